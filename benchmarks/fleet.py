@@ -33,22 +33,22 @@ sys.path.insert(0, str(ROOT / "tests"))
 
 import numpy as np  # noqa: E402
 
-import studies.keeping.keeper as keeper_module  # noqa: E402
-import studies.keeping.progress as progress_module  # noqa: E402
-import studies.keeping.results as results_module  # noqa: E402
-import studies.keeping.state as state_module  # noqa: E402
-import studies.keeping.trial_queue as queue_module  # noqa: E402
+import studies.runtime.keeper as keeper_module  # noqa: E402
+import studies.runtime.progress as progress_module  # noqa: E402
+import studies.runtime.results as results_module  # noqa: E402
+import studies.runtime.state as state_module  # noqa: E402
+import studies.runtime.trial_queue as queue_module  # noqa: E402
 from search_space.backbones import shape_of  # noqa: E402
 from search_space.space.space import SearchSpace  # noqa: E402
-from studies.keeping.artefacts import attempt_folder  # noqa: E402
-from studies.keeping.keeper import StudyKeeper  # noqa: E402
-from studies.keeping.messages import Answer, Decision, Report  # noqa: E402
-from studies.keeping.plan import StudyPlan  # noqa: E402
-from studies.launching.beginning import new_study  # noqa: E402
-from studies.launching.preparing import plan_of  # noqa: E402
+from studies.launch.preparation import plan_of  # noqa: E402
+from studies.launch.study_creation import new_study  # noqa: E402
+from studies.ledger.ledger import Ledger  # noqa: E402
 from studies.records import ArtefactRecord  # noqa: E402
-from studies.specification import specification_from_mapping  # noqa: E402
-from studies.store.ledger import Ledger  # noqa: E402
+from studies.runtime.artefacts import attempt_folder  # noqa: E402
+from studies.runtime.keeper import StudyKeeper  # noqa: E402
+from studies.runtime.messages import Decision, WorkerAnswer, WorkerReport  # noqa: E402
+from studies.runtime.study_plan import StudyPlan  # noqa: E402
+from studies.study_file import specification_from_mapping  # noqa: E402
 from trial_runner.example_losses import ExampleLosses  # noqa: E402
 from trial_runner.requests import Reading, TrialRequest  # noqa: E402
 
@@ -83,7 +83,7 @@ class Worker:
     holds: dict[int, tuple[TrialRequest, int]] = field(default_factory=dict)
     asked_at: float = 0.0
 
-    def reports(self, folder: Path) -> list[Report]:
+    def reports(self, folder: Path) -> list[WorkerReport]:
         """What all of its trials have measured since the last time."""
         found = []
         for request, done in self.holds.values():
@@ -105,7 +105,7 @@ class Worker:
             )
             losses = np.random.default_rng(request.seed % 2**32).exponential(1.5 - score, EXAMPLES)
             found.append(
-                Report(
+                WorkerReport(
                     trial=request.trial,
                     attempt=request.attempt,
                     reading=reading,
@@ -115,7 +115,7 @@ class Worker:
             )
         return found
 
-    def hear(self, answer: Answer) -> None:
+    def hear(self, answer: WorkerAnswer) -> None:
         """Go on, stop and begin as the keeper says."""
         for verdict in answer.verdicts:
             request, done = self.holds.pop(verdict.trial)

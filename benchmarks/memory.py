@@ -26,7 +26,7 @@ from pack_arms.tables import size_text
 from search_space.backbones import shape_of
 from search_space.dimensions import StackKind
 from trial_runner.backbones import config_of
-from trial_runner.imagined import ImaginedPack
+from trial_runner.meta_backbone import ImaginedPack
 from trial_runner.requests import Failure, TrainingPlan, TrialRequest
 from trial_runner.runner import TorchRunner, runner_of
 from trial_runner.tasks import Task

@@ -32,15 +32,15 @@ from support.trivial_runner import TrivialFactory  # noqa: E402
 
 from search_space.backbones import shape_of  # noqa: E402
 from search_space.space.space import SearchSpace  # noqa: E402
-from studies.keeping.keeper import StudyKeeper  # noqa: E402
-from studies.launching.launch import launch  # noqa: E402
-from studies.launching.preparing import plan_of  # noqa: E402
+from studies.launch.launch import launch  # noqa: E402
+from studies.launch.preparation import plan_of  # noqa: E402
+from studies.ledger.ledger import Ledger  # noqa: E402
 from studies.records import NewStudy, Outcome, ReadingRecord, StudyRecord, TrialState  # noqa: E402
+from studies.runtime.keeper import StudyKeeper  # noqa: E402
 from studies.search.candidates import new_trial  # noqa: E402
 from studies.search.proposer import Proposal, Proposer  # noqa: E402
-from studies.specification import Specification, specification_from_mapping  # noqa: E402
-from studies.store.ledger import Ledger  # noqa: E402
-from studies.verifying import replayed  # noqa: E402
+from studies.study_file import Specification, specification_from_mapping  # noqa: E402
+from studies.verification import replayed  # noqa: E402
 
 WARM_UP_TRIALS = 20
 STEPS = (1, 2, 4)

@@ -29,7 +29,7 @@ from search_space.backbones import shape_of  # noqa: E402
 from search_space.space.space import SearchSpace  # noqa: E402
 from studies.records import NewTrial, ReadingRecord, TrialRecord, TrialState  # noqa: E402
 from studies.search.candidates import new_trial  # noqa: E402
-from studies.search.chronicle import Course  # noqa: E402
+from studies.search.observation_log import ObservationModel  # noqa: E402
 from studies.search.proposer import Proposer  # noqa: E402
 
 STEPS, PROPOSALS = (50, 100, 200), 11
@@ -43,7 +43,7 @@ def made(kind: Callable[..., Any], **given: Any) -> Any:
 
 
 def proposer_of(space: SearchSpace, sampler: str) -> Proposer:
-    course = made(Course, steps=STEPS[-1], examples=500, hears_losses=True)
+    course = made(ObservationModel, steps=STEPS[-1], examples=500, use_validation_loss=True)
     return made(Proposer, space=space, sampler=sampler, seed=0, over_structures=True, course=course)
 
 

@@ -29,7 +29,7 @@ from rival_arms.sweeps import autopeft, lora_sweep, published_sweep
 from rival_arms.training import OutOfTime
 from scipy.stats import t as student
 
-from studies.search.seeds import hashed_seed
+from studies.seeds import hashed_seed
 
 LORA, FACTORED, SMALLEST = "LoRA sweep", "factored", "smallest"
 ARMS: dict[str, Callable[[Cell], Search]] = {

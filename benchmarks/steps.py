@@ -77,8 +77,8 @@ def new_pack() -> Callable[[int], object]:
     from search_space.space.space import SearchSpace
     from studies.search.candidates import new_trial, trial_request
     from studies.search.proposer import Proposer
-    from studies.specification import read_specification
-    from studies.specification.reading import study_file
+    from studies.study_file import read_specification
+    from studies.study_file.parser import study_file
     from trial_runner.backbones import config_of
     from trial_runner.runner import open_runner
 
@@ -114,7 +114,7 @@ class Process:
 
     def __init__(self, name: str, arm: Arm, beside: Path | None, turns: int) -> None:
         """Start it, and wait until it has warmed up."""
-        from studies.fleet.tune import LARGE_PAGES  # not in an arm, which may be of another checkout
+        from studies.backends.tune import LARGE_PAGES  # not in an arm, which may be of another checkout
 
         own = [str(arm.folder), str(Path(__file__).parent)]
         environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join(own)}

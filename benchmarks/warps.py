@@ -33,16 +33,16 @@ from scipy.special import logsumexp
 from search_space.codec import configuration_from_json
 from search_space.edit import Edit
 from search_space.space.options import LEARNING_RATES
-from studies.queries.estimates import RecordedViews, history_of, recorded_error
+from studies.analysis.estimates import RecordedViews, history_of, recorded_error
+from studies.ledger.ledger import Ledger
 from studies.records import StudyKind, StudyRecord, TrialState
-from studies.search.evidence import Z_95
-from studies.search.factored.belief import Belief, Believer
-from studies.search.factored.distances import Array
-from studies.search.factored.from_ledger import share_error
-from studies.search.factored.observation import Measured, Observation
-from studies.search.factored.standard import KNEE, LOGARITHMIC, Warp, logarithmic
-from studies.search.factored.view import SideStructure, TrainedSide, View, relative_rate, relative_size
-from studies.store.ledger import Ledger
+from studies.score_evidence import Z_95
+from studies.surrogate.features import Features, SideStructure, TrainedSide, relative_rate, relative_size
+from studies.surrogate.observation import MeasuredScore, Observation
+from studies.surrogate.posterior import Posterior, SurrogateFitter
+from studies.surrogate.recorded_observations import share_error
+from studies.surrogate.score_warp import KNEE, LOGARITHMIC, Warp, logarithmic
+from studies.surrogate.structure_distances import Array
 
 SHARE = 0.6
 """Of the trials of a task, which the surrogate knows."""
@@ -101,9 +101,9 @@ class Known:
     """The complete trials of a task and what the surrogate sees of them, by the same numbers."""
 
     trials: tuple[Observation, ...]
-    views: dict[int, View]
+    views: dict[int, Features]
 
-    def view_of(self, observation: Observation) -> View:
+    def view_of(self, observation: Observation) -> Features:
         """What the surrogate sees of a trial."""
         return self.views[observation.number]
 
@@ -129,7 +129,7 @@ def main() -> None:
 def known_of(storages: Sequence[str]) -> dict[str, Known]:
     """The complete trials of every task of some storages, each configuration and seed once; by a name of the task."""
     trials: dict[str, list[Observation]] = defaultdict(list)
-    views: dict[str, dict[int, View]] = defaultdict(dict)
+    views: dict[str, dict[int, Features]] = defaultdict(dict)
     seen: set[tuple[str, str, int]] = set()
     for storage in storages:
         with Ledger.open(storage, read_only=True) as ledger:
@@ -148,7 +148,7 @@ def _task(study: StudyRecord) -> str:
     return json.dumps(same, sort_keys=True, default=str)
 
 
-def _trials(ledger: Ledger, study: StudyRecord) -> Iterator[tuple[int, Observation, View]]:
+def _trials(ledger: Ledger, study: StudyRecord) -> Iterator[tuple[int, Observation, Features]]:
     """Seeds, observations and views of the complete trials of a search."""
     trials = ledger.trials(study.id)
     complete = [one for one in trials if one.state is TrialState.COMPLETE and one.replicate_of is None]
@@ -165,11 +165,11 @@ def _trials(ledger: Ledger, study: StudyRecord) -> Iterator[tuple[int, Observati
 
 def table_of(folder: Path) -> Known:
     """The trials of a table."""
-    readings: dict[tuple[str, str], list[Measured]] = defaultdict(list)
+    readings: dict[tuple[str, str], list[MeasuredScore]] = defaultdict(list)
     error_of = share_error(_EXAMPLES)
     for row in _rows(folder / "readings.csv"):
         score, fraction = float(row["score"]), int(row["step"]) / _STEPS
-        measured = Measured(
+        measured = MeasuredScore(
             fraction=fraction,
             score=score,
             standard_error=error_of(score, fraction),
@@ -180,7 +180,7 @@ def table_of(folder: Path) -> Known:
     for row in _rows(folder / "trials.csv"):
         configuration = configuration_from_json(json.loads(row["configuration"]))
         attention, ffn = (float(row[key]) if row[key] else None for key in _RATES)
-        views[len(trials)] = View(
+        views[len(trials)] = Features(
             _side(configuration.attention, attention, float(row["attention_share"]) * int(row["stored_parameters"])),
             _side(configuration.ffn, ffn, (1 - float(row["attention_share"])) * int(row["stored_parameters"])),
         )
@@ -219,7 +219,10 @@ def fresh_lines(known: Known, folder: Path) -> Iterator[str]:
     named = {one.fingerprint: one for one in known.trials} | {name: one for name, one in best.items() if name}
     asked = [known.view_of(named[name]) for name in seeds]
     true = np.array([np.mean(scores) for scores in seeds.values()])
-    found = {warp: Believer(known, warp=WARPS[warp]).belief(known.trials).means(asked) for warp in ("cut", "logarithm")}
+    found = {
+        warp: SurrogateFitter(known, warp=WARPS[warp]).belief(known.trials).means(asked)
+        for warp in ("cut", "logarithm")
+    }
     errors = {warp: 100 * np.abs(means - true) for warp, means in found.items()}
     apart = errors["logarithm"] - errors["cut"]
     yield (
@@ -264,7 +267,7 @@ def measured(known: Known, draws: int, warp: str) -> Array:
         numbers = {one.number for one in chosen}
         others = [one for one in known.trials if one.number not in numbers]
         told = _with_wider_noise(chosen) if warp == "wider noise" else chosen
-        belief = Believer(known, warp=WARPS[warp]).belief(told)
+        belief = SurrogateFitter(known, warp=WARPS[warp]).belief(told)
         share = (far[sorted(numbers)].sum() + 0.5) / (len(numbers) + 1) if "mixture" in warp else 0.0
         densities = np.array([_density(belief, known.view_of(one), one, share) for one in others])
         rows.append(
@@ -277,7 +280,7 @@ def measured(known: Known, draws: int, warp: str) -> Array:
     return np.array(rows)
 
 
-def _density(belief: Belief, view: View, trial: Observation, share: float) -> float:
+def _density(belief: Posterior, view: Features, trial: Observation, share: float) -> float:
     """Negative log density of the last score of a trial that is not known."""
     last, values = trial.readings[-1], belief.process.values
     (mean,), (deviation,) = belief.process.predict(belief.points([view]))
@@ -293,7 +296,7 @@ def _density(belief: Belief, view: View, trial: Observation, share: float) -> fl
     return -density
 
 
-def _estimates(belief: Belief, known: Known, far: Sequence[Observation], *, is_own: bool) -> tuple[float, float]:
+def _estimates(belief: Posterior, known: Known, far: Sequence[Observation], *, is_own: bool) -> tuple[float, float]:
     """Mean distance of estimates and readings of known outliers, and the share of readings within the intervals."""
     if not far:
         return math.nan, math.nan

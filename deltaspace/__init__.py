@@ -15,17 +15,17 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from deltaspace import errors
-    from deltaspace.beginning import check, init, plan
-    from deltaspace.describing import count, describe, methods, shape_of
-    from deltaspace.launching import launch, open_study, studies
+    from deltaspace.descriptions import count, describe, methods, shape_of
+    from deltaspace.launch_options import launch, open_study, studies
+    from deltaspace.startup import check, init, plan
     from deltaspace.training import predict, train
     from search_space.configuration import Configuration
     from search_space.edit import Edit
     from search_space.published import published_method
     from search_space.space.space import SearchSpace
-    from studies.observing import Observer
-    from studies.specification import Specification
+    from studies.observer import Observer
     from studies.study import Study
+    from studies.study_file import Specification
     from studies.trial import Trial
     from trial_runner.export import load_delta, open_delta
 
@@ -58,25 +58,25 @@ __all__ = [
 _PLACES = {
     "Configuration": "search_space.configuration",
     "Edit": "search_space.edit",
-    "Observer": "studies.observing",
+    "Observer": "studies.observer",
     "SearchSpace": "search_space.space.space",
-    "Specification": "studies.specification",
+    "Specification": "studies.study_file",
     "Study": "studies.study",
     "Trial": "studies.trial",
-    "check": "deltaspace.beginning",
-    "count": "deltaspace.describing",
-    "describe": "deltaspace.describing",
-    "init": "deltaspace.beginning",
-    "launch": "deltaspace.launching",
+    "check": "deltaspace.startup",
+    "count": "deltaspace.descriptions",
+    "describe": "deltaspace.descriptions",
+    "init": "deltaspace.startup",
+    "launch": "deltaspace.launch_options",
     "load_delta": "trial_runner.export",
-    "methods": "deltaspace.describing",
+    "methods": "deltaspace.descriptions",
     "open_delta": "trial_runner.export",
-    "open_study": "deltaspace.launching",
-    "plan": "deltaspace.beginning",
+    "open_study": "deltaspace.launch_options",
+    "plan": "deltaspace.startup",
     "predict": "deltaspace.training",
     "published_method": "search_space.published",
-    "shape_of": "deltaspace.describing",
-    "studies": "deltaspace.launching",
+    "shape_of": "deltaspace.descriptions",
+    "studies": "deltaspace.launch_options",
     "train": "deltaspace.training",
 }
 
@@ -95,7 +95,7 @@ def __getattr__(name: str) -> object:
     if name == "errors":
         return importlib.import_module("deltaspace.errors")
     if name in _PLACES:
-        from trial_runner.quiet import quiet_quantizers
+        from trial_runner.silence import quiet_quantizers
 
         with quiet_quantizers():
             value = globals()[name] = getattr(importlib.import_module(_PLACES[name]), name)

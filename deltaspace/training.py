@@ -5,13 +5,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from search_space.configuration import Configuration
-from studies.queries.frames import frame
-from studies.specification import Specification, specification_of
+from studies.analysis.frames import frame
+from studies.study_file import Specification, specification_of
 
 if TYPE_CHECKING:
     import pandas
 
-    from studies.exports.training import TrainingResult
+    from studies.exports.single_run import TrainingResult
     from trial_runner.requests import Reading
 
 
@@ -44,8 +44,8 @@ def train(
         RunnerError: If the backbone or the task cannot be had, or the folder is there already.
     """
     from search_space.backbones import shape_of
-    from studies.exports.training import Chosen, chosen_configuration
-    from studies.exports.training import train as trained
+    from studies.exports.single_run import Chosen, chosen_configuration
+    from studies.exports.single_run import train as trained
     from trial_runner.backbones import config_of
 
     given = dict(overrides or {})
@@ -95,7 +95,7 @@ def predict(
         StudiesError: If a text is blank, or there are not as many as the task reads.
         RunnerError: If the export or its backbone cannot be used.
     """
-    from studies.exports.predicting import PredictionOptions, predict_texts
+    from studies.exports.inference import PredictionOptions, predict_texts
 
     texts = [texts] if isinstance(texts, str) else texts
     options = PredictionOptions(batch_size=batch_size, backbone=backbone)

@@ -29,9 +29,9 @@ from search_space.published import METHODS
 from search_space.rules import RULES
 from search_space.words.ports import PORT_NAMES
 from studies import records
-from studies.specification import Specification
-from studies.store.tables import METADATA
-from studies.store.views import VIEWS, View
+from studies.ledger.tables import METADATA
+from studies.ledger.views import VIEWS, DatabaseView
+from studies.study_file import Specification
 
 FOLDER = Path(__file__).parent / "reference"
 README = Path(__file__).parents[1] / "README.md"
@@ -282,7 +282,7 @@ def database() -> str:
     return page("The database", about, "# Views", *map(_view, VIEWS), f"# Tables\n\n{tables}", *parts)
 
 
-def _view(view: View) -> str:
+def _view(view: DatabaseView) -> str:
     rows = ((f"`{name}`", meaning) for name, meaning in view.columns.items())
     return f"## `{view.name}` (view)\n\n{view.about}\n\n{table(('column', 'meaning'), rows)}"
 
@@ -358,7 +358,7 @@ OTHER_BACKBONES = (
     ("`bloom`, `codegen`, `falcon`, `xlnet`", "refused", _NO_FUNCTION),
     ("`gpt_oss`", "refused", "its attention has sinks (`s_aux`)"),
 )
-"""What `deltaspace check --backbone` said; tests/trial_runner/contract/test_proof.py holds most of it."""
+"""What `deltaspace check --backbone` said; tests/trial_runner/port_discovery/test_proof.py holds most of it."""
 
 
 def families() -> str:

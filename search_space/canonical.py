@@ -11,7 +11,7 @@ from search_space.codec import configuration_to_json
 from search_space.configuration import Configuration
 from search_space.dimensions import Insertion, Port, Positions, Site, StackKind
 from search_space.edit import Edit
-from search_space.ends import sublayers_of
+from search_space.edit_protocol import sublayers_of
 from search_space.layers import GROUPS, AllLayers, LayerRange, Layers, SpindleGroups
 from search_space.validity import canonical_read, check_on
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from search_space.backbones.shape import BackboneShape
 from search_space.dimensions import Heads, NormPlacement, Port, Positions
-from search_space.ends import Ends, block_widths
+from search_space.edit_protocol import Ends, block_widths
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

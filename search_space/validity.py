@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable
 from search_space.backbones.shape import BackboneShape
 from search_space.dimensions import Heads, NormPlacement, Port, Site
 from search_space.edit import Edit
-from search_space.ends import sublayers_of
+from search_space.edit_protocol import sublayers_of
 from search_space.forms import SizedForm
 from search_space.layers import AllLayers, LayerPattern, LayerRange, SpindleGroups
 from search_space.rules import refusal

@@ -12,6 +12,7 @@ from typing import Any, Self
 import numpy as np
 
 from search_space.space.space import HEAD_RATE, Candidate
+from studies.ledger.ledger import Ledger
 from studies.records import (
     ArtefactRecord,
     AttemptRecord,
@@ -28,10 +29,9 @@ from studies.records import (
 )
 from studies.search.candidates import new_trial
 from studies.search.proposer import Proposal
-from studies.search.seeds import seeded_fingerprint
-from studies.specification import Specification
-from studies.store.ledger import Ledger
-from trial_runner.tasks.measuring import PROXY_LOSS, score_of
+from studies.seeds import seeded_fingerprint
+from studies.study_file import Specification
+from trial_runner.tasks.evaluation import PROXY_LOSS, score_of
 
 _LOSS = "validation_loss"
 _LOSS_TOLERANCE = 0.01

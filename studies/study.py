@@ -7,28 +7,28 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Never, Self
 
 from search_space.published.point import PublishedPoint
+from studies.analysis.frames import frame, frame_of
+from studies.analysis.fronts import best_within, study_front
+from studies.analysis.leaderboard import leaderboard
+from studies.analysis.readings import readings_table, trial_page, trials_table
+from studies.analysis.sql import Limits, run_query
+from studies.analysis.summaries import StudySummary, best_number, study_summary
 from studies.errors import UnknownTrialError
-from studies.keeping.progress import Observer, ProgressView, no_view, observed
-from studies.queries.frames import frame, frame_of
-from studies.queries.fronts import best_within, study_front
-from studies.queries.leaderboard import leaderboard
-from studies.queries.readings import readings_table, trial_page, trials_table
-from studies.queries.sql import Limits, run_query
-from studies.queries.summaries import StudySummary, best_number, study_summary
-from studies.store.ledger import Ledger
+from studies.ledger.ledger import Ledger
+from studies.runtime.progress import Observer, ProgressView, no_view, observed
 from studies.trial import Trial, absent
 
 if TYPE_CHECKING:
     import optuna
     import pandas
 
-    from studies.confirming.path import AblationResult
-    from studies.confirming.request import Request
-    from studies.confirming.results import ConfirmationResult
-    from studies.exports.exporting import Export, ExportKind
-    from studies.exports.mending import Mended
-    from studies.observing import Observer as TrialObserver
-    from studies.queries.card import Card
+    from studies.analysis.card import Card
+    from studies.confirmation.ablation_path import AblationResult
+    from studies.confirmation.request import Request
+    from studies.confirmation.results import ConfirmationResult
+    from studies.exports.export import Export, ExportKind
+    from studies.exports.repair import Mended
+    from studies.observer import Observer as TrialObserver
     from trial_runner.requests import Reading
 
 _OTHER_NAMES = {
@@ -200,8 +200,8 @@ class Study:
             StudiesError: If there is no such view, or too few trials to tell.
             RunnerError: If the study's backbone cannot be had.
         """
-        from studies.queries.discover import discovered, knowledge_of
-        from studies.specification.recorded import recorded_space
+        from studies.analysis.discover import discovered, knowledge_of
+        from studies.study_file.recorded_specification import recorded_space
 
         with _opened(self.storage) as ledger:
             return discovered(knowledge_of(ledger, self.name, recorded_space, seed=seed), views)
@@ -243,9 +243,9 @@ class Study:
         Raises:
             ConfirmationError: If the study has no complete trial, or the arguments do not fit together.
         """
-        from studies.confirming.request import ConfirmationRequest
-        from studies.confirming.results import confirmation_result
-        from studies.exports.measuring import checked_harness, measure_by_harness
+        from studies.confirmation.request import ConfirmationRequest
+        from studies.confirmation.results import confirmation_result
+        from studies.exports.evaluation import checked_harness, measure_by_harness
 
         points = tuple(map(PublishedPoint, (against,) if isinstance(against, str) else against))
         request = ConfirmationRequest(
@@ -293,8 +293,8 @@ class Study:
             ConfirmationError: If there is no path between the two.
             StudiesError: If too few trials have a reading to find it.
         """
-        from studies.confirming.path import ablation_result
-        from studies.confirming.request import AblationRequest
+        from studies.confirmation.ablation_path import ablation_result
+        from studies.confirmation.request import AblationRequest
 
         point = PublishedPoint(against)
         request = AblationRequest(study=self.name, trial=trial, against=point, seeds=seeds, name=name, fleet=fleet)
@@ -304,7 +304,7 @@ class Study:
 
     def _confirmed(self, request: "Request", progress: Observer | bool, **wishes: Any) -> None:
         """Run what is asked to be trained again, as far as it comes."""
-        from studies.confirming.running import confirm
+        from studies.confirmation.execution import confirm
 
         with observed(progress, self.view) as observer:
             result = confirm(request, storage_url=self.storage, observer=observer, **wishes)
@@ -335,11 +335,11 @@ class Study:
         Raises:
             RunnerError: If its backbone cannot be had.
         """
-        from studies.verifying import verify
+        from studies.verification import verify
 
         with _opened(self.storage) as ledger:
             if retrain is not None:
-                from studies.exports.mending import mend
+                from studies.exports.repair import mend
 
                 mend(ledger, self.name, tell=retrain)
             return verify(ledger, self.name)

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Never
 
 from search_space.configuration import Configuration
 from search_space.nearest import nearest
-from studies.queries.readings import TrialPage, readings_table
+from studies.analysis.readings import TrialPage, readings_table
+from studies.ledger.ledger import Ledger
 from studies.records import TrialState
-from studies.store.ledger import Ledger
 
 if TYPE_CHECKING:
     import pandas
 
-    from studies.exports.exporting import Export, ExportKind
+    from studies.exports.export import Export, ExportKind
     from trial_runner.requests import Reading
 
 _OTHER_NAMES = {"params": "configuration and learning_rates", "value": "score", "values": "score", "id": "number"}
@@ -129,7 +129,7 @@ class Trial:
             StudiesError: If nothing is left of the trial that could be exported.
             RunnerError: If the folder is there already, or the trial cannot be written in this form.
         """
-        from studies.exports.exporting import export_trial
+        from studies.exports.export import export_trial
 
         tell = retrain if callable(retrain) else (lambda reading: None) if retrain else None
         with Ledger.open(self.storage, read_only=True) as ledger:

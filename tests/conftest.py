@@ -15,10 +15,10 @@ from support.tiny_models import TINY_FAMILIES, save_model, save_tokenizer
 
 from search_space.backbones import shape_of
 from search_space.space.space import SearchSpace
+from studies.ledger.ledger import Ledger
 from studies.records import ArtefactRecord, NewStudy, NewTrial, Outcome, ReadingRecord, TrialState
 from studies.search.candidates import new_trial
 from studies.search.proposer import Proposal
-from studies.store.ledger import Ledger
 
 BACKBONES = Path(__file__).parent / "data" / "backbones"
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from studies.store.invariants import violations
-from studies.store.ledger import Ledger
+from studies.ledger.invariants import violations
+from studies.ledger.ledger import Ledger
 
 BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from search_space.counting.counts import count
+from search_space.parameter_counts.counts import count
 from trial_runner.requests import SlotReading, TrialRequest
 
 ROOT = Path(__file__).parents[1]

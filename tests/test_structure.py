@@ -17,8 +17,8 @@ HEAVY = ("torch", "transformers", "ray")
 LIGHT = (
     "search_space",
     "studies.records",
-    "studies.store",
-    "studies.specification",
+    "studies.ledger",
+    "studies.study_file",
     "dashboards",
     "trial_runner.requests",
     "trial_runner.backbones",

@@ -11,7 +11,7 @@ __all__ = ["load_delta"]
 def __getattr__(name: str) -> object:
     """`load_delta`, imported when it is asked for: it needs torch, and most of the package must not wait for that."""
     if name == "load_delta":
-        from trial_runner.quiet import quiet_quantizers
+        from trial_runner.silence import quiet_quantizers
 
         with quiet_quantizers():
             from trial_runner.export import load_delta

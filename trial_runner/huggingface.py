@@ -13,7 +13,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 from urllib.request import getproxies
 
-from trial_runner.quiet import at_least, quiet_quantizers
+from trial_runner.silence import at_least, quiet_quantizers
 
 _HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?")
 

@@ -27,15 +27,15 @@ from trial_runner.backbones import (
     position_limit,
     tokenizer_id,
 )
-from trial_runner.contract.proving import make_known
 from trial_runner.errors import BackboneError, RequestError
 from trial_runner.linear_layers import products_of
 from trial_runner.objectives import OBJECTIVES
-from trial_runner.packs.graphs import CudaRecorder, Recorder
+from trial_runner.packs.graphs import CudaRecorder, GraphRecorder
 from trial_runner.packs.memory import MOST_ON_GPU, USABLE, MemoryPlan, fit
+from trial_runner.packs.out_of_memory import available_bytes, keep_freed
 from trial_runner.packs.pack import TrialPack
-from trial_runner.packs.running_out import available_bytes, keep_freed
 from trial_runner.packs.snapshots import load_snapshot, save_snapshot
+from trial_runner.port_discovery.known_tables import make_known
 from trial_runner.requests import LearningRates, Snapshot, TrainingPlan, TrialRequest
 from trial_runner.tasks import Prepared, Task, prepare_task
 
@@ -140,7 +140,7 @@ class TorchRunner:
         most = _LARGEST_SHARE * layers * widest + slots * _LARGEST_STATE * weights + layers * written
         return widest > 0 and most < free_bytes
 
-    def _fitting(self, wanted: int, plan: TrainingPlan, free_bytes: int, recorder: Recorder | None) -> int:
+    def _fitting(self, wanted: int, plan: TrainingPlan, free_bytes: int, recorder: GraphRecorder | None) -> int:
         """How many trials fit by the plan of their memory; evaluations are made as small as they must be."""
         pack = TrialPack(self._frozen, self._objective, slots=2, recorder=recorder)
         one = self._planned(pack, plan, 1)

@@ -12,8 +12,8 @@ from support.killed_study import PATIENCE_SECONDS, Launch, Study
 from support.postgres import PostgresServer
 
 from fault_arms.forked import start_forked
+from studies.ledger.ledger import Ledger
 from studies.records import TrialState
-from studies.store.ledger import Ledger
 
 STEP_SECONDS = 0.01
 _ENDINGS = frozenset(state.value for state in TrialState if state.is_terminal)

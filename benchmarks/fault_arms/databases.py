@@ -132,7 +132,7 @@ def _gone(bench: Bench, *, backend: str, replaced: bool) -> Outcome:
 
 def _newer(bench: Bench) -> Outcome:
     """Tables of the future are refused in a line, and nothing is written to them."""
-    from studies.store.migrations import NEWEST
+    from studies.ledger.migrations import NEWEST
 
     study = _begun(bench, "sqlite", "inline")
     study.launches[-1].kill()

@@ -12,8 +12,8 @@ from support.killed_study import Study, finish, wait_for_ends
 from support.ray_parts import freeze
 
 from fault_arms.bench import Bench, Case, Outcome, met, not_refused, seconds_to_end
-from studies.store.invariants import lost_weights
-from studies.store.ledger import Ledger
+from studies.ledger.invariants import lost_weights
+from studies.ledger.ledger import Ledger
 
 _TRIALS = {"inline": 60, "ray": 28}
 _BEFORE = 3

@@ -12,8 +12,8 @@ from support.cluster import Cluster, has_own_disks, is_under_way
 from support.killed_study import Study, finish, start, wait_for
 
 from fault_arms.bench import Bench, Case, Outcome, met
+from studies.ledger.ledger import Ledger
 from studies.records import EventKind, EventRecord, TrialState
-from studies.store.ledger import Ledger
 
 _TRIALS = 16
 _FEW_TRIALS = 6

@@ -10,8 +10,8 @@ from pathlib import Path
 from support.killed_study import Study, finish, wait_for, wait_for_ends
 
 from fault_arms.bench import Bench, Case, Outcome, met
+from studies.ledger.ledger import Ledger
 from studies.records import TrialState
-from studies.store.ledger import Ledger
 
 _TRIALS = {"inline": 24, "ray": 14}
 _FAULTY = 3

@@ -21,10 +21,10 @@ from search_space.edit import Edit
 from search_space.errors import SearchSpaceError
 from search_space.forms import Bottleneck, LowRank
 from search_space.gates import Add, FixedScale
-from trial_runner.contract.rig import Rig
 from trial_runner.errors import RunnerError
 from trial_runner.export import load_delta, trained_delta
 from trial_runner.packs.snapshots import load_snapshot, save_snapshot
+from trial_runner.port_discovery.rig import Rig
 
 _EDITS = (
     Edit(site=Site.FFN, write=Port.F, read=Port.X_FFN, form=Bottleneck(width=5), gate=FixedScale(value=4)),

@@ -6,7 +6,7 @@ from pathlib import Path
 import studies
 from fuzz_arms.mutations import NASTY, damaged_text
 from studies.errors import StudiesError
-from studies.specification.reading import parse_override, read_specification
+from studies.study_file.parser import parse_override, read_specification
 
 _EXAMPLES = sorted((Path(studies.__file__).parent / "examples").glob("*.yaml"))
 _KEYS = ("trials", "budget", "seed", "backbone", "training.steps", "search.published", "fleet.pack", "name")

@@ -8,8 +8,8 @@ import numpy as np
 import torch
 
 from pack_arms.setting import Setting
-from studies.specification import read_specification
-from studies.specification.reading import study_file
+from studies.study_file import read_specification
+from studies.study_file.parser import study_file
 from trial_runner.attachment.attention import ATTENTION, register_attention
 from trial_runner.backbones import Backbone, load_backbone, tokenizer_id
 from trial_runner.backbones.tokenizer import load_tokenizer

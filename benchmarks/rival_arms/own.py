@@ -8,11 +8,11 @@ from unittest.mock import patch
 import deltaspace
 from rival_arms.setting import Cell, Search, Tried
 from rival_arms.training import OutOfTime
-from studies.queries.ranking import Ranking, ranking_of
+from studies.analysis.ranks import Ranking, ranking_of
+from studies.ledger.ledger import Ledger
 from studies.records import TrialRecord, TrialState
 from studies.search.candidates import trial_request
-from studies.specification import Specification, specification_of
-from studies.store.ledger import Ledger
+from studies.study_file import Specification, specification_of
 
 _MARGIN = 30.0  # seconds that must be left for a study to be begun or continued
 

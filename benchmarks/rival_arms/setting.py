@@ -9,11 +9,11 @@ from rival_arms.training import CachedRunner
 from search_space.backbones import shape_of
 from search_space.backbones.shape import BackboneShape
 from search_space.configuration import Configuration
-from search_space.counting.budget import ParameterBudget
-from search_space.counting.counts import count
+from search_space.parameter_counts.budget import ParameterBudget
+from search_space.parameter_counts.counts import count
 from search_space.words.describe import phrase
-from studies.search.seeds import hashed_seed
-from studies.specification import Specification, specification_of
+from studies.seeds import hashed_seed
+from studies.study_file import Specification, specification_of
 from trial_runner.backbones import config_of
 from trial_runner.requests import LearningRates, TrialRequest
 

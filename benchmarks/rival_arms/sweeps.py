@@ -11,12 +11,12 @@ from optuna.trial import Trial, TrialState
 
 from rival_arms.setting import Cell, Search, Tried
 from search_space.configuration import Configuration
-from search_space.counting.counts import count
 from search_space.dimensions import Activation, Heads, Port, Site
 from search_space.edit import Edit
 from search_space.forms import Bottleneck, LowRank, SoftmaxMemory
 from search_space.gates import Add, ConvexGate, FixedScale
 from search_space.layers import SIXTHS, AllLayers, LayerPattern, LayerRange, Layers
+from search_space.parameter_counts.counts import count
 from search_space.space.layer_choice import depth_of
 from search_space.space.options import SpaceOptions
 from search_space.space.space import SearchSpace

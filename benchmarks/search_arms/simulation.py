@@ -8,13 +8,13 @@ from search_arms.readings import Measurements
 from search_arms.truth import PlantedTruth
 from search_space.published import COMPARED
 from search_space.space.space import SearchSpace
+from studies.pruning.rungs import Protected, Rule, RungBoard, RungPlan
 from studies.records import TrialState
-from studies.search.chronicle import Course
-from studies.search.factored.observation import Observation
-from studies.search.factored.sampler import FactoredSearch
-from studies.search.opening import Opening
+from studies.search.initial_design import InitialDesign
+from studies.search.observation_log import ObservationModel
 from studies.search.proposer import Proposer
-from studies.search.rungs import Protected, Rule, RungBoard, RungPlan
+from studies.surrogate.candidate_search import FactoredSearch
+from studies.surrogate.observation import Observation
 
 STEPS = 200
 """Of a whole trial."""
@@ -22,7 +22,7 @@ STEPS = 200
 GAIN = 0.5
 """Points above the best published method that count as having found something."""
 
-_OPENING = Opening(published=COMPARED)
+_OPENING = InitialDesign(published=COMPARED)
 _RUNGS = RungPlan(steps=(STEPS // 4, STEPS // 2), reduction=2, rule=Rule.CHANCE, protected=Protected.BEST)
 
 
@@ -71,7 +71,7 @@ def simulated(
         checkpoints: Numbers of ended trials at which a configuration is recommended.
     """
     truth, measurements = PlantedTruth(space, seed), Measurements(seed, noise=noise, steps=STEPS)
-    course = Course(steps=STEPS, examples=measurements.examples, hears_losses=True)
+    course = ObservationModel(steps=STEPS, examples=measurements.examples, use_validation_loss=True)
     proposer = Proposer(space, sampler=sampler, seed=seed, opening=_OPENING, course=course)
     board, model = RungBoard(replace(_RUNGS, examples=measurements.examples)), FactoredSearch(space, seed=0)
     tuned, found_trial, cost = truth.best_published(), None, 0.0

@@ -11,7 +11,7 @@ from search_arms.truth import PlantedTruth
 from search_space.space.space import SearchSpace
 from studies.records import NewTrial, ReadingRecord, TrialRecord, TrialState
 from studies.search.candidates import new_trial
-from studies.search.chronicle import Course
+from studies.search.observation_log import ObservationModel
 from studies.search.proposer import Proposer
 from studies.search.samplers import SAMPLERS
 
@@ -93,7 +93,7 @@ def _timed(
     name: str, space: SearchSpace, records: Sequence[TrialRecord], readings: Mapping[int, Sequence[ReadingRecord]]
 ) -> tuple[float, list[float]]:
     """Seconds to take the trials in, and milliseconds of each proposal."""
-    course = Course(steps=STEPS, examples=round(2500 / _NOISE**2))
+    course = ObservationModel(steps=STEPS, examples=round(2500 / _NOISE**2))
     proposer = Proposer(space, sampler=name, seed=0, course=course)
     began_at = time.process_time()
     proposer.replay(records, readings)

@@ -17,12 +17,12 @@ from functools import lru_cache
 from statistics import NormalDist, fmean
 
 from search_space.configuration import Configuration
-from search_space.counting.counts import count_edits
 from search_space.edit import Edit
+from search_space.parameter_counts.counts import count_edits
 from search_space.space.random_draw import GivenTrial, RandomTrial
 from search_space.space.space import Candidate, SearchSpace
 from search_space.words.describe import SideView, side_view
-from studies.search.opening import Opening
+from studies.search.initial_design import InitialDesign
 
 HEAD_ALONE = 41.0
 """Score of the task head alone on docstrings."""
@@ -132,7 +132,7 @@ class PlantedTruth:
         asked = [self.space.suggest_published(name, RandomTrial(0)) for name in names]
         return max(self.tuned(candidate.configuration) for candidate in asked)
 
-    def published_as_tried(self, opening: Opening) -> list[float]:
+    def published_as_tried(self, opening: InitialDesign) -> list[float]:
         """True scores of the published methods of a space at the rates at which studies try them first."""
         given = GivenTrial(opening.rates(self.space.options.learning_rates))
         return [self.score(self.space.suggest_published(name, given)) for name in self.space.published_that_fit()]

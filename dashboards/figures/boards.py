@@ -16,7 +16,7 @@ from dashboards.figures.figure import (
     plain,
     rows_layout,
 )
-from studies.queries.leaderboard import Leaderboard
+from studies.analysis.leaderboard import Leaderboard
 from studies.records import TrialState
 
 MOST_ROWS = 20

@@ -20,9 +20,9 @@ from dashboards.figures.figure import (
     rows_layout,
     zero_line,
 )
-from studies.queries.card import Card
-from studies.queries.frames import entries_of
-from studies.queries.ranking import DISCOVERED as BY_SEARCH
+from studies.analysis.card import Card
+from studies.analysis.frames import entries_of
+from studies.analysis.ranks import DISCOVERED as BY_SEARCH
 
 _MOST_ROWS = 20
 

@@ -10,10 +10,10 @@ from dashboards.figures.figure import (
     rows_layout,
     zero_line,
 )
-from studies.confirming.path import AblationResult
-from studies.confirming.results import ConfirmationResult, ContenderResult
-from studies.confirming.statistics import LEVEL, mean_interval
-from studies.confirming.verdicts import Verdict
+from studies.confirmation.ablation_path import AblationResult
+from studies.confirmation.results import ConfirmationResult, ContenderResult
+from studies.confirmation.statistics import LEVEL, mean_interval
+from studies.confirmation.verdicts import ConfirmationVerdict
 
 
 def confirmation_figure(result: ConfirmationResult) -> Figure | None:
@@ -81,7 +81,7 @@ def ablation_figure(result: AblationResult) -> Figure | None:
     found = [(label, one, one.difference or 0.0, one.low or 0.0, one.high or 0.0) for label, one in told]
     if not found:
         return None
-    is_shown = [one.verdict in (Verdict.BEATS, Verdict.LOSES) for _, one, *_ in found]
+    is_shown = [one.verdict in (ConfirmationVerdict.BEATS, ConfirmationVerdict.LOSES) for _, one, *_ in found]
     own = result.confirmation
     trace = {
         "type": "scatter",

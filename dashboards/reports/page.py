@@ -11,9 +11,9 @@ from markupsafe import Markup
 
 from dashboards.errors import DashboardError
 from dashboards.figures.figure import TEMPLATES
-from dashboards.reports.report import Report
+from dashboards.reports.report import StudyReport
 from dashboards.terminal.frames import cell_text
-from studies.queries.frames import entries_of
+from studies.analysis.frames import entries_of
 
 if TYPE_CHECKING:
     import pandas
@@ -23,7 +23,7 @@ _MOST_OPEN = 12
 _LONG = 40
 
 
-def report_page(report: Report) -> str:
+def report_page(report: StudyReport) -> str:
     """The file's text. What a study is called, and all that it holds, is text in it, never markup.
 
     Raises:
@@ -58,7 +58,7 @@ def plotly_script() -> str:
     return found.read_text(encoding="utf-8")
 
 
-def _figures(report: Report) -> str:
+def _figures(report: StudyReport) -> str:
     """All figures as JSON in which no text can end the element that holds it."""
     found = [
         {"name": figure.name, "data": list(figure.data), "layout": dict(figure.layout)}

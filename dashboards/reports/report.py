@@ -8,13 +8,13 @@ from dashboards.figures.cards import figures_of
 from dashboards.figures.confirmations import ablation_figure, confirmation_figure
 from dashboards.figures.figure import Figure
 from search_space.published.point import PublishedPoint
-from studies.confirming.path import is_ablation, path_notes, path_of, path_sentences
-from studies.confirming.results import ConfirmationResult, confirmation_results, notes, verdict_sentences
-from studies.queries.discover import Knowledge, discovered, summary
-from studies.queries.frames import frame
-from studies.queries.leaderboard import Leaderboard, leaderboard
-from studies.queries.summaries import StudySummary
-from studies.store.ledger import Ledger
+from studies.analysis.discover import StudyPosterior, discovered, summary
+from studies.analysis.frames import frame
+from studies.analysis.leaderboard import Leaderboard, leaderboard
+from studies.analysis.summaries import StudySummary
+from studies.confirmation.ablation_path import is_ablation, path_notes, path_of, path_sentences
+from studies.confirmation.results import ConfirmationResult, confirmation_results, notes, verdict_sentences
+from studies.ledger.ledger import Ledger
 
 if TYPE_CHECKING:
     import pandas
@@ -36,7 +36,7 @@ _LEADERBOARD_COLUMNS = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Section:
+class ReportSection:
     """One question and its answer.
 
     Attributes:
@@ -57,7 +57,7 @@ class Section:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Report:
+class StudyReport:
     """A study to be read.
 
     Attributes:
@@ -68,10 +68,12 @@ class Report:
 
     summary: StudySummary
     sentences: tuple[str, ...]
-    sections: tuple[Section, ...]
+    sections: tuple[ReportSection, ...]
 
 
-def report_of(ledger: Ledger, name: str, knowledge: Knowledge, *, against: PublishedPoint | None = None) -> Report:
+def report_of(
+    ledger: Ledger, name: str, knowledge: StudyPosterior, *, against: PublishedPoint | None = None
+) -> StudyReport:
     """All that is known of a study.
 
     Args:
@@ -88,7 +90,7 @@ def report_of(ledger: Ledger, name: str, knowledge: Knowledge, *, against: Publi
     cards = discovered(knowledge, against=against)
     sections = [_leaderboard(board)]
     sections += [
-        Section(
+        ReportSection(
             name=card.name,
             title=card.question,
             sentences=card.sentences,
@@ -100,11 +102,11 @@ def report_of(ledger: Ledger, name: str, knowledge: Knowledge, *, against: Publi
     ]
     sections.append(_curves(knowledge))
     sections += [_confirmation(ledger, result) for result in confirmation_results(ledger, name)]
-    return Report(summary=board.summary, sentences=summary(knowledge, cards), sections=tuple(sections))
+    return StudyReport(summary=board.summary, sentences=summary(knowledge, cards), sections=tuple(sections))
 
 
-def _leaderboard(board: Leaderboard) -> Section:
-    return Section(
+def _leaderboard(board: Leaderboard) -> ReportSection:
+    return ReportSection(
         name="leaderboard",
         title="Leaderboard",
         sentences=(board.verdict,) if board.verdict else (),
@@ -114,7 +116,7 @@ def _leaderboard(board: Leaderboard) -> Section:
     )
 
 
-def _curves(knowledge: Knowledge) -> Section:
+def _curves(knowledge: StudyPosterior) -> ReportSection:
     """Every reading of every trial, and how the trial ended; of many trials some, evenly."""
     step = -(-len(knowledge.history) // _MOST_CURVES)
     readings = [
@@ -122,7 +124,7 @@ def _curves(knowledge: Knowledge) -> Section:
         for one in knowledge.history[::step]
         for read in one.readings
     ]
-    return Section(
+    return ReportSection(
         name="curves",
         title="What was read of every trial",
         sentences=(),
@@ -131,14 +133,16 @@ def _curves(knowledge: Knowledge) -> Section:
     )
 
 
-def _confirmation(ledger: Ledger, result: ConfirmationResult) -> Section:
+def _confirmation(ledger: Ledger, result: ConfirmationResult) -> ReportSection:
     title = f"On the test split: {result.name}"
     if not is_ablation(ledger, result.name):
         said, note = verdict_sentences(result), " ".join(notes(result))
         drawn = _drawn(confirmation_figure(result))
-        return Section(name=result.name, title=title, sentences=said, figures=drawn, table=result.table(), note=note)
+        return ReportSection(
+            name=result.name, title=title, sentences=said, figures=drawn, table=result.table(), note=note
+        )
     path = path_of(result)
-    return Section(
+    return ReportSection(
         name=result.name,
         title=title,
         sentences=path_sentences(path),

@@ -3,12 +3,12 @@
 from pathlib import Path
 from typing import Literal
 
-from dashboards.reports.report import Report
+from dashboards.reports.report import StudyReport
 
 DataFormat = Literal["csv", "parquet"]
 
 
-def write_tables(report: Report, folder: Path, form: DataFormat) -> list[Path]:
+def write_tables(report: StudyReport, folder: Path, form: DataFormat) -> list[Path]:
     """One file a question, named by it; the numbers are not rounded."""
     folder.mkdir(parents=True, exist_ok=True)
     written = []

@@ -9,8 +9,8 @@ from rich.text import Text
 
 from dashboards.terminal.layout import plain_text
 from dashboards.terminal.text import duration_text
-from studies.checking import Check
-from studies.foresight.noise import expected_score, is_share, smallest_difference
+from studies.preflight import Check
+from studies.resource_estimates.noise import expected_score, is_share, smallest_difference
 
 _LISTED_LABELS = 8
 _UNITS = ("bytes", "kB", "MB", "GB", "TB")

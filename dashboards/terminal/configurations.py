@@ -13,8 +13,8 @@ from dashboards.terminal.text import escape, share_text
 from search_space.backbones.shape import BackboneShape
 from search_space.configuration import Configuration
 from search_space.conventions import CONVENTIONS, conventions
-from search_space.counting.counts import Counts, count, places
 from search_space.edit import Edit
+from search_space.parameter_counts.counts import Counts, count, places
 from search_space.published import METHODS, PublishedMethod, Values
 from search_space.words.describe import Difference, SideView, phrase, ranked_published, sentence, side_view
 

@@ -7,8 +7,8 @@ from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderR
 from rich.text import Text
 
 from dashboards.terminal.frames import frame_table
-from studies.confirming.path import AblationResult, path_notes, path_sentences
-from studies.confirming.results import ConfirmationResult, notes, verdict_sentences
+from studies.confirmation.ablation_path import AblationResult, path_notes, path_sentences
+from studies.confirmation.results import ConfirmationResult, notes, verdict_sentences
 
 if TYPE_CHECKING:
     import pandas

@@ -6,7 +6,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from dashboards.terminal.frames import frame_table
-from studies.queries.card import Card
+from studies.analysis.card import Card
 
 _MOST_ROWS = 6
 

@@ -8,10 +8,10 @@ from typing import Any, TextIO
 
 from dashboards.terminal.live import counts_text, left_text, named, reason_text, references_text, times_text
 from dashboards.terminal.text import measured_text
-from studies.keeping.progress import EndedTrial, Progress
-from studies.queries.visible import visible, visible_json
+from studies.analysis.visible import visible, visible_json
+from studies.pruning.degenerate import has_collapsed
 from studies.records import TrialState
-from studies.search.collapse import has_collapsed
+from studies.runtime.progress import EndedTrial, Progress
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from dashboards.terminal.layout import plain_table
 from dashboards.terminal.text import escape, value_text
-from studies.queries.frames import entries_of
+from studies.analysis.frames import entries_of
 
 if TYPE_CHECKING:
     import pandas

@@ -9,7 +9,7 @@ from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
-from studies.queries.visible import visible
+from studies.analysis.visible import visible
 
 _TEXT_WIDTH = 120
 _GAP = 2

@@ -9,10 +9,10 @@ from rich.text import Text
 
 from dashboards.terminal.layout import one_line_table
 from dashboards.terminal.text import duration_text, escape, measured_text, share_text, state_text
-from studies.keeping.progress import EndedTrial, Progress, RunningTrial, TimeLeft
-from studies.queries.visible import visible
+from studies.analysis.visible import visible
+from studies.pruning.degenerate import COLLAPSED
 from studies.records import TrialState
-from studies.search.collapse import COLLAPSED
+from studies.runtime.progress import EndedTrial, Progress, RunningTrial, TimeLeft
 
 _BAR_WIDTH = 40
 _MIDDLE_WIDTH, _FULL_WIDTH = 100, 140

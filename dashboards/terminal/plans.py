@@ -8,21 +8,21 @@ from rich.text import Text
 
 from dashboards.terminal.checks import bytes_text
 from dashboards.terminal.layout import plain_table, plain_text
-from studies.foresight.plan import Plan
+from studies.resource_estimates.memory_plan import ResourcePlan
 
 
 @dataclass(frozen=True, slots=True)
 class PlanView:
     """A plan that shows itself as text."""
 
-    plan: Plan
+    plan: ResourcePlan
 
     def __str__(self) -> str:
         """As a terminal shows it."""
         return plain_text(plan_renderable(self.plan))
 
 
-def plan_renderable(found: Plan) -> RenderableType:
+def plan_renderable(found: ResourcePlan) -> RenderableType:
     """A row for each kind of GPU, and what to change where the study does not fit."""
     study = found.specification
     training = study.training
@@ -46,7 +46,7 @@ def plan_renderable(found: Plan) -> RenderableType:
     return Group(*heads, table, *(Text(line) for line in _notes(found)))
 
 
-def _notes(found: Plan) -> Iterator[str]:
+def _notes(found: ResourcePlan) -> Iterator[str]:
     yield ""
     again = [one.gpu.name for one in found.devices if one.checkpointing]
     if again:

@@ -9,7 +9,7 @@ from dashboards.terminal.checks import grid
 from search_space.backbones.shape import BackboneShape
 from search_space.dimensions import Port, Site
 from search_space.published import METHODS
-from trial_runner.contract.proof import Proof
+from trial_runner.port_discovery.proof import Proof
 
 _ATTENTION = (Port.RES_IN, Port.X_ATTN, Port.CTX, Port.Q, Port.K, Port.V, Port.HEAD, Port.CONCAT, Port.O, Port.NORM)
 _FFN = (Port.RES_F, Port.X_FFN, Port.G, Port.U, Port.M, Port.F, Port.SUM, Port.NORM)

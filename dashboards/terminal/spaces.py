@@ -11,12 +11,12 @@ from rich.text import Text
 from dashboards.terminal.configurations import EditView, view_configuration
 from dashboards.terminal.layout import plain_table
 from dashboards.terminal.text import escape, rate_text, share_text
-from search_space.counting.counts import Counts
+from search_space.parameter_counts.counts import Counts
 from search_space.rules import RULES
-from search_space.space.asking import Choice, FloatRange
 from search_space.space.census import Census, PairCensus, PartCensus, census, dimension_values
 from search_space.space.random_draw import RandomTrial
 from search_space.space.space import SearchSpace
+from search_space.space.trial_protocol import Choice, FloatRange
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

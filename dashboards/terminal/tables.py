@@ -18,14 +18,14 @@ from dashboards.terminal.text import (
     state_text,
     states_text,
 )
-from studies.queries.fronts import Front
-from studies.queries.leaderboard import Leaderboard, LeaderboardRow
-from studies.queries.ranking import DISCOVERED
-from studies.queries.readings import TrialPage, scored_by
-from studies.queries.summaries import StudySummary
-from studies.queries.verdict import WORDS
+from studies.analysis.fronts import Front
+from studies.analysis.leaderboard import Leaderboard, LeaderboardRow
+from studies.analysis.ranks import DISCOVERED
+from studies.analysis.readings import TrialPage, scored_by
+from studies.analysis.summaries import StudySummary
+from studies.analysis.verdict import WORDS
 from studies.records import ExampleCounts, SiteDimensions, TrialRecord, TrialState
-from trial_runner.tasks.measuring import PROXY_LOSS
+from trial_runner.tasks.evaluation import PROXY_LOSS
 
 _DIMENSIONS = ("form", "write", "insertion", "gate", "heads", "bottleneck", "activation", "scale", "learning_rate")
 _NARROW_WIDTH, _MIDDLE_WIDTH, _FULL_WIDTH = 100, 140, 160

@@ -2,11 +2,11 @@
 
 from rich import markup
 
-from studies.queries.visible import visible
+from studies.analysis.visible import visible
+from studies.pruning.degenerate import has_collapsed
 from studies.records import ExampleCounts, TrialState
-from studies.search.collapse import has_collapsed
-from studies.search.evidence import Z_95
-from studies.search.factored.from_ledger import share_error
+from studies.score_evidence import Z_95
+from studies.surrogate.recorded_observations import share_error
 
 _STATE_STYLES = {
     TrialState.QUEUED: "dim",

@@ -14,14 +14,14 @@ from starlette.responses import HTMLResponse, Response, StreamingResponse
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
-from dashboards.web.encoding import to_json
+from dashboards.web.cache.storage import WatchedStorage
+from dashboards.web.cache.study import REFUSALS, WatchedStudy
+from dashboards.web.json_bytes import to_json
+from dashboards.web.page_html import STATIC, plotly_folder, rendered
 from dashboards.web.pages import PAGES
-from dashboards.web.pages.page import Answer, Asked, Page
+from dashboards.web.pages.page import Answer, Page, PageRequest
 from dashboards.web.pages.query import MOST_CHARACTERS, answer
-from dashboards.web.rendering import STATIC, plotly_folder, rendered
 from dashboards.web.safety import ASKING, Door, Guard
-from dashboards.web.watching.storage import WatchedStorage
-from dashboards.web.watching.study import REFUSALS, WatchedStudy
 from search_space.json_text import read_json_text
 from studies.errors import UnknownStudyError, UnknownTrialError
 
@@ -86,7 +86,7 @@ class Dashboard:
 
         def work() -> bytes:
             study = None if key is None else self._storage.study(key)
-            return to_json(give(Asked(storage=self._storage, watched=study, given=given)))
+            return to_json(give(PageRequest(storage=self._storage, watched=study, given=given)))
 
         return Response(await run_in_threadpool(work), media_type="application/json")
 

@@ -5,12 +5,12 @@ from dataclasses import replace
 from pathlib import Path
 
 from dashboards.errors import DashboardWishError
-from dashboards.web.encoding import to_json
+from dashboards.web.cache.storage import WatchedStorage
+from dashboards.web.cache.study import WatchedStudy
+from dashboards.web.json_bytes import to_json
+from dashboards.web.page_html import STATIC, plotly_folder, rendered
 from dashboards.web.pages import PAGES
-from dashboards.web.pages.page import Asked, Page
-from dashboards.web.rendering import STATIC, plotly_folder, rendered
-from dashboards.web.watching.storage import WatchedStorage
-from dashboards.web.watching.study import WatchedStudy
+from dashboards.web.pages.page import Page, PageRequest
 
 
 def export_study(url: str, name: str, folder: Path) -> int:
@@ -50,7 +50,7 @@ def _files(storage: WatchedStorage, study: WatchedStudy) -> Iterator[tuple[str, 
 def _answers(storage: WatchedStorage, study: WatchedStudy, page: Page) -> Iterator[tuple[str, bytes]]:
     """What a page asks for; of answers to many questions those that can be foreseen."""
     for name, give in page.answers.items():
-        asked = Asked(storage=storage, watched=study, waits=True)
+        asked = PageRequest(storage=storage, watched=study, waits=True)
         stars = page.stars[name](asked) if name in page.stars else () if "*" in name else ("",)
         for star in map(str, stars):
             yield f"api/{name.replace('*', star)}", to_json(give(replace(asked, given={"*": star})))

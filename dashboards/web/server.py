@@ -13,8 +13,8 @@ import uvicorn
 
 from dashboards.errors import DashboardError
 from dashboards.web.app import Dashboard
+from dashboards.web.cache.storage import WatchedStorage
 from dashboards.web.safety import Door
-from dashboards.web.watching.storage import WatchedStorage
 
 PORT = 8088
 """Where it listens unless told otherwise; the next free one of `_TRIES` where that is taken."""

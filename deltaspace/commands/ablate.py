@@ -63,7 +63,7 @@ def command(  # noqa: PLR0913 - one argument per option
     The ablation is recorded beside the study. One that was stopped is continued by calling the command again; one
     that is finished is only printed.
     """
-    from studies.confirming.request import AblationRequest
+    from studies.confirmation.request import AblationRequest
 
     request = AblationRequest(
         study=study,
@@ -82,8 +82,8 @@ def report(name: str, storage: str, *, as_json: bool) -> None:
     """The result of an ablation to stdout."""
     from dashboards.terminal.confirmations import ablation_renderable
     from deltaspace.commands.output import echo_json, show
-    from studies.confirming.path import ablation_result, path_notes, path_sentences
-    from studies.store.ledger import Ledger
+    from studies.confirmation.ablation_path import ablation_result, path_notes, path_sentences
+    from studies.ledger.ledger import Ledger
 
     with Ledger.open(storage, read_only=True) as ledger:
         result = ablation_result(ledger, name)

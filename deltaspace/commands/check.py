@@ -43,7 +43,7 @@ def command(study: str | None, backbone: str | None, no_steps: bool, settings: t
 def _check_backbone(backbone: str, as_json: bool) -> None:
     from dashboards.terminal.proofs import proof_json, proof_renderable
     from deltaspace.commands.output import echo_json, show
-    from trial_runner.contract.proving import proof_of
+    from trial_runner.port_discovery.known_tables import proof_of
 
     proof = proof_of(backbone)
     if as_json:
@@ -60,8 +60,8 @@ def _check_study(study: str, no_steps: bool, settings: tuple[str, ...], as_json:
 
     from dashboards.terminal.checks import check_renderable
     from deltaspace.commands.output import echo_json, show
-    from studies.checking import check
-    from studies.specification import parse_override, specification_of
+    from studies.preflight import check
+    from studies.study_file import parse_override, specification_of
 
     specification = specification_of(study, dict(parse_override(setting) for setting in settings))
     found = check(specification, takes_steps=not no_steps)

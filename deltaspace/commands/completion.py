@@ -33,9 +33,9 @@ def command(context: click.Context, shell: str) -> None:
 def study_names(context: click.Context, _: click.Parameter, typed: str) -> list[str]:
     """Studies of the storage that is given or usual; none of a server, which may be far, and none after an error."""
     from studies.errors import StudiesError
+    from studies.ledger.engine import StorageAddress
+    from studies.ledger.ledger import Ledger
     from studies.storage import storage_url
-    from studies.store.engine import StorageAddress
-    from studies.store.ledger import Ledger
 
     url = storage_url(context.params.get("storage"))
     try:

@@ -20,8 +20,8 @@ from search_space.errors import SearchSpaceError
 from search_space.published.point import PublishedPoint
 
 if TYPE_CHECKING:
-    from studies.confirming.request import Request
-    from studies.launching.running import LaunchResult
+    from studies.confirmation.request import Request
+    from studies.launch.execution import LaunchResult
     from trial_runner.export.harness import Harness
 
 
@@ -117,8 +117,8 @@ def command(  # noqa: PLR0913 - one argument per option
     With --lm-eval the trials of a study whose answers are texts are measured by tasks of lm-eval as well, on this
     machine, once all have ended; those that have been are not measured again.
     """
-    from studies.confirming.request import ConfirmationRequest
-    from studies.confirming.results import power_note
+    from studies.confirmation.request import ConfirmationRequest
+    from studies.confirmation.results import power_note
 
     request = ConfirmationRequest(
         study=study,
@@ -142,8 +142,8 @@ def command(  # noqa: PLR0913 - one argument per option
 
 def launched(request: "Request", storage: str, *, take_over: bool, quiet: bool) -> "LaunchResult":
     """How far it came, with the progress on stderr."""
-    from dashboards.terminal.watching import progress_view
-    from studies.confirming.running import confirm
+    from dashboards.terminal.observers import progress_view
+    from studies.confirmation.execution import confirm
 
     take_over = takes_over(request.confirmation, storage, given=take_over)
     with progress_view(sys.stderr, quiet=quiet) as observe:
@@ -155,8 +155,8 @@ def _harness(tasks: tuple[str, ...], limit: int | None, study: str, storage: str
     named = tuple(name.strip() for listed in tasks for name in listed.split(","))
     if not named:
         return None
-    from studies.exports.measuring import checked_harness
-    from studies.store.ledger import Ledger
+    from studies.exports.evaluation import checked_harness
+    from studies.ledger.ledger import Ledger
 
     with Ledger.open(storage, read_only=True) as ledger:
         return checked_harness(ledger.study(study), named, limit)
@@ -164,8 +164,8 @@ def _harness(tasks: tuple[str, ...], limit: int | None, study: str, storage: str
 
 def _measure(name: str, harness: "Harness", storage: str, *, quiet: bool) -> None:
     """Measure what is left to be, with a line on stderr for each trial."""
-    from studies.exports.measuring import measure_by_harness
-    from studies.store.ledger import Ledger
+    from studies.exports.evaluation import measure_by_harness
+    from studies.ledger.ledger import Ledger
 
     def tell(done: int, trials: int) -> None:
         if not quiet:
@@ -179,8 +179,8 @@ def report(name: str, storage: str, *, as_json: bool) -> None:
     """The result of a confirmation to stdout."""
     from dashboards.terminal.confirmations import confirmation_renderable
     from deltaspace.commands.output import echo_json, show
-    from studies.confirming.results import confirmation_result, notes, verdict_sentences
-    from studies.store.ledger import Ledger
+    from studies.confirmation.results import confirmation_result, notes, verdict_sentences
+    from studies.ledger.ledger import Ledger
 
     with Ledger.open(storage, read_only=True) as ledger:
         result = confirmation_result(ledger, name)

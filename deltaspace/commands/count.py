@@ -29,7 +29,7 @@ def command(method: str, backbone: str, settings: tuple[str, ...], as_json: bool
 
     from dashboards.terminal.configurations import count_renderable, view_count
     from deltaspace.commands.output import echo_json, show
-    from deltaspace.describing import shape_of
+    from deltaspace.descriptions import shape_of
     from search_space.published import published_method
 
     published = published_method(method)

@@ -85,7 +85,7 @@ def shown_beside(storage: str, *, is_wanted: bool) -> Iterator[None]:
 
 def _path_of(storage: str, study: str) -> str:
     """Where the pages of a study are."""
-    from studies.store.ledger import Ledger
+    from studies.ledger.ledger import Ledger
 
     with Ledger.open(storage, read_only=True) as ledger:
         return f"studies/{ledger.study(study).id}/"

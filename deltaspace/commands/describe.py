@@ -48,7 +48,7 @@ def command(
     """
     from dashboards.terminal.configurations import configuration_renderable
     from deltaspace.commands.output import echo_json, show
-    from deltaspace.describing import describe
+    from deltaspace.descriptions import describe
 
     if number is None:
         view = describe(target, backbone, **parse_settings(settings))

@@ -42,9 +42,9 @@ def command(  # noqa: PLR0913 - one argument per option
     """
     from dashboards.terminal.discover import discovery_renderable
     from deltaspace.commands.output import echo_json, show
-    from studies.queries.discover import discovered, knowledge_of, summary
-    from studies.specification.recorded import recorded_space
-    from studies.store.ledger import Ledger
+    from studies.analysis.discover import discovered, knowledge_of, summary
+    from studies.ledger.ledger import Ledger
+    from studies.study_file.recorded_specification import recorded_space
 
     with Ledger.open(storage, read_only=True) as ledger:
         knowledge = knowledge_of(ledger, study, recorded_space, seed=seed)

@@ -10,8 +10,8 @@ from deltaspace.commands.completion import study_names
 from deltaspace.commands.options import examples, json_option, say, size_option, storage_option
 
 if TYPE_CHECKING:
-    from studies.exports.exporting import Export, ExportKind
-    from studies.store.ledger import Ledger
+    from studies.exports.export import Export, ExportKind
+    from studies.ledger.ledger import Ledger
     from trial_runner.requests import Reading
 
 
@@ -67,7 +67,7 @@ def command(  # noqa: PLR0913 - one argument per option
     new SQLite file instead: deltaspace export STUDY FILE --format optuna.
     """
     from deltaspace.commands.output import echo_json
-    from studies.store.ledger import Ledger
+    from studies.ledger.ledger import Ledger
     from studies.study import Study
 
     if form == "optuna":
@@ -86,7 +86,7 @@ def command(  # noqa: PLR0913 - one argument per option
     if private and push is None:
         raise click.UsageError("--private says how a repository is made; it needs --push NAME.")
     if push is not None:
-        from studies.exports.pushing import check_pushable
+        from studies.exports.hub_upload import check_pushable
 
         check_pushable(push)
     opened = Study.open(study, storage)

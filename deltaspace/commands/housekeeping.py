@@ -9,7 +9,7 @@ from deltaspace.commands.completion import study_names
 from deltaspace.commands.options import ask, examples, say, storage_option, yes_option
 
 if TYPE_CHECKING:
-    from studies.housekeeping import Removal
+    from studies.maintenance import Removal
 
 
 @click.command("rename", epilog=examples("deltaspace rename docstrings docstrings-half-percent"))
@@ -22,8 +22,8 @@ def rename(study: str, name: str, storage: str) -> None:
     Its folder is renamed with it. The study file that continues it needs the new name too. A study that a launch runs
     keeps its name.
     """
-    from studies.housekeeping import rename_study
-    from studies.store.ledger import Ledger
+    from studies.ledger.ledger import Ledger
+    from studies.maintenance import rename_study
 
     with Ledger.open(storage, create=False) as ledger:
         renamed = rename_study(ledger, study, name)
@@ -40,8 +40,8 @@ def delete(study: str, yes: bool, storage: str) -> int:
 
     This cannot be taken back. A study that a launch runs is not deleted.
     """
-    from studies.housekeeping import delete_study, family
-    from studies.store.ledger import Ledger
+    from studies.ledger.ledger import Ledger
+    from studies.maintenance import delete_study, family
 
     with Ledger.open(storage, create=False) as ledger:
         *others, _ = names = [one.name for one in family(ledger, study)]
@@ -63,8 +63,8 @@ def archive(study: str, folder: Path, yes: bool, storage: str) -> int:
     FOLDER gets a database of its own with the files beside it, and can be moved. Every command reads it with
     --storage, and 'merge' takes its records back. A study that a launch runs is not moved.
     """
-    from studies.housekeeping import ARCHIVE, archive_study
-    from studies.store.ledger import Ledger
+    from studies.ledger.ledger import Ledger
+    from studies.maintenance import ARCHIVE, archive_study
 
     with Ledger.open(storage, create=False) as ledger:
         ledger.study(study)
@@ -84,8 +84,8 @@ def backup(file: Path, storage: str) -> None:
     The backup is one consistent state, also while a launch writes and also of PostgreSQL. Files of trials are not
     copied; the backup knows where they lie. Do not continue both it and the database that it is of.
     """
-    from studies.housekeeping import back_up
-    from studies.store.ledger import Ledger
+    from studies.ledger.ledger import Ledger
+    from studies.maintenance import back_up
 
     with Ledger.open(storage, read_only=True) as ledger:
         copied = back_up(ledger, file)
@@ -110,8 +110,8 @@ def merge(other: str, storage: str) -> None:
     The other stays as it is, and the files of its studies where they are. A study that is here already is left out;
     one whose name is another's gets a name with a number.
     """
-    from studies.housekeeping import merge as merged
-    from studies.store.ledger import Ledger
+    from studies.ledger.ledger import Ledger
+    from studies.maintenance import merge as merged
 
     Ledger.open(other, read_only=True).close()  # nothing is created here for one that is none
     with Ledger.open(storage) as ledger:

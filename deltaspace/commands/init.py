@@ -68,12 +68,12 @@ def command(  # noqa: PLR0913 - one argument per option
 
     import yaml
 
-    from deltaspace.beginning import init
     from deltaspace.commands.output import echo_json
+    from deltaspace.startup import init
 
     found: object = list(data)
     if from_python is not None:
-        from studies.drafting.sources import object_of
+        from studies.init.sources import object_of
 
         found = object_of(from_python)
         given["name"] = given["name"] or from_python.rpartition(":")[2].lower()

@@ -23,8 +23,8 @@ from studies.errors import StudiesError
 from trial_runner.errors import RunnerError
 
 if TYPE_CHECKING:
-    from studies.keeping.progress import Progress
-    from studies.launching.running import LaunchResult
+    from studies.launch.execution import LaunchResult
+    from studies.runtime.progress import Progress
 
 _ROWS = 20
 _EXIT_MISUSED = 2
@@ -104,16 +104,16 @@ def command(  # noqa: PLR0913 - one argument per option
         notice("reading the study and its data …")
 
     from dashboards.terminal.events import EventLog
-    from dashboards.terminal.watching import progress_view
-    from deltaspace.launching import announce
-    from studies.specification import parse_override, specification_of
+    from dashboards.terminal.observers import progress_view
+    from deltaspace.launch_options import announce
+    from studies.study_file import parse_override, specification_of
 
     overrides = dict(parse_override(setting) for setting in settings)
     overrides |= {_OVERRIDES[name]: value for name, value in given.items() if value is not None}
     specification = specification_of(study, overrides)
 
-    from studies.launching.launch import launch
-    from studies.observing import named_observer
+    from studies.launch.launch import launch
+    from studies.observer import named_observer
     from studies.trackers import TRACKERS
 
     has_begun, events = False, EventLog(log)
@@ -151,8 +151,8 @@ def _report(result: "LaunchResult", storage: str, *, as_json: bool) -> int:
     """The leaderboard to stdout, and how the launch ended to stderr."""
     from dashboards.terminal.tables import leaderboard_table
     from deltaspace.commands.output import echo_json, show
-    from studies.queries.leaderboard import leaderboard
-    from studies.store.ledger import Ledger
+    from studies.analysis.leaderboard import leaderboard
+    from studies.ledger.ledger import Ledger
 
     name = result.study.name
     with Ledger.open(storage, read_only=True) as ledger:

@@ -13,7 +13,7 @@ from deltaspace.commands.options import examples, say
 from search_space.errors import CodecError, SearchSpaceError
 from studies.errors import StudiesError, StudyHeldError
 from trial_runner.errors import RunnerError
-from trial_runner.quiet import quiet_quantizers
+from trial_runner.silence import quiet_quantizers
 
 COMMANDS: dict[str, str] = {
     "init": "Look at data and write a study file for it.",

@@ -16,7 +16,7 @@ def command(backbone: str, as_json: bool) -> None:
     """
     from dashboards.terminal.configurations import MethodView, method_views, methods_table
     from deltaspace.commands.output import echo_json, show
-    from deltaspace.describing import shape_of
+    from deltaspace.descriptions import shape_of
 
     def entry(view: MethodView) -> dict[str, object]:
         method = view.method

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from search_space.errors import SearchSpaceError, SettingError
-from studies.queries.visible import visible
+from studies.analysis.visible import visible
 from studies.storage import DEFAULT_STORAGE, STORAGE_VARIABLE, storage_url
 
 _EXIT_INTERRUPTED = 130
@@ -16,7 +16,7 @@ _FORMATS = ("table", "markdown", "csv", "tsv", "json")
 
 if TYPE_CHECKING:
     from search_space.published.point import PublishedPoint
-    from studies.launching.running import LaunchResult
+    from studies.launch.execution import LaunchResult
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -218,8 +218,8 @@ def takes_over(name: str, storage: str, *, given: bool) -> bool:
     if given or not (sys.stdin.isatty() and sys.stderr.isatty()):
         return given
     from studies.errors import StudiesError
-    from studies.keeping.occupying import running_launch
-    from studies.store.ledger import Ledger
+    from studies.ledger.ledger import Ledger
+    from studies.runtime.workload import running_launch
 
     try:
         with Ledger.open(storage, read_only=True) as ledger:

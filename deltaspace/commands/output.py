@@ -10,7 +10,7 @@ from rich.console import RenderableType
 
 from dashboards.jsonable import jsonable
 from dashboards.terminal.layout import Terminal
-from studies.queries.visible import visible, visible_json
+from studies.analysis.visible import visible, visible_json
 
 if TYPE_CHECKING:
     import pandas
@@ -41,7 +41,7 @@ def show_table(table: "pandas.DataFrame", columns: str | None, form: str | None)
         UsageError: If there is no such column.
     """
     from dashboards.terminal.frames import rows_text
-    from studies.queries.frames import entries_of
+    from studies.analysis.frames import entries_of
 
     chosen = table if columns is None else _chosen(table, columns)
     entries = entries_of(chosen)

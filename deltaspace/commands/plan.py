@@ -35,9 +35,9 @@ def command(
     what to change is said.
     """
     from dashboards.terminal.plans import plan_renderable
-    from deltaspace.beginning import plan
     from deltaspace.commands.output import echo_json, show
-    from studies.specification import parse_override
+    from deltaspace.startup import plan
+    from studies.study_file import parse_override
 
     found = plan(
         study,

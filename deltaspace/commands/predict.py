@@ -47,7 +47,7 @@ def command(  # noqa: PLR0913 - one argument per option
     overwritten, and the output is there whole or not at all.
     """
     from deltaspace.commands.output import echo_json
-    from studies.exports.predicting import PredictionOptions, predict
+    from studies.exports.inference import PredictionOptions, predict
 
     tenths = 0
 

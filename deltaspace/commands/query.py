@@ -12,7 +12,7 @@ from deltaspace.commands.options import examples, in_a_folder, json_option, say,
 from studies.errors import QueryError, StudiesError
 
 if TYPE_CHECKING:
-    from studies.queries.sql import QueryResult
+    from studies.analysis.sql import QueryResult
 
 _FORMS = ("table", "json", "csv", "tsv", "markdown", "parquet")
 _SUFFIXES = {".json": "json", ".csv": "csv", ".tsv": "tsv", ".md": "markdown", ".parquet": "parquet", ".txt": "table"}
@@ -61,7 +61,7 @@ def command(  # noqa: PLR0913 - one argument per option
     The connection cannot write. Views: leaderboard, configurations, curves, budget_use, confirmation_results, fronts;
     tables: studies, confirmations, trials, attempts, readings, examples, artefacts, events. Ctrl-C stops a query.
     """
-    from studies.queries.sql import Limits, run_query
+    from studies.analysis.sql import Limits, run_query
 
     chosen = _form(form, output, as_json=as_json)
     if limit is None and chosen == "table" and output is None:
@@ -105,7 +105,7 @@ def _check_is_new(output: Path) -> None:
 def _seconds(timeout: str | None) -> float | None:
     if timeout is None:
         return None
-    from studies.specification.fields import parse_duration
+    from studies.study_file.fields import parse_duration
 
     try:
         return parse_duration(timeout)
@@ -116,7 +116,7 @@ def _seconds(timeout: str | None) -> float | None:
 def _print(answer: "QueryResult", form: str) -> None:
     from dashboards.terminal.frames import rows_table, rows_text
     from deltaspace.commands.output import echo_json, show
-    from studies.queries.visible import visible
+    from studies.analysis.visible import visible
 
     if form == "json":
         echo_json(_named(answer).to_dicts())
@@ -134,7 +134,7 @@ def _write(answer: "QueryResult", form: str, file: Path) -> None:
         QueryError: If the format cannot hold them, or the file cannot be written.
     """
     from dashboards.terminal.frames import rows_text
-    from studies.queries.frames import frame_of
+    from studies.analysis.frames import frame_of
     from trial_runner.files import whole_file
 
     try:

@@ -54,9 +54,9 @@ def command(  # noqa: PLR0913 - one argument per option
     from dashboards.reports.page import report_page
     from dashboards.reports.report import report_of
     from dashboards.reports.tables import write_tables
-    from studies.queries.discover import knowledge_of
-    from studies.specification.recorded import recorded_space
-    from studies.store.ledger import Ledger
+    from studies.analysis.discover import knowledge_of
+    from studies.ledger.ledger import Ledger
+    from studies.study_file.recorded_specification import recorded_space
     from trial_runner.files import whole_file
 
     with Ledger.open(storage, read_only=True) as ledger:

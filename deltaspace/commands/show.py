@@ -35,7 +35,7 @@ def command(study: str, top: int, columns: str | None, fmt: str | None, storage:
 
     Of a confirmation or an ablation it shows what 'confirm' or 'ablate' printed: means, differences and verdicts.
     """
-    from trial_runner.uncollected import uncollected
+    from trial_runner.gc_pause import uncollected
 
     if as_json and (columns is not None or fmt is not None):
         raise click.UsageError("--json has all that is known; got --columns or --fmt as well. Use --fmt json.")
@@ -48,11 +48,11 @@ def command(study: str, top: int, columns: str | None, fmt: str | None, storage:
 
 def _show_rows(study: str, top: int, storage: str, columns: str | None, form: str | None) -> None:
     from deltaspace.commands.output import show_table
-    from studies.confirming.path import ablation_result, is_ablation
-    from studies.confirming.results import confirmation_result
-    from studies.queries.leaderboard import leaderboard
+    from studies.analysis.leaderboard import leaderboard
+    from studies.confirmation.ablation_path import ablation_result, is_ablation
+    from studies.confirmation.results import confirmation_result
+    from studies.ledger.ledger import Ledger
     from studies.records import StudyKind
-    from studies.store.ledger import Ledger
 
     with Ledger.open(storage, read_only=True) as ledger:
         kind = ledger.study(study).kind
@@ -68,9 +68,9 @@ def _show_rows(study: str, top: int, storage: str, columns: str | None, form: st
 def _show(study: str, top: int, storage: str, *, as_json: bool) -> None:
     from dashboards.terminal.tables import leaderboard_table
     from deltaspace.commands.output import echo_json, show
-    from studies.queries.leaderboard import leaderboard
+    from studies.analysis.leaderboard import leaderboard
+    from studies.ledger.ledger import Ledger
     from studies.records import StudyKind
-    from studies.store.ledger import Ledger
 
     with Ledger.open(storage, read_only=True) as ledger:
         board = leaderboard(ledger, study, top=top) if ledger.study(study).kind is StudyKind.SEARCH else None
@@ -84,8 +84,8 @@ def _show(study: str, top: int, storage: str, *, as_json: bool) -> None:
 
 def _show_confirmation(name: str, storage: str, *, as_json: bool) -> None:
     from deltaspace.commands import ablate, confirm
-    from studies.confirming.path import is_ablation
-    from studies.store.ledger import Ledger
+    from studies.confirmation.ablation_path import is_ablation
+    from studies.ledger.ledger import Ledger
 
     with Ledger.open(storage, read_only=True) as ledger:
         report = ablate.report if is_ablation(ledger, name) else confirm.report

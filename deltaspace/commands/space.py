@@ -29,9 +29,9 @@ def command(study: str, draw: int, seed: int, settings: tuple[str, ...], as_json
 
     from dashboards.terminal.spaces import space_renderable, view_space
     from deltaspace.commands.output import echo_json, show
-    from deltaspace.describing import shape_of
+    from deltaspace.descriptions import shape_of
     from search_space.space.space import SearchSpace
-    from studies.specification import parse_override, specification_of
+    from studies.study_file import parse_override, specification_of
 
     specification = specification_of(study, dict(parse_override(setting) for setting in settings))
     shape = shape_of(specification.backbone.name)

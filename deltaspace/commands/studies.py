@@ -19,8 +19,8 @@ def command(columns: str | None, fmt: str | None, storage: str, as_json: bool) -
     """
     from dashboards.terminal.tables import studies_table
     from deltaspace.commands.output import echo_json, show, show_table
-    from studies.queries.summaries import study_summaries, summaries_table
-    from studies.store.ledger import Ledger
+    from studies.analysis.summaries import study_summaries, summaries_table
+    from studies.ledger.ledger import Ledger
 
     with Ledger.open(storage, read_only=True) as ledger:
         summaries = study_summaries(ledger)

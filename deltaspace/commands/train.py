@@ -9,7 +9,7 @@ from deltaspace.commands.completion import method_names
 from deltaspace.commands.options import examples, json_option, say, set_option
 
 if TYPE_CHECKING:
-    from studies.exports.training import TrainingResult
+    from studies.exports.single_run import TrainingResult
     from trial_runner.requests import Reading
 
 _OVERRIDES = {
@@ -67,7 +67,7 @@ def command(
     """
     from deltaspace.commands.output import echo_json
     from deltaspace.training import train, trained_specification
-    from studies.specification import parse_override
+    from studies.study_file import parse_override
 
     overrides = dict(parse_override(setting) for setting in settings)
     overrides |= {_OVERRIDES[name]: value for name, value in given.items() if value is not None}

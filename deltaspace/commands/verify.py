@@ -8,7 +8,7 @@ from deltaspace.commands.completion import study_names
 from deltaspace.commands.options import examples, json_option, say, storage_option
 
 if TYPE_CHECKING:
-    from studies.exports.mending import Mended
+    from studies.exports.repair import Mended
 
 
 @click.command(
@@ -33,8 +33,8 @@ def command(study: str, retrain: bool, storage: str, as_json: bool) -> int:
     What it measures is held against what is recorded; weights that are the recorded ones to the last bit are put back.
     """
     from deltaspace.commands.output import echo_json
-    from studies.housekeeping import leftovers
-    from studies.store.ledger import Ledger
+    from studies.ledger.ledger import Ledger
+    from studies.maintenance import leftovers
     from studies.study import Study
 
     def tell(mended: "Mended") -> None:

@@ -52,7 +52,7 @@ def _machine() -> dict[str, str]:
     """The processor and the GPUs as torch sees them; it is imported here."""
     import torch
 
-    from studies.foresight.machine import gpus
+    from studies.resource_estimates.machine import gpus
 
     features = torch.backends.cpu.get_cpu_capability()
     return {
@@ -66,8 +66,8 @@ def _machine() -> dict[str, str]:
 def _storage(url: str) -> dict[str, str]:
     """The schema that this program writes, where the storage is, and whether it can be read."""
     from studies.errors import StudiesError
-    from studies.store.ledger import Ledger
-    from studies.store.migrations import NEWEST
+    from studies.ledger.ledger import Ledger
+    from studies.ledger.migrations import NEWEST
 
     try:
         with Ledger.open(url, read_only=True) as ledger:

@@ -7,7 +7,7 @@ from search_space.backbones.bert import BERT, DISTILBERT, ELECTRA, MPNET, ROBERT
 from search_space.backbones.deberta_v2 import DEBERTA_V2
 from search_space.backbones.declared import declared, declared_of
 from search_space.backbones.entries import check_bounds
-from search_space.backbones.family import Family, PortLocation, PortTable
+from search_space.backbones.family import BackboneFamily, PortLocation, PortTable
 from search_space.backbones.gpt2 import GPT2
 from search_space.backbones.like_llama import LIKE_LLAMA
 from search_space.backbones.llama import LLAMA
@@ -17,7 +17,16 @@ from search_space.backbones.t5 import T5
 from search_space.errors import UnsupportedBackboneError
 from search_space.nearest import nearest
 
-__all__ = ["FAMILIES", "REFUSED", "Family", "PortLocation", "PortTable", "family_of", "family_of_shape", "shape_of"]
+__all__ = [
+    "FAMILIES",
+    "REFUSED",
+    "BackboneFamily",
+    "PortLocation",
+    "PortTable",
+    "family_of",
+    "family_of_shape",
+    "shape_of",
+]
 
 _FAMILIES = (
     ROBERTA,
@@ -36,7 +45,7 @@ _FAMILIES = (
     MPNET,
 )
 
-FAMILIES: Mapping[str, Family] = {family.name: family for family in _FAMILIES}
+FAMILIES: Mapping[str, BackboneFamily] = {family.name: family for family in _FAMILIES}
 """Every family by its name."""
 
 REFUSED: Mapping[str, str] = {
@@ -50,7 +59,7 @@ REFUSED: Mapping[str, str] = {
 _BY_MODEL_TYPE = {model_type: family for family in _FAMILIES for model_type in family.model_types}
 
 
-def family_of(config: Mapping[str, object]) -> Family:
+def family_of(config: Mapping[str, object]) -> BackboneFamily:
     """The family of a backbone, by the entry ``model_type`` of its ``config.json``.
 
     Raises:
@@ -73,7 +82,7 @@ def family_of(config: Mapping[str, object]) -> Family:
     )
 
 
-def family_of_shape(shape: BackboneShape) -> Family:
+def family_of_shape(shape: BackboneShape) -> BackboneFamily:
     """The family that a shape was read by."""
     return declared_of(shape) or FAMILIES[shape.family]
 

@@ -4,8 +4,8 @@ from collections.abc import Callable, Mapping
 
 from search_space.backbones.bert import encoder_block
 from search_space.backbones.entries import ConfigEntries
-from search_space.backbones.family import Family, PortLocation, PortTable, attention_ports, ffn_ports, ports_of
-from search_space.backbones.parameters import ALL_BIASED, Weights, layer_norm, linear, table
+from search_space.backbones.family import BackboneFamily, PortLocation, PortTable, attention_ports, ffn_ports, ports_of
+from search_space.backbones.parameters import ALL_BIASED, ModuleWeights, layer_norm, linear, table
 from search_space.backbones.shape import BackboneShape
 from search_space.dimensions import NormPlacement, Port, Site, StackKind
 
@@ -40,7 +40,7 @@ def _ports(norm: NormPlacement, stack_norms: tuple[str, ...]) -> PortTable:
     )
 
 
-def _shape(entries: ConfigEntries, norm: NormPlacement, stack_norms: int, embeddings: Weights) -> BackboneShape:
+def _shape(entries: ConfigEntries, norm: NormPlacement, stack_norms: int, embeddings: ModuleWeights) -> BackboneShape:
     entries.refuse_flag("is_decoder")
     width = entries.size("d_model")
     heads, head_width = entries.size("encoder_attention_heads"), entries.share("d_model", "encoder_attention_heads")
@@ -71,7 +71,7 @@ def _shape(entries: ConfigEntries, norm: NormPlacement, stack_norms: int, embedd
     )
 
 
-def _learned_embeddings(entries: ConfigEntries) -> Weights:
+def _learned_embeddings(entries: ConfigEntries) -> ModuleWeights:
     """Both stacks share one table of tokens; with ``tie_word_embeddings`` false each holds its own beside it."""
     width = entries.size("d_model")
     tables = 1 if entries.flag("tie_word_embeddings", default=True) else 3
@@ -79,7 +79,7 @@ def _learned_embeddings(entries: ConfigEntries) -> Weights:
     return tables * table(entries.size("vocab_size"), width) + 2 * positions
 
 
-def _fixed_embeddings(entries: ConfigEntries) -> Weights:
+def _fixed_embeddings(entries: ConfigEntries) -> ModuleWeights:
     """Tokens and fixed positions of both stacks; the stacks share their tokens unless the config says otherwise."""
     width, rows = entries.size("d_model"), entries.size("vocab_size")
     positions = 2 * table(entries.size("max_position_embeddings"), width)
@@ -95,13 +95,13 @@ def _family(
     *,
     norm: NormPlacement = NormPlacement.POST,
     stack_norms: tuple[str, ...],
-    embeddings: Callable[[ConfigEntries], Weights] = _learned_embeddings,
-) -> Family:
+    embeddings: Callable[[ConfigEntries], ModuleWeights] = _learned_embeddings,
+) -> BackboneFamily:
     def read_shape(config: Mapping[str, object]) -> BackboneShape:
         entries = ConfigEntries(name, config)
         return _shape(entries, norm, len(stack_norms), embeddings(entries))
 
-    return Family(
+    return BackboneFamily(
         name=name,
         words=words,
         model_types=(name,),

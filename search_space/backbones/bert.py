@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from search_space.backbones.entries import ConfigEntries
-from search_space.backbones.family import Family, PortTable, attention_ports, ffn_ports, ports_of
-from search_space.backbones.parameters import ALL_BIASED, Weights, layer_norm, linear, table
+from search_space.backbones.family import BackboneFamily, PortTable, attention_ports, ffn_ports, ports_of
+from search_space.backbones.parameters import ALL_BIASED, ModuleWeights, layer_norm, linear, table
 from search_space.backbones.shape import BackboneShape
 from search_space.dimensions import NormPlacement, Site, StackKind
 from search_space.errors import UnsupportedBackboneError
@@ -18,7 +18,7 @@ _OF_DISTILBERT = {
     "num_attention_heads": "n_heads",
 }
 _BUCKETS_OF_MPNET = 32
-_NOTHING = Weights()
+_NOTHING = ModuleWeights()
 
 
 def encoder_ports(projections: tuple[str, str, str, str]) -> PortTable:
@@ -42,7 +42,7 @@ def encoder_shape(
     tables: tuple[str, ...] = _TABLES,
     embedding_width: int | None = None,
     pooler: bool = False,
-    beside: Weights = _NOTHING,
+    beside: ModuleWeights = _NOTHING,
 ) -> BackboneShape:
     """Shape of an encoder with the blocks of BERT.
 
@@ -85,7 +85,7 @@ def encoder_shape(
     )
 
 
-def encoder_block(width: int, ffn_width: int) -> Weights:
+def encoder_block(width: int, ffn_width: int) -> ModuleWeights:
     """A block of self-attention and FFN with a LayerNorm each and biases everywhere."""
     attention = 4 * linear(width, width) + layer_norm(width)
     return attention + linear(width, ffn_width) + linear(ffn_width, width) + layer_norm(width)
@@ -167,7 +167,7 @@ SMALL_ENCODER: Mapping[str, object] = {
 }
 _WITHOUT_TYPES = {name: size for name, size in SMALL_ENCODER.items() if name != "type_vocab_size"}
 
-BERT = Family(
+BERT = BackboneFamily(
     name="bert",
     words="BERT: post-LN encoder with learned positions.",
     model_types=("bert",),
@@ -175,7 +175,7 @@ BERT = Family(
     ports=_ports,
     example=SMALL_ENCODER,
 )
-ROBERTA = Family(
+ROBERTA = BackboneFamily(
     name="roberta",
     words="RoBERTa, and XLM-R, which differs only in its vocabulary and training data: the modules of BERT.",
     model_types=("roberta", "xlm-roberta"),
@@ -183,7 +183,7 @@ ROBERTA = Family(
     ports=_ports,
     example=SMALL_ENCODER,
 )
-ELECTRA = Family(
+ELECTRA = BackboneFamily(
     name="electra",
     words="ELECTRA: the modules of BERT; small ones project narrower embeddings to the width of the model.",
     model_types=("electra",),
@@ -191,7 +191,7 @@ ELECTRA = Family(
     ports=_ports,
     example={**SMALL_ENCODER, "embedding_size": 16},
 )
-DISTILBERT = Family(
+DISTILBERT = BackboneFamily(
     name="distilbert",
     words="DistilBERT: the blocks of BERT under other names, without token types.",
     model_types=("distilbert",),
@@ -199,7 +199,7 @@ DISTILBERT = Family(
     ports=_distilbert_ports,
     example={_OF_DISTILBERT.get(name, name): size for name, size in _WITHOUT_TYPES.items()},
 )
-MPNET = Family(
+MPNET = BackboneFamily(
     name="mpnet",
     words="MPNet: the blocks of BERT without token types, and a bias of relative positions beside the learned ones.",
     model_types=("mpnet",),

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from search_space.backbones.bert import SMALL_ENCODER, encoder_ports, encoder_shape
 from search_space.backbones.entries import ConfigEntries
-from search_space.backbones.family import Family
+from search_space.backbones.family import BackboneFamily
 from search_space.backbones.parameters import layer_norm, table
 from search_space.backbones.shape import BackboneShape
 from search_space.dimensions import Positions
@@ -69,7 +69,7 @@ def _other(name: str, must: str, entries: ConfigEntries) -> UnsupportedBackboneE
     )
 
 
-DEBERTA_V2 = Family(
+DEBERTA_V2 = BackboneFamily(
     name="deberta-v2",
     words="DeBERTa-v3: the blocks of BERT, whose attention weighs contents and relative positions by the same "
     "projections.",

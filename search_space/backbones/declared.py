@@ -9,17 +9,17 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
-from search_space.backbones.family import Family, PortLocation, PortTable
+from search_space.backbones.family import BackboneFamily, PortLocation, PortTable
 from search_space.backbones.shape import BackboneShape
 from search_space.dimensions import NormPlacement, Port, Positions, Site, StackKind
 
 ENTRY = "deltaspace_table"
 """Of a config, beside its own entries."""
 
-_OF_SHAPES: dict[BackboneShape, Family] = {}
+_OF_SHAPES: dict[BackboneShape, BackboneFamily] = {}
 
 
-def declared(config: Mapping[str, object]) -> Family | None:
+def declared(config: Mapping[str, object]) -> BackboneFamily | None:
     """The family that a config brings with it; None without one."""
     entry = config.get(ENTRY)
     if not isinstance(entry, Mapping):
@@ -28,9 +28,9 @@ def declared(config: Mapping[str, object]) -> Family | None:
     return declared_family(str(config.get("model_type")), shape, table)
 
 
-def declared_family(name: str, shape: BackboneShape, table: PortTable) -> Family:
+def declared_family(name: str, shape: BackboneShape, table: PortTable) -> BackboneFamily:
     """A family of one backbone; from now on `declared_of` knows it."""
-    family = Family(
+    family = BackboneFamily(
         name=name,
         words="A table that was made of the model.",
         model_types=(name,),
@@ -42,7 +42,7 @@ def declared_family(name: str, shape: BackboneShape, table: PortTable) -> Family
     return family
 
 
-def declared_of(shape: BackboneShape) -> Family | None:
+def declared_of(shape: BackboneShape) -> BackboneFamily | None:
     """The family of a shape that a config brought with it in this process."""
     return _OF_SHAPES.get(shape)
 

@@ -77,7 +77,7 @@ class PortTable:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Family:
+class BackboneFamily:
     """Backbones that share their modules and the entries of their config.
 
     Attributes:

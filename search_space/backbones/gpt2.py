@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 
 from search_space.backbones.entries import ConfigEntries
-from search_space.backbones.family import Family, PortTable, attention_ports, ffn_ports, fused, ports_of
-from search_space.backbones.parameters import ALL_BIASED, Weights, layer_norm, linear, table
+from search_space.backbones.family import BackboneFamily, PortTable, attention_ports, ffn_ports, fused, ports_of
+from search_space.backbones.parameters import ALL_BIASED, ModuleWeights, layer_norm, linear, table
 from search_space.backbones.shape import BackboneShape
 from search_space.dimensions import NormPlacement, Port, Site, StackKind
 
@@ -31,7 +31,7 @@ def _read_shape(config: Mapping[str, object]) -> BackboneShape:
     width, heads, layers = entries.size("n_embd"), entries.size("n_head"), entries.size("n_layer")
     ffn_width = entries.size_or("n_inner", 4 * width)
     tokens = table(entries.size("vocab_size"), width)
-    head = Weights() if entries.flag("tie_word_embeddings", default=True) else tokens
+    head = ModuleWeights() if entries.flag("tie_word_embeddings", default=True) else tokens
     attention = linear(width, 3 * width) + linear(width, width) + layer_norm(width)
     ffn = linear(width, ffn_width) + linear(ffn_width, width) + layer_norm(width)
     base = tokens + table(entries.size("n_positions"), width) + layers * (attention + ffn) + layer_norm(width)
@@ -55,7 +55,7 @@ def _read_shape(config: Mapping[str, object]) -> BackboneShape:
     )
 
 
-GPT2 = Family(
+GPT2 = BackboneFamily(
     name="gpt2",
     words="GPT-2: pre-LN decoder with learned positions and fused query, key and value projections.",
     model_types=("gpt2",),

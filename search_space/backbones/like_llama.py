@@ -24,7 +24,7 @@ from search_space.backbones.llama import (
     gated_decoder_ports,
     llama_family,
 )
-from search_space.backbones.parameters import Weights, layer_norm
+from search_space.backbones.parameters import ModuleWeights, layer_norm
 from search_space.backbones.shape import BackboneShape
 from search_space.dimensions import NormPlacement, Port, Site, StackKind
 
@@ -153,7 +153,7 @@ LIKE_LLAMA = (
         "olmo",
         _DIFFERS,
         partial(_attention, refused="clip_qkv"),
-        parts=Parts(norm=lambda _: Weights()),
+        parts=Parts(norm=lambda _: ModuleWeights()),
         tie_word_embeddings=False,
     ),
     llama_family(

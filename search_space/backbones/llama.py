@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from search_space.backbones.entries import ConfigEntries
-from search_space.backbones.family import Family, PortLocation, PortTable, attention_ports, ffn_ports, ports_of
-from search_space.backbones.parameters import Weights, linear, rms_norm, table
+from search_space.backbones.family import BackboneFamily, PortLocation, PortTable, attention_ports, ffn_ports, ports_of
+from search_space.backbones.parameters import ModuleWeights, linear, rms_norm, table
 from search_space.backbones.shape import BackboneShape
 from search_space.dimensions import NormPlacement, Port, Positions, Site, StackKind
 
@@ -48,7 +48,7 @@ class Parts:
     """
 
     kind: StackKind = StackKind.DECODER
-    norm: Callable[[int], Weights] = rms_norm
+    norm: Callable[[int], ModuleWeights] = rms_norm
     norms: int = 2
     placement: NormPlacement = NormPlacement.PRE
     query_norms: Literal["none", "head", "all"] = "none"
@@ -151,10 +151,10 @@ def _key_value_heads(entries: ConfigEntries) -> int:
     return entries.size("num_key_value_heads")
 
 
-def _experts(entries: ConfigEntries, outside: int, inside: int) -> Weights:
+def _experts(entries: ConfigEntries, outside: int, inside: int) -> ModuleWeights:
     """A router, and two matrices of all experts: gate with up, and down."""
     number = "num_local_experts" if entries.has("num_local_experts") else "num_experts"  # transformers writes either
-    return Weights(entries.size(number) * outside * (1 + 3 * inside), 3)
+    return ModuleWeights(entries.size(number) * outside * (1 + 3 * inside), 3)
 
 
 def biases_of(entries: ConfigEntries) -> Biases:
@@ -182,7 +182,7 @@ def llama_family(
     parts: Parts = LLAMA_PARTS,
     ports: Callable[[BackboneShape], PortTable] = gated_decoder_ports,
     **example: object,
-) -> Family:
+) -> BackboneFamily:
     """A family with the modules of Llama, by its name.
 
     Args:
@@ -197,7 +197,7 @@ def llama_family(
         entries = ConfigEntries(name, config)
         return gated_decoder_shape(entries, biased_ports=biases(entries), parts=parts)
 
-    return Family(
+    return BackboneFamily(
         name=name,
         words=words,
         model_types=(name,),

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from search_space.backbones.entries import ConfigEntries
-from search_space.backbones.family import Family, PortTable, attention_ports, ffn_ports, fused, ports_of
+from search_space.backbones.family import BackboneFamily, PortTable, attention_ports, ffn_ports, fused, ports_of
 from search_space.backbones.llama import SMALL_DECODER, biases_of
 from search_space.backbones.parameters import linear, rms_norm, table
 from search_space.backbones.shape import BackboneShape
@@ -58,7 +58,7 @@ def _read_shape(config: Mapping[str, object]) -> BackboneShape:
     )
 
 
-MODERNBERT = Family(
+MODERNBERT = BackboneFamily(
     name="modernbert",
     words="ModernBERT: pre-LN encoder with rotary positions, local and global attention, and a gated FFN.",
     model_types=("modernbert",),

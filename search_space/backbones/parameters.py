@@ -25,7 +25,7 @@ ALL_BIASED = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class Weights:
+class ModuleWeights:
     """How much a part of a model holds; parts add up, and a number of equal parts is a product.
 
     Attributes:
@@ -35,30 +35,30 @@ class Weights:
     parameters: int = 0
     tensors: int = 0
 
-    def __add__(self, other: "Weights") -> "Weights":
+    def __add__(self, other: "ModuleWeights") -> "ModuleWeights":
         """Both parts."""
-        return Weights(self.parameters + other.parameters, self.tensors + other.tensors)
+        return ModuleWeights(self.parameters + other.parameters, self.tensors + other.tensors)
 
-    def __rmul__(self, times: int) -> "Weights":
+    def __rmul__(self, times: int) -> "ModuleWeights":
         """So many parts of the same kind."""
-        return Weights(times * self.parameters, times * self.tensors)
+        return ModuleWeights(times * self.parameters, times * self.tensors)
 
 
-def table(rows: int, width: int) -> Weights:
+def table(rows: int, width: int) -> ModuleWeights:
     """An embedding, or a head without a bias."""
-    return Weights(rows * width, 1)
+    return ModuleWeights(rows * width, 1)
 
 
-def linear(inputs: int, outputs: int, *, bias: bool = True) -> Weights:
+def linear(inputs: int, outputs: int, *, bias: bool = True) -> ModuleWeights:
     """A linear layer."""
-    return Weights(inputs * outputs, 1) + (Weights(outputs, 1) if bias else Weights())
+    return ModuleWeights(inputs * outputs, 1) + (ModuleWeights(outputs, 1) if bias else ModuleWeights())
 
 
-def layer_norm(width: int) -> Weights:
+def layer_norm(width: int) -> ModuleWeights:
     """A LayerNorm: a gain and a bias per channel."""
-    return Weights(2 * width, 2)
+    return ModuleWeights(2 * width, 2)
 
 
-def rms_norm(width: int) -> Weights:
+def rms_norm(width: int) -> ModuleWeights:
     """An RMSNorm: a gain per channel."""
-    return Weights(width, 1)
+    return ModuleWeights(width, 1)

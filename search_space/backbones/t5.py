@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from search_space.backbones.entries import ConfigEntries
-from search_space.backbones.family import Family, PortLocation, PortTable, attention_ports, ffn_ports, ports_of
+from search_space.backbones.family import BackboneFamily, PortLocation, PortTable, attention_ports, ffn_ports, ports_of
 from search_space.backbones.parameters import linear, rms_norm, table
 from search_space.backbones.shape import BackboneShape
 from search_space.dimensions import NormPlacement, Port, Positions, Site, StackKind
@@ -94,7 +94,7 @@ def _refuse_lone_encoder(entries: ConfigEntries) -> None:
         )
 
 
-T5 = Family(
+T5 = BackboneFamily(
     name="t5",
     words="T5 (1.0, 1.1, Flan) and mT5: pre-RMSNorm encoder-decoder with relative position biases and no other bias.",
     model_types=("t5", "mt5"),

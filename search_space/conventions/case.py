@@ -4,9 +4,9 @@ from dataclasses import dataclass
 
 from search_space.backbones.shape import BackboneShape
 from search_space.configuration import Configuration
-from search_space.counting.counts import Counts, count
 from search_space.dimensions import Site, StackKind
 from search_space.edit import Edit
+from search_space.parameter_counts.counts import Counts, count
 from search_space.published import PublishedMethod, Values
 
 

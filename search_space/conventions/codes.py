@@ -4,11 +4,11 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from search_space.conventions.case import MethodCase
-from search_space.counting.counts import count_edits
 from search_space.dimensions import Heads, Insertion, Port, Site, StackKind
 from search_space.edit import Edit
 from search_space.forms import Bottleneck, Diagonal, Phm, SoftmaxMemory
 from search_space.gates import Multiply
+from search_space.parameter_counts.counts import count_edits
 
 _HE_MIDDLE = 800
 LI_MIDDLE = 512

@@ -7,7 +7,7 @@ from typing import ClassVar
 from search_space.affine import AffineCount
 from search_space.backbones.shape import BackboneShape
 from search_space.dimensions import Activation, Heads, Port
-from search_space.ends import Ends, block_widths
+from search_space.edit_protocol import Ends, block_widths
 from search_space.forms.form import (
     FormedEdit,
     SizedForm,

@@ -6,7 +6,7 @@ from typing import ClassVar
 from search_space.affine import AffineCount
 from search_space.backbones.shape import BackboneShape
 from search_space.dimensions import Insertion, Port, Positions
-from search_space.ends import Ends, Place
+from search_space.edit_protocol import Ends, Place
 from search_space.forms.form import Form, FormedEdit, order
 from search_space.rules import refusal
 from search_space.symbols import Delta, root, source

@@ -5,7 +5,7 @@ from typing import ClassVar
 
 from search_space.affine import AffineCount
 from search_space.backbones.shape import BackboneShape
-from search_space.ends import OWN_AT_ATTENTION, OWN_AT_FFN, Ends, Place, block_widths
+from search_space.edit_protocol import OWN_AT_ATTENTION, OWN_AT_FFN, Ends, Place, block_widths
 from search_space.forms.form import FormedEdit, SizedForm, check_size
 from search_space.rules import PROJECTION_INPUTS, refusal
 

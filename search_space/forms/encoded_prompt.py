@@ -7,7 +7,7 @@ from typing import ClassVar
 from search_space.affine import AffineCount, linear
 from search_space.backbones.shape import BackboneShape
 from search_space.dimensions import Site
-from search_space.ends import Ends
+from search_space.edit_protocol import Ends
 from search_space.errors import InvalidEditError
 from search_space.forms.form import FormedEdit, SizedForm, check_size, is_whole
 from search_space.forms.prompt import weights_of_a_row

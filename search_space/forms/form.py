@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Protocol
 from search_space.affine import AffineCount, linear
 from search_space.backbones.shape import BackboneShape
 from search_space.dimensions import Activation, Heads, Insertion, Port, Site
-from search_space.ends import Ends, Place, queries_of_a_block, sublayers_of
+from search_space.edit_protocol import Ends, Place, queries_of_a_block, sublayers_of
 from search_space.errors import InvalidEditError
 from search_space.gates import Gate
 from search_space.gates.gate import Logits

@@ -6,7 +6,7 @@ from typing import ClassVar
 from search_space.affine import AffineCount
 from search_space.backbones.shape import BackboneShape
 from search_space.dimensions import Site
-from search_space.ends import Ends
+from search_space.edit_protocol import Ends
 from search_space.forms.form import Form, FormedEdit
 
 

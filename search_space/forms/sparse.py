@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from search_space.backbones.shape import BackboneShape
-from search_space.ends import Ends
+from search_space.edit_protocol import Ends
 from search_space.forms.form import FormedEdit, WeightForm
 
 

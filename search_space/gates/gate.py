@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Protocol
 from search_space.affine import NOTHING, AffineCount
 from search_space.backbones.shape import BackboneShape
 from search_space.dimensions import Site
-from search_space.ends import Ends, is_summed
+from search_space.edit_protocol import Ends, is_summed
 from search_space.symbols import Delta, target
 
 

@@ -7,7 +7,7 @@ from typing import ClassVar
 from search_space.affine import NOTHING, AffineCount
 from search_space.backbones.shape import BackboneShape
 from search_space.dimensions import Heads, Port
-from search_space.ends import Ends, is_summed
+from search_space.edit_protocol import Ends, is_summed
 from search_space.errors import InvalidEditError
 from search_space.gates.gate import Gate, GatedEdit, Logits
 from search_space.rules import refusal

@@ -6,7 +6,7 @@ from typing import ClassVar
 from search_space.affine import AffineCount
 from search_space.backbones.shape import BackboneShape
 from search_space.dimensions import Port, Positions, StackKind
-from search_space.ends import Ends, block_widths, is_summed
+from search_space.edit_protocol import Ends, block_widths, is_summed
 from search_space.gates.gate import Gate, GatedEdit
 from search_space.gates.log_sum_exp import TableGate
 from search_space.rules import refusal

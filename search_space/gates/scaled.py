@@ -8,7 +8,7 @@ from typing import ClassVar
 from search_space.affine import AffineCount
 from search_space.backbones.shape import BackboneShape
 from search_space.dimensions import Port, ScalePer
-from search_space.ends import Ends
+from search_space.edit_protocol import Ends
 from search_space.errors import InvalidEditError
 from search_space.gates.gate import Gate, GatedEdit
 from search_space.gates.plain import Add

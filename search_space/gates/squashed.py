@@ -5,7 +5,7 @@ from typing import ClassVar
 
 from search_space.affine import AffineCount
 from search_space.backbones.shape import BackboneShape
-from search_space.ends import Ends, block_widths, is_summed, queries_of_a_block
+from search_space.edit_protocol import Ends, block_widths, is_summed, queries_of_a_block
 from search_space.gates.gate import Gate, GatedEdit
 from search_space.rules import refusal
 from search_space.symbols import Delta, source, target

@@ -4,9 +4,9 @@ from typing import Self
 
 from search_space.backbones.shape import BackboneShape
 from search_space.configuration import Configuration
-from search_space.counting.budget import solve
-from search_space.counting.counts import count
 from search_space.errors import BudgetError, SettingError
+from search_space.parameter_counts.budget import solve
+from search_space.parameter_counts.counts import count
 from search_space.published import PublishedMethod, Values, published_method
 
 

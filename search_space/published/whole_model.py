@@ -1,12 +1,12 @@
 """Methods at all biases, at single channels, or at all weights of the backbone; and the task head alone."""
 
 from search_space.backbones.shape import BackboneShape
-from search_space.counting.budget import ParameterBudget
 from search_space.dimensions import Port, Site
 from search_space.edit import Edit
 from search_space.errors import InvalidEditError
 from search_space.forms import Constant, Diagonal, Full, GlobalForm, Intrinsic, Sparse
 from search_space.gates import Add, Multiply
+from search_space.parameter_counts.budget import ParameterBudget
 from search_space.published.edits import at_attention, at_ffn
 from search_space.published.method import HyperParameter, PublishedMethod, Values
 from search_space.published.settings import LABELS

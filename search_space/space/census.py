@@ -21,7 +21,7 @@ from search_space.space.points import FFN, points_of, site_of
 from search_space.space.product import Pair, Point, product_size, refusals
 from search_space.space.questions import NUMBERS
 from search_space.space.space import SearchSpace
-from search_space.space.structures import Structures
+from search_space.space.structures import StructureIndex
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,7 +156,7 @@ def _part(space: SearchSpace, part: str) -> PartCensus:
     values, site = {**options.values(part), "gate": dict(_gates(part, options))}, site_of(part)
     size = product_size(site, values)
     refused = refusals(site, shape, values)
-    legal = Structures(points_of(part, shape, options), shape, options)
+    legal = StructureIndex(points_of(part, shape, options), shape, options)
     proposed = len(space.structures.get(part, ()))
     together = sum(len(point.edits) > 1 for point in legal)
     return PartCensus(
@@ -198,7 +198,7 @@ def _gates(part: str, options: SpaceOptions) -> Iterator[tuple[str, Gate]]:
 
 def _distinct(points: Sequence[Point], space: SearchSpace) -> int:
     """Different canonical forms; activations make each of them so many."""
-    structures = Structures(points, space.shape, _with_one_activation(space.options))
+    structures = StructureIndex(points, space.shape, _with_one_activation(space.options))
     return sum(_functions(structures, space).values())
 
 
@@ -207,7 +207,7 @@ def _distinct_pairs(part: str, space: SearchSpace) -> int:
     pairs, tree = space.pairs[part], space.trees[part]
     if _distinct(tree.points, space) == len(space.structures[part]):
         return len(pairs)
-    some = pairs.of(Structures(tree.points, space.shape, _with_one_activation(space.options)))
+    some = pairs.of(StructureIndex(tree.points, space.shape, _with_one_activation(space.options)))
     return sum(_functions(some, space).values())
 
 

@@ -12,9 +12,9 @@ from search_space.dimensions import Port
 from search_space.edit import Edit
 from search_space.errors import InvalidEditError
 from search_space.space.options import SpaceOptions
-from search_space.space.points import Cost, least_cost
+from search_space.space.points import PointCost, least_cost
 from search_space.space.product import Pair, Point
-from search_space.space.structures import Structures
+from search_space.space.structures import StructureIndex
 from search_space.validity import canonical_read, check_on
 
 SECOND = "second"
@@ -39,18 +39,18 @@ class _Kind:
     ends: frozenset[tuple[str, Port, Port | None]]
     has_logits: bool
     common: frozenset[tuple[Hashable, int]]
-    cost: Cost
+    cost: PointCost
 
-    def cost_with(self, other: "_Kind") -> Cost:
+    def cost_with(self, other: "_Kind") -> PointCost:
         """The least that both together take."""
         twice = sum(parameters for _, parameters in self.common & other.common)
-        return Cost(
+        return PointCost(
             parameters=self.cost.parameters + other.cost.parameters - twice,
             extra_flops=self.cost.extra_flops + other.cost.extra_flops,
         )
 
 
-class Pairs:
+class PortPairs:
     """Pairs of the structures of a part; the order of the two means nothing, so each is there once.
 
     Whether two go together depends on few of their properties, so these are compared and not the structures.
@@ -64,7 +64,7 @@ class Pairs:
     """
 
     def __init__(
-        self, structures: Structures, shape: BackboneShape, options: SpaceOptions, *, most: Cost, step: int = 1
+        self, structures: StructureIndex, shape: BackboneShape, options: SpaceOptions, *, most: PointCost, step: int = 1
     ) -> None:
         """Sort the structures by what matters."""
         self._structures = structures
@@ -129,7 +129,7 @@ class Pairs:
         return Pair(first=first, second=second)
 
     def neighbours(self, pair: Pair) -> dict[str, tuple[Pair, ...]]:
-        """For every dimension of both edits the pairs that have another value of it there; see `Structures`."""
+        """For every dimension of both edits the pairs that have another value of it there; see `StructureIndex`."""
         found: dict[str, tuple[Pair, ...]] = {}
         for changed, kept, start in ((pair.first, pair.second, ""), (pair.second, pair.first, f"{SECOND}.")):
             for dimension, near in self._structures.neighbours(changed).items():

@@ -6,12 +6,12 @@ from search_space.backbones.shape import BackboneShape
 from search_space.edit import Edit
 from search_space.forms import FORMS
 from search_space.layers import LayerPattern, LayerRange, Layers, SpindleGroups
-from search_space.space.asking import Choice, FloatRange, Parameter
 from search_space.space.layer_choice import BITS, bit_names, group_choices
 from search_space.space.options import SpaceOptions
 from search_space.space.points import ATTENTION, FFN
 from search_space.space.product import Pair, Point
 from search_space.space.questions import Questions
+from search_space.space.trial_protocol import Choice, FloatRange, Parameter
 
 HEAD_RATE = "learning_rate.head"
 """The name of the question at what rate the task head is trained, where that is searched."""

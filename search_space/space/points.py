@@ -5,11 +5,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from search_space.backbones.shape import BackboneShape
-from search_space.counting.counts import affine_count, places, shared_count
-from search_space.counting.flops import affine_flops
 from search_space.dimensions import Heads, Port, Site
 from search_space.edit import Edit
-from search_space.ends import Place
+from search_space.edit_protocol import Place
 from search_space.forms import Form
 from search_space.gates import (
     Add,
@@ -17,10 +15,12 @@ from search_space.gates import (
     LearnedScale,
     Multiply,
 )
-from search_space.merging import obstacle
+from search_space.mergeability import obstacle
+from search_space.parameter_counts.counts import affine_count, places, shared_count
+from search_space.parameter_counts.flops import affine_flops
 from search_space.rules import READS
 from search_space.space.options import SpaceOptions
-from search_space.space.product import EVERYTHING, Family, Point, Values, form_values, heads_of, writable
+from search_space.space.product import EVERYTHING, Point, StructureFamily, Values, form_values, heads_of, writable
 from search_space.validity import canonical_read, largest_width
 
 ATTENTION, FFN = "attention", "ffn"
@@ -53,11 +53,11 @@ def points_of(part: str, shape: BackboneShape, options: SpaceOptions) -> tuple[P
     )
 
 
-def _families(site: Site, values: Values) -> Iterator[Family]:
+def _families(site: Site, values: Values) -> Iterator[StructureFamily]:
     for name, form in values["form"].items():
         for place, heads in _places(site, form):
             gates = _gates(form, place, values["gate"])
-            yield Family(
+            yield StructureFamily(
                 site=site, place=place, form=form, heads=heads, values=form_values(name, {**values, "gate": gates})
             )
 
@@ -107,7 +107,7 @@ def is_near_duplicate(edits: tuple[Edit, ...], shape: BackboneShape) -> bool:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Cost:
+class PointCost:
     """What edits take.
 
     Attributes:
@@ -118,12 +118,12 @@ class Cost:
     parameters: int
     extra_flops: float = 0
 
-    def is_within(self, most: "Cost") -> bool:
+    def is_within(self, most: "PointCost") -> bool:
         """Whether it takes no more of either."""
         return self.parameters <= most.parameters and self.extra_flops <= most.extra_flops
 
 
-def least_cost(point: Point, shape: BackboneShape, options: SpaceOptions, step: int = 1) -> Cost | None:
+def least_cost(point: Point, shape: BackboneShape, options: SpaceOptions, step: int = 1) -> PointCost | None:
     """The least that a point takes; None if its widths cannot be ``step``.
 
     The plain gates of a form are judged by the widest of them, so that they are all there or none.
@@ -145,7 +145,7 @@ def least_cost(point: Point, shape: BackboneShape, options: SpaceOptions, step: 
         cost += places(edit, shape) * (each.intercept + each.slope * width)
         more = affine_flops(edit, shape)
         flops += places(edit, shape) * (more.weights + more.weights_per_width * width)
-    return Cost(parameters=cost, extra_flops=flops)
+    return PointCost(parameters=cost, extra_flops=flops)
 
 
 def _with_widest_gate(edit: Edit, options: SpaceOptions) -> Edit:

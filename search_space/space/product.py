@@ -14,7 +14,7 @@ from typing import Any
 from search_space.backbones.shape import BackboneShape
 from search_space.dimensions import Activation, Heads, Port, ScalePer, Site
 from search_space.edit import Edit
-from search_space.ends import Place
+from search_space.edit_protocol import Place
 from search_space.errors import InvalidEditError
 from search_space.forms import FORMS, Form, Init, OwnNorm, SizedForm
 from search_space.gates import GATES, FixedScale, Gate
@@ -159,7 +159,7 @@ class Pair:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Family:
+class StructureFamily:
     """The elements of the product with one form from and to the same tensors, in the same number of blocks.
 
     Attributes:
@@ -180,7 +180,7 @@ class Family:
         """How many elements, legal or not."""
         return prod(map(len, self.values.values()))
 
-    def with_one_activation(self) -> "Family":
+    def with_one_activation(self) -> "StructureFamily":
         """The family without its choice of an activation, as no rule is about activations."""
         return replace(self, values={name: some for name, some in self.values.items() if name != "activation"})
 
@@ -243,7 +243,7 @@ def form_values(form: str, values: Values) -> Values:
     return {name: values[name] for name in (*FORMS[form].dimensions, "gate")}
 
 
-def families(site: Site, values: Values | None = None) -> Iterator[Family]:
+def families(site: Site, values: Values | None = None) -> Iterator[StructureFamily]:
     """The whole product at a site.
 
     Args:
@@ -254,7 +254,7 @@ def families(site: Site, values: Values | None = None) -> Iterator[Family]:
     for name, form in found["form"].items():
         open_values = form_values(name, found)
         for write, read, heads in product(writable(site), readable(site), heads_of(form, found)):
-            yield Family(site=site, place=((write, read),), form=form, heads=heads, values=open_values)
+            yield StructureFamily(site=site, place=((write, read),), form=form, heads=heads, values=open_values)
 
 
 def product_size(site: Site, values: Values | None = None) -> int:

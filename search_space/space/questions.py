@@ -4,14 +4,14 @@ from collections.abc import Sequence
 
 from search_space.backbones.shape import BackboneShape
 from search_space.edit import Edit
-from search_space.space.asking import Choice, Recorder
-from search_space.space.fitting import width_step
+from search_space.space.budget_fit import width_step
 from search_space.space.options import SpaceOptions
-from search_space.space.pairs import SECOND, Pairs
-from search_space.space.points import Cost
+from search_space.space.pairs import SECOND, PortPairs
+from search_space.space.points import PointCost
 from search_space.space.product import Pair, Point, by_text
-from search_space.space.structures import Structures
+from search_space.space.structures import StructureIndex
 from search_space.space.tree import Tree
+from search_space.space.trial_protocol import Choice, Recorder
 
 NUMBERS = ("1", "2")
 """Of edits, as they are asked for."""
@@ -27,7 +27,7 @@ class Questions:
         pairs: What two can be; None where there is at most one.
     """
 
-    def __init__(self, name: str, points: Sequence[Point], structures: Structures, pairs: Pairs | None) -> None:
+    def __init__(self, name: str, points: Sequence[Point], structures: StructureIndex, pairs: PortPairs | None) -> None:
         """Arrange the questions.
 
         Args:
@@ -109,7 +109,7 @@ class Questions:
 
 
 def questions_about(
-    name: str, points: Sequence[Point], shape: BackboneShape, options: SpaceOptions, *, most: Cost
+    name: str, points: Sequence[Point], shape: BackboneShape, options: SpaceOptions, *, most: PointCost
 ) -> Questions:
     """The questions about a part.
 
@@ -120,7 +120,7 @@ def questions_about(
         options: What is searched.
         most: What the part may have at its smallest.
     """
-    structures = Structures(points, shape, options)
+    structures = StructureIndex(points, shape, options)
     has_two = max(options.edits_per_side) > 1
-    pairs = Pairs(structures, shape, options, most=most, step=width_step(name, options)) if has_two else None
+    pairs = PortPairs(structures, shape, options, most=most, step=width_step(name, options)) if has_two else None
     return Questions(name, points, structures, pairs if pairs else None)

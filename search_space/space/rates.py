@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from search_space.backbones.shape import BackboneShape
 from search_space.dimensions import Heads, Port
 from search_space.edit import Edit
-from search_space.ends import is_summed
+from search_space.edit_protocol import is_summed
 from search_space.space.options import SpaceOptions
 
 

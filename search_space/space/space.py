@@ -12,15 +12,14 @@ from functools import cached_property
 from search_space.backbones.shape import BackboneShape
 from search_space.canonical import fingerprint
 from search_space.configuration import Configuration
-from search_space.counting.budget import Allowance, Split, solve
-from search_space.counting.counts import Counts, count, count_edits, shared_count
 from search_space.dimensions import Site
 from search_space.edit import Edit
 from search_space.errors import BudgetError, InvalidEditError, SearchSpaceError
 from search_space.layers import AllLayers, Layers
+from search_space.parameter_counts.budget import Allowance, BudgetSplit, solve
+from search_space.parameter_counts.counts import Counts, count, count_edits, shared_count
 from search_space.published.point import PublishedPoint
-from search_space.space.asking import Parameter, Recorder, Trial, holds
-from search_space.space.fitting import check_limits, that_fit
+from search_space.space.budget_fit import check_limits, that_fit
 from search_space.space.layer_choice import (
     available_layers,
     depth_of,
@@ -28,7 +27,7 @@ from search_space.space.layer_choice import (
     suggest_layers,
 )
 from search_space.space.options import SpaceOptions
-from search_space.space.pairs import Pairs
+from search_space.space.pairs import PortPairs
 from search_space.space.parameters import HEAD_RATE as HEAD_RATE
 from search_space.space.parameters import METHOD as METHOD
 from search_space.space.parameters import SIZE as SIZE
@@ -38,7 +37,8 @@ from search_space.space.product import Pair, Point
 from search_space.space.questions import questions_about
 from search_space.space.random_draw import GivenTrial
 from search_space.space.rates import rate_range, searched_gain
-from search_space.space.structures import Structures
+from search_space.space.structures import StructureIndex
+from search_space.space.trial_protocol import Parameter, Recorder, SuggestingTrial, holds
 
 _ROUNDING = 1e-9
 
@@ -128,7 +128,7 @@ class SearchSpace:
     def _unnamed_rates(self) -> set[str]:
         return unnamed_rates(self.shape, self.options)
 
-    def suggest(self, trial: Trial) -> Candidate:
+    def suggest(self, trial: SuggestingTrial) -> Candidate:
         """A valid configuration within the budget, with its learning rates.
 
         Args:
@@ -152,7 +152,7 @@ class SearchSpace:
         structure = Configuration(edits=tuple(edits))
         share = self._suggest_share(structure, recorder)
         splits = [
-            Split(first=first, share=recorder.number(split_of(side)))
+            BudgetSplit(first=first, share=recorder.number(split_of(side)))
             for side in sides(parts)
             if (first := split_edits(side, chosen, layers[side]))
         ]
@@ -176,12 +176,12 @@ class SearchSpace:
         return recorder.number(SIZE) if SIZE in self._parameters and is_sized else self.options.sizes[1]
 
     @cached_property
-    def structures(self) -> Mapping[str, Structures]:
+    def structures(self) -> Mapping[str, StructureIndex]:
         """All that one edit can be at each part of the model that can be edited."""
         return {part: asked.structures for part, asked in self.questions.items()}
 
     @cached_property
-    def pairs(self) -> Mapping[str, Pairs]:
+    def pairs(self) -> Mapping[str, PortPairs]:
         """All that two edits can be at each part of the model that can have two."""
         return {part: asked.pairs for part, asked in self.questions.items() if asked.pairs is not None}
 
@@ -314,7 +314,7 @@ class SearchSpace:
                 both[place] += count_edits(half, self.shape).stored - shared_count(half)
         return {side: min(max(both[0] / sum(both), low), high) for side, both in stored.items() if both[1]}
 
-    def suggest_published(self, name: str, trial: Trial) -> Candidate:
+    def suggest_published(self, name: str, trial: SuggestingTrial) -> Candidate:
         """A published method or point; only its learning rates are suggested.
 
         Args:

@@ -5,10 +5,10 @@ import random
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from search_space.space.asking import Choice
 from search_space.space.points import FFN
 from search_space.space.product import Pair, Point
 from search_space.space.space import SearchSpace
+from search_space.space.trial_protocol import Choice
 
 SEVERAL_SIDES = 0.7
 """Share of the draws with edits at attention and at the FFN, where both are searched."""

@@ -14,7 +14,7 @@ from search_space.space.options import SpaceOptions
 from search_space.space.product import Point
 
 
-class Structures(Sequence[Point]):
+class StructureIndex(Sequence[Point]):
     """Points with every activation and every scale that is searched, in the order of their decisions.
 
     Args:

@@ -15,11 +15,11 @@ _PORT_DIMENSIONS = ("form", "write", "read", "heads")
 
 
 @dataclass(slots=True)
-class _Node:
+class _TreeNode:
     """A decision: its dimension, what follows each of its choices, and the name it is asked for by."""
 
     dimension: str
-    children: dict[str, "_Node | Point"] = field(default_factory=dict)
+    children: dict[str, "_TreeNode | Point"] = field(default_factory=dict)
     name: str = ""
 
     @property
@@ -39,7 +39,7 @@ class Tree:
         """Arrange the points by their decisions, and name those that have a choice."""
         self.prefix = prefix
         self.points = tuple(points)
-        self._root = _Node("form")
+        self._root = _TreeNode("form")
         for point in points:
             self._add(point)
         forks = [(self._label(ports, node), node) for ports, node in _nodes(self._root) if len(node.choices) > 1]
@@ -50,12 +50,12 @@ class Tree:
     def _add(self, point: Point) -> None:
         node, path = self._root, point.path
         for (_, value), (dimension, _) in pairwise(path):
-            following = node.children.setdefault(value, _Node(dimension))
-            if isinstance(following, _Node):
+            following = node.children.setdefault(value, _TreeNode(dimension))
+            if isinstance(following, _TreeNode):
                 node = following
         node.children[path[-1][1]] = point
 
-    def _label(self, ports: Sequence[str], node: _Node) -> str:
+    def _label(self, ports: Sequence[str], node: _TreeNode) -> str:
         if node.dimension in _PORT_DIMENSIONS:
             return ".".join((self.prefix, *ports, node.dimension))
         return f"{self.prefix}.{ports[0]}.{_gate_label(node) if node.dimension == 'gate' else node.dimension}"
@@ -77,18 +77,18 @@ class Tree:
         Args:
             choose: Picks one of the choices of a name; it is not asked where there is one.
         """
-        node: _Node | Point = self._root
-        while isinstance(node, _Node):
+        node: _TreeNode | Point = self._root
+        while isinstance(node, _TreeNode):
             choices = node.choices
             node = node.children[choose(node.name, choices) if len(choices) > 1 else choices[0]]
         return node
 
     def answers(self, point: Point) -> dict[str, str]:
         """The choices that lead to a point, by their names: what `walk` must be told."""
-        node: _Node | Point = self._root
+        node: _TreeNode | Point = self._root
         found: dict[str, str] = {}
         for _, value in point.path:
-            if not isinstance(node, _Node):
+            if not isinstance(node, _TreeNode):
                 break
             if len(node.choices) > 1:
                 found[node.name] = value
@@ -96,7 +96,7 @@ class Tree:
         return found
 
 
-def _gate_label(node: _Node) -> str:
+def _gate_label(node: _TreeNode) -> str:
     """Gates of attention logits are choices of few edits, so their sets have names of their own."""
     logits = {GATES[choice.partition(":")[0]].logits for choice in node.choices}
     if Logits.TABLE in logits:
@@ -104,9 +104,9 @@ def _gate_label(node: _Node) -> str:
     return "inducer_gate" if Logits.QUERY in logits else "gate"
 
 
-def _nodes(root: _Node, ports: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], _Node]]:
+def _nodes(root: _TreeNode, ports: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], _TreeNode]]:
     """Every decision with the form, the write and the read before it."""
     yield ports, root
     for value, child in root.children.items():
-        if isinstance(child, _Node):
+        if isinstance(child, _TreeNode):
             yield from _nodes(child, (*ports, value) if root.dimension in _PORT_DIMENSIONS[:3] else ports)

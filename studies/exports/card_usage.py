@@ -11,7 +11,7 @@ from jinja2 import Environment, StrictUndefined
 from search_space.backbones.shape import BackboneShape
 from search_space.dimensions import StackKind
 from studies.records import NewStudy
-from studies.specification.sections import task_from_json
+from studies.study_file.sections import task_from_json
 from trial_runner.backbones import EMBEDDED, BackboneSource, config_of, load_tokenizer
 from trial_runner.backbones.locate import padding_token, source_of
 from trial_runner.tasks import TASK_KINDS, Task
@@ -40,7 +40,7 @@ _HELD = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class UsagePlace:
     """Where the files of an export and its backbone are, for who stands in the export's folder.
 
     Attributes:
@@ -57,7 +57,7 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reading:
+class UsageExample:
     """How texts become tokens.
 
     Attributes:
@@ -99,7 +99,7 @@ class Writing:
     dialogues: Task | None = None
 
 
-def classifying(kind: str, place: Place, reading: Reading, labels: tuple[str, ...]) -> str:
+def classifying(kind: str, place: UsagePlace, reading: UsageExample, labels: tuple[str, ...]) -> str:
     """The lines of Python that load the export of a classification and label two texts.
 
     Args:
@@ -118,7 +118,7 @@ def classifying(kind: str, place: Place, reading: Reading, labels: tuple[str, ..
     )
 
 
-def writing(kind: str, place: Place, reading: Reading, how: Writing, *, has_prompt: bool) -> str:
+def writing(kind: str, place: UsagePlace, reading: UsageExample, how: Writing, *, has_prompt: bool) -> str:
     """The lines of Python that load the export of a task whose answer is a text, and answer two texts.
 
     Args:
@@ -141,7 +141,7 @@ def writing(kind: str, place: Place, reading: Reading, how: Writing, *, has_prom
     )
 
 
-def _lines(kind: str, place: Place, reading: Reading, names: set[str], **known: Any) -> str:
+def _lines(kind: str, place: UsagePlace, reading: UsageExample, names: set[str], **known: Any) -> str:
     """The template, filled."""
     quantizing = {one for one in ("BitsAndBytesConfig", "TorchAoConfig") if one in place.held and kind != "merged"}
     environment = Environment(
@@ -167,7 +167,7 @@ def python(value: object) -> str:
     return text if '"' in text else text.replace("'", '"')
 
 
-def place_of(kind: str, backbone: BackboneSource, folder: Path, *, has_head: bool) -> Place:
+def place_of(kind: str, backbone: BackboneSource, folder: Path, *, has_head: bool) -> UsagePlace:
     """Where an export finds its backbone.
 
     Args:
@@ -185,13 +185,13 @@ def place_of(kind: str, backbone: BackboneSource, folder: Path, *, has_head: boo
     source = source_of(name)
     if name == EMBEDDED:
         place = python(BESIDE) if kind == "peft" else _EMBEDDED
-        return Place(backbone=place, revision=None, held=held)
+        return UsagePlace(backbone=place, revision=None, held=held)
     if Path(source).is_dir():
-        return Place(backbone=python(os.path.relpath(source, folder)), revision=None, held=held)
-    return Place(backbone=python(source), revision=revision_of(name), held=held)
+        return UsagePlace(backbone=python(os.path.relpath(source, folder)), revision=None, held=held)
+    return UsagePlace(backbone=python(source), revision=revision_of(name), held=held)
 
 
-def reading_of(study: NewStudy, shape: BackboneShape) -> Reading:
+def reading_of(study: NewStudy, shape: BackboneShape) -> UsageExample:
     """How the trials of a study read texts.
 
     Args:
@@ -199,7 +199,7 @@ def reading_of(study: NewStudy, shape: BackboneShape) -> Reading:
     """
     task = task_from_json(study.specification["task"])
     columns = len(TASK_KINDS[task.kind].read_columns(task))
-    return Reading(stack=shape.kind, columns=columns, max_tokens=task.max_tokens)
+    return UsageExample(stack=shape.kind, columns=columns, max_tokens=task.max_tokens)
 
 
 def writing_of(study: NewStudy, shape: BackboneShape) -> Writing | None:
@@ -208,7 +208,7 @@ def writing_of(study: NewStudy, shape: BackboneShape) -> Writing | None:
     Args:
         study: Says what the task is.
     """
-    from trial_runner.objectives.writing import generation_config
+    from trial_runner.objectives.decoding import generation_config
 
     task = task_from_json(study.specification["task"])
     kind = TASK_KINDS[task.kind]

@@ -7,19 +7,19 @@ from typing import TYPE_CHECKING, Any
 
 from search_space.backbones.shape import BackboneShape
 from search_space.configuration import Configuration
-from search_space.counting.counts import count, places
 from search_space.dimensions import Site, StackKind
+from search_space.parameter_counts.counts import count, places
 from search_space.words.describe import phrase, ranked_published, sentence
 from studies.exports.card_usage import classifying, place_of, reading_of, writing, writing_of
-from studies.exports.source import Source
-from studies.specification.sections import task_from_json
+from studies.exports.source import ExportSource
+from studies.study_file.sections import task_from_json
 from trial_runner.backbones import EMBEDDED
 from trial_runner.backbones.locate import source_of
 from trial_runner.export.origin import licence_of
 from trial_runner.huggingface import is_hub_name
 from trial_runner.requests import Reading
 from trial_runner.tasks import TASK_KINDS
-from trial_runner.tasks.measuring import PROXY_LOSS
+from trial_runner.tasks.evaluation import PROXY_LOSS
 
 if TYPE_CHECKING:
     from huggingface_hub import ModelCardData
@@ -43,7 +43,7 @@ _OWN_DATA = "own data"
 """What data of a folder are called; the name of a folder of work says nothing elsewhere."""
 
 
-def model_card(source: Source, trained: "TrainedDelta", kind: str, folder: Path) -> str:
+def model_card(source: ExportSource, trained: "TrainedDelta", kind: str, folder: Path) -> str:
     """The card, as Markdown.
 
     Args:
@@ -76,7 +76,7 @@ def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     return "\n".join(lines)
 
 
-def _summary(source: Source, trained: "TrainedDelta") -> Iterator[Sequence[str]]:
+def _summary(source: ExportSource, trained: "TrainedDelta") -> Iterator[Sequence[str]]:
     from trial_runner.export.origin import licence_line, public_name
 
     trial, study = source.trial, source.study
@@ -106,7 +106,7 @@ def _nearest(configuration: Configuration, shape: BackboneShape) -> Iterator[str
         yield f"* `{one.method.name}`: {'; '.join(one.differences) or 'nothing differs but sizes'}"
 
 
-def _curve(source: Source) -> Iterator[Sequence[str]]:
+def _curve(source: ExportSource) -> Iterator[Sequence[str]]:
     for reading in source.readings:
         yield str(reading.step), _measured(reading, source.study.metric), f"{reading.train_loss:.4f}"
 
@@ -118,7 +118,7 @@ def _measured(reading: Reading, metric: str) -> str:
     return f"{reading.metrics.get(metric, reading.score):.4f}"
 
 
-def _reading(source: Source, trained: "TrainedDelta") -> str:
+def _reading(source: ExportSource, trained: "TrainedDelta") -> str:
     """How texts are cut and padded, and what the labels are."""
     reading = reading_of(source.study, source.shape)
     side = "left" if trained.head is None and source.shape.kind is StackKind.DECODER else "right"
@@ -134,7 +134,7 @@ def _answers(trained: "TrainedDelta") -> str:
     return f" The labels are {names}." if len(trained.head.labels) > 1 else f" It predicts a number, {names}."
 
 
-def _usage(source: Source, trained: "TrainedDelta", kind: str, folder: Path) -> str:
+def _usage(source: ExportSource, trained: "TrainedDelta", kind: str, folder: Path) -> str:
     place = place_of(kind, source.study.source, folder, has_head=trained.head is not None)
     reading, how = reading_of(source.study, source.shape), writing_of(source.study, source.shape)
     if how is not None:
@@ -148,7 +148,7 @@ def _usage(source: Source, trained: "TrainedDelta", kind: str, folder: Path) -> 
     return classifying(kind, place, reading, () if trained.head is None else trained.head.labels)
 
 
-def _unconfirmed(source: Source) -> str:
+def _unconfirmed(source: ExportSource) -> str:
     return (
         f"Not confirmed. It was chosen among {source.competitors} trials by the validation score, which is therefore "
         f"optimistic: `deltaspace confirm {source.study.name}` measures on the test split."
@@ -165,7 +165,7 @@ def _notes(trained: "TrainedDelta") -> Iterator[str]:
         )
 
 
-def card_data(source: Source, kind: str) -> "ModelCardData":
+def card_data(source: ExportSource, kind: str) -> "ModelCardData":
     """The lines at the top of a card.
 
     Names that are no repositories of the hub are left out: it refuses cards that have them.
@@ -196,7 +196,7 @@ def card_data(source: Source, kind: str) -> "ModelCardData":
     )
 
 
-def _results(source: Source, dataset: str, kind: str) -> dict[str, Any]:
+def _results(source: ExportSource, dataset: str, kind: str) -> dict[str, Any]:
     """What was measured last, for the hub's table of results."""
     from huggingface_hub import EvalResult
 

@@ -15,14 +15,14 @@ from optuna.trial import FrozenTrial
 from sqlalchemy import insert
 
 from search_space.codec import configuration_to_json
+from studies.analysis.ranks import ranking_of
 from studies.errors import StudiesError, WishError
-from studies.queries.ranking import ranking_of
+from studies.ledger.ledger import Ledger
 from studies.records import StudyRecord, TrialRecord, TrialState
-from studies.search.chronicle import Chronicle, Course
+from studies.search.observation_log import ObservationLog, ObservationModel
 from studies.search.optuna_history import directions_of, distributions, frozen_trial, whole_path
-from studies.search.quiet import quiet_optuna
-from studies.specification.recorded import recorded_space, recorded_specification
-from studies.store.ledger import Ledger
+from studies.search.optuna_logging import quiet_optuna
+from studies.study_file.recorded_specification import recorded_space, recorded_specification
 from trial_runner.files import unfinished
 
 _STATES = {
@@ -141,7 +141,7 @@ def _frozen_trials(ledger: Ledger, record: StudyRecord) -> Iterator[FrozenTrial]
     """
     goal = recorded_specification(record).goal(record.budget_parameters)
     space, readings = recorded_space(record), ledger.readings_by_trial(record.id)
-    spaces, chronicle = distributions(space), Chronicle(Course(goal=goal))
+    spaces, chronicle = distributions(space), ObservationLog(ObservationModel(goal=goal))
     trials = ledger.trials(record.id)
     for trial in trials:
         chronicle.replay(trial, readings.get(trial.number, ()))

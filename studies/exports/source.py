@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from search_space.backbones import Family
+from search_space.backbones import BackboneFamily
 from search_space.backbones.shape import BackboneShape
 from search_space.configuration import Configuration
 from studies.records import NewStudy, NewTrial, StudyKind
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Source:
+class ExportSource:
     """A trial, of the ledger or trained by itself, with what training left of it.
 
     Attributes:
@@ -30,7 +30,7 @@ class Source:
     trial: NewTrial
     readings: Sequence["Reading"]
     snapshot: "Snapshot"
-    family: Family
+    family: BackboneFamily
     shape: BackboneShape
     competitors: int
     confirmation: tuple[str, ...]

@@ -16,9 +16,9 @@ from studies.records.trial import (
     Outcome,
     Settlement,
     SiteDimensions,
-    Tally,
     TrialRecord,
     TrialState,
+    TrialTally,
 )
 
 __all__ = [
@@ -38,7 +38,7 @@ __all__ = [
     "SiteDimensions",
     "StudyKind",
     "StudyRecord",
-    "Tally",
     "TrialRecord",
     "TrialState",
+    "TrialTally",
 ]

@@ -57,7 +57,7 @@ class NewTrial:
         trained_parameters: Trainable parameters during training.
         head_parameters: Parameters of the task head, outside the budget.
         replicate_of: Number of the trial that it repeats; given exactly for replicates.
-        extra_flops: FLOPs per token that it adds at inference, see `search_space.counting.flops`; None of trials that
+        extra_flops: FLOPs per token that it adds at inference, see `search_space.parameter_counts.flops`; None of trials that
             were recorded before that was kept.
     """
 
@@ -176,7 +176,7 @@ class Settlement:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Tally:
+class TrialTally:
     """The trials of a study in a few numbers.
 
     Attributes:

@@ -4,14 +4,14 @@ from collections.abc import Sequence
 from dataclasses import fields
 
 from search_space.backbones.shape import BackboneShape
-from search_space.counting.flops import extra_flops
 from search_space.edit import Edit
+from search_space.parameter_counts.flops import extra_flops
 from search_space.space.space import HEAD_RATE
 from search_space.words.describe import phrase, sentence, side_view
 from search_space.words.dimensions import SideDimensions
 from studies.records import NewTrial, SiteDimensions, TrialRecord
 from studies.search.proposer import Proposal
-from studies.search.seeds import hashed_seed
+from studies.seeds import hashed_seed
 from trial_runner.requests import LearningRates, TrainingPlan, TrialRequest
 
 

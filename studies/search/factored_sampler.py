@@ -15,13 +15,13 @@ from search_space.errors import BudgetError, InvalidEditError
 from search_space.space.random_draw import GivenTrial
 from search_space.space.space import HEAD_RATE, METHOD, Candidate
 from studies.records import TrialState
-from studies.search.factored.observation import Measured, Observation
-from studies.search.factored.sampler import FactoredSearch
-from studies.search.factored.trends import BEST_RATE
-from studies.search.factored.view import absolute_rate
 from studies.search.head_rates import head_rate
 from studies.search.optuna_history import ProposalStorage, distributions
-from studies.search.seeds import hashed_seed
+from studies.seeds import hashed_seed
+from studies.surrogate.candidate_search import FactoredSearch
+from studies.surrogate.features import absolute_rate
+from studies.surrogate.observation import MeasuredScore, Observation
+from studies.surrogate.prior_mean import BEST_RATE
 
 _STATES = {
     OptunaState.COMPLETE: TrialState.COMPLETE,
@@ -138,13 +138,13 @@ class FactoredSampler(BaseSampler):
             self._candidates[key] = asked
         return self._candidates[key]
 
-    def _readings(self, trial: FrozenTrial, steps: int, sign: float) -> list[Measured]:
+    def _readings(self, trial: FrozenTrial, steps: int, sign: float) -> list[MeasuredScore]:
         time = 0.0 if trial.state.is_finished() else math.inf
         scores = {step / steps: score for step, score in trial.intermediate_values.items() if 0 < step < steps}
         if trial.values is not None and trial.state is OptunaState.COMPLETE:
             scores[1.0] = trial.values[0]
         return [self._measured(fraction, sign * score, time) for fraction, score in sorted(scores.items())]
 
-    def _measured(self, fraction: float, score: float, time: float) -> Measured:
+    def _measured(self, fraction: float, score: float, time: float) -> MeasuredScore:
         error = 0.0 if self._standard_error is None else self._standard_error(score)
-        return Measured(fraction=fraction, score=score, standard_error=error, time=time)
+        return MeasuredScore(fraction=fraction, score=score, standard_error=error, time=time)

@@ -5,8 +5,8 @@ import random
 from collections.abc import Sequence
 
 from studies.records import TrialState
-from studies.search.factored.observation import Observation
-from studies.search.seeds import hashed_seed
+from studies.seeds import hashed_seed
+from studies.surrogate.observation import Observation
 
 _ANYWHERE = 1 / 3
 """Share of the trials whose rate is drawn from the whole range."""

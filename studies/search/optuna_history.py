@@ -12,13 +12,13 @@ from optuna.storages import BaseStorage, InMemoryStorage
 from optuna.study import Study, StudyDirection
 from optuna.trial import FrozenTrial
 
-from search_space.space.asking import Choice
 from search_space.space.points import ATTENTION, FFN
 from search_space.space.space import METHOD, SearchSpace
+from search_space.space.trial_protocol import Choice
+from studies.objectives import SizeGoal
 from studies.records import TrialState
-from studies.search.chronicle import Known
-from studies.search.factored.observation import Observation
-from studies.search.objectives import SizeGoal
+from studies.search.observation_log import KnownTrial
+from studies.surrogate.observation import Observation
 
 _NAME = "proposal"
 _LONG_AGO = datetime(2000, 1, 1, tzinfo=UTC)
@@ -62,7 +62,7 @@ def whole_path(space: SearchSpace, trial: Observation) -> dict[str, str | float]
 
 
 def frozen_trial(
-    known: Known,
+    known: KnownTrial,
     number: int,
     parameters: Mapping[str, object],
     spaces: Mapping[str, BaseDistribution],
@@ -95,7 +95,7 @@ def frozen_trial(
     )
 
 
-def in_view(trials: Sequence[Known]) -> list[int]:
+def in_view(trials: Sequence[KnownTrial]) -> list[int]:
     """Places of the trials that a sampler is shown.
 
     These are all while few have a result, then the best, the newest and those that have not ended.

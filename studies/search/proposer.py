@@ -15,10 +15,9 @@ from search_space.errors import BudgetError, InvalidEditError
 from search_space.space.random_draw import GivenTrial
 from search_space.space.space import Candidate, SearchSpace
 from studies.records import NewTrial, ReadingRecord, TrialRecord, TrialState
-from studies.search.chronicle import Chronicle, Course
-from studies.search.factored.prospects import Prospects
 from studies.search.factored_sampler import FactoredSampler
-from studies.search.opening import Opening
+from studies.search.initial_design import InitialDesign
+from studies.search.observation_log import ObservationLog, ObservationModel
 from studies.search.optuna_history import (
     ProposalStorage,
     directions_of,
@@ -27,9 +26,10 @@ from studies.search.optuna_history import (
     in_view,
     whole_path,
 )
-from studies.search.prospects import Prospect
-from studies.search.quiet import quiet_optuna
+from studies.search.optuna_logging import quiet_optuna
 from studies.search.samplers import SAMPLERS, Sampler, factored_search, sampler_of
+from studies.surrogate.win_probabilities import WinProbabilities
+from studies.win_probability import WinProbability
 
 MAX_REPEATS = 256
 """How often a proposal that was tried before is asked again, each time with another seed; most of them random."""
@@ -37,8 +37,8 @@ MAX_REPEATS = 256
 MODEL_REPEATS = 8
 """After so many proposals in a row that had been tried, the next ones are random: a model insists on its favourite."""
 
-_ANY_COURSE = Course()
-_NO_OPENING = Opening()
+_ANY_COURSE = ObservationModel()
+_NO_OPENING = InitialDesign()
 
 
 class SpaceExhausted(Exception):  # noqa: N818 - not an error: a study that has tried everything is finished
@@ -75,8 +75,8 @@ class Proposer:
         *,
         sampler: str | Sampler,
         seed: int,
-        opening: Opening = _NO_OPENING,
-        course: Course = _ANY_COURSE,
+        opening: InitialDesign = _NO_OPENING,
+        course: ObservationModel = _ANY_COURSE,
     ) -> None:
         """Begin with an empty history.
 
@@ -103,7 +103,7 @@ class Proposer:
         self._starts = {candidate.fingerprint: candidate for candidate in starts}
         self._published = list(opening.published)
         self._first_rates = opening.rates(space.options.learning_rates)
-        self.chronicle = Chronicle(course)
+        self.chronicle = ObservationLog(course)
         self.left_out: dict[str, str] = {}
 
     @property
@@ -176,12 +176,12 @@ class Proposer:
         values = None if score is None else [score, *(() if size is None else (size,))]
         self.chronicle.close(number, state, values)
 
-    def prospects(self, numbers: Sequence[int]) -> Mapping[int, Prospect]:
+    def prospects(self, numbers: Sequence[int]) -> Mapping[int, WinProbability]:
         """What of some trials is to be expected, whoever proposes; without those of which too little is known."""
         return self._prospects.of(self.chronicle.trials, numbers)
 
     @cached_property
-    def _prospects(self) -> Prospects:
+    def _prospects(self) -> WinProbabilities:
         sampler = self._ask_sampler(0, 0)
         search = sampler.search if isinstance(sampler, FactoredSampler) else factored_search(*self._study)
         return search.prospects

@@ -28,14 +28,14 @@ from search_space.registry import Registry
 from search_space.space.space import SearchSpace
 from search_space.space.structure_draws import StructureDraws
 from studies.errors import LaunchError
-from studies.search.chronicle import Course
-from studies.search.factored.hyperparameters import PRIORS
-from studies.search.factored.sampler import FactoredSearch
-from studies.search.factored.settings import FactoredSettings
 from studies.search.factored_sampler import FactoredSampler
-from studies.search.lessons import Lessons
+from studies.search.observation_log import ObservationModel
 from studies.search.optuna_history import distributions
-from studies.search.seeds import hashed_seed
+from studies.search.warm_start import WarmStart
+from studies.seeds import hashed_seed
+from studies.surrogate.candidate_search import FactoredSearch
+from studies.surrogate.hyperparameters import PRIORS
+from studies.surrogate.settings import FactoredSettings
 
 STARTUP_TRIALS = 10
 """Trials with a result before a model is fitted; until then proposals are random."""
@@ -59,7 +59,7 @@ class Sampler:
             have one.
     """
 
-    of: Callable[[SearchSpace, int, Lessons, Course], OfProposal]
+    of: Callable[[SearchSpace, int, WarmStart, ObservationModel], OfProposal]
     startup: int = 0
     sees_published: bool = True
 
@@ -156,7 +156,7 @@ def _at(space: BaseDistribution, x: float) -> Any:
 
 def seeded(
     make: Callable[..., BaseSampler], **options: Any
-) -> Callable[[SearchSpace, int, Lessons, Course], OfProposal]:
+) -> Callable[[SearchSpace, int, WarmStart, ObservationModel], OfProposal]:
     """What makes a sampler afresh for every proposal, with a seed that derives from the study's and the trial's number.
 
     Args:
@@ -164,7 +164,7 @@ def seeded(
         options: What else it is given.
     """
 
-    def of(space: SearchSpace, seed: int, lessons: Lessons, course: Course) -> OfProposal:
+    def of(space: SearchSpace, seed: int, lessons: WarmStart, course: ObservationModel) -> OfProposal:
         def of_proposal(number: int, retry: int) -> BaseSampler:
             with warnings.catch_warnings():
                 # multivariate group TPE is an experimental argument of Optuna; it is the best by our own comparison
@@ -176,12 +176,12 @@ def seeded(
     return of
 
 
-def _random(space: SearchSpace, seed: int, lessons: Lessons, course: Course) -> OfProposal:
+def _random(space: SearchSpace, seed: int, lessons: WarmStart, course: ObservationModel) -> OfProposal:
     draws, spaces = StructureDraws(space, seed) if space.trees else None, distributions(space)
     return lambda number, retry: StructureSampler(draws, spaces, hashed_seed("sampler", seed, number, retry), retry)
 
 
-def _qmc(space: SearchSpace, seed: int, lessons: Lessons, course: Course) -> OfProposal:
+def _qmc(space: SearchSpace, seed: int, lessons: WarmStart, course: ObservationModel) -> OfProposal:
     spaces = distributions(space)
     return lambda number, retry: SequenceSampler(spaces, seed=hashed_seed("sequence", seed, retry))
 
@@ -203,14 +203,14 @@ def _gp(seed: int) -> BaseSampler:
     )
 
 
-def factored_search(space: SearchSpace, seed: int, lessons: Lessons, course: Course) -> FactoredSearch:
+def factored_search(space: SearchSpace, seed: int, lessons: WarmStart, course: ObservationModel) -> FactoredSearch:
     """The factored search of a study, from its seed, what it learned of earlier ones and the course of its trials."""
     places = lessons.places(space.options.learning_rates)
     settings = FactoredSettings(places=places, priors=PRIORS[course.priors])
     return FactoredSearch(space, seed=seed, settings=settings, goal=course.goal)
 
 
-def _factored(space: SearchSpace, seed: int, lessons: Lessons, course: Course) -> OfProposal:
+def _factored(space: SearchSpace, seed: int, lessons: WarmStart, course: ObservationModel) -> OfProposal:
     return FactoredSampler(factored_search(space, seed, lessons, course)).at
 
 

@@ -8,16 +8,16 @@ from typing import get_args
 import pytest
 from support.trivial_runner import TrivialFactory, score_at
 
+from studies.backends import BACKENDS
 from studies.errors import FencedError
-from studies.fleet import BACKENDS
-from studies.keeping.progress import Progress
-from studies.launching.launch import launch
-from studies.launching.running import LaunchResult
+from studies.launch.execution import LaunchResult
+from studies.launch.launch import launch
+from studies.ledger.ledger import Ledger
 from studies.records import TrialRecord, TrialState
-from studies.specification import Specification, specification_from_mapping
-from studies.specification.sections import Fleet
-from studies.store.ledger import Ledger
-from studies.verifying import verify
+from studies.runtime.progress import Progress
+from studies.study_file import Specification, specification_from_mapping
+from studies.study_file.sections import Fleet
+from studies.verification import verify
 
 TESTS = Path(__file__).parents[1]
 STEPS = 16

@@ -11,10 +11,10 @@ from torch import Tensor
 
 from search_space.configuration import Configuration
 from search_space.edit import Edit
-from trial_runner.contract.examples import examples_at
-from trial_runner.contract.promises import build, moved
-from trial_runner.contract.rig import Rig, sites_of
 from trial_runner.deltas.delta_set import DeltaSet
+from trial_runner.port_discovery.examples import examples_at
+from trial_runner.port_discovery.promises import build, moved
+from trial_runner.port_discovery.rig import Rig, sites_of
 
 # Relative to how far the frozen backbone itself is off. Measured: 20 and 6 at most.
 BOUNDS = {"float32": 100, "bfloat16": 20}

@@ -10,7 +10,7 @@ from support.tiny_backbones import parameters, rig_of
 from search_space.space.options import SpaceOptions
 from search_space.space.random_draw import GivenTrial, RandomTrial
 from search_space.space.space import SearchSpace
-from trial_runner.contract.promises import check_everything
+from trial_runner.port_discovery.promises import check_everything
 
 
 @pytest.mark.parametrize("backbone", parameters("roberta", "qwen3"))

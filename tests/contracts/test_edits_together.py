@@ -22,8 +22,8 @@ from search_space.edit import Edit
 from search_space.forms import Bottleneck, LowRank, Phm, SoftmaxMemory
 from search_space.layers import AllLayers, LayerRange
 from search_space.published import METHODS
-from trial_runner.contract.promises import build, check_everything
-from trial_runner.contract.rig import Rig, sites_of
+from trial_runner.port_discovery.promises import build, check_everything
+from trial_runner.port_discovery.rig import Rig, sites_of
 
 COVERS = 9
 """Complete covers, a thousand configurations together; a run takes one of them."""

@@ -67,7 +67,7 @@ PARITY = EmbeddedTask(kind="classification", read=read, digest=lambda: "1")
         points={"deltaspace.tasks": "parity = somebodys_module:PARITY"},
         script=f"""
 from pathlib import Path
-from studies.specification import specification_from_mapping
+from studies.study_file import specification_from_mapping
 from trial_runner.backbones import load_tokenizer, tokenizer_id
 from trial_runner.tasks import prepare_task
 

@@ -8,28 +8,28 @@ from typing import Any
 import pytest
 from support.smallest import smallest_count
 
-from search_space.backbones import FAMILIES, REFUSED, Family, family_of, shape_of
+from search_space.backbones import FAMILIES, REFUSED, BackboneFamily, family_of, shape_of
 from search_space.backbones.shape import BackboneShape
 from search_space.canonical import canonical
-from search_space.counting.budget import solve
-from search_space.counting.counts import count
 from search_space.dimensions import Port, Site
 from search_space.errors import UnsupportedBackboneError
+from search_space.parameter_counts.budget import solve
+from search_space.parameter_counts.counts import count
 from search_space.published import METHODS
 
 every_family = pytest.mark.parametrize("family", FAMILIES.values(), ids=lambda family: family.name)
 
 
-def config_of(family: Family, model_type: str | None = None) -> dict[str, Any]:
+def config_of(family: BackboneFamily, model_type: str | None = None) -> dict[str, Any]:
     return {**family.example, "model_type": model_type or family.model_types[0]}
 
 
-def example_of(family: Family) -> BackboneShape:
+def example_of(family: BackboneFamily) -> BackboneShape:
     return shape_of(config_of(family))
 
 
 @every_family
-def test_a_family_is_listed_by_its_name_and_found_by_its_model_types(family: Family) -> None:
+def test_a_family_is_listed_by_its_name_and_found_by_its_model_types(family: BackboneFamily) -> None:
     assert FAMILIES[family.name] is family
     assert family.model_types
     for model_type in family.model_types:
@@ -43,7 +43,7 @@ def test_a_model_type_means_one_family() -> None:
 
 
 @every_family
-def test_the_shape_says_its_family_and_its_sizes_agree(family: Family) -> None:
+def test_the_shape_says_its_family_and_its_sizes_agree(family: BackboneFamily) -> None:
     shape = example_of(family)
     assert shape.family == family.name
     assert 0 < shape.frozen_parameters <= shape.parameters
@@ -53,7 +53,7 @@ def test_the_shape_says_its_family_and_its_sizes_agree(family: Family) -> None:
 
 
 @every_family
-def test_a_config_that_lacks_a_size_is_refused_with_its_name(family: Family) -> None:
+def test_a_config_that_lacks_a_size_is_refused_with_its_name(family: BackboneFamily) -> None:
     refusals = {name: refusal_without(config_of(family), name) for name in family.example}
     told = {name: text for name, text in refusals.items() if text is not None}
     assert told
@@ -70,7 +70,7 @@ def refusal_without(config: dict[str, Any], name: str) -> str | None:
 
 
 @every_family
-def test_every_published_method_that_is_valid_is_counted_and_fits_its_smallest_budget(family: Family) -> None:
+def test_every_published_method_that_is_valid_is_counted_and_fits_its_smallest_budget(family: BackboneFamily) -> None:
     shape = example_of(family)
     valid = [method for method in METHODS.values() if method.validity(shape) is None]
     assert len(valid) > len(METHODS) // 2
@@ -83,7 +83,7 @@ def test_every_published_method_that_is_valid_is_counted_and_fits_its_smallest_b
 
 
 @every_family
-def test_a_family_has_a_place_for_every_port_of_its_sublayers(family: Family) -> None:
+def test_a_family_has_a_place_for_every_port_of_its_sublayers(family: BackboneFamily) -> None:
     shape = example_of(family)
     table = family.ports(shape)
     attention = {Port.RES_IN, Port.X_ATTN, Port.CTX, Port.Q, Port.K, Port.V, Port.CONCAT, Port.O, Port.NORM}

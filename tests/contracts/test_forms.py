@@ -1,6 +1,6 @@
 """The contract of functional forms, on the value side: whatever form is listed keeps it.
 
-The examples are those of ``trial_runner/contract/examples.py``. The contract of the modules that compute them is in
+The examples are those of ``trial_runner/port_discovery/examples.py``. The contract of the modules that compute them is in
 ``test_edits.py``.
 """
 
@@ -18,19 +18,19 @@ from search_space.backbones.shape import BackboneShape
 from search_space.canonical import canonical, fingerprint
 from search_space.codec import configuration_from_json, configuration_to_json
 from search_space.configuration import Configuration
-from search_space.counting.budget import solve
-from search_space.counting.counts import affine_count, count, places, shared_count
 from search_space.dimensions import Heads, Site
 from search_space.edit import Edit
 from search_space.errors import InvalidEditError
 from search_space.forms import FORMS, Form, SizedForm
+from search_space.parameter_counts.budget import solve
+from search_space.parameter_counts.counts import affine_count, count, places, shared_count
 from search_space.space.options import LEARNING_RATES, SEARCHED_FORMS, SpaceOptions
 from search_space.space.points import points_of
 from search_space.space.product import EVERYTHING
 from search_space.validity import check_on
 from search_space.words.describe import sentence
-from trial_runner.contract.examples import FORM_EXAMPLES, examples_at
 from trial_runner.deltas import DELTAS
+from trial_runner.port_discovery.examples import FORM_EXAMPLES, examples_at
 
 BACKBONES = ("roberta", "bart", "qwen3")
 SITES = (Site.ATTENTION, Site.FFN, Site.STACK, Site.EMBEDDING, Site.GLOBAL)
@@ -49,7 +49,7 @@ def every_edit(form: type[Form]) -> list[tuple[Edit, BackboneShape]]:
     examples = ((edit, shape) for shape in shapes() for site in SITES for edit in examples_at(site, shape))
     found = [(edit, shape) for edit, shape in examples if type(edit.form) is form]
     assert found, (
-        f"{form.name} needs an example in trial_runner/contract/examples.py that is valid on one of {BACKBONES}"
+        f"{form.name} needs an example in trial_runner/port_discovery/examples.py that is valid on one of {BACKBONES}"
     )
     return found
 
@@ -58,7 +58,9 @@ def every_edit(form: type[Form]) -> list[tuple[Edit, BackboneShape]]:
 def test_a_form_is_listed_by_its_name_and_has_tensors_and_examples(form: type[Form]) -> None:
     assert FORMS[form.name] is form
     assert form.name in DELTAS, f"{form.name} needs its module in trial_runner/deltas, and its word in DELTAS"
-    assert form.name in FORM_EXAMPLES, f"{form.name} needs its smallest example in trial_runner/contract/examples.py"
+    assert form.name in FORM_EXAMPLES, (
+        f"{form.name} needs its smallest example in trial_runner/port_discovery/examples.py"
+    )
 
 
 @every_form

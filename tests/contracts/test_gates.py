@@ -1,6 +1,6 @@
 """The contract of gates, on the value side: whatever gate is listed keeps it.
 
-The examples: ``trial_runner/contract/examples.py``. The contract of what computes them is in ``test_edits.py``.
+The examples: ``trial_runner/port_discovery/examples.py``. The contract of what computes them is in ``test_edits.py``.
 """
 
 import json
@@ -13,16 +13,16 @@ from search_space.backbones.shape import BackboneShape
 from search_space.canonical import canonical, fingerprint
 from search_space.codec import configuration_from_json, configuration_to_json
 from search_space.configuration import Configuration
-from search_space.counting.counts import count, count_edits, places
 from search_space.dimensions import Port, ScalePer, Site
 from search_space.edit import Edit
 from search_space.errors import InvalidEditError
 from search_space.gates import GATES, Add, Gate
+from search_space.parameter_counts.counts import count, count_edits, places
 from search_space.space.options import SEARCHED_GATES, SpaceOptions
 from search_space.space.product import EVERYTHING
 from search_space.words.describe import sentence
-from trial_runner.contract.examples import GATE_EXAMPLES, examples_at
 from trial_runner.deltas.gates import GATE_DELTAS
+from trial_runner.port_discovery.examples import GATE_EXAMPLES, examples_at
 
 BACKBONES = ("roberta", "bart", "qwen3")
 SITES = (Site.ATTENTION, Site.FFN, Site.EMBEDDING)
@@ -37,7 +37,7 @@ def edits_of(gate: type[Gate]) -> list[tuple[Edit, BackboneShape]]:
     examples = ((edit, shape) for shape in shapes for site in SITES for edit in examples_at(site, shape))
     found = [(edit, shape) for edit, shape in examples if type(edit.gate) is gate]
     assert found, (
-        f"{gate.name} needs an example in trial_runner/contract/examples.py that is valid on one of {BACKBONES}"
+        f"{gate.name} needs an example in trial_runner/port_discovery/examples.py that is valid on one of {BACKBONES}"
     )
     return found
 
@@ -46,7 +46,9 @@ def edits_of(gate: type[Gate]) -> list[tuple[Edit, BackboneShape]]:
 def test_a_gate_is_listed_by_its_name_and_has_tensors_and_examples(gate: type[Gate]) -> None:
     assert GATES[gate.name] is gate
     assert gate.name in GATE_DELTAS, f"{gate.name} needs its class in trial_runner/deltas/gates.py, in GATE_DELTAS"
-    assert gate.name in GATE_EXAMPLES, f"{gate.name} needs its smallest example in trial_runner/contract/examples.py"
+    assert gate.name in GATE_EXAMPLES, (
+        f"{gate.name} needs its smallest example in trial_runner/port_discovery/examples.py"
+    )
 
 
 @every_gate

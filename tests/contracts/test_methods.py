@@ -14,7 +14,7 @@ from search_space.backbones.shape import BackboneShape
 from search_space.canonical import canonical
 from search_space.codec import configuration_from_json, configuration_to_json
 from search_space.conventions import conventions
-from search_space.counting.counts import count
+from search_space.parameter_counts.counts import count
 from search_space.published import METHODS, PublishedMethod, published_method
 from search_space.published.point import PublishedPoint
 from search_space.validity import check_on

@@ -131,9 +131,9 @@ DIGITS = Metric(
 """,
         points={"deltaspace.metrics": "errors = somebodys_module:ERRORS\ndigits = somebodys_module:DIGITS"},
         script="""
-from studies.specification import specification_from_mapping
+from studies.study_file import specification_from_mapping
 from trial_runner.tasks import TASK_KINDS, compute, score_of
-from trial_runner.tasks.measuring import compute_text
+from trial_runner.tasks.evaluation import compute_text
 
 task = {"name": "docstrings", "metric": "errors"}
 study = specification_from_mapping({"name": "mine", "backbone": "embedded", "task": task, "budget": 0.005})

@@ -9,12 +9,12 @@ import warnings
 import pytest
 from support.simulated_search import next_after_a_replay, proposer_of, readings_of, search, whole_space
 
-from search_space.counting.counts import count
 from search_space.forms import Init
+from search_space.parameter_counts.counts import count
 from search_space.space.options import SpaceOptions
 from search_space.space.space import SearchSpace
 from search_space.validity import check_on
-from studies.search.opening import Opening
+from studies.search.initial_design import InitialDesign
 from studies.search.proposer import Proposer
 from studies.search.samplers import SAMPLERS
 
@@ -96,7 +96,7 @@ def test_two_edits_on_a_side_and_patterns_of_layers_are_replayed(space: SearchSp
     published = ("mam_inducer:rk=4,sl=2,s=2,init=lora",)
 
     def proposer() -> Proposer:
-        return Proposer(wide, sampler=sampler, seed=5, opening=Opening(published=published))
+        return Proposer(wide, sampler=sampler, seed=5, opening=InitialDesign(published=published))
 
     lost, replayed = proposer(), proposer()
     history = search(lost, wide, 16, [])

@@ -15,7 +15,7 @@ from support.packing_cases import request_for
 
 from search_space.backbones import shape_of
 from search_space.published import published_method
-from studies.specification import specification_from_mapping
+from studies.study_file import specification_from_mapping
 from trial_runner.attachment.attention import ATTENTION, register_attention
 from trial_runner.backbones import config_of, load_tokenizer, tokenizer_id
 from trial_runner.errors import TaskError

@@ -14,8 +14,8 @@ import pytest
 
 import deltaspace
 from deltaspace import Configuration, Study, Trial
-from studies.keeping.progress import Progress
 from studies.records import TrialState
+from studies.runtime.progress import Progress
 
 ROOT = Path(__file__).parents[2]
 ROBERTA = str(ROOT / "tests" / "data" / "backbones" / "roberta_base")
@@ -251,8 +251,8 @@ def test_a_baseline_by_itself_is_one_baseline(study: Study) -> None:
 def test_a_study_without_a_complete_trial_has_no_best(study: Study, tmp_path: Path) -> None:
     from dataclasses import fields, replace
 
+    from studies.ledger.ledger import Ledger
     from studies.records import NewStudy
-    from studies.store.ledger import Ledger
 
     url = f"sqlite:///{tmp_path / 'empty.db'}"
     with Ledger.open(study.storage, read_only=True) as ledger:
@@ -332,11 +332,11 @@ def trivial(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> str:
 
     from support.trivial_runner import TrivialFactory
 
-    import studies.launching.launch
+    import studies.launch.launch
 
     monkeypatch.chdir(tmp_path)
-    launched = functools.partial(studies.launching.launch.launch, factory=TrivialFactory(step_seconds=0))
-    monkeypatch.setattr(studies.launching.launch, "launch", launched)
+    launched = functools.partial(studies.launch.launch.launch, factory=TrivialFactory(step_seconds=0))
+    monkeypatch.setattr(studies.launch.launch, "launch", launched)
     return f"sqlite:///{tmp_path / 'trivial.db'}"
 
 

@@ -6,7 +6,7 @@ from support.fixed_ledger import fixed_ledger
 from support.pages import ROOT, blocks_of
 
 from dashboards.terminal.frames import rows_text
-from studies.queries.sql import run_query
+from studies.analysis.sql import run_query
 
 PAGE = ROOT / "docs" / "how-to" / "ask-the-database.md"
 

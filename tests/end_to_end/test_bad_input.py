@@ -12,8 +12,8 @@ import pytest
 import yaml
 
 from deltaspace.commands.main import main
+from studies.ledger.ledger import Ledger
 from studies.records import TrialState
-from studies.store.ledger import Ledger
 
 WORDS = ("good", "fine", "great", "nice", "bad", "poor", "awful", "worse")
 

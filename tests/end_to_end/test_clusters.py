@@ -14,9 +14,9 @@ from support.cluster import Cluster, has_own_disks, is_under_way
 from support.killed_study import PATIENCE_SECONDS, Study, check_at_rest, finish, wait_for
 
 import deltaspace
-from studies.fleet.probing import cluster_facts
+from studies.backends.resource_probe import cluster_facts
+from studies.ledger.ledger import Ledger
 from studies.records import AttemptRecord, EventRecord
-from studies.store.ledger import Ledger
 
 pytestmark = pytest.mark.slow
 

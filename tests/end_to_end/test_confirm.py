@@ -9,9 +9,9 @@ import pytest
 import yaml
 
 from deltaspace.commands.main import main
+from studies.ledger.invariants import violations
+from studies.ledger.ledger import Ledger
 from studies.records import TrialState
-from studies.store.invariants import violations
-from studies.store.ledger import Ledger
 
 TEST_EXAMPLES = 7
 """Shares a factor with no other split, so that an accuracy tells where it was measured."""

@@ -10,8 +10,8 @@ import yaml
 from rouge_score.rouge_scorer import RougeScorer
 
 from deltaspace.commands.main import main
+from studies.ledger.ledger import Ledger
 from studies.records import TrialState
-from studies.store.ledger import Ledger
 from trial_runner.tasks import PROXY_LOSS
 
 WORDS = ("fox", "red", "sees")

@@ -23,9 +23,9 @@ from support.storages import on_one_storage
 from dashboards.web.folder import export_study
 from dashboards.web.pages import PAGES
 from dashboards.web.server import serving
-from studies.queries.leaderboard import leaderboard
+from studies.analysis.leaderboard import leaderboard
+from studies.ledger.ledger import Ledger
 from studies.records import NewTrial, TrialRecord, TrialState
-from studies.store.ledger import Ledger
 
 pytestmark = pytest.mark.slow
 

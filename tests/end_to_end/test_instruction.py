@@ -16,10 +16,10 @@ from support.chat_cases import chat_backbone
 from deltaspace import predict
 from deltaspace.commands.main import main
 from search_space.backbones import shape_of
-from search_space.counting.counts import count
+from search_space.parameter_counts.counts import count
 from search_space.published.point import PublishedPoint
-from studies.specification import read_specification
-from studies.specification.reading import study_file
+from studies.study_file import read_specification
+from studies.study_file.parser import study_file
 
 BACKBONES = Path(__file__).parents[1] / "data" / "backbones"
 QWEN3_4B = {"hidden_size": 2560, "intermediate_size": 9728, "num_hidden_layers": 36, "num_attention_heads": 32}

@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from deltaspace.commands.main import main
-from studies.specification import specification_of
+from studies.study_file import specification_of
 
 ROOT = Path(__file__).parents[2]
 

@@ -22,9 +22,9 @@ from support.killed_study import (
 )
 from support.storages import on_one_storage, on_the_other_storage
 
-from studies.queries.ranking import ranking_of
+from studies.analysis.ranks import ranking_of
+from studies.ledger.ledger import Ledger
 from studies.records import TrialState
-from studies.store.ledger import Ledger
 
 
 @pytest.fixture

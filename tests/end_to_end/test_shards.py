@@ -10,12 +10,12 @@ import pytest
 from support import rotation
 from support.sharded import DEATH, Mortal
 
-from studies.fleet.backend import RunnerFactory, TorchRunnerFactory
-from studies.launching.launch import launch
+from studies.backends.backend import RunnerFactory, TorchRunnerFactory
+from studies.launch.launch import launch
+from studies.ledger.ledger import Ledger
 from studies.records import AttemptRecord, TrialRecord, TrialState
-from studies.specification import specification_from_mapping
-from studies.store.ledger import Ledger
-from studies.verifying import verify
+from studies.study_file import specification_from_mapping
+from studies.verification import verify
 
 TESTS = Path(__file__).parents[1]
 TRIALS, STEPS = 8, 6

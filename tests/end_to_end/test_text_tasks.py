@@ -13,11 +13,11 @@ import sklearn.metrics
 from rouge_score.rouge_scorer import RougeScorer
 
 from deltaspace.commands.main import main
+from studies.ledger.ledger import Ledger
 from studies.records import ReadingRecord, StudyRecord, TrialRecord, TrialState
 from studies.search.candidates import trial_request
-from studies.specification import Specification
-from studies.specification.reading import example_names
-from studies.store.ledger import Ledger
+from studies.study_file import Specification
+from studies.study_file.parser import example_names
 from trial_runner.objectives import LanguageModelObjective
 from trial_runner.packs.lane import pass_of
 from trial_runner.runner import TorchRunner, open_runner

@@ -13,13 +13,13 @@ from support.loops import each
 from search_space.backbones.shape import BackboneShape
 from search_space.canonical import canonical, fingerprint
 from search_space.configuration import Configuration
-from search_space.counting.counts import count
 from search_space.dimensions import Activation, Heads, Insertion, Port, Positions, Site
 from search_space.edit import Edit
 from search_space.errors import InvalidEditError
 from search_space.forms import Bottleneck, Constant, Diagonal, Form, Init, LowRank, OwnNorm, Phm, SoftmaxMemory
 from search_space.gates import Add, ConvexGate, FixedScale, Gate, InducerGate, LearnedScale, Multiply
 from search_space.layers import AllLayers, LayerPattern, LayerRange, Layers, SpindleGroups
+from search_space.parameter_counts.counts import count
 from search_space.published import METHODS, published_method
 from search_space.space.space import Candidate
 

@@ -9,7 +9,6 @@ import pytest
 
 from search_space.backbones.shape import BackboneShape
 from search_space.configuration import Configuration
-from search_space.counting.counts import count
 from search_space.dimensions import Heads, NormPlacement, Port, ScalePer, Site
 from search_space.edit import Edit
 from search_space.errors import InvalidEditError
@@ -47,6 +46,7 @@ from search_space.gates import (
     WeightedGate,
 )
 from search_space.layers import LayerPattern, LayerRange, SpindleGroups
+from search_space.parameter_counts.counts import count
 from search_space.published import published_method
 from search_space.rules import RULES
 from search_space.validity import canonical_read, check_on, largest_width

@@ -10,14 +10,14 @@ from support.best_share import BestShare
 
 from search_space.backbones import shape_of
 from search_space.space.space import SearchSpace, SpaceOptions
-from studies.keeping.artefacts import study_folder
-from studies.keeping.keeper import StudyKeeper
-from studies.keeping.messages import Machines, OneMachine
-from studies.keeping.plan import StudyPlan
+from studies.ledger.ledger import Ledger
+from studies.pruning.rungs import Protected, RungPlan
 from studies.records import NewStudy
-from studies.search.opening import Opening
-from studies.search.rungs import Protected, RungPlan
-from studies.store.ledger import Ledger
+from studies.runtime.artefacts import study_folder
+from studies.runtime.keeper import StudyKeeper
+from studies.runtime.messages import Machines, OneMachine
+from studies.runtime.study_plan import StudyPlan
+from studies.search.initial_design import InitialDesign
 from trial_runner.requests import TrainingPlan
 
 BACKBONES = Path(__file__).parents[1] / "data" / "backbones"
@@ -59,7 +59,7 @@ def new_plan(space: SearchSpace, tmp_path: Path) -> PlanMaker:
             target_trials=8,
             space=space,
             sampler="random",
-            opening=Opening(),
+            opening=InitialDesign(),
             seed=0,
             training=TRAINING,
             head_parameters=1538,

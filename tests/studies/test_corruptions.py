@@ -10,12 +10,12 @@ from support.corruptions import Corruption, corruptions
 from support.trivial_launch import specification
 from support.trivial_runner import TrivialFactory
 
-from studies.confirming.request import ConfirmationRequest
-from studies.confirming.running import confirm
+from studies.confirmation.execution import confirm
+from studies.confirmation.request import ConfirmationRequest
 from studies.errors import StudiesError
-from studies.launching.launch import launch
-from studies.store.ledger import Ledger
-from studies.verifying import verify
+from studies.launch.launch import launch
+from studies.ledger.ledger import Ledger
+from studies.verification import verify
 from trial_runner.errors import RunnerError
 from trial_runner.example_losses import ExampleLosses
 
@@ -30,7 +30,7 @@ NOT_DETECTABLE = {
     "readings.train_loss",
     "studies.held_until",
     "studies.holder",
-    "studies.specification",  # the name of the sampler, and how many trials the next launch wants
+    "studies.study_file",  # the name of the sampler, and how many trials the next launch wants
     "trials.description",
 }
 """Columns that nothing else tells: see ``docs/explanation/ledger-and-crashes.md``."""

@@ -10,9 +10,9 @@ from support.rotation import is_everything, seed
 from support.trivial_launch import specification
 from support.trivial_runner import TrivialFactory
 
-from studies.confirming.request import ConfirmationRequest
-from studies.confirming.running import confirm
-from studies.launching.launch import launch
+from studies.confirmation.execution import confirm
+from studies.confirmation.request import ConfirmationRequest
+from studies.launch.launch import launch
 
 DAMAGES_OF_A_RUN = 12
 

@@ -12,9 +12,9 @@ from support.trivial_runner import TrivialFactory
 from dashboards.web.folder import export_study
 from deltaspace.commands.main import main
 from studies.exports.optuna import export_optuna
-from studies.housekeeping import back_up
-from studies.launching.launch import launch
-from studies.store.ledger import Ledger
+from studies.launch.launch import launch
+from studies.ledger.ledger import Ledger
+from studies.maintenance import back_up
 from trial_runner.tasks.cache import write_cached
 
 

@@ -8,8 +8,8 @@ from support.trivial_launch import specification
 from support.trivial_runner import TrivialFactory
 
 from deltaspace.commands.main import main
-from studies.launching.launch import launch
-from studies.store.ledger import Ledger
+from studies.launch.launch import launch
+from studies.ledger.ledger import Ledger
 from studies.study import Study
 
 

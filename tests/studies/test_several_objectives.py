@@ -6,13 +6,13 @@ import optuna
 import pytest
 from support.trivial_runner import TrivialFactory
 
+from studies.analysis.fronts import front_of
 from studies.exports.optuna import optuna_study
-from studies.launching.launch import launch
-from studies.queries.fronts import front_of
+from studies.launch.launch import launch
+from studies.ledger.ledger import Ledger
 from studies.records import TrialState
-from studies.specification import Specification, specification_from_mapping
-from studies.store.ledger import Ledger
-from studies.verifying import verify
+from studies.study_file import Specification, specification_from_mapping
+from studies.verification import verify
 
 PUBLISHED = ["head_only", "lora_qv", "bitfit"]
 

@@ -2,13 +2,15 @@
 
 from dataclasses import dataclass
 
-from studies.search.prospects import Prospect
-from studies.search.rungs import RecordedScore, RungBoard
+from studies.pruning.rungs import RecordedScore, RungBoard
+from studies.win_probability import WinProbability
 
 
 @dataclass(frozen=True)
 class BestShare:
-    def reason(self, board: RungBoard, rung: int, reading: RecordedScore, prospect: Prospect | None) -> str | None:
+    def reason(
+        self, board: RungBoard, rung: int, reading: RecordedScore, prospect: WinProbability | None
+    ) -> str | None:
         ranked = board.no_larger(rung, reading.trial)
         kept = len(ranked) // board.plan.reduction
         if kept == 0 or any(place.trial == reading.trial for place in ranked[:kept]):

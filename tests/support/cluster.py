@@ -16,7 +16,7 @@ from types import MappingProxyType
 
 from support.killed_study import TESTS, Study, children
 
-from studies.store.ledger import Ledger
+from studies.ledger.ledger import Ledger
 
 _RAY = str(Path(sys.executable).with_name("ray"))
 _START_SECONDS = 120.0

@@ -10,7 +10,7 @@ from pathlib import Path
 from sqlalchemy import JSON, Column, Float, LargeBinary, Table
 from sqlalchemy import Integer as Whole
 
-from studies.store.tables import METADATA, UtcTime
+from studies.ledger.tables import METADATA, UtcTime
 
 LEFT_OUT = ("deltaspace_version", "calls")
 PLANTED_IN = {
@@ -74,7 +74,7 @@ def corruptions() -> Iterator[Corruption]:
         path = "$.task.metric" if key == "metric" else f"$.{key}"
         value = "'f1'" if key == "metric" else "'3%'" if key == "budget" else "'other'" if key == "name" else "99"
         yield Corruption(
-            f"studies.specification: {key}",
+            f"studies.study_file: {key}",
             f"UPDATE studies SET specification = json_set(specification, '{path}', {value}) WHERE name = 'trivial'",
         )
     for path, value in (
@@ -83,7 +83,7 @@ def corruptions() -> Iterator[Corruption]:
         ("$.pruning.first_rung_steps", "2"),
     ):
         yield Corruption(
-            f"studies.specification: {path[2:]}",
+            f"studies.study_file: {path[2:]}",
             f"UPDATE studies SET specification = json_set(specification, '{path}', {value}) WHERE name = 'trivial'",
         )
 

@@ -14,13 +14,13 @@ from search_space.configuration import Configuration
 from search_space.edit import Edit
 from trial_runner.attachment.inputs import model_inputs
 from trial_runner.backbones import Backbone
-from trial_runner.contract.examples import examples_at
-from trial_runner.contract.promises import moved
-from trial_runner.contract.rig import Rig, sites_of
 from trial_runner.deltas.delta_set import DeltaSet
 from trial_runner.deltas.whole_model import SparseDelta
 from trial_runner.export import BackboneFacts, TrainedDelta, new_folder, trained_delta, write_delta
 from trial_runner.huggingface import quiet_transformers
+from trial_runner.port_discovery.examples import examples_at
+from trial_runner.port_discovery.promises import moved
+from trial_runner.port_discovery.rig import Rig, sites_of
 from trial_runner.requests import Snapshot
 from trial_runner.seeds import derived_seed
 from trial_runner.tasks import Batch

@@ -8,8 +8,8 @@ from search_space.backbones import shape_of
 from search_space.space.random_draw import RandomTrial
 from search_space.space.space import Candidate, SearchSpace
 from studies.records import TrialState
-from studies.search.factored.observation import Measured, Observation
-from studies.search.factored.sampler import FactoredSearch
+from studies.surrogate.candidate_search import FactoredSearch
+from studies.surrogate.observation import MeasuredScore, Observation
 
 ERROR = 0.02
 BACKBONE = Path(__file__).parents[1] / "data" / "backbones" / "roberta_base" / "config.json"
@@ -33,8 +33,8 @@ def score_of(candidate: Candidate) -> float:
 def observed(candidate: Candidate, number: int) -> Observation:
     """A trial at its end; every third is pruned at half its length."""
     score, is_pruned = score_of(candidate), number % 3 == 2
-    half = Measured(fraction=0.5, score=score - 0.05, standard_error=ERROR, time=2.0 * number)
-    full = Measured(fraction=1.0, score=score, standard_error=ERROR, time=2.0 * number + 1)
+    half = MeasuredScore(fraction=0.5, score=score - 0.05, standard_error=ERROR, time=2.0 * number)
+    full = MeasuredScore(fraction=1.0, score=score, standard_error=ERROR, time=2.0 * number + 1)
     state = TrialState.PRUNED if is_pruned else TrialState.COMPLETE
     return Observation.of(candidate, number=number, state=state, readings=(half,) if is_pruned else (half, full))
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 from sqlalchemy import insert, select
 
-from studies.store.engine import Access, StorageAddress, open_engine
-from studies.store.ledger import Ledger
-from studies.store.tables import METADATA, VERSIONS
+from studies.ledger.engine import Access, StorageAddress, open_engine
+from studies.ledger.ledger import Ledger
+from studies.ledger.tables import METADATA, VERSIONS
 
 SCRIPT = Path(__file__).parents[1] / "data" / "ledger.sql"
 

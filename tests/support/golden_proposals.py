@@ -18,13 +18,13 @@ from search_space.codec import configuration_to_json
 from search_space.space.space import Candidate, SearchSpace
 from studies.records import NewTrial, ReadingRecord, TrialRecord, TrialState
 from studies.search.candidates import new_trial
-from studies.search.chronicle import Course
-from studies.search.opening import Opening
+from studies.search.initial_design import InitialDesign
+from studies.search.observation_log import ObservationModel
 from studies.search.proposer import Proposer
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
-COURSE = Course(steps=200, examples=500, rung_examples=256, hears_losses=True)
-OPENING = Opening(published=("mam_adapter", "bitfit", "lora_qv", "lora_ffn", "head_only"))
+COURSE = ObservationModel(steps=200, examples=500, rung_examples=256, use_validation_loss=True)
+OPENING = InitialDesign(published=("mam_adapter", "bitfit", "lora_qv", "lora_ffn", "head_only"))
 SEED, TRIALS, SLOTS = 3, 70, 4
 REPLICATES, REBUILT_AT, STEPS = (40, 41, 55), (60, 110), (50, 100, 200)
 

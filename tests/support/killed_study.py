@@ -18,12 +18,12 @@ from support.trivial_runner import score_at
 from search_space.backbones import shape_of
 from search_space.space.space import SearchSpace
 from studies.errors import StudiesError
-from studies.keeping.artefacts import study_folder
-from studies.launching.preparing import plan_of
+from studies.launch.preparation import plan_of
+from studies.ledger.invariants import violations
+from studies.ledger.ledger import Ledger
 from studies.records import StudyKind, TrialRecord
-from studies.store.invariants import violations
-from studies.store.ledger import Ledger
-from studies.verifying import replay_violations, replayed
+from studies.runtime.artefacts import study_folder
+from studies.verification import replay_violations, replayed
 from trial_runner.backbones import config_of
 
 TESTS = Path(__file__).parents[1]

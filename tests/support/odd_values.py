@@ -15,10 +15,10 @@ from support.trivial_runner import TrivialFactory
 
 from deltaspace.commands.main import main
 from studies.errors import StudiesError
-from studies.launching.launch import launch
-from studies.specification import Specification
-from studies.store.tables import METADATA
-from studies.store.views import VIEWS
+from studies.launch.launch import launch
+from studies.ledger.tables import METADATA
+from studies.ledger.views import VIEWS
+from studies.study_file import Specification
 
 ODD = {
     "1e18": "1e18",

@@ -23,7 +23,7 @@ from search_space.space.product import EVERYTHING, Point, legal_points
 from search_space.validity import check_on
 from trial_runner.attachment.attention import ATTENTION, register_attention
 from trial_runner.backbones import BackboneSource, load_backbone
-from trial_runner.contract.examples import FORM_EXAMPLES
+from trial_runner.port_discovery.examples import FORM_EXAMPLES
 from trial_runner.requests import LearningRates, TrainingPlan, TrialRequest
 from trial_runner.runner import TorchRunner
 from trial_runner.tasks import PreparedTask, Split

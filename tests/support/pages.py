@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from deltaspace.commands.main import main
-from studies.specification import read_specification
+from studies.study_file import read_specification
 
 ROOT = Path(__file__).parents[2]
 PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")))

@@ -9,6 +9,7 @@ from support.factored_search import score_of, whole_space
 
 from search_space.space.random_draw import RandomTrial
 from search_space.space.space import Candidate, SearchSpace
+from studies.ledger.ledger import Ledger
 from studies.records import (
     ExampleRecord,
     NewStudy,
@@ -20,7 +21,6 @@ from studies.records import (
 )
 from studies.search.candidates import new_trial
 from studies.search.proposer import Proposal
-from studies.store.ledger import Ledger
 from trial_runner.example_losses import ExampleLosses
 
 EXAMPLES = 500

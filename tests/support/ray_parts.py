@@ -24,7 +24,7 @@ def named(launch: Launch, name: str) -> int:
 
 def driver(launch: Launch) -> int:
     """The process id of what speaks with Ray for the launch."""
-    return next(pid for pid, command in children(launch.pid) if "studies.fleet.driver" in command)
+    return next(pid for pid, command in children(launch.pid) if "studies.backends.driver" in command)
 
 
 def freeze(pid: int) -> int:

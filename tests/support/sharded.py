@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from support.text_cases import text_runner
 
-from studies.fleet.backend import TorchRunnerFactory
+from studies.backends.backend import TorchRunnerFactory
 from trial_runner.attachment.attach import stacks_of
 from trial_runner.runner import TorchRunner
 

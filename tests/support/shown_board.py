@@ -2,9 +2,9 @@
 
 from datetime import UTC, datetime
 
-from studies.queries.estimates import Estimate, Lead
-from studies.queries.leaderboard import Leaderboard, LeaderboardRow
-from studies.queries.summaries import StudySummary
+from studies.analysis.estimates import Estimate, Lead
+from studies.analysis.leaderboard import Leaderboard, LeaderboardRow
+from studies.analysis.summaries import StudySummary
 from studies.records import ExampleCounts, TrialState
 
 EXAMPLES = ExampleCounts(whole=743, rungs=743)

@@ -1,7 +1,7 @@
 """A launch at one moment, with something in every part of the live view."""
 
-from studies.keeping.progress import EndedTrial, Progress, References, RunningTrial, TimeLeft
 from studies.records import ExampleCounts, TrialState
+from studies.runtime.progress import EndedTrial, Progress, References, RunningTrial, TimeLeft
 
 RUNG = "rung 0 (50 steps)"
 

@@ -8,7 +8,8 @@ from support.planted_ledger import Planted
 
 from search_space.backbones import shape_of
 from search_space.space.random_draw import RandomTrial
-from studies.launching.beginning import new_study
+from studies.launch.study_creation import new_study
+from studies.ledger.ledger import Ledger
 from studies.records import (
     ArtefactRecord,
     ConfirmationRecord,
@@ -20,8 +21,7 @@ from studies.records import (
     StudyKind,
     TrialState,
 )
-from studies.specification import Specification, specification_from_mapping
-from studies.store.ledger import Ledger
+from studies.study_file import Specification, specification_from_mapping
 
 HOSTILE = '<img src=x onerror="window.pwned=1">\'"); DROP TABLE trials;--\x1b[31m\u202egnp.exe{{7*7}}<b>${1}'
 """Mark-up, SQL, an escape sequence, text that turns around, and what templates would work out."""

@@ -14,7 +14,7 @@ from search_space.backbones import shape_of
 from search_space.space.space import SearchSpace, SpaceOptions
 from studies.records import NewTrial, ReadingRecord, TrialRecord, TrialState
 from studies.search.candidates import new_trial
-from studies.search.opening import Opening
+from studies.search.initial_design import InitialDesign
 from studies.search.proposer import Proposal, Proposer
 from studies.search.samplers import Sampler
 
@@ -79,7 +79,7 @@ def proposer_of(
     space: SearchSpace, sampler: str | Sampler = "tpe", published: tuple[str, ...] = ("mam_adapter", "lora_qv")
 ) -> Proposer:
     """A proposer with an empty history."""
-    return Proposer(space, sampler=sampler, seed=5, opening=Opening(published=published))
+    return Proposer(space, sampler=sampler, seed=5, opening=InitialDesign(published=published))
 
 
 def next_after_a_replay(space: SearchSpace, sampler: str, count: int) -> list[str]:

@@ -2,7 +2,7 @@
 
 from search_space.backbones.shape import BackboneShape
 from search_space.configuration import Configuration
-from search_space.counting.budget import SideCost, shared_count
+from search_space.parameter_counts.budget import SideCost, shared_count
 
 
 def smallest_count(configuration: Configuration, shape: BackboneShape) -> int:

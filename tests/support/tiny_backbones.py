@@ -12,7 +12,7 @@ from search_space.backbones import FAMILIES
 from search_space.dimensions import StackKind
 from trial_runner.attachment.attention import ATTENTION, register_attention
 from trial_runner.backbones import BackboneSource, load_backbone
-from trial_runner.contract.rig import Rig, rig_on
+from trial_runner.port_discovery.rig import Rig, rig_on
 from trial_runner.runner import TorchRunner
 
 _THROUGH_EVERYTHING = ("modernbert", "phi3", "deberta-v2", "mpnet")

@@ -4,7 +4,7 @@ import string
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from search_space.backbones import FAMILIES, Family, shape_of
+from search_space.backbones import FAMILIES, BackboneFamily, shape_of
 from search_space.dimensions import StackKind
 
 _ENCODER = {
@@ -48,7 +48,7 @@ class TinyFamily:
     noise: float = 0.1
 
 
-def _of(family: Family, **changed: object) -> TinyFamily:
+def _of(family: BackboneFamily, **changed: object) -> TinyFamily:
     """The tiny backbone of a family that asks for nothing in particular: its example, with some entries changed."""
     shape = shape_of({**family.example, "model_type": family.model_types[0]})
     tokens, language_model = {

@@ -10,10 +10,10 @@ from pathlib import Path
 
 from support.trivial_runner import TrivialRunner
 
-from studies.confirming.request import AblationRequest
-from studies.confirming.running import confirm
-from studies.launching.launch import launch
-from studies.specification import specification_from_mapping
+from studies.confirmation.execution import confirm
+from studies.confirmation.request import AblationRequest
+from studies.launch.launch import launch
+from studies.study_file import specification_from_mapping
 from trial_runner.requests import TrialRequest
 
 BACKBONE = Path(__file__).parents[1] / "data" / "backbones" / "roberta_base"

@@ -11,13 +11,13 @@ from pathlib import Path
 from sqlalchemy import Engine, event
 from support.trivial_runner import TrivialFactory
 
-from studies.confirming.request import ConfirmationRequest
-from studies.confirming.running import confirm
-from studies.keeping.progress import Progress
-from studies.launching.launch import launch
+from studies.confirmation.execution import confirm
+from studies.confirmation.request import ConfirmationRequest
+from studies.launch.launch import launch
+from studies.ledger import clock
+from studies.runtime.progress import Progress
 from studies.search import proposer
-from studies.specification import Specification, specification_from_mapping
-from studies.store import clock
+from studies.study_file import Specification, specification_from_mapping
 
 BACKBONE = Path(__file__).parents[1] / "data" / "backbones" / "roberta_base"
 STEPS = 16

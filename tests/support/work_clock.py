@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from studies.fleet import backend
+from studies.backends import backend
 from trial_runner.requests import TrialRequest
 
 STEP_SECONDS = 0.05

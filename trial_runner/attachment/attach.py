@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from search_space.backbones import Family, PortLocation, PortTable
+from search_space.backbones import BackboneFamily, PortLocation, PortTable
 from search_space.backbones.shape import BackboneShape, Sublayer
 from search_space.dimensions import NormPlacement, Port, Site, StackKind
 from trial_runner.attachment.attention import tap_attention, untap_attention
@@ -23,7 +23,7 @@ from trial_runner.attachment.prompt_hooks import PromptHooks
 from trial_runner.deltas.delta_set import DeltaSet
 from trial_runner.deltas.whole_model import swapped
 from trial_runner.errors import AttachError
-from trial_runner.stacking.packed_deltas import PackedDeltas, PackedPlan, SlotRows
+from trial_runner.packed.packed_deltas import PackedDeltas, PackedPlan, SlotRows
 
 Handle = torch.utils.hooks.RemovableHandle
 Location = tuple[str, str]
@@ -114,7 +114,7 @@ class Attachment:
         AttachError: If the model lacks one of them.
     """
 
-    def __init__(self, model: nn.Module, family: Family, shape: BackboneShape) -> None:
+    def __init__(self, model: nn.Module, family: BackboneFamily, shape: BackboneShape) -> None:
         """Put the hooks on."""
         self.active: PackedDeltas | None = None
         self.real: Tensor | None = None

@@ -16,9 +16,9 @@ from transformers.masking_utils import ALL_MASK_ATTENTION_FUNCTIONS, sdpa_mask
 from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
 from trial_runner.errors import AttachError
-from trial_runner.stacking.dropout import current
-from trial_runner.stacking.kernels import has_gpu_kernels
-from trial_runner.stacking.prefix import Prefix
+from trial_runner.packed.dropout import current
+from trial_runner.packed.kernels import has_gpu_kernels
+from trial_runner.packed.prefix import Prefix
 
 ATTENTION = "deltaspace"
 _HALVES = (torch.bfloat16, torch.float16)

@@ -18,8 +18,8 @@ import torch
 from torch import Tensor
 
 from trial_runner.attachment.attention import AttentionTap, attend, tap_of
-from trial_runner.stacking.dropout import apart, current
-from trial_runner.stacking.stacks import by_slots
+from trial_runner.packed.dropout import apart, current
+from trial_runner.packed.stacks import by_slots
 
 
 def forward(  # noqa: PLR0913 - the signature is transformers'

@@ -17,8 +17,8 @@ from trial_runner.attachment.recomputation import Recomputation
 from trial_runner.backbones import Backbone
 from trial_runner.deltas.delta_set import DeltaSet
 from trial_runner.errors import AttachError
-from trial_runner.stacking.packed_deltas import PackedDeltas
-from trial_runner.stacking.stacks import ModuleStack
+from trial_runner.packed.packed_deltas import PackedDeltas
+from trial_runner.packed.stacks import ModuleStack
 from trial_runner.tasks import Batch
 
 CACHED_BYTES = 8 << 20

@@ -13,15 +13,15 @@ from torch import Tensor
 from search_space.dimensions import Heads, Insertion, Port
 from trial_runner.attachment.attention import capped
 from trial_runner.errors import AttachError
-from trial_runner.stacking.packed_deltas import Group, PackedPlan, Round, SlotRows
-from trial_runner.stacking.prefix import Prefix
+from trial_runner.packed.packed_deltas import Group, PackedPlan, PassRound, SlotRows
+from trial_runner.packed.prefix import Prefix
 
 _PER_HEAD = (Port.Q, Port.HEAD)
 _READ_BY_PROJECTIONS = (Port.RES_IN, Port.X_ATTN, Port.CTX)
 
 
 class HeadEdits:
-    """See `trial_runner.stacking.prefix.AttentionTap`.
+    """See `trial_runner.packed.prefix.AttentionTap`.
 
     Args:
         plan: What the active deltas do at the sublayer; None for nothing.
@@ -129,7 +129,7 @@ class HeadEdits:
         self._weights.clear()
         self._query = None
 
-    def compose(self, edits: Round, h: Tensor, own: Tensor | None = None) -> Tensor:
+    def compose(self, edits: PassRound, h: Tensor, own: Tensor | None = None) -> Tensor:
         """A tensor with edits in it.
 
         Args:

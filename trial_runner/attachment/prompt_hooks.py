@@ -16,8 +16,8 @@ from torch import Tensor, nn
 from search_space.backbones import PortTable
 from search_space.backbones.shape import BackboneShape
 from search_space.dimensions import Positions, StackKind
-from trial_runner.stacking.dropout import current
-from trial_runner.stacking.packed_prompt import PackedPrompt
+from trial_runner.packed.dropout import current
+from trial_runner.packed.packed_prompt import PackedPrompt
 
 Arguments = dict[str, Any]
 

@@ -16,7 +16,7 @@ from torch import nn
 from torch.utils.checkpoint import checkpoint
 
 from trial_runner.attachment.attach import Attachment
-from trial_runner.stacking.dropout import current, resumed
+from trial_runner.packed.dropout import current, resumed
 
 
 class Recomputation:

@@ -10,7 +10,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from search_space.backbones import Family, family_of
+from search_space.backbones import BackboneFamily, family_of
 from search_space.backbones.shape import BackboneShape
 from search_space.dimensions import StackKind
 from trial_runner.backbones.locate import config_of, padding_token, position_limit, source_of
@@ -20,7 +20,7 @@ from trial_runner.backbones.weight_files import check_folder
 from trial_runner.backbones.weight_hash import files_sha256, loaded_sha256
 from trial_runner.errors import BackboneError
 from trial_runner.huggingface import hub_access, one_line, quiet_transformers
-from trial_runner.quiet import quiet_quantizers
+from trial_runner.silence import quiet_quantizers
 
 if TYPE_CHECKING:
     import torch
@@ -47,7 +47,7 @@ class Backbone:
     source: BackboneSource
     model: "torch.nn.Module"
     shape: BackboneShape
-    family: Family
+    family: BackboneFamily
     position_limit_tokens: int | None
     pad_token_id: int
     weights_sha256: str

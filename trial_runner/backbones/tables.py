@@ -1,6 +1,6 @@
 """Tables of ports that were made of backbones which no family knows: what was proved is kept by its content.
 
-They are made in `trial_runner.contract`; here they are found again, without torch.
+They are made in `trial_runner.port_discovery`; here they are found again, without torch.
 """
 
 import hashlib

@@ -28,7 +28,7 @@ from trial_runner.deltas.bottleneck import BottleneckDelta
 from trial_runner.deltas.constant import ConstantDelta
 from trial_runner.deltas.diagonal import DiagonalDelta
 from trial_runner.deltas.dora import DoraDelta
-from trial_runner.deltas.form_delta import DeltaModule, FormDelta, Place, SharedDelta
+from trial_runner.deltas.form_delta import DeltaModule, FormDelta, FormPlace, SharedDelta
 from trial_runner.deltas.frozen_matrix import FrozenMatrix
 from trial_runner.deltas.lowrank import LowRankDelta
 from trial_runner.deltas.phm import PhmDelta
@@ -80,7 +80,7 @@ def build_form(  # noqa: PLR0913 - the place it stands at, thing by thing
     Raises:
         AttachError: If the form belongs to no sublayer, or what it shares is missing.
     """
-    place = Place(blocks=blocks_of(edit, shape), width=width, shared=shared, index=index, weight=weight)
+    place = FormPlace(blocks=blocks_of(edit, shape), width=width, shared=shared, index=index, weight=weight)
     return _at_sublayers(edit).build(edit, place, generator)
 
 

@@ -8,7 +8,7 @@ from torch import Tensor
 from search_space.backbones.shape import BackboneShape
 from search_space.dimensions import Heads, Port
 from search_space.edit import Edit
-from search_space.ends import block_widths
+from search_space.edit_protocol import block_widths
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

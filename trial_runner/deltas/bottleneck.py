@@ -19,7 +19,7 @@ from trial_runner.deltas.blocks import (
     truncated_normal,
     uniform,
 )
-from trial_runner.deltas.form_delta import COLUMNS, ROWS, FormDelta, Place
+from trial_runner.deltas.form_delta import COLUMNS, ROWS, FormDelta, FormPlace
 from trial_runner.deltas.prefix_stack import PrefixStack, StackLayer
 from trial_runner.errors import AttachError
 
@@ -66,7 +66,7 @@ class BottleneckDelta(FormDelta):
         return None if form.reparameterization is None else PrefixStack
 
     @classmethod
-    def build(cls, edit: Edit, place: Place, generator: torch.Generator) -> "BottleneckDelta | StackedBottleneck":
+    def build(cls, edit: Edit, place: FormPlace, generator: torch.Generator) -> "BottleneckDelta | StackedBottleneck":
         """See `FormDelta`."""
         if not isinstance(edit.form, Bottleneck):
             raise AttachError(f"a bottleneck needs a form of one; got {edit.form.name}. This is a bug.")

@@ -5,7 +5,7 @@ from torch import Tensor, nn
 
 from search_space.edit import Edit
 from trial_runner.deltas.affine import Affine
-from trial_runner.deltas.form_delta import FormDelta, Place
+from trial_runner.deltas.form_delta import FormDelta, FormPlace
 
 
 class ConstantDelta(FormDelta):
@@ -17,7 +17,7 @@ class ConstantDelta(FormDelta):
         self.bias = nn.Parameter(torch.zeros(width, dtype=torch.float64))
 
     @classmethod
-    def build(cls, edit: Edit, place: Place, generator: torch.Generator) -> "ConstantDelta":
+    def build(cls, edit: Edit, place: FormPlace, generator: torch.Generator) -> "ConstantDelta":
         """See `FormDelta`."""
         return cls(place.blocks.out_width)
 

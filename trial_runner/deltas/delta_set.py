@@ -8,9 +8,9 @@ from torch import Tensor, nn
 
 from search_space.backbones.shape import BackboneShape, Sublayer
 from search_space.configuration import Configuration
-from search_space.counting.counts import count, count_edits, widths
 from search_space.dimensions import Insertion, Port, Site
 from search_space.edit import Edit
+from search_space.parameter_counts.counts import count, count_edits, widths
 from trial_runner.deltas import DELTAS, FormDelta, SharedDelta, build_form, build_shared, build_whole
 from trial_runner.deltas.frozen_matrix import Frozen, frozen_matrix
 from trial_runner.deltas.port_delta import PortDelta
@@ -174,7 +174,7 @@ class DeltaSet(nn.Module):
                 break
         raise AttachError(
             f"attached {attached:,} parameters but the configuration counts {self.counts.trained:,}; the difference "
-            f"sits at {where}. This is a bug in trial_runner/deltas or search_space/counting/counts.py."
+            f"sits at {where}. This is a bug in trial_runner/deltas or search_space/parameter_counts/counts.py."
         )
 
 

@@ -5,7 +5,7 @@ from torch import Tensor, nn
 
 from search_space.edit import Edit
 from trial_runner.deltas.affine import Affine
-from trial_runner.deltas.form_delta import FormDelta, PeftKind, Place
+from trial_runner.deltas.form_delta import FormDelta, FormPlace, PeftKind
 
 
 class DiagonalDelta(FormDelta):
@@ -19,7 +19,7 @@ class DiagonalDelta(FormDelta):
         self.scale = nn.Parameter(torch.full((width,), float(replaces), dtype=torch.float64))
 
     @classmethod
-    def build(cls, edit: Edit, place: Place, generator: torch.Generator) -> "DiagonalDelta":
+    def build(cls, edit: Edit, place: FormPlace, generator: torch.Generator) -> "DiagonalDelta":
         """See `FormDelta`."""
         return cls(place.blocks.out_width, replaces=edit.gate.multiplies)
 

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from search_space.edit import Edit
 from trial_runner.deltas.affine import Affine
 from trial_runner.deltas.blocks import product, uniform
-from trial_runner.deltas.form_delta import COLUMNS, ROWS, FormDelta, PeftKind, Place
+from trial_runner.deltas.form_delta import COLUMNS, ROWS, FormDelta, FormPlace, PeftKind
 from trial_runner.deltas.frozen_matrix import FrozenMatrix
 from trial_runner.errors import AttachError
 
@@ -43,7 +43,7 @@ class DoraDelta(FormDelta):
         self.norms: Tensor
 
     @classmethod
-    def build(cls, edit: Edit, place: Place, generator: torch.Generator) -> "DoraDelta":
+    def build(cls, edit: Edit, place: FormPlace, generator: torch.Generator) -> "DoraDelta":
         """See `FormDelta`."""
         if place.weight is None:
             raise AttachError(f"{edit.form.name} needs the frozen matrix that writes {edit.write}; got none.")

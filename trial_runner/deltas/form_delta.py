@@ -100,7 +100,7 @@ class SharedDelta(nn.Module):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class FormPlace:
     """Where a form's module stands.
 
     Attributes:
@@ -137,7 +137,7 @@ class FormDelta(DeltaModule):
         return None
 
     @classmethod
-    def build(cls, edit: Edit, place: Place, generator: torch.Generator) -> "FormDelta":
+    def build(cls, edit: Edit, place: FormPlace, generator: torch.Generator) -> "FormDelta":
         """The module of an edit; initial values are drawn on the CPU."""
         raise NotImplementedError
 

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from search_space.edit import Edit
 from trial_runner.deltas.affine import Affine
 from trial_runner.deltas.blocks import Blocks, block_product, output_product, uniform
-from trial_runner.deltas.form_delta import COLUMNS, ROWS, FormDelta, PeftKind, Place
+from trial_runner.deltas.form_delta import COLUMNS, ROWS, FormDelta, FormPlace, PeftKind
 
 
 class LowRankDelta(FormDelta):
@@ -28,7 +28,7 @@ class LowRankDelta(FormDelta):
         self.bias = nn.Parameter(zeros) if has_bias else None
 
     @classmethod
-    def build(cls, edit: Edit, place: Place, generator: torch.Generator) -> "LowRankDelta":
+    def build(cls, edit: Edit, place: FormPlace, generator: torch.Generator) -> "LowRankDelta":
         """See `FormDelta`."""
         return cls(place.blocks, place.width, generator, has_bias=edit.form.adds_vector)
 

@@ -11,7 +11,7 @@ from search_space.edit import Edit
 from search_space.forms import Form, Phm
 from trial_runner.deltas.activations import ACTIVATIONS
 from trial_runner.deltas.blocks import normal, product, uniform
-from trial_runner.deltas.form_delta import FormDelta, Place, SharedDelta
+from trial_runner.deltas.form_delta import FormDelta, FormPlace, SharedDelta
 from trial_runner.errors import AttachError
 
 # of the released code: a rule that the whole model shares, and one of a projection alone
@@ -122,7 +122,7 @@ class PhmDelta(FormDelta):
         return PhmShared if isinstance(form, Phm) and form.shared else None
 
     @classmethod
-    def build(cls, edit: Edit, place: Place, generator: torch.Generator) -> "PhmDelta":
+    def build(cls, edit: Edit, place: FormPlace, generator: torch.Generator) -> "PhmDelta":
         """See `FormDelta`.
 
         Raises:

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from search_space.edit import Edit
 from search_space.forms import Form
 from trial_runner.deltas.blocks import Blocks, block_product, normal, output_product
-from trial_runner.deltas.form_delta import FormDelta, Padding, Place
+from trial_runner.deltas.form_delta import FormDelta, FormPlace, Padding
 from trial_runner.deltas.prefix_stack import PrefixStack, StackLayer
 
 _DEVIATION = 0.02
@@ -81,7 +81,7 @@ class SoftmaxMemoryDelta(TableDelta):
         return None if form.reparameterization is None else PrefixStack
 
     @classmethod
-    def build(cls, edit: Edit, place: Place, generator: torch.Generator) -> TableDelta:
+    def build(cls, edit: Edit, place: FormPlace, generator: torch.Generator) -> TableDelta:
         """See `FormDelta`."""
         if isinstance(place.shared, PrefixStack):
             return StackedPrefix(place.shared, place.index, place.blocks)

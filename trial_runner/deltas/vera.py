@@ -9,11 +9,11 @@ from torch import Tensor, nn
 from search_space.backbones.shape import BackboneShape
 from search_space.dimensions import Site
 from search_space.edit import Edit
-from search_space.ends import block_widths
+from search_space.edit_protocol import block_widths
 from search_space.forms import Form, Vera
 from trial_runner.deltas.affine import Affine
 from trial_runner.deltas.blocks import product, uniform
-from trial_runner.deltas.form_delta import COLUMNS, ROWS, FormDelta, PeftKind, Place, SharedDelta
+from trial_runner.deltas.form_delta import COLUMNS, ROWS, FormDelta, FormPlace, PeftKind, SharedDelta
 from trial_runner.errors import AttachError
 
 _FIRST = 0.1
@@ -89,7 +89,7 @@ class VeraDelta(FormDelta):
         return VeraMatrices
 
     @classmethod
-    def build(cls, edit: Edit, place: Place, generator: torch.Generator) -> "VeraDelta":
+    def build(cls, edit: Edit, place: FormPlace, generator: torch.Generator) -> "VeraDelta":
         """See `FormDelta`."""
         if not isinstance(place.shared, VeraMatrices):
             raise AttachError("VeRA needs the matrices that its sublayers share; got none. This is a bug.")

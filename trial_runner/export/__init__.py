@@ -18,11 +18,11 @@
 
 from trial_runner.export.facts import BackboneFacts
 from trial_runner.export.heads import load_head
-from trial_runner.export.loading import LoadedDelta, load_delta, open_delta
-from trial_runner.export.merging import merge, write_merged
+from trial_runner.export.loader import LoadedDelta, load_delta, open_delta
+from trial_runner.export.merge import merge, write_merged
 from trial_runner.export.peft_format import inexpressible, write_peft
 from trial_runner.export.trained import TrainedDelta, trained_delta
-from trial_runner.export.writing import write_delta, write_facts
+from trial_runner.export.writer import write_delta, write_facts
 from trial_runner.files import new_folder
 
 __all__ = [

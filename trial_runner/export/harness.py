@@ -20,7 +20,7 @@ from search_space.forms import EncodedPrompt, Prompt
 from trial_runner.backbones import LanguageModel
 from trial_runner.errors import ExportError, ExportWishError
 from trial_runner.export.predictors import OpenedExport, TextWriter
-from trial_runner.export.writing import DELTASPACE
+from trial_runner.export.writer import DELTASPACE
 from trial_runner.huggingface import quiet_transformers
 from trial_runner.runner import chosen_precision
 
@@ -80,7 +80,7 @@ class Harness:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class HarnessRequest:
     """How a model that was tuned on dialogues is asked.
 
     Attributes:
@@ -97,7 +97,7 @@ class Asked:
 class Measuring:
     """Measures exports, one after another; deltas on the same backbone share it once it is loaded."""
 
-    def __init__(self, asked: Asked) -> None:
+    def __init__(self, asked: HarnessRequest) -> None:
         """Nothing is loaded yet."""
         self._asked = asked
         self._base: LanguageModel | None = None

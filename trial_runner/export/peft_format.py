@@ -14,12 +14,12 @@ from safetensors.torch import save_file
 from torch import Tensor
 from torch.nn.functional import pad
 
-from search_space.backbones import Family, PortLocation
+from search_space.backbones import BackboneFamily, PortLocation
 from search_space.backbones.shape import BackboneShape, Sublayer
 from search_space.configuration import Configuration
 from search_space.dimensions import Insertion, Port, StackKind
 from search_space.edit import Edit
-from search_space.merging import READ_BY, WRITTEN, is_linear, named_edit, reads_input
+from search_space.mergeability import READ_BY, WRITTEN, is_linear, named_edit, reads_input
 from trial_runner.backbones.locate import source_of
 from trial_runner.deltas import DELTAS
 from trial_runner.deltas.delta_set import DeltaSet
@@ -123,7 +123,7 @@ def peft_target(kind: StackKind, backbone: str, *, has_head: bool) -> PeftTarget
 
 
 def write_peft(
-    folder: Path, trained: TrainedDelta, *, family: Family, shape: BackboneShape, backbone: BackboneFacts
+    folder: Path, trained: TrainedDelta, *, family: BackboneFamily, shape: BackboneShape, backbone: BackboneFacts
 ) -> None:
     """Write a trained delta as an adapter of peft on the model that its task needs, the head included.
 
@@ -197,7 +197,7 @@ def _inside(model: Any) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Place:
+class _PeftModule:
     """An edit at one sublayer, beside a linear layer.
 
     Attributes:
@@ -213,14 +213,14 @@ class _Place:
     is_input: bool
 
 
-def _modules(deltas: DeltaSet, family: Family, shape: BackboneShape, *, inside: str) -> Iterator[_Place]:
+def _modules(deltas: DeltaSet, family: BackboneFamily, shape: BackboneShape, *, inside: str) -> Iterator[_PeftModule]:
     table = family.ports(shape)
 
-    def place(sublayer: Sublayer, delta: PortDelta) -> _Place:
+    def place(sublayer: Sublayer, delta: PortDelta) -> _PeftModule:
         write = delta.edit.write
         location = table.ports[sublayer.stack, sublayer.site, READ_BY.get(write, write)]
         block = table.layers[sublayer.stack].format(layer=sublayer.layer)
-        return _Place(
+        return _PeftModule(
             path=f"{inside}{block}.{location.module}", location=location, delta=delta, is_input=write in READ_BY
         )
 
@@ -229,14 +229,14 @@ def _modules(deltas: DeltaSet, family: Family, shape: BackboneShape, *, inside: 
             yield from (place(sublayer, delta) for some in side.values() for delta in some)
 
 
-def _by_path(places: list[_Place]) -> dict[str, list[_Place]]:
-    found: dict[str, list[_Place]] = {}
+def _by_path(places: list[_PeftModule]) -> dict[str, list[_PeftModule]]:
+    found: dict[str, list[_PeftModule]] = {}
     for place in places:
         found.setdefault(place.path, []).append(place)
     return found
 
 
-def _lora(places: list[_Place], *, is_of_one_rank: bool) -> tuple[Config, dict[str, Tensor]]:
+def _lora(places: list[_PeftModule], *, is_of_one_rank: bool) -> tuple[Config, dict[str, Tensor]]:
     """Several edits of one layer are one of their ranks' sum, whose B is zero where an edit does not write.
 
     Args:
@@ -271,17 +271,17 @@ def _lora(places: list[_Place], *, is_of_one_rank: bool) -> tuple[Config, dict[s
     return config, tensors
 
 
-def _rank(place: _Place) -> int:
+def _rank(place: _PeftModule) -> int:
     return _low_rank(place)[0].shape[1]
 
 
-def _scale(places: list[_Place]) -> float:
+def _scale(places: list[_PeftModule]) -> float:
     """What peft multiplies with: the fixed scale of a lone edit, else nothing."""
     first = places[0].delta
     return first.gate.fixed_factor(first.edit.gate) if len(places) == 1 else 1.0
 
 
-def _low_rank(place: _Place) -> tuple[Tensor, Tensor]:
+def _low_rank(place: _PeftModule) -> tuple[Tensor, Tensor]:
     """Down ``(D_in, R)`` and up ``(R, D_out)``."""
     delta, form = place.delta, place.delta.form
     affine = form.direction(delta.gate.factor(delta)) if isinstance(form, DoraDelta) else delta.affine()
@@ -290,7 +290,7 @@ def _low_rank(place: _Place) -> tuple[Tensor, Tensor]:
     return affine.down, affine.up
 
 
-def _matrices(place: _Place, scale: float) -> tuple[Tensor, Tensor]:
+def _matrices(place: _PeftModule, scale: float) -> tuple[Tensor, Tensor]:
     """A ``(R, D_in)`` and B ``(all columns, R)``, B over what peft multiplies it with."""
     down, up = _low_rank(place)
     dtype = next(place.delta.parameters()).dtype
@@ -300,7 +300,7 @@ def _matrices(place: _Place, scale: float) -> tuple[Tensor, Tensor]:
     return down.T.to("cpu", dtype), wide.to(dtype)
 
 
-def _magnitudes(places: list[_Place]) -> dict[str, Tensor]:
+def _magnitudes(places: list[_PeftModule]) -> dict[str, Tensor]:
     """Of all columns of each layer; those that no edit writes have their own norm, which is what peft divides by."""
     tensors: dict[str, Tensor] = {}
     for path, some in _by_path(places).items():
@@ -313,7 +313,7 @@ def _magnitudes(places: list[_Place]) -> dict[str, Tensor]:
     return tensors
 
 
-def _vera(places: list[_Place]) -> tuple[Config, dict[str, Tensor]]:
+def _vera(places: list[_PeftModule]) -> tuple[Config, dict[str, Tensor]]:
     """Edits of other matrices, or of other columns of a layer, are ranks of their own: peft's A and B are one pair."""
     layers = _by_path(places)
     known: dict[tuple[VeraMatrices, int], int] = {}
@@ -352,14 +352,14 @@ def _vera(places: list[_Place]) -> tuple[Config, dict[str, Tensor]]:
     return config, tensors
 
 
-def _vera_form(place: _Place) -> VeraDelta:
+def _vera_form(place: _PeftModule) -> VeraDelta:
     form = place.delta.form
     if not isinstance(form, VeraDelta):
         raise ExportError(f"random matrices need VeRA; got {type(form).__name__}. This is a bug.")
     return form
 
 
-def _ia3(places: list[_Place]) -> tuple[Config, dict[str, Tensor]]:
+def _ia3(places: list[_PeftModule]) -> tuple[Config, dict[str, Tensor]]:
     tensors: dict[str, Tensor] = {}
     inputs: list[str] = []
     for path, some in _by_path(places).items():

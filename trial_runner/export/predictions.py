@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from trial_runner.errors import ExportError
 from trial_runner.export.predictors import OpenedExport
-from trial_runner.objectives.writing import Writer
+from trial_runner.objectives.decoding import Writer
 from trial_runner.runner import chosen_precision
 from trial_runner.tasks import Task, kind_of
 from trial_runner.tasks.classification.encode import encode_split

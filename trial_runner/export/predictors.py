@@ -32,13 +32,13 @@ from trial_runner.backbones.weight_hash import files_sha256, tensors_sha256
 from trial_runner.errors import ExportError, ExportWishError
 from trial_runner.export.facts import BackboneFacts, read_json
 from trial_runner.export.heads import TaskHead, load_head
-from trial_runner.export.loading import base_tensors, load_delta
+from trial_runner.export.loader import base_tensors, load_delta
 from trial_runner.export.mean_pooled import MeanPooledClassifier
-from trial_runner.export.merging import merged_tokenizer
+from trial_runner.export.merge import merged_tokenizer
 from trial_runner.export.peft_format import HEAD_ON_TOKENS, HEADS, peft_target
-from trial_runner.export.writing import DELTA_FACTS, DELTASPACE
+from trial_runner.export.writer import DELTA_FACTS, DELTASPACE
 from trial_runner.huggingface import hub_access, quiet_transformers
-from trial_runner.quiet import quiet_quantizers
+from trial_runner.silence import quiet_quantizers
 from trial_runner.tasks import Batch
 
 MERGED, PEFT = "merged", "peft"

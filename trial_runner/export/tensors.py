@@ -11,8 +11,8 @@ from torch import Tensor
 
 from search_space.backbones.shape import BackboneShape
 from search_space.configuration import Configuration
-from search_space.counting.counts import count
 from search_space.errors import InvalidEditError
+from search_space.parameter_counts.counts import count
 from trial_runner.deltas.delta_set import DeltaSet
 from trial_runner.deltas.fold import folded_configuration
 from trial_runner.errors import ExportError

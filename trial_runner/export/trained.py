@@ -10,8 +10,8 @@ from torch import Tensor
 from search_space.backbones.shape import BackboneShape
 from search_space.codec import configuration_from_json
 from search_space.configuration import Configuration
-from search_space.counting.counts import Counts, count
 from search_space.errors import CodecError
+from search_space.parameter_counts.counts import Counts, count
 from trial_runner.deltas.delta_set import DeltaSet
 from trial_runner.deltas.fold import fold
 from trial_runner.deltas.frozen_matrix import Frozen
@@ -68,7 +68,7 @@ class TrainedDelta:
         if held != counted:
             raise ExportError(
                 f"an export must hold the {counted:,} parameters that its configuration counts; got {held:,}. "
-                "This is a bug in trial_runner/export or search_space/counting/counts.py."
+                "This is a bug in trial_runner/export or search_space/parameter_counts/counts.py."
             )
         return tensors
 

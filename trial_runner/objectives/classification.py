@@ -13,9 +13,9 @@ from trial_runner.attachment.inputs import REAL_TOKENS, on_device
 from trial_runner.backbones import load_backbone
 from trial_runner.deltas.delta_set import DeltaSet
 from trial_runner.example_losses import ExampleLosses
-from trial_runner.objectives.objective import Measured, ObjectiveFactory, TrainingBatch
+from trial_runner.objectives.objective import ObjectiveFactory, ObjectiveMeasurement, TrainingBatch
 from trial_runner.objectives.robust import RobustPredictor
-from trial_runner.stacking.stacks import by_slots
+from trial_runner.packed.stacks import by_slots
 from trial_runner.tasks import TASK_KINDS, Batch, PreparedTask, Split, compute, same_prediction
 from trial_runner.tasks.metrics.classes import ACCURACY
 
@@ -106,13 +106,15 @@ class ClassificationObjective:
         """What logits ``(..., N, labels)`` predict, ``(..., N)``."""
         return logits.argmax(dim=-1)
 
-    def measured(self, predicted: NDArray[Any], losses: NDArray[Any], mean_loss: float, split: Split) -> Measured:
+    def measured(
+        self, predicted: NDArray[Any], losses: NDArray[Any], mean_loss: float, split: Split
+    ) -> ObjectiveMeasurement:
         """What is said of the answers for a split and of their losses, both ``(examples,)``."""
         names, classes = TASK_KINDS["classification"].metrics, len(self._task.labels)
         metrics = compute(names, predicted, split.labels, classes=classes, groups=split.groups)
         metrics |= {"validation_loss": mean_loss, **same_prediction(predicted.tolist())}
         correct = predicted == split.labels if self.metric == ACCURACY.name else None
-        return Measured(metrics=metrics, examples=ExampleLosses.of(losses, correct))
+        return ObjectiveMeasurement(metrics=metrics, examples=ExampleLosses.of(losses, correct))
 
     def logits(self, together: Pass, batch: Batch, *, is_shared: bool = False) -> Tensor:
         """``(K, B, labels)``.
@@ -135,7 +137,9 @@ class ClassificationObjective:
         """See `Objective`."""
         return metrics[self.metric]
 
-    def measure(self, together: Pass, split: str, *, is_final: bool, most: int | None = None) -> Sequence[Measured]:
+    def measure(
+        self, together: Pass, split: str, *, is_final: bool, most: int | None = None
+    ) -> Sequence[ObjectiveMeasurement]:
         """See `Objective`."""
         some = self._task.splits[split].some(most)
         return self.evaluate(some, lambda batch: self.logits(together, batch, is_shared=True), together.slots)
@@ -147,7 +151,7 @@ class ClassificationObjective:
         """See `Objective`."""
         return 0
 
-    def measure_robust(self, alone: Pass, deltas: DeltaSet, split: str, *, seed: int) -> Measured:
+    def measure_robust(self, alone: Pass, deltas: DeltaSet, split: str, *, seed: int) -> ObjectiveMeasurement:
         """See `Objective`."""
         predictor = RobustPredictor(
             model=self._frozen.model,
@@ -159,7 +163,7 @@ class ClassificationObjective:
         return self.evaluate(self._task.splits[split], lambda batch: predictor.logits(batch).unsqueeze(0))[0]
 
     @torch.no_grad()
-    def evaluate(self, split: Split, predict: Callable[[Batch], Tensor], slots: int = 1) -> list[Measured]:
+    def evaluate(self, split: Split, predict: Callable[[Batch], Tensor], slots: int = 1) -> list[ObjectiveMeasurement]:
         """Every metric of each slot on some examples, the mean loss as ``validation_loss``, and the loss of each.
 
         Args:

@@ -18,10 +18,10 @@ from trial_runner.backbones import Backbone, LanguageModel, load_language_model
 from trial_runner.deltas.delta_set import DeltaSet
 from trial_runner.errors import AttachError, RequestError
 from trial_runner.example_losses import ExampleLosses
-from trial_runner.objectives.objective import Measured, Objective, ObjectiveFactory, TrainingBatch
+from trial_runner.objectives.decoding import Writer
+from trial_runner.objectives.objective import Objective, ObjectiveFactory, ObjectiveMeasurement, TrainingBatch
 from trial_runner.objectives.output_head import OutputHead
 from trial_runner.objectives.robust import has_robust_prefix
-from trial_runner.objectives.writing import Writer
 from trial_runner.tasks import (
     IGNORED,
     PROXY_LOSS,
@@ -170,12 +170,14 @@ class LanguageModelObjective:
         step = max(self._fewest_places, (1 << known.bit_length()) // 16)
         return -(-known // step) * step
 
-    def measure(self, together: Pass, split: str, *, is_final: bool, most: int | None = None) -> Sequence[Measured]:
+    def measure(
+        self, together: Pass, split: str, *, is_final: bool, most: int | None = None
+    ) -> Sequence[ObjectiveMeasurement]:
         """See `Objective`."""
         some = self._task.splits[split].some(most)
         losses, examples = self._validated(together, some)
         measured = self._metrics(together, some, losses, is_final=is_final)
-        return [Measured(metrics=each, examples=own) for each, own in zip(measured, examples, strict=True)]
+        return [ObjectiveMeasurement(metrics=each, examples=own) for each, own in zip(measured, examples, strict=True)]
 
     def _metrics(
         self, together: Pass, examples: WrittenSplit, losses: Sequence[float], *, is_final: bool
@@ -224,7 +226,7 @@ class LanguageModelObjective:
         """Examples of each slot; texts are written a token at a time, so that is what a cache must hold of each."""
         return self._frozen.evaluated_together(slots * self._task.decoding.beams, tokens=1)
 
-    def measure_robust(self, alone: Pass, deltas: DeltaSet, split: str, *, seed: int) -> Measured:
+    def measure_robust(self, alone: Pass, deltas: DeltaSet, split: str, *, seed: int) -> ObjectiveMeasurement:
         """See `Objective`; `check` refuses robust prefixes."""
         raise AttachError("a robust prefix must not write texts. This is a bug in trial_runner/objectives.")
 

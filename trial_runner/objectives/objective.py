@@ -33,7 +33,7 @@ class TrainingBatch:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Measured:
+class ObjectiveMeasurement:
     """What a pass over a split found of a slot.
 
     Attributes:
@@ -87,7 +87,9 @@ class Objective(Protocol):
     def score(self, metrics: Mapping[str, float]) -> float:
         """The score of what `measure` returned of a slot; higher is better."""
 
-    def measure(self, together: Pass, split: str, *, is_final: bool, most: int | None = None) -> Sequence[Measured]:
+    def measure(
+        self, together: Pass, split: str, *, is_final: bool, most: int | None = None
+    ) -> Sequence[ObjectiveMeasurement]:
         """What each slot does on a split.
 
         Args:
@@ -111,7 +113,7 @@ class Objective(Protocol):
             slots: K.
         """
 
-    def measure_robust(self, alone: Pass, deltas: DeltaSet, split: str, *, seed: int) -> Measured:
+    def measure_robust(self, alone: Pass, deltas: DeltaSet, split: str, *, seed: int) -> ObjectiveMeasurement:
         """The same of one slot, whose robust prefixes are tuned for every batch.
 
         Args:

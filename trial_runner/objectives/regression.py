@@ -11,7 +11,7 @@ from trial_runner.deltas.delta_set import DeltaSet
 from trial_runner.errors import AttachError
 from trial_runner.example_losses import ExampleLosses
 from trial_runner.objectives.classification import ClassificationObjective
-from trial_runner.objectives.objective import Measured, ObjectiveFactory
+from trial_runner.objectives.objective import ObjectiveFactory, ObjectiveMeasurement
 from trial_runner.objectives.robust import has_robust_prefix
 from trial_runner.tasks import TASK_KINDS, Split, compute_numbers, same_prediction
 from trial_runner.tasks.regression.kind import PreparedRegression
@@ -54,12 +54,14 @@ class RegressionObjective(ClassificationObjective):
         """The numbers ``(..., N)`` of outputs ``(..., N, 1)``."""
         return outputs.squeeze(-1)
 
-    def measured(self, predicted: NDArray[Any], losses: NDArray[Any], mean_loss: float, split: Split) -> Measured:
+    def measured(
+        self, predicted: NDArray[Any], losses: NDArray[Any], mean_loss: float, split: Split
+    ) -> ObjectiveMeasurement:
         """See `ClassificationObjective.measured`."""
         metrics = compute_numbers(TASK_KINDS["regression"].metrics, predicted, split.labels, groups=split.groups)
         rounded = ((predicted - self._mean) / self._deviation).round(_SAME).tolist()
         metrics |= {"validation_loss": mean_loss, **same_prediction(rounded)}
-        return Measured(metrics=metrics, examples=ExampleLosses.of(losses))
+        return ObjectiveMeasurement(metrics=metrics, examples=ExampleLosses.of(losses))
 
 
 REGRESSION = ObjectiveFactory(load=load_backbone, make=lambda task, frozen, model: RegressionObjective(task, frozen))

@@ -8,7 +8,7 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-from trial_runner.packs.running_out import release_memory
+from trial_runner.packs.out_of_memory import release_memory
 
 _LOGGER = logging.getLogger(__name__)
 _WARM_STEPS = 3
@@ -19,7 +19,7 @@ _MOST_GRAPHS = 16
 Tensors = Mapping[str, Tensor]
 
 
-class Recorder(Protocol):
+class GraphRecorder(Protocol):
     """Records what a function launches, without waiting for it."""
 
     def record(self, function: Callable[[], Tensors]) -> tuple[Callable[[], None], Tensors]:
@@ -34,7 +34,7 @@ class CudaRecorder:
         self._pool = torch.cuda.graph_pool_handle()
 
     def record(self, function: Callable[[], Tensors]) -> tuple[Callable[[], None], Tensors]:
-        """See `Recorder`."""
+        """See `GraphRecorder`."""
         graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(graph, pool=self._pool):
             results = function()
@@ -52,7 +52,7 @@ class Recording:
         replayed: Steps launched at once from an earlier recording.
     """
 
-    recorder: Recorder | None
+    recorder: GraphRecorder | None
     run: int = 0
     recorded: int = 0
     replayed: int = 0
@@ -63,10 +63,10 @@ class Recording:
         return self.run >= _WARM_STEPS
 
 
-class _Recorded:
+class _CapturedGraph:
     """A step that was recorded with inputs of its own."""
 
-    def __init__(self, recorder: Recorder, step: Callable[[Tensors], Tensors], inputs: Tensors) -> None:
+    def __init__(self, recorder: GraphRecorder, step: Callable[[Tensors], Tensors], inputs: Tensors) -> None:
         self._inputs = {name: tensor.clone() for name, tensor in inputs.items()}
         self._replay, self._results = recorder.record(lambda: step(self._inputs))
 
@@ -95,7 +95,7 @@ class StepGraphs:
         self._step = step
         self._recording = recording
         self._has_run = False
-        self._recorded: dict[Hashable, _Recorded] = {}
+        self._recorded: dict[Hashable, _CapturedGraph] = {}
 
     def run(self, inputs: Tensors) -> Tensors:
         """One step."""
@@ -113,13 +113,13 @@ class StepGraphs:
         self._recording.run += 1
         return results
 
-    def _record(self, shapes: Hashable, inputs: Tensors) -> _Recorded | None:
+    def _record(self, shapes: Hashable, inputs: Tensors) -> _CapturedGraph | None:
         if self._recording.recorder is None:
             return None
         if not self._recorded:
             release_memory()  # what steps have left free is no part of the pool of the recordings
         try:
-            self._recorded[shapes] = _Recorded(self._recording.recorder, self._step, inputs)
+            self._recorded[shapes] = _CapturedGraph(self._recording.recorder, self._step, inputs)
         except torch.OutOfMemoryError:
             self._recorded.clear()
             self._give_up("the device has no memory to record them")

@@ -19,13 +19,13 @@ from search_space.structure import structures
 from trial_runner.attachment.frozen_model import CACHED_BYTES, FrozenModel, Pass
 from trial_runner.attachment.inputs import on_device
 from trial_runner.objectives import Objective, TrainingBatch
+from trial_runner.packed.dropout import SlotDropout, dropping
+from trial_runner.packed.packed_deltas import PackedDeltas
+from trial_runner.packed.stacks import ModuleStack
 from trial_runner.packs.graphs import Recording, StepGraphs
 from trial_runner.packs.optimizer import Owned, PackAdamW, SlotRule
 from trial_runner.packs.slot import TrialSlot
 from trial_runner.seeds import derived_seed
-from trial_runner.stacking.dropout import SlotDropout, dropping
-from trial_runner.stacking.packed_deltas import PackedDeltas
-from trial_runner.stacking.stacks import ModuleStack
 
 _HEAD = 2
 _WIDE_BYTES = 1 << 20

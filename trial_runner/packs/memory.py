@@ -24,11 +24,11 @@ from transformers.integrations import moe
 from search_space.dimensions import StackKind
 from trial_runner.attachment.frozen_model import FrozenModel
 from trial_runner.objectives import Objective
+from trial_runner.packed.kernels import as_on_gpu
 from trial_runner.packs.graphs import Recording
 from trial_runner.packs.lane import Lane
 from trial_runner.packs.order import ExampleOrder
 from trial_runner.packs.slot import TrialSlot
-from trial_runner.stacking.kernels import as_on_gpu
 
 _DEEP, _FEW = 8, (2, 4)  # blocks; of more than so many, so few are planned, of kinds that take turns both kinds
 _GPU_BLOCK = 512  # what PyTorch's allocator rounds up to
@@ -112,7 +112,7 @@ def slots_within(free_bytes: int, one: MemoryPlan, two: MemoryPlan) -> int:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Fit:
+class MemoryFit:
     """How trials fit in memory.
 
     Attributes:
@@ -124,7 +124,7 @@ class Fit:
     halvings: int
 
 
-def fit(free_bytes: int, wanted: int, one: MemoryPlan, two: MemoryPlan, *, most_halvings: int = 16) -> Fit:
+def fit(free_bytes: int, wanted: int, one: MemoryPlan, two: MemoryPlan, *, most_halvings: int = 16) -> MemoryFit:
     """How many trials fit, up to a number; evaluations give way before trials do.
 
     Args:
@@ -140,7 +140,7 @@ def fit(free_bytes: int, wanted: int, one: MemoryPlan, two: MemoryPlan, *, most_
             break
         halvings += 1
         one, two = (replace(plan, evaluation_bytes=plan.evaluation_bytes // 2) for plan in (one, two))
-    return Fit(slots=slots, halvings=halvings)
+    return MemoryFit(slots=slots, halvings=halvings)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from trial_runner.errors import RequestError
-from trial_runner.stacking.kernels import has_gpu_kernels
+from trial_runner.packed.kernels import has_gpu_kernels
 
 _ROW_LENGTHS = (64, 1)
 _CPU_BLOCK_ELEMENTS = 2**16  # updated in one go on the CPU, so that all that is needed stays in its cache
@@ -78,7 +78,7 @@ class SlotRule:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Block:
+class _ParameterBlock:
     """A part of the vector that is updated in one go.
 
     Attributes:
@@ -275,14 +275,14 @@ def _owner_of_rows(one: Owned, sides: int) -> NDArray[np.int64]:
     return np.repeat(np.array(one.places, dtype=np.int64) * sides + one.side, rows)
 
 
-def _blocks(ordered: Sequence[Owned], most: int) -> Iterator[_Block]:
+def _blocks(ordered: Sequence[Owned], most: int) -> Iterator[_ParameterBlock]:
     """The vector in blocks of rows of one length, of at most so many elements."""
     start = row = 0
     for length, group in itertools.groupby(ordered, _row_length):
         left = sum(one.parameter.numel() for one in group) // length
         while left:
             rows = min(left, max(1, most // length))
-            yield _Block(start=start, row=row, rows=rows, length=length)
+            yield _ParameterBlock(start=start, row=row, rows=rows, length=length)
             start, row, left = start + rows * length, row + rows, left - rows
 
 

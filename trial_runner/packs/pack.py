@@ -21,13 +21,13 @@ from trial_runner.deltas.delta_set import DeltaSet
 from trial_runner.errors import AttachError, RequestError, SnapshotError
 from trial_runner.linear_layers import frozen_weights
 from trial_runner.objectives import Objective
-from trial_runner.objectives.objective import Measured
+from trial_runner.objectives.objective import ObjectiveMeasurement
 from trial_runner.objectives.robust import has_robust_prefix
-from trial_runner.packs.graphs import Recorder, Recording
+from trial_runner.packs.graphs import GraphRecorder, Recording
 from trial_runner.packs.lane import Lane, LaneFailure, computed_together, pass_of
 from trial_runner.packs.memory import MemoryPlan, SampledBlocks, planned_memory
 from trial_runner.packs.order import ExampleOrder, LengthBuckets, bucket_count
-from trial_runner.packs.running_out import OUT_OF_MEMORY, is_out_of_memory, release_memory
+from trial_runner.packs.out_of_memory import OUT_OF_MEMORY, is_out_of_memory, release_memory
 from trial_runner.packs.slot import TrialSlot
 from trial_runner.requests import Failure, SlotReading, Snapshot, TrialRequest
 from trial_runner.seeds import derived_seed
@@ -46,7 +46,7 @@ class TrialPack:
     """
 
     def __init__(
-        self, frozen: FrozenModel, objective: Objective, *, slots: int, recorder: Recorder | None = None
+        self, frozen: FrozenModel, objective: Objective, *, slots: int, recorder: GraphRecorder | None = None
     ) -> None:
         """Start empty."""
         if not slots >= 1:
@@ -353,7 +353,7 @@ class TrialPack:
 
     def _metrics(
         self, slots: Mapping[int, TrialSlot], split: str, is_final: bool, most: int | None
-    ) -> dict[int, Measured]:
+    ) -> dict[int, ObjectiveMeasurement]:
         """What a pass over a split measures of some slots, all or none of which are at their last step."""
         began_at = time.perf_counter()
         lane = next((lane for lane in self._lanes if tuple(lane.slots) == tuple(slots)), None)
@@ -374,7 +374,7 @@ class TrialPack:
             slot.seconds += (time.perf_counter() - began_at) / len(slots)
         return measured
 
-    def _reading(self, index: int, slot: TrialSlot, measured: Measured) -> list[SlotReading | Failure]:
+    def _reading(self, index: int, slot: TrialSlot, measured: ObjectiveMeasurement) -> list[SlotReading | Failure]:
         metrics = measured.metrics
         if not np.isfinite(metrics["validation_loss"]):
             reason = f"the {slot.request.plan.measured_split} loss is {metrics['validation_loss']} at step {slot.step}"

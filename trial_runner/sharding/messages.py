@@ -41,7 +41,7 @@ class RankFactory(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Order:
+class RankOrder:
     """What a rank is.
 
     Attributes:
@@ -61,7 +61,7 @@ class Order:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class RankAnswer:
     """What a rank says when it has done what it was asked for.
 
     Attributes:

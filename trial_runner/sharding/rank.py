@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from search_space.errors import SearchSpaceError
 from trial_runner.errors import RequestError, RunnerError
 from trial_runner.requests import Failure, SlotReading, Snapshot, TrainingPlan, TrialRequest
-from trial_runner.sharding.messages import Answer, Order
+from trial_runner.sharding.messages import RankAnswer, RankOrder
 
 if TYPE_CHECKING:
     from trial_runner.packs.pack import TrialPack
@@ -104,7 +104,7 @@ def _end_with(parent: int) -> None:
 
 
 def _serve(connection: Connection) -> None:
-    order: Order = pickle.loads(connection.recv_bytes())
+    order: RankOrder = pickle.loads(connection.recv_bytes())
     desk: Desk | None = None
     while True:
         try:
@@ -114,20 +114,20 @@ def _serve(connection: Connection) -> None:
             else:
                 name, arguments = pickle.loads(connection.recv_bytes())
                 value = getattr(desk, name)(*arguments)
-            answer = Answer(value=value, free_slots=desk.free_slots)
+            answer = RankAnswer(value=value, free_slots=desk.free_slots)
         except (RunnerError, SearchSpaceError) as error:
-            answer = Answer(refusal=error, free_slots=0 if desk is None else desk.free_slots)
+            answer = RankAnswer(refusal=error, free_slots=0 if desk is None else desk.free_slots)
         except (EOFError, ConnectionError):
             raise
         except Exception as error:  # noqa: BLE001 - whatever it is, the owner must hear it
             lines = str(error).splitlines() or [""]
-            answer = Answer(trouble=f"{type(error).__name__}: {lines[0]}")
+            answer = RankAnswer(trouble=f"{type(error).__name__}: {lines[0]}")
         connection.send_bytes(pickle.dumps(answer))
         if answer.trouble or desk is None:
             return
 
 
-def _ready(order: Order) -> Desk:
+def _ready(order: RankOrder) -> Desk:
     """Meet the others, and load what is needed."""
     import torch
     import torch.distributed as dist

@@ -15,7 +15,7 @@ from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import Any
 
-from trial_runner.sharding.messages import Answer, Order, RankFactory, Shape
+from trial_runner.sharding.messages import RankAnswer, RankFactory, RankOrder, Shape
 
 _VISIBLE = "CUDA_VISIBLE_DEVICES"
 _INTERFACE, _OWN_MACHINE = "GLOO_SOCKET_IFNAME", "lo"
@@ -49,7 +49,7 @@ class Ranks:
             for rank in range(shape.ranks):
                 self._start(rank, shape)
             for rank, connection in enumerate(self._connections):
-                order = Order(
+                order = RankOrder(
                     factory=factory,
                     rank=rank,
                     ranks=shape.ranks,
@@ -74,7 +74,7 @@ class Ranks:
         """Whether they can be asked; all of them, or none."""
         return self._end.alive
 
-    def ask(self, rank: int, name: str, *arguments: Any) -> Answer:
+    def ask(self, rank: int, name: str, *arguments: Any) -> RankAnswer:
         """Ask one of them; see `trial_runner.sharding.rank.Desk`.
 
         Raises:
@@ -83,7 +83,7 @@ class Ranks:
         """
         return self._asked([rank], name, arguments)[rank]
 
-    def ask_all(self, name: str, *arguments: Any) -> list[Answer]:
+    def ask_all(self, name: str, *arguments: Any) -> list[RankAnswer]:
         """Ask all of them at once; see `ask`."""
         answers = self._asked(range(len(self._processes)), name, arguments)
         return [answers[rank] for rank in range(len(self._processes))]
@@ -92,7 +92,7 @@ class Ranks:
         """End them."""
         self._end()
 
-    def _asked(self, ranks: Sequence[int], name: str, arguments: tuple[Any, ...]) -> dict[int, Answer]:
+    def _asked(self, ranks: Sequence[int], name: str, arguments: tuple[Any, ...]) -> dict[int, RankAnswer]:
         message = pickle.dumps((name, arguments))
         for rank in ranks:
             try:
@@ -101,10 +101,10 @@ class Ranks:
                 raise self._lost(rank, f"was asked to {name}") from None
         return self._answers(ranks, f"was asked to {name}")
 
-    def _answers(self, ranks: Sequence[int], what: str) -> dict[int, Answer]:
+    def _answers(self, ranks: Sequence[int], what: str) -> dict[int, RankAnswer]:
         """What ranks answer: of several, all do, for one that refuses takes part in what the others compute."""
         waiting = {self._connections[rank]: rank for rank in ranks}
-        found: dict[int, Answer] = {}
+        found: dict[int, RankAnswer] = {}
         while waiting:
             for connection in wait(list(waiting)):
                 rank = waiting.pop(connection)  # type: ignore[call-overload]

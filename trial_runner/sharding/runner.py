@@ -6,7 +6,7 @@ from pathlib import Path
 
 from trial_runner.packs.snapshots import load_snapshot, save_snapshot
 from trial_runner.requests import Failure, SlotReading, Snapshot, TrainingPlan, TrialRequest
-from trial_runner.sharding.messages import Answer, RankFactory, Shape
+from trial_runner.sharding.messages import RankAnswer, RankFactory, Shape
 from trial_runner.sharding.ranks import Ranks
 
 
@@ -110,7 +110,7 @@ class ShardedPack:
         self._free[rank] = answer.free_slots
         return self._slot(rank, answer.value)
 
-    def _ask(self, slot: int, name: str) -> Answer:
+    def _ask(self, slot: int, name: str) -> RankAnswer:
         local, rank = divmod(slot, len(self._free))
         answer = self._ranks.ask(rank, name, local)
         self._free[rank] = answer.free_slots

@@ -3,11 +3,7 @@
 from trial_runner.files import default_cache_folder
 from trial_runner.tasks.classification.split import Batch, PreparedTask, Split
 from trial_runner.tasks.embedded import EMBEDDED_TASKS, EmbeddedTask
-from trial_runner.tasks.generation.split import IGNORED, PreparedTextTask, TextBatch, TextSplit, WrittenSplit
-from trial_runner.tasks.groups import Grouping
-from trial_runner.tasks.kind import Prepared, TaskKind
-from trial_runner.tasks.kinds import TASK_KINDS, check_task, kind_of
-from trial_runner.tasks.measuring import (
+from trial_runner.tasks.evaluation import (
     PROXY_LOSS,
     SAME_PREDICTION,
     compute,
@@ -18,6 +14,10 @@ from trial_runner.tasks.measuring import (
     score_of,
     signature,
 )
+from trial_runner.tasks.generation.split import IGNORED, PreparedTextTask, TextBatch, TextSplit, WrittenSplit
+from trial_runner.tasks.groups import Grouping
+from trial_runner.tasks.kind import Prepared, TaskKind
+from trial_runner.tasks.kinds import TASK_KINDS, check_task, kind_of
 from trial_runner.tasks.metrics import METRICS, Metric
 from trial_runner.tasks.prepare import prepare_task
 from trial_runner.tasks.task import SPLITS, Decoding, Task

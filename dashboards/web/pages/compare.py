@@ -1,10 +1,10 @@
 """Two trials side by side; it asks what the page of a trial asks."""
 
-from dashboards.web.pages.page import Asked, Page
-from studies.queries.readings import paired_difference
+from dashboards.web.pages.page import Page, PageRequest
+from studies.analysis.readings import paired_difference
 
 
-def _difference(asked: Asked) -> object:
+def _difference(asked: PageRequest) -> object:
     """How much better one trial is than another on the same examples; numbers stand as ``3-17``."""
     first, _, second = asked.given["*"].partition("-")
     if not (first.isdecimal() and second.isdecimal() and len(first) < 16 and len(second) < 16):

@@ -2,12 +2,12 @@
 
 from dashboards.figures.confirmations import ablation_figure, confirmation_figure
 from dashboards.terminal.frames import frame_cells
-from dashboards.web.pages.page import Asked, Page
-from studies.confirming.path import path_notes, path_of, path_sentences
-from studies.confirming.results import confirmation_results, notes, verdict_sentences
+from dashboards.web.pages.page import Page, PageRequest
+from studies.confirmation.ablation_path import path_notes, path_of, path_sentences
+from studies.confirmation.results import confirmation_results, notes, verdict_sentences
 
 
-def _confirmations(asked: Asked) -> object:
+def _confirmations(asked: PageRequest) -> object:
     """Those of a study; of a confirmation, those of the study that it confirms."""
     record = asked.study.record
     key = record.id if record.parent_id is None else record.parent_id
@@ -21,7 +21,7 @@ def _confirmations(asked: Asked) -> object:
     return {"pending": False, "problem": found.problem, "confirmations": found.value}
 
 
-def _results(asked: Asked, name: str) -> object:
+def _results(asked: PageRequest, name: str) -> object:
     return [
         {
             "name": result.name,

@@ -2,17 +2,17 @@
 
 from dashboards.figures.cards import figures_of
 from dashboards.terminal.frames import frame_cells
-from dashboards.web.pages.page import Asked, Page
+from dashboards.web.pages.page import Page, PageRequest
+from studies.analysis.discover import ANALYSES, discovered, knowledge_of
 from studies.errors import StudiesError
-from studies.queries.discover import ANALYSES, discovered, knowledge_of
-from studies.specification.recorded import recorded_space
+from studies.study_file.recorded_specification import recorded_space
 
 
-def _views(asked: Asked) -> object:
+def _views(asked: PageRequest) -> object:
     return {"views": [{"name": name, "title": one.title} for name, one in ANALYSES.items()]}
 
 
-def _view(asked: Asked) -> object:
+def _view(asked: PageRequest) -> object:
     """One view: as it is, as it was while a newer one is on its way, or that it is on its way."""
     name = asked.given["*"]
     if name not in ANALYSES:
@@ -24,7 +24,7 @@ def _view(asked: Asked) -> object:
     return {"view": name, "pending": False, "problem": found.problem, "answer": found.value}
 
 
-def _answer(asked: Asked, name: str) -> object:
+def _answer(asked: PageRequest, name: str) -> object:
     study = asked.study
     knowledge = knowledge_of(study.ledger, study.record.name, recorded_space)
     (card,) = discovered(knowledge, [name])

@@ -4,13 +4,13 @@ from collections import Counter
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
-from dashboards.web.encoding import joined, to_json
-from dashboards.web.pages.page import Asked, Page
-from dashboards.web.watching.study import WatchedStudy
+from dashboards.web.cache.study import WatchedStudy
+from dashboards.web.json_bytes import joined, to_json
+from dashboards.web.pages.page import Page, PageRequest
+from studies.analysis.summaries import task_name
 from studies.errors import StudiesError
-from studies.queries.summaries import task_name
 from studies.records import AttemptRecord, ReadingRecord, StudyKind, TrialRecord, TrialState
-from studies.specification.recorded import recorded_specification
+from studies.study_file.recorded_specification import recorded_specification
 
 _MOST_CURVES = 100
 _MOST_EVENTS = 100
@@ -50,7 +50,7 @@ def _rungs(study: WatchedStudy) -> list[int]:
         return []
 
 
-def _trials(asked: Asked) -> object:
+def _trials(asked: PageRequest) -> object:
     """All trials, or those that changed since a version; with the ranking unless it is known."""
     study, given = asked.study, asked.given
     is_known = given.get("session") == asked.storage.session
@@ -73,7 +73,7 @@ def _number(text: str | None) -> int:
     return int(text) if text is not None and text.isdecimal() and len(text) < 16 else 0
 
 
-def _live(asked: Asked) -> object:
+def _live(asked: PageRequest) -> object:
     study = asked.study
     study.refresh()
     running = [trial for trial in study.open_trials() if trial.state is TrialState.RUNNING]
@@ -129,7 +129,7 @@ def curve(readings: Sequence[ReadingRecord]) -> dict[str, object]:
     }
 
 
-def _curves(asked: Asked) -> object:
+def _curves(asked: PageRequest) -> object:
     """Curves of the trials that are asked for, at most a hundred; of all for an export."""
     study = asked.study
     if asked.waits:

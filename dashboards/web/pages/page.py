@@ -3,12 +3,12 @@
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
-from dashboards.web.watching.storage import WatchedStorage
-from dashboards.web.watching.study import WatchedStudy
+from dashboards.web.cache.storage import WatchedStorage
+from dashboards.web.cache.study import WatchedStudy
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class PageRequest:
     """A question of a page.
 
     Attributes:
@@ -31,7 +31,7 @@ class Asked:
         return self.watched
 
 
-Answer = Callable[[Asked], object]
+Answer = Callable[[PageRequest], object]
 """What an address of data gives: a value for JSON, or JSON."""
 
 
@@ -52,7 +52,7 @@ class Page:
     name: str
     title: str
     answers: Mapping[str, Answer]
-    stars: Mapping[str, Callable[[Asked], Iterable[object]]] = field(default_factory=dict)
+    stars: Mapping[str, Callable[[PageRequest], Iterable[object]]] = field(default_factory=dict)
     of_study: bool = True
     is_listed: bool = True
     is_exported: bool = True

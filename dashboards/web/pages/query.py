@@ -2,10 +2,10 @@
 
 from dataclasses import replace
 
-from dashboards.web.pages.page import Asked, Page
-from studies.queries.sql import Limits, run_query
-from studies.store.tables import METADATA
-from studies.store.views import VIEWS
+from dashboards.web.pages.page import Page, PageRequest
+from studies.analysis.sql import Limits, run_query
+from studies.ledger.tables import METADATA
+from studies.ledger.views import VIEWS
 
 MOST_ROWS = 1000
 MOST_SECONDS = 10.0
@@ -19,7 +19,7 @@ def answer(url: str, sql: str) -> dict[str, object]:
     return {"columns": found.columns, "rows": found.rows, "is_cut": found.is_cut}
 
 
-def _sources(asked: Asked) -> object:
+def _sources(asked: PageRequest) -> object:
     """Every view and table with its columns, and the study whose page asks."""
     tables = {one.name: [*one.columns.keys()] for one in METADATA.sorted_tables}
     return {

@@ -1,11 +1,11 @@
 """All studies of a storage."""
 
-from dashboards.web.pages.page import Asked, Page
-from studies.queries.summaries import task_name
-from studies.records import StudyKind, StudyRecord, Tally, TrialState
+from dashboards.web.pages.page import Page, PageRequest
+from studies.analysis.summaries import task_name
+from studies.records import StudyKind, StudyRecord, TrialState, TrialTally
 
 
-def _studies(asked: Asked) -> object:
+def _studies(asked: PageRequest) -> object:
     """All studies, told by the database: no trial is read for it, and none is ranked."""
     records = asked.storage.records()
     tallies = asked.storage.tallies(records)
@@ -16,10 +16,10 @@ def _studies(asked: Asked) -> object:
     }
 
 
-_NOTHING = Tally(counts=dict.fromkeys(TrialState, 0), best=None, ended_at=None)
+_NOTHING = TrialTally(counts=dict.fromkeys(TrialState, 0), best=None, ended_at=None)
 
 
-def _entry(record: StudyRecord, tally: Tally, names: dict[int, str]) -> dict[str, object]:
+def _entry(record: StudyRecord, tally: TrialTally, names: dict[int, str]) -> dict[str, object]:
     planned = record.specification.get("trials")
     return {
         "id": record.id,

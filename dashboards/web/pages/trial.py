@@ -2,21 +2,21 @@
 
 from dataclasses import fields
 
-from dashboards.web.pages.page import Asked, Page
+from dashboards.web.cache.study import WatchedStudy
+from dashboards.web.pages.page import Page, PageRequest
 from dashboards.web.picture import picture_of
-from dashboards.web.watching.study import WatchedStudy
 from search_space.configuration import Configuration
-from search_space.counting.counts import count
+from search_space.parameter_counts.counts import count
 from search_space.words.describe import ranked_published
+from studies.analysis.readings import scored_by
 from studies.errors import UnknownTrialError
-from studies.queries.readings import scored_by
 from studies.records import SiteDimensions, TrialRecord
 
 _DIMENSIONS = tuple(field.name for field in fields(SiteDimensions))
 _NEAREST = 3
 
 
-def _trial(asked: Asked) -> object:
+def _trial(asked: PageRequest) -> object:
     study = asked.study
     given = asked.given["*"]
     study.read_all()

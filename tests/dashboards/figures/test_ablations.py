@@ -3,9 +3,9 @@
 import pytest
 
 from dashboards.figures.confirmations import ablation_figure
-from studies.confirming.path import path_of
-from studies.confirming.results import ConfirmationResult, ContenderResult
-from studies.confirming.verdicts import compare
+from studies.confirmation.ablation_path import path_of
+from studies.confirmation.results import ConfirmationResult, ContenderResult
+from studies.confirmation.verdicts import compare
 
 SEEDS = 8
 

@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from dashboards.figures.confirmations import confirmation_figure
-from studies.confirming.results import ConfirmationResult, ContenderResult
-from studies.confirming.statistics import mean_interval
+from studies.confirmation.results import ConfirmationResult, ContenderResult
+from studies.confirmation.statistics import mean_interval
 
 
 def contender(label: str, scores: tuple[float | None, ...], *, is_published: bool) -> ContenderResult:

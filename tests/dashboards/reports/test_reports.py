@@ -16,18 +16,18 @@ from dashboards.errors import DashboardError
 from dashboards.reports import images
 from dashboards.reports.images import write_images
 from dashboards.reports.page import plotly_script, report_page
-from dashboards.reports.report import Report, Section, report_of
+from dashboards.reports.report import ReportSection, StudyReport, report_of
 from dashboards.reports.tables import write_tables
-from studies.queries.discover import ANALYSES, Knowledge
+from studies.analysis.discover import ANALYSES, StudyPosterior
 
 HOSTILE = "</script><img src=x onerror=alert(1)>\u202e&amp;"
 
 
 @pytest.fixture(scope="module")
-def report(tmp_path_factory: pytest.TempPathFactory) -> Report:
+def report(tmp_path_factory: pytest.TempPathFactory) -> StudyReport:
     planted = Planted(f"sqlite:///{tmp_path_factory.mktemp('report') / 'ledger.db'}", 16, noise=0.01)
     confirmation_of(planted)
-    knowledge = Knowledge(planted.space, drawn(planted.space, 20), metric="accuracy")
+    knowledge = StudyPosterior(planted.space, drawn(planted.space, 20), metric="accuracy")
     return report_of(planted.ledger, "planted", knowledge)
 
 
@@ -36,7 +36,7 @@ def own_markup(page: str) -> str:
     return page.replace(plotly_script(), "")
 
 
-def test_a_report_holds_every_question_once(report: Report) -> None:
+def test_a_report_holds_every_question_once(report: StudyReport) -> None:
     names = [section.name for section in report.sections]
     assert len(set(names)) == len(names)
     assert {"leaderboard", *ANALYSES, "curves"} <= set(names)
@@ -47,13 +47,13 @@ def test_a_report_holds_every_question_once(report: Report) -> None:
             assert f'id="figure-{figure.name}"' in page
 
 
-def test_a_confirmation_has_its_figure(report: Report) -> None:
+def test_a_confirmation_has_its_figure(report: StudyReport) -> None:
     section = next(one for one in report.sections if one.name == "planted-confirm")
     (figure,) = section.figures
     assert figure.data[1]["x"] == pytest.approx([0.535, 0.505, 0.4875])
 
 
-def test_the_page_loads_nothing(report: Report) -> None:
+def test_the_page_loads_nothing(report: StudyReport) -> None:
     page = report_page(report)
     assert "default-src 'none'" in page
     own = own_markup(page)
@@ -61,7 +61,7 @@ def test_the_page_loads_nothing(report: Report) -> None:
     assert len(page) > 1_000_000  # Plotly is in it
 
 
-def test_figures_can_be_read_back_and_cannot_end_their_element(report: Report) -> None:
+def test_figures_can_be_read_back_and_cannot_end_their_element(report: StudyReport) -> None:
     own = own_markup(report_page(report))
     (text,) = re.findall(r'<script id="figures" type="application/json">(.*?)</script>', own, re.DOTALL)
     assert "<" not in text
@@ -71,18 +71,18 @@ def test_figures_can_be_read_back_and_cannot_end_their_element(report: Report) -
     assert set(held["templates"]) == {"light", "dark"}
 
 
-def test_hostile_names_and_values_are_text(report: Report) -> None:
+def test_hostile_names_and_values_are_text(report: StudyReport) -> None:
     table = pandas.DataFrame({HOSTILE: [HOSTILE], "value": [1.0]})
-    section = Section(name="hostile", title=HOSTILE, sentences=(HOSTILE,), table=table, note=HOSTILE)
+    section = ReportSection(name="hostile", title=HOSTILE, sentences=(HOSTILE,), table=table, note=HOSTILE)
     summary = replace(report.summary, name=HOSTILE, task=HOSTILE, backbone=HOSTILE, metric=HOSTILE)
-    page = own_markup(report_page(Report(summary=summary, sentences=(HOSTILE,), sections=(section,))))
+    page = own_markup(report_page(StudyReport(summary=summary, sentences=(HOSTILE,), sections=(section,))))
     assert "<img" not in page
     assert page.count("&lt;img src=x onerror=alert(1)&gt;") >= 8
     assert page.count("</script>") == 3
 
 
 @pytest.mark.parametrize("form", ["csv", "parquet"])
-def test_tables_are_files_with_all_digits(report: Report, tmp_path: Path, form: str) -> None:
+def test_tables_are_files_with_all_digits(report: StudyReport, tmp_path: Path, form: str) -> None:
     written = write_tables(report, tmp_path / "data", form)  # type: ignore[arg-type]
     tables = {section.name: section.table for section in report.sections if section.table is not None}
     assert {path.stem for path in written} == set(tables)
@@ -92,7 +92,7 @@ def test_tables_are_files_with_all_digits(report: Report, tmp_path: Path, form: 
 
 
 def test_images_without_a_browser_are_refused_in_one_line(
-    report: Report, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    report: StudyReport, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("BROWSER_PATH", raising=False)
     monkeypatch.setattr(images.shutil, "which", lambda name: None)
@@ -102,7 +102,7 @@ def test_images_without_a_browser_are_refused_in_one_line(
 
 
 def test_images_without_kaleido_are_refused_in_one_line(
-    report: Report, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    report: StudyReport, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "kaleido", None)
     with pytest.raises(DashboardError, match=r"need the package kaleido.*deltaspace\[figures\]"):
@@ -112,7 +112,7 @@ def test_images_without_kaleido_are_refused_in_one_line(
 @pytest.mark.slow
 @pytest.mark.skipif(not any(map(images.shutil.which, images.BROWSERS)), reason="there is no browser")
 @pytest.mark.filterwarnings("ignore")  # of Kaleido and of the browser it starts
-def test_figures_are_files(report: Report, tmp_path: Path) -> None:
+def test_figures_are_files(report: StudyReport, tmp_path: Path) -> None:
     figures = report.sections[1].figures
     drawn_files = write_images(figures, tmp_path / "figures", "svg")
     assert [path.name for path in drawn_files] == [f"{figure.name}.svg" for figure in figures]

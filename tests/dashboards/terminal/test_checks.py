@@ -7,12 +7,12 @@ import pytest
 
 from dashboards.terminal.checks import CheckView, bytes_text, check_renderable
 from dashboards.terminal.layout import Terminal
-from studies.checking import Check
-from studies.foresight.data import DataFacts
-from studies.foresight.forecast import Forecast, Workload
-from studies.foresight.machine import Machine
-from studies.foresight.speed import Speed
-from studies.specification import specification_from_mapping
+from studies.preflight import Check
+from studies.resource_estimates.data import DataFacts
+from studies.resource_estimates.duration import Forecast, Workload
+from studies.resource_estimates.machine import Machine
+from studies.resource_estimates.speed import Speed
+from studies.study_file import specification_from_mapping
 from trial_runner.tasks.kind import Cut
 
 SCREENS = Path(__file__).parents[2] / "data" / "screens"

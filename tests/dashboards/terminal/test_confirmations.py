@@ -7,10 +7,10 @@ import pytest
 from rich.console import Console
 
 from dashboards.terminal.confirmations import ablation_renderable, confirmation_renderable
-from studies.confirming.path import path_of
-from studies.confirming.results import ConfirmationResult, ContenderResult
-from studies.confirming.statistics import spread
-from studies.confirming.verdicts import compare
+from studies.confirmation.ablation_path import path_of
+from studies.confirmation.results import ConfirmationResult, ContenderResult
+from studies.confirmation.statistics import spread
+from studies.confirmation.verdicts import compare
 
 WINNER = (0.8701, 0.8702, 0.8703, 0.8704, 0.8705)
 BASELINE = (0.8501, 0.8502, 0.8503, 0.8504, 0.8506)

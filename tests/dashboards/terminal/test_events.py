@@ -7,7 +7,7 @@ from dataclasses import replace
 from support.shown_progress import BEST, JUST_ENDED, shown_progress
 
 from dashboards.terminal.events import EventLog, Events, event_line, progress_line
-from studies.keeping.progress import Progress
+from studies.runtime.progress import Progress
 
 
 def at(ended: int, known: int | None = None) -> Progress:

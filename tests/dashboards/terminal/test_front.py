@@ -11,10 +11,10 @@ from support.planted_ledger import Planted
 from dashboards.terminal.tables import leaderboard_table
 from deltaspace.commands.main import main
 from search_space.errors import BudgetError
+from studies.analysis.fronts import best_within, parameters_of, study_front
+from studies.analysis.leaderboard import leaderboard
+from studies.analysis.ranks import ranking_of
 from studies.errors import StudiesError
-from studies.queries.fronts import best_within, parameters_of, study_front
-from studies.queries.leaderboard import leaderboard
-from studies.queries.ranking import ranking_of
 from studies.study import Study
 
 

@@ -11,8 +11,8 @@ from support.shown_progress import JUST_ENDED, RUNNING, TOP, running, shown_prog
 
 from dashboards.terminal.layout import Terminal
 from dashboards.terminal.live import LiveView, left_text, reason_text, times_text
-from studies.keeping.progress import Progress, References, TimeLeft
 from studies.records import TrialState
+from studies.runtime.progress import Progress, References, TimeLeft
 
 HEIGHTS = {80: 24, 120: 40, 200: 50}
 

@@ -13,11 +13,11 @@ from dashboards.terminal.configurations import method_views, methods_table
 from dashboards.terminal.frames import rows_table
 from dashboards.terminal.tables import leaderboard_table, studies_table, trial_renderable
 from deltaspace import shape_of
-from studies.queries.leaderboard import leaderboard
-from studies.queries.readings import trial_page
-from studies.queries.summaries import study_summaries
+from studies.analysis.leaderboard import leaderboard
+from studies.analysis.readings import trial_page
+from studies.analysis.summaries import study_summaries
+from studies.ledger.ledger import Ledger
 from studies.records import TrialState
-from studies.store.ledger import Ledger
 
 ROBERTA = Path(__file__).parents[2] / "data" / "backbones" / "roberta_base"
 

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 import pytest
 from support.asked_dashboard import Asker, dashboard_of
 
+from dashboards.web.page_html import visible
 from dashboards.web.pages.query import MOST_CHARACTERS, MOST_ROWS
-from dashboards.web.rendering import visible
 
 
 @pytest.fixture(scope="module")

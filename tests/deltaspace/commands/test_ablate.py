@@ -9,7 +9,7 @@ import pytest
 from support.trivial_ablation import BEST, launch_study
 from support.trivial_runner import TrivialRunner
 
-import studies.confirming.running
+import studies.confirmation.execution
 from deltaspace.commands.main import main
 
 Run = Callable[..., tuple[int, str, str]]
@@ -23,9 +23,9 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureF
     launch_study(url, tmp_path)
     scores = {number: 0.87 - number / 1000 for number in range(80)}
     confirm = functools.partial(
-        studies.confirming.running.confirm, factory=lambda threads: TrivialRunner(scores=scores)
+        studies.confirmation.execution.confirm, factory=lambda threads: TrivialRunner(scores=scores)
     )
-    monkeypatch.setattr(studies.confirming.running, "confirm", confirm)
+    monkeypatch.setattr(studies.confirmation.execution, "confirm", confirm)
 
     def invoke(*arguments: str) -> tuple[int, str, str]:
         code = main([*arguments])

@@ -62,7 +62,7 @@ def test_a_study_is_looked_over(study: Path, capsys: pytest.CaptureFixture[str])
 def test_a_large_model_is_timed_on_one_example_of_one_trial(
     study: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from studies.foresight import speed
+    from studies.resource_estimates import speed
     from trial_runner.packs.pack import TrialPack
 
     own, admitted, ticks = TrialPack.admit, [], itertools.count()
@@ -85,9 +85,9 @@ def test_a_large_model_is_timed_on_one_example_of_one_trial(
 def test_without_steps_nothing_is_trained(
     study: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    import studies.checking
+    import studies.preflight
 
-    monkeypatch.setattr(studies.checking, "measured_speed", None)
+    monkeypatch.setattr(studies.preflight, "measured_speed", None)
     assert main(["check", str(study), "--no-steps", "--set", "trials=3"]) == 0
     printed = capsys.readouterr().out
     assert "constant prediction" in printed

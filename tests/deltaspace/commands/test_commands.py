@@ -11,7 +11,7 @@ import pytest
 
 from deltaspace.commands.main import COMMANDS, cli, main
 from search_space.published import METHODS
-from studies.queries.sql import run_query
+from studies.analysis.sql import run_query
 
 BACKBONES = Path(__file__).parents[2] / "data" / "backbones"
 ROBERTA = str(BACKBONES / "roberta_base")
@@ -99,7 +99,7 @@ def test_a_file_that_appears_while_a_query_runs_is_left_as_it_is(
         file.write_text("somebody else's")
         return asked(*words)  # type: ignore[arg-type]
 
-    monkeypatch.setattr("studies.queries.sql.run_query", slow)
+    monkeypatch.setattr("studies.analysis.sql.run_query", slow)
     assert main(["query", "select number from trials", "--output", str(file)]) == 2
     assert "must be a new file" in capsys.readouterr().err
     assert file.read_text() == "somebody else's"

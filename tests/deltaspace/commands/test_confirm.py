@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 from support.trivial_runner import TrivialFactory, TrivialRunner
 
-import studies.confirming.running
+import studies.confirmation.execution
 from deltaspace.commands.confirm import command
 from deltaspace.commands.main import main
-from studies.confirming.request import AGAINST, ConfirmationRequest
-from studies.launching.launch import launch
-from studies.launching.running import LaunchResult
-from studies.specification import specification_from_mapping
+from studies.confirmation.request import AGAINST, ConfirmationRequest
+from studies.launch.execution import LaunchResult
+from studies.launch.launch import launch
+from studies.study_file import specification_from_mapping
 
 BACKBONES = Path(__file__).parents[2] / "data" / "backbones"
 
@@ -53,8 +53,8 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureF
     launch(study, storage_url=url, factory=Factory())
     # the first contender is the winner, its runs above those of all others
     monkeypatch.setattr(Factory, "scores", tuple(0.87 - number / 1000 for number in range(40)))
-    confirm = functools.partial(studies.confirming.running.confirm, factory=Factory())
-    monkeypatch.setattr(studies.confirming.running, "confirm", confirm)
+    confirm = functools.partial(studies.confirmation.execution.confirm, factory=Factory())
+    monkeypatch.setattr(studies.confirmation.execution, "confirm", confirm)
 
     def invoke(*arguments: str, name: str = "confirm") -> tuple[int, str, str]:
         code = main([name, *arguments])
@@ -110,12 +110,12 @@ def test_what_was_stopped_is_continued(run: Run) -> None:
 
 
 def test_an_interrupted_confirmation_exits_as_one(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    complete = studies.confirming.running.confirm
+    complete = studies.confirmation.execution.confirm
 
     def interrupted(*arguments: Any, **given: Any) -> LaunchResult:
         return replace(complete(*arguments, **given), finished=False, reason="stopped by Ctrl-C", is_interrupted=True)
 
-    monkeypatch.setattr(studies.confirming.running, "confirm", interrupted)
+    monkeypatch.setattr(studies.confirmation.execution, "confirm", interrupted)
     assert run("reviews", "--quiet")[0] == 130
 
 

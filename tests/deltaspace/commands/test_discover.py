@@ -12,8 +12,8 @@ from support.trivial_runner import TrivialFactory
 
 from dashboards.terminal.discover import discovery_renderable
 from deltaspace.commands.main import main
-from studies.launching.launch import launch
-from studies.queries.discover import Knowledge, discovered, summary
+from studies.analysis.discover import StudyPosterior, discovered, summary
+from studies.launch.launch import launch
 
 Run = Callable[..., tuple[int, str, str]]
 
@@ -61,7 +61,7 @@ def test_misuse_is_said_in_a_line(run: Run, arguments: list[str], code: int, wor
     assert err.count("\n") == 1
 
 
-def shown(knowledge: Knowledge, *, is_whole: bool) -> list[str]:
+def shown(knowledge: StudyPosterior, *, is_whole: bool) -> list[str]:
     cards = discovered(knowledge)
     said = discovery_renderable(
         cards, title="[bold]docstrings[/]", summary=summary(knowledge, cards), is_whole=is_whole
@@ -72,12 +72,12 @@ def shown(knowledge: Knowledge, *, is_whole: bool) -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def knowledge() -> Knowledge:
+def knowledge() -> StudyPosterior:
     space = whole_space()
-    return Knowledge(space, drawn(space, 40), metric="accuracy")
+    return StudyPosterior(space, drawn(space, 40), metric="accuracy")
 
 
-def test_a_few_sentences_come_first_then_at_most_forty_lines(knowledge: Knowledge) -> None:
+def test_a_few_sentences_come_first_then_at_most_forty_lines(knowledge: StudyPosterior) -> None:
     lines = shown(knowledge, is_whole=False)
     first = lines.index("")
     assert "".join(lines[1:first]).startswith(summary(knowledge, [])[0][:40])
@@ -86,7 +86,7 @@ def test_a_few_sentences_come_first_then_at_most_forty_lines(knowledge: Knowledg
     assert not any("not resolved" in line for line in lines)
 
 
-def test_all_rows_and_notes_are_shown_where_they_are_asked_for(knowledge: Knowledge) -> None:
+def test_all_rows_and_notes_are_shown_where_they_are_asked_for(knowledge: StudyPosterior) -> None:
     lines = shown(knowledge, is_whole=True)
     text = " ".join(line.strip() for line in lines)
     for card in discovered(knowledge):

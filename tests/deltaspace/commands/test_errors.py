@@ -126,8 +126,8 @@ def test_all_problems_of_a_study_file_are_listed(capsys: pytest.CaptureFixture[s
 def test_a_study_without_a_complete_trial_has_no_best(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
+    from studies.ledger.ledger import Ledger
     from studies.records import NewStudy
-    from studies.store.ledger import Ledger
 
     url = f"sqlite:///{tmp_path / 'empty.db'}"
     study = NewStudy(

@@ -12,7 +12,7 @@ import yaml
 
 import deltaspace
 from deltaspace.commands.main import main
-from studies.specification import read_specification
+from studies.study_file import read_specification
 
 WORDS = ("good", "bad")
 ROWS = [{"review": f"number {n} was rather {WORDS[n % 2]} to see", "verdict": WORDS[n % 2]} for n in range(120)]

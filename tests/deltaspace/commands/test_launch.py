@@ -7,16 +7,16 @@ from pathlib import Path
 
 import pytest
 
-import studies.launching.launch
+import studies.launch.launch
 from deltaspace.commands.main import main
 from search_space.errors import BudgetError
 from studies.errors import LaunchError, StudyChangedError
-from studies.keeping.progress import Progress
-from studies.launching.launch import Announce
-from studies.launching.running import LaunchResult
+from studies.launch.execution import LaunchResult
+from studies.launch.launch import Announce
+from studies.ledger.ledger import Ledger
 from studies.records import TrialState
-from studies.specification import Specification
-from studies.store.ledger import Ledger
+from studies.runtime.progress import Progress
+from studies.study_file import Specification
 from trial_runner.errors import TaskError
 
 Observer = Callable[[Progress], None]
@@ -34,7 +34,7 @@ PROGRESS = Progress(
 
 
 class FakeLaunch:
-    """Stands where `studies.launching.launch.launch` does: keeps what it is given and ends as it is told."""
+    """Stands where `studies.launch.launch.launch` does: keeps what it is given and ends as it is told."""
 
     def __init__(self, storage: str) -> None:
         self.reason = "finished: all 6 trials have ended"
@@ -80,7 +80,7 @@ class FakeLaunch:
 def launched(sample_storage: str, monkeypatch: pytest.MonkeyPatch) -> FakeLaunch:
     monkeypatch.setenv("DELTASPACE_STORAGE", sample_storage)
     fake = FakeLaunch(sample_storage)
-    monkeypatch.setattr(studies.launching.launch, "launch", fake)
+    monkeypatch.setattr(studies.launch.launch, "launch", fake)
     return fake
 
 

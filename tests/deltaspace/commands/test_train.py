@@ -11,7 +11,7 @@ import yaml
 
 from deltaspace.commands.main import main
 from search_space.codec import configuration_from_json
-from studies.specification.reading import example_names
+from studies.study_file.parser import example_names
 from trial_runner.tasks import EMBEDDED_TASKS
 
 README = Path(__file__).parents[3] / "README.md"

@@ -11,7 +11,7 @@ import pytest
 
 import deltaspace.commands.version
 from deltaspace.commands.main import main
-from studies.store.migrations import NEWEST
+from studies.ledger.migrations import NEWEST
 
 
 def printed(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
@@ -42,9 +42,9 @@ def test_a_report_has_versions_machine_schema_and_storage(
 
 
 def test_gpus_are_named(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    import studies.foresight.machine
+    import studies.resource_estimates.machine
 
-    monkeypatch.setattr(studies.foresight.machine, "gpus", lambda: (("Big", 80 * 2**30), ("Small", 8 * 2**30)))
+    monkeypatch.setattr(studies.resource_estimates.machine, "gpus", lambda: (("Big", 80 * 2**30), ("Small", 8 * 2**30)))
     facts = json.loads(printed(capsys, "--verbose", "--json"))
     big, small = facts["gpus"].split("; ")
     assert big.startswith("Big, 80 GiB")

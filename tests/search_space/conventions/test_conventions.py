@@ -6,8 +6,8 @@ import pytest
 
 from search_space.backbones.shape import BackboneShape
 from search_space.conventions import CONVENTIONS, conventions
-from search_space.counting.counts import count
 from search_space.errors import InvalidEditError, UnknownMethodError
+from search_space.parameter_counts.counts import count
 from search_space.published import METHODS, published_method
 
 OURS = ["weights_only", "with_bias", "stored", "trained"]

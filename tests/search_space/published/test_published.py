@@ -9,8 +9,6 @@ from support.loops import each
 
 from search_space.backbones.shape import BackboneShape
 from search_space.configuration import Configuration
-from search_space.counting.budget import ParameterBudget, solve
-from search_space.counting.counts import count
 from search_space.dimensions import Activation, Heads, Insertion, Port, Site
 from search_space.edit import Edit
 from search_space.errors import BudgetError, InvalidEditError, SettingError, UnknownMethodError
@@ -39,6 +37,8 @@ from search_space.gates import (
     LearnedScale,
     Multiply,
 )
+from search_space.parameter_counts.budget import ParameterBudget, solve
+from search_space.parameter_counts.counts import count
 from search_space.published import COMPARED, METHODS, HyperParameter, published_method
 
 BACKBONES = sorted(

@@ -10,10 +10,10 @@ import pytest
 from search_space.backbones.shape import BackboneShape
 from search_space.codec import configuration_to_json
 from search_space.forms import FORMS, Init, OwnNorm
-from search_space.space.asking import Choice
 from search_space.space.options import SpaceOptions
 from search_space.space.random_draw import RandomTrial
 from search_space.space.space import SearchSpace
+from search_space.space.trial_protocol import Choice
 
 DRAWS = 300
 EARLIER: dict[str, Any] = {

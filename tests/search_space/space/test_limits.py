@@ -5,14 +5,14 @@ from statistics import median
 import pytest
 
 from search_space.backbones.shape import BackboneShape
-from search_space.counting.budget import Allowance
-from search_space.counting.flops import extra_flops
 from search_space.errors import BudgetError, OptionsError, SearchSpaceError
-from search_space.merging import unmergeable
-from search_space.space.asking import FloatRange
+from search_space.mergeability import unmergeable
+from search_space.parameter_counts.budget import Allowance
+from search_space.parameter_counts.flops import extra_flops
 from search_space.space.options import SpaceOptions
 from search_space.space.random_draw import GivenTrial, RandomTrial
 from search_space.space.space import SIZE, SearchSpace
+from search_space.space.trial_protocol import FloatRange
 
 HALF_PERCENT = 620_000
 DRAWS = 60

@@ -10,18 +10,18 @@ import pytest
 from search_space.backbones.shape import BackboneShape
 from search_space.canonical import canonical, fingerprint
 from search_space.configuration import Configuration
-from search_space.counting.counts import count, count_edits
 from search_space.dimensions import Activation
 from search_space.edit import Edit
 from search_space.errors import InvalidEditError, OptionsError
 from search_space.forms import Init
 from search_space.layers import LayerPattern
-from search_space.space.asking import FloatRange
+from search_space.parameter_counts.counts import count, count_edits
 from search_space.space.options import SpaceOptions
 from search_space.space.product import Pair, Point
 from search_space.space.random_draw import GivenTrial, RandomTrial
 from search_space.space.space import Candidate, SearchSpace
 from search_space.space.structure_draws import StructureDraws
+from search_space.space.trial_protocol import FloatRange
 
 TWO = SpaceOptions(edits_per_side=(1, 2))
 SMALL = dataclasses.replace(

@@ -9,12 +9,12 @@ from support.smallest import smallest_count
 
 from search_space.backbones.shape import BackboneShape
 from search_space.configuration import Configuration
-from search_space.counting.flops import extra_flops
 from search_space.dimensions import Activation, Heads, Positions, Site
 from search_space.forms import Bottleneck, Constant, Diagonal, Init, LowRank, Phm
 from search_space.gates import Multiply
+from search_space.parameter_counts.flops import extra_flops
 from search_space.space.options import SEARCHED_FORMS, SEARCHED_GATES, SpaceOptions
-from search_space.space.points import Cost, least_cost, points_of
+from search_space.space.points import PointCost, least_cost, points_of
 from search_space.space.product import Point
 from search_space.validity import check_on
 
@@ -276,7 +276,7 @@ def test_the_least_cost_is_that_of_every_bottleneck_at_its_smallest(part: str, o
         least = least_cost(point, odd, options)
         assert least is not None
         smallest = Configuration(edits=point.edits)
-        assert least == Cost(parameters=smallest_count(smallest, odd), extra_flops=extra_flops(smallest, odd))
+        assert least == PointCost(parameters=smallest_count(smallest, odd), extra_flops=extra_flops(smallest, odd))
 
 
 def of_path(found: tuple[Point, ...], *start: str) -> list[Point]:

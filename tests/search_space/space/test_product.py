@@ -7,7 +7,6 @@ import pytest
 from support.covers import covering_configurations, every_element, legal, pairs, pairwise_cover, values_of
 
 from search_space.backbones.shape import BackboneShape
-from search_space.counting.counts import count
 from search_space.dimensions import Activation, Heads, Port, ScalePer, Site
 from search_space.errors import InvalidEditError
 from search_space.forms import (
@@ -36,11 +35,12 @@ from search_space.gates import (
     TanhGate,
 )
 from search_space.layers import AllLayers, LayerRange
+from search_space.parameter_counts.counts import count
 from search_space.rules import RULES
 from search_space.space.product import (
     BIASES,
     EVERYTHING,
-    Family,
+    StructureFamily,
     form_values,
     product_size,
     readable,
@@ -79,7 +79,7 @@ def test_an_element_is_refused_for_the_rule_that_refuses_it_in_a_family_of_its_o
     refused = 0
     for path, outcome in every_element(Site.FFN, roberta, FEW):
         chosen = dict(path)
-        family = Family(
+        family = StructureFamily(
             site=Site.FFN,
             place=((Port(chosen["write"]), None if chosen["read"] == "none" else Port(chosen["read"])),),
             form=EVERYTHING["form"][chosen["form"]],
@@ -149,11 +149,11 @@ def test_a_gates_text_has_its_number(gate: object, text: str) -> None:
     assert gate.text == text
 
 
-def family(form: str, write: Port, read: Port | None, heads: Heads = Heads.SINGLE, **values: object) -> Family:
+def family(form: str, write: Port, read: Port | None, heads: Heads = Heads.SINGLE, **values: object) -> StructureFamily:
     """A family with one element."""
     site = Site.FFN if write in writable(Site.FFN) else Site.ATTENTION
     given = {name: {"-": value} for name, value in values.items()}
-    return Family(site=site, place=((write, read),), form=FORMS[form], heads=heads, values=given)
+    return StructureFamily(site=site, place=((write, read),), form=FORMS[form], heads=heads, values=given)
 
 
 def test_an_edit_has_what_its_values_say(roberta: BackboneShape) -> None:

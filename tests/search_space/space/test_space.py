@@ -13,18 +13,18 @@ from support.loops import each
 from search_space.backbones.shape import BackboneShape
 from search_space.canonical import fingerprint
 from search_space.configuration import Configuration
-from search_space.counting.budget import ParameterBudget
-from search_space.counting.counts import count, count_edits
 from search_space.dimensions import Activation, ScalePer, Site
 from search_space.errors import BudgetError, InvalidEditError, SearchSpaceError, UnknownMethodError
 from search_space.forms import FORMS, Init, OwnNorm, SoftmaxMemory
 from search_space.gates import FixedScale
 from search_space.layers import AllLayers, LayerRange, SpindleGroups
+from search_space.parameter_counts.budget import ParameterBudget
+from search_space.parameter_counts.counts import count, count_edits
 from search_space.published import COMPARED, METHODS, published_method
-from search_space.space.asking import Choice, FloatRange, Trial
 from search_space.space.options import LEARNING_RATES, SEARCHED_FORMS, SEARCHED_GATES, SpaceOptions
 from search_space.space.points import points_of
 from search_space.space.space import Candidate, SearchSpace
+from search_space.space.trial_protocol import Choice, FloatRange, SuggestingTrial
 from search_space.validity import check_on
 
 SHARES = ["0.1%", "0.5%", "2%", "6.7%"]
@@ -112,7 +112,7 @@ def assert_sound(candidate: Candidate, shape: BackboneShape, budget: int) -> Non
     assert candidate.attention_share == pytest.approx(of_attention / candidate.counts.stored)
 
 
-def check_random_proposals(shape: BackboneShape, share: str, number: int, trial: Trial) -> None:
+def check_random_proposals(shape: BackboneShape, share: str, number: int, trial: SuggestingTrial) -> None:
     budget = ParameterBudget.parse(share).parameters(shape)
     space = SearchSpace(shape=shape, budget=budget)
     parameters = space.parameters()
@@ -128,7 +128,7 @@ def check_random_proposals(shape: BackboneShape, share: str, number: int, trial:
 
 @pytest.mark.parametrize("share", SHARES)
 def test_random_proposals_are_valid_and_use_the_budget(
-    share: str, roberta: BackboneShape, random_trial: Callable[[int], Trial]
+    share: str, roberta: BackboneShape, random_trial: Callable[[int], SuggestingTrial]
 ) -> None:
     check_random_proposals(roberta, share, 500, random_trial(0))
 
@@ -136,14 +136,14 @@ def test_random_proposals_are_valid_and_use_the_budget(
 @pytest.mark.slow
 @pytest.mark.parametrize("share", SHARES)
 def test_ten_thousand_random_proposals_are_valid_and_use_the_budget(
-    share: str, roberta: BackboneShape, random_trial: Callable[[int], Trial]
+    share: str, roberta: BackboneShape, random_trial: Callable[[int], SuggestingTrial]
 ) -> None:
     check_random_proposals(roberta, share, 10_000, random_trial(1))
 
 
 @pytest.mark.parametrize("backbone", ["mbart_large_cc25", "smollm2_135m", "qwen2_5_0_5b"])
 def test_random_proposals_are_valid_on_other_backbones(
-    backbone: str, shape_named: Callable[[str], BackboneShape], random_trial: Callable[[int], Trial]
+    backbone: str, shape_named: Callable[[str], BackboneShape], random_trial: Callable[[int], SuggestingTrial]
 ) -> None:
     check_random_proposals(shape_named(backbone), "0.5%", 60, random_trial(2))
 
@@ -151,7 +151,10 @@ def test_random_proposals_are_valid_on_other_backbones(
 @pytest.mark.parametrize("share", ["0.2%", "0.5%", "2%"])
 @pytest.mark.parametrize("backbone", ["bart_large", "gpt2", "llama3_2_1b", "t5_small", "flan_t5_small"])
 def test_random_proposals_use_the_budget_of_encoder_decoders_and_decoders(
-    backbone: str, share: str, shape_named: Callable[[str], BackboneShape], random_trial: Callable[[int], Trial]
+    backbone: str,
+    share: str,
+    shape_named: Callable[[str], BackboneShape],
+    random_trial: Callable[[int], SuggestingTrial],
 ) -> None:
     check_random_proposals(shape_named(backbone), share, 140, random_trial(2))
 
@@ -159,7 +162,10 @@ def test_random_proposals_use_the_budget_of_encoder_decoders_and_decoders(
 @pytest.mark.parametrize("sites", ["tied", "separate"])
 @pytest.mark.parametrize("backbone", ["roberta_base", "bart_large", "llama3_2_1b", "t5_small"])
 def test_whatever_is_searched_proposals_are_valid(
-    sites: str, backbone: str, shape_named: Callable[[str], BackboneShape], random_trial: Callable[[int], Trial]
+    sites: str,
+    backbone: str,
+    shape_named: Callable[[str], BackboneShape],
+    random_trial: Callable[[int], SuggestingTrial],
 ) -> None:
     shape = shape_named(backbone)
     budget = ParameterBudget.parse("0.5%").parameters(shape)
@@ -173,7 +179,7 @@ def test_whatever_is_searched_proposals_are_valid(
 
 @pytest.mark.parametrize("budget", [1_024, 5_000, 20_000, 60_000])
 def test_small_budgets_leave_proposals_for_separate_kinds_of_attention(
-    budget: int, shape_named: Callable[[str], BackboneShape], random_trial: Callable[[int], Trial]
+    budget: int, shape_named: Callable[[str], BackboneShape], random_trial: Callable[[int], SuggestingTrial]
 ) -> None:
     shape = shape_named("t5_small")
     options = SpaceOptions(sites="separate", attention_forms=SEARCHED_FORMS, layers=("all", "range"))
@@ -244,7 +250,7 @@ def test_the_share_of_attention_is_what_was_proposed_to_within_a_step(roberta: B
 
 
 def test_a_share_is_asked_for_only_where_both_sides_can_be_sized(
-    roberta: BackboneShape, random_trial: Callable[[int], Trial]
+    roberta: BackboneShape, random_trial: Callable[[int], SuggestingTrial]
 ) -> None:
     space, trial, seen = SearchSpace(shape=roberta, budget=HALF_PERCENT), random_trial(9), set()
     for _ in range(200):
@@ -320,7 +326,7 @@ def test_sides_of_one_form_share_its_learning_rate_and_others_have_their_own(rob
     assert (unlike.attention_learning_rate, unlike.ffn_learning_rate) == (0.03, 0.002)
 
 
-def test_no_question_is_asked_twice(roberta: BackboneShape, random_trial: Callable[[int], Trial]) -> None:
+def test_no_question_is_asked_twice(roberta: BackboneShape, random_trial: Callable[[int], SuggestingTrial]) -> None:
     class OnceTrial:
         def __init__(self, seed: int) -> None:
             self.trial, self.asked = random_trial(seed), list[str]()
@@ -413,7 +419,7 @@ def test_a_budget_that_is_too_small_names_the_smallest_that_is_not(
 
 @pytest.mark.parametrize("budget", [9_216, 10_000, 18_431, 18_432, 18_444, 27_648, 36_864, 40_000, 74_000])
 def test_small_budgets_leave_a_smaller_tree_of_what_fits(
-    budget: int, roberta: BackboneShape, random_trial: Callable[[int], Trial]
+    budget: int, roberta: BackboneShape, random_trial: Callable[[int], SuggestingTrial]
 ) -> None:
     space, trial = SearchSpace(shape=roberta, budget=budget), random_trial(6)
     for _ in range(80):
@@ -595,7 +601,7 @@ def test_a_proposal_like_a_published_method_has_its_fingerprint(roberta: Backbon
 
 
 def test_separate_kinds_of_attention_choose_each_their_own_edit_or_nothing(
-    bart: BackboneShape, random_trial: Callable[[int], Trial]
+    bart: BackboneShape, random_trial: Callable[[int], SuggestingTrial]
 ) -> None:
     options = SpaceOptions(sites="separate")
     space, trial = SearchSpace(shape=bart, budget=2_000_000, options=options), random_trial(1)
@@ -685,7 +691,7 @@ def test_the_budget_is_solved_over_the_layers_that_are_chosen(roberta: BackboneS
     ids=["norms", "biases", "inits", "reparameterizations", "phm", "scales", "gates"],
 )
 def test_every_value_of_an_option_can_be_proposed(
-    options: SpaceOptions, roberta: BackboneShape, random_trial: Callable[[int], Trial]
+    options: SpaceOptions, roberta: BackboneShape, random_trial: Callable[[int], SuggestingTrial]
 ) -> None:
     space = SearchSpace(shape=roberta, budget=HALF_PERCENT, options=options)
     wanted = {point.path for part in ("attention", "ffn") for point in points_of(part, roberta, options)}

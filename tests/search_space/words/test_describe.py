@@ -10,7 +10,6 @@ from support.loops import each
 
 from search_space.backbones.shape import BackboneShape
 from search_space.configuration import Configuration
-from search_space.counting.counts import affine_count
 from search_space.dimensions import Activation, Heads, Port, ScalePer, Site
 from search_space.edit import Edit
 from search_space.errors import InvalidEditError
@@ -45,6 +44,7 @@ from search_space.gates import (
     WeightedGate,
 )
 from search_space.layers import LayerPattern, LayerRange, SpindleGroups
+from search_space.parameter_counts.counts import affine_count
 from search_space.published import METHODS, published_method
 from search_space.space.space import Candidate, SearchSpace
 from search_space.words.describe import (

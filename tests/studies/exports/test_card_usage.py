@@ -17,8 +17,8 @@ from support.fresh_python import PACKAGES, run_afresh
 
 from deltaspace.commands.main import main
 from search_space.dimensions import StackKind
-from studies.exports.card_usage import Reading, classifying, place_of
-from studies.store.ledger import Ledger
+from studies.exports.card_usage import UsageExample, classifying, place_of
+from studies.ledger.ledger import Ledger
 from trial_runner.backbones import BackboneSource
 
 WORDS = ["red", "blue", "hill", "sea", "x", "one", "two", "three"]
@@ -231,7 +231,7 @@ def test_the_card_of_an_adapter_without_a_class_for_its_head_reads_the_head_from
 
 
 def test_only_a_delta_on_the_embedded_backbone_needs_this_project(tmp_path: Path) -> None:
-    reading = Reading(stack=StackKind.ENCODER, columns=1, max_tokens=16)
+    reading = UsageExample(stack=StackKind.ENCODER, columns=1, max_tokens=16)
     needs = {}
     for kind in ("deltaspace", "peft", "merged"):
         lines = classifying(

@@ -14,16 +14,16 @@ from support.stub_hub import stub_hub
 
 from deltaspace.commands.main import main
 from search_space.published import METHODS
-from studies.confirming.request import ConfirmationRequest
-from studies.confirming.results import confirmation_results, verdict_sentences
-from studies.confirming.running import confirm
+from studies.confirmation.execution import confirm
+from studies.confirmation.request import ConfirmationRequest
+from studies.confirmation.results import confirmation_results, verdict_sentences
 from studies.errors import StudiesError
-from studies.exports.exporting import export_trial
-from studies.launching.launch import launch
+from studies.exports.export import export_trial
+from studies.launch.launch import launch
+from studies.ledger.ledger import Ledger
 from studies.records import NewStudy, TrialRecord, TrialState
-from studies.specification import Specification, specification_from_mapping
-from studies.store.ledger import Ledger
 from studies.study import Study
+from studies.study_file import Specification, specification_from_mapping
 
 STUDY = "reviews"
 POINTS = ("lora_qv", "mam_adapter", "prefix_tuning:mid=6,l=2", "bitfit")

@@ -10,10 +10,10 @@ from support.trivial_runner import TrivialFactory
 
 from deltaspace.commands.main import main
 from search_space.codec import configuration_to_json
-from studies.launching.launch import launch
+from studies.launch.launch import launch
+from studies.ledger.ledger import Ledger
 from studies.records import ReadingRecord, TrialRecord, TrialState
-from studies.specification import Specification, specification_from_mapping
-from studies.store.ledger import Ledger
+from studies.study_file import Specification, specification_from_mapping
 
 BACKBONE = Path(__file__).parents[2] / "data" / "backbones" / "roberta_base"
 STATES = {TrialState.COMPLETE: "COMPLETE", TrialState.PRUNED: "PRUNED", TrialState.FAILED: "FAIL"}
@@ -76,7 +76,7 @@ def test_a_published_method_has_the_path_with_which_the_space_would_propose_it(u
 
     from search_space.codec import configuration_from_json
     from search_space.space.random_draw import GivenTrial
-    from studies.specification.recorded import recorded_space
+    from studies.study_file.recorded_specification import recorded_space
 
     assert main(["export", "trivial", str(tmp_path / "trials.db"), "--format", "optuna", "--storage", url]) == 0
     study = optuna.load_study(study_name="trivial", storage=f"sqlite:///{tmp_path / 'trials.db'}")

@@ -8,10 +8,10 @@ from support.simulated_search import proposer_of, readings_of, search
 
 from search_space.space.random_draw import GivenTrial
 from search_space.space.space import HEAD_RATE, SearchSpace, SpaceOptions
-from studies.confirming.contenders import Entry, trial_entry, trials_of
+from studies.confirmation.contenders import ContenderEntry, trial_entry, trials_of
 from studies.search.candidates import trial_request
-from studies.search.factored.observation import Measured, Observation
 from studies.search.head_rates import head_rate
+from studies.surrogate.observation import MeasuredScore, Observation
 from trial_runner.requests import TrainingPlan
 
 LOW, HIGH, USUAL = 1e-4, 1e-2, 5e-3
@@ -60,7 +60,7 @@ def test_where_nothing_is_asked_all_heads_are_trained_at_the_rate_of_the_study(
 def test_a_confirmation_trains_the_head_at_the_rate_of_the_trial(space: SearchSpace) -> None:
     asked = asking(space)
     (trial,) = search(proposer_of(asked, "random", published=()), asked, 1, [])
-    entry: Entry = trial_entry(trial, label="0", is_top=True)
+    entry: ContenderEntry = trial_entry(trial, label="0", is_top=True)
     for again in trials_of([entry], [7, 8]):
         assert dict(again.proposal) == {HEAD_RATE: trial.proposal[HEAD_RATE]}
         request = trial_request(again, attempt=1, plan=PLAN)
@@ -73,7 +73,7 @@ def test_most_rates_are_near_those_of_trials_that_did_well_and_the_others_anywhe
         Observation.of(
             replace(drawn, head_learning_rate=1e-3 if number < 2 else 5e-3),
             number=number,
-            readings=(Measured(fraction=1.0, score=1.0 - number),),
+            readings=(MeasuredScore(fraction=1.0, score=1.0 - number),),
         )
         for number in range(8)
     ]

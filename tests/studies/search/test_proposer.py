@@ -13,12 +13,12 @@ from search_space.space.space import SearchSpace, SpaceOptions
 from studies.errors import LaunchError
 from studies.records import TrialState
 from studies.search import optuna_history
-from studies.search.chronicle import Course, Known
-from studies.search.lessons import Lessons
-from studies.search.opening import Opening
+from studies.search.initial_design import InitialDesign
+from studies.search.observation_log import KnownTrial, ObservationModel
 from studies.search.proposer import Proposal, Proposer, SpaceExhausted
 from studies.search.samplers import SAMPLERS, STARTUP_TRIALS, Sampler
-from studies.search.seeds import hashed_seed
+from studies.search.warm_start import WarmStart
+from studies.seeds import hashed_seed
 
 
 def test_pruned_is_pruned_and_failed_is_failed_for_optuna(space):
@@ -140,7 +140,7 @@ def test_tpe_finds_better_points_than_random_when_a_form_decides(space):
 
 
 def test_tpe_is_multivariate_and_grouped_with_a_constant_liar(space):
-    sampler = SAMPLERS["tpe"].of(space, 0, Lessons(), Course())(0, 0)
+    sampler = SAMPLERS["tpe"].of(space, 0, WarmStart(), ObservationModel())(0, 0)
     assert isinstance(sampler, optuna.samplers.TPESampler)
     assert (sampler._multivariate, sampler._group, sampler._constant_liar) == (True, True, True)
     assert sampler._n_startup_trials == STARTUP_TRIALS
@@ -198,7 +198,7 @@ def test_a_sampler_is_asked_when_enough_trials_have_a_result(space):
 def after_fifty(space: SearchSpace, *, sees_published: bool) -> Proposer:
     """Ten published methods that ran to the end and forty draws that were pruned; what has a low-rank edit is best."""
     sampler = replace(SAMPLERS["tpe"], startup=0 if sees_published else 40, sees_published=sees_published)
-    proposer = Proposer(space, sampler=sampler, seed=0, opening=Opening(published=COMPARED))
+    proposer = Proposer(space, sampler=sampler, seed=0, opening=InitialDesign(published=COMPARED))
     noise = random.Random(0)
     for _ in range(50):
         proposal = proposer.propose()
@@ -228,7 +228,7 @@ def test_tpe_learns_what_is_plainly_best_where_published_methods_do_not_crowd_it
 def test_a_published_method_is_seen_whole_or_not_at_all(space):
     methods = ("mam_adapter", "bitfit", "lora_qv")
     live, replayed = (
-        Proposer(space, sampler="optuna.samplers:RandomSampler", seed=5, opening=Opening(published=methods))
+        Proposer(space, sampler="optuna.samplers:RandomSampler", seed=5, opening=InitialDesign(published=methods))
         for _ in range(2)
     )
     history = search(live, space, 6, [])
@@ -239,7 +239,7 @@ def test_a_published_method_is_seen_whole_or_not_at_all(space):
         assert (mam.params["attention.form"], mam.params["ffn.form"]) == ("softmax_memory", "bottleneck")
         assert lora.params["attention.lowrank.write"] == "q+v"
     assert [one.params for one in replayed.history()] == [one.params for one in live.history()]
-    hidden = Proposer(space, sampler="tpe", seed=5, opening=Opening(published=methods))
+    hidden = Proposer(space, sampler="tpe", seed=5, opening=InitialDesign(published=methods))
     hidden.replay(history, readings_of(history))
     assert [one.number for one in hidden.history()] == [3, 4, 5]
     method, again = history[0], space.suggest(GivenTrial(live.history()[0].params))
@@ -254,10 +254,12 @@ def test_the_best_complete_trials_the_newest_and_those_that_run_are_in_view(monk
     assert optuna_history.in_view(known_of("PCPCFRPP")) == list(range(8))
 
 
-def known_of(states: str) -> list[Known]:
+def known_of(states: str) -> list[KnownTrial]:
     """Complete, pruned, failed and running ones, C, P, F and R; the earlier, the better."""
     known = {"C": TrialState.COMPLETE, "P": TrialState.PRUNED, "F": TrialState.FAILED, "R": TrialState.RUNNING}
     return [
-        Known(source=None, parameters={}, method=None, state=known[one], values=[-float(place)] if one == "C" else None)
+        KnownTrial(
+            source=None, parameters={}, method=None, state=known[one], values=[-float(place)] if one == "C" else None
+        )
         for place, one in enumerate(states)
     ]

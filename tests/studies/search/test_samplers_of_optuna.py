@@ -12,16 +12,16 @@ from search_space.space.options import SpaceOptions
 from search_space.space.space import SearchSpace
 from studies.errors import LaunchError, SpecificationError
 from studies.records import TrialState
-from studies.search.opening import Opening
+from studies.search.initial_design import InitialDesign
 from studies.search.proposer import Proposer, SpaceExhausted
 from studies.search.samplers import Sampler, sampler_of
-from studies.specification.reading import specification_from_mapping
+from studies.study_file.parser import specification_from_mapping
 
 TPE, GROUPED = "optuna.samplers:TPESampler", {"multivariate": True, "group": True}
 
 
 def test_tpe_of_optuna_learns_over_the_tree_from_published_methods_too_and_replays(space: SearchSpace) -> None:
-    opening = Opening(published=("mam_adapter", "lora_qv"))
+    opening = InitialDesign(published=("mam_adapter", "lora_qv"))
 
     def proposer() -> Proposer:
         return Proposer(space, sampler=sampler_of(TPE, GROUPED), seed=5, opening=opening)

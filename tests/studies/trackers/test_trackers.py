@@ -10,10 +10,10 @@ from support.trivial_launch import specification
 from support.trivial_runner import TrivialFactory
 
 from studies.errors import LaunchError
-from studies.launching.launch import launch
-from studies.observing import named_observer
+from studies.launch.launch import launch
+from studies.ledger.ledger import Ledger
+from studies.observer import named_observer
 from studies.records import ReadingRecord, TrialRecord
-from studies.store.ledger import Ledger
 from studies.trackers import TRACKERS
 from studies.trackers import facts as tracker_facts
 

@@ -15,7 +15,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from search_space.backbones import FAMILIES, Family, shape_of
+from search_space.backbones import FAMILIES, BackboneFamily, shape_of
 from search_space.published import published_method
 from trial_runner.attachment.attach import Attachment
 from trial_runner.attachment.attention import ATTENTION, register_attention
@@ -26,7 +26,7 @@ pytestmark = pytest.mark.slow
 MEGABYTE = 2**20
 CONFIG = json.loads((Path(__file__).parents[2] / "data" / "backbones" / "roberta_base" / "config.json").read_text())
 SHAPE = shape_of(CONFIG)
-FAMILY: Family = FAMILIES["roberta"]
+FAMILY: BackboneFamily = FAMILIES["roberta"]
 INPUT_IDS = torch.tensor([[0, 42, 43, 2]])
 
 

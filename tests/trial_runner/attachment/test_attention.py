@@ -8,8 +8,8 @@ from torch import Tensor, nn
 
 from trial_runner.attachment.attention import attend, tap_attention, untap_attention
 from trial_runner.errors import AttachError
-from trial_runner.stacking.kernels import as_on_gpu
-from trial_runner.stacking.prefix import Prefix
+from trial_runner.packed.kernels import as_on_gpu
+from trial_runner.packed.prefix import Prefix
 
 BATCH, HEADS, KV_HEADS, TOKENS, LENGTH, WIDTH = 2, 16, 4, 64, 30, 64
 

@@ -13,11 +13,11 @@ from search_space.edit import Edit
 from search_space.forms import Constant, Diagonal, Form, LowRank, Prompt, SoftmaxMemory
 from search_space.gates import Add, ConvexGate, Gate, Multiply, Prepend
 from trial_runner.attachment.forwards import restore
-from trial_runner.contract.promises import build, moved
-from trial_runner.contract.rig import Rig
 from trial_runner.deltas.delta_set import DeltaSet
-from trial_runner.stacking.dropout import SlotDropout, dropping
-from trial_runner.stacking.packed_deltas import PackedDeltas
+from trial_runner.packed.dropout import SlotDropout, dropping
+from trial_runner.packed.packed_deltas import PackedDeltas
+from trial_runner.port_discovery.promises import build, moved
+from trial_runner.port_discovery.rig import Rig
 
 
 @pytest.fixture(scope="module")

@@ -7,13 +7,13 @@ import pytest
 from support.export_cases import every_example, hidden_of, rig_in_training, trial_of
 from torch.utils.flop_counter import FlopCounterMode
 
-from search_space.counting.counts import places
-from search_space.counting.flops import FLOPS, flops_of
 from search_space.edit import Edit
 from search_space.forms import Bottleneck, LowRank, SoftmaxMemory
 from search_space.gates import ConvexInducerGate, InducerGate, WeightedGate
-from search_space.merging import obstacle
-from trial_runner.contract.rig import Rig
+from search_space.mergeability import obstacle
+from search_space.parameter_counts.counts import places
+from search_space.parameter_counts.flops import FLOPS, flops_of
+from trial_runner.port_discovery.rig import Rig
 
 
 @pytest.fixture(scope="module", params=["roberta", "qwen3"])

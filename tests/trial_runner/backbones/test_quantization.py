@@ -22,7 +22,7 @@ from trial_runner.deltas.frozen_matrix import FrozenMatrix
 from trial_runner.errors import AttachError, BackboneError
 from trial_runner.huggingface import quiet_transformers
 from trial_runner.linear_layers import QuantizedLinear, dense_weight, hold_dense, hold_quantized
-from trial_runner.quiet import quiet_quantizers
+from trial_runner.silence import quiet_quantizers
 
 torch.set_num_threads(1)
 

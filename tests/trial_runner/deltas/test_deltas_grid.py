@@ -7,7 +7,6 @@ import torch
 from torch import Tensor
 
 from search_space.backbones.shape import BackboneShape
-from search_space.counting.counts import affine_count, count_edits, widths
 from search_space.dimensions import Activation, Heads, NormPlacement, Port, ScalePer, Site, StackKind
 from search_space.edit import Edit
 from search_space.errors import InvalidEditError
@@ -35,6 +34,7 @@ from search_space.gates import (
     TanhGate,
     WeightedGate,
 )
+from search_space.parameter_counts.counts import affine_count, count_edits, widths
 from search_space.rules import READS
 from search_space.validity import check_on
 from trial_runner.deltas import build_form, build_shared

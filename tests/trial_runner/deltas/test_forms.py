@@ -20,9 +20,9 @@ from search_space.gates import Add, ConvexGate, FixedScale, Gate, LearnedScale
 from search_space.published import published_method
 from search_space.rules import READS
 from trial_runner.backbones import load_backbone
-from trial_runner.contract.promises import build, moved
-from trial_runner.contract.rig import Rig
 from trial_runner.deltas.delta_set import DeltaSet
+from trial_runner.port_discovery.promises import build, moved
+from trial_runner.port_discovery.rig import Rig
 
 Seen = dict[tuple[str, str], Tensor]
 

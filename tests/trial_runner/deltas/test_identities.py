@@ -12,11 +12,11 @@ import torch
 from torch import Tensor
 
 from search_space.configuration import Configuration
-from search_space.counting.counts import count
 from search_space.dimensions import Activation, Heads, Port, Site
 from search_space.edit import Edit
 from search_space.forms import Bottleneck, Constant, Diagonal, Form, LowRank, SoftmaxMemory
 from search_space.gates import Add, ConvexGate, FixedScale, Gate, Multiply
+from search_space.parameter_counts.counts import count
 from trial_runner.attachment.attach import Attachment
 from trial_runner.attachment.attention import ATTENTION, register_attention
 from trial_runner.backbones import load_backbone

@@ -22,7 +22,7 @@ from search_space.backbones.shape import Sublayer
 from search_space.configuration import Configuration
 from search_space.dimensions import Port, Site, StackKind
 from search_space.edit import Edit
-from search_space.ends import sublayers_of
+from search_space.edit_protocol import sublayers_of
 from search_space.errors import InvalidEditError
 from search_space.forms import Constant, Diagonal, Dora, LowRank, Vera
 from search_space.gates import Add, FixedScale, Multiply

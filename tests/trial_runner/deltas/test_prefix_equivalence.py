@@ -22,7 +22,7 @@ from trial_runner.attachment.head_edits import HeadEdits
 from trial_runner.deltas import build_form
 from trial_runner.deltas.delta_set import SublayerPlan
 from trial_runner.deltas.port_delta import PortDelta
-from trial_runner.stacking.packed_deltas import PackedDeltas, SlotRows
+from trial_runner.packed.packed_deltas import PackedDeltas, SlotRows
 
 BATCH, HEADS, KV_HEADS, TOKENS, LENGTH, WIDTH = 2, 16, 4, 64, 30, 64
 GROUP = HEADS // KV_HEADS

@@ -6,11 +6,11 @@ from torch import Tensor
 
 from search_space.backbones import family_of
 from search_space.configuration import Configuration
-from search_space.counting.counts import count
 from search_space.dimensions import Port, Site
 from search_space.edit import Edit
 from search_space.forms import EncodedPrompt, Prompt, PromptEncoder
 from search_space.gates import Prepend
+from search_space.parameter_counts.counts import count
 from trial_runner.deltas.prompt import PromptDelta
 
 CONFIG = {

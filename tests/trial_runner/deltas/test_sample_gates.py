@@ -20,7 +20,7 @@ from trial_runner.backbones import Backbone, load_backbone
 from trial_runner.deltas.delta_set import DeltaSet
 from trial_runner.deltas.gates import sample_mean
 from trial_runner.deltas.port_delta import PortDelta
-from trial_runner.stacking.packed_deltas import PackedDeltas
+from trial_runner.packed.packed_deltas import PackedDeltas
 
 INPUT_IDS = torch.randint(5, 200, (3, 9), generator=torch.Generator().manual_seed(0))
 LENGTHS = (9, 6, 2)

@@ -31,11 +31,11 @@ from search_space.edit import Edit
 from search_space.forms import Bottleneck, EncodedPrompt, Full, Intrinsic, LowRank, Prompt, SoftmaxMemory, Sparse
 from search_space.gates import Add, ConvexGate, FixedScale, Prepend
 from trial_runner import load_delta
-from trial_runner.contract.examples import small_memory
-from trial_runner.contract.rig import Rig
 from trial_runner.errors import ExportError, SnapshotError
 from trial_runner.export import new_folder, open_delta, trained_delta
 from trial_runner.export.tensors import PREFIX, load_tensors
+from trial_runner.port_discovery.examples import small_memory
+from trial_runner.port_discovery.rig import Rig
 
 EXACTLY = 1e-12
 """Where the order of sums is another; all else is equal bit for bit."""
@@ -412,7 +412,7 @@ def test_a_width_that_the_weights_do_not_have_is_refused_before_anything_of_it_i
     configuration = json.loads((folder / "delta.json").read_text())["configuration"]
     configuration["edits"][0]["form"]["width"] = 10_000_000
     forged(folder, configuration=configuration)
-    monkeypatch.setattr("trial_runner.export.loading.DeltaSet", None)
+    monkeypatch.setattr("trial_runner.export.loader.DeltaSet", None)
     with pytest.raises(ExportError, match=r"must hold the [\d,]{9,} parameters of its configuration; got"):
         load_delta(fresh_model(rig), folder)
 

@@ -37,15 +37,15 @@ from search_space.forms import (
     Sparse,
 )
 from search_space.gates import Add, ConvexGate, FixedScale, Gate, LearnedScale, Multiply, Prepend
-from search_space.merging import unmergeable
-from trial_runner.contract.examples import small_memory
-from trial_runner.contract.rig import Rig
+from search_space.mergeability import unmergeable
 from trial_runner.deltas.delta_set import DeltaSet
 from trial_runner.errors import ExportError
 from trial_runner.export import merge, new_folder, write_merged
 from trial_runner.export.mean_pooled import MeanPooledClassifier
-from trial_runner.export.merging import merged_tokenizer
+from trial_runner.export.merge import merged_tokenizer
 from trial_runner.huggingface import quiet_transformers
+from trial_runner.port_discovery.examples import small_memory
+from trial_runner.port_discovery.rig import Rig
 
 EXACTLY = 1e-9
 """In float64, where nothing hides behind rounding."""

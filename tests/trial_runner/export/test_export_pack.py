@@ -8,7 +8,7 @@ import torch
 from support.export_cases import facts_of
 from support.halves_task import halves_task
 
-from search_space.counting.budget import solve
+from search_space.parameter_counts.budget import solve
 from search_space.published import published_method
 from trial_runner.attachment.attention import ATTENTION, register_attention
 from trial_runner.backbones import load_backbone

@@ -27,10 +27,10 @@ from search_space.edit import Edit
 from search_space.forms import Bottleneck, Constant, Diagonal, Dora, EncodedPrompt, Form, LowRank, Prompt, Vera
 from search_space.gates import Add, ConvexGate, FixedScale, Gate, LearnedScale, Multiply, Prepend
 from search_space.layers import LayerRange
-from trial_runner.contract.examples import small_memory
-from trial_runner.contract.rig import Rig
 from trial_runner.errors import ExportError
 from trial_runner.export import inexpressible, load_head, new_folder, write_peft
+from trial_runner.port_discovery.examples import small_memory
+from trial_runner.port_discovery.rig import Rig
 
 # This release of peft asks transformers for a property by its old name.
 pytestmark = pytest.mark.filterwarnings("ignore:.is_gradient_checkpointing. is deprecated:FutureWarning")

@@ -28,12 +28,12 @@ from search_space.forms import Dora, LowRank
 from search_space.gates import Add
 from trial_runner.backbones import BackboneSource
 from trial_runner.backbones.backbone import loading_options
-from trial_runner.contract.rig import Rig
 from trial_runner.errors import ExportError
 from trial_runner.export import BackboneFacts, load_delta, new_folder, open_delta, write_delta, write_merged, write_peft
 from trial_runner.huggingface import quiet_transformers
 from trial_runner.linear_layers import QuantizedLinear
-from trial_runner.quiet import quiet_quantizers
+from trial_runner.port_discovery.rig import Rig
+from trial_runner.silence import quiet_quantizers
 
 pytestmark = pytest.mark.filterwarnings("ignore:.is_gradient_checkpointing. is deprecated:FutureWarning")
 

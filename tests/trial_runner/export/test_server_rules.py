@@ -17,8 +17,8 @@ from search_space.dimensions import Port, Site
 from search_space.edit import Edit
 from search_space.forms import LowRank
 from search_space.gates import Add, FixedScale
-from trial_runner.contract.rig import Rig
 from trial_runner.export import new_folder, write_peft
+from trial_runner.port_discovery.rig import Rig
 
 Files = tuple[dict[str, Any], dict[str, Tensor]]
 

@@ -33,7 +33,7 @@ from trial_runner.objectives.output_head import OutputHead, token_losses
 from trial_runner.requests import Reading
 from trial_runner.runner import TorchRunner
 from trial_runner.tasks import IGNORED, Decoding
-from trial_runner.tasks.splitting import some_rows
+from trial_runner.tasks.splits import some_rows
 
 EXACT = 1e-9
 HALF = 2.0**-10

@@ -12,7 +12,7 @@ import torch
 from support.halves_task import halves_task
 
 from search_space.configuration import Configuration
-from search_space.counting.budget import solve
+from search_space.parameter_counts.budget import solve
 from search_space.published import published_method
 from trial_runner.attachment.attention import ATTENTION, register_attention
 from trial_runner.backbones import Backbone, load_backbone
@@ -21,7 +21,7 @@ from trial_runner.packs.pack import TrialPack
 from trial_runner.packs.slot import learning_rate_factor
 from trial_runner.requests import Failure, LearningRates, Reading, SlotReading, TrainingPlan, TrialRequest
 from trial_runner.runner import TorchRunner
-from trial_runner.tasks.splitting import some_rows
+from trial_runner.tasks.splits import some_rows
 from trial_runner.training import Training
 
 STEPS = 20

@@ -15,16 +15,16 @@ from support.packing_traces import alone, deviation, measured, train, worst
 from support.tiny_backbones import EVERY_FAMILY, has_short_windows, parameters
 
 from search_space.configuration import Configuration
-from search_space.counting.counts import count
 from search_space.dimensions import Port, Site
 from search_space.forms import FORMS
 from search_space.gates import GATES
+from search_space.parameter_counts.counts import count
 from search_space.published import published_method
 from trial_runner.deltas.delta_set import DeltaSet
+from trial_runner.packed.packed_deltas import PackedDeltas
 from trial_runner.packs.pack import TrialPack
 from trial_runner.requests import TrialRequest
 from trial_runner.runner import TorchRunner
-from trial_runner.stacking.packed_deltas import PackedDeltas
 from trial_runner.tasks import Split
 
 EXACT = 1e-9

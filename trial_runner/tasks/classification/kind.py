@@ -5,11 +5,11 @@ from typing import TYPE_CHECKING, ClassVar
 
 from search_space.dimensions import StackKind
 from trial_runner.errors import TaskError
-from trial_runner.tasks.classification.preparing import ClassificationPreparation
+from trial_runner.tasks.classification.preparation import ClassificationPreparation
 from trial_runner.tasks.classification.raw import label_column, text_columns
 from trial_runner.tasks.data.dialogues import as_one_text
+from trial_runner.tasks.evaluation import metrics_of
 from trial_runner.tasks.kind import check_length
-from trial_runner.tasks.measuring import metrics_of
 from trial_runner.tasks.task import Task
 
 if TYPE_CHECKING:

@@ -7,10 +7,10 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import numpy.typing as npt
 
+from trial_runner.tasks.evaluation import compute, score_of
 from trial_runner.tasks.kind import Cut
-from trial_runner.tasks.measuring import compute, score_of
 from trial_runner.tasks.metrics import METRICS, Measures
-from trial_runner.tasks.splitting import Takeable
+from trial_runner.tasks.splits import Takeable
 from trial_runner.tasks.token_rows import TokenRows
 
 

@@ -10,6 +10,7 @@ from search_space.dimensions import StackKind
 from trial_runner.errors import TaskError
 from trial_runner.tasks.cache import Arrays, Facts, as_texts, from_texts
 from trial_runner.tasks.data.rows import RawTask, usable_rows
+from trial_runner.tasks.evaluation import metrics_of
 from trial_runner.tasks.generation.encode import TextEncoder
 from trial_runner.tasks.generation.questions import (
     question_as_read,
@@ -27,8 +28,7 @@ from trial_runner.tasks.generation.raw import (
 )
 from trial_runner.tasks.generation.split import PreparedTextTask, TextSplit, WrittenSplit
 from trial_runner.tasks.kind import Cut, Encoder, check_length, place_facts
-from trial_runner.tasks.measuring import metrics_of
-from trial_runner.tasks.splitting import complete_splits, drop_repeated, subsample
+from trial_runner.tasks.splits import complete_splits, drop_repeated, subsample
 from trial_runner.tasks.task import SPLITS, Task
 from trial_runner.tasks.token_rows import TokenRows
 
@@ -101,11 +101,11 @@ class Generation:
 
     def preparation(
         self, task: Task, tokenizer: "PreTrainedTokenizerFast", stack: StackKind, position_limit_tokens: int | None
-    ) -> "_Preparation":
+    ) -> "_GenerationPreparation":
         """See `TaskKind`."""
         encoder = self.encoder(task, tokenizer, stack)
         _check_lengths(task, stack, position_limit_tokens)
-        return _Preparation(task, encoder, self.metrics, self)
+        return _GenerationPreparation(task, encoder, self.metrics, self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,7 +194,7 @@ class TextPreparation:
 
 
 @dataclass(frozen=True, slots=True)
-class _Preparation(TextPreparation):
+class _GenerationPreparation(TextPreparation):
     """See `trial_runner.tasks.kind.Preparation`."""
 
     encoder: TextEncoder

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from search_space.dimensions import StackKind
 from trial_runner.tasks.kind import Cut
-from trial_runner.tasks.splitting import Takeable
+from trial_runner.tasks.splits import Takeable
 from trial_runner.tasks.task import Decoding
 from trial_runner.tasks.token_rows import Prompts, TokenRows, rounded
 
@@ -168,7 +168,7 @@ class PreparedTextTask:
         name: Short name of the task.
         task_kind: What is done with the text.
         stack: Of the model that it is for: an encoder-decoder or a decoder.
-        metric: What the search maximises, negated if lower is better; see `trial_runner.tasks.measuring.score_of`.
+        metric: What the search maximises, negated if lower is better; see `trial_runner.tasks.evaluation.score_of`.
         metrics: All that are measured, ``metric`` among them.
         decoding: How answers are generated.
         max_new_tokens: Most tokens of a generated answer.

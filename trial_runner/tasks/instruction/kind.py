@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from search_space.dimensions import StackKind
 from trial_runner.errors import TaskError
 from trial_runner.tasks.data.rows import RawTask, usable_rows
+from trial_runner.tasks.evaluation import metrics_of
 from trial_runner.tasks.generation.kind import TextPreparation, check_new_tokens
 from trial_runner.tasks.generation.split import PreparedTextTask
 from trial_runner.tasks.instruction.chats import (
@@ -21,9 +22,8 @@ from trial_runner.tasks.instruction.chats import (
 from trial_runner.tasks.instruction.split import ChatSplit
 from trial_runner.tasks.instruction.template import ChatEncoder
 from trial_runner.tasks.kind import check_length, place_facts
-from trial_runner.tasks.measuring import metrics_of
 from trial_runner.tasks.metrics import METRICS
-from trial_runner.tasks.splitting import complete_splits, drop_repeated, subsample
+from trial_runner.tasks.splits import complete_splits, drop_repeated, subsample
 from trial_runner.tasks.task import Task
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ class Instruction:
 
     def preparation(
         self, task: Task, tokenizer: "PreTrainedTokenizerFast", stack: StackKind, position_limit_tokens: int | None
-    ) -> "_Preparation":
+    ) -> "_InstructionPreparation":
         """See `TaskKind`."""
         encoder = self.encoder(task, tokenizer, stack)
         check_length("max_tokens", task.max_tokens, position_limit_tokens)
@@ -91,7 +91,7 @@ class Instruction:
         known = self.metrics
         if task.text is not None:
             known = tuple(name for name in known if not METRICS[name].needs_generation)
-        return _Preparation(task, encoder, known)
+        return _InstructionPreparation(task, encoder, known)
 
 
 def _check_plain(task: Task) -> None:
@@ -112,7 +112,7 @@ def _check_plain(task: Task) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class _Preparation(TextPreparation):
+class _InstructionPreparation(TextPreparation):
     """See `trial_runner.tasks.kind.Preparation`."""
 
     encoder: ChatEncoder

@@ -8,7 +8,7 @@ import numpy.typing as npt
 
 from search_space.dimensions import StackKind
 from trial_runner.tasks.generation.split import IGNORED, TextBatch
-from trial_runner.tasks.splitting import Takeable
+from trial_runner.tasks.splits import Takeable
 from trial_runner.tasks.token_rows import Prompts, TokenRows
 
 

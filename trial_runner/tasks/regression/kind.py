@@ -10,11 +10,11 @@ import numpy.typing as npt
 
 from trial_runner.errors import TaskError
 from trial_runner.tasks.classification.kind import Labelled
-from trial_runner.tasks.classification.preparing import ClassificationPreparation, Encode
+from trial_runner.tasks.classification.preparation import ClassificationPreparation, Encode
 from trial_runner.tasks.classification.raw import Label, RawSplit, label_column, read_split, text_columns
 from trial_runner.tasks.classification.split import PreparedTask
+from trial_runner.tasks.evaluation import compute_numbers, score_of
 from trial_runner.tasks.kind import place_facts
-from trial_runner.tasks.measuring import compute_numbers, score_of
 from trial_runner.tasks.metrics import METRICS
 
 if TYPE_CHECKING:

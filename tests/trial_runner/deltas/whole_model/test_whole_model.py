@@ -12,11 +12,11 @@ from transformers import BartConfig, BartForConditionalGeneration, BartModel, Ro
 from search_space.backbones import family_of
 from search_space.backbones.shape import BackboneShape
 from search_space.configuration import Configuration
-from search_space.counting.counts import count
 from search_space.dimensions import Port, Site
 from search_space.edit import Edit
 from search_space.forms import Full, GlobalForm, Intrinsic, Sparse
 from search_space.gates import Add
+from search_space.parameter_counts.counts import count
 from trial_runner.deltas import build_whole
 from trial_runner.deltas.whole_model import IntrinsicDelta, SparseDelta, WholeModelDelta, swapped
 from trial_runner.deltas.whole_model.intrinsic import Fastfood, walsh_hadamard

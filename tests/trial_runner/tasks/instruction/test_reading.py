@@ -13,9 +13,9 @@ from search_space.dimensions import StackKind
 from trial_runner.backbones import load_tokenizer, tokenizer_id
 from trial_runner.errors import TaskError
 from trial_runner.tasks import Task, check_task, prepare_task
+from trial_runner.tasks.evaluation import answer_of, compute_text
 from trial_runner.tasks.generation.split import PreparedTextTask
 from trial_runner.tasks.instruction.split import ChatSplit
-from trial_runner.tasks.measuring import answer_of, compute_text
 
 Rows = Sequence[dict[str, Any]]
 

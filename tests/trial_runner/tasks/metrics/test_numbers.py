@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from trial_runner.tasks.measuring import compute_numbers
+from trial_runner.tasks.evaluation import compute_numbers
 from trial_runner.tasks.metrics.numbers import PEARSON, SPEARMAN, SQUARED_ERROR
 
 

@@ -1,0 +1,101 @@
+"""A storage that is watched; it may begin to exist later."""
+
+import secrets
+import threading
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime
+
+from dashboards.web.cache.study import WatchedStudy
+from studies.errors import UnknownStudyError
+from studies.ledger.ledger import Ledger
+from studies.records import StudyRecord, TrialTally
+
+
+class WatchedStorage:
+    """The studies of a storage, each read anew only where it changed.
+
+    Args:
+        url: Of the database, which need not be there yet.
+    """
+
+    def __init__(self, url: str) -> None:
+        """Open nothing yet."""
+        self.url = url
+        self.session = secrets.token_hex(8)
+        """Unlike that of any other process, so that versions are not taken for those of another."""
+        self._executor = ThreadPoolExecutor(max_workers=1, thread_name_prefix="dashboard")
+        self._lock = threading.Lock()
+        self._ledger: Ledger | None = None
+        self._studies: dict[int, WatchedStudy] = {}
+        self._tallies: dict[tuple[int, datetime], TrialTally] = {}
+
+    @property
+    def ledger(self) -> Ledger:
+        """The open storage.
+
+        Raises:
+            StorageError: If it is not there, or cannot be read.
+        """
+        with self._lock:
+            if self._ledger is None:
+                self._ledger = Ledger.open(self.url, read_only=True)
+            return self._ledger
+
+    def records(self) -> list[StudyRecord]:
+        """All studies, oldest first.
+
+        Raises:
+            StorageError: If the storage is not there, or cannot be read.
+        """
+        return self.ledger.studies()
+
+    def tallies(self, records: Sequence[StudyRecord]) -> Mapping[int, TrialTally]:
+        """Studies in a few numbers, by their keys; of one without trials there is nothing."""
+        kept = self._tallies
+        known = {one.id: kept[one.id, one.created_at] for one in records if (one.id, one.created_at) in kept}
+        found = self.ledger.tallies(known)
+        self._tallies = {(one.id, one.created_at): found[one.id] for one in records if one.id in found}
+        return found
+
+    def studies(self) -> list[WatchedStudy]:
+        """All studies, oldest first."""
+        return [self._watched(record) for record in self.records()]
+
+    def study(self, key: int) -> WatchedStudy:
+        """The study of a key.
+
+        Raises:
+            UnknownStudyError: If there is none.
+            StorageError: If the storage is not there, or cannot be read.
+        """
+        known = self._studies.get(key)
+        if known is not None:
+            return known
+        for record in self.records():
+            if record.id == key:
+                return self._watched(record)
+        raise UnknownStudyError(f"no study {key}. Look for it in the list of studies.")
+
+    def named(self, name: str) -> WatchedStudy:
+        """The study of a name.
+
+        Raises:
+            UnknownStudyError: If there is none; names those that exist.
+        """
+        return self._watched(self.ledger.study(name))
+
+    def close(self) -> None:
+        """Stop working things out, and close all connections."""
+        self._executor.shutdown(wait=True, cancel_futures=True)
+        if self._ledger is not None:
+            self._ledger.close()
+
+    def _watched(self, record: StudyRecord) -> WatchedStudy:
+        ledger = self.ledger
+        with self._lock:
+            known = self._studies.get(record.id)
+            if known is None:
+                known = self._studies[record.id] = WatchedStudy(ledger, record, self._executor)
+            known.record = record
+            return known

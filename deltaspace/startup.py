@@ -1,0 +1,156 @@
+"""What comes before a search: a study file for data, and a look at what it would do."""
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from studies.errors import SpecificationError, StudiesError, WishError
+
+if TYPE_CHECKING:
+    from dashboards.terminal.checks import CheckView
+    from dashboards.terminal.plans import PlanView
+    from studies.study_file import Specification
+
+
+def check(
+    study: "Specification | Mapping[str, object] | Path | str",
+    *,
+    overrides: Mapping[str, object] | None = None,
+    takes_steps: bool = True,
+) -> "CheckView":
+    """Look a study over before it is launched: its data, its noise, its time, its memory; ``print`` shows it as text.
+
+    Example:
+        >>> print(deltaspace.check("docstrings"))
+
+    Args:
+        study: As of `launch`.
+        overrides: As of `launch`.
+        takes_steps: Whether some trials are trained for a few seconds, which tells time and memory.
+
+    Raises:
+        SpecificationError: If the study is not valid; one line per problem.
+        SearchSpaceError: If nothing fits the budget.
+        RunnerError: If the backbone or the task cannot be had.
+    """
+    from dashboards.terminal.checks import CheckView
+    from studies.preflight import check as checked
+    from studies.study_file import specification_of
+
+    return CheckView(checked(specification_of(study, overrides), takes_steps=takes_steps))
+
+
+def plan(
+    study: "Specification | Mapping[str, object] | Path | str",
+    *,
+    overrides: Mapping[str, object] | None = None,
+    gpu: str | None = None,
+    pack: int | None = None,
+    tokens: int | None = None,
+) -> "PlanView":
+    """What memory a study would take on a GPU, before anything is loaded; ``print`` shows it as text.
+
+    Example:
+        >>> planned = deltaspace.plan("docstrings", gpu="80GB")
+        >>> [(one.gpu.name, one.fits) for one in planned.plan.devices]
+        [('H100 80GB', True)]
+
+    Args:
+        study: As of `launch`.
+        overrides: As of `launch`.
+        gpu: A size such as ``80GB``, or a kind such as ``H100``; None for all kinds that are known.
+        pack: Trials of a pack; None for as many as fit.
+        tokens: Of every text; None for as many as the study allows.
+
+    Raises:
+        SpecificationError: If the study is not valid, or no such GPU is known.
+        SearchSpaceError: If the backbone's family is not supported.
+        RunnerError: If the backbone has no config.
+    """
+    from dashboards.terminal.plans import PlanView
+    from studies.resource_estimates.memory_plan import GPUS, Wanted, gpus_of
+    from studies.resource_estimates.memory_plan import plan as planned
+    from studies.study_file import specification_of
+
+    wanted = Wanted(slots=pack, tokens=tokens)
+    return PlanView(planned(specification_of(study, overrides), GPUS if gpu is None else gpus_of(gpu), wanted))
+
+
+def init(
+    data: Any,
+    output: str | Path | None = None,
+    *,
+    overwrite: bool = False,
+    configuration: str | None = None,
+    **choices: Any,
+) -> Path:
+    """Look at data and write a study file for it, with a comment beside each key that was found.
+
+    Example:
+        >>> study = deltaspace.launch(deltaspace.init("reviews.csv"))
+
+    Args:
+        data: A folder, a file, a list of files, the name of a dataset of the hub; or a pandas frame, a
+            ``datasets.Dataset``, or a mapping of ``train``, ``validation`` and ``test`` to either, which is saved
+            beside the study file.
+        output: The study file; None is the name of the study in the working directory.
+        overwrite: Whether the study file may be there already.
+        configuration: Of a dataset of the hub.
+        **choices: ``name``, ``backbone``, ``budget``, ``trials``; ``time`` that the study may take, such as ``"30m"``,
+            and ``takes_steps=False`` to train nothing for finding that out; ``kind`` of the task, and the columns
+            ``text``, ``label``, ``source``, ``target``, ``context``, ``question`` and ``answers``.
+
+    Returns:
+        The study file.
+
+    Raises:
+        RunnerError: If there is no such data, or it makes no task.
+        StudiesError: If the file is there already or cannot be written.
+    """
+    from studies.init import Choices, draft_study, source_of, study_text
+    from studies.init.sources import save_object
+    from studies.study_file import specification_from_mapping
+    from studies.study_file.fields import parse_duration
+    from trial_runner.tasks.inspection import ColumnOptions
+
+    said = ("name", "backbone", "budget", "trials", "takes_steps")
+    own = {key: choices.pop(key) for key in said if choices.get(key) is not None}
+    if (time := choices.pop("time", None)) is not None:
+        try:
+            own["seconds"] = parse_duration(time)
+        except ValueError as error:
+            raise SpecificationError(f"time {error}; got {time!r}.") from None
+    wishes = ColumnOptions(kind=choices.pop("kind", None), columns=choices)
+    if isinstance(data, str | Path):
+        data = [data]
+    if not _are_paths(data):
+        folder = Path(output).parent if output else Path()
+        data = [save_object(data, folder / f"{own.get('name', 'study')}-data")]
+    source = source_of(data, configuration=configuration)
+    draft = draft_study(source, Choices(**own, wishes=wishes))
+    file = Path(output) if output else Path(f"{draft.keys['name']}.yaml")
+    if file.exists() and not overwrite:
+        raise WishError(f"the study file must be new; {file} is there already. Choose another, or overwrite it.")
+    specification_from_mapping(draft.keys, origin=str(file))
+    keys = _as_seen_from(file.parent, draft.keys)
+    try:
+        file.write_text(study_text(draft.head, keys, draft.comments), encoding="utf-8")
+    except OSError as error:
+        raise StudiesError(f"the study file must be written; {file}: {error.strerror}.") from error
+    return file
+
+
+def _as_seen_from(folder: Path, keys: Mapping[str, Any]) -> dict[str, Any]:
+    """The keys with the folders in them as they are called from another one."""
+    task = dict(keys["task"])
+    if "folder" in task:
+        task["folder"] = os.path.relpath(task["folder"], folder)
+    backbone = keys["backbone"]
+    if backbone != "embedded" and Path(backbone).expanduser().is_dir():
+        backbone = str(Path(backbone).expanduser().absolute())
+    return {**keys, "task": task, "backbone": backbone}
+
+
+def _are_paths(data: Any) -> bool:
+    return isinstance(data, Sequence) and all(isinstance(each, str | Path) for each in data)

@@ -1,0 +1,386 @@
+"""Budgets, and the solver from (structure, share of attention, budget) to integer bottlenecks."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol, TypeVar
+
+from search_space.backbones.shape import MOST, BackboneShape
+from search_space.configuration import Configuration
+from search_space.edit import Edit
+from search_space.errors import BudgetError
+from search_space.parameter_counts.counts import affine_count, places, shared_count
+from search_space.parameter_counts.flops import affine_flops
+from search_space.validity import check_on, largest_width
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ParameterBudget:
+    """The most parameters that a configuration may store: a share of the backbone, or a number.
+
+    Attributes:
+        fraction: Of the backbone's parameters, in (0, 1]; None for an absolute budget.
+        absolute: Number of parameters, at least 1; None for a fraction.
+
+    Raises:
+        BudgetError: If not exactly one of them is given, in range.
+    """
+
+    fraction: float | None = None
+    absolute: int | None = None
+
+    def __post_init__(self) -> None:
+        """Check the range."""
+        if (self.fraction is None) == (self.absolute is None):
+            raise BudgetError("a budget is either a fraction or a number of parameters; got both or neither.")
+        if self.fraction is not None and not 0 < self.fraction <= 1:
+            raise BudgetError(f"a budget must be above 0% and at most 100% of the backbone; got {self.fraction:.4%}.")
+        if self.absolute is not None and not 1 <= self.absolute <= MOST:
+            raise BudgetError(f"a budget must be from 1 to {MOST:,} parameters; got {self.absolute:,}.")
+
+    @classmethod
+    def parse(cls, text: str | int | float) -> "ParameterBudget":
+        """Read a budget: ``"0.5%"``, ``0.005`` (a fraction when below 1), ``600000`` or ``"600,000"``.
+
+        Raises:
+            BudgetError: If it is none of these.
+        """
+        advice = f"a budget must look like 0.5% or 600000; got {text!r}."
+        if isinstance(text, bool):
+            raise BudgetError(advice)
+        try:
+            if isinstance(text, str) and text.strip().endswith("%"):
+                value = float(text.strip()[:-1]) / 100
+                if not math.isfinite(value):
+                    raise BudgetError(advice)
+                return cls(fraction=value)
+            value = float(text.replace(",", "").replace("_", "")) if isinstance(text, str) else float(text)
+        except BudgetError:
+            raise
+        except (ValueError, OverflowError):
+            raise BudgetError(advice) from None
+        if not math.isfinite(value):
+            raise BudgetError(advice)
+        if 0 < value < 1:
+            return cls(fraction=value)
+        if value != int(value):
+            raise BudgetError(advice)
+        return cls(absolute=int(value))
+
+    def parameters(self, shape: BackboneShape) -> int:
+        """The budget on a backbone as a number of parameters, rounded down."""
+        if self.absolute is not None:
+            return self.absolute
+        return math.floor(round((self.fraction or 0.0) * shape.parameters, 6))
+
+    def __str__(self) -> str:
+        """As the user writes it."""
+        return f"{self.absolute:,}" if self.absolute is not None else f"{100 * (self.fraction or 0):g}%"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SideCost:
+    """The affine count of all edits at attention, or all others, as a function of the units of width to spend.
+
+    A unit is one row at one sublayer of every sized edit; where widening single sublayers is not possible (edits at
+    unlike numbers of sublayers, a reparameterized prefix) it is one row at all of them. Forms whose width grows in
+    steps of more than one make all widths of the side grow by ``step`` rows.
+
+    Attributes:
+        intercept: Stored parameters at width 0.
+        slope: Of one unit.
+        sublayers: Units of the smallest widths; 0 without anything to size.
+        step: Rows of a unit.
+        most: Units of the largest widths; None where nothing bounds them.
+        fixed_flops: FLOPs per token that inference has more, at width 0.
+        unit_flops: Of one unit.
+    """
+
+    intercept: int
+    slope: int
+    sublayers: int
+    step: int
+    most: int | None
+    fixed_flops: int = 0
+    unit_flops: int = 0
+
+    @classmethod
+    def of(cls, edits: tuple[Edit, ...], shape: BackboneShape) -> "SideCost":
+        """The cost of the edits of one side, what several edits share aside."""
+        numbers = {edit: places(edit, shape) for edit in edits}
+        sized = [edit for edit in edits if edit.sized_form is not None]
+        step = math.lcm(*(edit.sized_form.width_step for edit in sized if edit.sized_form is not None))
+        sublayers = _widenable(sized, numbers)
+        bounds = [largest_width(edit, shape) for edit in sized]
+        flops = {edit: affine_flops(edit, shape) for edit in numbers}
+        return cls(
+            intercept=sum(number * affine_count(edit, shape).intercept for edit, number in numbers.items()),
+            slope=step * sum(affine_count(edit, shape).slope * numbers[edit] // max(sublayers, 1) for edit in sized),
+            sublayers=sublayers,
+            step=step,
+            most=min((bound // step * sublayers for bound in bounds if bound is not None), default=None),
+            fixed_flops=sum(number * flops[edit].weights for edit, number in numbers.items()),
+            unit_flops=step * sum(flops[edit].weights_per_width * numbers[edit] // max(sublayers, 1) for edit in sized),
+        )
+
+    @property
+    def least_cost(self) -> int:
+        """With every bottleneck at its smallest."""
+        return self.intercept + self.slope * self.sublayers
+
+    def units(self, parameters: float) -> int:
+        """Most summed width whose cost is at most ``parameters``; never below one a sublayer."""
+        if not self.slope:
+            return 0
+        units = max(self.sublayers, math.floor((parameters - self.intercept) / self.slope))
+        return units if self.most is None else min(units, self.most)
+
+    def cost(self, units: int) -> int:
+        """Stored parameters of so many units."""
+        return self.intercept + self.slope * units
+
+    def flops(self, units: int) -> int:
+        """FLOPs per token that so many units add at inference."""
+        return self.fixed_flops + self.unit_flops * units
+
+    def width(self, units: int) -> tuple[int, int]:
+        """The width of every sized edit, and at how many sublayers it is one step more."""
+        if not self.sublayers:
+            return 1, 0
+        width, widened = divmod(units, self.sublayers)
+        return width * self.step, widened
+
+
+def _widenable(sized: Sequence[Edit], numbers: Mapping[Edit, int]) -> int:
+    """In how many steps the widths of some edits grow by one step; 0 without edits."""
+    counts = {numbers[edit] for edit in sized}
+    steps = {edit.sized_form.width_step for edit in sized if edit.sized_form is not None}
+    has_one_length = any(edit.form.reparameterization is not None for edit in sized)
+    return 1 if has_one_length or len(counts) > 1 or len(steps) > 1 else max(counts, default=0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BudgetSplit:
+    """The edits of a side that get a share of what the side stores; its other edits get the rest.
+
+    Attributes:
+        first: Edits that share.
+        share: Theirs, in [0, 1]; plays no part unless both have a bottleneck to size.
+
+    Raises:
+        BudgetError: If the share is out of range.
+    """
+
+    first: tuple[Edit, ...]
+    share: float
+
+    def __post_init__(self) -> None:
+        """Check the range."""
+        if not 0 <= self.share <= 1:
+            raise BudgetError(f"the split of a side must be in [0, 1]; got {self.share}.")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SplitCost:
+    """The cost of a side that is split: widths of two groups of edits are solved apart.
+
+    Attributes:
+        first: What the first edits cost.
+        second: What the others cost.
+        share: Of the first.
+    """
+
+    first: SideCost
+    second: SideCost
+    share: float
+
+    @property
+    def least_cost(self) -> int:
+        """With every bottleneck at its smallest."""
+        return self.first.least_cost + self.second.least_cost
+
+    def units(self, parameters: float) -> tuple[int, int]:
+        """Most units of both whose cost is at most ``parameters``; never below the smallest."""
+        most = max(self.least_cost, math.floor(parameters))
+        return divided(self.first, self.second, attention_share=self.share, parameters=most)
+
+    def cost(self, units: tuple[int, int]) -> int:
+        """Stored parameters of so many units."""
+        return self.first.cost(units[0]) + self.second.cost(units[1])
+
+    def flops(self, units: tuple[int, int]) -> int:
+        """FLOPs per token that so many units add at inference."""
+        return self.first.flops(units[0]) + self.second.flops(units[1])
+
+
+_Units = TypeVar("_Units")
+_One = TypeVar("_One")
+_Other = TypeVar("_Other")
+
+
+class Cost(Protocol[_Units]):
+    """What some edits cost by how much is spent on them."""
+
+    @property
+    def least_cost(self) -> int:
+        """With every bottleneck at its smallest."""
+        ...
+
+    def units(self, parameters: float) -> _Units:
+        """The most that can be had for ``parameters``; never less than the smallest."""
+        ...
+
+    def cost(self, units: _Units) -> int:
+        """Stored parameters of it."""
+        ...
+
+
+def divided(
+    attention: Cost[_One], ffn: Cost[_Other], *, attention_share: float, parameters: int
+) -> tuple[_One, _Other]:
+    """The units of both sides that use most of a budget, at least the smallest of each.
+
+    Args:
+        attention: What attention costs, or the first edits of a side.
+        ffn: What the rest costs.
+        attention_share: Share of the budget that attention should get, in [0, 1].
+        parameters: The budget, without what several edits share; both fit it at their smallest.
+    """
+    target = min(max(attention_share * parameters, attention.least_cost), parameters - ffn.least_cost)
+    units = attention.units(target)
+    ffn_units = ffn.units(parameters - attention.cost(units))
+    return attention.units(parameters - ffn.cost(ffn_units)), ffn_units
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Allowance:
+    """How much of a budget a configuration may use, and what else binds it.
+
+    Attributes:
+        size: Share of the budget, in (0, 1]; the smallest bottlenecks may need more.
+        extra_flops: Most FLOPs per token that inference has more; None for any number.
+
+    Raises:
+        BudgetError: If one is out of range.
+    """
+
+    size: float = 1.0
+    extra_flops: int | None = None
+
+    def __post_init__(self) -> None:
+        """Check the ranges."""
+        if not 0 < self.size <= 1:
+            raise BudgetError(f"the size of a configuration must be a share of the budget in (0, 1]; got {self.size}.")
+        if self.extra_flops is not None and not self.extra_flops >= 0:
+            raise BudgetError(f"the most extra FLOPs must be at least 0; got {self.extra_flops}.")
+
+    def units(
+        self, attention: SplitCost, ffn: SplitCost, *, attention_share: float, parameters: int, shared: int
+    ) -> tuple[tuple[int, int], tuple[int, int]]:
+        """The units of both sides that use most of what is allowed, at least the smallest of each.
+
+        Args:
+            attention: What attention costs.
+            ffn: What the rest costs.
+            attention_share: Share that attention should get, in [0, 1].
+            parameters: The whole budget, which both fit at their smallest.
+            shared: Parameters that several edits have in common.
+        """
+        least = attention.least_cost + ffn.least_cost
+        most = max(least, math.floor(self.size * parameters) - shared)
+
+        def of(parameters: int) -> tuple[tuple[int, int], tuple[int, int]]:
+            return divided(attention, ffn, attention_share=attention_share, parameters=parameters)
+
+        def fits(units: tuple[tuple[int, int], tuple[int, int]]) -> bool:
+            return self.extra_flops is None or attention.flops(units[0]) + ffn.flops(units[1]) <= self.extra_flops
+
+        wanted = of(most)
+        if fits(wanted):
+            return wanted
+        while most - least > 1:
+            middle = (most + least) // 2
+            least, most = (middle, most) if fits(of(middle)) else (least, middle)
+        return of(least)
+
+
+EVERYTHING_ALLOWED = Allowance()
+"""The whole budget, and any number of FLOPs."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Side:
+    """The edits of a side in the groups that have one width each.
+
+    Attributes:
+        groups: One, or the first edits of a split and the others.
+        share: Of the first of two groups.
+    """
+
+    groups: tuple[tuple[Edit, ...], ...]
+    share: float = 1.0
+
+    @classmethod
+    def of(cls, edits: tuple[Edit, ...], splits: Sequence[BudgetSplit]) -> "Side":
+        """The edits of a side, divided by the split that has some of them, if one has."""
+        for split in splits:
+            first = tuple(edit for edit in edits if edit in split.first)
+            if first and len(first) < len(edits):
+                others = tuple(edit for edit in edits if edit not in split.first)
+                return cls(groups=(first, others), share=split.share)
+        return cls(groups=(edits,))
+
+    def cost(self, shape: BackboneShape) -> SplitCost:
+        """Of both groups; that of the second is nothing where there is one."""
+        first, second = (SideCost.of(edits, shape) for edits in (*self.groups, ())[:2])
+        return SplitCost(first=first, second=second, share=self.share)
+
+    def widths(self, cost: SplitCost, units: tuple[int, int]) -> dict[Edit, tuple[int, int]]:
+        """Width of every edit, and at how many sublayers it is one step more."""
+        return {
+            edit: one.width(spent)
+            for edits, one, spent in zip(self.groups, (cost.first, cost.second), units, strict=False)
+            for edit in edits
+        }
+
+
+def solve(
+    structure: Configuration,
+    shape: BackboneShape,
+    *,
+    attention_share: float,
+    parameters: int,
+    splits: Sequence[BudgetSplit] = (),
+    allowance: Allowance = EVERYTHING_ALLOWED,
+) -> Configuration:
+    """The structure with the largest bottlenecks that the budget allows.
+
+    Attention gets its share, the FFN what is left of the whole, and attention again what the FFN's steps leave over;
+    a side that is split divides what it gets in the same way. What does not reach for one more unit at every sublayer
+    widens the sublayers nearest the output by one. The result stores at most ``parameters``.
+
+    Args:
+        structure: Its widths do not matter.
+        attention_share: Share of the budget that attention should get, in [0, 1]; plays no part when one side has
+            no bottleneck to size.
+        splits: Of a side's budget between its edits, at most one for each side; all edits of a side have one width
+            without.
+        allowance: How much of the budget is used, and what else binds it beside the smallest bottlenecks.
+
+    Raises:
+        BudgetError: If the structure does not fit with every bottleneck at 1; the error says what it takes.
+        InvalidEditError: If the structure is not valid on the backbone.
+    """
+    if not 0 <= attention_share <= 1:
+        raise BudgetError(f"the share of attention must be in [0, 1]; got {attention_share}.")
+    sides = [Side.of(edits, splits) for edits in (structure.attention, structure.ffn)]
+    attention, ffn = (side.cost(shape) for side in sides)
+    shared = shared_count(structure.edits)
+    least = attention.least_cost + ffn.least_cost + shared
+    if least > parameters:
+        raise BudgetError(f"this configuration needs at least {least:,} parameters; the budget is {parameters:,}.")
+    units = allowance.units(attention, ffn, attention_share=attention_share, parameters=parameters, shared=shared)
+    widths = [side.widths(cost, spent) for side, cost, spent in zip(sides, (attention, ffn), units, strict=True)]
+    solved = structure.with_widths(widths[0] | widths[1])
+    check_on(solved.edits, shape)
+    return solved

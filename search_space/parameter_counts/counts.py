@@ -1,0 +1,97 @@
+"""Exact parameter counts by formula, without weights.
+
+The count of an edit is affine in its width at every sublayer, which is what makes budgets solvable in closed form.
+"""
+
+from dataclasses import dataclass
+
+from search_space.affine import AffineCount
+from search_space.backbones.shape import BackboneShape, Sublayer
+from search_space.configuration import Configuration
+from search_space.dimensions import Site
+from search_space.edit import Edit
+from search_space.edit_protocol import number_of_sublayers, sublayers_of
+from search_space.validity import check_on
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Counts:
+    """Parameters of a configuration on a backbone, by counting convention.
+
+    Attributes:
+        weights_only: Matrices (and constants) of the stored deltas, the accounting of He et al. 2022, appendix B.
+        with_bias: ``weights_only`` plus the biases of the forms.
+        stored: All that must be kept after training. The budget binds it.
+        trained: All that is trained: a reparameterized prefix counts its MLP instead of its table.
+    """
+
+    weights_only: int
+    with_bias: int
+    stored: int
+    trained: int
+
+
+def affine_count(edit: Edit, shape: BackboneShape) -> AffineCount:
+    """Parameters of an edit at one of its places (see `places`)."""
+    return edit.form.count(edit, shape) + edit.gate.count(edit, shape)
+
+
+def shared_count(edits: tuple[Edit, ...]) -> int:
+    """Parameters that several edits have in common, such as the C of shared Kronecker products."""
+    return sum(dict(edit.form.common for edit in edits if edit.form.common is not None).values())
+
+
+def places(edit: Edit, shape: BackboneShape) -> int:
+    """How many times an edit is built: its sublayers; norms of the stack; once for what is outside the blocks."""
+    if edit.site is Site.STACK:
+        return shape.stack_norms
+    return 1 if edit.site in (Site.EMBEDDING, Site.GLOBAL) else number_of_sublayers(edit, shape)
+
+
+def widths(edit: Edit, shape: BackboneShape) -> dict[Sublayer, int]:
+    """Width of an edit's form at each of its sublayers; 0 for forms without one."""
+    sublayers = sublayers_of(edit, shape)
+    form = edit.sized_form
+    if form is None:
+        return dict.fromkeys(sublayers, 0)
+    first_widened = len(sublayers) - form.widened
+    step = form.width_step
+    return {sublayer: form.width + step * (index >= first_widened) for index, sublayer in enumerate(sublayers)}
+
+
+def count(configuration: Configuration, shape: BackboneShape) -> Counts:
+    """Count a configuration on a backbone.
+
+    Raises:
+        InvalidEditError: If the configuration is not valid on it.
+    """
+    check_on(configuration.edits, shape)
+    return count_edits(configuration.edits, shape)
+
+
+def count_edits(edits: tuple[Edit, ...], shape: BackboneShape) -> Counts:
+    """Count some edits on a backbone they are valid on."""
+    shared = shared_count(edits)
+    weights_only, with_bias, stored, trained = shared, shared, shared, shared
+    for edit in edits:
+        cost = affine_count(edit, shape)
+        number = places(edit, shape)
+        summed = total_width(edit, shape)
+        weights = number * cost.weights + summed * cost.weights_per_width
+        biases = number * cost.biases + summed * cost.biases_per_width
+        weights_only += weights
+        with_bias += weights + biases
+        stored += weights + biases + number * cost.extras
+        trained += weights + biases + number * cost.extras + edit.form.training_surplus(edit, shape)
+    return Counts(weights_only=weights_only, with_bias=with_bias, stored=stored, trained=trained)
+
+
+def total_width(edit: Edit, shape: BackboneShape) -> int:
+    """Of an edit's form, over all its places; 0 for forms without one."""
+    form = edit.sized_form
+    if form is None:
+        return 0
+    if edit.site in (Site.EMBEDDING, Site.GLOBAL):
+        return form.width
+    number = number_of_sublayers(edit, shape)
+    return number * form.width + form.width_step * min(form.widened, number)

@@ -1,0 +1,34 @@
+"""What a configuration computes beyond its backbone at inference, by formula.
+
+Counted are the multiplications and additions of matrix products and of factors per channel, two for every weight that
+a token meets; biases, activations, norms and the task head are not. What can be merged into the weights costs nothing.
+"""
+
+from search_space.affine import AffineCount
+from search_space.backbones.shape import BackboneShape
+from search_space.configuration import Configuration
+from search_space.edit import Edit
+from search_space.mergeability import obstacle
+from search_space.parameter_counts.counts import places, total_width
+
+FLOPS = 2
+"""Of a weight that a token meets: a multiplication and an addition."""
+
+
+def extra_flops(configuration: Configuration, shape: BackboneShape) -> int:
+    """FLOPs per token that a configuration adds at inference, on a backbone that it is valid on."""
+    return sum(flops_of(edit, shape) for edit in configuration.edits)
+
+
+def flops_of(edit: Edit, shape: BackboneShape) -> int:
+    """FLOPs per token that an edit adds at inference."""
+    cost = affine_flops(edit, shape)
+    return places(edit, shape) * cost.weights + total_width(edit, shape) * cost.weights_per_width
+
+
+def affine_flops(edit: Edit, shape: BackboneShape) -> AffineCount:
+    """FLOPs per token of an edit at one of its places, as a function of its width; 0 where it can be merged."""
+    if obstacle(edit, shape) is None:
+        return AffineCount()
+    met = edit.form.weights_met(edit, shape) + edit.gate.weights_met(edit, shape)
+    return AffineCount(weights=FLOPS * met.weights, weights_per_width=FLOPS * met.weights_per_width)

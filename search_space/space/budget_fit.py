@@ -1,0 +1,123 @@
+"""Which points fit a budget, and which parts of the model can be edited together."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import combinations
+
+from search_space.backbones.shape import BackboneShape
+from search_space.configuration import Configuration
+from search_space.errors import BudgetError, SearchSpaceError
+from search_space.forms import FORMS
+from search_space.mergeability import unmergeable
+from search_space.parameter_counts.flops import extra_flops
+from search_space.space.options import SpaceOptions
+from search_space.space.points import ATTENTION, FFN, PointCost, least_cost, points_of
+from search_space.space.product import Point
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fitting:
+    """What fits a budget.
+
+    Attributes:
+        points: Of every part that can be edited, those that fit beside any others.
+        placements: The parts that are edited together, by the name of their choice.
+        most: What each of them may have at its smallest.
+    """
+
+    points: Mapping[str, tuple[Point, ...]]
+    placements: Mapping[str, tuple[str, ...]]
+    most: PointCost
+
+
+def that_fit(
+    parts: tuple[str, ...], shape: BackboneShape, options: SpaceOptions, *, budget: int, has_layers: bool
+) -> Fitting:
+    """The points that fit beside any others, with as many parts together as can be.
+
+    Args:
+        parts: Those that the options let be edited.
+        shape: The backbone.
+        options: What is searched.
+        budget: Most stored parameters.
+        has_layers: Whether the backbone has layers of the kinds that are chosen from.
+
+    Raises:
+        BudgetError: If the budget is too small for any configuration; the error says the smallest that fits.
+        SearchSpaceError: If the options leave nothing to search.
+    """
+    costs = {part: _costs(part, shape, options) for part in parts}
+    costs = {part: some for part, some in costs.items() if some}
+    if not costs or not has_layers:
+        has_forms = bool(options.attention_forms or options.ffn_forms)
+        if not has_forms and any(point.settings for point in options.published_points):
+            return Fitting(points={}, placements={}, most=_share_of(budget, options, 1))
+        raise SearchSpaceError(
+            "the study must leave something to search; got no form at attention or FFN that is valid on "
+            f"{shape.family}{' and can be merged' if options.mergeable else ''}. "
+            f"Allow more forms{'' if has_layers else ' and layers'}"
+            f"{'' if has_forms else ', or name published points such as lora_qv:r=8'}."
+        )
+    for together in range(len(costs), 0, -1):
+        share = _share_of(budget, options, together)
+        fitting = {
+            part: tuple(point for point, cost in some.items() if cost.is_within(share)) for part, some in costs.items()
+        }
+        if all(fitting.values()) or together == 1:
+            break
+    fitting = {part: some for part, some in fitting.items() if some}
+    if not fitting:
+        smallest = min(cost.parameters for some in costs.values() for cost in some.values())
+        if smallest <= budget:
+            raise BudgetError(
+                f"the study must allow at least one configuration; got max_extra_flops {options.max_extra_flops:,}, "
+                f"within which nothing has at most {budget:,} parameters. Raise one of them."
+            )
+        raise BudgetError(
+            f"the budget must allow at least one configuration; got {budget:,} parameters, and the smallest "
+            f"that fits the study has {smallest:,}. Raise the budget."
+        )
+    return Fitting(points=fitting, placements=_placements(tuple(fitting), together), most=share)
+
+
+def check_limits(configuration: Configuration, shape: BackboneShape, options: SpaceOptions) -> None:
+    """Refuse what is beyond the limits of a study, the budget aside.
+
+    Raises:
+        BudgetError: If it is.
+    """
+    if options.mergeable:
+        obstacles = unmergeable(configuration, shape)
+        for name, why in obstacles.items():
+            raise BudgetError(f"the study takes what can be merged into the weights; got {name}: {why}.")
+    flops, most = extra_flops(configuration, shape), options.max_extra_flops
+    if most is not None and flops > most:
+        raise BudgetError(f"this configuration adds {flops:,} FLOPs per token; max_extra_flops is {most:,}.")
+
+
+def width_step(part: str, options: SpaceOptions) -> int:
+    """Smallest width that all edits beside those of a part can have, too."""
+    has_products = any(FORMS[name].has_products for name in options.attention_forms)
+    has_steps = options.sites == "separate" and part != FFN and has_products
+    return max(options.products) if has_steps else 1
+
+
+def _share_of(budget: int, options: SpaceOptions, together: int) -> PointCost:
+    """What each of so many parts may have at its smallest."""
+    limit = options.max_extra_flops
+    return PointCost(parameters=budget // together, extra_flops=math.inf if limit is None else limit // together)
+
+
+def _costs(part: str, shape: BackboneShape, options: SpaceOptions) -> dict[Point, PointCost]:
+    """The points of a part with their least cost."""
+    step = width_step(part, options)
+    found = {point: least_cost(point, shape, options, step) for point in points_of(part, shape, options)}
+    return {point: cost for point, cost in found.items() if cost is not None}
+
+
+def _placements(parts: tuple[str, ...], together: int) -> dict[str, tuple[str, ...]]:
+    """Every set of at most so many parts, the largest first."""
+    sizes = range(together, 0, -1)
+    sets = [chosen for size in sizes for chosen in combinations(parts, size)]
+    return {"both" if chosen == (ATTENTION, FFN) else "+".join(chosen): chosen for chosen in sets}

@@ -1,0 +1,79 @@
+"""Which trial of a study stands for a published method, and which for each of its configurations."""
+
+from collections.abc import Sequence
+
+from search_space.canonical import fingerprint
+from search_space.published.point import PublishedPoint
+from search_space.space.space import Candidate, SearchSpace
+from studies.analysis.estimates import Estimates
+from studies.analysis.ranks import ranked
+from studies.records import TrialRecord, TrialState
+
+
+class _Middle:
+    """Proposes the geometric middle of every range of learning rates."""
+
+    def suggest_categorical(self, name: str, choices: Sequence[str]) -> str:
+        return choices[0]
+
+    def suggest_float(self, name: str, low: float, high: float, *, log: bool = False) -> float:
+        return float((low * high) ** 0.5) if log else (low + high) / 2
+
+
+def best_first(
+    trials: Sequence[TrialRecord], space: SearchSpace, estimates: Estimates | None = None
+) -> list[TrialRecord]:
+    """The complete trials of a study, best first; of trials that differ in their learning rates alone the best."""
+    complete = [trial for trial in trials if trial.state is TrialState.COMPLETE and trial.score is not None]
+    by_configuration: dict[str, TrialRecord] = {}
+    for trial in ranked(complete, estimates):
+        by_configuration.setdefault(_configuration_key(trial, space), trial)
+    return list(by_configuration.values())
+
+
+def baseline(
+    name: PublishedPoint, best: Sequence[TrialRecord], trials: Sequence[TrialRecord], space: SearchSpace
+) -> TrialRecord | Candidate:
+    """The study's best trial of a method, else the method with learning rates of the middle.
+
+    Args:
+        name: Of the method, or of a point of it.
+        best: The complete trials, best first.
+        trials: All of them.
+        space: Of the study.
+
+    Raises:
+        BudgetError: If it does not fit.
+        InvalidEditError: If it is not valid on the backbone.
+    """
+    own = {_configuration_key(trial, space) for trial in trials if _is_of(trial, name)}
+    candidate = None if own else resized(name, space)
+    if candidate is not None:
+        own = {fingerprint(candidate.configuration, space.shape)}
+    for trial in best:
+        if _configuration_key(trial, space) in own:
+            return trial
+    return candidate or resized(name, space)
+
+
+def _is_of(trial: TrialRecord, name: str) -> bool:
+    """Whether a trial is of a published method or point; a bare name stands for every point of the method."""
+    method = trial.method or ""
+    return name in (method, method.partition(":")[0])
+
+
+def resized(name: PublishedPoint, space: SearchSpace) -> Candidate:
+    """A method at the size of a budget, with the geometric middle of its range of rates.
+
+    Raises:
+        BudgetError: If it does not fit.
+        InvalidEditError: If it is not valid on the backbone.
+    """
+    if name.trains_everything(space.shape):
+        space = SearchSpace(shape=space.shape, budget=space.shape.parameters, options=space.options)
+    return space.suggest_published(name, _Middle())
+
+
+def _configuration_key(trial: TrialRecord, space: SearchSpace) -> str:
+    """What trials share that differ in their learning rates alone."""
+    return fingerprint(trial.configuration, space.shape)

@@ -1,0 +1,44 @@
+"""The answer to a question about a study; terminal, report and web page show the same card."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import pandas
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Card:
+    """The answer to one question.
+
+    Attributes:
+        name: Of the analysis, such as ``matters``.
+        question: In words.
+        sentences: The answer in words, with what these trials do not tell.
+        data: The numbers, the most important first; ``low`` and ``high`` are the ends of 95% intervals.
+        shown: How many rows of the data are a short answer.
+        points: What a figure draws beside the data; empty for nothing.
+        note: How to read the data.
+        metric: What scores are of.
+    """
+
+    name: str
+    question: str
+    sentences: tuple[str, ...]
+    data: "pandas.DataFrame"
+    shown: int
+    points: "pandas.DataFrame"
+    note: str
+    metric: str
+
+    def __str__(self) -> str:
+        """The question, the answer in words, and its short table."""
+        shown = self.data.head(self.shown)
+        return "\n".join([self.question, *self.sentences, *([] if shown.empty else [shown.to_string(index=False)])])
+
+    def as_entries(self) -> dict[str, object]:
+        """The card as JSON-able values, a mapping a row."""
+        from studies.analysis.frames import entries_of
+
+        said = {name: getattr(self, name) for name in ("name", "question", "sentences", "note")}
+        return {**said, "rows": entries_of(self.data), "points": entries_of(self.points)}

@@ -1,0 +1,64 @@
+"""What a study has taught: its posterior at any configuration, the questions it can be asked, and their answers."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from search_space.published.point import PublishedPoint
+from studies.analysis.card import Card
+from studies.analysis.discover.differences import differences
+from studies.analysis.discover.from_study import knowledge_of, state_of
+from studies.analysis.discover.importance import importance
+from studies.analysis.discover.rates import rates
+from studies.analysis.discover.sizes import sizes
+from studies.analysis.discover.study_posterior import StudyPosterior
+from studies.analysis.discover.summary import summary
+from studies.errors import WishError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Analysis:
+    """A question that a study can be asked.
+
+    Attributes:
+        name: What a person types for it; files are named by it.
+        title: What it is called where there is no room for the question.
+        compute: Answers it; the published method is what a winner is compared with, None for MAM.
+    """
+
+    name: str
+    title: str
+    compute: Callable[[StudyPosterior, PublishedPoint | None], Card]
+
+
+ANALYSES: Mapping[str, Analysis] = {
+    one.name: one
+    for one in (
+        Analysis(name="matters", title="What matters", compute=lambda knowledge, _: importance(knowledge)),
+        Analysis(name="winner", title="Winner against a method", compute=differences),
+        Analysis(name="rates", title="Learning rates", compute=lambda knowledge, _: rates(knowledge)),
+        Analysis(name="sizes", title="How small", compute=lambda knowledge, _: sizes(knowledge)),
+    )
+}
+"""By name, in the order in which they are shown."""
+
+
+def discovered(
+    knowledge: StudyPosterior, names: Sequence[str] = (), *, against: PublishedPoint | None = None
+) -> list[Card]:
+    """The answers to some questions, or to all.
+
+    Args:
+        knowledge: What the study has taught; it remembers its answers.
+        names: Of the analyses; none for all.
+        against: The published method that the winner is compared with; None for MAM.
+
+    Raises:
+        StudiesError: If there is no such analysis.
+    """
+    unknown = [name for name in names if name not in ANALYSES]
+    if unknown:
+        raise WishError(f"a view must be one of {', '.join(ANALYSES)}; got {unknown[0]!r}.")
+    return [knowledge.remembered((name, against), ANALYSES[name].compute) for name in dict.fromkeys(names or ANALYSES)]
+
+
+__all__ = ["ANALYSES", "Analysis", "Card", "StudyPosterior", "discovered", "knowledge_of", "state_of", "summary"]

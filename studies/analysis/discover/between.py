@@ -1,0 +1,121 @@
+"""What each difference between two configurations is worth by a posterior, and in which order they are best made."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from search_space.space.space import Candidate, SearchSpace
+from studies.analysis.discover.hybrids import Change, Hybrids
+from studies.analysis.discover.shapley import LegalOrders
+from studies.analysis.estimates import Estimate
+
+Array = NDArray[np.float64]
+Joint = Callable[[Sequence[Candidate]], tuple[Array, Array]]
+"""Posterior means and covariance of the true scores of some candidates, ``(M,)`` and ``(M, M)``."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """One player of the differences, where the greedy path makes its changes.
+
+    Attributes:
+        changes: What is decided otherwise, all at once.
+        value: Shapley value, over all legal orders.
+        gain: What the step adds on the path.
+        reached: What is expected after it.
+        candidate: What there is after it.
+    """
+
+    changes: tuple[Change, ...]
+    value: Estimate
+    gain: Estimate
+    reached: Estimate
+    candidate: Candidate
+
+    @property
+    def words(self) -> str:
+        """Its changes in words."""
+        return "; ".join(map(str, self.changes))
+
+
+class Between:
+    """All legal hybrids of two candidates, as a posterior sees them.
+
+    Attributes:
+        first: Where the path begins.
+        last: Where it ends.
+        changes: What differs.
+    """
+
+    def __init__(self, first: Candidate, last: Candidate, space: SearchSpace, joint: Joint) -> None:
+        """Ask the posterior about every legal hybrid.
+
+        Args:
+            first: Such as a published method.
+            last: Such as the winner.
+            space: Of the study.
+            joint: The posterior.
+        """
+        self.first, self.last = first, last
+        hybrids = Hybrids(first, last, space)
+        self.changes = hybrids.changes
+        made: dict[frozenset[int], Candidate | None] = {}
+
+        def is_legal(some: frozenset[int]) -> bool:
+            made[some] = hybrids.hybrid(some)
+            return made[some] is not None
+
+        self._orders = LegalOrders.of(len(self.changes), is_legal)
+        nobody, everybody = frozenset[int](), frozenset(range(len(self.changes)))
+        made |= {everybody: last, nobody: first}
+        found = [made[self._orders.changes_of(one)] for one in self._orders.legal]
+        self._candidates = [one for one in found if one is not None]
+        self._means, self._covariance = joint(self._candidates)
+
+    @property
+    def hybrids(self) -> int:
+        """How many legal hybrids there are, the ends among them."""
+        return len(self._candidates)
+
+    @property
+    def start(self) -> Estimate:
+        """What is expected where the path begins."""
+        return self._of({0: 1.0})
+
+    @property
+    def difference(self) -> Estimate:
+        """How much better the last is than the first."""
+        return self._of({-1: 1.0, 0: -1.0}) if self.changes else Estimate(mean=0.0, deviation=0.0)
+
+    @cached_property
+    def steps(self) -> tuple[Step, ...]:
+        """The players of the differences in the order of the greedy path; their values sum to the difference."""
+        weights = self._orders.weights()
+        place = {combination: number for number, combination in enumerate(self._orders.legal)}
+        found, made = [], 0
+        for player in self._orders.greedy(self._means):
+            before, after = place[made], place[made | 1 << player]
+            found.append(
+                Step(
+                    changes=tuple(self.changes[change] for change in self._orders.players[player]),
+                    value=self._weighed(weights[player]),
+                    gain=self._of({after: 1.0, before: -1.0}),
+                    reached=self._of({after: 1.0}),
+                    candidate=self._candidates[after],
+                )
+            )
+            made |= 1 << player
+        return tuple(found)
+
+    def _of(self, weights: dict[int, float]) -> Estimate:
+        row = np.zeros(len(self._means))
+        for place, weight in weights.items():
+            row[place] = weight
+        return self._weighed(row)
+
+    def _weighed(self, row: Array) -> Estimate:
+        variance = float(row @ self._covariance @ row)
+        return Estimate(mean=float(row @ self._means), deviation=float(np.sqrt(max(variance, 0.0))))

@@ -1,0 +1,277 @@
+"""What differs between two trained configurations, and what lies between them: any of the changes without the others.
+
+A *change* is one decision taken otherwise: a design dimension at a side, a side's learning rate (relative to the range
+of its form), a further edit, the share of attention, the size where one of the two does not use the budget. A *hybrid*
+has made some of the changes; its bottlenecks are sized anew, so that it uses the same budget. It is legal by the rules
+of the search space, and if it fits the budget.
+"""
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+from search_space.canonical import canonical, fingerprint
+from search_space.configuration import Configuration
+from search_space.edit import Edit
+from search_space.errors import BudgetError, InvalidEditError
+from search_space.parameter_counts.budget import BudgetSplit, solve
+from search_space.parameter_counts.counts import count, count_edits
+from search_space.space.points import ATTENTION, FFN
+from search_space.space.space import Candidate, SearchSpace
+from studies.analysis.discover.patterns import Pattern, differing, is_sized, mixed, patterns_of
+from studies.surrogate.features import absolute_rate, relative_rate
+
+BOTH = "both"
+MOST = 10
+"""Changes that are told apart; with more, the least of a side's decisions are one."""
+
+_LEAST = ("details", "layers", "activation", "scale", "heads", "insertion", "write", "gate")
+_SAME_SHARE = 0.02
+_USES_BUDGET = 0.95
+_SIDES = (ATTENTION, FFN)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """One or several decisions that are taken otherwise.
+
+    Attributes:
+        side: ``attention``, ``ffn`` or ``both``.
+        dimension: What is decided, several joined by ``+``.
+        before: What was decided at first.
+        after: What is decided then.
+        place: Which of the side's edits; 0 unless there are several.
+    """
+
+    side: str
+    dimension: str
+    before: str
+    after: str
+    place: int = 0
+
+    @property
+    def decisions(self) -> frozenset[tuple[str, str, int]]:
+        """What is decided otherwise."""
+        return frozenset((self.side, name, self.place) for name in self.dimension.split("+"))
+
+    def joined(self, other: "Change") -> "Change":
+        """Both at once."""
+        return Change(
+            side=self.side,
+            dimension=f"{self.dimension}+{other.dimension}",
+            before=f"{self.before}, {other.before}",
+            after=f"{self.after}, {other.after}",
+            place=self.place,
+        )
+
+    def __str__(self) -> str:
+        """Such as ``FFN gate scale_learned instead of add``."""
+        where = {ATTENTION: "attention ", FFN: "FFN "}.get(self.side, "")
+        return f"{where}{self.dimension.replace('+', ' and ')} {self.after} instead of {self.before}"
+
+
+class Hybrids:
+    """What lies between two candidates.
+
+    Attributes:
+        first: Where the changes begin.
+        last: With all of them.
+        changes: What differs, attention first.
+    """
+
+    def __init__(self, first: Candidate, last: Candidate, space: SearchSpace) -> None:
+        """Find what differs.
+
+        Args:
+            first: Such as a published method.
+            last: Such as the winner of a study.
+            space: Its budget is what hybrids are sized for, its ranges are those of rates.
+        """
+        self.first, self.last, self._space = first, last, space
+        self._ends = tuple(_End(one, space) for one in (first, last))
+        self.changes = _at_most(MOST, tuple(self._differences()))
+
+    def hybrid(self, made: Collection[int]) -> Candidate | None:
+        """What has made some changes and not the others; None if it is not legal.
+
+        Args:
+            made: Their places among the changes.
+        """
+        if len(set(made)) in (0, len(self.changes)):
+            return self.last if made else self.first
+        decisions = frozenset[tuple[str, str, int]]().union(*(self.changes[place].decisions for place in made))
+        try:
+            return self._built(decisions)
+        except (BudgetError, InvalidEditError):
+            return None
+
+    def _differences(self) -> Iterator[Change]:
+        one, other = self._ends
+        for side in _SIDES:
+            yield from self._at(side)
+        if one.share is not None and other.share is not None and abs(one.share - other.share) > _SAME_SHARE:
+            yield Change(
+                side=BOTH, dimension="share of attention", before=f"{one.share:.0%}", after=f"{other.share:.0%}"
+            )
+        if one.parameters != other.parameters:
+            yield Change(
+                side=BOTH, dimension="size", before=f"{one.parameters:,}", after=f"{other.parameters:,} parameters"
+            )
+
+    def _at(self, side: str) -> Iterator[Change]:
+        one, other = self._ends
+        for place, (mine, theirs) in enumerate(self._pairs[side]):
+            if mine is None or theirs is None:
+                yield Change(side=side, dimension="edit", before=_words(mine), after=_words(theirs), place=place)
+            else:
+                for name in differing(mine, theirs):
+                    before, after = mine.words(name), theirs.words(name)
+                    yield Change(side=side, dimension=name, before=before, after=after, place=place)
+        before, after = (end.shown_rate(side, one.ranges[side] == other.ranges[side]) for end in self._ends)
+        if "" not in (before, after) and before != after:
+            yield Change(side=side, dimension="learning rate", before=before, after=after)
+
+    @cached_property
+    def _pairs(self) -> dict[str, tuple[tuple[Pattern | None, Pattern | None], ...]]:
+        """By side, the edits of both that are most alike beside one another, then what only one has."""
+        return {side: tuple(_matched(*(end.patterns[side] for end in self._ends))) for side in _SIDES}
+
+    def _built(self, made: frozenset[tuple[str, str, int]]) -> Candidate:
+        one, other = self._ends
+        chosen = {side: self._mixed(side, made) for side in _SIDES}
+        edits = {side: tuple(edit for pattern in some for edit in pattern.edits) for side, some in chosen.items()}
+        structure = Configuration(edits=(*edits[ATTENTION], *edits[FFN]))
+        first, second = (other, one) if (BOTH, "share of attention", 0) in made else (one, other)
+        share = next((end.share for end in (first, second) if end.share is not None), 0.5)
+        if not all(is_sized(some) for some in chosen.values()):
+            share = float(is_sized(chosen[ATTENTION]))
+        size = (other if (BOTH, "size", 0) in made else one).parameters
+        splits = [
+            BudgetSplit(first=chosen[side][0].edits, share=one.splits.get(side, other.splits.get(side, 0.5)))
+            for side in _SIDES
+            if len(chosen[side]) > 1 and is_sized(chosen[side][:1]) and is_sized(chosen[side][1:])
+        ]
+        solved = solve(structure, self._space.shape, attention_share=share, parameters=size, splits=splits)
+        rates = {side: self._rate(side, edits[side], made) for side in _SIDES}
+        return candidate_of(solved, rates[ATTENTION], rates[FFN], self._space)
+
+    def _mixed(self, side: str, made: frozenset[tuple[str, str, int]]) -> tuple[Pattern, ...]:
+        found = []
+        for place, (mine, theirs) in enumerate(self._pairs[side]):
+            if mine is not None and theirs is not None:
+                at = place
+                found.append(mixed(mine, theirs, lambda name, at=at: (side, name, at) in made))  # type: ignore[misc]
+            else:
+                kept = theirs if (side, "edit", place) in made else mine
+                found += [] if kept is None else [kept]
+        return tuple(found)
+
+    def _rate(self, side: str, edits: tuple[Edit, ...], made: frozenset[tuple[str, str, int]]) -> float | None:
+        if not edits:
+            return None
+        one, other = (end.rates[side] for end in self._ends)
+        relative = other if one is None or (other is not None and (side, "learning rate", 0) in made) else one
+        return absolute_rate(relative or 0.0, *self._space.rate_range(edits))
+
+
+class _End:
+    """One of two candidates, as decisions.
+
+    Attributes:
+        patterns: By side.
+        ranges: By side, of its rates; None without edits.
+        rates: By side, relative to that range.
+        share: Of attention in what is stored; None unless both sides have a size.
+        splits: By side, the share of the first of two edits.
+        parameters: What a hybrid of its size is sized for: the budget, unless it could be larger than it is.
+    """
+
+    def __init__(self, candidate: Candidate, space: SearchSpace) -> None:
+        configuration = canonical(candidate.configuration, space.shape)
+        edits = {ATTENTION: configuration.attention, FFN: configuration.ffn}
+        self.patterns = {side: patterns_of(some) for side, some in edits.items()}
+        rates = {ATTENTION: candidate.attention_learning_rate, FFN: candidate.ffn_learning_rate}
+        self.ranges = {side: space.rate_range(some) if some else None for side, some in edits.items()}
+        self.rates = {
+            side: None if rate is None or within is None else relative_rate(rate, *within)
+            for (side, rate), within in zip(rates.items(), self.ranges.values(), strict=True)
+        }
+        self._absolute = rates
+        self.share = candidate.attention_share if all(map(is_sized, self.patterns.values())) else None
+        self.splits = space.splits_of(configuration)
+        self.parameters = self._parameters(configuration, candidate, space)
+
+    def shown_rate(self, side: str, is_absolute: bool) -> str:
+        """A rate as people read it, or its place in the range of its form; empty without one."""
+        rate, relative = self._absolute[side], self.rates[side]
+        if rate is None or relative is None:
+            return ""
+        return f"{rate:.1e}" if is_absolute else f"at {(relative + 1) / 2:.0%} of its range"
+
+    @staticmethod
+    def _parameters(configuration: Configuration, candidate: Candidate, space: SearchSpace) -> int:
+        stored = candidate.counts.stored
+        try:
+            full = solve(configuration, space.shape, attention_share=candidate.attention_share, parameters=space.budget)
+        except (BudgetError, InvalidEditError):
+            return max(stored, space.budget)
+        return space.budget if stored >= _USES_BUDGET * count(full, space.shape).stored else stored
+
+
+def candidate_of(
+    configuration: Configuration, attention_rate: float | None, ffn_rate: float | None, space: SearchSpace
+) -> Candidate:
+    """A configuration with its rates as what a search proposes.
+
+    Raises:
+        InvalidEditError: If it is not valid on the backbone.
+    """
+    counts = count(configuration, space.shape)
+    rates = {ATTENTION: attention_rate, FFN: ffn_rate}
+    shown = {side: None if rate is None else f"{rate:.1e}" for side, rate in rates.items()}
+    return Candidate(
+        configuration=configuration,
+        attention_learning_rate=attention_rate,
+        ffn_learning_rate=ffn_rate,
+        method=None,
+        attention_share=count_edits(configuration.attention, space.shape).stored / max(1, counts.stored),
+        counts=counts,
+        fingerprint=fingerprint(configuration, space.shape, learning_rates=shown),
+    )
+
+
+def _words(pattern: Pattern | None) -> str:
+    if pattern is None:
+        return "none"
+    return f"{pattern.form.name} at {pattern.words('write')}"
+
+
+def _matched(mine: tuple[Pattern, ...], theirs: tuple[Pattern, ...]) -> Iterator[tuple[Pattern | None, Pattern | None]]:
+    left, right = list(mine), list(theirs)
+    while left and right:
+        one, other = min(((one, other) for one in left for other in right), key=lambda pair: len(differing(*pair)))
+        left.remove(one)
+        right.remove(other)
+        yield one, other
+    yield from ((one, None) for one in left)
+    yield from ((None, other) for other in right)
+
+
+def _at_most(most: int, changes: tuple[Change, ...]) -> tuple[Change, ...]:
+    """So many changes: the least decisions of an edit are joined until they are no more."""
+    found = list(changes)
+    for name in _LEAST:
+        for change in [one for one in found if one.dimension.split("+")[0] == name]:
+            place = found.index(change)
+            alike = [
+                other
+                for other in found
+                if other is not change
+                and (other.side, other.place) == (change.side, change.place)
+                and other.dimension not in ("edit", "learning rate")
+            ]
+            if len(found) <= most or not alike:
+                continue
+            found[found.index(alike[-1])] = alike[-1].joined(change)
+            del found[place]
+    return tuple(found)

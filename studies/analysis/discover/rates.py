@@ -1,0 +1,145 @@
+"""How scores respond to the learning rate."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from search_space.edit import Edit
+from studies.analysis.card import Card
+from studies.analysis.discover.study_posterior import LEVEL, RATES, REACH, StudyPosterior
+from studies.analysis.discover.uniform_draws import side_of
+from studies.analysis.discover.words import PLACES, form_words
+from studies.surrogate.encoded_configuration import EncodedConfiguration
+from studies.surrogate.features import absolute_rate
+from studies.surrogate.structure_distances import Array
+
+QUESTION = "Which learning rates?"
+
+OUTER = 0.1
+"""Part of a range, at either end, in which an optimum is suspicious."""
+
+_STRUCTURES = 24
+_DRAWS = 400
+_NARROWED = 0.7
+_NOTE = (
+    "The mean over structures of a form at a side; the other side has the best rate of its form. One form has one rate "
+    "at both sides. from, to: rates that are not worse than the best one with 95%. trials: that tried the form there."
+)
+
+
+def rates(knowledge: StudyPosterior) -> Card:
+    """The best rate of every form at every side; the points of the card are the curves."""
+    import pandas
+
+    rows: list[dict[str, Any]] = []
+    points: list[dict[str, Any]] = []
+    for side in knowledge.measure.parts:
+        for form in knowledge.forms:
+            some = [one for one in knowledge.measure.draws if _form(knowledge, one, side) == form][:_STRUCTURES]
+            if some:
+                row, curve = _curve(knowledge, side, form, some)
+                rows.append(row)
+                points += curve
+    rows.sort(key=lambda row: row["width"])
+    told = [row for row in rows if row["width"] <= _NARROWED]
+    return Card(
+        name="rates",
+        question=QUESTION,
+        sentences=_sentences(rows, told, knowledge),
+        data=pandas.DataFrame([{name: value for name, value in row.items() if name in _COLUMNS} for row in rows]),
+        shown=len(told),
+        points=pandas.DataFrame(points),
+        note=_NOTE,
+        metric=knowledge.metric,
+    )
+
+
+_COLUMNS = ("at", "form", "best_rate", "from", "to", "score", "low", "high", "trials")
+
+
+def _form(knowledge: StudyPosterior, genes: EncodedConfiguration, side: str) -> str | None:
+    own = side_of(genes, side)
+    return None if own is None else knowledge.form(own)
+
+
+def _curve(
+    knowledge: StudyPosterior, side: str, form: str, some: Sequence[EncodedConfiguration]
+) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    means, covariance = knowledge.averages([[knowledge.with_rate(one, form, rate) for one in some] for rate in RATES])
+    best = int(np.argmax(means))
+    reaches = REACH * np.sqrt(np.maximum(np.diag(covariance), 0.0))
+    gaps = np.diag(covariance) + covariance[best, best] - 2 * covariance[:, best]
+    fine = np.flatnonzero(means[best] - means <= REACH * np.sqrt(np.maximum(gaps, 0.0))).tolist()
+    limits = knowledge.space.options.learning_rates[form]
+    absolute = [absolute_rate(rate, *limits) for rate in RATES]
+    row = {
+        "at": side,
+        "form": form,
+        "best_rate": absolute[best],
+        "from": absolute[min(fine)],
+        "to": absolute[max(fine)],
+        "score": float(means[best]),
+        "low": float(means[best] - reaches[best]),
+        "high": float(means[best] + reaches[best]),
+        "trials": sum(
+            bool(one.readings) and form in _forms_of(getattr(one.configuration, side)) for one in knowledge.history
+        ),
+        "width": (RATES[max(fine)] - RATES[min(fine)]) / 2,
+        "is_low": RATES[best] < 0,
+        "at_edge": _edge_probability(knowledge, means, covariance, best, side, form),
+    }
+    curve = [
+        {
+            "at": side,
+            "form": form,
+            "rate": absolute[place],
+            "score": float(means[place]),
+            "low": float(means[place] - reaches[place]),
+            "high": float(means[place] + reaches[place]),
+            "is_best": place == best,
+        }
+        for place in range(len(means))
+    ]
+    return row, curve
+
+
+def _forms_of(edits: Sequence[Edit]) -> list[str]:
+    return [edit.form.name for edit in edits]
+
+
+def _edge_probability(
+    knowledge: StudyPosterior, means: Array, covariance: Array, best: int, side: str, form: str
+) -> float:
+    """How probable it is that the curve is highest in the outer tenth at the end that the best one is nearer to."""
+    spread = covariance + 1e-9 * float(np.trace(covariance)) / len(means) * np.eye(len(means))
+    generator = np.random.default_rng(knowledge.measure.generator("rates", side, form).getrandbits(64))
+    values, vectors = np.linalg.eigh(spread)
+    factor = vectors * np.sqrt(np.maximum(values, 0.0))
+    draws = means + generator.standard_normal((_DRAWS, len(means))) @ factor.T
+    places = (np.array(RATES)[np.argmax(draws, axis=1)] + 1) / 2
+    is_low = RATES[best] < 0
+    return float(np.mean(places <= OUTER + 1e-9 if is_low else places >= 1 - OUTER - 1e-9))
+
+
+def _sentences(
+    rows: Sequence[dict[str, Any]], told: Sequence[dict[str, Any]], knowledge: StudyPosterior
+) -> tuple[str, ...]:
+    said = [_warning(row) for row in rows if row["at_edge"] >= LEVEL]
+    if not told:
+        said.append(f"{knowledge.trials} do not tell which learning rates are best.")
+    elif len(told) < len(rows):
+        said.append(
+            f"Of {len(rows) - len(told)} of {len(rows)} pairs of form and side {knowledge.trials} do not tell which "
+            "rate is best."
+        )
+    return tuple(said)
+
+
+def _warning(row: dict[str, Any]) -> str:
+    end, advice = ("low", "lower") if row["is_low"] else ("high", "higher")
+    where = f"{form_words(row['form'])} at {PLACES[row['at']]}"
+    return (
+        f"The best rate of {where} is at the {end} end of its range ({row['best_rate']:.1e}): allow {advice} rates in "
+        "space.learning_rates."
+    )

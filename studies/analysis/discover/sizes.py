@@ -1,0 +1,111 @@
+"""How small the delta can be."""
+
+from typing import Any
+
+import numpy as np
+
+from search_space.parameter_counts.counts import count
+from studies.analysis.card import Card
+from studies.analysis.discover.study_posterior import REACH, StudyPosterior
+from studies.analysis.ranks import DISCOVERED
+from studies.pareto import front
+from studies.surrogate.observation import Observation
+from trial_runner.tasks.metrics.corpus import BLEU, CHRF, TER
+
+QUESTION = "How small can it be?"
+
+POINTS = 0.5
+"""How far below the best counts as as good."""
+
+MOST = 400
+"""Complete trials that are compared; with more, those that promise most and those on the front."""
+
+_DRAWS = 4000
+_IN_PERCENT = (BLEU.name, CHRF.name, TER.name)
+_LIKELY = 0.8
+_NOTE = (
+    "Trials that no smaller one is expected to reach, with 95% intervals of their estimates. as good: probability that "
+    f"the trial truly scores at most {POINTS} points less than the best of all."
+)
+
+
+def point_of(metric: str) -> float:
+    """What people call a point of a metric: a hundredth, or 1 where the metric is in percent."""
+    return 1.0 if metric in _IN_PERCENT else 0.01
+
+
+def sizes(knowledge: StudyPosterior) -> Card:
+    """The best within every size, the smallest first; the points of the card are all complete trials.
+
+    Raises:
+        StudiesError: If no trial is complete.
+    """
+    import pandas
+
+    trials, stored = _worth_asking(knowledge)
+    asked = knowledge.views(trials)
+    means, covariance = knowledge.expected(asked)
+    reaches = REACH * np.sqrt(np.maximum(np.diag(covariance), 0.0))
+    draws = knowledge.sampled(asked, _DRAWS, "sizes", known=(means, covariance))
+    slack = POINTS * point_of(knowledge.metric)
+    within = (draws >= draws.max(axis=1, keepdims=True) - slack).mean(axis=0)
+    rows: list[dict[str, Any]] = []
+    best = -np.inf
+    for place in sorted(range(len(trials)), key=lambda place: (stored[place], -means[place])):
+        mean, is_front = float(means[place]), means[place] > best
+        best = max(best, mean)
+        rows.append(
+            {
+                "trial": trials[place].number,
+                "method": trials[place].method or DISCOVERED,
+                "parameters": stored[place],
+                "of_budget": stored[place] / knowledge.space.budget,
+                "estimate": mean,
+                "low": mean - float(reaches[place]),
+                "high": mean + float(reaches[place]),
+                "as_good": float(within[place]),
+                "is_front": bool(is_front),
+            }
+        )
+    data = pandas.DataFrame(rows)
+    front = data[data["is_front"]].drop(columns="is_front").reset_index(drop=True)
+    return Card(
+        name="sizes",
+        question=QUESTION,
+        sentences=_sentences(rows, knowledge),
+        data=front,
+        shown=len(front),
+        points=data,
+        note=_NOTE,
+        metric=knowledge.metric,
+    )
+
+
+def _worth_asking(knowledge: StudyPosterior) -> tuple[list[Observation], list[int]]:
+    """Of complete trials those of the highest posterior means, and those on the front; what each stores.
+
+    Raises:
+        StudiesError: If no trial is complete.
+    """
+    _ = knowledge.winner
+    trials = knowledge.complete
+    stored = [count(one.configuration, knowledge.space.shape).stored for one in trials]
+    if len(trials) <= MOST:
+        return list(trials), stored
+    means = knowledge.expected(knowledge.views(trials))[0]
+    best = set(np.argsort(-means, kind="stable")[:MOST].tolist())
+    chosen = sorted(best | set(front(stored, means.tolist())))
+    return [trials[place] for place in chosen], [stored[place] for place in chosen]
+
+
+def _sentences(rows: list[dict[str, Any]], knowledge: StudyPosterior) -> tuple[str, ...]:
+    largest = max(rows, key=lambda row: row["estimate"])
+    row = next((row for row in rows if row["as_good"] >= _LIKELY), None)
+    if row is None or row is largest:
+        return (f"{knowledge.trials} name no smaller one within {POINTS} points of the best.",)
+    smaller = 1 - row["parameters"] / max(1, largest["parameters"])
+    saved = f", {smaller:.0%} less than the best" if smaller > 0 else ""
+    return (
+        f"The smallest that is within {POINTS} points of the best, with a probability of {row['as_good']:.2f}, is "
+        f"trial {row['trial']} with {row['parameters']:,} parameters ({row['of_budget']:.0%} of the budget{saved}).",
+    )

@@ -1,0 +1,253 @@
+"""What a study has taught: the posterior of the search's model at any configuration of its space.
+
+The model (`studies.surrogate`) has heard every reading of the study. It is asked without the rules of the papers,
+which the search expects beforehand: what is said of a study is what its trials say.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
+
+import numpy as np
+
+from search_space.published.point import PublishedPoint
+from search_space.space.space import Candidate, SearchSpace
+from studies.analysis.card import Card
+from studies.analysis.discover.hybrids import candidate_of
+from studies.analysis.discover.uniform_draws import UniformDraws
+from studies.errors import StudiesError
+from studies.records import TrialState
+from studies.score_evidence import Z_95
+from studies.surrogate.encoded_configuration import EncodedConfiguration, EncodedSide
+from studies.surrogate.encoding import Encoding
+from studies.surrogate.features import Features
+from studies.surrogate.hyperparameters import PRIORS, PriorsOf
+from studies.surrogate.kernel import Points
+from studies.surrogate.observation import Observation
+from studies.surrogate.posterior import FIRST_CHECKPOINT, SurrogateFitter
+from studies.surrogate.prior_mean import no_rules
+from studies.surrogate.random_candidates import Cell
+from studies.surrogate.structure_distances import Array
+
+Asked = EncodedConfiguration | Candidate | Features
+"""What can be asked about: genes of the space, any configuration on its backbone with its rates, or what is seen."""
+
+Posterior = Callable[[Sequence[Features]], tuple[Array, Array]]
+"""Means and covariance of true scores, (M,) and (M, M)."""
+
+RATES: tuple[float, ...] = tuple(np.linspace(-1, 1, 21).tolist())
+"""Relative rates at which responses are asked."""
+
+LEVEL = 0.95
+"""Probability that an interval holds what it is of."""
+
+REACH = Z_95
+"""Standard deviations from the middle of such an interval of a normal distribution to its ends."""
+
+REPLICATE = "replicate"
+"""Origin of a trial that repeats another."""
+
+OPENING = 40
+"""First trials that hyper-parameters are fitted to, and scores measured by. What a greedy search tries later is much
+alike: fitted to that, the model takes the rest of the space for as even, and its intervals are too short.
+"""
+
+_JITTER = 1e-10
+_FOR_RATES = 40
+
+
+class StudyPosterior:
+    """The posterior of a study, asked in genes of its space; deterministic for a history and a seed.
+
+    Attributes:
+        history: Every trial, in the order of their numbers.
+        measure: Draws of the space.
+        metric: What the scores are of.
+        seed: Of all draws.
+        study: Its name; empty if it has none.
+    """
+
+    def __init__(  # noqa: PLR0913 - what a study is and what is known of it
+        self,
+        space: SearchSpace,
+        history: Sequence[Observation],
+        *,
+        metric: str = "score",
+        seed: int = 0,
+        best: int | None = None,
+        posterior: Posterior | None = None,
+        study: str = "",
+    ) -> None:
+        """Fit the model.
+
+        Args:
+            space: What the study searches.
+            history: Its trials.
+            metric: What is maximised.
+            seed: Of all draws.
+            best: Number of the trial that leads the study; None for the complete one with the highest posterior mean.
+            posterior: Of the leaderboard's estimates, for trials and what lies between them; None for the model's own.
+            study: Its name.
+
+        Raises:
+            StudiesError: If too few trials have a reading.
+        """
+        heard = sum(bool(one.readings) for one in history)
+        if heard < FIRST_CHECKPOINT:
+            raise StudiesError(
+                f"a study must have {FIRST_CHECKPOINT} trials with a reading before it can be asked what matters; "
+                f"it has {heard}. Launch more trials."
+            )
+        self.history = tuple(history)
+        self.metric = metric
+        self.seed = seed
+        self.study = study
+        self._cards: dict[object, Card] = {}
+        self._best = best
+        self._posterior = posterior
+        self.genome = Encoding(space)
+        self.measure = UniformDraws(self.genome, seed)
+        # what the views say was proved under these priors
+        priors = PRIORS[PriorsOf.ONE_TASK]
+        self._believer = SurrogateFitter(self.genome, rules=no_rules, fits_to=OPENING, priors=priors)
+        self._belief = self._believer.belief(self.history)
+
+    @cached_property
+    def complete(self) -> tuple[Observation, ...]:
+        """The trials that were trained to the end, replicates aside."""
+        return tuple(one for one in self.history if one.state is TrialState.COMPLETE and one.origin != REPLICATE)
+
+    @cached_property
+    def winner(self) -> Observation:
+        """The trial that leads the study.
+
+        Raises:
+            StudiesError: If none is complete.
+        """
+        if not self.complete:
+            raise StudiesError("a study must have a complete trial before it has a winner; it has none.")
+        named = [one for one in self.complete if one.number == self._best]
+        return named[0] if named else self.best_of(self.complete)
+
+    def best_of(self, trials: Sequence[Observation]) -> Observation:
+        """The trial that is expected to score most, the first of equals; at least one."""
+        return trials[int(np.argmax(self.expected(self.views(trials))[0]))]
+
+    @property
+    def trials(self) -> str:
+        """How many trials have told something, as the subject of a sentence: ``60 trials``."""
+        return f"{sum(bool(one.readings) for one in self.history)} trials"
+
+    def remembered(self, key: tuple[str, PublishedPoint | None], compute: Callable[..., Card]) -> Card:
+        """A card, computed once.
+
+        Args:
+            key: Name of the analysis, and the published method that the winner is compared with.
+            compute: Given this and the method.
+        """
+        known = self._cards.get(key)
+        if known is None:
+            known = self._cards[key] = compute(self, key[1])
+        return known
+
+    def views(self, trials: Sequence[Observation]) -> Sequence[Asked]:
+        """Trials as the model sees them, so that the posterior can be asked about many."""
+        return [self._believer.view(one) for one in trials]
+
+    def candidates(self, trials: Sequence[Observation]) -> list[Candidate]:
+        """Trials as what a search proposes, so that the posterior can be asked about them."""
+        return [
+            candidate_of(one.configuration, one.attention_learning_rate, one.ffn_learning_rate, self.space)
+            for one in trials
+        ]
+
+    @property
+    def space(self) -> SearchSpace:
+        """What the study searches."""
+        return self.genome.space
+
+    def points(self, asked: Sequence[Asked]) -> Points:
+        """Configurations as the model sees them."""
+        return self._believer.points([self._view(one) for one in asked])
+
+    def _view(self, asked: Asked) -> Features:
+        if isinstance(asked, EncodedConfiguration):
+            return self.genome.view(asked)
+        if isinstance(asked, Features):
+            return asked
+        return self.genome.view_of(Observation.of(asked, number=0))
+
+    def means(self, asked: Sequence[Asked]) -> Array:
+        """Posterior means of the true scores at full length, (M,)."""
+        return self._belief.means([self._view(one) for one in asked])
+
+    def joint(self, asked: Sequence[Asked]) -> tuple[Array, Array]:
+        """Posterior means and covariance of the true scores at full length, (M,) and (M, M)."""
+        return self._belief.joint([self._view(one) for one in asked])
+
+    def expected(self, asked: Sequence[Asked]) -> tuple[Array, Array]:
+        """Means and covariance of the true scores of trials and what lies between them, as the leaderboard has them."""
+        return self.joint(asked) if self._posterior is None else self._posterior([self._view(one) for one in asked])
+
+    def sampled(
+        self, asked: Sequence[Asked], count: int, *words: object, known: tuple[Array, Array] | None = None
+    ) -> Array:
+        """Joint draws of the true scores, (count, M).
+
+        Args:
+            asked: Configurations.
+            count: How many draws.
+            words: What the draws are for; other words, other draws.
+            known: Their means and covariance; None for the model's own.
+        """
+        means, found = self.joint(asked) if known is None else known
+        covariance = found.copy()
+        covariance[np.diag_indices_from(covariance)] += _JITTER + 1e-6 * float(np.mean(np.diag(covariance)))
+        factor = np.linalg.cholesky(covariance)
+        generator = np.random.default_rng(self.measure.generator("sampled", *words).getrandbits(64))
+        return np.asarray(means + generator.standard_normal((count, len(means))) @ factor.T)
+
+    def averages(self, groups: Sequence[Sequence[Asked]]) -> tuple[Array, Array]:
+        """Posterior means and covariance of the mean true score of each of G groups, (G,) and (G, G)."""
+        means, covariance = self.joint([one for group in groups for one in group])
+        places = np.repeat(np.arange(len(groups)), [len(group) for group in groups])
+        weights = (places[None, :] == np.arange(len(groups))[:, None]).astype(np.float64)
+        weights /= weights.sum(axis=1, keepdims=True)
+        return weights @ means, np.asarray(weights @ covariance @ weights.T)
+
+    @cached_property
+    def best_rates(self) -> Mapping[str, float]:
+        """By functional form the relative rate with the highest posterior mean, over all structures of the form."""
+        found: dict[str, float] = {}
+        for form in self.forms:
+            some = [one for one in self.measure.draws if form in self.cell(one)][:_FOR_RATES]
+            if some:
+                asked = [self._rated(one, {form: rate}) for rate in RATES for one in some]
+                response = self.means(asked).reshape(len(RATES), len(some)).mean(axis=1)
+                found[form] = RATES[int(np.argmax(response))]
+        return found
+
+    @cached_property
+    def forms(self) -> tuple[str, ...]:
+        """All functional forms of the space, attention's first."""
+        return tuple(dict.fromkeys(form for part in self.genome.parts.values() for form in part.by_form))
+
+    def with_rate(self, genes: EncodedConfiguration, form: str, rate: float) -> EncodedConfiguration:
+        """The same with another rate of one form, and the most promising ones of the others."""
+        return self._rated(genes, {**self.best_rates, form: rate})
+
+    def form(self, side: EncodedSide) -> str:
+        """Whose range the rate of a side is in."""
+        return self.genome.facts(side.structure).form
+
+    def cell(self, genes: EncodedConfiguration) -> Cell:
+        """The forms at both sides; None without one."""
+        attention, ffn = (None if side is None else self.form(side) for side in (genes.attention, genes.ffn))
+        return attention, ffn
+
+    def _rated(self, genes: EncodedConfiguration, rates: Mapping[str, float]) -> EncodedConfiguration:
+        attention, ffn = (
+            None if side is None else replace(side, rate=rates.get(self.form(side), side.rate))
+            for side in (genes.attention, genes.ffn)
+        )
+        return replace(genes, attention=attention, ffn=ffn)

@@ -1,0 +1,335 @@
+"""What trials would score if they were trained again: the posterior of the model of the search, asked of a ledger.
+
+The best of many noisy scores is partly luck. The model that proposes trials (`studies.surrogate`) has seen all
+readings of a study, those of similar configurations, of pruned trials and of replicates included; what it expects of a
+configuration is less than a lucky score and more than an unlucky one. It needs nothing but the ledger, so that studies
+of any sampler have estimates.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from itertools import islice
+
+from search_space.edit import Edit
+from search_space.errors import SearchSpaceError
+from search_space.published.whole_model import HEAD_ONLY
+from search_space.space.options import LEARNING_RATES
+from studies.ledger.ledger import Ledger
+from studies.records import ReadingRecord, StudyKind, StudyRecord, TrialRecord, TrialState
+from studies.score_evidence import Z_95
+from studies.search.warm_start import lessons_from_json
+from studies.surrogate.features import Features, SideStructure, TrainedSide, relative_rate, relative_size
+from studies.surrogate.observation import Observation
+from studies.surrogate.posterior import FIRST_CHECKPOINT, SurrogateFitter
+from studies.surrogate.prior_mean import NO_PLACES, Places
+from studies.surrogate.recorded_observations import ErrorOf, observations, share_error
+from studies.surrogate.structure_distances import Array
+from trial_runner.tasks.metrics.classes import ACCURACY
+
+FEWEST = FIRST_CHECKPOINT
+"""Trials with a reading from which on there are estimates: the model is fitted then for the first time."""
+
+_FEWEST_COMPLETE = 4
+_BLOCK = 256
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Estimate:
+    """A normal distribution of what is not known for sure.
+
+    Attributes:
+        mean: What is expected.
+        deviation: Standard deviation about it.
+    """
+
+    mean: float
+    deviation: float
+
+    @property
+    def reach(self) -> float:
+        """Half the length of the interval that holds it with 95%."""
+        return Z_95 * self.deviation
+
+    @property
+    def low(self) -> float:
+        """The lower end of the interval."""
+        return self.mean - self.reach
+
+    @property
+    def high(self) -> float:
+        """The upper end of the interval."""
+        return self.mean + self.reach
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lead:
+    """The best discovery beside the best published method, both by their estimates.
+
+    Attributes:
+        discovered: Number of the trial.
+        published: Number of the trial.
+        difference: Of what they would score, the discovery's first.
+    """
+
+    discovered: int
+    published: int
+    difference: Estimate
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Estimates:
+    """What a study's trials are expected to score.
+
+    Attributes:
+        of: By number of the trial; trials with a reading that have not failed. Those of trials that are not complete
+            are computed when they are asked for, of all at once when it is iterated.
+        lead: Of the best discovery; None without one, or without a published method that is complete.
+        over_head: Of the best discovery over the task head alone; None where one of the two is missing.
+        joint: Means and covariance of what some of the trials would score, in the order of their numbers as given.
+        posterior: The same of any configurations.
+    """
+
+    of: Mapping[int, Estimate]
+    lead: Lead | None
+    over_head: Lead | None
+    joint: Callable[[Sequence[int]], tuple[Array, Array]] = field(repr=False, compare=False)
+    posterior: Callable[[Sequence[Features]], tuple[Array, Array]] = field(repr=False, compare=False)
+
+
+def estimates_of(ledger: Ledger, study: StudyRecord, trials: Sequence[TrialRecord]) -> Estimates | None:
+    """Estimates of a study's trials; None while there is too little to go by, and of confirmations.
+
+    Args:
+        ledger: Where the study is.
+        study: Its record.
+        trials: All of its trials.
+    """
+    if study.kind is not StudyKind.SEARCH or not are_enough(trials):
+        return None
+    return _remembered(_EstimateQuery(ledger=ledger, study=study, trials=tuple(trials)))
+
+
+def are_enough(trials: Sequence[TrialRecord]) -> bool:
+    """Whether trials tell enough for estimates."""
+    complete = sum(trial.state is TrialState.COMPLETE for trial in trials)
+    return complete >= _FEWEST_COMPLETE and sum(trial.steps > 0 for trial in trials) >= FEWEST
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _EstimateQuery:
+    """A question; two are equal if the study is the same and has got no further in between."""
+
+    ledger: Ledger
+    study: StudyRecord
+    trials: tuple[TrialRecord, ...]
+
+    def _key(self) -> tuple[object, ...]:
+        progress = tuple((one.number, one.fingerprint, one.state, one.steps, one.last_score) for one in self.trials)
+        return self.ledger.url, self.study.id, self.study.created_at, progress
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _EstimateQuery) and self._key() == other._key()
+
+    def __hash__(self) -> int:
+        return hash(self._key())
+
+
+@lru_cache(maxsize=64)
+def _remembered(asked: _EstimateQuery) -> Estimates | None:
+    study = asked.study
+    readings = asked.ledger.readings_by_trial(study.id)
+    try:
+        return estimated(study, asked.trials, readings, standard_error=recorded_error(asked.ledger, study))
+    except SearchSpaceError:
+        # a configuration that this installation cannot read, such as a form of a package that is not there
+        return None
+
+
+def recorded_error(ledger: Ledger, study: StudyRecord) -> ErrorOf | None:
+    """The standard error of a score of a study at a share of the steps; None where it is not known."""
+    examples = ledger.example_counts(study.id) if study.metric == ACCURACY.name else None
+    return None if examples is None else share_error(examples.whole, examples.rungs)
+
+
+def estimated(
+    study: StudyRecord,
+    trials: Sequence[TrialRecord],
+    readings: Mapping[int, Sequence[ReadingRecord]],
+    *,
+    standard_error: ErrorOf | None = None,
+) -> Estimates:
+    """Estimates of trials, at least one of them complete, from what was read of them.
+
+    Args:
+        study: Of the trials.
+        trials: All of them.
+        readings: By number of the trial.
+        standard_error: Of a score at a share of the steps; None where it is not known.
+    """
+    model = _Model(study, trials, readings, standard_error)
+    found = _Predictions(model)
+    complete = [trial for trial in trials if trial.state is TrialState.COMPLETE and trial.replicate_of is None]
+    discovered = _best([trial for trial in complete if trial.method is None], found)
+    published = _best([trial for trial in complete if trial.method is not None], found)
+    head = _best([trial for trial in complete if trial.method == HEAD_ONLY.name], found)
+    lead, over_head = (model.lead(discovered, other) for other in (published, head))
+    return Estimates(of=found, lead=lead, over_head=over_head, joint=model.joint, posterior=model.posterior)
+
+
+def _best(trials: Sequence[TrialRecord], estimates: Mapping[int, Estimate]) -> int | None:
+    numbers = [trial.number for trial in trials if trial.number in estimates]
+    return min(numbers, key=lambda number: (-estimates[number].mean, number), default=None)
+
+
+class _Model:
+    """The model of the search, told what a ledger holds of a study."""
+
+    def __init__(
+        self,
+        study: StudyRecord,
+        trials: Sequence[TrialRecord],
+        readings: Mapping[int, Sequence[ReadingRecord]],
+        standard_error: ErrorOf | None,
+    ) -> None:
+        self._trials = trials
+        self._history = history_of(study, trials, readings, standard_error)
+        views = RecordedViews(study, trials)
+        self._believer = SurrogateFitter(views, places=recorded_places(study, views.ranges))
+        self._belief = self._believer.belief(self._history)
+        self.posterior = self._belief.joint
+
+    def read(self, *, complete: bool) -> list[int]:
+        """Trials that were read and have not failed, complete or others; replicates count for their originals."""
+        return [
+            trial.number
+            for trial, seen in zip(self._trials, self._history, strict=True)
+            if seen.readings
+            and trial.replicate_of is None
+            and trial.state is not TrialState.FAILED
+            and (trial.state is TrialState.COMPLETE) == complete
+        ]
+
+    def estimates(self, numbers: Sequence[int]) -> dict[int, Estimate]:
+        """By number of the trial."""
+        means, deviations = self._belief.predict([self._believer.view(self._history[number]) for number in numbers])
+        return {
+            number: Estimate(mean=float(mean), deviation=float(deviation))
+            for number, mean, deviation in zip(numbers, means, deviations, strict=True)
+        }
+
+    def joint(self, numbers: Sequence[int]) -> tuple[Array, Array]:
+        """Means and covariance of the scores of some trials, by their numbers."""
+        return self._belief.joint([self._believer.view(self._history[number]) for number in numbers])
+
+    def lead(self, discovered: int | None, published: int | None) -> Lead | None:
+        """Of a discovery over a published method, by their numbers; None where one is missing."""
+        if discovered is None or published is None:
+            return None
+        return Lead(discovered=discovered, published=published, difference=self.difference(discovered, published))
+
+    def difference(self, first: int, second: int) -> Estimate:
+        """Of the scores of two trials, by their numbers."""
+        views = [self._believer.view(seen) for number in (first, second) for seen in [self._history[number]]]
+        mean, deviation = self._belief.difference(*views)
+        return Estimate(mean=mean, deviation=deviation)
+
+
+class _Predictions(Mapping[int, Estimate]):
+    """What trials are expected to score: complete ones at once, others in blocks when one is asked for."""
+
+    def __init__(self, model: _Model) -> None:
+        """Predict the complete ones."""
+        self._model = model
+        self._known = model.estimates(model.read(complete=True))
+        self._others = dict.fromkeys(model.read(complete=False))
+
+    def __getitem__(self, number: int) -> Estimate:
+        """The estimate of a trial."""
+        if number in self._others:
+            del self._others[number]
+            self._predict([number, *islice(self._others, _BLOCK - 1)])
+        return self._known[number]
+
+    def __iter__(self) -> Iterator[int]:
+        """Numbers of all trials that have one; all are predicted."""
+        if self._others:
+            self._predict(list(self._others))
+        return iter(sorted(self._known))
+
+    def _predict(self, numbers: Sequence[int]) -> None:
+        self._known |= self._model.estimates(numbers)
+        for number in numbers:
+            self._others.pop(number, None)
+
+    def __len__(self) -> int:
+        """How many trials have one."""
+        return len(self._known) + len(self._others)
+
+    def __contains__(self, number: object) -> bool:
+        """Whether a trial has one."""
+        return number in self._known or number in self._others
+
+
+def history_of(
+    study: StudyRecord,
+    trials: Sequence[TrialRecord],
+    readings: Mapping[int, Sequence[ReadingRecord]],
+    standard_error: ErrorOf | None,
+) -> list[Observation]:
+    """Trials of which at least one is complete as the model is told of them."""
+    steps = max(trial.steps for trial in trials if trial.state is TrialState.COMPLETE)
+    return observations(
+        trials,
+        readings,
+        steps=steps,
+        standard_error=standard_error,
+        use_validation_loss=True,
+    )
+
+
+def recorded_places(study: StudyRecord, ranges: Mapping[str, tuple[float, float]]) -> Places:
+    """Where the best rates of forms were expected from what the study learned of earlier ones."""
+    lessons = study.specification.get("lessons")
+    return lessons_from_json(lessons).places(ranges) if isinstance(lessons, Mapping) else NO_PLACES
+
+
+class RecordedViews:
+    """What the model sees of trials of a ledger, whose backbone may not be at hand.
+
+    Attributes:
+        ranges: Lowest and highest learning rate of every form.
+    """
+
+    def __init__(self, study: StudyRecord, trials: Sequence[TrialRecord]) -> None:
+        """Read the ranges of a study that are in force.
+
+        Args:
+            study: Its record.
+            trials: All of its trials.
+        """
+        space = study.specification.get("space")
+        given = space.get("learning_rates") if isinstance(space, Mapping) else None
+        ranges = LEARNING_RATES | dict(given or {})
+        self.ranges: Mapping[str, tuple[float, float]] = {form: (low, high) for form, (low, high) in ranges.items()}
+        self._budget = study.budget_parameters
+        self._trials = {trial.number: trial for trial in trials}
+
+    def view_of(self, observation: Observation) -> Features:
+        """What the model sees of a trial."""
+        trial = self._trials[observation.number]
+        configuration = trial.configuration
+        at_attention = round(trial.attention_share * trial.stored_parameters)
+        at_ffn = trial.stored_parameters - at_attention
+        return Features(
+            self._side(trial, configuration.attention, observation.attention_learning_rate, at_attention),
+            self._side(trial, configuration.ffn, observation.ffn_learning_rate, at_ffn),
+        )
+
+    def _side(self, trial: TrialRecord, edits: Sequence[Edit], rate: float | None, stored: int) -> TrainedSide | None:
+        if not edits or rate is None:
+            return None
+        form = edits[0].form.name
+        rate = float(str(trial.proposal.get(f"learning_rate.{form}", rate)))
+        low, high = self.ranges.get(form, (rate, rate))
+        return TrainedSide(SideStructure.of(edits), relative_rate(rate, low, high), relative_size(stored, self._budget))

@@ -1,0 +1,249 @@
+"""The best score within every size: the trials that score more than all that are no larger, by their estimates."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from search_space.parameter_counts.budget import ParameterBudget
+from studies.analysis.estimates import Estimate, Estimates
+from studies.analysis.frames import frame
+from studies.analysis.ranks import DISCOVERED, Ranking, ranking_of
+from studies.errors import WishError
+from studies.ledger.ledger import Ledger
+from studies.objectives import SMALLEST_SHARE, SizeGoal, SizeMeasure
+from studies.pareto import Staircase, front
+from studies.records import StudyRecord, TrialRecord, TrialState
+from studies.seeds import hashed_seed
+from studies.surrogate.structure_distances import Array
+
+if TYPE_CHECKING:
+    import pandas
+
+DRAWS = 1000
+"""Draws of the posterior that an interval is of."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FrontPoint:
+    """A trial that scores more than all that are no larger.
+
+    Attributes:
+        number: Of the trial.
+        method: Published method, or ``discovered``.
+        sentence: What the configuration is, in words.
+        size: What the front is over: stored parameters, or extra FLOPs per token.
+        share: Of the largest size; of the budget, where the size is parameters.
+        estimate: What it is expected to score if it is trained again; its score where there are no estimates.
+        estimate_low: Lower end of the interval that holds that with 95%; None where there are no estimates.
+        estimate_high: Upper end.
+        score: Final score.
+        seeds: How often it was trained to the end.
+        parameters: Stored parameters.
+        extra_flops: FLOPs per token that it adds at inference; None where nobody has kept it.
+    """
+
+    number: int
+    method: str
+    sentence: str
+    size: int
+    share: float
+    estimate: float
+    estimate_low: float | None
+    estimate_high: float | None
+    score: float
+    seeds: int
+    parameters: int
+    extra_flops: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Front:
+    """The best score within every size.
+
+    Attributes:
+        objective: What the sizes are: ``parameters`` or ``extra_flops``.
+        largest: The size that counts as 1.
+        points: From the smallest to the largest; empty while nothing is complete.
+        reference: What the hypervolume is above: the estimate of the task head alone, else the lowest of a complete
+            trial; None without points.
+        hypervolume: Area between the front and the reference over base-2 logarithms of sizes, from ``smallest_share``
+            of the largest to its double, divided by its length: the mean of what the best within a size is above the
+            reference. Its deviation is that of the points' true scores; 0 where there are no estimates. None without
+            points.
+    """
+
+    objective: str
+    largest: float
+    points: tuple[FrontPoint, ...]
+    reference: float | None
+    hypervolume: Estimate | None
+
+    def within(self, size: float) -> FrontPoint | None:
+        """The best that is no larger; None if all are."""
+        return next((point for point in reversed(self.points) if point.size <= size), None)
+
+    def table(self) -> "pandas.DataFrame":
+        """Its points as a frame, one column per attribute."""
+        names = [field.name for field in fields(FrontPoint)]
+        entries = [{name: getattr(point, name) for name in names} for point in self.points]
+        return frame(entries, columns=names)
+
+
+def front_of(
+    ledger: Ledger, study: StudyRecord, ranking: Ranking | None = None, *, over: SizeMeasure | None = None
+) -> Front:
+    """The front of a study's complete trials, replicates counted for the trials that they repeat.
+
+    Args:
+        ledger: Where the study is.
+        study: Its record; a confirmation has a front of its own.
+        ranking: Of its trials, if that is known already.
+        over: What is to be small; None for what the study wants small, or parameters.
+    """
+    known, goal = ranking or ranking_of(ledger, study), goal_of(study, over)
+    ended = [trial for trial in known.trials if trial.state is TrialState.COMPLETE]
+    complete = [trial for trial in ended if math.isfinite(goal.size(trial))]
+    if not complete:
+        return Front(objective=goal.objective, largest=goal.scale.largest, points=(), reference=None, hypervolume=None)
+    means = [_worth(trial, known.estimates) for trial in complete]
+    chosen = [complete[place] for place in front([goal.size(trial) for trial in complete], means)]
+    alone = [mean for trial, mean in zip(complete, means, strict=True) if not trial.stored_parameters]
+    reference = max(alone, default=min(means))
+    return Front(
+        objective=goal.objective,
+        largest=goal.scale.largest,
+        points=tuple(_point(trial, known, goal) for trial in chosen),
+        reference=reference,
+        hypervolume=_hypervolume(study, chosen, known.estimates, goal, reference),
+    )
+
+
+def wanted_front(ledger: Ledger, study: StudyRecord, ranking: Ranking) -> Front | None:
+    """The front of a study that wants small configurations, too; None of others."""
+    said = study.specification.get("search")
+    wanted = said.get("objectives") if isinstance(said, Mapping) else None
+    return front_of(ledger, study, ranking) if isinstance(wanted, list | tuple) and len(wanted) > 1 else None
+
+
+def best_within(ledger: Ledger, name: str, size: str | int | float) -> int:
+    """Number of the complete trial that is expected to score most of those that are small enough.
+
+    Args:
+        ledger: Where the study is.
+        name: Of the study.
+        size: Most stored parameters: a number, or a share of the backbone such as ``0.1%``.
+
+    Raises:
+        UnknownStudyError: If there is no study of that name.
+        BudgetError: If the size cannot be read.
+        StudiesError: If no complete trial is so small.
+    """
+    study = ledger.study(name)
+    most = parameters_of(size, study)
+    found = front_of(ledger, study, over=SizeMeasure.PARAMETERS)
+    best = found.within(most)
+    if best is None:
+        smallest = f"the smallest has {found.points[0].size:,}" if found.points else "none is complete"
+        raise WishError(
+            f"study {name!r} must have a complete trial of at most {most:,} parameters; {smallest}. Give a larger size."
+        )
+    return best.number
+
+
+def parameters_of(size: str | int | float, study: StudyRecord) -> int:
+    """A size as a number of parameters.
+
+    Raises:
+        BudgetError: If it is neither a number nor a share of the backbone.
+    """
+    budget = ParameterBudget.parse(size)
+    if budget.absolute is not None:
+        return budget.absolute
+    return math.floor(round((budget.fraction or 0.0) * study.backbone_parameters, 6))
+
+
+def study_front(ledger: Ledger, name: str, *, over: SizeMeasure | None = None) -> Front:
+    """The front of a study by its name.
+
+    Raises:
+        UnknownStudyError: If there is no study of that name.
+    """
+    return front_of(ledger, ledger.study(name), over=over)
+
+
+def goal_of(study: StudyRecord, over: SizeMeasure | None = None) -> SizeGoal:
+    """What a study wants small, beside a high score; parameters, where it says nothing.
+
+    Args:
+        study: Its record; its study file may be of another release.
+        over: Something else that is to be small.
+    """
+    sections = [study.specification.get(key) for key in ("search", "space")]
+    search, space = (said if isinstance(said, Mapping) else {} for said in sections)
+    wanted, size, flops = search.get("objectives"), space.get("size"), space.get("max_extra_flops")
+    small = [SizeMeasure(word) for word in wanted[1:2]] if isinstance(wanted, list | tuple) else []
+    return SizeGoal.of(
+        over or next(iter(small), SizeMeasure.PARAMETERS),
+        budget=study.budget_parameters,
+        smallest_share=float(size[0]) if isinstance(size, list | tuple) else SMALLEST_SHARE,
+        max_extra_flops=flops if isinstance(flops, int) else None,
+    )
+
+
+def _worth(trial: TrialRecord, estimates: Estimates | None) -> float:
+    estimate = None if estimates is None else estimates.of.get(trial.number)
+    return estimate.mean if estimate is not None else float(trial.score or 0.0)
+
+
+def _point(trial: TrialRecord, ranking: Ranking, goal: SizeGoal) -> FrontPoint:
+    estimate = None if ranking.estimates is None else ranking.estimates.of.get(trial.number)
+    return FrontPoint(
+        number=trial.number,
+        method=trial.method or DISCOVERED,
+        sentence=trial.description,
+        size=int(goal.size(trial)),
+        share=goal.size(trial) / goal.scale.largest,
+        estimate=_worth(trial, ranking.estimates),
+        estimate_low=None if estimate is None else estimate.low,
+        estimate_high=None if estimate is None else estimate.high,
+        score=float(trial.score or 0.0),
+        seeds=ranking.seeds.get(trial.number, 0),
+        parameters=trial.stored_parameters,
+        extra_flops=trial.extra_flops,
+    )
+
+
+def _hypervolume(
+    study: StudyRecord, chosen: Sequence[TrialRecord], estimates: Estimates | None, goal: SizeGoal, reference: float
+) -> Estimate:
+    """Of the trials of the front: mean and deviation over what their true scores may be together."""
+    scale = goal.scale
+    places = [scale.place(goal.size(trial)) for trial in chosen]
+    length = scale.high - scale.low
+
+    def area(scores: Sequence[float] | Array) -> float:
+        return Staircase.of(places, scores, scale=scale, reference=reference).area(reference) / length
+
+    if estimates is None:
+        return Estimate(mean=area([_worth(trial, None) for trial in chosen]), deviation=0.0)
+    areas = np.array([area(drawn) for drawn in posterior_draws(estimates, [trial.number for trial in chosen], study)])
+    return Estimate(mean=float(areas.mean()), deviation=float(areas.std()))
+
+
+def posterior_draws(estimates: Estimates, numbers: Sequence[int], study: StudyRecord, count: int = DRAWS) -> Array:
+    """What some trials may score, drawn together, (count, N); the same for the same study and trials.
+
+    Args:
+        estimates: Of the study's trials.
+        numbers: Of trials that have an estimate.
+        study: Seeds the draws.
+        count: How many.
+    """
+    means, covariance = estimates.joint(numbers)
+    values, vectors = np.linalg.eigh((covariance + covariance.T) / 2)
+    root = vectors * np.sqrt(np.maximum(values, 0.0))
+    generator = np.random.default_rng(hashed_seed("front", study.seed, *numbers))
+    return np.asarray(means + generator.standard_normal((count, len(means))) @ root.T)

@@ -1,0 +1,90 @@
+"""In which order trials stand, and which is the best."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from studies.analysis.estimates import Estimates, estimates_of
+from studies.ledger.ledger import Ledger
+from studies.records import ExampleCounts, StudyRecord, TrialRecord, TrialState
+from trial_runner.tasks import SAME_PREDICTION
+from trial_runner.tasks.metrics.classes import ACCURACY
+
+DISCOVERED = "discovered"
+"""The method of what the search proposed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ranking:
+    """The trials of a study that have ended, best first; a replicate counts for the trial that it repeats.
+
+    Attributes:
+        trials: Complete ones by estimate, or by score where there are no estimates; then pruned ones by how far they
+            came and by score, then failed ones; the earlier of equals first.
+        estimates: What they are expected to score; None while there is too little to go by.
+        seeds: By number of the trial, how often it was trained to the end, its replicates included.
+        examples: How many a score is a share of right answers of; None where it is no such share, or not known.
+        is_constant: Whether all complete trials predict one label for everything; None where there is none, or where
+            that was not measured.
+    """
+
+    trials: tuple[TrialRecord, ...]
+    estimates: Estimates | None
+    seeds: Mapping[int, int]
+    examples: ExampleCounts | None = None
+    is_constant: bool | None = None
+
+    @property
+    def best(self) -> TrialRecord | None:
+        """The complete trial that stands first; None before one is complete."""
+        return next((trial for trial in self.trials[:1] if trial.state is TrialState.COMPLETE), None)
+
+
+def ranking_of(ledger: Ledger, study: StudyRecord, trials: Sequence[TrialRecord] | None = None) -> Ranking:
+    """The trials of a study that have ended, best first.
+
+    Args:
+        ledger: Where the study is.
+        study: Its record.
+        trials: All of its trials, if they have been read already.
+    """
+    known = ledger.trials(study.id) if trials is None else trials
+    estimates = estimates_of(ledger, study, known)
+    complete = [trial for trial in known if trial.state is TrialState.COMPLETE]
+    seeds = Counter(trial.number if trial.replicate_of is None else trial.replicate_of for trial in complete)
+    return Ranking(
+        trials=ranked(known, estimates),
+        estimates=estimates,
+        seeds=seeds,
+        examples=ledger.example_counts(study.id) if study.metric == ACCURACY.name else None,
+        is_constant=_are_constant(ledger, study, complete),
+    )
+
+
+def _are_constant(ledger: Ledger, study: StudyRecord, trials: Sequence[TrialRecord]) -> bool | None:
+    """Whether all trials predicted one label for everything when they were last measured; None where nobody knows."""
+    for trial in trials:
+        share = _share_of_one_label(ledger, study, trial)
+        if share != 1:
+            return None if share is None else False
+    return True if trials else None
+
+
+def _share_of_one_label(ledger: Ledger, study: StudyRecord, trial: TrialRecord) -> float | None:
+    """The largest share of predictions that are of one label, when the trial was last measured."""
+    readings = ledger.readings(study.id, trial.number)
+    return readings[-1].metrics.get(SAME_PREDICTION) if readings else None
+
+
+def ranked(trials: Iterable[TrialRecord], estimates: Estimates | None = None) -> tuple[TrialRecord, ...]:
+    """Those of some trials that have ended and are no replicates, in the order of a `Ranking`."""
+    ended = (trial for trial in trials if trial.state.is_terminal and trial.replicate_of is None)
+    return tuple(sorted(ended, key=lambda trial: _rank(trial, estimates)))
+
+
+def _rank(trial: TrialRecord, estimates: Estimates | None) -> tuple[int, int, float, int]:
+    if trial.state is TrialState.COMPLETE and trial.score is not None:
+        estimate = None if estimates is None else estimates.of.get(trial.number)
+        return 0, 0, -(trial.score if estimate is None else estimate.mean), trial.number
+    newest = -trial.last_score if trial.last_score is not None else float("inf")
+    return (1 if trial.state is TrialState.PRUNED else 2), -trial.steps, newest, trial.number

@@ -1,0 +1,74 @@
+"""Earlier studies of a ledger, as a new one can learn from them."""
+
+from collections.abc import Iterator, Sequence
+
+from search_space.backbones import shape_of
+from search_space.errors import SearchSpaceError
+from studies.analysis.estimates import FEWEST, RecordedViews, are_enough, history_of, recorded_error
+from studies.errors import LaunchError
+from studies.ledger.ledger import Ledger
+from studies.records import StudyKind, StudyRecord
+from studies.search.transfer import SourceStudy
+from trial_runner.backbones import config_of
+from trial_runner.errors import RunnerError
+from trial_runner.tasks import METRICS
+
+
+def named_sources(ledger: Ledger, names: Sequence[str]) -> list[SourceStudy]:
+    """Earlier studies by their names.
+
+    Raises:
+        UnknownStudyError: If there is no study of a name.
+        LaunchError: If one is a confirmation, or has too few trials to learn from.
+    """
+    found = []
+    for name in names:
+        study = ledger.study(name)
+        source = _source(ledger, study) if study.kind is StudyKind.SEARCH else None
+        if source is None:
+            why = "it is a confirmation" if study.kind is not StudyKind.SEARCH else "it has fewer that were read"
+            raise LaunchError(
+                f"a study that is learned from must have searched and read at least {FEWEST} trials; {name}: {why}. "
+                "Leave it out of search.learn_from."
+            )
+        found.append(source)
+    return found
+
+
+def related_sources(ledger: Ledger, *, family: str, metric: str) -> list[SourceStudy]:
+    """The earlier studies on a backbone of a family with a metric of the same kind, oldest first."""
+    return list(_related(ledger, family, metric))
+
+
+def _related(ledger: Ledger, family: str, metric: str) -> Iterator[SourceStudy]:
+    for study in sorted(ledger.studies(), key=lambda study: study.id):
+        if study.kind is StudyKind.SEARCH and _kind_of(study.metric) == _kind_of(metric) and _family(study) == family:
+            source = _source(ledger, study)
+            if source is not None:
+                yield source
+
+
+def _kind_of(metric: str) -> object:
+    """What a metric is computed from; one that is not installed any more is of its own kind."""
+    return METRICS[metric].measures if metric in METRICS else metric
+
+
+def _family(study: StudyRecord) -> str | None:
+    """Of the backbone; None if it is not there any more."""
+    try:
+        return shape_of(config_of(study.backbone)).family
+    except (SearchSpaceError, RunnerError):
+        return None
+
+
+def _source(ledger: Ledger, study: StudyRecord) -> SourceStudy | None:
+    """A study as it is now; None if it has too few trials, or some that this installation cannot read."""
+    trials = ledger.trials(study.id)
+    if not are_enough(trials):
+        return None
+    views = RecordedViews(study, trials)
+    try:
+        history = history_of(study, trials, ledger.readings_by_trial(study.id), recorded_error(ledger, study))
+    except SearchSpaceError:
+        return None
+    return SourceStudy(name=study.name, history=history, viewer=views, ranges=views.ranges)

@@ -1,0 +1,172 @@
+"""Whether a study found anything better than the published methods and than the task head alone, in sentences."""
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+
+from search_space.published.whole_model import HEAD_ONLY
+from studies.analysis.estimates import Lead
+from studies.analysis.fronts import Front
+from studies.analysis.ranks import Ranking
+from studies.pruning.degenerate import has_collapsed
+from studies.records import TrialRecord, TrialState
+from studies.score_evidence import Z_95
+from studies.surrogate.recorded_observations import share_error
+
+WORDS = {"parameters": "parameters", "extra_flops": "extra FLOPs"}
+"""Sizes, as people call them."""
+
+_ENDED = {TrialState.PRUNED: "were pruned", TrialState.FAILED: "failed"}
+
+_ALIKE = 3
+"""Trials with one score, to the last digit, before it is said that they learned nothing."""
+
+
+def verdict(ranking: Ranking, metric: str) -> str:
+    """What the best discovery is worth, and how many came so far; empty before there is anything to say.
+
+    Args:
+        ranking: Of the study's trials.
+        metric: What is maximised.
+    """
+    nothing = _nothing_learned(ranking, metric)
+    if nothing:
+        return nothing
+    said = [*_beside_published(ranking, metric), *_beside_head(ranking, metric)]
+    return " ".join([*said, _discoveries(ranking), *_collapsed(ranking)]) if said else ""
+
+
+def _nothing_learned(ranking: Ranking, metric: str) -> str:
+    complete = _complete(ranking)
+    if ranking.trials and not complete and all(has_collapsed(trial.reason) for trial in ranking.trials):
+        return f"Nothing was learned: all {len(ranking.trials)} trials that ended have collapsed."
+    if len(complete) < _ALIKE:
+        return ""
+    ran = f"all {len(complete)} trials that ran to the end"
+    if ranking.is_constant:
+        return f"Nothing was learned: {ran} predict a constant; the best has {complete[0].score:.4f} {metric}."
+    if len({trial.score for trial in complete}) == 1:
+        alike = f"{ran} have the same {metric}, {complete[0].score:.4f}"
+        if ranking.is_constant is None:
+            return f"Nothing was learned: {alike}, as constant predictions have."
+        return (
+            f"Nothing can be told apart: {alike}. A harder task or more validation examples would show who is better."
+        )
+    return ""
+
+
+def _complete(ranking: Ranking) -> list[TrialRecord]:
+    return [trial for trial in ranking.trials if trial.state is TrialState.COMPLETE]
+
+
+def _best(trials: Sequence[TrialRecord], is_one: Callable[[TrialRecord], bool]) -> TrialRecord | None:
+    return next(filter(is_one, trials), None)
+
+
+def _beside_published(ranking: Ranking, metric: str) -> Iterator[str]:
+    discovered = _best(_complete(ranking), lambda trial: trial.method is None)
+    published = _best(_complete(ranking), lambda trial: trial.method is not None)
+    if published is None:
+        return
+    if discovered is None:
+        if any(trial.method is None for trial in ranking.trials):
+            yield "Nothing better than the published methods was found: no discovery is complete."
+        return
+    two = f"{_named(published)} is the best published method, trial {discovered.number} the best discovery"
+    lead = None if ranking.estimates is None else ranking.estimates.lead
+    if lead is None:
+        yield (
+            f"{_by_score(discovered, published, ranking, metric)} {two}. Too few trials for an estimate: confirm it."
+        )
+    else:
+        yield f"{_by_estimate(lead, metric)} {two}."
+
+
+def _named(trial: TrialRecord) -> str:
+    return f"{trial.method} (trial {trial.number})"
+
+
+def _by_score(discovered: TrialRecord, published: TrialRecord, ranking: Ranking, metric: str) -> str:
+    difference, reach = _score_difference(discovered, published, ranking)
+    worth = f"{_worth(difference, reach)} {metric}, going by one score each"
+    if reach is not None and difference > reach:
+        return f"Something better than the published methods was found: {worth}."
+    if reach is not None and difference > 0:
+        return f"Nothing clearly better than the published methods was found: {worth}."
+    found = "Something better was found" if difference > 0 else "Nothing better was found"
+    return f"{found}: {worth}."
+
+
+def _score_difference(one: TrialRecord, other: TrialRecord, ranking: Ranking) -> tuple[float, float | None]:
+    """Of two scores, with how far it may be off at 95% by the validation examples; None where that is not known."""
+    scores = (one.score or 0.0, other.score or 0.0)
+    difference = scores[0] - scores[1]
+    if ranking.examples is None:
+        return difference, None
+    error = share_error(ranking.examples.whole)
+    return difference, Z_95 * math.hypot(*(error(score, 1.0) for score in scores))
+
+
+def _worth(difference: float, reach: float | None) -> str:
+    return f"{difference:+.4f}" if reach is None else f"{difference:+.4f} ± {reach:.4f}"
+
+
+def _by_estimate(lead: Lead, metric: str) -> str:
+    difference = lead.difference
+    worth = f"{_worth(difference.mean, difference.reach)} {metric} by estimate (95%)"
+    if difference.low > 0:
+        return f"Something better than all published methods was found: {worth}."
+    if difference.mean > difference.deviation:
+        return f"Something was found that may be better than all published methods: {worth}; confirm it."
+    if difference.mean > 0:
+        return f"Nothing clearly better than the published methods was found: {worth}."
+    return f"Nothing better than the published methods was found: {worth}."
+
+
+def _beside_head(ranking: Ranking, metric: str) -> Iterator[str]:
+    """What the best discovery adds to the task head alone."""
+    discovered = _best(_complete(ranking), lambda trial: trial.method is None)
+    head = _best(_complete(ranking), lambda trial: trial.method == HEAD_ONLY.name)
+    if discovered is None or head is None:
+        return
+    lead = None if ranking.estimates is None else ranking.estimates.over_head
+    worth = (
+        _worth(*_score_difference(discovered, head, ranking))
+        if lead is None
+        else _worth(lead.difference.mean, lead.difference.reach)
+    )
+    yield f"Over the task head alone (trial {head.number}) it is {worth}."
+
+
+def _discoveries(ranking: Ranking) -> str:
+    """How many of them ran to the end, and what became of the others."""
+    found = [trial for trial in ranking.trials if trial.method is None]
+    counts = {state: sum(trial.state is state for trial in found) for state in TrialState}
+    others = [f"{counts[state]} {words}" for state, words in _ENDED.items() if counts[state]]
+    rest = f"; {' and '.join(others)}" if others else ""
+    published = len(ranking.trials) - len(found)
+    besides = f" Beside them {published} trials of published methods have ended." if published else ""
+    return f"{counts[TrialState.COMPLETE]} of {len(found)} discoveries ran to the end{rest}.{besides}"
+
+
+def _collapsed(ranking: Ranking) -> Iterator[str]:
+    collapsed = sum(has_collapsed(trial.reason) for trial in ranking.trials)
+    if collapsed:
+        yield f"{collapsed} of {len(ranking.trials)} trials collapsed."
+
+
+def trade(front: Front, metric: str) -> str:
+    """What a smaller configuration costs, in a sentence: the best of at most half the size beside the best of all.
+
+    Args:
+        front: Of a study.
+        metric: What is maximised.
+    """
+    if len(front.points) < 2:
+        return ""
+    best = front.points[-1]
+    small = front.within(best.size / 2)
+    if small is None:
+        return f"Nothing of half the size of trial {best.number} or less is complete."
+    share = f"{small.size / best.size:.0%}" if best.size else "as much"
+    worth = f"{best.estimate - small.estimate:.4f} less {metric}"
+    return f"With {share} of the {WORDS[front.objective]} of trial {best.number}, trial {small.number} has {worth}."

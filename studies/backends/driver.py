@@ -1,0 +1,245 @@
+"""The driver of Ray, in a process of its own: the keeper an actor, every worker one long-lived trial of Ray Tune.
+
+Tune places the workers, gives them their cores and GPUs and restarts them where they die. It searches nothing and
+schedules nothing, and its run folder is thrown away: the ledger is the truth. Whatever Ray does to the process that
+drives it, hang or abort, happens to this one; the launching process (`studies.backends.tune`) watches it and ends it.
+
+Started as ``python -m studies.backends.driver FILE_DESCRIPTOR PARENT ORDER``.
+"""
+
+import contextlib
+import ctypes
+import os
+import pickle
+import signal
+import sys
+import threading
+import time
+import uuid
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any
+
+import ray
+from ray import tune
+from ray.exceptions import AuthenticationError
+from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+from studies.backends.backend import SNAPSHOT_SECONDS, pack_size
+from studies.backends.driver_process import DriverOrder, Ended, Shown, Started, Stop, not_taken_in
+from studies.backends.keeper_actor import FILES, PULSE, KeeperActor
+from studies.backends.keeper_monitor import KeeperWatch
+from studies.backends.placement import Nodes, share_of
+from studies.backends.scaling_policy import Failures, Growth, heed_want_of_memory
+from studies.backends.tune_worker import Home, PackTrainable
+from studies.errors import LaunchError, StudiesError
+from studies.runtime.progress import Standing
+
+_LOOK_SECONDS = 0.1
+_LEAVING_SECONDS = 15.0
+_PLACE_SECONDS = 30.0
+_OBJECT_STORE_BYTES = 100_000_000
+_VITAL = ("gcs_server", "raylet")
+_SET_PARENT_DEATH_SIGNAL = 1
+
+
+def main() -> None:
+    """Run what the launching process orders, and tell it how that ended."""
+    connection, parent = Connection(int(sys.argv[1])), int(sys.argv[2])
+    os.set_inheritable(connection.fileno(), False)  # else its children could keep open what ends with this process
+    _end_with(parent)
+    order: DriverOrder = pickle.loads(Path(sys.argv[3]).read_bytes())
+    try:
+        ended = Ended(standing=_driven(order, connection))
+    except StudiesError as error:
+        ended = Ended(error=error)
+    except (EOFError, BrokenPipeError):
+        os._exit(1)  # nobody is left to tell
+    except Exception as error:  # noqa: BLE001 - Ray has many ways to say that it cannot go on
+        ended = Ended(error=_explained(error))
+    connection.send(ended)
+    if order.address is not None:
+        ray.shutdown()
+    # the launching process ends what is left of a Ray of its own
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(0)
+
+
+def _end_with(parent: int) -> None:
+    """See that this process does not outlive the one that started it; Linux does that even for one that hangs."""
+    with contextlib.suppress(OSError, AttributeError):
+        ctypes.CDLL(None).prctl(_SET_PARENT_DEATH_SIGNAL, signal.SIGKILL)
+    if os.getppid() != parent:
+        os._exit(1)
+
+
+def _explained(error: Exception) -> LaunchError:
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()] or [""]
+    return LaunchError(
+        f"Ray must run the workers; it stopped: {type(error).__name__}: {lines[0].rstrip('.')}. "
+        "Nothing is lost: launch again to continue."
+    )
+
+
+def _driven(order: DriverOrder, connection: Connection) -> Standing:
+    """Run the fleet until the study is done or it is told to stop."""
+    connection.send(Started(processes=_start_ray(order)))
+    plan, options = order.plan, order.options
+    share = share_of(Nodes().staying, options, is_own=order.address is None)
+    workers = None if options.workers == "auto" else int(options.workers)
+    growth = Growth(share, workers)
+    context, name = ray.get_runtime_context(), f"launch {uuid.uuid4().hex[:12]}"
+    actor: Any = ray.remote(concurrency_groups={PULSE: 2, FILES: 2})(KeeperActor)
+    # where the launch is: its database may be a file of this machine, and the study's folder is here
+    here = NodeAffinitySchedulingStrategy(context.get_node_id(), soft=False)
+    limits = {"num_cpus": 0, "max_restarts": -1, "max_task_retries": -1}
+    handle = actor.options(name=name, scheduling_strategy=here, **limits).remote(plan, name)
+    slots, fitting = pack_size(options, plan, growth.wanted)
+    trainable = tune.with_parameters(
+        PackTrainable,
+        plan=plan,
+        factory=order.factory,
+        slots=slots,
+        fitting=fitting,
+        snapshot_seconds=SNAPSHOT_SECONDS,
+        threads=max(1, min(share.cores, order.asked_threads or share.cores)),
+        home=Home(keeper=name, namespace=context.namespace, node=context.get_node_id(), mark=order.mark),
+    )
+    heed_want_of_memory()
+    failures = Failures()
+    fleet = _DriverState(_tuner(trainable, growth, failures, order.folder))
+    keeper = KeeperWatch(handle, plan)
+    return _watch_over(fleet, keeper, connection, _Beginning(keeper, growth, failures))
+
+
+def _start_ray(order: DriverOrder) -> dict[str, int]:
+    """A Ray of this launch's own, or the cluster at an address; the processes that it must not lose.
+
+    Raises:
+        LaunchError: If that cluster does not take this machine in.
+    """
+    quiet = {"log_to_driver": False, "logging_level": "ERROR", "configure_logging": True}
+    if order.address is not None:
+        try:
+            ray.init(order.address, **quiet)
+        except (ConnectionError, AuthenticationError) as error:
+            raise LaunchError(
+                f"Ray must run the workers; {not_taken_in(order.address)}. Nothing is lost: launch again to continue."
+            ) from error
+        return {}
+    ray.init(
+        "local",
+        num_cpus=order.cores if order.options.workers == "auto" else max(order.cores, int(order.options.workers)),
+        include_dashboard=False,
+        object_store_memory=_OBJECT_STORE_BYTES,
+        _temp_dir=str(order.folder / "r"),
+        **quiet,
+    )
+    node = ray._private.worker._global_node
+    return {kind: info[0].process.pid for kind, info in node.all_processes.items() if kind in _VITAL}
+
+
+class _DriverState(threading.Thread):
+    """Tune's own loop, beside the one that looks after the launch."""
+
+    def __init__(self, tuner: tune.Tuner) -> None:
+        super().__init__(daemon=True)
+        self._tuner = tuner
+        self.error: Exception | None = None
+
+    def run(self) -> None:
+        try:
+            self._tuner.fit()
+        except Exception as error:  # noqa: BLE001 - raised again by the thread that looks after the launch
+            self.error = error
+
+
+class _Beginning:
+    """Whether workers begin at all, and whether one that never begins is started again and again."""
+
+    def __init__(self, keeper: KeeperWatch, growth: Growth, failures: Failures) -> None:
+        self._keeper = keeper
+        self._growth = growth
+        self._failures = failures
+        self._since = time.monotonic()
+
+    def look(self) -> str:
+        """What no worker can begin without, as a sentence; empty when they begin, or have not had the time.
+
+        The keeper is told of processes that were ended for want of memory.
+
+        Raises:
+            LaunchError: If workers end before they have begun.
+        """
+        for place, why in self._failures.hungry():
+            self._keeper.asked("ended", place, why)
+        self._failures.check(self._keeper.met)
+        if self._keeper.met or time.monotonic() - self._since < _PLACE_SECONDS:
+            return ""
+        return f"no node has {self._growth.share.words} free for a worker; waiting for one"
+
+
+def _watch_over(fleet: _DriverState, keeper: KeeperWatch, connection: Connection, beginning: _Beginning) -> Standing:
+    """Show the progress until the last worker has left, or does not leave though nothing is left to do."""
+    fleet.start()
+    over_since: float | None = None
+    while fleet.is_alive():
+        _look(keeper, connection, beginning.look())
+        if not _is_over(keeper.standing):
+            over_since = None
+        elif over_since is None:
+            over_since = time.monotonic()
+        elif not keeper.met or time.monotonic() - over_since > _LEAVING_SECONDS:
+            break
+        fleet.join(_LOOK_SECONDS)
+    keeper.ask_anew()  # what was asked before the last worker told why it leaves is not how the launch ended
+    while not _look(keeper, connection):
+        time.sleep(_LOOK_SECONDS)
+    standing = keeper.standing
+    if standing is None:
+        raise LaunchError("the keeper must say where the study stands; it did not.")
+    if fleet.error is not None and not standing.is_done and standing.halted is None:
+        raise _explained(fleet.error) from fleet.error
+    if standing.halted is None:
+        is_noted = keeper.asked("finish", standing.summary)
+        while not is_noted():
+            _look(keeper, connection)
+            time.sleep(_LOOK_SECONDS)
+    return standing
+
+
+def _look(keeper: KeeperWatch, connection: Connection, lacks: str = "") -> bool:
+    """Hear the launching process and the keeper, and tell the one of the other; True when the keeper has answered."""
+    while connection.poll():
+        told: Stop = connection.recv()
+        keeper.stop_reason = told.reason
+    is_new = keeper.look()
+    progress = None if keeper.standing is None else keeper.standing.progress
+    connection.send(Shown(progress=progress, waits_for=keeper.waits_for or lacks))
+    return is_new
+
+
+def _is_over(standing: Standing | None) -> bool:
+    """Whether the workers have nothing left to do but to leave."""
+    if standing is None:
+        return False
+    return standing.is_done or standing.halted is not None or bool(standing.drained and not standing.progress.running)
+
+
+def _tuner(trainable: Any, growth: Growth, failures: Failures, folder: Path) -> tune.Tuner:
+    return tune.Tuner(
+        tune.with_resources(trainable, tune.PlacementGroupFactory([growth.share.bundle])),
+        tune_config=tune.TuneConfig(search_alg=growth.searcher, num_samples=-1),
+        run_config=tune.RunConfig(
+            name="fleet",
+            storage_path=str(folder / "tune"),
+            failure_config=tune.FailureConfig(max_failures=-1),
+            callbacks=[failures],
+            verbose=0,
+        ),
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,100 @@
+"""Who is trained to take a trial apart: what lies between a published method and it, one difference after another."""
+
+from collections.abc import Sequence
+
+from search_space.published.point import PublishedPoint
+from search_space.space.space import Candidate, SearchSpace
+from studies.analysis.baselines import baseline, best_first
+from studies.analysis.discover.between import Between, Joint
+from studies.analysis.discover.hybrids import candidate_of
+from studies.analysis.estimates import Estimates
+from studies.confirmation.contenders import ContenderEntry, candidate_entry, trial_entry
+from studies.confirmation.request import AblationRequest
+from studies.errors import ConfirmationError
+from studies.records import TrialRecord
+
+
+def candidate_of_trial(trial: TrialRecord, space: SearchSpace) -> Candidate:
+    """A trial as what a search proposes."""
+    attention, ffn = (None if side is None else side.learning_rate for side in (trial.attention, trial.ffn))
+    return candidate_of(trial.configuration, attention, ffn, space)
+
+
+def path_entries(
+    request: AblationRequest,
+    trials: Sequence[TrialRecord],
+    space: SearchSpace,
+    joint: Joint,
+    estimates: Estimates | None = None,
+) -> list[ContenderEntry]:
+    """The path from a published method to a trial, backwards: the trial first, the method last.
+
+    Each entry differs from the next in what made the greatest expected gain there. A step that computes the same as an
+    earlier one is no step of its own.
+
+    Args:
+        request: Names the ends.
+        trials: Of the study.
+        space: Of the study.
+        joint: Its posterior.
+        estimates: What the trials are expected to score.
+
+    Raises:
+        ConfirmationError: If the two ends are one configuration.
+    """
+    best = best_first(trials, space, estimates)
+    last = best[0] if request.trial == "best" else _numbered(request, trials)
+    first = baseline(request.against, best, trials, space)
+    begin = candidate_of_trial(first, space) if isinstance(first, TrialRecord) else first
+    between = Between(begin, candidate_of_trial(last, space), space, joint)
+    found = _path(between)
+    if len(found) < 2:
+        raise ConfirmationError(
+            f"an ablation must have something that differs; trial {last.number} is {request.against} itself. "
+            "Name another method with --against, or another trial."
+        )
+    heads = last.head_parameters
+    hybrids = [
+        candidate_entry(candidate, space, label=f"step {number}", head_parameters=heads, change=change)
+        for number, (candidate, change) in enumerate(found[1:-1], 1)
+    ]
+    return [
+        trial_entry(last, label=f"trial {last.number}", is_top=True, change=found[-1][1]),
+        *reversed(hybrids),
+        _begin(first, request.against, space, heads),
+    ]
+
+
+def _numbered(request: AblationRequest, trials: Sequence[TrialRecord]) -> TrialRecord:
+    found = next((trial for trial in trials if trial.number == request.trial), None)
+    if found is None:
+        numbers = f"0 to {len(trials) - 1}" if trials else "none"
+        raise ConfirmationError(
+            f"study '{request.study}' must have the trial that is taken apart; got {request.trial}, it has {numbers}."
+        )
+    return found
+
+
+def _begin(first: TrialRecord | Candidate, method: PublishedPoint, space: SearchSpace, heads: int) -> ContenderEntry:
+    if isinstance(first, TrialRecord):
+        return trial_entry(first, label=method, is_top=False, baselines=(method,))
+    return candidate_entry(first, space, label=method, baselines=(method,), head_parameters=heads)
+
+
+def _path(between: Between) -> list[tuple[Candidate, str]]:
+    """What is reached, and what was changed for it; the beginning with an empty text."""
+    found: list[tuple[Candidate, str]] = [(between.first, "")]
+    changed: list[str] = []
+    for step in between.steps:
+        changed.append(step.words)
+        known = [candidate.fingerprint for candidate, _ in found]
+        if step.candidate.fingerprint in known:
+            place = known.index(step.candidate.fingerprint)
+            changed = [*(change for _, change in found[place + 1 :]), *changed]
+            del found[place + 1 :]
+            continue
+        found.append((step.candidate, "; ".join(changed)))
+        changed = []
+    if changed and len(found) > 1:
+        found[-1] = (between.last, "; ".join([found[-1][1], *changed]))
+    return found

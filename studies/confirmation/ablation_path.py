@@ -1,0 +1,184 @@
+"""What an ablation says: every step from a published method to a trial, paired by seed on the test split."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from studies.analysis.frames import frame
+from studies.confirmation.results import ConfirmationResult, ContenderResult, confirmation_result
+from studies.confirmation.statistics import ALPHA, LEVEL
+from studies.confirmation.verdicts import Comparison, ConfirmationVerdict, compare_pairs, least_seeds, seeds_for_pairs
+from studies.errors import ConfirmationError
+from studies.ledger.ledger import Ledger
+from studies.records import StudyKind
+
+if TYPE_CHECKING:
+    import pandas
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PathStep:
+    """A step of the path.
+
+    Attributes:
+        number: 0 for the published method, then 1, 2, …
+        change: What the step changes; empty for the method.
+        contender: What is there after it.
+        comparison: It minus the step before, corrected by Holm for all steps; None for the method, and until every
+            trial has ended.
+    """
+
+    number: int
+    change: str
+    contender: ContenderResult
+    comparison: Comparison | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class AblationResult:
+    """An ablation, so far as it has come.
+
+    Attributes:
+        confirmation: The trials of all steps, the end of the path first.
+        steps: The path from its beginning.
+        total: The trial minus the published method; None until every trial has ended.
+    """
+
+    confirmation: ConfirmationResult
+    steps: tuple[PathStep, ...]
+    total: Comparison | None
+
+    def table(self) -> "pandas.DataFrame":
+        """One row a step: what it changes, its scores on the test split, and what it is worth."""
+        names = ("difference", "low", "high", "p_value", "adjusted_p")
+        entries = [
+            {
+                "step": one.number,
+                "label": one.contender.label,
+                "change": one.change or one.contender.label,
+                **one.contender.entry(),
+                "planned": len(one.contender.scores),
+                **{name: None if one.comparison is None else getattr(one.comparison, name) for name in names},
+                "stored_parameters": one.contender.stored_parameters,
+            }
+            for one in self.steps
+        ]
+        return frame(entries)
+
+    def tables(self) -> "dict[str, pandas.DataFrame]":
+        """All its numbers by what they are."""
+        return {"Steps": self.table()}
+
+    def __str__(self) -> str:
+        """The table, and what follows from it in sentences."""
+        return "\n".join([self.table().to_string(index=False), *path_sentences(self)])
+
+    __repr__ = __str__
+
+
+def ablation_result(ledger: Ledger, name: str) -> AblationResult:
+    """The ablation of a name.
+
+    Raises:
+        UnknownStudyError: If there is nothing of that name.
+        ConfirmationError: If it is no ablation.
+    """
+    result = confirmation_result(ledger, name)
+    if result.winner.change is None:
+        raise ConfirmationError(f"'{name}' must be an ablation; it confirms the winners of '{result.study}'.")
+    return path_of(result)
+
+
+def is_ablation(ledger: Ledger, name: str) -> bool:
+    """Whether something of a storage is an ablation.
+
+    Raises:
+        UnknownStudyError: If there is nothing of that name.
+    """
+    study = ledger.study(name)
+    return study.kind is StudyKind.CONFIRMATION and ledger.confirmation(study).is_path
+
+
+def path_of(result: ConfirmationResult) -> AblationResult:
+    """The steps of a confirmation that trains a path."""
+    ordered = result.contenders[::-1]
+    found: dict[str, Comparison] = {}
+    if result.is_finished:
+        after = {later.label: (later.scores, earlier.scores) for earlier, later in pairwise(ordered)}
+        found = {one.baseline: one for one in compare_pairs(after)}
+    steps = tuple(
+        PathStep(number=number, change=one.change or "", contender=one, comparison=found.get(one.label))
+        for number, one in enumerate(ordered)
+    )
+    return AblationResult(confirmation=result, steps=steps, total=next(iter(result.comparisons), None))
+
+
+def path_sentences(result: AblationResult) -> tuple[str, ...]:
+    """What the whole is worth, and which steps are, in words; empty until every trial has ended."""
+    return tuple(_sentences(result)) if result.total is not None else ()
+
+
+def path_notes(result: AblationResult) -> tuple[str, ...]:
+    """What must be known to read it."""
+    return tuple(_notes(result))
+
+
+def _sentences(result: AblationResult) -> Iterator[str]:
+    total, first, last = result.total, result.steps[0].contender, result.steps[-1].contender
+    if total is None or total.difference is None:
+        yield f"Between {last.label} and {first.label} nothing is decided: too few seeds gave a score of both."
+        return
+    yield (
+        f"{last.label[0].upper()}{last.label[1:]} minus {first.label} on the test split: "
+        f"{_figures(total)}, p = {_p(total.p_value)}."
+    )
+    steps = result.steps[1:]
+    shown = [(one, told) for one in steps if (told := one.comparison) is not None and told.verdict in _SHOWN]
+    for one, told in shown:
+        yield f"Step {one.number} ({one.change}) is worth {_figures(told)}, p = {_p(told.adjusted_p)} after Holm."
+    if len(shown) < len(steps):
+        yield f"No effect is shown of {len(steps) - len(shown)} of {len(steps)} steps."
+
+
+_SHOWN = (ConfirmationVerdict.BEATS, ConfirmationVerdict.LOSES)
+
+
+def _figures(one: Comparison | None) -> str:
+    if one is None or one.difference is None:
+        return "?"
+    return (
+        f"{one.difference:+.4f} in the mean ({LEVEL:.0%} interval {one.low:+.4f} to {one.high:+.4f}, {one.pairs} seeds)"
+    )
+
+
+def _p(value: float | None) -> str:
+    return "?" if value is None else "below 0.0001" if value < 1e-4 else f"{value:.2g}"
+
+
+def _notes(result: AblationResult) -> Iterator[str]:
+    own, steps = result.confirmation, len(result.steps) - 1
+    if not own.is_finished:
+        yield (
+            f"Not finished: {own.ended} of {own.trials} trials have ended. Nothing is compared until all have; "
+            "call the command again to continue."
+        )
+    for one in own.contenders:
+        if one.failed:
+            yield f"{one.label} failed with {one.failed} of {len(own.seeds)} seeds; those pairs are left out."
+    if own.contenders[-1].trial is None:
+        yield (
+            f"{own.contenders[-1].label} has no complete trial in {own.study}: its learning rates are the middle of "
+            "their range, and others may do better."
+        )
+    yield (
+        "The path was chosen by what the search expects; rates of hybrids are those of its ends, not tuned for them. "
+        f"Every step is trained with the same seeds; p-values are corrected by Holm for {steps} steps, at {ALPHA}."
+    )
+    if own.is_finished and len(own.seeds) < least_seeds(steps):
+        yield f"{len(own.seeds)} seeds cannot show a difference in {steps} steps; {least_seeds(steps)} seeds can."
+    elif own.is_finished and len(own.seeds) < seeds_for_pairs(steps):
+        yield (
+            f"With {len(own.seeds)} seeds the p-values of {steps} steps are of exchanged runs, and do not use that "
+            f"runs are paired, as the intervals do; from {seeds_for_pairs(steps)} seeds on they do."
+        )

@@ -1,0 +1,256 @@
+"""Runs a confirmation: a study of its own, whose trials are all there from the beginning."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from pydantic import ValidationError
+
+from search_space.backbones import shape_of
+from search_space.space.space import SearchSpace
+from studies.analysis.discover import knowledge_of
+from studies.analysis.estimates import estimates_of
+from studies.backends.backend import Observer, RunnerFactory
+from studies.confirmation.ablation import path_entries
+from studies.confirmation.contenders import ContenderEntry, entries_of, trials_of
+from studies.confirmation.request import AblationRequest, Request
+from studies.errors import ConfirmationError, StudyChangedError
+from studies.launch.execution import LaunchOptions, LaunchResult, run_fleet
+from studies.launch.preparation import absolute_url, label_count
+from studies.launch.study_creation import check_table, difference
+from studies.ledger.files import own_folder
+from studies.ledger.keeper_writes import LEASE_SECONDS
+from studies.ledger.ledger import Ledger
+from studies.observer import Observer as TrialObserver
+from studies.pruning.rungs import RungPlan
+from studies.records import (
+    ConfirmationRecord,
+    NewStudy,
+    NewTrial,
+    StudyKind,
+    StudyRecord,
+    TrialRecord,
+    TrialState,
+)
+from studies.runtime.artefacts import study_folder
+from studies.runtime.study_plan import StudyPlan
+from studies.runtime.workload import replaceable
+from studies.search.initial_design import InitialDesign
+from studies.seeds import hashed_seed
+from studies.study_file import specification_from_mapping
+from studies.study_file.recorded_specification import BegunSpecification
+from trial_runner.backbones import config_of
+from trial_runner.port_discovery.known_tables import make_known
+
+_SEED_BITS = 31
+
+
+def confirm(  # noqa: PLR0913 - one argument per wish
+    request: Request,
+    *,
+    storage_url: str,
+    observer: Observer | None = None,
+    factory: RunnerFactory | None = None,
+    lease_seconds: float = LEASE_SECONDS,
+    take_over: bool = False,
+    observers: Sequence[TrialObserver] = (),
+) -> LaunchResult:
+    """Train the winners of a study and the baselines with fresh seeds, and measure them on the test split.
+
+    An ablation trains what lies between a baseline and one trial, in the same way. A confirmation is a study of its own
+    in the ledger, with every trial recorded before the first begins; no trial is pruned. One that was stopped is
+    continued, one that is finished is left as it is.
+
+    Args:
+        observer: Shown the progress about twice a second.
+        factory: Makes the workers' runners; None trains the study's task on its backbone.
+        lease_seconds: A worker that is silent for so long has lost its trials.
+        take_over: As of `studies.launch.launch.launch`.
+        observers: As of `studies.launch.launch.launch`.
+
+    Raises:
+        StudiesError: If the study cannot be confirmed, or the launch cannot go on.
+        RunnerError: If the backbone or the task cannot be had.
+    """
+    storage_url = absolute_url(storage_url)
+    with Ledger.open(storage_url, create=False) as ledger:
+        parent = _searched(ledger, request.study)
+        existing = _existing(ledger, parent, request)
+        instead_of = replaceable(request.confirmation, ledger, take_over=take_over)
+        if existing is not None and _is_finished(ledger, existing):
+            total = sum(ledger.state_counts(existing.id).values())
+            reason = f"already finished: all {total} trials have ended"
+            return LaunchResult(study=existing, finished=True, reason=reason)
+        specification = _specification(parent, request.fleet)
+        make_known(specification.backbone.name)
+        shape = shape_of(config_of(specification.backbone.name))
+        check_table(parent, shape)
+        space = SearchSpace(shape=shape, budget=parent.budget_parameters, options=specification.space_options)
+        new = _new(ledger, parent, request, space) if existing is None else None
+        if factory is None:
+            label_count(specification)
+        study = ledger.study(request.confirmation) if new is None else ledger.create_study(*new)
+        target_trials = sum(ledger.state_counts(study.id).values())
+    plan = plan_of(specification, study, space, storage_url=storage_url, target_trials=target_trials)
+    plan = replace(plan, lease_seconds=lease_seconds)
+    wishes = LaunchOptions(factory=factory, observer=observer, observers=observers, instead_of=instead_of)
+    return run_fleet(specification, study, plan, wishes)
+
+
+def _searched(ledger: Ledger, name: str) -> StudyRecord:
+    """The study, unless it is a confirmation itself.
+
+    Raises:
+        ConfirmationError: If it is one.
+    """
+    study = ledger.study(name)
+    if study.kind is StudyKind.CONFIRMATION:
+        raise ConfirmationError(
+            f"a study that searches can be confirmed; '{name}' is a confirmation of "
+            f"'{ledger.confirmation(study).study}'. Name that one."
+        )
+    return study
+
+
+def _specification(parent: StudyRecord, fleet: Mapping[str, object]) -> BegunSpecification:
+    """The study file of a study, with another fleet; its files go beside the study's own, wherever the ledger says.
+
+    Raises:
+        ConfirmationError: If the study was recorded by another release.
+        SpecificationError: If the fleet is not valid, or the task's folder is gone.
+    """
+    try:
+        begun = BegunSpecification.from_json(parent.specification)
+    except ValidationError:
+        raise ConfirmationError(
+            f"study '{parent.name}' must hold a study file that this release can read; it does not. "
+            "Use the release that launched it."
+        ) from None
+    own = {key: value for key, value in begun.as_json().items() if key not in ("lessons", "made_table")}
+    recorded = own["fleet"] if isinstance(own["fleet"], dict) else {}
+    folder = own_folder(parent)
+    beside = None if folder is None else str(folder.parent)
+    own["fleet"] = {**recorded, "time_budget": None, "artefacts": beside, **fleet}
+    specification = specification_from_mapping(own, origin=f"the confirmation of '{parent.name}'")
+    return BegunSpecification.of(specification, lessons=begun.lessons, made_table=begun.made_table)
+
+
+def _existing(ledger: Ledger, parent: StudyRecord, request: Request) -> StudyRecord | None:
+    """The confirmation of the request's name, if there is one.
+
+    Raises:
+        ConfirmationError: If the name is another study's.
+        StudyChangedError: If it was begun with other arguments.
+    """
+    found = next((study for study in ledger.studies() if study.name == request.confirmation), None)
+    if found is None:
+        return None
+    if found.parent_id != parent.id:
+        raise ConfirmationError(
+            f"a confirmation needs a name of its own; '{found.name}' is another study. Choose one with --name."
+        )
+    recorded, asked = ledger.confirmation(found).asked, request.asked(parent)
+    if asked.get("trial") == "best":
+        asked["trial"] = recorded.get("trial")
+    changes = difference(recorded, asked)
+    if changes:
+        raise StudyChangedError(
+            f"confirmation '{found.name}' must be continued with what it was begun with; got other values. "
+            "Give the same, or begin another with --name:\n" + "\n".join(f"  {change}" for change in changes)
+        )
+    return found
+
+
+def _new(
+    ledger: Ledger, parent: StudyRecord, request: Request, space: SearchSpace
+) -> tuple[NewStudy, list[NewTrial], ConfirmationRecord]:
+    """A confirmation to be recorded, all its trials, and what it is.
+
+    Raises:
+        ConfirmationError: If the study has no complete trial.
+    """
+    trials = ledger.trials(parent.id)
+    if not any(trial.state is TrialState.COMPLETE for trial in trials):
+        raise ConfirmationError(
+            f"study '{parent.name}' must have a complete trial; got none among {len(trials)}. Launch it again."
+        )
+    entries, left_out = _entries(ledger, parent, request, space, trials)
+    record = ConfirmationRecord(
+        study=parent.name,
+        top=request.top,
+        against=request.baselines,
+        seeds=_seeds(parent, request, trials),
+        contenders=tuple(entry.contender for entry in entries),
+        left_out=left_out,
+        most_parameters=request.most_parameters(parent),
+    )
+    planned = trials_of(entries, record.seeds)
+    new = NewStudy(
+        name=request.confirmation,
+        specification={**parent.specification, "name": request.confirmation, "trials": len(planned)},
+        backbone=parent.backbone,
+        backbone_parameters=parent.backbone_parameters,
+        budget_parameters=parent.budget_parameters,
+        metric=parent.metric,
+        seed=parent.seed,
+        kind=StudyKind.CONFIRMATION,
+        parent_id=parent.id,
+    )
+    return new, planned, record
+
+
+def _entries(
+    ledger: Ledger, parent: StudyRecord, request: Request, space: SearchSpace, trials: list[TrialRecord]
+) -> tuple[list[ContenderEntry], dict[str, str]]:
+    """Who is trained, and by name of a baseline why it is not.
+
+    Raises:
+        ConfirmationError: If there is nothing between the ends of a path, or no trial at its end; or if no complete
+            trial is as small as is asked for.
+        BudgetError: If a size cannot be read.
+        StudiesError: If too few trials have a reading to find a path.
+    """
+    estimates = estimates_of(ledger, parent, trials)
+    if isinstance(request, AblationRequest):
+        knowledge = knowledge_of(ledger, parent.name, lambda _: space)
+        return path_entries(request, trials, space, knowledge.expected, estimates), {}
+    most = request.most_parameters(parent)
+    return entries_of(trials, space, top=request.top, against=request.against, estimates=estimates, most=most)
+
+
+def _seeds(parent: StudyRecord, request: Request, trials: list[TrialRecord]) -> tuple[int, ...]:
+    """Seeds that no trial of the study had and no confirmation of another name has."""
+    used = {trial.seed for trial in trials}
+    fresh: list[int] = []
+    place = 0
+    while len(fresh) < request.seeds:
+        seed = hashed_seed("confirm", parent.name, parent.seed, request.confirmation, place, bits=_SEED_BITS)
+        place += 1
+        if seed not in used:
+            used.add(seed)
+            fresh.append(seed)
+    return tuple(fresh)
+
+
+def _is_finished(ledger: Ledger, study: StudyRecord) -> bool:
+    counts = ledger.state_counts(study.id)
+    return all(state.is_terminal or not count for state, count in counts.items())
+
+
+def plan_of(
+    specification: BegunSpecification, study: StudyRecord, space: SearchSpace, *, storage_url: str, target_trials: int
+) -> StudyPlan:
+    """What the keeper is told: nothing is proposed or pruned, and the test split is measured once, at the end."""
+    training = specification.training_plan()
+    return StudyPlan(
+        study=study.name,
+        storage_url=storage_url,
+        target_trials=target_trials,
+        space=space,
+        sampler="random",
+        opening=InitialDesign(),
+        seed=study.seed,
+        training=replace(training, evaluate_at_steps=(training.steps,), measured_split="test"),
+        head_parameters=0,
+        rungs=RungPlan(steps=(), reduction=1),
+        artefacts=study_folder(specification.artefact_folder(), study),
+    )

@@ -1,0 +1,154 @@
+"""What a user asks of a confirmation, or of an ablation."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from pydantic import TypeAdapter, ValidationError
+
+from search_space.checked import Name
+from search_space.published.point import PublishedPoint
+from studies.analysis.fronts import parameters_of
+from studies.errors import ConfirmationError
+from studies.records import StudyRecord
+
+AGAINST = tuple(map(PublishedPoint, ("mam_adapter", "lora_qv", "full_finetuning")))
+"""The baselines unless others are named."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConfirmationRequest:
+    """What is to be confirmed.
+
+    Attributes:
+        top: How many of its best configurations.
+        seeds: How often each is trained.
+        against: Published methods, or points such as ``lora_qv:r=8``, to hold them against.
+        name: Of the confirmation; None is the study's with ``-confirm``, and with the size.
+        size: Most stored parameters of the configurations, a number or a share of the backbone; None for any.
+        fleet: Keys of the study file's fleet that differ from the study's. Its time budget does not apply.
+
+    Raises:
+        ConfirmationError: If there are too few seeds or configurations, or the name cannot be one.
+        UnknownMethodError: If there is no method of a name.
+    """
+
+    study: str
+    top: int = 5
+    seeds: int = 5
+    against: tuple[PublishedPoint, ...] = AGAINST
+    name: str | None = None
+    size: str | None = None
+    fleet: Mapping[str, object] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Check what can be checked without the study."""
+        if not self.top >= 1 or not self.seeds >= 2:
+            raise ConfirmationError(
+                "a confirmation must have at least 1 configuration and 2 seeds; "
+                f"got {self.top} and {self.seeds}. Ask for more."
+            )
+        if len(set(self.against)) < len(self.against):
+            raise ConfirmationError(f"a baseline must be named once; got {', '.join(self.against)}.")
+        object.__setattr__(self, "against", tuple(map(PublishedPoint, self.against)))
+        _check_name(self.confirmation, "a confirmation")
+
+    @property
+    def baselines(self) -> tuple[PublishedPoint, ...]:
+        """What is held against."""
+        return self.against
+
+    @property
+    def confirmation(self) -> str:
+        """Name of the confirmation."""
+        if self.name is not None:
+            return self.name
+        within = "" if self.size is None else "-within-" + re.sub(r"[\s,_]", "", self.size).replace("%", "-percent")
+        return f"{self.study}-confirm{within}"
+
+    def most_parameters(self, study: StudyRecord) -> int | None:
+        """The size as a number.
+
+        Raises:
+            BudgetError: If it cannot be read.
+        """
+        return None if self.size is None else parameters_of(self.size, study)
+
+    def asked(self, study: StudyRecord) -> dict[str, object]:
+        """What it must be continued with.
+
+        Raises:
+            BudgetError: If the size cannot be read.
+        """
+        most = self.most_parameters(study)
+        size = {} if most is None else {"size": most}
+        return {"top": self.top, "seeds": self.seeds, "against": list(self.against), **size}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AblationRequest:
+    """Which differences are to be trained, one after another.
+
+    Attributes:
+        trial: Number of the trial at the end of the path; ``best`` is the study's, or that of the ablation that is
+            continued.
+        against: The published method, or point, where the path begins.
+        seeds: How often each step is trained.
+        name: Of the ablation; None is the study's with ``-ablate``.
+        fleet: As of a confirmation.
+
+    Raises:
+        ConfirmationError: If there are too few seeds, or the name cannot be one.
+        UnknownMethodError: If there is no such method.
+    """
+
+    study: str
+    trial: int | Literal["best"] = "best"
+    against: PublishedPoint = AGAINST[0]
+    seeds: int = 8
+    name: str | None = None
+    fleet: Mapping[str, object] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Check what can be checked without the study."""
+        if not self.seeds >= 2:
+            raise ConfirmationError(f"an ablation must have at least 2 seeds; got {self.seeds}. Ask for more.")
+        object.__setattr__(self, "against", PublishedPoint(self.against))
+        _check_name(self.confirmation, "an ablation")
+
+    @property
+    def top(self) -> int:
+        """One: the trial at the end of the path."""
+        return 1
+
+    @property
+    def baselines(self) -> tuple[PublishedPoint, ...]:
+        """The published method where the path begins."""
+        return (self.against,)
+
+    @property
+    def confirmation(self) -> str:
+        """Name of the ablation."""
+        return f"{self.study}-ablate" if self.name is None else self.name
+
+    def most_parameters(self, study: StudyRecord) -> int | None:
+        """None: a path has the size of its ends."""
+        return None
+
+    def asked(self, study: StudyRecord) -> dict[str, object]:
+        """What it must be continued with."""
+        return {"trial": self.trial, "seeds": self.seeds, "against": [self.against]}
+
+
+Request = ConfirmationRequest | AblationRequest
+"""What can be asked to be trained again on the test split."""
+
+
+def _check_name(name: str, what: str) -> None:
+    try:
+        TypeAdapter(Name).validate_python(name)
+    except ValidationError:
+        raise ConfirmationError(
+            f"the name of {what} must be of lower-case letters, digits, '.', '_' and '-'; got {name!r}. Choose another."
+        ) from None

@@ -1,0 +1,296 @@
+"""Takes a trial away: from the ledger and its file to a folder that stands on its own."""
+
+import shutil
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from search_space.backbones import family_of
+from search_space.space.space import HEAD_RATE
+from studies.confirmation.results import confirmation_results, measure, verdict_sentences
+from studies.confirmation.statistics import Spread
+from studies.errors import StudiesError
+from studies.exports.card_usage import BESIDE, reading_of
+from studies.exports.model_card import model_card
+from studies.exports.retrain import retrain
+from studies.exports.source import ExportSource
+from studies.launch.study_creation import check_table
+from studies.ledger.files import is_own_file, is_there
+from studies.ledger.ledger import Ledger
+from studies.records import StudyKind, StudyRecord, TrialRecord, TrialState
+from studies.runtime.artefacts import is_whole
+from studies.study_file.recorded_specification import recorded_specification
+from trial_runner.backbones import EMBEDDED, config_of, embedded_folder, load_tokenizer, tokenizer_id
+from trial_runner.port_discovery.known_tables import make_known
+from trial_runner.requests import Reading
+
+if TYPE_CHECKING:
+    from trial_runner.backbones import Backbone
+    from trial_runner.export import BackboneFacts, TrainedDelta
+    from trial_runner.requests import Snapshot
+
+ExportKind = Literal["deltaspace", "peft", "merged"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Export:
+    """What was exported.
+
+    Attributes:
+        stored_parameters: Without the task head.
+        score: At the last step, on the split that the study measures on.
+        is_folded: Whether tables stand where networks were in training, so that outputs agree up to rounding only.
+        files: Names, sorted.
+    """
+
+    folder: Path
+    kind: ExportKind
+    study: str
+    trial: int
+    stored_parameters: int
+    score: float | None
+    metric: str
+    is_folded: bool
+    files: tuple[str, ...]
+
+    def push(self, name: str, *, private: bool = False) -> str:
+        """Put it on the hub, without paths of this machine; the URL of the repository.
+
+        Example:
+            >>> study.export("winner").push("me/winner")
+
+        Args:
+            name: ``user/name``, or a name below the user who is logged in. A repository that is not there is made.
+            private: Whether a new one is for its owner only.
+
+        Raises:
+            StudiesError: If nobody is logged in, or the hub does not take it.
+        """
+        from studies.exports.hub_upload import push_folder
+
+        return push_folder(self.folder, name, private=private)
+
+
+def export_trial(
+    ledger: Ledger,
+    study: str,
+    number: int,
+    folder: Path,
+    *,
+    kind: ExportKind = "deltaspace",
+    anew: Callable[[Reading], None] | None = None,
+) -> Export:
+    """Write a trial to a new folder; nothing is there before all of it is.
+
+    Args:
+        folder: Must not exist.
+        anew: Train the trial from scratch to its last step, telling of each measurement, in place of reading its file.
+
+    Raises:
+        StudiesError: If there is no such trial, or nothing that could be exported of it.
+        RunnerError: If the folder is there already, or the trial cannot be written in this form.
+    """
+    from trial_runner.files import check_is_new
+
+    check_is_new(folder)
+    record = ledger.study(study)
+    return write_export(_source(ledger, record, ledger.trial(record.id, number), anew), folder, kind=kind)
+
+
+def write_export(source: ExportSource, folder: Path, *, kind: ExportKind = "deltaspace") -> Export:
+    """Write what training left of a trial to a new folder; nothing is there before all of it is.
+
+    Args:
+        folder: Must not exist.
+
+    Raises:
+        RunnerError: If the folder is there already, or the trial cannot be written in this form.
+    """
+    from trial_runner.export import new_folder
+
+    study, trial = source.study, source.trial
+    backbone = _backbone(source, kind)
+    trained = _trained(source, backbone)
+    with new_folder(folder) as place:
+        facts = _backbone_facts(source, trained)
+        _write(place, kind, source, trained, facts, backbone)
+        (place / "README.md").write_text(model_card(source, trained, kind, folder), encoding="utf-8")
+    return Export(
+        folder=folder,
+        kind=kind,
+        study=study.name,
+        trial=trial.number,
+        stored_parameters=trained.counts.stored,
+        score=source.readings[-1].score if source.readings else None,
+        metric=study.metric,
+        is_folded=trained.is_folded,
+        files=tuple(sorted(path.name for path in folder.iterdir())),
+    )
+
+
+def _source(
+    ledger: Ledger, study: StudyRecord, trial: TrialRecord, anew: Callable[[Reading], None] | None
+) -> ExportSource:
+    make_known(study.backbone)
+    config = config_of(study.backbone)
+    family = family_of(config)
+    shape = family.read_shape(config)
+    check_table(study, shape)
+    readings: Sequence[Reading] = ledger.readings(study.id, trial.number)
+    if anew is None:
+        snapshot = _snapshot(ledger, study, trial)
+    else:
+        readings, snapshot = retrain(recorded_specification(study), trial, anew)
+    return ExportSource(
+        study=study,
+        trial=trial,
+        readings=readings,
+        snapshot=snapshot,
+        family=family,
+        shape=shape,
+        competitors=sum(one.last_score is not None for one in ledger.trials(study.id)),
+        confirmation=_confirmation(ledger, study, trial.number),
+    )
+
+
+def _snapshot(ledger: Ledger, study: StudyRecord, trial: TrialRecord) -> "Snapshot":
+    """What is in the file of a complete trial."""
+    from trial_runner.packs.snapshots import load_snapshot
+
+    name = f"trial {trial.number} of {study.name!r}"
+    if trial.state is not TrialState.COMPLETE:
+        why = f" ({trial.reason.rstrip('.')})" if trial.reason else ""
+        raise StudiesError(
+            f"{name} must be complete to be exported; it is {trial.state.value} after {trial.steps} steps{why}. "
+            "Use --retrain to train it to the end first."
+        )
+    files = [file for file in ledger.artefacts(study.id, trial.number) if file.kind == "delta"]
+    if not files:
+        raise StudiesError(f"{name} must have its trained weights; none are recorded. Use --retrain to train it anew.")
+    path = Path(files[-1].path)
+    is_foreign = is_there(path) and not is_own_file(study, path)
+    if is_foreign or not is_whole(files[-1]):
+        what = "lies outside the study's folder" if is_foreign else "is missing or damaged"
+        raise StudiesError(f"{name} must have its trained weights; {path} {what}. Use --retrain to train it anew.")
+    return load_snapshot(path)
+
+
+def _backbone(source: ExportSource, kind: ExportKind) -> "Backbone | None":
+    """The backbone with its weights, where they are needed."""
+    from trial_runner.backbones import load_backbone
+    from trial_runner.errors import ExportError
+
+    if kind != "merged" and not any(edit.form.needs_weights for edit in source.configuration.edits):
+        return None
+    backbone = load_backbone(source.study.source)
+    trained_on = source.snapshot.facts.get("backbone_sha256")
+    if backbone.weights_sha256 != trained_on:
+        raise ExportError(
+            f"the backbone must have the weights that the trial was trained on, {str(trained_on)[:12]}; "
+            f"{source.study.backbone} has {backbone.weights_sha256[:12]}. Restore it."
+        )
+    return backbone
+
+
+def _trained(source: ExportSource, backbone: "Backbone | None") -> "TrainedDelta":
+    from trial_runner.export import trained_delta
+    from trial_runner.linear_layers import frozen_weights
+
+    frozen = None if backbone is None else frozen_weights(backbone.model)
+    return trained_delta(source.snapshot, source.shape, frozen=frozen)
+
+
+def _backbone_facts(source: ExportSource, trained: "TrainedDelta") -> "BackboneFacts":
+    from trial_runner.export import BackboneFacts
+    from trial_runner.export.origin import revision_of
+
+    held = source.study.source
+    return BackboneFacts(
+        name=source.study.backbone,
+        revision=revision_of(source.study.backbone),
+        weights_sha256=trained.backbone_sha256,
+        family=source.family.name,
+        parameters=source.study.backbone_parameters,
+        dtype=held.dtype,
+        quantization=held.quantization,
+    )
+
+
+def _write(
+    place: Path,
+    kind: ExportKind,
+    source: ExportSource,
+    trained: "TrainedDelta",
+    facts: "BackboneFacts",
+    backbone: "Backbone | None",
+) -> None:
+    from trial_runner.export import write_delta, write_facts, write_merged, write_peft
+
+    if kind == "peft":
+        write_peft(place, trained, family=source.family, shape=source.shape, backbone=facts)
+        if facts.name == EMBEDDED:
+            shutil.copytree(embedded_folder(), place / BESIDE)
+    elif kind == "merged" and backbone is not None:
+        most = reading_of(source.study, source.shape).max_tokens
+        write_merged(place, backbone, trained.deltas, trained.head, max_tokens=most)
+    else:
+        write_delta(place, trained, backbone=facts, about=_about(source))
+        return
+    write_facts(place, kind, trained, backbone=facts, about=_about(source))
+
+
+def _about(source: ExportSource) -> dict[str, object]:
+    """What ``delta.json`` says beside the weights."""
+    from trial_runner.export.origin import licence_line
+
+    study, trial = source.study, source.trial
+    last = source.readings[-1] if source.readings else None
+    given = study.specification.get("training")
+    training = given if isinstance(given, dict) else {}
+    return {
+        "study": None if source.is_alone else study.name,
+        "trial": None if source.is_alone else trial.number,
+        "method": trial.method,
+        "description": trial.description,
+        "task": study.specification.get("task"),
+        "seed": trial.seed,
+        "learning_rates": {
+            "attention": None if trial.attention is None else trial.attention.learning_rate,
+            "ffn": None if trial.ffn is None else trial.ffn.learning_rate,
+            "head": trial.proposal.get(HEAD_RATE, training.get("head_learning_rate")),
+        },
+        "precision": training.get("precision"),
+        "budget_parameters": study.budget_parameters,
+        "scores": {
+            "metric": study.metric,
+            "split": source.split,
+            "score": None if last is None else last.score,
+            "steps": None if last is None else last.step,
+            "metrics": {} if last is None else dict(last.metrics),
+        },
+        "tokenizer": {"sha256": tokenizer_id(load_tokenizer(study.backbone)), "additions": []},
+        "licence": licence_line(study.backbone),
+    }
+
+
+def _confirmation(ledger: Ledger, study: StudyRecord, number: int) -> tuple[str, ...]:
+    """What the confirmations of a study say of a trial, one line each."""
+    if study.kind is StudyKind.CONFIRMATION:
+        return ("It is a trial of a confirmation itself.",)
+    lines: list[str] = []
+    for result in confirmation_results(ledger, study.name):
+        for contender in result.contenders:
+            if contender.trial == number and contender.spread is not None:
+                seeds = sum(score is not None for score in contender.scores)
+                lines.append(
+                    f"Test {measure(result.metric)} over {seeds} fresh seeds: {_spread_text(contender.spread)}."
+                )
+        if result.winner.trial == number:
+            lines += verdict_sentences(result)
+    return tuple(lines)
+
+
+def _spread_text(spread: Spread) -> str:
+    deviation = "" if spread.deviation is None else f", standard deviation {spread.deviation:.4f}"
+    return f"mean {spread.mean:.4f}{deviation}, median {spread.median:.4f}"

@@ -1,0 +1,271 @@
+"""Predictions of an export for the lines of a file."""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pydantic import ValidationError
+
+from search_space.nearest import nearest
+from studies.errors import StudiesError, WishError
+from studies.study_file.sections import task_from_json
+from trial_runner.files import unfinished
+from trial_runner.tasks import TASK_KINDS, Task
+
+if TYPE_CHECKING:
+    from trial_runner.export.predictions import Prediction
+
+Given = str | Sequence[object]
+"""What is predicted: a text, or a text for each column that the task reads, or a list in place of such a text."""
+
+_ADDED = ("prediction", "scores")
+_TRANSLATION = "translation"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PredictionOptions:
+    """How lines are predicted.
+
+    Attributes:
+        batch_size: Lines of a pass, at least 1.
+        backbone: Name or folder; None takes the one that the export names.
+        columns: Keys of what is read of a line; empty takes what the task of the training read.
+    """
+
+    batch_size: int = 32
+    backbone: str | None = None
+    columns: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PredictionResult:
+    """What was predicted.
+
+    Attributes:
+        labels: How many lines got each prediction, the most frequent first; empty of texts that were written.
+    """
+
+    output: Path
+    lines: int
+    labels: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _InferencePlan:
+    """What is read of a line, and how it is predicted.
+
+    Attributes:
+        columns: Keys of a line.
+        task: What the trial was trained for; None of a classification of which nothing is known but its labels.
+    """
+
+    columns: tuple[str, ...]
+    task: Task | None
+
+    def texts(self, values: Sequence[object]) -> list[object]:
+        """What stands at each key as training read it, such as the turns of a dialogue joined; else as it is."""
+        if self.task is None:
+            return list(values)
+        kind = TASK_KINDS[self.task.kind]
+        names = kind.read_columns(self.task)
+        return [kind.as_read(self.task, name, value) for name, value in zip(names, values, strict=True)]
+
+
+def predict(
+    folder: Path,
+    source: Path,
+    output: Path,
+    options: PredictionOptions,
+    tell: Callable[[int, int], None],
+) -> PredictionResult:
+    """Write the lines of a file with a prediction each to a new file.
+
+    Every line is checked before the backbone is loaded; the new file is there whole or not at all.
+
+    Args:
+        source: JSON objects, one a line.
+        output: Must not exist.
+        tell: Called with the number of predicted lines and that of all lines.
+
+    Raises:
+        StudiesError: If a line is not what it must be, or the output cannot be written.
+        RunnerError: If the export or its backbone cannot be used.
+    """
+    from trial_runner.export.facts import read_json
+    from trial_runner.export.writer import DELTA_FACTS
+    from trial_runner.files import check_all_regular
+
+    _check_is_new(output)
+    check_all_regular(folder)
+    plan = _plan(read_json(folder / DELTA_FACTS), options.columns, folder)
+    rows = _read_rows(source)
+    texts = [_texts(row, plan, f"line {number} of {source}") for number, row in enumerate(rows, start=1)]
+    predictions = _predictions(folder, texts, plan, options, tell) if rows else []
+    _write_rows(output, rows, predictions)
+    return PredictionResult(output=output, lines=len(rows), labels=_labels(predictions))
+
+
+def _check_is_new(output: Path) -> None:
+    if output.exists() or output.is_symlink():
+        raise WishError(f"predictions must go to a new file; {output} is there already. Choose another.")
+    if not output.parent.is_dir():
+        raise WishError(f"predictions must go to a folder that exists; there is no {output.parent}. Make it first.")
+
+
+def _plan(facts: Mapping[str, Any], columns: tuple[str, ...], folder: Path) -> _InferencePlan:
+    """What the task of the training says, with other columns if they are given."""
+    if facts.get("task") is None:
+        if facts.get("labels") is None or not columns:
+            raise WishError(
+                f"the export in {folder} must say its task, or have labels and be given the keys of the text; got "
+                "neither. Give them with --text."
+            )
+        return _InferencePlan(columns=columns, task=None)
+    try:
+        task = task_from_json(facts["task"])
+    except ValidationError as error:
+        raise StudiesError(
+            f"the export in {folder} must have a task that this release can read; {error.error_count()} of its keys "
+            "are not known or not valid. Use the release that wrote it."
+        ) from error
+    own = TASK_KINDS[task.kind].read_columns(task)
+    if columns and len(columns) != len(own):
+        raise WishError(f"the text must be in {len(own)} keys, as {', '.join(own)}; got {', '.join(columns)}.")
+    return _InferencePlan(columns=columns or own, task=task)
+
+
+def _read_rows(source: Path) -> list[dict[str, Any]]:
+    """The objects of a file, blank lines at its end left out."""
+    try:
+        text = source.read_text(encoding="utf-8-sig")
+    except FileNotFoundError:
+        raise WishError(f"the input must be a file; there is no {source}.") from None
+    except UnicodeDecodeError:
+        raise WishError(f"the input must be UTF-8 text; {source} is not.") from None
+    except OSError as error:
+        raise StudiesError(f"the input must be a file that can be read; got: {error}.") from error
+    lines = text.rstrip().split("\n") if text.strip() else []
+    return [_row(line, f"line {number} of {source}") for number, line in enumerate(lines, start=1)]
+
+
+def _row(line: str, where: str) -> dict[str, Any]:
+    try:
+        row = json.loads(line)
+        _as_line(row).encode()  # what cannot be written again is refused now
+    except (ValueError, RecursionError) as error:
+        raise WishError(f"{where} must be a JSON object; got: {error}.") from error
+    if not isinstance(row, dict):
+        raise WishError(f"{where} must be a JSON object; got {type(row).__name__}.")
+    taken = [key for key in _ADDED if key in row]
+    if taken:
+        raise WishError(f"{where} must not have a key {taken[0]!r}, which is written there. Rename it.")
+    return row
+
+
+def _texts(row: Mapping[str, Any], plan: _InferencePlan, where: str) -> tuple[str, ...]:
+    """The texts that are read of a line."""
+    texts = []
+    for name, value in zip(plan.columns, plan.texts([_value(row, name, where) for name in plan.columns]), strict=True):
+        if not isinstance(value, str) or not value.strip():
+            raise WishError(f"{where} must have a text that is not blank at {name!r}; got {value!r}.")
+        texts.append(value)
+    return tuple(texts)
+
+
+def _value(row: Mapping[str, Any], name: str, where: str) -> Any:
+    """What stands at a key; a path such as ``lex.text`` leads into mappings, a language into ``translation``."""
+    if name in row:
+        return row[name]
+    for steps in (name.split("."), [_TRANSLATION, name]):
+        value: Any = row
+        for step in steps:
+            value = value.get(step) if isinstance(value, Mapping) else None
+        if value is not None:
+            return value
+    raise WishError(
+        f"{where} must have a key {name!r}; it has: {', '.join(row) or 'none'}.{nearest(name, row)} Name the key of "
+        "the text with --text."
+    )
+
+
+def _predictions(
+    folder: Path,
+    texts: Sequence[tuple[str, ...]],
+    plan: _InferencePlan,
+    options: PredictionOptions,
+    tell: Callable[[int, int], None],
+) -> "list[Prediction]":
+    from trial_runner.export.predictions import classify, write
+
+    how: dict[str, Any] = {"batch_size": options.batch_size, "backbone": options.backbone, "tell": tell}
+    task = plan.task
+    prompt = None if task is None else TASK_KINDS[task.kind].prompt
+    if task is not None and prompt is not None:
+        return write(folder, [prompt(task, each) for each in texts], task=task, **how)
+    return classify(folder, texts, max_tokens=None if task is None else task.max_tokens, **how)
+
+
+def _write_rows(output: Path, rows: Sequence[Mapping[str, Any]], predictions: "Sequence[Prediction]") -> None:
+    temporary = unfinished(output)
+    try:
+        with temporary.open("w", encoding="utf-8") as file:
+            for row, one in zip(rows, predictions, strict=True):
+                added = {"prediction": one.answer} | ({} if one.scores is None else {"scores": one.scores})
+                file.write(_as_line({**row, **added}) + "\n")
+        _check_is_new(output)
+        temporary.rename(output)
+    except OSError as error:
+        raise StudiesError(f"predictions must be written; got: {error}. Choose another place.") from error
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _as_line(row: object) -> str:
+    return json.dumps(row, ensure_ascii=False, allow_nan=False)
+
+
+def _labels(predictions: "Sequence[Prediction]") -> dict[str, int]:
+    counts: dict[str, int] = {}
+    for one in predictions:
+        if one.scores is not None:
+            counts[one.answer] = counts.get(one.answer, 0) + 1
+    return dict(sorted(counts.items(), key=lambda pair: -pair[1]))
+
+
+def predict_texts(folder: Path, texts: Sequence[Given], options: PredictionOptions) -> "list[Prediction]":
+    """Predictions of texts that are at hand, in their order.
+
+    Args:
+        texts: Each one text, or as many as the task reads: premise and hypothesis, context and question. Where the task
+            joins lists, a list stands for a text: the turns of a dialogue, plain or as messages.
+
+    Raises:
+        StudiesError: If a text is blank, or there are not as many as the task reads.
+        RunnerError: If the export or its backbone cannot be used.
+    """
+    from trial_runner.export.facts import read_json
+    from trial_runner.export.writer import DELTA_FACTS
+
+    plan = _plan(read_json(folder / DELTA_FACTS), options.columns, folder)
+    rows = [_given_texts(given, plan, number) for number, given in enumerate(texts)]
+    return _predictions(folder, rows, plan, options, lambda done, lines: None) if rows else []
+
+
+def _given_texts(given: Given, plan: _InferencePlan, number: int) -> tuple[str, ...]:
+    """The texts of what is predicted; of one column a list is its text, but for a list of one text."""
+    count = len(plan.columns)
+    if isinstance(given, str):
+        parts: tuple[object, ...] = (given,)
+    elif count == 1 and not (len(given) == 1 and isinstance(given[0], str)):
+        parts = (list(given),)
+    else:
+        parts = tuple(given)
+    read = plan.texts(parts) if len(parts) == count else []
+    row = tuple(text for text in read if isinstance(text, str) and text.strip())
+    if len(row) != count:
+        raise WishError(
+            f"text {number} must be {count} texts that are not blank ({', '.join(plan.columns)}); got {parts!r}."
+        )
+    return row

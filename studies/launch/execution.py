@@ -1,0 +1,93 @@
+"""The workers of a study under the clock and the user's signals, until it is finished or told to stop."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from studies.backends import BACKENDS
+from studies.backends.backend import Interrupts, Observer, RunnerFactory, TorchRunnerFactory, Watch
+from studies.ledger.ledger import Ledger
+from studies.observer import Observer as TrialObserver
+from studies.observer import Telling
+from studies.records import StudyRecord
+from studies.runtime.progress import Progress
+from studies.runtime.study_plan import StudyPlan
+from studies.runtime.workload import occupied
+from studies.study_file import Specification
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LaunchResult:
+    """How a launch ended.
+
+    Attributes:
+        finished: Whether nothing is left to do; else launching again continues.
+        reason: One phrase for people.
+        is_interrupted: Whether a signal of the user ended it before it was finished.
+        complaints: Which observers raised, a line each; they were told nothing more.
+    """
+
+    study: StudyRecord
+    finished: bool
+    reason: str
+    is_interrupted: bool = False
+    complaints: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LaunchOptions:
+    """What a user wants of a launch beside what the study is.
+
+    Attributes:
+        factory: Makes the workers' runners; None trains the study's task on its backbone.
+        observer: Shown the progress about twice a second; None for nobody.
+        observers: Told of every trial and reading.
+        instead_of: Another launch that is replaced if it runs the study; see `replaceable`.
+    """
+
+    factory: RunnerFactory | None = None
+    observer: Observer | None = None
+    observers: Sequence[TrialObserver] = ()
+    instead_of: str | None = None
+
+
+def run_fleet(specification: Specification, study: StudyRecord, plan: StudyPlan, wishes: LaunchOptions) -> LaunchResult:
+    """Run the workers of a study under the clock and the user's signals, until it is finished or told to stop.
+
+    Args:
+        specification: Says what the workers load, how many there are and how long they may work.
+        plan: What its keeper is told.
+
+    Raises:
+        StudyHeldError: If another launch runs the study.
+        StudiesError: If the launch cannot go on. Nothing is lost: launching again continues.
+    """
+    fleet = specification.fleet
+    factory = wishes.factory or TorchRunnerFactory(
+        backbone=specification.backbone,
+        task=specification.task,
+        precision=specification.training.precision,
+        shards=fleet.worker.shards,
+    )
+    backend = BACKENDS[fleet.backend]
+    # open to the end: whoever closes a file last leaves it whole without its log, however the keeper has ended
+    with Ledger.open(plan.storage_url, create=False) as ledger, Interrupts() as interrupts:
+        telling = Telling(study, plan.storage_url, wishes.observers)
+        watch = Watch(telling.beside(wishes.observer or _look_away), interrupts, fleet.time_budget)
+        try:
+            with occupied(study, ledger, seconds=plan.lease_seconds, instead_of=wishes.instead_of) as name:
+                standing = backend(replace(plan, launch=name), factory, fleet, watch)
+        finally:
+            telling.end()
+    if standing.halted is not None:
+        raise standing.halted
+    return LaunchResult(
+        study=study,
+        finished=standing.is_done,
+        reason=standing.summary,
+        is_interrupted=bool(interrupts.reason) and not standing.is_done,
+        complaints=tuple(telling.complaints),
+    )
+
+
+def _look_away(progress: Progress) -> None:
+    """Show nothing."""

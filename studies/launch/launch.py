@@ -1,0 +1,132 @@
+"""Launches a study: checks everything, then creates or continues it and runs its workers to the end."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from search_space.backbones import shape_of
+from search_space.space.space import SearchSpace
+from studies.backends.backend import Observer, RunnerFactory
+from studies.errors import StorageError
+from studies.launch.execution import LaunchOptions, LaunchResult, run_fleet
+from studies.launch.preparation import absolute_url, example_count, opening_of, plan_of, prepared
+from studies.launch.study_creation import as_begun, create_or_continue, taught
+from studies.launch_warnings import outlook
+from studies.ledger.database import superuser
+from studies.ledger.invariants import lost_weights
+from studies.ledger.keeper_writes import LEASE_SECONDS
+from studies.ledger.ledger import Ledger
+from studies.observer import Observer as TrialObserver
+from studies.records import StudyRecord
+from studies.resource_estimates.data import data_facts
+from studies.resource_estimates.noise import noise_warning_of
+from studies.runtime.workload import replaceable
+from studies.study_file import Specification
+from trial_runner.backbones import config_of
+from trial_runner.gc_pause import uncollected
+from trial_runner.port_discovery.known_tables import make_known
+from trial_runner.tasks.kind import Prepared
+
+_MOST_NAMED = 10
+
+Announce = Callable[[Sequence[str]], None]
+
+
+def launch(  # noqa: PLR0913 - one argument per wish
+    specification: Specification,
+    *,
+    storage_url: str,
+    observer: Observer | None = None,
+    announce: Announce | None = None,
+    factory: RunnerFactory | None = None,
+    lease_seconds: float = LEASE_SECONDS,
+    take_over: bool = False,
+    observers: Sequence[TrialObserver] = (),
+) -> LaunchResult:
+    """Run a study until it is finished, its time budget is used up, or the user interrupts it.
+
+    Everything that can be wrong with the study is found before any work begins. A study that exists is continued.
+
+    Args:
+        observer: Shown the progress about twice a second.
+        announce: Told once, before any work begins, what is worth knowing of the study (see `studies.launch_warnings`).
+        factory: Makes the workers' runners; None trains the study's task on its backbone.
+        lease_seconds: A worker that is silent for so long has lost its trials.
+        observers: Told of every trial and reading of this launch, see `studies.observer`.
+        take_over: Whether another launch that runs the study is to stop; else this one is refused.
+
+    Raises:
+        StudyHeldError: If another launch runs the study and is to go on.
+        StudiesError: If the study cannot be launched, or the launch cannot go on.
+        SearchSpaceError: If nothing fits the budget, or the backbone's family is not supported.
+        RunnerError: If the backbone or the task cannot be had.
+    """
+    storage_url = absolute_url(storage_url)
+    specification = as_begun(specification, storage_url)
+    instead_of = _instead_of(specification.name, storage_url, take_over=take_over)
+    make_known(specification.backbone.name)
+    config = config_of(specification.backbone.name)
+    shape = shape_of(config)
+    budget = specification.parameter_budget().parameters(shape)
+    space = SearchSpace(shape=shape, budget=budget, options=specification.space_options)
+    with uncollected():
+        task = None if factory is not None else prepared(specification)
+    labels, examples = (0, None) if task is None else (len(task.labels), example_count(task, specification))
+    with Ledger.open(storage_url) as ledger:
+        specification = taught(specification, ledger, space)
+        study = create_or_continue(specification, ledger, shape)
+        counts = ledger.state_counts(study.id)
+        known = () if announce is None else (*lost_lines(ledger, study), *role_lines(ledger))
+    ended = sum(count for state, count in counts.items() if state.is_terminal)
+    if ended >= specification.trials and ended == sum(counts.values()):
+        if announce is not None:
+            announce(known)
+        return LaunchResult(study=study, finished=True, reason=f"already finished: all {ended} trials have ended")
+    plan = plan_of(specification, study, space, storage_url=storage_url, labels=labels, examples=examples)
+    rungs = replace(plan.rungs, guessing_loss=None if task is None else task.guessing_loss)
+    constant = None if task is None else task.constant_score
+    plan = replace(plan, rungs=rungs, lease_seconds=lease_seconds, constant_score=constant)
+    plan = replace(plan, opening=opening_of(specification, task))
+    if announce is not None:
+        told = (*known, *data_lines(task), *outlook(space, plan.opening, trials=specification.trials))
+        announce(told)
+    wishes = LaunchOptions(factory=factory, observer=observer, observers=observers, instead_of=instead_of)
+    return run_fleet(specification, study, plan, wishes)
+
+
+def _instead_of(name: str, storage_url: str, *, take_over: bool) -> str | None:
+    """The launch that this one may replace; see `replaceable`."""
+    try:
+        ledger = Ledger.open(storage_url, read_only=True)
+    except StorageError:
+        return None  # as in `as_begun`
+    with ledger:
+        return replaceable(name, ledger, take_over=take_over)
+
+
+def lost_lines(ledger: Ledger, study: StudyRecord) -> tuple[str, ...]:
+    """What is said of trained trials whose files are gone or changed, in a line; nothing where all are there."""
+    trials = [str(artefact.trial) for artefact in lost_weights(ledger, study)]
+    if not trials:
+        return ()
+    shown = ", ".join(trials[:_MOST_NAMED]) + (" and more" if len(trials) > _MOST_NAMED else "")
+    return (
+        f"the weights of {len(trials)} trained trials are gone or changed: trial {shown}. "
+        f"'deltaspace verify {study.name} --retrain' trains them anew, with their seeds.",
+    )
+
+
+def role_lines(ledger: Ledger) -> tuple[str, ...]:
+    """What is said of a role that may do more than is needed, in a line."""
+    role = ledger.read(superuser)
+    if role is None:
+        return ()
+    return (f"the role {role} is a superuser of the server; one that owns the database is enough, and safer.",)
+
+
+def data_lines(task: Prepared | None) -> tuple[str, ...]:
+    """What a launch says of the data: `deltaspace check` in short."""
+    if task is None:
+        return ()
+    facts = data_facts(task)
+    noise = noise_warning_of(facts)
+    return (f"{facts.summary}.", *((noise,) if noise else ()))

@@ -1,0 +1,117 @@
+"""Takes whole studies from one database into another, of whatever kind the two are.
+
+Keys are given anew, everything else stays as it is; who runs a study is not copied. Both functions
+work inside transactions of the caller: what is copied is one consistent state, also while a launch writes.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Connection, Select, Table, bindparam, insert, select
+
+from studies.ledger import reads
+from studies.ledger.database import home_of
+from studies.ledger.files import written_folder
+from studies.ledger.rows import sound
+from studies.ledger.tables import ARTEFACTS, ATTEMPTS, CONFIRMATIONS, EVENTS, EXAMPLES, READINGS, STUDIES, TRIALS
+from studies.records import StudyRecord
+
+_ROWS_AT_ONCE = 500
+_STUDY = select(STUDIES).where(STUDIES.c.id == bindparam("study_id"))
+_KEYS = select(TRIALS.c.number, TRIALS.c.id).where(TRIALS.c.study_id == bindparam("study_id"))
+_OF_STUDY = (CONFIRMATIONS, TRIALS, EVENTS)
+_OF_TRIALS = (ATTEMPTS, READINGS, EXAMPLES, ARTEFACTS)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Copied:
+    """What became of a study that was to be copied.
+
+    Attributes:
+        study: As it was.
+        name: That it has now.
+        is_new: False if the very study was there already, under whatever name; it was left as it is.
+    """
+
+    study: StudyRecord
+    name: str
+    is_new: bool
+
+
+def copy_studies(source: Connection, target: Connection, studies: Sequence[StudyRecord]) -> list[Copied]:
+    """Copy studies, oldest first.
+
+    Args:
+        source: Holds them.
+        target: Has tables of the same version.
+        studies: With the studies that confirmations among them confirm.
+    """
+    home = home_of(target)
+    there = {study.name: study for study in reads.studies(target)}
+    same = {study.created_at: study for study in there.values()}
+    keys: dict[int, int] = {}
+    done = []
+    for study in sorted(studies, key=lambda one: one.id):
+        present = same.get(study.created_at)
+        if present is not None:
+            keys[study.id] = present.id
+            done.append(Copied(study=study, name=present.name, is_new=False))
+            continue
+        name = _free(study.name, {*there, *(copied.name for copied in done)})
+        folder = None if study.folder is None else written_folder(study.folder, home)
+        changes = {"name": name, "folder": folder, "parent_id": keys.get(study.parent_id or -1)}
+        keys[study.id] = _copy(source, target, study.id, changes)
+        done.append(Copied(study=study, name=name, is_new=True))
+    return done
+
+
+def _free(name: str, taken: set[str]) -> str:
+    """The name, with a number where it is taken."""
+    found, number = name, 1
+    while found in taken:
+        number += 1
+        found = f"{name}-{number}"
+    return found
+
+
+def _copy(source: Connection, target: Connection, study_id: int, changes: Mapping[str, Any]) -> int:
+    """Copy one study; its key in the target."""
+    of_study = {"study_id": study_id}
+    row = sound(source.execute(_STUDY, of_study).one(), STUDIES)._asdict()
+    row |= {**changes, "holder": None, "held_until": None}
+    row["specification"] = with_name(row["specification"], row["name"])
+    del row["id"]
+    key = int(target.execute(insert(STUDIES).returning(STUDIES.c.id), row).scalar_one())
+    for table in _OF_STUDY:
+        rows = source.execute(select(table).where(table.c.study_id == bindparam("study_id")), of_study)
+        _insert(target, table, ({**sound(row, table)._asdict(), "study_id": key} for row in rows))
+    old = {number: trial for number, trial in source.execute(_KEYS, of_study)}
+    new = {old[number]: trial for number, trial in target.execute(_KEYS, {"study_id": key})}
+    for table in _OF_TRIALS:
+        rows = source.execute(_of_trials(table), of_study)
+        _insert(target, table, ({**sound(row, table)._asdict(), "trial_id": new[row.trial_id]} for row in rows))
+    return key
+
+
+def with_name(specification: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """The study file of a study that is called otherwise."""
+    return {**specification, "name": name} if "name" in specification else dict(specification)
+
+
+def _of_trials(table: Table) -> Select[Any]:
+    rows = select(table).join(TRIALS, TRIALS.c.id == table.c.trial_id).where(TRIALS.c.study_id == bindparam("study_id"))
+    return rows.order_by(table.c.id) if "id" in table.c else rows
+
+
+def _insert(target: Connection, table: Table, rows: Iterator[dict[str, Any]]) -> None:
+    """Insert rows, some at a time, with keys of their own where the table gives them."""
+    batch = []
+    for row in rows:
+        row.pop("id", None)
+        batch.append(row)
+        if len(batch) == _ROWS_AT_ONCE:
+            target.execute(insert(table), batch)
+            batch = []
+    if batch:
+        target.execute(insert(table), batch)

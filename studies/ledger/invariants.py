@@ -1,0 +1,194 @@
+"""What must hold in the ledger after any crash, once the study was launched again.
+
+Constraints of the tables keep much of this already; here it is checked from what is stored, so that a mistake in a
+constraint shows as well.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from sqlalchemy import Connection
+
+from studies.ledger import reads
+from studies.ledger.files import broken_files
+from studies.ledger.ledger import Ledger
+from studies.records import (
+    ArtefactRecord,
+    AttemptRecord,
+    ReadingRecord,
+    StudyRecord,
+    TrialRecord,
+    TrialState,
+)
+
+_TERMINAL_ENDINGS = frozenset(state.value for state in TrialState if state.is_terminal)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Held:
+    """Everything that the ledger holds of one trial."""
+
+    trial: TrialRecord
+    attempts: Sequence[AttemptRecord]
+    readings: Sequence[ReadingRecord]
+
+
+def violations(
+    ledger: Ledger, study_id: int, *, rung_steps: Sequence[int] | None = None, now: datetime | None = None
+) -> list[str]:
+    """Every broken invariant of a study, one line each; empty when all hold.
+
+    Args:
+        rung_steps: Steps of the rungs, ascending, to recompute the rung table; None checks only that it is consistent.
+        now: Time at which leases must be live; None for the present.
+    """
+    study, held, artefacts = ledger.read(lambda link: _everything(link, study_id))
+    now = now or datetime.now(UTC)
+    found = list(_numbers([one.trial for one in held]))
+    for one in held:
+        number = one.trial.number
+        checks = (_record(one), _closing(one), _lease(one, now), _attempts(one), _readings(one))
+        found += [f"trial {number}: {problem}" for check in checks for problem in check]
+    found += _replicates(held)
+    found += _rungs(held, rung_steps)
+    return found + [f"trial {one.trial}: {problem}" for one, problem in broken_files(study, artefacts)]
+
+
+def file_violations(link: Connection) -> list[str]:
+    """What SQLite itself finds wrong with its file, constraints of the tables included; a server is not asked."""
+    if link.dialect.name != "sqlite":
+        return []
+    said = [str(line) for line in link.exec_driver_sql("PRAGMA integrity_check").scalars() if line != "ok"]
+    broken = link.exec_driver_sql("PRAGMA foreign_key_check").all()
+    return said + [
+        f"a row of {table} must refer to one of {parent}; row {row} does not" for table, row, parent, _ in broken
+    ]
+
+
+def lost_weights(ledger: Ledger, study: StudyRecord) -> list[ArtefactRecord]:
+    """The weights of complete trials whose file is gone or changed; who wants them must train the trial anew."""
+    complete = {trial.number for trial in ledger.trials(study.id, states=[TrialState.COMPLETE])}
+    weights = [one for one in ledger.artefacts(study.id) if one.kind == "delta" and one.trial in complete]
+    return [artefact for artefact, _ in broken_files(study, weights)]
+
+
+def _everything(link: Connection, study_id: int) -> tuple[StudyRecord, list[_Held], list[ArtefactRecord]]:
+    """All of a study at one moment."""
+    (study,) = (one for one in reads.studies(link) if one.id == study_id)
+    attempts: dict[int, list[AttemptRecord]] = defaultdict(list)
+    readings: dict[int, list[ReadingRecord]] = defaultdict(list)
+    for attempt in reads.attempts(link, study_id):
+        attempts[attempt.trial].append(attempt)
+    for reading in reads.readings(link, study_id):
+        readings[reading.trial].append(reading)
+    held = [
+        _Held(trial=trial, attempts=attempts[trial.number], readings=readings[trial.number])
+        for trial in reads.trials_as_they_are(link, study_id)
+    ]
+    return study, held, reads.artefacts(link, study_id)
+
+
+def _numbers(trials: Sequence[TrialRecord]) -> Iterator[str]:
+    """Numbers 0..n-1 without gap or repeat; no configuration twice."""
+    numbers = [trial.number for trial in trials]
+    if numbers != list(range(len(numbers))):
+        missing = sorted(set(range(len(numbers))) - set(numbers))
+        repeated = sorted(number for number, count in Counter(numbers).items() if count > 1)
+        yield f"trial numbers must be 0 to n-1; missing {missing}, repeated {repeated}"
+    for fingerprint, count in Counter(trial.fingerprint for trial in trials).items():
+        if count > 1:
+            yield f"a configuration must be tried once; {fingerprint} is there {count} times"
+
+
+def _record(one: _Held) -> Iterator[str]:
+    """State, score, reason and end fit together."""
+    trial = one.trial
+    if (trial.state is TrialState.COMPLETE) != (trial.score is not None):
+        yield f"a score belongs to a complete trial and to no other; got {trial.state}, {trial.score}"
+    if (trial.state in (TrialState.PRUNED, TrialState.FAILED)) != (trial.reason is not None):
+        yield f"a reason belongs to a pruned or failed trial; got {trial.state}, {trial.reason!r}"
+    if trial.state.is_terminal != (trial.ended_at is not None):
+        yield f"a terminal trial has an end and no other has; got {trial.state}, {trial.ended_at}"
+
+
+def _closing(one: _Held) -> Iterator[str]:
+    """Terminal exactly once, and unchanged since: the closing attempt and the last reading still say the same."""
+    trial = one.trial
+    closing = [attempt for attempt in one.attempts if attempt.ending in _TERMINAL_ENDINGS]
+    if len(closing) != trial.state.is_terminal:
+        yield f"one attempt closes a terminal trial, none another; got {trial.state}, closed {len(closing)} times"
+        return
+    for attempt in closing:
+        closed = (attempt.attempt, attempt.ending, attempt.ended_at)
+        if closed != (trial.attempt, trial.state.value, trial.ended_at):
+            row = (trial.attempt, trial.state.value, trial.ended_at)
+            yield f"its row changed after its end: the closing attempt says {closed}, the row {row}"
+    if trial.state is TrialState.COMPLETE and one.readings and trial.score != one.readings[-1].score:
+        yield f"its score must be that of its last reading, {one.readings[-1].score}; got {trial.score}"
+
+
+def _lease(one: _Held, now: datetime) -> Iterator[str]:
+    """A trial runs exactly while its newest attempt is open, on a lease that is live."""
+    trial = one.trial
+    open_attempts = [attempt for attempt in one.attempts if attempt.ended_at is None]
+    if [attempt.attempt for attempt in open_attempts] != [trial.attempt] * (trial.state is TrialState.RUNNING):
+        numbers = [attempt.attempt for attempt in open_attempts]
+        yield f"a running trial has its newest attempt open and no other has; got {trial.state}, open {numbers}"
+    for attempt in open_attempts:
+        if not attempt.lease_expires_at > now:
+            yield f"it runs without a live lease since {attempt.lease_expires_at.isoformat()} ({attempt.worker})"
+
+
+def _attempts(one: _Held) -> Iterator[str]:
+    """Attempts 1..k without gap, k on the trial; the last one closes a terminal trial."""
+    numbers = [attempt.attempt for attempt in one.attempts]
+    if numbers != list(range(1, len(numbers) + 1)) or len(numbers) != one.trial.attempt:
+        yield f"attempts must be 1 to {one.trial.attempt}; got {numbers}"
+
+
+def _readings(one: _Held) -> Iterator[str]:
+    """Steps ascend, later ones are of the same or a later attempt, and the trial's progress is the last."""
+    steps = [reading.step for reading in one.readings]
+    if any(later <= earlier for earlier, later in zip([0, *steps], steps, strict=False)):
+        yield f"steps of readings must ascend from 1; got {steps}"
+    by = [reading.attempt for reading in one.readings]
+    if by != sorted(by) or any(not 1 <= attempt <= one.trial.attempt for attempt in by):
+        yield f"attempts of readings must ascend within 1 to {one.trial.attempt}; got {by}"
+    last = (one.readings[-1].step, one.readings[-1].score) if one.readings else (0, None)
+    if (one.trial.steps, one.trial.last_score) != last:
+        yield f"its progress must be that of its last reading, {last}; got {one.trial.steps, one.trial.last_score}"
+
+
+def _rungs(held: Sequence[_Held], rung_steps: Sequence[int] | None) -> Iterator[str]:
+    """The rung of each reading follows from its step."""
+    expected: dict[int, int | None] = {step: rung for rung, step in enumerate(rung_steps or ())}
+    for one in held:
+        for reading in one.readings:
+            if rung_steps is None:
+                expected.setdefault(reading.step, reading.rung)
+            if reading.rung != expected.get(reading.step):
+                yield (
+                    f"trial {one.trial.number}: the reading at step {reading.step} must be of rung "
+                    f"{expected.get(reading.step)}; got {reading.rung}"
+                )
+
+
+def _replicates(held: Sequence[_Held]) -> Iterator[str]:
+    """A replicate repeats an earlier trial that is complete, with another seed, and is never pruned."""
+    trials = {one.trial.number: one.trial for one in held}
+    for trial in trials.values():
+        if (trial.origin == "replicate") != (trial.replicate_of is not None):
+            yield f"trial {trial.number}: a replicate names its original; got {trial.origin}, {trial.replicate_of}"
+        if trial.replicate_of is None:
+            continue
+        original = trials.get(trial.replicate_of)
+        if original is None or original.number >= trial.number or original.replicate_of is not None:
+            yield f"trial {trial.number}: it must repeat an earlier trial; got {trial.replicate_of}"
+            continue
+        if original.state is not TrialState.COMPLETE or trial.state is TrialState.PRUNED:
+            yield f"trial {trial.number}: only complete trials are repeated, to the end; it is {trial.state}"
+        same = ("configuration", "attention", "ffn", "method")
+        if any(getattr(trial, name) != getattr(original, name) for name in same) or trial.seed == original.seed:
+            yield f"trial {trial.number}: it must be trial {original.number} but for the seed; it is not"

@@ -1,0 +1,292 @@
+"""Who may write a study, and what is written of it: new, measured later, renamed, deleted.
+
+Every function works inside a transaction of the caller.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from datetime import timedelta
+from pathlib import Path
+
+from sqlalchemy import Connection, bindparam, delete, func, insert, literal, select, update
+
+from studies.errors import FencedError, StudiesError, UnknownStudyError, WishError
+from studies.ledger import holds, reads
+from studies.ledger.clock import WRITTEN_TIME
+from studies.ledger.copies import with_name
+from studies.ledger.database import address_of, home_of
+from studies.ledger.files import written_folder
+from studies.ledger.rows import TRIAL_COLUMNS, clean, confirmation_to_row, study_from_row, trial_from_row, trial_to_row
+from studies.ledger.tables import (
+    ARTEFACTS,
+    ATTEMPTS,
+    CONFIRMATIONS,
+    EVENTS,
+    EXAMPLES,
+    READINGS,
+    STUDIES,
+    TRIALS,
+)
+from studies.records import (
+    ConfirmationRecord,
+    EventKind,
+    NewStudy,
+    NewTrial,
+    StudyRecord,
+    TrialRecord,
+    TrialState,
+)
+
+_LOCKED_STUDY = select(STUDIES.c.name, STUDIES.c.epoch).where(STUDIES.c.id == bindparam("study_id")).with_for_update()
+_STUDY_NAMED = select(STUDIES).where(STUDIES.c.name == bindparam("study_name"))
+_NEXT_NUMBER = select(func.coalesce(func.max(TRIALS.c.number) + 1, 0)).where(TRIALS.c.study_id == bindparam("study_id"))
+_TRIALS_BETWEEN = (
+    select(*TRIAL_COLUMNS)
+    .where(TRIALS.c.study_id == bindparam("study_id"), TRIALS.c.number.between(bindparam("first"), bindparam("last")))
+    .order_by(TRIALS.c.number)
+)
+_FIRST_ATTEMPTS = insert(ATTEMPTS).from_select(
+    ["trial_id", "attempt", "worker", "lease_expires_at", "started_at"],
+    select(
+        TRIALS.c.id,
+        literal(1, literal_execute=True),
+        bindparam("worker", type_=ATTEMPTS.c.worker.type),
+        bindparam("lease_expires_at", type_=ATTEMPTS.c.lease_expires_at.type),
+        bindparam("started_at", type_=ATTEMPTS.c.started_at.type),
+    ).where(TRIALS.c.study_id == bindparam("study_id"), TRIALS.c.number.between(bindparam("first"), bindparam("last"))),
+)
+_INSERT_TRIALS = insert(TRIALS)
+_INSERT_EVENT = insert(EVENTS)
+_TAKEOVERS = (
+    select(EVENTS.c.text)
+    .where(EVENTS.c.study_id == bindparam("study_id"), EVENTS.c.kind == bindparam("kind"))
+    .order_by(EVENTS.c.id)
+)
+_NEWEST = select(
+    select(func.max(EVENTS.c.at)).where(EVENTS.c.study_id == bindparam("study_id")).scalar_subquery(),
+    select(func.max(TRIALS.c.created_at)).where(TRIALS.c.study_id == bindparam("study_id")).scalar_subquery(),
+    select(func.max(TRIALS.c.ended_at)).where(TRIALS.c.study_id == bindparam("study_id")).scalar_subquery(),
+    select(func.max(ATTEMPTS.c.started_at))
+    .join_from(ATTEMPTS, TRIALS, ATTEMPTS.c.trial_id == TRIALS.c.id)
+    .where(TRIALS.c.study_id == bindparam("study_id"))
+    .scalar_subquery(),
+)
+_IS = " is "
+
+LEASE_SECONDS = 60.0
+"""How long a worker may stay silent, unless the keeper says otherwise."""
+
+
+def check_epoch(connection: Connection, study_id: int, epoch: int) -> None:
+    """Lock the study for this transaction and see that the caller is still its keeper.
+
+    Raises:
+        FencedError: If another keeper has taken over.
+        UnknownStudyError: If there is no such study.
+    """
+    study = connection.execute(_LOCKED_STUDY, {"study_id": study_id}).one_or_none()
+    if study is None:
+        raise UnknownStudyError(f"no study of id {study_id}; it may have been deleted.")
+    if study.epoch != epoch:
+        raise FencedError(
+            f"study '{study.name}' was taken over by keeper {study.epoch}; this is keeper {epoch}. "
+            "Nothing was written; this launch must stop."
+        )
+
+
+def take_over(connection: Connection, study_id: int, keeper: str) -> int:
+    """Make the caller the study's keeper and return its epoch."""
+    study = connection.execute(_LOCKED_STUDY, {"study_id": study_id}).one_or_none()
+    if study is None:
+        raise UnknownStudyError(f"no study of id {study_id}; it may have been deleted.")
+    newest = connection.execute(_NEWEST, {"study_id": study_id}).one()
+    WRITTEN_TIME.follow(max((at for at in newest if at is not None), default=WRITTEN_TIME.now()))
+    epoch = int(study.epoch) + 1
+    connection.execute(update(STUDIES).where(STUDIES.c.id == study_id).values(epoch=epoch))
+    add_event(connection, study_id, EventKind.TAKEOVER, f"keeper {epoch}{_IS}{keeper}")
+    return epoch
+
+
+def place(connection: Connection, study_id: int, folder: Path) -> None:
+    """Note where the files of a study lie from now on."""
+    written = written_folder(folder, home_of(connection))
+    connection.execute(update(STUDIES).where(STUDIES.c.id == study_id).values(folder=written))
+
+
+def keepers(connection: Connection, study_id: int) -> list[str]:
+    """Who has taken the study over, one after another."""
+    texts = connection.execute(_TAKEOVERS, {"study_id": study_id, "kind": EventKind.TAKEOVER.value}).scalars()
+    return [text.partition(_IS)[2] for text in texts]
+
+
+def add_event(connection: Connection, study_id: int, kind: str, text: str, trial: int | None = None) -> None:
+    """Record an event at the present time."""
+    event = {"study_id": study_id, "at": WRITTEN_TIME.now(), "kind": str(kind), "trial": trial, "text": clean(text)}
+    connection.execute(_INSERT_EVENT, event)
+
+
+def add_study(connection: Connection, study: NewStudy, in_doubt: StudyRecord | None) -> StudyRecord:
+    """Create a study.
+
+    Raises:
+        StudiesError: If its name is taken.
+    """
+    address = address_of(connection)
+    row = connection.execute(_STUDY_NAMED, {"study_name": study.name}).one_or_none()
+    if row is not None:
+        found = study_from_row(row, address.home)
+        if in_doubt is not None and found.created_at == in_doubt.created_at:
+            return found
+        raise StudiesError(
+            f"a new study needs a name of its own; '{study.name}' exists in {address.shown}. Choose another."
+        )
+    values = {name: getattr(study, name) for name in NewStudy.__dataclass_fields__}
+    values |= {"specification": dict(study.specification), "kind": study.kind.value}
+    values |= {"epoch": 0, "created_at": WRITTEN_TIME.now()}
+    connection.execute(insert(STUDIES), values)
+    return study_from_row(connection.execute(_STUDY_NAMED, {"study_name": study.name}).one(), address.home)
+
+
+def add_confirmation(connection: Connection, study_id: int, confirmation: ConfirmationRecord) -> None:
+    """Record what a confirmation is, once."""
+    if connection.execute(select(CONFIRMATIONS).where(CONFIRMATIONS.c.study_id == study_id)).one_or_none() is None:
+        connection.execute(insert(CONFIRMATIONS), confirmation_to_row(confirmation) | {"study_id": study_id})
+
+
+def add_trials(
+    connection: Connection,
+    study_id: int,
+    trials: Sequence[NewTrial],
+    *,
+    worker: str | None = None,
+    lease_seconds: float = LEASE_SECONDS,
+) -> list[TrialRecord]:
+    """Record new trials: queued, or already running as attempt 1 of ``worker``.
+
+    Their numbers continue the study's without a gap. A trial that is there already, with the same fingerprint, is
+    returned as it stands.
+
+    Raises:
+        StudiesError: If the numbers leave a gap, or one belongs to another configuration.
+        StorageError: If a fingerprint is in the study under another number.
+    """
+    if not trials:
+        return []
+    following: int = connection.execute(_NEXT_NUMBER, {"study_id": study_id}).scalar_one()
+    numbers = [trial.number for trial in trials]
+    if numbers != list(range(numbers[0], numbers[0] + len(numbers))) or numbers[0] > following:
+        raise StudiesError(f"new trials must continue at number {following} without a gap; got {numbers}.")
+    new = [trial for trial in trials if trial.number >= following]
+    if new:
+        _insert_trials(connection, study_id, new, worker, lease_seconds)
+    return _recorded(connection, study_id, trials)
+
+
+def _insert_trials(
+    connection: Connection, study_id: int, new: Sequence[NewTrial], worker: str | None, lease_seconds: float
+) -> None:
+    now = WRITTEN_TIME.now()
+    state = TrialState.QUEUED if worker is None else TrialState.RUNNING
+    attempt = 0 if worker is None else 1
+    fixed = {"study_id": study_id, "state": state.value, "steps": 0, "attempt": attempt, "created_at": now}
+    connection.execute(_INSERT_TRIALS, [trial_to_row(trial) | fixed for trial in new])
+    if worker is not None:
+        lease = {"worker": worker, "started_at": now, "lease_expires_at": now + timedelta(seconds=lease_seconds)}
+        span = {"study_id": study_id, "first": new[0].number, "last": new[-1].number}
+        connection.execute(_FIRST_ATTEMPTS, lease | span)
+
+
+def _recorded(connection: Connection, study_id: int, trials: Sequence[NewTrial]) -> list[TrialRecord]:
+    """Trials as they stand; some an earlier try may have recorded."""
+    span = {"study_id": study_id, "first": trials[0].number, "last": trials[-1].number}
+    records = [trial_from_row(row) for row in connection.execute(_TRIALS_BETWEEN, span)]
+    for trial, record in zip(trials, records, strict=True):
+        if trial.fingerprint != record.fingerprint:
+            raise StudiesError(
+                f"trial {trial.number} must keep its configuration {record.fingerprint}; got {trial.fingerprint}. "
+                "This is a bug in the keeper."
+            )
+    return records
+
+
+def add_metrics(connection: Connection, study: StudyRecord, number: int, metrics: Mapping[str, float]) -> None:
+    """Put figures of other tasks into the last reading of a trial, beside those that are there.
+
+    Raises:
+        StudyHeldError: If a launch runs the study.
+        WishError: If the trial has no reading, or one has another figure of a name.
+    """
+    check_is_free(connection, study)
+    last = connection.execute(
+        select(READINGS.c.trial_id, READINGS.c.step, READINGS.c.metrics)
+        .join(TRIALS, TRIALS.c.id == READINGS.c.trial_id)
+        .where(TRIALS.c.study_id == study.id, TRIALS.c.number == number)
+        .order_by(READINGS.c.step.desc())
+        .limit(1)
+    ).one_or_none()
+    if last is None or {**last.metrics, **metrics} != {**metrics, **last.metrics}:
+        why = "has none" if last is None else "has other figures of these names"
+        raise WishError(f"figures are added to the last reading of a trial; trial {number} of '{study.name}' {why}.")
+    of_last = (READINGS.c.trial_id == last.trial_id, READINGS.c.step == last.step)
+    connection.execute(update(READINGS).where(*of_last).values(metrics={**last.metrics, **metrics}))
+
+
+_TRIALS = select(TRIALS.c.id).where(TRIALS.c.study_id == bindparam("of_study"))
+
+
+def check_is_free(connection: Connection, study: StudyRecord, launches: Collection[str] = ()) -> None:
+    """See that no launch, but for some, runs a study, and keep it so until the transaction ends.
+
+    Raises:
+        StudyHeldError: If one does.
+    """
+    holds.lock(connection, study.id)
+    present = holds.holder(connection, study.id)
+    if present is not None and present.is_live and present.holder not in launches:
+        raise holds.held_error(study.name, present)
+
+
+def rename(connection: Connection, study: StudyRecord, name: str) -> None:
+    """Call a study otherwise.
+
+    Raises:
+        StudyHeldError: If a launch runs it.
+        StudiesError: If the name is another's.
+    """
+    check_is_free(connection, study)
+    if any(other.name == name for other in reads.studies(connection) if other.id != study.id):
+        raise WishError(f"a study needs a name of its own; '{name}' is another study's. Choose another.")
+    values = {"name": name, "specification": with_name(study.specification, name)}
+    connection.execute(update(STUDIES).where(STUDIES.c.id == study.id).values(**values))
+
+
+def move_folder(connection: Connection, study: StudyRecord, folder: Path) -> None:
+    """Note that nobody's launch has moved the files of a study.
+
+    Raises:
+        StudyHeldError: If a launch runs it.
+    """
+    check_is_free(connection, study)
+    place(connection, study.id, folder)
+
+
+def remove(connection: Connection, studies: Sequence[StudyRecord], launches: Collection[str]) -> None:
+    """Delete all that is recorded of studies, confirmations before what they confirm; files stay.
+
+    Args:
+        launches: Hold them, as what deletes does.
+
+    Raises:
+        StudyHeldError: If another launch runs one of them.
+    """
+    for study in studies:
+        _remove(connection, study, launches)
+
+
+def _remove(connection: Connection, study: StudyRecord, launches: Collection[str]) -> None:
+    check_is_free(connection, study, launches)
+    key = {"of_study": study.id}
+    for table in (EXAMPLES, ARTEFACTS, READINGS, ATTEMPTS):
+        connection.execute(delete(table).where(table.c.trial_id.in_(_TRIALS)), key)
+    for table in (TRIALS, EVENTS, CONFIRMATIONS):
+        connection.execute(delete(table).where(table.c.study_id == bindparam("of_study")), key)
+    connection.execute(delete(STUDIES).where(STUDIES.c.id == bindparam("of_study")), key)

@@ -1,0 +1,160 @@
+"""Who runs what until when: leases are given, renewed, and taken back.
+
+Every function works inside a transaction of the caller, who holds the study's lock.
+"""
+
+from collections.abc import Sequence
+from datetime import timedelta
+
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    String,
+    bindparam,
+    cast,
+    exists,
+    func,
+    insert,
+    literal,
+    or_,
+    select,
+    update,
+)
+
+from studies.ledger.clock import WRITTEN_TIME
+from studies.ledger.keeper_writes import LEASE_SECONDS, add_event
+from studies.ledger.tables import ATTEMPTS, EVENTS, READINGS, TRIALS
+from studies.records import AttemptRecord, EventKind, TrialState
+
+LAID_ASIDE = "laid aside"
+"""Why an attempt ended that its worker gave back by itself: it speaks against no trial."""
+
+MACHINE_LOST = "its machine was lost"
+"""Why an attempt ended whose worker was lost with the machine: that speaks against no trial either."""
+
+_START = (
+    update(TRIALS)
+    .where(
+        TRIALS.c.study_id == bindparam("of_study"),
+        TRIALS.c.number == bindparam("of_number"),
+        TRIALS.c.state == TrialState.QUEUED.value,
+    )
+    .values(state=TrialState.RUNNING.value, attempt=TRIALS.c.attempt + 1)
+    .returning(TRIALS.c.id, TRIALS.c.attempt)
+)
+_INSERT_ATTEMPT = insert(ATTEMPTS)
+_OF_STUDY = select(TRIALS.c.id).where(TRIALS.c.study_id == bindparam("of_study"))
+_RENEW = (
+    update(ATTEMPTS)
+    .where(
+        ATTEMPTS.c.worker == bindparam("of_worker"),
+        ATTEMPTS.c.ended_at.is_(None),
+        ATTEMPTS.c.trial_id.in_(_OF_STUDY),
+    )
+    .values(lease_expires_at=bindparam("until"))
+)
+_OPEN = (
+    select(TRIALS.c.id, TRIALS.c.number, TRIALS.c.attempt, ATTEMPTS.c.worker)
+    .select_from(
+        TRIALS.outerjoin(ATTEMPTS, (ATTEMPTS.c.trial_id == TRIALS.c.id) & (ATTEMPTS.c.attempt == TRIALS.c.attempt))
+    )
+    .where(TRIALS.c.study_id == bindparam("of_study"), TRIALS.c.state == TrialState.RUNNING.value)
+    .order_by(TRIALS.c.number)
+)
+_END_ATTEMPTS = (
+    update(ATTEMPTS)
+    .where(ATTEMPTS.c.trial_id.in_(bindparam("ids", expanding=True)), ATTEMPTS.c.ended_at.is_(None))
+    .values(ending="lost", ended_at=bindparam("now"))
+)
+_QUEUE = (
+    update(TRIALS)
+    .where(TRIALS.c.id.in_(bindparam("ids", expanding=True)), TRIALS.c.state == TrialState.RUNNING.value)
+    .values(state=TrialState.QUEUED.value)
+)
+_ENDED_AS = literal("attempt ") + cast(ATTEMPTS.c.attempt, String) + " on " + ATTEMPTS.c.worker
+_IS_BLAMELESS = exists().where(
+    EVENTS.c.study_id == TRIALS.c.study_id,
+    EVENTS.c.trial == TRIALS.c.number,
+    EVENTS.c.kind == EventKind.LOST.value,
+    or_(*(EVENTS.c.text == _ENDED_AS + f": {why}" for why in (LAID_ASIDE, MACHINE_LOST))),
+)
+_LAST_THAT_READ = (
+    select(func.coalesce(func.max(READINGS.c.attempt), 0))
+    .where(READINGS.c.trial_id == TRIALS.c.id)
+    .correlate(TRIALS)
+    .scalar_subquery()
+)
+_LOSSES = (
+    select(TRIALS.c.number, func.count())
+    .join_from(TRIALS, ATTEMPTS, ATTEMPTS.c.trial_id == TRIALS.c.id)
+    .where(
+        TRIALS.c.study_id == bindparam("of_study"),
+        TRIALS.c.state.in_([TrialState.QUEUED.value, TrialState.RUNNING.value]),
+        ATTEMPTS.c.ending == "lost",
+        ATTEMPTS.c.attempt >= _LAST_THAT_READ,
+        ~_IS_BLAMELESS,
+    )
+    .group_by(TRIALS.c.number)
+)
+
+
+def lease(connection: Connection, study_id: int, number: int, worker: str, seconds: float) -> AttemptRecord | None:
+    """Give a queued trial to a worker as its next attempt; None if it is not queued."""
+    started = connection.execute(_START, {"of_study": study_id, "of_number": number}).one_or_none()
+    if started is None:
+        return None
+    now = WRITTEN_TIME.now()
+    until = now + timedelta(seconds=seconds)
+    connection.execute(
+        _INSERT_ATTEMPT,
+        {
+            "trial_id": started.id,
+            "attempt": started.attempt,
+            "worker": worker,
+            "lease_expires_at": until,
+            "started_at": now,
+        },
+    )
+    return AttemptRecord(
+        trial=number,
+        attempt=started.attempt,
+        worker=worker,
+        lease_expires_at=until,
+        started_at=now,
+        ended_at=None,
+        ending=None,
+    )
+
+
+def renew(connection: Connection, study_id: int, worker: str, lease_seconds: float = LEASE_SECONDS) -> int:
+    """Extend all leases of a worker and return how many it holds."""
+    until = WRITTEN_TIME.now() + timedelta(seconds=lease_seconds)
+    return connection.execute(_RENEW, {"of_study": study_id, "of_worker": worker, "until": until}).rowcount
+
+
+def requeue(connection: Connection, study_id: int, worker: str, why: str) -> list[int]:
+    """Take back everything that a worker runs."""
+    return _take_back(connection, study_id, [ATTEMPTS.c.worker == worker], why)
+
+
+def recover(connection: Connection, study_id: int) -> list[int]:
+    """Take back everything that runs."""
+    return _take_back(connection, study_id, [], "its keeper was replaced")
+
+
+def losses(connection: Connection, study_id: int) -> dict[int, int]:
+    """How often trials that are open were lost in a row since their newest reading, by number; 0 is left out."""
+    return {number: count for number, count in connection.execute(_LOSSES, {"of_study": study_id})}
+
+
+def _take_back(connection: Connection, study_id: int, conditions: Sequence[ColumnElement[bool]], why: str) -> list[int]:
+    """End attempts as lost and queue their trials; return the trials' numbers."""
+    rows = connection.execute(_OPEN.where(*conditions), {"of_study": study_id}).all()
+    if not rows:
+        return []
+    ids = [row.id for row in rows]
+    connection.execute(_END_ATTEMPTS, {"ids": ids, "now": WRITTEN_TIME.now()})
+    connection.execute(_QUEUE, {"ids": ids})
+    for row in rows:
+        add_event(connection, study_id, EventKind.LOST, f"attempt {row.attempt} on {row.worker}: {why}", row.number)
+    return [row.number for row in rows]

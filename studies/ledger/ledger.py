@@ -1,0 +1,294 @@
+"""The ledger: the only truth about what was tried.
+
+Every verb is one transaction, on SQLite and PostgreSQL alike. Verbs that write for a keeper take its epoch and raise
+`FencedError`, having written nothing, when another keeper has taken over.
+"""
+
+from collections.abc import Callable, Collection, Sequence
+from contextlib import AbstractContextManager
+from functools import wraps
+from pathlib import Path
+from types import TracebackType
+from typing import Concatenate, ParamSpec, Self, TypeVar
+
+from sqlalchemy import Connection
+
+from studies.ledger import copies, holds, keeper_writes, leases, migrations, reads, reports
+from studies.ledger.copies import Copied
+from studies.ledger.database import Database, Patience
+from studies.ledger.engine import Access, StorageAddress, open_engine
+from studies.ledger.keeper_writes import LEASE_SECONDS
+from studies.ledger.reports import ReportEntry
+from studies.records import (
+    ArtefactRecord,
+    AttemptRecord,
+    ConfirmationRecord,
+    ExampleRecord,
+    NewStudy,
+    NewTrial,
+    Outcome,
+    ReadingRecord,
+    Settlement,
+    StudyRecord,
+)
+
+T = TypeVar("T")
+P = ParamSpec("P")
+
+
+def _read(work: Callable[Concatenate[Connection, P], T]) -> Callable[Concatenate["Ledger", P], T]:
+    """A verb that reads one consistent state."""
+
+    @wraps(work)
+    def verb(self: "Ledger", /, *given: P.args, **named: P.kwargs) -> T:
+        return self.read(lambda link: work(link, *given, **named))
+
+    return verb
+
+
+def _write(work: Callable[Concatenate[Connection, P], T]) -> Callable[Concatenate["Ledger", P], T]:
+    """A verb that writes."""
+
+    @wraps(work)
+    def verb(self: "Ledger", /, *given: P.args, **named: P.kwargs) -> T:
+        return self._database.write(lambda link, _: work(link, *given, **named))
+
+    return verb
+
+
+def _keep(work: Callable[Concatenate[Connection, int, P], T]) -> Callable[Concatenate["Ledger", int, int, P], T]:
+    """A verb of a keeper, who gives its epoch after the key of the study."""
+
+    @wraps(work)
+    def verb(self: "Ledger", study_id: int, epoch: int, /, *given: P.args, **named: P.kwargs) -> T:
+        def fenced(link: Connection, _: T | None) -> T:
+            keeper_writes.check_epoch(link, study_id, epoch)
+            return work(link, study_id, *given, **named)
+
+        return self._database.write(fenced)
+
+    return verb
+
+
+class Ledger(AbstractContextManager["Ledger"]):
+    """The studies of one storage. Open it with `Ledger.open`; safe to use from several threads."""
+
+    def __init__(self, database: Database) -> None:
+        """Take an open database over."""
+        self._database = database
+
+    @classmethod
+    def open(cls, url: str, *, create: bool = True, read_only: bool = False, patience: Patience | None = None) -> Self:
+        """Open a storage.
+
+        Args:
+            url: ``sqlite:///FILE`` or ``postgresql://user@host/database``.
+            create: Create the database's tables, or upgrade them, where needed.
+            read_only: Refuse every write; never create anything, whatever ``create`` says.
+            patience: How long to wait, now and later, while it is locked or away.
+
+        Raises:
+            StorageError: If it cannot be opened, or holds no studies and may not be created.
+            SchemaVersionError: If its tables are of another version and may not be upgraded.
+        """
+        address = StorageAddress.parse(url)
+        writing = Access.CREATE if create else Access.WRITE
+        database = Database(open_engine(address, Access.READ if read_only else writing), address, patience)
+        try:
+            migrations.prepare(database, may_create=create and not read_only)
+        except BaseException:
+            database.close()
+            raise
+        return cls(database)
+
+    @property
+    def url(self) -> str:
+        """Where it is, without a password."""
+        return self._database.address.shown
+
+    @property
+    def file(self) -> Path | None:
+        """The database file; None of a server."""
+        return self._database.address.file
+
+    @property
+    def home(self) -> Path | None:
+        """The folder of the database file; None of a server."""
+        return self._database.address.home
+
+    def close(self) -> None:
+        """Close all connections."""
+        self._database.close()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        """Close it."""
+        self.close()
+
+    def read(self, work: Callable[[Connection], T]) -> T:
+        """The result of ``work`` on one consistent state; for modules of the store."""
+        return self._database.read(work)
+
+    # Studies
+
+    def create_study(
+        self, study: NewStudy, trials: Sequence[NewTrial] = (), confirmation: ConfirmationRecord | None = None
+    ) -> StudyRecord:
+        """Create a study, with its first trials already queued; a confirmation with what it is.
+
+        Raises:
+            StudiesError: If its name is taken.
+        """
+
+        def work(link: Connection, in_doubt: StudyRecord | None) -> StudyRecord:
+            created = keeper_writes.add_study(link, study, in_doubt)
+            if confirmation is not None:
+                keeper_writes.add_confirmation(link, created.id, confirmation)
+            keeper_writes.add_trials(link, created.id, trials)
+            return created
+
+        return self._database.write(work)
+
+    study = _read(reads.study)
+    studies = _read(reads.studies)
+    confirmation = _read(reads.confirmation)
+    confirmations = _read(reads.confirmations)
+    state_counts = _read(reads.state_counts)
+    tallies = _read(reads.tallies)
+    reading_count = _read(reads.reading_count)
+    rename = _write(keeper_writes.rename)
+    remove = _write(keeper_writes.remove)
+    move_folder = _write(keeper_writes.move_folder)
+    check_is_free = _write(keeper_writes.check_is_free)
+
+    def copy_from(self, other: "Ledger", studies: Collection[str] | None = None) -> list[Copied]:
+        """Take studies in from another ledger; None takes all. One that is here already is left as it is.
+
+        A confirmation is taken with its study. What is taken is one state of the other, also while a launch writes.
+        """
+
+        def work(source: Connection) -> list[Copied]:
+            found = reads.studies(source)
+            wanted = {study.id for study in found if studies is None or study.name in studies}
+            wanted |= {study.parent_id for study in found if study.id in wanted and study.parent_id is not None}
+            chosen = [study for study in found if study.id in wanted]
+            return self._database.write(lambda link, _: copies.copy_studies(source, link, chosen))
+
+        return other.read(work)
+
+    # Who runs a study, and who has joined
+
+    holder = _read(holds.holder)
+    hold = _write(holds.hold)
+
+    def let_go(self, study_id: int, launch: str) -> None:
+        """Note that a launch no longer runs a study; tried once, for whoever ends waits for nobody."""
+        with self._database.once(writes=True) as link:
+            holds.let_go(link, study_id, launch)
+
+    # Writes of a keeper
+
+    take_over = _write(keeper_writes.take_over)
+    keepers = _read(keeper_writes.keepers)
+    renew_hold = _keep(holds.renew_hold)
+    place = _keep(keeper_writes.place)
+    add_trials = _keep(keeper_writes.add_trials)
+    renew = _keep(leases.renew)
+
+    def recover(self, study_id: int, epoch: int) -> list[int]:
+        """Queue every running trial again, its attempt lost; returns their numbers."""
+        return self._take_back(study_id, epoch, lambda link: leases.recover(link, study_id))
+
+    def lease_all(
+        self, study_id: int, epoch: int, numbers: Sequence[int], worker: str, lease_seconds: float = LEASE_SECONDS
+    ) -> list[AttemptRecord | None]:
+        """Give queued trials to a worker as their next attempts; None for one that is not queued."""
+
+        def work(link: Connection, in_doubt: list[AttemptRecord | None] | None) -> list[AttemptRecord | None]:
+            keeper_writes.check_epoch(link, study_id, epoch)
+            before = in_doubt or [None] * len(numbers)
+            given = (leases.lease(link, study_id, number, worker, lease_seconds) for number in numbers)
+            return [new or earlier for new, earlier in zip(given, before, strict=True)]
+
+        return self._database.write(work)
+
+    def release(self, study_id: int, epoch: int, worker: str, why: str) -> list[int]:
+        """Queue every trial that a worker runs, its attempts lost; returns their numbers."""
+        return self._take_back(study_id, epoch, lambda link: leases.requeue(link, study_id, worker, why))
+
+    def settle(  # noqa: PLR0913
+        self,
+        study_id: int,
+        epoch: int,
+        number: int,
+        attempt: int,
+        *,
+        readings: Sequence[ReadingRecord] = (),
+        examples: Sequence[ExampleRecord] = (),
+        artefact: ArtefactRecord | None = None,
+        outcome: Outcome | None = None,
+    ) -> Settlement:
+        """Record what a running attempt reports: measurements, a file, its end. All of it or nothing.
+
+        A reading of a step that was measured before is ignored, because the first one stands; so a final score is the
+        score of the trial's last reading *in the ledger*. The newest two snapshots of a trial are kept, and none once
+        it has ended; a ``delta`` stays. Files are the caller's: it writes one before this call and deletes
+        ``dropped_paths`` after it.
+
+        Returns:
+            Whether it was accepted: False when the attempt does not run any more (late, or told before).
+        """
+        entry = ReportEntry(
+            number=number, attempt=attempt, readings=readings, examples=examples, artefact=artefact, outcome=outcome
+        )
+        return self.settle_all(study_id, epoch, [entry])[0]
+
+    def settle_all(self, study_id: int, epoch: int, entries: Sequence[ReportEntry]) -> list[Settlement]:
+        """Record what several attempts report, in one transaction: all of it or nothing; see `settle`."""
+
+        def work(link: Connection, in_doubt: list[Settlement] | None) -> list[Settlement]:
+            keeper_writes.check_epoch(link, study_id, epoch)
+            before: Sequence[Settlement | None] = in_doubt or [None] * len(entries)
+            return [
+                reports.settle(link, study_id, entry, earlier) for entry, earlier in zip(entries, before, strict=True)
+            ]
+
+        return self._database.write(work)
+
+    def record_event(
+        self, study_id: int, kind: str, text: str, *, trial: int | None = None, epoch: int | None = None
+    ) -> None:
+        """Record something worth knowing later; ``epoch`` when a keeper says it."""
+
+        def work(link: Connection, _: None) -> None:
+            if epoch is not None:
+                keeper_writes.check_epoch(link, study_id, epoch)
+            keeper_writes.add_event(link, study_id, kind, text, trial)
+
+        self._database.write(work)
+
+    add_metrics = _write(keeper_writes.add_metrics)
+
+    # Records
+
+    trial = _read(reads.trial)
+    trials = _read(reads.trials)
+    trials_from = _read(reads.trials_from)
+    attempts = _read(reads.attempts)
+    losses = _read(leases.losses)
+    readings = _read(reads.readings)
+    readings_by_trial = _read(reads.readings_by_trial)
+    examples = _read(reads.examples)
+    example_counts = _read(reads.example_counts)
+    artefacts = _read(reads.artefacts)
+    events = _read(reads.events)
+
+    def _take_back(self, study_id: int, epoch: int, take: Callable[[Connection], list[int]]) -> list[int]:
+        """Take leases back; what a run in doubt took back counts too."""
+
+        def work(link: Connection, in_doubt: list[int] | None) -> list[int]:
+            keeper_writes.check_epoch(link, study_id, epoch)
+            return sorted({*take(link), *(in_doubt or ())})
+
+        return self._database.write(work)

@@ -1,0 +1,262 @@
+"""What the ledger holds, as records. Every function works inside a transaction of the caller."""
+
+from collections.abc import Collection, Mapping
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import Connection, Row, Select, Table, bindparam, func, select
+
+from search_space.nearest import nearest
+from studies.errors import ConfirmationError, DamagedError, UnknownStudyError, UnknownTrialError
+from studies.ledger.database import address_of, home_of
+from studies.ledger.files import found_file, found_folder
+from studies.ledger.rows import (
+    TRIAL_COLUMNS,
+    columns_of,
+    confirmation_from_row,
+    reading_from_row,
+    sound,
+    study_from_row,
+    trial_from_row,
+    word_of,
+)
+from studies.ledger.tables import ARTEFACTS, ATTEMPTS, CONFIRMATIONS, EVENTS, EXAMPLES, READINGS, STUDIES, TRIALS
+from studies.records import (
+    ArtefactRecord,
+    AttemptRecord,
+    ConfirmationRecord,
+    EventRecord,
+    ExampleCounts,
+    ExampleRecord,
+    ReadingRecord,
+    StudyRecord,
+    TrialRecord,
+    TrialState,
+    TrialTally,
+)
+
+_STUDIES = select(STUDIES).order_by(STUDIES.c.id)
+_FOLDER = select(STUDIES.c.folder, STUDIES.c.name).where(STUDIES.c.id == bindparam("study_id"))
+_PARENTS = STUDIES.alias()
+_CONFIRMATION = (
+    select(CONFIRMATIONS, _PARENTS.c.name.label("study"))
+    .join(STUDIES, STUDIES.c.id == CONFIRMATIONS.c.study_id)
+    .join(_PARENTS, _PARENTS.c.id == STUDIES.c.parent_id)
+    .where(CONFIRMATIONS.c.study_id == bindparam("study_id"))
+)
+_TRIALS = select(*TRIAL_COLUMNS).where(TRIALS.c.study_id == bindparam("study_id")).order_by(TRIALS.c.number)
+_TRIALS_IN = _TRIALS.where(TRIALS.c.state.in_(bindparam("states", expanding=True)))
+_TRIALS_FROM = _TRIALS.where(TRIALS.c.number >= bindparam("first"), TRIALS.c.number < bindparam("end"))
+_TRIAL = _TRIALS.where(TRIALS.c.number == bindparam("number"))
+_COUNTS = (
+    select(TRIALS.c.state, func.count()).where(TRIALS.c.study_id == bindparam("study_id")).group_by(TRIALS.c.state)
+)
+_ALL_COUNTS = select(TRIALS.c.study_id, TRIALS.c.state, func.count()).group_by(TRIALS.c.study_id, TRIALS.c.state)
+_ENDINGS = select(func.max(TRIALS.c.score), func.max(TRIALS.c.ended_at)).where(
+    TRIALS.c.study_id == bindparam("study_id")
+)
+_READING_COUNT = (
+    select(func.count())
+    .select_from(READINGS)
+    .join(TRIALS, READINGS.c.trial_id == TRIALS.c.id)
+    .where(TRIALS.c.study_id == bindparam("study_id"))
+)
+_LONGEST = (
+    select(EXAMPLES.c.step, func.max(func.length(EXAMPLES.c.losses)))
+    .join_from(EXAMPLES, TRIALS, EXAMPLES.c.trial_id == TRIALS.c.id)
+    .where(TRIALS.c.study_id == bindparam("study_id"))
+    .group_by(EXAMPLES.c.step)
+)
+_EVENTS = (
+    select(*columns_of(EventRecord, EVENTS)).where(EVENTS.c.study_id == bindparam("study_id")).order_by(EVENTS.c.id)
+)
+
+
+def _of_trials(record: type, table: Table, order: str) -> Select[Any]:
+    """The records of a table, trial by trial."""
+    return (
+        select(*columns_of(record, table))
+        .join_from(table, TRIALS, table.c.trial_id == TRIALS.c.id)
+        .where(TRIALS.c.study_id == bindparam("study_id"))
+        .order_by(TRIALS.c.number, table.c[order])
+    )
+
+
+_ATTEMPTS = _of_trials(AttemptRecord, ATTEMPTS, "attempt")
+_READINGS = _of_trials(ReadingRecord, READINGS, "step")
+_ARTEFACTS = _of_trials(ArtefactRecord, ARTEFACTS, "id")
+_EXAMPLES = _of_trials(ExampleRecord, EXAMPLES, "step")
+
+
+def study(connection: Connection, name: str) -> StudyRecord:
+    """The study of a name.
+
+    Raises:
+        UnknownStudyError: If there is none.
+    """
+    known = {record.name: record for record in studies(connection)}
+    if name in known:
+        return known[name]
+    held = f"it holds: {', '.join(known)}." if known else "it holds none. Launch one first."
+    raise UnknownStudyError(f"no study '{name}' in {address_of(connection).shown}; {held}{nearest(name, known)}")
+
+
+def studies(connection: Connection) -> list[StudyRecord]:
+    """All studies, oldest first."""
+    home = home_of(connection)
+    return [study_from_row(row, home) for row in connection.execute(_STUDIES)]
+
+
+def folder(connection: Connection, study_id: int) -> Path | None:
+    """Where the files of a study lie; None before its first launch."""
+    row = connection.execute(_FOLDER, {"study_id": study_id}).one_or_none()
+    return None if row is None else found_folder(row.folder, row.name, home_of(connection))
+
+
+def confirmations(connection: Connection, study_id: int) -> list[StudyRecord]:
+    """The confirmations of a study, oldest first."""
+    return [study for study in studies(connection) if study.parent_id == study_id]
+
+
+def confirmation(connection: Connection, study: StudyRecord) -> ConfirmationRecord:
+    """What a confirmation is.
+
+    Raises:
+        ConfirmationError: If the study is none.
+    """
+    row = connection.execute(_CONFIRMATION, {"study_id": study.id}).one_or_none()
+    if row is None:
+        raise ConfirmationError(f"'{study.name}' must be a confirmation; it is a study that searches.")
+    return confirmation_from_row(row)
+
+
+def state_counts(connection: Connection, study_id: int) -> dict[TrialState, int]:
+    """How many trials are in each state, zeros included."""
+    found: dict[str, int] = {row[0]: row[1] for row in connection.execute(_COUNTS, {"study_id": study_id})}
+    return {state: found.get(state.value, 0) for state in TrialState}
+
+
+def tallies(connection: Connection, known: Mapping[int, TrialTally] | None = None) -> dict[int, TrialTally]:
+    """The trials of every study that has any, by the study's key.
+
+    Args:
+        connection: To the database.
+        known: Tallies of before; studies where nothing has ended since are not asked again.
+    """
+    counted: dict[int, dict[TrialState, int]] = {}
+    for key, state, count in connection.execute(_ALL_COUNTS):
+        counted.setdefault(key, dict.fromkeys(TrialState, 0))[word_of(TrialState, state)] = count
+    found = {}
+    for key, counts in counted.items():
+        tally = (known or {}).get(key)
+        if tally is None or tally.counts != counts:
+            best, ended_at = connection.execute(_ENDINGS, {"study_id": key}).one()
+            tally = TrialTally(counts=counts, best=best, ended_at=ended_at)
+        found[key] = tally
+    return found
+
+
+def reading_count(connection: Connection, study_id: int) -> int:
+    """How many readings all trials have."""
+    return int(connection.execute(_READING_COUNT, {"study_id": study_id}).scalar_one())
+
+
+def trial(connection: Connection, study_id: int, number: int) -> TrialRecord:
+    """One trial.
+
+    Raises:
+        UnknownTrialError: If the study has no such number.
+    """
+    row = connection.execute(_TRIAL, {"study_id": study_id, "number": number}).one_or_none()
+    if row is not None:
+        return trial_from_row(row)
+    count = sum(state_counts(connection, study_id).values())
+    held = f"the study holds 0 to {count - 1}" if count else "the study holds none yet"
+    raise UnknownTrialError(f"no trial {number}; {held}.")
+
+
+def trials(connection: Connection, study_id: int, states: Collection[TrialState] | None = None) -> list[TrialRecord]:
+    """Trials in the order of their numbers; all of them are 0, 1, 2, ….
+
+    Raises:
+        DamagedError: If one is missing.
+    """
+    if states is not None:
+        rows = connection.execute(_TRIALS_IN, {"study_id": study_id, "states": [state.value for state in states]})
+        return [trial_from_row(row) for row in rows]
+    found = trials_as_they_are(connection, study_id)
+    if found and (found[0].number, found[-1].number) != (0, len(found) - 1):
+        missing = min({*range(len(found))} - {trial.number for trial in found})
+        raise DamagedError.of("every trial of a study", ValueError(f"{missing} is missing"))
+    return found
+
+
+def trials_as_they_are(connection: Connection, study_id: int) -> list[TrialRecord]:
+    """Trials in the order of their numbers, whether one is missing or not."""
+    return [trial_from_row(row) for row in connection.execute(_TRIALS, {"study_id": study_id})]
+
+
+def trials_from(connection: Connection, study_id: int, first: int, end: int) -> list[TrialRecord]:
+    """Trials of a range of numbers."""
+    rows = connection.execute(_TRIALS_FROM, {"study_id": study_id, "first": first, "end": end})
+    return [trial_from_row(row) for row in rows]
+
+
+def attempts(connection: Connection, study_id: int, number: int | None = None) -> list[AttemptRecord]:
+    """Attempts at one trial or at all, in order."""
+    return [AttemptRecord(**sound(row, ATTEMPTS)._mapping) for row in _rows(connection, _ATTEMPTS, study_id, number)]
+
+
+def readings(connection: Connection, study_id: int, number: int | None = None) -> list[ReadingRecord]:
+    """Readings of one trial or of all, in the order of their steps."""
+    return [reading_from_row(row) for row in _rows(connection, _READINGS, study_id, number)]
+
+
+def readings_by_trial(connection: Connection, study_id: int) -> dict[int, list[ReadingRecord]]:
+    """Readings of all trials that have any, by number of the trial, each in the order of their steps."""
+    by_trial: dict[int, list[ReadingRecord]] = {}
+    for reading in readings(connection, study_id):
+        by_trial.setdefault(reading.trial, []).append(reading)
+    return by_trial
+
+
+def examples(connection: Connection, study_id: int, number: int | None = None) -> list[ExampleRecord]:
+    """What the readings of one trial or of all measured example by example, in the order of their steps."""
+    try:
+        return [
+            ExampleRecord(**sound(row, EXAMPLES)._mapping) for row in _rows(connection, _EXAMPLES, study_id, number)
+        ]
+    except ValueError as error:
+        raise DamagedError.of("examples", error) from error
+
+
+def example_counts(connection: Connection, study_id: int) -> ExampleCounts | None:
+    """How many examples the readings of a study measure; None where that was not recorded."""
+    found = connection.execute(_LONGEST, {"study_id": study_id})
+    by_step = {int(step): int(longest) // 2 for step, longest in found}
+    if not by_step:
+        return None
+    last = max(by_step)
+    return ExampleCounts(
+        whole=by_step[last], rungs=max((count for step, count in by_step.items() if step < last), default=by_step[last])
+    )
+
+
+def artefacts(connection: Connection, study_id: int, number: int | None = None) -> list[ArtefactRecord]:
+    """Files of one trial or of all; of each trial the newest last."""
+    place = folder(connection, study_id)
+    rows = [sound(row, ARTEFACTS)._asdict() for row in _rows(connection, _ARTEFACTS, study_id, number)]
+    return [ArtefactRecord(**row | {"path": found_file(row["path"], place)}) for row in rows]
+
+
+def events(connection: Connection, study_id: int) -> list[EventRecord]:
+    """Events of a study, oldest first."""
+    return [EventRecord(**sound(row, EVENTS)._mapping) for row in connection.execute(_EVENTS, {"study_id": study_id})]
+
+
+def _rows(connection: Connection, statement: Select[Any], study_id: int, number: int | None) -> list[Row[Any]]:
+    """Rows of one trial or of all."""
+    if number is None:
+        return list(connection.execute(statement, {"study_id": study_id}))
+    statement = statement.where(TRIALS.c.number == bindparam("number"))
+    return list(connection.execute(statement, {"study_id": study_id, "number": number}))

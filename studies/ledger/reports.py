@@ -1,0 +1,191 @@
+"""Takes a running attempt's report: readings, a file, the end of the trial.
+
+Every function works inside a transaction of the caller, who holds the study's lock.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import Connection, Insert, Row, bindparam, delete, insert, select, update
+from sqlalchemy.dialects import postgresql, sqlite
+
+from studies.ledger import reads
+from studies.ledger.clock import WRITTEN_TIME
+from studies.ledger.files import found_file, written_file
+from studies.ledger.rows import clean, examples_to_row, reading_to_row
+from studies.ledger.tables import ARTEFACTS, ATTEMPTS, EXAMPLES, READINGS, TRIALS
+from studies.records import ArtefactRecord, ExampleRecord, Outcome, ReadingRecord, Settlement, TrialState
+
+KEPT_SNAPSHOTS = 2
+
+_RUNNING = (TRIALS.c.state == TrialState.RUNNING.value, TRIALS.c.attempt == bindparam("of_attempt"))
+_FIND = select(TRIALS.c.id, TRIALS.c.steps).where(
+    TRIALS.c.study_id == bindparam("of_study"), TRIALS.c.number == bindparam("of_number"), *_RUNNING
+)
+_INSERT_READINGS: dict[str, Insert] = {
+    "sqlite": sqlite.insert(READINGS).on_conflict_do_nothing(),
+    "postgresql": postgresql.insert(READINGS).on_conflict_do_nothing(),
+}
+_INSERT_EXAMPLES: dict[str, Insert] = {
+    "sqlite": sqlite.insert(EXAMPLES).on_conflict_do_nothing(),
+    "postgresql": postgresql.insert(EXAMPLES).on_conflict_do_nothing(),
+}
+_PROGRESS = (
+    update(TRIALS)
+    .where(TRIALS.c.id == bindparam("of_id"), *_RUNNING)
+    .values(steps=bindparam("new_steps"), last_score=bindparam("new_last_score"))
+)
+_END_TRIAL = (
+    update(TRIALS)
+    .where(TRIALS.c.id == bindparam("of_id"), *_RUNNING)
+    .values(
+        state=bindparam("new_state"),
+        score=bindparam("new_score"),
+        reason=bindparam("new_reason"),
+        ended_at=bindparam("now"),
+    )
+)
+_END_ATTEMPT = (
+    update(ATTEMPTS)
+    .where(ATTEMPTS.c.trial_id == bindparam("of_id"), ATTEMPTS.c.attempt == bindparam("of_attempt"))
+    .values(ending=bindparam("new_state"), ended_at=bindparam("now"))
+)
+_FILES = select(ARTEFACTS).where(ARTEFACTS.c.trial_id == bindparam("of_id")).order_by(ARTEFACTS.c.id)
+_INSERT_FILE = insert(ARTEFACTS)
+_DROP_FILES = delete(ARTEFACTS).where(ARTEFACTS.c.id.in_(bindparam("ids", expanding=True)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReportEntry:
+    """What the ledger takes in of an attempt at once: what its worker reported, and how the keeper decided.
+
+    Attributes:
+        attempt: The attempt that speaks.
+        readings: Measurements since its last entry, in any order.
+        examples: Of some of the readings, the same example by example.
+        artefact: A file that was written and flushed to disk before.
+        outcome: How the trial ends; None while it goes on.
+
+    Raises:
+        ValueError: If a reading or the file belongs to another trial or attempt.
+    """
+
+    number: int
+    attempt: int
+    readings: Sequence[ReadingRecord]
+    artefact: ArtefactRecord | None
+    outcome: Outcome | None
+    examples: Sequence[ExampleRecord] = ()
+
+    def __post_init__(self) -> None:
+        """Check that everything is about the same attempt."""
+        owners = {(reading.trial, reading.attempt) for reading in self.readings}
+        if self.artefact is not None:
+            owners.add((self.artefact.trial, self.attempt))
+        if owners - {(self.number, self.attempt)}:
+            raise ValueError(f"an entry of trial {self.number}, attempt {self.attempt} must not speak of {owners}.")
+        read = {(reading.trial, reading.step) for reading in self.readings}
+        if not {(one.trial, one.step) for one in self.examples} <= read:
+            raise ValueError(f"examples of trial {self.number} must be of readings of the same entry.")
+
+
+def settle(connection: Connection, study_id: int, entry: ReportEntry, in_doubt: Settlement | None) -> Settlement:
+    """Record an entry if its attempt is the one that runs, else nothing.
+
+    A reading of a step that was measured before is ignored: the first stands. The newest two snapshots of a trial are
+    kept; a trial that ends keeps none.
+    """
+    attempt = {"of_attempt": entry.attempt}
+    key = {"of_study": study_id, "of_number": entry.number}
+    trial = connection.execute(_FIND, key | attempt).one_or_none()
+    if trial is None:
+        # Nobody else writes under the keeper's epoch: if the run in doubt found the attempt running, it also ended it.
+        return in_doubt if in_doubt is not None and entry.outcome is not None else Settlement(accepted=False)
+    of_trial = {"of_id": trial.id} | attempt
+    if entry.readings:
+        _add_readings(connection, entry.readings, int(trial.steps), of_trial)
+    if entry.examples:
+        rows = [examples_to_row(examples, trial.id) for examples in entry.examples]
+        connection.execute(_INSERT_EXAMPLES[connection.dialect.name], rows)
+    dropped: list[str] = []
+    if entry.artefact is not None or entry.outcome is not None:
+        dropped = _turn_over_files(connection, trial.id, entry, reads.folder(connection, study_id))
+    if entry.outcome is not None:
+        _end(connection, entry.outcome, of_trial)
+    if in_doubt is not None:
+        dropped = sorted({*dropped, *in_doubt.dropped_paths})
+    return Settlement(accepted=True, dropped_paths=tuple(dropped))
+
+
+def _add_readings(
+    connection: Connection, readings: Sequence[ReadingRecord], steps: int, of_trial: dict[str, Any]
+) -> None:
+    """Insert new readings and move the trial's progress on."""
+    statement, heard = _INSERT_READINGS[connection.dialect.name], {"heard_at": WRITTEN_TIME.now()}
+    connection.execute(statement, [reading_to_row(reading, of_trial["of_id"]) | heard for reading in readings])
+    newest = max(readings, key=lambda reading: reading.step)
+    if newest.step > steps:
+        connection.execute(_PROGRESS, of_trial | {"new_steps": newest.step, "new_last_score": float(newest.score)})
+
+
+def _turn_over_files(connection: Connection, trial_id: int, entry: ReportEntry, folder: Path | None) -> list[str]:
+    """Add the entry's file, drop what is no longer needed, and return the paths that no row names any more."""
+    rows = list(connection.execute(_FILES, {"of_id": trial_id}))
+    stale = []
+    if entry.artefact is not None:
+        same = (entry.artefact.kind, entry.artefact.step)
+        stale = [row for row in rows if (row.kind, row.step) == same]
+        rows = [row for row in rows if (row.kind, row.step) != same]
+    snapshots = [row for row in rows if row.kind == "snapshot"]
+    keep, incoming = 0, _incoming(entry, folder)
+    if entry.outcome is None:
+        keep = KEPT_SNAPSHOTS - (incoming is not None and incoming.kind == "snapshot")
+    stale += snapshots[: max(0, len(snapshots) - keep)]
+    if stale:
+        connection.execute(_DROP_FILES, {"ids": [row.id for row in stale]})
+    dropped = [row.path for row in stale]
+    if incoming is not None:
+        connection.execute(_INSERT_FILE, _file_row(incoming, trial_id))
+    elif entry.artefact is not None:
+        dropped.append(written_file(entry.artefact.path, folder))
+    kept = _paths(row for row in rows if row not in stale) | ({incoming.path} if incoming is not None else set())
+    return sorted(found_file(path, folder) for path in set(dropped) - kept)
+
+
+def _incoming(entry: ReportEntry, folder: Path | None) -> ArtefactRecord | None:
+    """The entry's file as it is written, unless it is the snapshot of a trial that ends: nobody will continue it."""
+    artefact = entry.artefact
+    if artefact is None or (artefact.kind == "snapshot" and entry.outcome is not None):
+        return None
+    return replace(artefact, path=written_file(artefact.path, folder))
+
+
+def _paths(rows: Iterable[Row[Any]]) -> set[str]:
+    """The files of rows."""
+    return {row.path for row in rows}
+
+
+def _file_row(artefact: ArtefactRecord, trial_id: int) -> dict[str, Any]:
+    """A file for ``artefacts``."""
+    return {
+        "trial_id": trial_id,
+        "kind": artefact.kind,
+        "step": artefact.step,
+        "path": artefact.path,
+        "sha256": artefact.sha256,
+        "size_bytes": artefact.size_bytes,
+    }
+
+
+def _end(connection: Connection, outcome: Outcome, of_trial: dict[str, Any]) -> None:
+    """Give the trial and its attempt the same end at the same time."""
+    values = {
+        "new_state": outcome.state.value,
+        "new_score": None if outcome.score is None else float(outcome.score),
+        "new_reason": None if outcome.reason is None else clean(outcome.reason),
+        "now": WRITTEN_TIME.now(),
+    }
+    connection.execute(_END_TRIAL, of_trial | values)
+    connection.execute(_END_ATTEMPT, of_trial | {"new_state": values["new_state"], "now": values["now"]})

@@ -1,0 +1,248 @@
+"""Records to rows and back. A query selects the fields of its record by name, see `columns_of`."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, fields
+from datetime import datetime
+from enum import StrEnum
+from functools import lru_cache
+from operator import attrgetter
+from pathlib import Path
+from typing import Any, TypeVar
+
+from sqlalchemy import JSON, ColumnElement, Float, Integer, LargeBinary, Row, String, Table, Text, cast
+from sqlalchemy.types import TypeEngine
+
+from search_space.codec import configuration_from_json, configuration_to_json
+from search_space.configuration import Configuration
+from search_space.errors import CodecError
+from search_space.json_text import read_json_text
+from studies.errors import DamagedError
+from studies.ledger.files import found_folder
+from studies.ledger.tables import CONFIRMATIONS, READINGS, STUDIES, TRIALS, UtcTime
+from studies.records import (
+    ConfirmationRecord,
+    Contender,
+    ExampleRecord,
+    NewTrial,
+    ReadingRecord,
+    SiteDimensions,
+    StudyKind,
+    StudyRecord,
+    TrialRecord,
+    TrialState,
+)
+
+Word = TypeVar("Word", bound=StrEnum)
+
+_LARGEST = 1e308
+_SHOWN = 60
+
+_SITES = ("attention", "ffn")
+_CONFIGURATIONS = 2**15
+"""Configurations that are kept: many trials share theirs, and the same trials are read again and again."""
+_DIMENSIONS = tuple(field.name for field in fields(SiteDimensions))
+_dimensions_of = attrgetter(*_DIMENSIONS)
+_SITE_COLUMNS = {site: tuple(f"{site}_{name}" for name in _DIMENSIONS) for site in _SITES}
+_PROPOSED = tuple(field.name for field in fields(NewTrial) if field.name not in _SITES)
+_PLAIN = tuple(field.name for field in fields(TrialRecord) if field.name not in _SITES)
+
+TRIAL_COLUMNS = tuple(
+    # as text, which is told from others without being read
+    cast(TRIALS.c[name], Text).label(name) if name == "configuration" else TRIALS.c[name]
+    for name in (*_PLAIN, *_SITE_COLUMNS["attention"], *_SITE_COLUMNS["ffn"])
+)
+"""What `trial_from_row` reads, in this order."""
+
+_ATTENTION = slice(len(_PLAIN), len(_PLAIN) + len(_DIMENSIONS))
+_FFN = slice(len(_PLAIN) + len(_DIMENSIONS), None)
+
+
+_LISTS = ("against", "seeds", "contenders")
+_KINDS: tuple[tuple[type[TypeEngine[Any]], tuple[type, ...]], ...] = (
+    (Integer, (int,)),
+    (Float, (float, int)),
+    (JSON, (dict,)),
+    (LargeBinary, (bytes,)),
+    (UtcTime, (datetime,)),
+    (String, (str,)),
+)
+_sound: set[tuple[str, tuple[str, ...], tuple[type, ...]]] = set()
+
+
+def sound(row: Row[Any], table: Table) -> Row[Any]:
+    """A row whose values are of the kinds of their columns; SQLite takes a word or infinity where a number belongs.
+
+    Raises:
+        DamagedError: If one is not.
+    """
+    key = (table.name, row._fields, tuple(map(type, row)))
+    if key not in _sound:
+        for name, kind in zip(*key[1:], strict=True):
+            if not issubclass(kind, _kinds(table, name)):
+                raise DamagedError.of(f"another kind of value in '{name}'", TypeError(f"of type {kind.__name__}"))
+        _sound.add(key)
+    for value in row:
+        if value.__class__ is float and not math.isfinite(value):
+            raise DamagedError.of("finite numbers", ValueError(f"got {value}"))
+    return row
+
+
+def _kinds(table: Table, name: str) -> tuple[type, ...]:
+    """What may stand in a column, also in one of another table that a query adds."""
+    if name == "configuration":
+        return (str, dict)  # read as text, see `TRIAL_COLUMNS`, and copied as it is
+    if name not in table.c:
+        return (int,) if name == "trial" else (str,)
+    column = table.c[name]
+    kinds = (list,) if name in _LISTS else next(kinds for kind, kinds in _KINDS if isinstance(column.type, kind))
+    return (*kinds, type(None)) if column.nullable else kinds
+
+
+def columns_of(record: Any, table: Table) -> list[ColumnElement[Any]]:
+    """The fields of a record as columns of its table, or as the number of the trial that a row belongs to."""
+    names = [field.name for field in fields(record)]
+    return [
+        TRIALS.c.number.label(name) if name == "trial" and "trial_id" in table.c else table.c[name] for name in names
+    ]
+
+
+def clean(text: str) -> str:
+    """A text that both databases take: no NUL, no half surrogates."""
+    return text.replace("\x00", "").encode("utf-8", "replace").decode("utf-8")
+
+
+def word_of(words: type[Word], text: str) -> Word:
+    """One of some words.
+
+    Raises:
+        DamagedError: If it is none of them.
+    """
+    try:
+        return words(text)
+    except ValueError as error:
+        raise DamagedError.of(f"one of {', '.join(words)}", error) from error
+
+
+def study_from_row(row: Row[Any], home: Path | None) -> StudyRecord:
+    """A row of ``studies``, in a database file of some folder."""
+    if not isinstance(row.specification, dict):
+        raise DamagedError.of("a study file", TypeError(f"of type {type(row.specification).__name__}"))
+    sound(row, STUDIES)
+    values = {field.name: row._mapping[field.name] for field in fields(StudyRecord)}
+    folder = found_folder(row.folder, row.name, home)
+    return StudyRecord(**{**values, "kind": word_of(StudyKind, row.kind), "folder": folder})
+
+
+def confirmation_to_row(confirmation: ConfirmationRecord) -> dict[str, Any]:
+    """A confirmation for ``confirmations``, but for its study."""
+    return {name: entry for name, entry in asdict(confirmation).items() if name != "study"}
+
+
+def confirmation_from_row(row: Row[Any]) -> ConfirmationRecord:
+    """A row of ``confirmations`` with the name of the study that is confirmed."""
+    sound(row, CONFIRMATIONS)
+    try:
+        contenders = tuple(Contender(**{**one, "baselines": tuple(one["baselines"])}) for one in row.contenders)
+    except (TypeError, KeyError) as error:
+        raise DamagedError.of("contenders", error) from error
+    if not contenders or not all(map(_is_contender, contenders)):
+        raise DamagedError.of("contenders", ValueError(str(row.contenders)[:_SHOWN]))
+    for kind, values in ((int, row.seeds), (str, row.against), (str, [*row.left_out, *row.left_out.values()])):
+        if not all(type(value) is kind for value in values):
+            raise DamagedError.of("what a confirmation was asked for", ValueError(str(values)[:_SHOWN]))
+    if not row.seeds:
+        raise DamagedError.of("the seeds of a confirmation", ValueError("none"))
+    return ConfirmationRecord(
+        study=row.study,
+        top=row.top,
+        against=tuple(row.against),
+        seeds=tuple(row.seeds),
+        contenders=contenders,
+        left_out=row.left_out,
+        most_parameters=row.most_parameters,
+    )
+
+
+def _is_contender(one: Contender) -> bool:
+    """Whether its values are of their kinds."""
+    texts = (one.label, *one.baselines) if one.change is None else (one.label, one.change, *one.baselines)
+    score = 0.0 if one.validation_score is None else one.validation_score
+    return (
+        all(isinstance(text, str) for text in texts)
+        and isinstance(one.trial, int | None)
+        and isinstance(one.is_top, bool)
+        and isinstance(score, int | float)
+        and abs(score) <= _LARGEST
+    )
+
+
+def trial_to_row(trial: NewTrial) -> dict[str, Any]:
+    """The columns of ``trials`` that the proposal determines."""
+    row = {name: getattr(trial, name) for name in _PROPOSED}
+    for site, columns in _SITE_COLUMNS.items():
+        dimensions: SiteDimensions | None = getattr(trial, site)
+        values = (None,) * len(columns) if dimensions is None else _dimensions_of(dimensions)
+        row |= zip(columns, values, strict=True)
+    return row | {"configuration": configuration_to_json(trial.configuration), "proposal": dict(trial.proposal)}
+
+
+def trial_from_row(row: Row[Any]) -> TrialRecord:
+    """A row of `TRIAL_COLUMNS`."""
+    values = dict(zip(_PLAIN, sound(row, TRIALS), strict=False))
+    values["state"] = word_of(TrialState, values["state"])
+    values["configuration"] = _configuration(values["configuration"])
+    _check_proposal(values["proposal"])
+    return TrialRecord(**values, attention=_site(row[_ATTENTION]), ffn=_site(row[_FFN]))
+
+
+@lru_cache(maxsize=_CONFIGURATIONS)
+def _configuration(text: str | None) -> Configuration:
+    """A configuration, read once.
+
+    Raises:
+        DamagedError: If it is none.
+    """
+    try:
+        return configuration_from_json(read_json_text(text or ""))
+    except (CodecError, ValueError, TypeError) as error:
+        raise DamagedError.of("a configuration", error) from error
+
+
+def _check_proposal(proposal: Mapping[str, Any]) -> None:
+    """Refuse what no proposal holds: lists, what is not finite, learning rates that are none.
+
+    Raises:
+        DamagedError: If it holds such.
+    """
+    for name, value in proposal.items():
+        is_number = isinstance(value, int | float) and abs(value) <= _LARGEST
+        if not (is_number and value > 0 if "learning_rate" in name else is_number or isinstance(value, str | None)):
+            raise DamagedError.of("a proposal", ValueError(f"'{name[:_SHOWN]}' is {str(value)[:_SHOWN]}"))
+
+
+def _site(values: Sequence[Any]) -> SiteDimensions | None:
+    named = dict(zip(_DIMENSIONS, values, strict=True))
+    return None if named["form"] is None else SiteDimensions(**named)
+
+
+def reading_to_row(reading: ReadingRecord, trial_id: int) -> dict[str, Any]:
+    """A reading for ``readings``. JSON knows no NaN: a metric that is not finite becomes null."""
+    row = {name: getattr(reading, name) for name in READINGS.c.keys() if name != "trial_id"}  # noqa: SIM118
+    metrics = {name: float(value) if math.isfinite(value) else None for name, value in reading.metrics.items()}
+    numbers = {name: float(row[name]) for name in ("score", "train_loss", "seconds")}
+    return {**row, **numbers, "trial_id": trial_id, "metrics": metrics}
+
+
+def examples_to_row(examples: ExampleRecord, trial_id: int) -> dict[str, Any]:
+    """What a reading measured example by example for ``examples``."""
+    return {"trial_id": trial_id, "step": examples.step, "losses": examples.losses, "correct": examples.correct}
+
+
+def reading_from_row(row: Row[Any]) -> ReadingRecord:
+    """A row of ``readings`` with the trial's number; a metric of null is NaN."""
+    try:
+        metrics = {name: math.nan if value is None else float(value) for name, value in row.metrics.items()}
+    except (TypeError, ValueError, AttributeError, OverflowError) as error:
+        raise DamagedError.of("numbers in 'metrics'", error) from error
+    return ReadingRecord(**{**sound(row, READINGS)._mapping, "metrics": metrics})

@@ -1,0 +1,372 @@
+"""The views of the ledger: the questions that are asked most, answered in SQL on both databases.
+
+They hold nothing, so they are no part of a version's data: whenever tables are created or brought up to date, today's
+views take the place of those that are there. Scores are as they were measured. What the search model expects of a trial
+is no matter of SQL: `studies.analysis.estimates` has it.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from sqlalchemy import Connection
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DatabaseView:
+    """A view of the ledger.
+
+    Attributes:
+        about: What a row is.
+        columns: What each column means, in order; the last is the key of ``trials`` where a row is of one trial.
+        select: The statement, in the words of a database.
+    """
+
+    name: str
+    about: str
+    columns: Mapping[str, str]
+    select: "Callable[[Json], str]"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Json:
+    """How a database takes JSON apart.
+
+    Attributes:
+        elements: The elements of a list in an expression as a table ``name`` (``{source}``, ``{dotted}``, ``{listed}``,
+            ``{name}``).
+        place: The place of an element, from 0 (``{name}``).
+        element: An element (``{name}``).
+        value: A text, a number, or null, deep in an expression (``{source}``, ``{dotted}``, ``{listed}``, ``{type}``).
+        length: Of an expression that is a list (``{source}``).
+    """
+
+    elements: str
+    place: str
+    element: str
+    value: str
+    length: str
+
+    def table(self, name: str, source: str, *path: str) -> str:
+        """The elements of a list deep in an expression as a table of a name."""
+        return self.elements.format(name=name, source=source, dotted=_dotted(path), listed=",".join(path))
+
+    def place_of(self, name: str) -> str:
+        """The place of the element of a row, from 0."""
+        return self.place.format(name=name)
+
+    def of(self, source: str, *path: str, kind: str = "TEXT") -> str:
+        """What stands deep in an expression, of an SQL type."""
+        return self.value.format(source=source, dotted=_dotted(path), listed=",".join(path), type=kind)
+
+    def in_element(self, name: str, *path: str, kind: str = "TEXT") -> str:
+        """What stands deep in the element of a row."""
+        return self.of(self.element.format(name=name), *path, kind=kind)
+
+    def length_of(self, source: str) -> str:
+        """How long a list is."""
+        return self.length.format(source=source)
+
+
+def _dotted(path: Sequence[str]) -> str:
+    return "".join(f".{name}" for name in path)
+
+
+_JSON = {
+    "sqlite": Json(
+        elements="json_each({source}, '${dotted}') AS {name}",
+        place="{name}.key",
+        element="{name}.value",
+        value="json_extract({source}, '${dotted}')",
+        length="json_array_length({source})",
+    ),
+    "postgresql": Json(
+        elements=(
+            "jsonb_array_elements(CAST({source} AS JSONB) #> '{{{listed}}}') WITH ORDINALITY AS {name}(value, place)"
+        ),
+        place="CAST({name}.place - 1 AS INTEGER)",
+        element="{name}.value",
+        value="CAST(CAST({source} AS JSONB) #>> '{{{listed}}}' AS {type})",
+        length="json_array_length({source})",
+    ),
+}
+
+_STUDY = "Name of the study."
+_TRIAL = "Number of the trial."
+_TRIAL_ID = "Its key in `trials`; `JOIN … USING (trial_id)` puts two views together."
+_METHOD = "Published method that was resized, or `discovered`."
+_OF_BUDGET = "Stored parameters per parameter of the budget."
+_OF_BACKBONE = "Stored parameters per parameter of the backbone."
+_NEWEST = "coalesce(trials.score, trials.last_score)"
+_NAMED = "coalesce(trials.method, 'discovered')"
+_SHARES = (
+    "CAST(trials.stored_parameters AS DOUBLE PRECISION) / studies.budget_parameters AS budget_fraction, "
+    "CAST(trials.stored_parameters AS DOUBLE PRECISION) / studies.backbone_parameters AS backbone_fraction"
+)
+_TRIALS = "FROM trials JOIN studies ON studies.id = trials.study_id"
+
+
+def _leaderboard(_: Json) -> str:
+    by_state = "CASE trials.state WHEN 'complete' THEN 0 WHEN 'pruned' THEN 1 ELSE 2 END"
+    by_progress = "CASE trials.state WHEN 'complete' THEN 0 ELSE -trials.steps END"
+    return (
+        "SELECT studies.name AS study, row_number() OVER (PARTITION BY studies.name ORDER BY "
+        f"{by_state}, {by_progress}, -{_NEWEST} NULLS LAST, trials.number) AS place, trials.number AS trial, "
+        f"{_NAMED} AS method, trials.description, trials.state, {_NEWEST} AS score, trials.steps, "
+        "coalesce(again.seeds, 0) AS seeds, again.mean_score, trials.stored_parameters, "
+        f"{_SHARES}, trials.attention_share, trials.attention_learning_rate, trials.ffn_learning_rate, trials.reason, "
+        f"trials.id AS trial_id {_TRIALS} LEFT JOIN ("
+        "SELECT study_id, coalesce(replicate_of, number) AS number, count(*) AS seeds, avg(score) AS mean_score "
+        "FROM trials WHERE state = 'complete' GROUP BY study_id, coalesce(replicate_of, number)"
+        ") AS again ON again.study_id = trials.study_id AND again.number = trials.number "
+        "WHERE trials.ended_at IS NOT NULL AND trials.replicate_of IS NULL"
+    )
+
+
+def _configurations(json: Json) -> str:
+    def of(*path: str, kind: str = "TEXT") -> str:
+        return json.in_element("edit", *path, kind=kind)
+
+    site, write, read = of("site"), of("write"), of("read")
+    return (
+        f"SELECT studies.name AS study, trials.number AS trial, {json.place_of('edit')} + 1 AS edit, "
+        f"CASE WHEN {site} IN ('attn', 'enc_self', 'dec_self', 'cross') THEN 'attention' ELSE 'ffn' END AS side, "
+        f"{site} AS site, coalesce({of('layers', 'name')}, 'all') AS layers, {write} AS write, {read} AS read, "
+        f"CASE WHEN {read} IS NULL OR {read} = {write} THEN 'sequential' ELSE 'parallel' END AS insertion, "
+        f"{of('form', 'name')} AS form, {of('form', 'activation')} AS activation, {of('gate', 'name')} AS gate, "
+        f"coalesce({of('form', 'heads')}, 'single') AS heads, {of('form', 'width', kind='BIGINT')} AS bottleneck, "
+        f"CASE WHEN {of('gate', 'name')} = 'scale' THEN {of('gate', 'value', kind='DOUBLE PRECISION')} END AS scale, "
+        f"trials.id AS trial_id {_TRIALS} CROSS JOIN {json.table('edit', 'trials.configuration', 'edits')}"
+    )
+
+
+def _curves(json: Json) -> str:
+    loss = json.of("readings.metrics", "validation_loss", kind="DOUBLE PRECISION")
+    return (
+        "SELECT studies.name AS study, trials.number AS trial, readings.step, readings.rung, readings.attempt, "
+        f"readings.score, {loss} AS validation_loss, readings.train_loss, "
+        "sum(readings.seconds) OVER (PARTITION BY readings.trial_id ORDER BY readings.step) AS seconds, "
+        f"readings.heard_at, trials.state, trials.id AS trial_id {_TRIALS} "
+        "JOIN readings ON readings.trial_id = trials.id"
+    )
+
+
+def _budget_use(_: Json) -> str:
+    at_attention = "CAST(round(trials.attention_share * trials.stored_parameters) AS BIGINT)"
+    return (
+        f"SELECT studies.name AS study, trials.number AS trial, {_NAMED} AS method, trials.state, "
+        f"{_NEWEST} AS score, studies.budget_parameters, trials.stored_parameters, {_SHARES}, "
+        f"{at_attention} AS attention_parameters, trials.stored_parameters - {at_attention} AS ffn_parameters, "
+        "trials.attention_share, trials.trained_parameters, trials.head_parameters, trials.extra_flops, trials.steps, "
+        f"coalesce(spent.seconds, 0.0) AS seconds, trials.id AS trial_id {_TRIALS} LEFT JOIN ("
+        "SELECT trial_id, sum(seconds) AS seconds FROM readings GROUP BY trial_id"
+        ") AS spent ON spent.trial_id = trials.id"
+    )
+
+
+def _confirmation_results(json: Json) -> str:
+    def of(*path: str, kind: str = "TEXT") -> str:
+        return json.in_element("contender", *path, kind=kind)
+
+    place, seeds = json.place_of("contender"), json.length_of("confirmations.seeds")
+    on_validation = of("validation_score", kind="DOUBLE PRECISION")
+    is_top = of("is_top", kind="BOOLEAN")
+    scored = (
+        f"SELECT trials.study_id, trials.number / {seeds} AS place, trials.score, "
+        f"avg(trials.score) OVER (PARTITION BY trials.study_id, trials.number / {seeds}) AS mean "
+        "FROM trials JOIN confirmations ON confirmations.study_id = trials.study_id WHERE trials.state = 'complete'"
+    )
+    spread = (
+        "SELECT study_id, place, count(*) AS seeds, avg(score) AS mean, min(score) AS lowest, max(score) AS highest, "
+        "sqrt(sum((score - mean) * (score - mean)) / nullif(count(*) - 1, 0)) AS deviation "
+        f"FROM ({scored}) AS scored GROUP BY study_id, place"
+    )
+    return (
+        f"SELECT parents.name AS study, studies.name AS confirmation, {place} + 1 AS place, {of('label')} AS label, "
+        f"CASE WHEN {of('change')} IS NOT NULL THEN 'path' WHEN {is_top} THEN 'top' ELSE 'baseline' END AS kind, "
+        f"{of('trial', kind='INTEGER')} AS trial, {of('change')} AS change, {on_validation} AS validation_score, "
+        f"{seeds} AS planned, coalesce(spread.seeds, 0) AS seeds, spread.mean, spread.deviation, spread.lowest, "
+        f"spread.highest, {on_validation} - spread.mean AS optimism "
+        "FROM confirmations JOIN studies ON studies.id = confirmations.study_id "
+        "JOIN studies AS parents ON parents.id = studies.parent_id "
+        f"CROSS JOIN {json.table('contender', 'confirmations.contenders')} "
+        f"LEFT JOIN ({spread}) AS spread ON spread.study_id = studies.id AND spread.place = {place}"
+    )
+
+
+def _fronts(_: Json) -> str:
+    def over(objective: str, size: str) -> str:
+        return (
+            f"SELECT studies.name AS study, '{objective}' AS objective, trials.number AS trial, {_NAMED} AS method, "
+            f"trials.description, trials.score, {size} AS size, {_SHARES}, trials.id AS trial_id, max(trials.score) "
+            f"OVER (PARTITION BY studies.name ORDER BY {size}, trials.score DESC, trials.number "
+            f"ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS before {_TRIALS} "
+            f"WHERE trials.state = 'complete' AND trials.replicate_of IS NULL AND {size} IS NOT NULL"
+        )
+
+    both = f"{over('parameters', 'trials.stored_parameters')} UNION ALL {over('extra_flops', 'trials.extra_flops')}"
+    columns = "study, objective, trial, method, description, score, size, budget_fraction, backbone_fraction, trial_id"
+    return f"SELECT {columns} FROM ({both}) AS sized WHERE before IS NULL OR score > before"
+
+
+VIEWS: tuple[DatabaseView, ...] = (
+    DatabaseView(
+        name="leaderboard",
+        about=(
+            "The trials of every study that have ended, best first; replicates count for the trials that they repeat. "
+            "Complete trials come first, by their score as it was measured. The best of many such scores is partly "
+            "luck: `deltaspace show` goes by what the search model expects of a trial, which SQL cannot."
+        ),
+        columns={
+            "study": _STUDY,
+            "place": "1, 2, 3, … in its study.",
+            "trial": _TRIAL,
+            "method": _METHOD,
+            "description": "What the configuration is, in words.",
+            "state": "`complete`, `pruned` or `failed`.",
+            "score": "Final score of a complete trial, newest score of others; null without a reading.",
+            "steps": "Optimiser steps at which the score was measured.",
+            "seeds": "How often it was trained to the end, replicates with other seeds included.",
+            "mean_score": "Mean of its final scores and those of its replicates; null unless one is complete.",
+            "stored_parameters": "Trainable parameters that must be kept.",
+            "budget_fraction": _OF_BUDGET,
+            "backbone_fraction": _OF_BACKBONE,
+            "attention_share": "Share of the stored parameters at attention, in [0, 1].",
+            "attention_learning_rate": "Peak learning rate; null without edits at attention.",
+            "ffn_learning_rate": "Peak learning rate; null without edits at the FFN.",
+            "reason": "Why it was pruned or failed.",
+            "trial_id": _TRIAL_ID,
+        },
+        select=_leaderboard,
+    ),
+    DatabaseView(
+        name="configurations",
+        about="What every trial changes: a row per edit. A side may have two edits; the task head alone has no row.",
+        columns={
+            "study": _STUDY,
+            "trial": _TRIAL,
+            "edit": "1, 2, 3, … in its trial.",
+            "side": "`attention`, or `ffn` for everything else.",
+            "site": "Kind of sublayers: `attn` (every attention), `enc_self`, `dec_self`, `cross`, `ffn`, `stack`, "
+            "`embed` or `global`.",
+            "layers": "At which blocks: `all`, `range`, `spindle` or `pattern`; `trials.configuration` has which.",
+            "write": "Modified representation.",
+            "read": "What the form is computed of; null for constants.",
+            "insertion": "`sequential` where it reads what it writes, else `parallel`.",
+            "form": "Functional form.",
+            "activation": "Nonlinearity; null without one.",
+            "gate": "Composition function.",
+            "heads": "In how many blocks the form works: `single`, `query_heads` or `key_value_heads`.",
+            "bottleneck": "Prefix length, adapter bottleneck or rank; null without one.",
+            "scale": "Fixed scale; null without one.",
+            "trial_id": _TRIAL_ID,
+        },
+        select=_configurations,
+    ),
+    DatabaseView(
+        name="curves",
+        about="What was measured of every trial on the way: a row per reading.",
+        columns={
+            "study": _STUDY,
+            "trial": _TRIAL,
+            "step": "Optimiser steps done.",
+            "rung": "Index of the rung that the step belongs to; null between rungs.",
+            "attempt": "Attempt that measured it first.",
+            "score": "On the validation split; higher is better.",
+            "validation_loss": "On the validation split; null where it was not finite.",
+            "train_loss": "Mean training loss over the steps since the last reading.",
+            "seconds": "Compute time of the trial so far.",
+            "heard_at": "When the keeper was told of it, UTC; null of readings of earlier releases.",
+            "state": "Of the trial.",
+            "trial_id": _TRIAL_ID,
+        },
+        select=_curves,
+    ),
+    DatabaseView(
+        name="budget_use",
+        about="What every trial spends: parameters at either side, FLOPs at inference, steps and time of training.",
+        columns={
+            "study": _STUDY,
+            "trial": _TRIAL,
+            "method": _METHOD,
+            "state": "Where it stands.",
+            "score": "Final score of a complete trial, newest score of others; null without a reading.",
+            "budget_parameters": "Most stored parameters of a configuration of the study.",
+            "stored_parameters": "Trainable parameters that must be kept.",
+            "budget_fraction": _OF_BUDGET,
+            "backbone_fraction": _OF_BACKBONE,
+            "attention_parameters": "Stored parameters at attention.",
+            "ffn_parameters": "Stored parameters everywhere else.",
+            "attention_share": "Share of the stored parameters at attention, in [0, 1].",
+            "trained_parameters": "Trainable parameters during training.",
+            "head_parameters": "Parameters of the task head, outside the budget.",
+            "extra_flops": "FLOPs per token that it adds at inference; null of trials of earlier releases.",
+            "steps": "Optimiser steps of its newest reading; 0 without one.",
+            "seconds": "Compute time up to its newest reading.",
+            "trial_id": _TRIAL_ID,
+        },
+        select=_budget_use,
+    ),
+    DatabaseView(
+        name="confirmation_results",
+        about=(
+            "How the contenders of every confirmation did on the test split: a row each. The table `confirmations` has "
+            "what was asked for; a view cannot have the name of a table. `deltaspace confirm` and "
+            "`deltaspace show` tell intervals, p-values and verdicts."
+        ),
+        columns={
+            "study": "Name of the study that is confirmed.",
+            "confirmation": "Name of the confirmation.",
+            "place": "1, 2, 3, … among the contenders: the best configurations first, best first.",
+            "label": "The published method, else `trial 17`.",
+            "kind": "`top` for the best configurations of the study, `baseline`, or `path` of an ablation.",
+            "trial": "Number of the trial of the study that it repeats; null for a baseline that it has not completed.",
+            "change": "Of an ablation: what it has changed of the next contender; else null.",
+            "validation_score": "What that trial scored in the search.",
+            "planned": "Seeds that were asked for.",
+            "seeds": "Seeds with which it is complete.",
+            "mean": "Of its scores on the test split; null while there are none.",
+            "deviation": "Sample standard deviation of them; null with fewer than two.",
+            "lowest": "Of them.",
+            "highest": "Of them.",
+            "optimism": "`validation_score` minus `mean`.",
+        },
+        select=_confirmation_results,
+    ),
+    DatabaseView(
+        name="fronts",
+        about=(
+            "Complete trials that score more than all that are no larger, by their scores as they were measured; "
+            "`deltaspace show` goes by estimates. A trial can be on the front of either objective."
+        ),
+        columns={
+            "study": _STUDY,
+            "objective": "What is to be small: `parameters` or `extra_flops`.",
+            "trial": _TRIAL,
+            "method": _METHOD,
+            "description": "What the configuration is, in words.",
+            "score": "Final score.",
+            "size": "Its stored parameters, or its extra FLOPs per token.",
+            "budget_fraction": _OF_BUDGET,
+            "backbone_fraction": _OF_BACKBONE,
+            "trial_id": _TRIAL_ID,
+        },
+        select=_fronts,
+    ),
+)
+
+
+def statements(dialect: str) -> tuple[str, ...]:
+    """What creates the views, in the words of a database: ``sqlite`` or ``postgresql``."""
+    return tuple(f"CREATE VIEW {view.name} AS {view.select(_JSON[dialect])}" for view in VIEWS)
+
+
+def drop_views(connection: Connection) -> None:
+    """Remove the views, which would stand in the way of a change to a table."""
+    for view in VIEWS:
+        connection.exec_driver_sql(f"DROP VIEW IF EXISTS {view.name}")
+
+
+def create_views(connection: Connection) -> None:
+    """Create the views of today."""
+    for statement in statements(connection.dialect.name):
+        connection.exec_driver_sql(statement)

@@ -1,0 +1,241 @@
+"""Studies are renamed, deleted, archived; databases are backed up and merged."""
+
+import os
+import shutil
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from pydantic import TypeAdapter, ValidationError
+
+from search_space.checked import Name
+from studies.errors import StorageError, WishError
+from studies.ledger.copies import Copied
+from studies.ledger.engine import StorageAddress
+from studies.ledger.files import is_marked, own_folder
+from studies.ledger.ledger import Ledger
+from studies.records import StudyRecord
+from studies.runtime.artefacts import delete_study_folder, mark_renamed
+from studies.runtime.workload import occupied
+from trial_runner.files import abandoned, unfinished
+
+ARCHIVE = "deltaspace.db"
+"""The database in the folder of an archive."""
+
+_FOLDERS = "deltaspace-artefacts"
+_HOLD_SECONDS = 600.0
+"""For so long other machines leave a study alone that is being deleted; this one sees whether the process lives."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Removal:
+    """What was deleted.
+
+    Attributes:
+        studies: Names of the study and of its confirmations.
+        left: A line for each file that could not be deleted.
+    """
+
+    studies: tuple[str, ...]
+    left: tuple[str, ...]
+
+
+def rename_study(ledger: Ledger, name: str, new: str) -> StudyRecord:
+    """Give a study another name, and its folder too where that is free.
+
+    Raises:
+        StudiesError: If there is no such study, a launch runs it, or the name is taken or can be none.
+    """
+    try:
+        TypeAdapter(Name).validate_python(new)
+    except ValidationError:
+        raise WishError(
+            f"the name of a study must be of lower-case letters, digits, '.', '_' and '-'; got {new!r}. Choose another."
+        ) from None
+    study = _half_renamed(ledger, name, new) or ledger.study(name)
+    if study.name == name:
+        if study.folder is not None:
+            mark_renamed(study.folder, study, new)
+        ledger.rename(study, new)
+        study = ledger.study(new)
+    folder = own_folder(study)
+    if folder is not None:
+        _move(ledger, study, folder, folder.with_name(new) if folder.name == name else folder)
+    return ledger.study(new)
+
+
+def _half_renamed(ledger: Ledger, name: str, new: str) -> StudyRecord | None:
+    """The study of the new name, if it had the old one and nobody else has that now: a renaming that was killed."""
+    studies = {study.name: study for study in ledger.studies()}
+    study = studies.get(new)
+    if study is None or study.folder is None or name in studies:
+        return None
+    try:
+        return study if is_marked(study.folder, replace(study, name=name)) else None
+    except (OSError, ValueError):
+        return None
+
+
+def _move(ledger: Ledger, study: StudyRecord, folder: Path, there: Path) -> None:
+    """Rename the folder of a study; where that fails it stays where it is."""
+    try:
+        if folder != there:
+            if there.exists():
+                return
+            folder.rename(there)
+    except OSError:
+        return
+    ledger.move_folder(study, there)
+
+
+def family(ledger: Ledger, name: str) -> list[StudyRecord]:
+    """The confirmations of a study, and the study; in the order in which they can be deleted."""
+    study = ledger.study(name)
+    return [*ledger.confirmations(study.id), study]
+
+
+@contextmanager
+def _held(ledger: Ledger, studies: Sequence[StudyRecord]) -> Iterator[list[str]]:
+    """Hold studies, so that nobody launches them meanwhile; the names under which they are held.
+
+    Raises:
+        StudyHeldError: If a launch runs one of them.
+    """
+    with ExitStack() as stack:
+        held = [occupied(study, ledger, seconds=_HOLD_SECONDS, instead_of=None) for study in studies]
+        yield [stack.enter_context(one) for one in held]
+
+
+def delete_study(ledger: Ledger, name: str) -> Removal:
+    """Delete the files of a study and of its confirmations, and then their records.
+
+    As long as anything is left, the study is in the ledger: what was killed half-way is called again.
+
+    Raises:
+        StudyHeldError: If a launch runs one of them. Nothing was deleted.
+    """
+    studies = family(ledger, name)
+    with _held(ledger, studies) as launches:
+        return _delete(ledger, studies, launches)
+
+
+def _delete(ledger: Ledger, studies: Sequence[StudyRecord], launches: Sequence[str]) -> Removal:
+    left = [line for study in studies for line in delete_study_folder(study)]
+    ledger.remove(studies, launches)
+    return Removal(studies=tuple(study.name for study in studies), left=tuple(left))
+
+
+def archive_study(ledger: Ledger, name: str, folder: Path) -> Removal:
+    """Move a study with its confirmations and files to a folder with a database of its own.
+
+    The copy is complete before anything is deleted. A folder that a database names and that is not the study's own is
+    neither copied nor deleted. Where the folder is the very archive of the studies, only deleting them is left to do.
+
+    Raises:
+        StudyHeldError: If a launch runs one of them. Nothing was deleted.
+        StudiesError: If the folder is there already with something else, or cannot be written.
+    """
+    studies = family(ledger, name)
+    with _held(ledger, studies) as launches:
+        if not _is_archive(ledger, studies, folder):
+            _write_archive(ledger, studies, folder)
+        return _delete(ledger, studies, launches)
+
+
+def _write_archive(ledger: Ledger, studies: Sequence[StudyRecord], folder: Path) -> None:
+    """Write an archive beside its place, and move it there when it is whole."""
+    own = {study.name: place for study in studies if (place := own_folder(study)) is not None}
+    temporary = unfinished(folder.absolute())
+    try:
+        if folder.exists():
+            raise OSError(f"{folder} is there already")
+        temporary.mkdir(parents=True)
+        for place in own.values():
+            shutil.copytree(place, temporary / _FOLDERS / place.name, symlinks=True)
+        with Ledger.open(f"sqlite:///{temporary / ARCHIVE}") as archive:
+            archive.copy_from(ledger, {study.name for study in studies})
+            for study in archive.studies():
+                if study.name in own:
+                    archive.move_folder(study, (temporary / _FOLDERS / own[study.name].name).resolve())
+        temporary.rename(folder)
+    except OSError as error:
+        raise WishError(f"an archive needs a new folder; got: {error}. Choose another.") from error
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+
+
+def _is_archive(ledger: Ledger, studies: Sequence[StudyRecord], folder: Path) -> bool:
+    """Whether a folder is an archive of the studies as they are: archiving them was killed when it was done."""
+    if not (folder / ARCHIVE).is_file():
+        return False
+    with Ledger.open(f"sqlite:///{(folder / ARCHIVE).absolute()}", read_only=True) as archive:
+        copies = {study.created_at: study for study in archive.studies()}
+        return all(
+            study.created_at in copies and _facts(archive, copies[study.created_at]) == _facts(ledger, study)
+            for study in studies
+        )
+
+
+def _facts(ledger: Ledger, study: StudyRecord) -> tuple[object, ...]:
+    """All that is recorded of a study, keys and places aside."""
+    return (
+        study.name,
+        study.epoch,
+        [replace(trial, study_id=0) for trial in ledger.trials(study.id)],
+        ledger.attempts(study.id),
+        ledger.readings(study.id),
+        ledger.events(study.id),
+        [replace(artefact, path=Path(artefact.path).name) for artefact in ledger.artefacts(study.id)],
+    )
+
+
+def leftovers(ledger: Ledger, study: StudyRecord) -> list[Path]:
+    """What commands that were killed left beside the database and the study's files, unfinished."""
+    own = own_folder(study)
+    folders = {ledger.home, *(() if own is None else (own.parent, own, *own.glob("trial-*/attempt-*")))} - {None}
+    return sorted(path for folder in folders if folder is not None for path in abandoned(folder))
+
+
+def back_up(ledger: Ledger, file: Path) -> list[Copied]:
+    """Write all studies of a database to a new SQLite file, also while launches write; files of trials are not copied.
+
+    Raises:
+        WishError: If the file is there already.
+        StorageError: If it cannot be written.
+    """
+    temporary = unfinished(file.absolute())
+    if file.exists():
+        raise WishError(f"a backup needs a new file; {file} is there already. Choose another name.")
+    try:
+        with Ledger.open(f"sqlite:///{temporary}") as backup:
+            copied = backup.copy_from(ledger)
+        os.link(temporary, file)
+    except OSError as error:
+        raise StorageError(f"a backup needs a file that can be written; got: {error}.") from error
+    finally:
+        for end in ("", "-wal", "-shm"):
+            temporary.with_name(temporary.name + end).unlink(missing_ok=True)
+    return copied
+
+
+def merge(ledger: Ledger, other_url: str) -> list[Copied]:
+    """Take the studies of another database in; their files stay where they are.
+
+    Raises:
+        WishError: If the other is this one.
+        StorageError: If it cannot be read.
+    """
+    with Ledger.open(other_url, read_only=True) as other:
+        if other.url == ledger.url or _is_same_file(ledger, other_url):
+            raise WishError(f"two databases can be merged; got {other.url} twice.")
+        copied = ledger.copy_from(other)
+    for one in copied:
+        if one.name != one.study.name and one.study.folder is not None:  # also of a merge that was killed before
+            mark_renamed(one.study.folder, one.study, one.name)
+    return copied
+
+
+def _is_same_file(ledger: Ledger, other_url: str) -> bool:
+    other, own = StorageAddress.parse(other_url).file, ledger.file
+    return own is not None and other is not None and own.samefile(other)

@@ -1,0 +1,397 @@
+"""Asynchronous successive halving: which trials go on, decided from recorded readings only, by a `PruningRule`.
+
+The rule ``none``: no trial stops.
+
+The rule ``significance``: a trial stops if at least ``ceil(n / reduction)`` of the readings there are better than its
+own by `Z` standard errors of the difference (the plan's margin), and at least `FEWEST` others are there. Where both
+were measured example by example the difference is that of the losses, paired, by `Z_PAIRED`, and who is better has no
+lower score either: early on the loss tells more of the end, and a trial that is sure of what it gets wrong is not
+stopped for it. Else the difference is that of the scores. Trials that are protected are not counted: they would hold
+the rungs for good.
+
+The rule ``chance``: a trial stops if the probability that it is truly better than the best published method is below
+`LEAST_CHANCE`, by the model of the search: it knows all readings of the study, losses among them, what a reading
+predicts of the end, and how alike configurations do. Where no published method is there, or small configurations are
+wanted, the best of the others is to be beaten, with `LEAST_CHANCE_OF_BEST`.
+
+Where a study wants small configurations, too, ``n`` and what is better count only readings of trials that are no larger
+than the one that arrives: nothing stops because something larger scores more. With one objective all sizes are equal.
+
+Whatever the rule, a trial that has collapsed (`studies.pruning.degenerate`) stops, published methods included; the task
+head alone goes on, for it is what all others are measured by.
+
+A decision is taken once, when the reading is recorded, and never revised.
+"""
+
+import math
+from bisect import insort
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from statistics import median
+from typing import NamedTuple, Protocol
+
+from search_space.published.whole_model import HEAD_ONLY
+from studies.errors import LaunchError
+from studies.pruning.degenerate import Learned, collapse
+from studies.pruning.paired_losses import RungLosses
+from studies.records import ExampleCounts
+from studies.win_probability import WinProbability
+from trial_runner.example_losses import ExampleLosses
+from trial_runner.seeds import derived_seed
+
+Z = 0.84
+"""Standard errors of the difference by which a reading is better than another: one in five is so by luck.
+
+One such comparison stops nothing; it takes ``ceil(n / reduction)``.
+"""
+
+Z_PAIRED = 1.28
+"""The same of a paired difference: sharper, for what the examples have in common is gone, so more is asked of it."""
+
+LEAST_CHANCE = 0.09
+"""Of being truly better than the best published method; with less a trial stops.
+
+On planted truths nine in ten of the better draws reached their end with it, for 60% of the steps.
+"""
+
+LEAST_CHANCE_OF_BEST = 0.02
+"""The same where the best of all other trials is to be beaten: few are better, and one of those that are is wanted."""
+
+FEWEST = 4
+"""Other readings at a rung before the rule of significance stops a trial."""
+
+KEPT_PUBLISHED = 3
+"""Published methods that are protected where the best of them are."""
+
+
+class Rule(StrEnum):
+    """How a trial is compared with the others at a rung: the names of the rules that a study file can choose."""
+
+    NONE = "none"
+    SIGNIFICANCE = "significance"
+    CHANCE = "chance"
+
+
+class Protected(StrEnum):
+    """Which published methods run to the end whatever the rungs say.
+
+    ``BEST`` are those that were best at the first rung so far, and the task head alone.
+    """
+
+    NONE = "none"
+    BEST = "best"
+    ALL = "all"
+
+
+class RecordedScore(Protocol):
+    """What a rung needs of a reading."""
+
+    @property
+    def trial(self) -> int:
+        """Number of the trial."""
+        ...
+
+    @property
+    def step(self) -> int:
+        """Optimiser steps done."""
+        ...
+
+    @property
+    def score(self) -> float:
+        """Higher is better."""
+        ...
+
+    @property
+    def train_loss(self) -> float:
+        """Mean training loss since the reading before."""
+        ...
+
+    @property
+    def metrics(self) -> Mapping[str, float]:
+        """All that was measured, the loss as ``validation_loss``."""
+        ...
+
+
+class Contestant(Protocol):
+    """What a rung needs of a trial."""
+
+    @property
+    def method(self) -> str | None:
+        """The published method that it is; None for a trial of the search."""
+        ...
+
+    @property
+    def fingerprint(self) -> str:
+        """Of its configuration and rates."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RungPlan:
+    """Where trials are compared.
+
+    Attributes:
+        steps: Steps of the rungs, ascending; the last step of a trial is not among them.
+        reduction: About one trial in so many goes on; 1 never prunes.
+        rule: How a trial is compared with the others.
+        protected: Which published methods are never stopped.
+        examples: Of the validation split, for the standard error of a score in [0, 1]; None if that is not known.
+        measured: Most of them that are measured at a rung; None for all.
+        stops_collapsed: Whether trials that learn nothing stop.
+        guessing_loss: Loss of guessing by the frequencies of the labels; None where there are no labels.
+        seed: Draws lots among equals.
+        margin: Standard errors of the difference by which a score is better than another.
+        paired_margin: The same of losses that were measured on the same examples.
+        least_chance: With less of being truly better than the best published method one stops.
+        least_of_best: The same where the best of all others is to be beaten.
+    """
+
+    steps: tuple[int, ...]
+    reduction: int
+    rule: "Rule | PruningRule" = Rule.NONE
+    protected: Protected = Protected.NONE
+    examples: int | None = None
+    measured: int | None = None
+    stops_collapsed: bool = False
+    guessing_loss: float | None = None
+    seed: int = 0
+    margin: float = Z
+    paired_margin: float = Z_PAIRED
+    least_chance: float = LEAST_CHANCE
+    least_of_best: float = LEAST_CHANCE_OF_BEST
+
+    def __post_init__(self) -> None:
+        """Check the ranges."""
+        if list(self.steps) != sorted(set(self.steps)) or not all(step >= 1 for step in self.steps):
+            raise LaunchError(f"rungs must be at ascending steps from 1; got {self.steps}.")
+        if not self.reduction >= 1:
+            raise LaunchError(f"the reduction between rungs must be at least 1; got {self.reduction}.")
+
+    @property
+    def rung_examples(self) -> int | None:
+        """How many examples a score at a rung is of; None if that is not known."""
+        if self.examples is None or self.measured is None:
+            return self.examples
+        return min(self.examples, self.measured)
+
+    @property
+    def example_counts(self) -> ExampleCounts | None:
+        """How many examples scores are of; None if that is not known."""
+        if self.examples is None or self.rung_examples is None:
+            return None
+        return ExampleCounts(whole=self.examples, rungs=self.rung_examples)
+
+    def rung_at(self, step: int) -> int | None:
+        """Index of the rung at a step; None between rungs."""
+        return self.steps.index(step) if step in self.steps else None
+
+
+class PruningRule(Protocol):
+    """Says whether a trial stops at a rung; every rule is one."""
+
+    def reason(
+        self, board: "RungBoard", rung: int, reading: RecordedScore, prospect: WinProbability | None
+    ) -> str | None:
+        """Why the trial of a reading stops; None when it goes on. The reading is on the board already.
+
+        Args:
+            board: All readings, and the plan.
+            rung: Where the trial stands.
+            reading: Its newest.
+            prospect: What the model expects of it; None where it is not asked for, or too little is known.
+        """
+        ...
+
+
+class NoPruning:
+    """The rule ``none``."""
+
+    def reason(
+        self, board: "RungBoard", rung: int, reading: RecordedScore, prospect: WinProbability | None
+    ) -> str | None:
+        """Nothing stops."""
+        return None
+
+
+class Significance:
+    """The rule ``significance``."""
+
+    def reason(
+        self, board: "RungBoard", rung: int, reading: RecordedScore, prospect: WinProbability | None
+    ) -> str | None:
+        """Enough others are better by more than their noise."""
+        plan, protected = board.plan, board.protected() | {reading.trial}
+        others = [
+            (-place.negated, place.trial)
+            for place in board.no_larger(rung, reading.trial)
+            if place.trial not in protected
+        ]
+        needed = math.ceil((len(others) + 1) / plan.reduction)
+        if len(others) < FEWEST or plan.reduction == 1:
+            return None
+        error = _errors([*(score for score, _ in others), reading.score], plan.rung_examples)
+        paired = board.losses[rung].better([trial for _, trial in others], reading.trial, by=plan.paired_margin)
+        better = 0
+        for score, trial in others:
+            if trial in paired:
+                better += score >= reading.score and paired[trial]
+            else:
+                better += score - reading.score > plan.margin * math.hypot(error(reading.score), error(score))
+        if better < needed:
+            return None
+        return f"{reading.score:.4g}, and {better} of {len(others)} are better by more than their noise"
+
+
+class Chance:
+    """The rule ``chance``."""
+
+    def reason(
+        self, board: "RungBoard", rung: int, reading: RecordedScore, prospect: WinProbability | None
+    ) -> str | None:
+        """The trial is unlikely to beat its rival."""
+        if prospect is None:
+            return None
+        if prospect.is_published:
+            least, what = board.plan.least_chance, "the best published method"
+        else:
+            least, what = board.plan.least_of_best, "the best so far"
+        if prospect.chance >= least:
+            return None
+        return f"{reading.score:.4g}, and {prospect.chance:.1%} likely to beat trial {prospect.rival}, {what}"
+
+
+RULES: Mapping[Rule, PruningRule] = {
+    Rule.NONE: NoPruning(),
+    Rule.SIGNIFICANCE: Significance(),
+    Rule.CHANCE: Chance(),
+}
+
+
+def _errors(scores: Sequence[float], examples: int | None) -> Callable[[float], float]:
+    """The standard error of a score; where it cannot be told from the examples, half the spread of all scores."""
+    if examples is not None and min(scores) >= 0 and max(scores) <= 1:
+        return lambda score: math.sqrt(max(score * (1 - score), 1 / examples) / examples)
+    middle = median(scores)
+    spread = 1.4826 * median(abs(score - middle) for score in scores)
+    return lambda score: spread / 2
+
+
+class _RungPlace(NamedTuple):
+    """Where a reading stands at a rung; the lower, the better.
+
+    Attributes:
+        negated: The score with a minus sign.
+        loss: On the validation split; infinite where it is not known.
+        lot: Drawn for the trial.
+        trial: Its number.
+    """
+
+    negated: float
+    loss: float
+    lot: int
+    trial: int
+
+
+class RungBoard:
+    """The readings at every rung, and the verdicts that follow from them."""
+
+    def __init__(
+        self,
+        plan: RungPlan,
+        readings: Sequence[RecordedScore] = (),
+        trials: Mapping[int, Contestant] | None = None,
+        sizes: Mapping[int, float] | None = None,
+    ) -> None:
+        """Put the readings of a ledger on the board; those between rungs are passed over.
+
+        Args:
+            plan: Where trials are compared.
+            readings: What was read before.
+            trials: Those that were read, by number.
+            sizes: Of trials by number; 0 of those that are left out, and of all where only the score counts.
+        """
+        self.plan = plan
+        self._rule = RULES[plan.rule] if isinstance(plan.rule, Rule) else plan.rule
+        self._rung_of_step = {step: rung for rung, step in enumerate(plan.steps)}
+        self._ranked: list[list[_RungPlace]] = [[] for _ in plan.steps]
+        self._seen: set[tuple[int, int]] = set()
+        self._methods: dict[int, str] = {}
+        self.losses = [RungLosses() for _ in plan.steps]
+        self._learned: list[dict[int, Learned]] = [{} for _ in plan.steps]
+        self._sizes: dict[int, float] = {}
+        for reading in readings:
+            self.add(reading, (trials or {}).get(reading.trial), size=(sizes or {}).get(reading.trial, 0.0))
+
+    def add(self, reading: RecordedScore, trial: Contestant | None = None, *, size: float = 0.0) -> bool:
+        """Put a reading on the board; False if it is no rung's or the trial's reading is there already.
+
+        Args:
+            reading: The new one.
+            trial: Whose it is; None for an unknown one of the search.
+            size: Of the trial.
+        """
+        rung = self._rung_of_step.get(reading.step)
+        if rung is None or (rung, reading.trial) in self._seen:
+            return False
+        self._seen.add((rung, reading.trial))
+        self._sizes[reading.trial] = size
+        if trial is not None and trial.method is not None:
+            self._methods[reading.trial] = trial.method
+        loss = reading.metrics.get("validation_loss", math.nan)
+        self._learned[rung][reading.trial] = Learned.of(reading.train_loss, reading.metrics)
+        lot = derived_seed(self.plan.seed, f"tie {'' if trial is None else trial.fingerprint}")
+        place = _RungPlace(-reading.score, math.inf if math.isnan(loss) else loss, lot, reading.trial)
+        insort(self._ranked[rung], place)
+        return True
+
+    def remember(self, trial: int, step: int, examples: ExampleLosses) -> None:
+        """Take in what a reading measured example by example, if the rule asks for it."""
+        rung = self._rung_of_step.get(step)
+        if rung is not None and self.plan.rule is Rule.SIGNIFICANCE:
+            self.losses[rung].add(trial, examples)
+
+    def verdict(self, reading: RecordedScore, prospect: WinProbability | None = None) -> str | None:
+        """Why the trial stops at this rung; None when it goes on. The reading is on the board already.
+
+        Args:
+            reading: The newest of the trial.
+            prospect: What the model expects of it, told of that reading; None while too little is known. It is for the
+                rule of chance alone.
+        """
+        rung = self._rung_of_step.get(reading.step)
+        if rung is None:
+            return None
+        told = self._collapse(rung, reading.trial)
+        if told is None and reading.trial not in self.protected():
+            told = self._rule.reason(self, rung, reading, prospect)
+        return None if told is None else f"rung {rung} ({reading.step} steps): {told}"
+
+    def _collapse(self, rung: int, trial: int) -> str | None:
+        if not self.plan.stops_collapsed or self._methods.get(trial) == HEAD_ONLY.name:
+            return None
+        here, first = self._learned[rung], self._learned[0] if rung else {}
+        others = [(learned, first.get(other)) for other, learned in here.items() if other != trial]
+        return collapse(here[trial], first.get(trial), others, self.plan.guessing_loss)
+
+    def no_larger(self, rung: int, trial: int) -> list[_RungPlace]:
+        """The readings at a rung of trials that are no larger than one, its own included, best first."""
+        size = self._sizes[trial]
+        return [place for place in self._ranked[rung] if self._sizes[place.trial] <= size]
+
+    def protected(self) -> set[int]:
+        """Numbers of the trials that are never stopped."""
+        match self.plan.protected:
+            case Protected.ALL:
+                return set(self._methods)
+            case Protected.BEST:
+                ranked = self._ranked[0] if self._ranked else []
+                first = [place.trial for place in ranked if place.trial in self._methods]
+                heads = {trial for trial, method in self._methods.items() if method == HEAD_ONLY.name}
+                return heads | set([trial for trial in first if trial not in heads][:KEPT_PUBLISHED])
+            case _:
+                return set()
+
+    def ranking(self, rung: int) -> tuple[tuple[int, float], ...]:
+        """Trials and scores at a rung, best first."""
+        return tuple((place.trial, -place.negated) for place in self._ranked[rung])

@@ -1,0 +1,71 @@
+"""What a launch finds to compute with: cores, GPUs, Ray; and how it divides them among workers."""
+
+import os
+from dataclasses import dataclass, replace
+from importlib.metadata import version
+
+from studies.backends.backend import asked_threads
+from studies.backends.placement import share_of
+from studies.backends.resource_probe import ClusterFacts
+from studies.study_file.sections import Fleet
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Machine:
+    """A machine and its workers.
+
+    Attributes:
+        cores: That this process may use.
+        gpus: Name and memory in bytes of each.
+        workers: How many a launch starts.
+        threads: Compute threads of a worker.
+        fleet: Who runs the workers, in words.
+    """
+
+    cores: int
+    gpus: tuple[tuple[str, int], ...]
+    workers: int
+    threads: int
+    fleet: str
+
+
+def this_machine(fleet: Fleet) -> Machine:
+    """What a launch from here finds; a cluster is asked for its own by the launch itself."""
+    cores = len(os.sched_getaffinity(0))
+    found = gpus()
+    is_inline = fleet.backend == "inline"
+    asked = None if fleet.workers == "auto" else int(fleet.workers)
+    workers = 1 if is_inline else asked or max(1, (len(found) or cores) // fleet.worker.shards)
+    address = os.environ.get("RAY_ADDRESS")
+    ray = f"Ray {version('ray')}, " + (f"the cluster at {address}" if address else "started by the launch")
+    threads = max(1, cores // workers)
+    return Machine(
+        cores=cores,
+        gpus=found,
+        workers=workers,
+        threads=min(threads, asked_threads() or threads),
+        fleet="one process" if is_inline else ray,
+    )
+
+
+def on_cluster(machine: Machine, fleet: Fleet, cluster: ClusterFacts) -> Machine:
+    """The same with the workers that a cluster holds.
+
+    Raises:
+        LaunchError: If there are fewer GPUs than workers.
+    """
+    nodes, options = [one.node for one in cluster.nodes if not one.problem], fleet
+    share = share_of(nodes, options, is_own=False)
+    return replace(
+        machine,
+        workers=max(1, share.room(nodes)) if options.workers == "auto" else int(options.workers),
+        threads=max(1, min(share.cores, asked_threads() or share.cores)),
+    )
+
+
+def gpus() -> tuple[tuple[str, int], ...]:
+    """Name and memory in bytes of each GPU."""
+    import torch
+
+    properties = (torch.cuda.get_device_properties(index) for index in range(torch.cuda.device_count()))
+    return tuple((str(found.name), int(found.total_memory)) for found in properties)

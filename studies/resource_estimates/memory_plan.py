@@ -1,0 +1,328 @@
+"""What memory a study would take on a GPU, and how many trials a pack, before anything is loaded.
+
+The pack's own steps are computed with tensors without memory over the shape of the backbone.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import TYPE_CHECKING
+
+from search_space.backbones import shape_of
+from search_space.backbones.shape import BackboneShape
+from search_space.configuration import Configuration
+from search_space.errors import SearchSpaceError
+from search_space.parameter_counts.budget import solve
+from search_space.published import published_method
+from studies.backends.backend import most_slots
+from studies.errors import SpecificationError
+from studies.study_file import Specification
+from trial_runner.backbones import config_of
+from trial_runner.requests import LearningRates, TrainingPlan, TrialRequest
+
+if TYPE_CHECKING:
+    from trial_runner.packs.memory import MemoryPlan
+
+_PROBES = ("mam_adapter", "lora_qv")
+"""Sized to the budget, they stand for other trials."""
+
+_CONTEXT_BYTES = 600_000_000
+"""Of the driver's own."""
+
+_LARGEST_GB = 10_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gpu:
+    """A kind of GPU.
+
+    Attributes:
+        name: As its maker writes it.
+        memory_bytes: All of it.
+    """
+
+    name: str
+    memory_bytes: int
+
+
+GPUS = (
+    Gpu(name="RTX 4090", memory_bytes=24 * 10**9),
+    Gpu(name="A100 40GB", memory_bytes=40 * 10**9),
+    Gpu(name="H100 80GB", memory_bytes=80 * 10**9),
+    Gpu(name="H200 141GB", memory_bytes=141 * 10**9),
+)
+"""One of each size, from the smallest."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """What a plan is made for, beside the study.
+
+    Attributes:
+        slots: Trials of a pack; None for as many as fit.
+        tokens: Of every text; None for as many as the study lets it have.
+    """
+
+    slots: int | None = None
+    tokens: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OnGpu:
+    """What a study takes on one kind of GPU.
+
+    Attributes:
+        slots: Trials of a pack.
+        shards: GPUs that share the backbone, with a pack each.
+        fits: Whether it fits.
+        checkpointing: Whether its backward passes compute blocks again.
+        micro_batch: Examples of each trial that are computed at a time; None for all of a step.
+        batch_size: Examples of a step at which one trial would fit; None where it does not at one.
+        evaluated: Examples of each trial that are measured at a time, or whose texts are written.
+        used_bytes: The most that is in use of each: weights and trials.
+        trial_bytes: Of it, what one more trial takes.
+    """
+
+    gpu: Gpu
+    slots: int
+    shards: int
+    fits: bool
+    checkpointing: bool
+    micro_batch: int | None
+    batch_size: int | None
+    evaluated: int
+    used_bytes: int
+    trial_bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeldWeights:
+    """What a backbone takes.
+
+    Attributes:
+        all_bytes: Of its weights.
+        blocks_bytes: Of each of its blocks; they are what GPUs share out among each other.
+        shards: So many GPUs.
+    """
+
+    all_bytes: int
+    blocks_bytes: tuple[int, ...]
+    shards: int
+
+    @property
+    def held_bytes(self) -> int:
+        """On each GPU: its part of every block, all that is in none, and twice the block that is put together."""
+        if self.shards == 1:
+            return self.all_bytes
+        blocks = sum(self.blocks_bytes)
+        return self.all_bytes - blocks + blocks // self.shards + 2 * max(self.blocks_bytes, default=0)
+
+    @property
+    def gathered_bytes(self) -> int:
+        """That come to each GPU in a step, forth and back."""
+        return 2 * sum(self.blocks_bytes) * (self.shards - 1) // self.shards
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResourcePlan:
+    """What a study would take.
+
+    Attributes:
+        weights: Of the backbone.
+        tokens: Of every text.
+        devices: On each kind of GPU.
+    """
+
+    specification: Specification
+    wanted: Wanted
+    weights: "HeldWeights"
+    tokens: int
+    devices: tuple[OnGpu, ...]
+
+    def advice(self, found: OnGpu) -> tuple[str, ...]:
+        """What to change where a study does not fit, a line each."""
+        if found.fits:
+            return ()
+        study, lines = self.specification, []
+        if study.training.checkpointing is False:
+            lines.append("training.checkpointing: auto keeps the inputs of blocks alone")
+        if study.backbone.quantization == "none" and found.shards == 1:
+            lines.append("backbone.quantization: nf4 holds linear layers in 4 bits")
+        if self.wanted.slots is not None and self.wanted.slots > 1:
+            lines.append("a smaller pack: fleet.pack: auto takes what fits")
+        texts = study.training.examples_of(self.tokens)
+        if found.batch_size is not None and found.batch_size < texts:
+            by_tokens = f"training.batch_tokens: {found.batch_size * self.tokens:,} fits"
+            is_bound = texts < study.training.batch_size
+            lines.append(by_tokens if is_bound else f"training.batch_size: {found.batch_size} fits")
+        lines.append(f"task.max_tokens below {self.tokens}: what a step takes falls with it")
+        if self.weights.all_bytes > found.gpu.memory_bytes // 2 and study.backbone.quantization == "none":
+            lines.append(f"fleet.worker.shards: {2 * found.shards} shares the weights out among as many GPUs")
+        larger = [one.gpu.name for one in self.devices if one.fits and one.gpu.memory_bytes > found.gpu.memory_bytes]
+        if larger:
+            lines.append(f"it fits {larger[0]}")
+        return tuple(lines)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _MeasuredSpeed:
+    """Plans of one trial and of two."""
+
+    one: "MemoryPlan"
+    two: "MemoryPlan"
+
+
+def plan(specification: Specification, gpus: tuple[Gpu, ...], wanted: Wanted) -> ResourcePlan:
+    """What a study would take on some kinds of GPUs.
+
+    Raises:
+        BackboneError: If the backbone has no config.
+        SearchSpaceError: If its family is not supported.
+    """
+    from trial_runner.meta_backbone import ImaginedPack
+
+    if wanted.tokens is not None:
+        specification = specification.model_copy(update={"task": replace(specification.task, max_tokens=wanted.tokens)})
+    whole = ImaginedPack(specification.backbone, specification.task, slots=1)
+    ways = _Ways(specification, specification.training.examples_of(whole.tokens))
+    weights = HeldWeights(
+        all_bytes=whole.weights_bytes, blocks_bytes=whole.blocks_bytes, shards=specification.fleet.worker.shards
+    )
+    return ResourcePlan(
+        specification=specification,
+        wanted=wanted,
+        weights=weights,
+        tokens=whole.tokens,
+        devices=tuple(_on(gpu, specification, wanted, weights, ways) for gpu in gpus),
+    )
+
+
+_Way = tuple[bool, int | None]
+"""Whether blocks are computed again, and how many examples of a trial at a time; None for all of a step."""
+
+
+class _Ways:
+    """Plans of all ways to save memory, each made when it is asked for.
+
+    Args:
+        examples: Of a step.
+    """
+
+    def __init__(self, specification: Specification, examples: int) -> None:
+        """Nothing is planned yet."""
+        self.examples = examples
+        self._training = specification.training
+        self.of = cache(lambda way: _measured(specification, way))
+
+    def __iter__(self) -> Iterator[_Way]:
+        """What a runner tries, one after another."""
+        training = self._training
+        asked = training.micro_batch
+        size = None if asked == "auto" or asked >= self.examples else asked
+        again = (False, True) if training.checkpointing == "auto" else (training.checkpointing,)
+        yield from ((way, size) for way in again)
+        fewer = self.examples
+        while asked == "auto" and fewer > 1:
+            fewer = -(-fewer // 2)
+            yield again[-1], fewer
+
+
+def _measured(specification: Specification, way: _Way) -> _MeasuredSpeed:
+    from trial_runner.meta_backbone import ImaginedPack
+
+    shape = shape_of(config_of(specification.backbone.name))
+    budget = specification.parameter_budget().parameters(shape)
+    checkpointing, size = way
+    training = replace(specification.training_plan(), checkpointing=checkpointing, micro_batch=size or "auto")
+    requests = [
+        _request(number, configuration, training) for number, configuration in enumerate(_probes(shape, budget))
+    ]
+    pack = ImaginedPack(specification.backbone, specification.task, slots=2)
+    return _MeasuredSpeed(
+        one=pack.memory_of(requests[0], samples_blocks=True), two=pack.memory_of(*requests, samples_blocks=True)
+    )
+
+
+def _probes(shape: BackboneShape, budget: int) -> list[Configuration]:
+    found = []
+    for name in _PROBES:
+        method = published_method(name)
+        if method.validity(shape) is not None:
+            method = published_method(_PROBES[-1])
+        structure = method.structure(shape)
+        try:
+            found.append(solve(structure, shape, attention_share=0.5, parameters=budget))
+        except SearchSpaceError:
+            found.append(structure)
+    return found
+
+
+def _request(number: int, configuration: Configuration, training: TrainingPlan) -> TrialRequest:
+    rates = LearningRates(attention=0.0, ffn=0.0, head=0.0)
+    return TrialRequest(
+        trial=number, attempt=1, configuration=configuration, learning_rates=rates, plan=training, seed=number
+    )
+
+
+def _on(gpu: Gpu, specification: Specification, wanted: Wanted, weights: HeldWeights, ways: _Ways) -> OnGpu:
+    from trial_runner.packs.memory import MOST_ON_GPU, USABLE, fit
+
+    free = int(USABLE * max(0, gpu.memory_bytes - weights.held_bytes - _CONTEXT_BYTES))
+    most = wanted.slots or min(MOST_ON_GPU, most_slots(specification.trials, weights.shards))
+    least = wanted.slots or 1
+    alone = False
+    for way in ways:
+        if alone and way[1] is not None and specification.training.micro_batch == "auto":
+            break  # a step is not split for the sake of others in its pack
+        checkpointing, size = way
+        measured = ways.of(way)
+        alone = measured.one.of_training.slot_bytes <= free
+        found = fit(free, most, measured.one, measured.two)
+        slots = found.slots if wanted.slots is None else wanted.slots
+        fits = found.slots >= least and alone
+        if fits:
+            break
+    evaluation = measured.one.evaluation_bytes >> found.halvings, measured.two.evaluation_bytes >> found.halvings
+    one, two = (
+        replace(each, evaluation_bytes=size)
+        for each, size in zip((measured.one, measured.two), evaluation, strict=True)
+    )
+    more = two.slot_bytes - one.slot_bytes
+    return OnGpu(
+        gpu=gpu,
+        slots=slots,
+        shards=weights.shards,
+        fits=fits,
+        checkpointing=checkpointing,
+        micro_batch=size,
+        batch_size=_batch_that_fits(measured.one, free, ways.examples) if size is None else None,
+        evaluated=max(1, measured.one.evaluated >> found.halvings),
+        used_bytes=weights.held_bytes + one.slot_bytes + (slots - 1) * more,
+        trial_bytes=more,
+    )
+
+
+def _batch_that_fits(one: "MemoryPlan", free: int, batch_size: int) -> int | None:
+    """Examples of a step at which what a step takes, which falls with them, fits."""
+    room = (free - one.held_bytes) / max(1, one.of_training.slot_bytes - one.held_bytes)
+    found = min(batch_size, int(batch_size * room))
+    return found if found >= 1 else None
+
+
+def gpus_of(text: str) -> tuple[Gpu, ...]:
+    """The GPU that is meant by its name, or by a size such as ``80GB``: the smallest that has it, cut to it.
+
+    Raises:
+        SpecificationError: If it is neither.
+    """
+    plain = text.strip().lower().replace(" ", "")
+    number = plain.removesuffix("gb")
+    if number.replace(".", "", 1).isdigit() and 1 <= float(number) <= _LARGEST_GB:
+        size = int(float(number) * 10**9)
+        like = next((gpu for gpu in GPUS if gpu.memory_bytes >= size), GPUS[-1])
+        return (like if like.memory_bytes == size else replace(like, memory_bytes=size, name=f"{number}GB"),)
+    named = [gpu for gpu in GPUS if plain and gpu.name.lower().replace(" ", "").startswith(plain)]
+    if not named:
+        names = ", ".join(gpu.name for gpu in GPUS)
+        raise SpecificationError(f"a GPU must be a size such as 80GB, or one of {names}; got {text!r}.")
+    return (named[0],)

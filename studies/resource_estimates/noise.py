@@ -1,0 +1,60 @@
+"""What validation examples can show: how far two scores must be apart to be more than luck, in closed form.
+
+A score that is a share of ``n`` examples, right on a share ``p`` of them, has a standard error of
+``sqrt(p (1 - p) / n)``; the difference of two that err independently has ``sqrt(2)`` times that. Trials of a study are
+measured on the same examples and often err together, so that this is the most that is needed.
+"""
+
+import math
+
+from studies.resource_estimates.data import DataFacts
+from trial_runner.tasks import METRICS
+
+SURE = 1.96
+"""Standard errors of 95% confidence."""
+WANTED = 0.02
+"""The difference that a study should show: two points."""
+_USUAL_SCORE = 0.9
+
+
+def smallest_difference(examples: int, score: float) -> float:
+    """The smallest difference of two scores that is not luck, with 95% confidence.
+
+    Args:
+        examples: At least 1.
+        score: About what both are, in [0, 1].
+    """
+    return SURE * math.sqrt(2 * score * (1 - score) / examples)
+
+
+def examples_for(difference: float, score: float) -> int:
+    """The fewest examples that show a difference; the inverse of `smallest_difference`."""
+    return max(1, math.ceil(2 * score * (1 - score) * (SURE / difference) ** 2))
+
+
+def expected_score(constant_score: float | None) -> float:
+    """About what a good trial has: 0.9, or half way from a constant prediction to all right if that is more."""
+    return max(_USUAL_SCORE, (1 + (constant_score or 0.0)) / 2)
+
+
+def is_share(metric: str) -> bool:
+    """Whether a metric is a share of the examples, or much like one."""
+    return METRICS[metric].bounds == (0.0, 1.0)
+
+
+def noise_warning_of(data: DataFacts) -> str | None:
+    """The same of the validation split of a study; None where its metric is no share of the examples."""
+    if not is_share(data.metric):
+        return None
+    return noise_warning(data.examples["validation"], expected_score(data.constant_score))
+
+
+def noise_warning(examples: int, score: float) -> str | None:
+    """A line where the validation examples cannot show a difference of two points; None where they can."""
+    found = smallest_difference(examples, score)
+    if found <= WANTED:
+        return None
+    return (
+        f"{examples:,} validation examples cannot show a difference of {100 * WANTED:g} points: at a score of "
+        f"{score:.2f} two trials must be {100 * found:.1f} apart; {examples_for(WANTED, score):,} examples would."
+    )

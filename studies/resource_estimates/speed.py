@@ -1,0 +1,184 @@
+"""How fast trials of a study are and what memory they take, by training some for a few steps."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from statistics import median
+from typing import TYPE_CHECKING
+
+from search_space.space.random_draw import RandomTrial
+from search_space.space.space import Candidate, SearchSpace
+from studies.backends.backend import most_slots
+from studies.resource_estimates.machine import Machine
+from studies.study_file import Specification
+from trial_runner.requests import LearningRates, TrainingPlan, TrialRequest
+from trial_runner.tasks import Prepared, PreparedTextTask
+
+if TYPE_CHECKING:
+    from trial_runner.packs.pack import TrialPack
+
+clock: Callable[[], float] = time.perf_counter
+"""What seconds are; benchmarks count those of the process where others compute beside them."""
+
+_TIMED_SECONDS = 4.0
+_FEWEST_STEPS, _MOST_STEPS = 3, 24
+_MEASURED_EXAMPLES = 64
+_WRITTEN_TEXTS = 8
+_FEWEST_TEXTS, _FEWEST_TOKENS = 2, 8
+_LARGE_STEP = 1e12
+"""Floating-point operations of a step from where on a CPU is timed on a step of one example, of one trial."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Speed:
+    """What trials take, on this machine.
+
+    Attributes:
+        slots: Trials of a pack.
+        step_seconds: Of a step of one trial, in such a pack.
+        example_seconds: Of measuring one validation example at a rung, of one trial.
+        final_example_seconds: The same after the last step, when texts are written.
+        slot_bytes: Memory of a trial beside the backbone.
+        backbone_bytes: Memory of the backbone's weights.
+        precision: Of the products.
+        steps: How many were timed.
+    """
+
+    slots: int
+    step_seconds: float
+    example_seconds: float
+    final_example_seconds: float
+    slot_bytes: float
+    backbone_bytes: int
+    precision: str
+    steps: int
+
+
+def measured_speed(specification: Specification, task: Prepared, space: SearchSpace, machine: Machine) -> Speed:
+    """Train a pack of random trials of a study for a few seconds; of a large model, one example of one trial a step.
+
+    Args:
+        specification: The study.
+        task: Its task, prepared.
+        space: What it may propose.
+        machine: How many threads a worker has, and how many workers there are.
+
+    Raises:
+        RunnerError: If the backbone cannot be had, or no trial of them can be trained.
+    """
+    import torch
+
+    from trial_runner.linear_layers import held_bytes
+    from trial_runner.runner import runner_of
+
+    before = torch.get_num_threads()
+    plan, fleet = specification.training_plan(), specification.fleet
+    is_large = not torch.cuda.is_available() and _step_flops(space.shape.parameters, task, plan) > _LARGE_STEP
+    few = _with_few(task, is_large=is_large)
+    timed_plan = replace(plan, batch_size=1) if is_large else plan
+    try:
+        runner = runner_of(few, backbone=specification.backbone, precision=plan.precision, threads=machine.threads)
+        try:
+            wanted = most_slots(specification.trials, machine.workers) if fleet.pack == "auto" else int(fleet.pack)
+            pack = runner.open_pack(wanted, fitting=plan if fleet.pack == "auto" else None)
+            slots = pack.free_slots
+            memory = runner.trial_memory(plan).slot_bytes
+            timed = 1 if is_large else slots
+            candidates = _candidates(space, timed)
+            step, steps = _step_seconds(pack, candidates, timed_plan, is_large=is_large)
+            early, final = _measuring_seconds(runner.open_pack(timed), candidates, timed_plan)
+        finally:
+            runner.close()
+    finally:
+        torch.set_num_threads(before)
+    examples = timed * len(few.splits["validation"])
+    measuring, writing = max(0.0, early - step), max(0.0, final - early)
+    if isinstance(task, PreparedTextTask) and isinstance(few, PreparedTextTask):
+        # reading a source takes about as long as its loss; then every token takes as long as the other
+        reading = min(writing, measuring)
+        writing = reading + (writing - reading) * task.max_new_tokens / few.max_new_tokens
+    return Speed(
+        slots=slots,
+        step_seconds=step / timed * (plan.examples_of(_mean_tokens(task)) if is_large else 1),
+        example_seconds=measuring / examples,
+        final_example_seconds=(measuring + writing) / examples,
+        slot_bytes=memory,
+        backbone_bytes=held_bytes(runner.backbone.model),
+        precision=runner.precision,
+        steps=steps,
+    )
+
+
+def _mean_tokens(task: Prepared) -> int:
+    return max(1, int(task.splits["train"].lengths.mean()))
+
+
+def _step_flops(parameters: int, task: Prepared, plan: TrainingPlan) -> float:
+    """Of the products of a training step of one trial, about: three passes, each a multiplication and an addition."""
+    tokens = _mean_tokens(task)
+    return 6.0 * parameters * tokens * plan.examples_of(tokens)
+
+
+def _with_few(task: Prepared, *, is_large: bool) -> Prepared:
+    """The task with fewer validation examples, of large models with shorter texts, so that measuring takes no time."""
+    is_written = isinstance(task, PreparedTextTask)
+    count = _FEWEST_TEXTS if is_large else _WRITTEN_TEXTS if is_written else _MEASURED_EXAMPLES
+    splits = {**task.splits, "validation": task.splits["validation"].first(count)}
+    few: Prepared = replace(task, splits=splits)  # type: ignore[type-var]
+    if is_large and isinstance(few, PreparedTextTask):
+        few = replace(few, max_new_tokens=min(few.max_new_tokens, _FEWEST_TOKENS))
+    return few
+
+
+def _candidates(space: SearchSpace, count: int) -> list[Candidate]:
+    """Random proposals, published methods where there is nothing else."""
+    if space.trees:
+        return [space.suggest(RandomTrial(seed)) for seed in range(count)]
+    methods = space.published_that_fit(space.options.published_points)
+    return [space.suggest_published(methods[index % len(methods)], RandomTrial(index)) for index in range(count)]
+
+
+def _request(number: int, candidate: Candidate, plan: TrainingPlan) -> TrialRequest:
+    rates = LearningRates(
+        attention=candidate.attention_learning_rate, ffn=candidate.ffn_learning_rate, head=plan.head_learning_rate
+    )
+    return TrialRequest(
+        trial=number, attempt=1, configuration=candidate.configuration, learning_rates=rates, plan=plan, seed=number
+    )
+
+
+def _step_seconds(
+    pack: "TrialPack", candidates: list[Candidate], plan: TrainingPlan, *, is_large: bool
+) -> tuple[float, int]:
+    """Seconds of a usual step of the whole pack after the first ones, and how many steps were timed."""
+    _admit(pack, candidates, replace(plan, steps=_MOST_STEPS + 3, evaluate_at_steps=(_MOST_STEPS + 3,)))
+    _seconds(lambda: pack.advance(1))
+    once = 0.0 if is_large else _seconds(lambda: pack.advance(1))
+    steps = _FEWEST_STEPS if is_large else int(min(_MOST_STEPS, max(_FEWEST_STEPS, _TIMED_SECONDS / max(once, 1e-9))))
+    taken = [_seconds(lambda: pack.advance(1)) for _ in range(steps)]
+    for slot in range(len(candidates)):
+        pack.evict(slot)
+    return median(taken), steps
+
+
+def _measuring_seconds(pack: "TrialPack", candidates: list[Candidate], plan: TrainingPlan) -> tuple[float, float]:
+    """Seconds of a step with a measurement after it: one at a rung, and the one after the last step."""
+    _admit(pack, candidates, replace(plan, steps=3, evaluate_at_steps=(2, 3)))
+    pack.advance(1)
+    return _seconds(lambda: pack.advance(1)), _seconds(lambda: pack.advance(1))
+
+
+def _admit(pack: "TrialPack", candidates: list[Candidate], plan: TrainingPlan) -> None:
+    for number, candidate in enumerate(candidates):
+        pack.admit(_request(number, candidate, plan))
+
+
+def _seconds(work: Callable[[], object]) -> float:
+    """What it takes; a GPU is waited for."""
+    import torch
+
+    began_at = clock()
+    work()
+    if torch.cuda.is_available():
+        torch.cuda.synchronize()
+    return clock() - began_at

@@ -1,0 +1,231 @@
+"""The files of a study: where they lie, whether they are whole, and which are nobody's."""
+
+import hashlib
+import json
+import os
+import shutil
+import uuid
+from collections.abc import Collection, Iterable
+from pathlib import Path
+
+from studies.errors import LaunchError
+from studies.ledger.files import EARLIER_NAME, MARKER, identity, is_marked, is_own_file, is_there
+from studies.records import ArtefactRecord, AttemptRecord, StudyRecord
+from trial_runner.files import unfinished
+
+LAUNCH_MARK = ".launch-"
+"""Begins the names of files that a launch on a cluster leaves in the study's folder while it lasts."""
+
+
+def study_folder(root: Path, study: StudyRecord) -> Path:
+    """The study's own folder: the one that it has, as long as it is there, else one below ``root`` that is marked.
+
+    Two databases may hold studies of one name; the second gets a folder ``NAME-2``, and so on.
+
+    Raises:
+        LaunchError: If the folder cannot be written.
+    """
+    attempt = 1
+    try:
+        if study.folder is not None and is_marked(study.folder, study):
+            return study.folder
+        root = root.resolve()
+        while True:
+            folder = root / (study.name if attempt == 1 else f"{study.name}-{attempt}")
+            folder.mkdir(parents=True, exist_ok=True)
+            if not any(folder.iterdir()):
+                _write_whole(folder / MARKER, json.dumps(identity(study)))
+            if is_marked(folder, study):
+                return folder
+            attempt += 1
+    except (OSError, ValueError) as error:
+        raise LaunchError(f"the folder of artefacts must be writable; got: {error}. Choose another folder.") from error
+
+
+def mark_renamed(folder: Path, study: StudyRecord, name: str) -> None:
+    """Mark the folder of a study as its under a new name too.
+
+    Raises:
+        LaunchError: If the folder cannot be written.
+    """
+    try:
+        if is_marked(folder, study):
+            _write_whole(folder / MARKER, json.dumps({**identity(study), "study": name, EARLIER_NAME: study.name}))
+    except (OSError, ValueError) as error:
+        raise LaunchError(f"the study's folder must be writable; got: {error}. Nothing was changed.") from error
+
+
+def delete_study_folder(study: StudyRecord) -> list[str]:
+    """Delete the files of a study that is to be forgotten; what is not its own stays.
+
+    Returns:
+        A line for each path that cannot be deleted.
+    """
+    folder, refused = study.folder, []
+    try:
+        if folder is None or not is_marked(folder, study):
+            if folder is not None and folder.is_dir() and not folder.is_symlink() and not any(folder.iterdir()):
+                folder.rmdir()  # deleting was killed between the marker and the folder
+            return []
+        for place in sorted(folder.glob("trial-*")):
+            if place.is_dir() and not place.is_symlink():
+                shutil.rmtree(place, ignore_errors=True)
+                refused += [f"{place} cannot be deleted as a whole"] if place.exists() else []
+        if not refused:
+            for left in folder.glob(f"{LAUNCH_MARK}*"):
+                left.unlink()
+            (folder / MARKER).unlink()
+            folder.rmdir()
+    except (OSError, ValueError) as error:
+        refused.append(f"{folder} cannot be deleted: {error}")
+    return refused
+
+
+def _write_whole(path: Path, text: str) -> None:
+    """Write a file so that nobody ever sees a part of it."""
+    temporary = unfinished(path.parent)  # not in the folder, which would not be empty for another launch
+    temporary.write_text(text, encoding="utf-8")
+    temporary.replace(path)
+
+
+def attempt_folder(folder: Path, trial: int, attempt: int) -> Path:
+    """Where an attempt keeps its files. Each attempt has a folder of its own, so none overwrites another's."""
+    return folder / f"trial-{trial}" / f"attempt-{attempt}"
+
+
+def make_attempt_folder(folder: Path, trial: int, attempt: int) -> Path:
+    """The folder of an attempt, which is there after this.
+
+    Raises:
+        LaunchError: If a link leads out of the study's folder there: nothing is written through it.
+        OSError: If it cannot be made.
+    """
+    path = attempt_folder(folder, trial, attempt)
+    path.mkdir(parents=True, exist_ok=True)
+    if path.resolve() != attempt_folder(folder.resolve(), trial, attempt):
+        raise LaunchError(f"{path} must be a folder; a link leads to {path.resolve()}. Remove the link.")
+    return path
+
+
+def take_file(folder: Path, trial: int, attempt: int, name: str, content: bytes) -> Path:
+    """Write a file of an attempt that was made on another machine, flushed to disk and read back; its path.
+
+    Raises:
+        LaunchError: If it cannot be written.
+    """
+    try:
+        if name in ("", "..") or Path(name).name != name:
+            raise OSError(f"{name!r} is no name of a file")
+        place = make_attempt_folder(folder, trial, attempt)
+        temporary = place / f"{name}.{uuid.uuid4().hex[:8]}.tmp"
+        with temporary.open("xb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        if temporary.read_bytes() != content:
+            raise OSError(f"{temporary} does not hold what was written")
+        return temporary.replace(place / name)
+    except OSError as error:
+        raise LaunchError(
+            f"snapshots must be written; got: {error}. Free some space or choose another folder."
+        ) from error
+
+
+def give_file(folder: Path, path: str) -> bytes | None:
+    """What a file of a study holds; None if it cannot be read or lies elsewhere; a pipe is not waited for."""
+    given = Path(path)
+    try:
+        is_inside = given.is_absolute() and given.resolve().is_relative_to(folder.resolve())
+        return given.read_bytes() if is_inside and given.is_file() else None
+    except (OSError, ValueError):
+        return None
+
+
+def describe_file(path: Path, *, trial: int, kind: str, step: int) -> ArtefactRecord:
+    """The record of a file that was just written."""
+    return describe_content(path.read_bytes(), path, trial=trial, kind=kind, step=step)
+
+
+def describe_content(content: bytes, path: Path | str, *, trial: int, kind: str, step: int) -> ArtefactRecord:
+    """The record of a file that holds a content, here or on another machine."""
+    return ArtefactRecord(
+        trial=trial,
+        kind=kind,
+        step=step,
+        path=str(path),
+        sha256=hashlib.sha256(content).hexdigest(),
+        size_bytes=len(content),
+    )
+
+
+def is_whole(artefact: ArtefactRecord) -> bool:
+    """Whether the file is there with the content that was recorded; a pipe in its place is not waited for."""
+    path = Path(artefact.path)
+    try:
+        content = path.read_bytes() if path.is_file() else b""
+    except OSError:
+        return False
+    return hashlib.sha256(content).hexdigest() == artefact.sha256
+
+
+def delete_files(paths: Iterable[str | Path]) -> dict[Path, str]:
+    """Delete files, whether they are still there or not, and the folders they leave empty.
+
+    What was recorded does not depend on it, so it never raises.
+
+    Returns:
+        Why, by path, of those that cannot be deleted.
+    """
+    refused: dict[Path, str] = {}
+    for path in map(Path, paths):
+        try:
+            path.unlink(missing_ok=True)
+        except OSError as error:
+            refused[path] = error.strerror or str(error)
+            continue
+        for folder in (path.parent, path.parent.parent):
+            if folder.name.startswith(("attempt-", "trial-")):
+                try:
+                    folder.rmdir()
+                except OSError:
+                    break
+    return refused
+
+
+def delete_own_files(study: StudyRecord, paths: Collection[str]) -> dict[Path, str]:
+    """Delete files that a ledger names, as `delete_files` does; one that is not the study's own is left."""
+    own = {path for path in paths if is_own_file(study, path)}
+    foreign = [path for path in map(Path, sorted(set(paths) - own)) if is_there(path)]
+    return delete_files(own) | dict.fromkeys(foreign, "it lies outside the study's folder, and is not read either")
+
+
+def remove_orphans(folder: Path, kept: Iterable[ArtefactRecord], ended: Iterable[AttemptRecord]) -> dict[Path, str]:
+    """Delete the files of ended attempts that no record names.
+
+    An attempt that has ended can bring no more files, so this never takes one from a worker that is alive, not even
+    from one of another launch.
+
+    Args:
+        folder: The study's own.
+        kept: Every artefact of the study, read after ``ended``.
+        ended: Attempts that have ended; what others left is passed over.
+
+    Returns:
+        Why, by path, of those that cannot be deleted.
+    """
+    named = {Path(artefact.path) for artefact in kept}
+    orphans = [
+        file
+        for attempt in ended
+        for file in attempt_folder(folder, attempt.trial, attempt.attempt).glob("*")
+        if file not in named and not _is_folder(file) and file.parent.resolve().is_relative_to(folder.resolve())
+    ]
+    return delete_files(orphans)
+
+
+def _is_folder(path: Path) -> bool:
+    """Whether it is known to be a folder; links are none."""
+    try:
+        return path.is_dir() and not path.is_symlink()
+    except OSError:
+        return False

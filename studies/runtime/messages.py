@@ -1,0 +1,127 @@
+"""What workers and the keeper say to one another: plain values and the protocol. And what it is told of machines."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Protocol
+
+from studies.records import ArtefactRecord, ExampleRecord
+from trial_runner.example_losses import ExampleLosses
+from trial_runner.requests import Reading, TrialRequest
+
+
+class Decision(StrEnum):
+    """What becomes of a trial after a report: it goes on, is over, or is no longer this worker's."""
+
+    GO_ON = "go on"
+    STOP = "stop"
+    ABANDON = "abandon"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lease:
+    """One attempt at a trial, lent to a worker until it is over or the lease runs out.
+
+    Attributes:
+        request: What to train.
+        snapshots: What earlier attempts left, newest first.
+    """
+
+    request: TrialRequest
+    snapshots: tuple[ArtefactRecord, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerReport:
+    """What happened to a leased trial since the last report.
+
+    Attributes:
+        trial: Number of the trial.
+        attempt: Number of the attempt.
+        reading: A new measurement; None without one.
+        examples: The same example by example; None where that was not measured.
+        artefact: The file that holds the trial's state at the reading; None without one.
+        failure: Why the trial cannot go on; None while it can.
+    """
+
+    trial: int
+    attempt: int
+    reading: Reading | None = None
+    examples: ExampleLosses | None = None
+    artefact: ArtefactRecord | None = None
+    failure: str | None = None
+
+    @property
+    def example_records(self) -> tuple[ExampleRecord, ...]:
+        """What the reading measured example by example, as it is recorded; nothing where that was not measured."""
+        if self.reading is None or self.examples is None:
+            return ()
+        return (ExampleRecord.of_reading(self.examples, self.reading),)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerAnswer:
+    """The keeper's answer to a worker.
+
+    Attributes:
+        decisions: One per report, in their order.
+        leases: New trials, at most as many as there are free slots once the decisions are carried out.
+        is_over: Nothing is left to do for this worker, now and later.
+    """
+
+    decisions: tuple[Decision, ...] = ()
+    leases: tuple[Lease, ...] = ()
+    is_over: bool = False
+
+
+class Keeper(Protocol):
+    """The only writer of a study, as a worker sees it. Every call may be repeated without harm.
+
+    A worker is named ``place/incarnation``: the place is stable, the incarnation new with every start.
+    """
+
+    def join(self, worker: str) -> None:
+        """Begin to work; what an earlier incarnation of the worker still held goes back in the queue."""
+        ...
+
+    def exchange(self, worker: str, reports: Sequence[WorkerReport], free_slots: int) -> WorkerAnswer:
+        """Hand in reports, hear the decisions and take new leases."""
+        ...
+
+    def heartbeat(self, worker: str) -> bool:
+        """Renew the worker's leases; True when it should lay its trials aside and leave."""
+        ...
+
+    def leave(self, worker: str, reports: Sequence[WorkerReport]) -> None:
+        """Hand in the last snapshots; every trial of the worker goes back in the queue."""
+        ...
+
+
+class Machines(Protocol):
+    """The machines of a fleet."""
+
+    def is_gone(self, worker: str) -> bool:
+        """Whether the machine of a worker has ended, or is about to: whatever the worker held was not to blame."""
+        ...
+
+    def is_leaving(self, worker: str) -> bool:
+        """Whether the machine of a worker was told to leave, so that the worker should lay its trials aside."""
+        ...
+
+
+class OneMachine:
+    """The machine of the keeper itself: when it is gone, so is the keeper."""
+
+    def is_gone(self, worker: str) -> bool:
+        """Never."""
+        return False
+
+    def is_leaving(self, worker: str) -> bool:
+        """Never."""
+        return False
+
+
+def crash_reason(error: Exception) -> str:
+    """What ended a worker, or a call of one, in a line."""
+    lines = str(error).splitlines() or [""]
+    return f"{type(error).__name__}: {lines[0]}"

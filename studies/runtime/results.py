@@ -1,0 +1,158 @@
+"""What workers report: recorded, compared at rungs, and how it ends trials. All of a call is one transaction."""
+
+import math
+import time
+from collections.abc import Mapping, Sequence
+
+from studies.errors import LaunchError
+from studies.ledger.reports import ReportEntry
+from studies.pruning.rungs import Rule
+from studies.records import Outcome, ReadingRecord, Settlement, TrialState
+from studies.runtime.messages import Decision, WorkerReport
+from studies.runtime.roster import OpenTrial, is_by_loss
+from studies.runtime.state import StudyState
+from studies.surrogate.recorded_observations import loss_of
+from studies.win_probability import WinProbability
+from trial_runner.requests import Reading
+
+
+class Results:
+    """Takes in what workers report of the trials that they hold."""
+
+    def __init__(self, state: StudyState) -> None:
+        """Of a study that was taken over."""
+        self._state = state
+        self._plan = state.plan
+
+    def settle(self, worker: str, reports: Sequence[WorkerReport]) -> tuple[Decision, ...]:
+        """Decide on the trials of reports, and record all of it in one transaction."""
+        told: list[tuple[WorkerReport, OpenTrial | None, ReportEntry | None]] = []
+        ended: set[int] = set()
+        prospects = self._prospects(worker, reports)
+        for report in reports:
+            held = None if report.trial in ended else self._state.roster.held(report.trial, report.attempt, worker)
+            entry = None if held is None else self._entry(held, report, prospects.get(report.trial))
+            if entry is not None and entry.outcome is not None:
+                ended.add(report.trial)
+            told.append((report, held, entry))
+        entries = [entry for _, _, entry in told if entry is not None]
+        settlements = iter(
+            self._state.ledger.settle_all(self._state.study.id, self._state.epoch, entries) if entries else ()
+        )
+        decisions: list[Decision] = []
+        for report, held, entry in told:
+            decision = Decision.GO_ON if entry is None or entry.outcome is None else Decision.STOP
+            if held is None:
+                decision = Decision.ABANDON
+                self._delete_unnamed(report)
+            elif entry is not None:
+                self._take_in(held, entry, next(settlements))
+            decisions.append(decision)
+        return tuple(decisions)
+
+    def end(self, open_trial: OpenTrial, outcome: Outcome) -> None:
+        """End a trial without a report."""
+        entry = _entry(open_trial, outcome=outcome)
+        (settlement,) = self._state.ledger.settle_all(self._state.study.id, self._state.epoch, [entry])
+        self._take_in(open_trial, entry, settlement)
+
+    def _prospects(self, worker: str, reports: Sequence[WorkerReport]) -> Mapping[int, WinProbability]:
+        """What is to be expected of trials that stand at a rung, by number, told of all readings that came together."""
+        if self._plan.rungs.rule is not Rule.CHANCE:
+            return {}
+        arrived: set[int] = set()
+        at_rungs: list[int] = []
+        for report in reports:
+            number, reading = report.trial, report.reading
+            held = None if number in arrived else self._state.roster.held(number, report.attempt, worker)
+            if held is None or reading is None or report.failure is not None or not _is_sound(reading):
+                continue
+            arrived.add(number)
+            self._state.proposer.report(number, reading.step, reading.score, loss_of(reading))
+            # a replicate stops at no rung
+            if held.trial.replicate_of is None and self._plan.rungs.rung_at(reading.step) is not None:
+                at_rungs.append(number)
+        return self._state.proposer.prospects(at_rungs) if at_rungs else {}
+
+    def _entry(
+        self, open_trial: OpenTrial, report: WorkerReport, prospect: WinProbability | None
+    ) -> ReportEntry | None:
+        """What is recorded of a report, with how it ends its trial; None if nothing is."""
+        reading, outcome = report.reading, None
+        if report.failure is not None:
+            outcome = Outcome(state=TrialState.FAILED, reason=report.failure)
+        elif reading is not None:
+            if report.examples is not None:
+                self._state.rungs.remember(report.trial, reading.step, report.examples)
+            outcome = self._outcome(open_trial, reading, prospect)
+        readings: tuple[ReadingRecord, ...] = ()
+        if reading is not None and _is_sound(reading):
+            rung = self._plan.rungs.rung_at(reading.step)
+            readings = (ReadingRecord.of(reading, attempt=report.attempt, rung=rung),)
+        if outcome is None and not readings and report.artefact is None:
+            return None
+        return _entry(open_trial, readings, report, outcome)
+
+    def _outcome(self, open_trial: OpenTrial, reading: Reading, prospect: WinProbability | None) -> Outcome | None:
+        """How a reading ends a trial; None when it goes on."""
+        if not math.isfinite(reading.score):
+            return Outcome(state=TrialState.FAILED, reason=f"score is {reading.score} at step {reading.step}")
+        if not math.isfinite(reading.train_loss):
+            return Outcome(state=TrialState.FAILED, reason=f"loss is {reading.train_loss} at step {reading.step}")
+        if reading.step >= self._plan.training.steps:
+            return Outcome(state=TrialState.COMPLETE, score=reading.score)
+        # a rung that an earlier attempt has passed stays passed, and a replicate stops at none
+        if open_trial.trial.replicate_of is not None or not self._state.rungs.add(
+            reading, open_trial.trial, size=self._state.size(open_trial.trial)
+        ):
+            return None
+        reason = self._state.rungs.verdict(reading, prospect)
+        return None if reason is None else Outcome(state=TrialState.PRUNED, reason=reason)
+
+    def _take_in(self, open_trial: OpenTrial, entry: ReportEntry, settlement: Settlement) -> None:
+        """Know what was recorded of a trial."""
+        number, outcome = entry.number, entry.outcome
+        if not settlement.accepted:
+            raise LaunchError(f"the ledger must know attempt {open_trial.attempt} of trial {number}; it does not.")
+        self._state.delete(settlement.dropped_paths)
+        for reading in entry.readings:
+            self._state.proposer.report(number, reading.step, reading.score, loss_of(reading))
+            if reading.step > open_trial.step:  # what was measured before is no progress
+                open_trial.losses = self._state.crashes = 0
+            self._state.pace.hear(time.monotonic(), reading.step - open_trial.step)
+            open_trial.step, open_trial.last_score = reading.step, reading.score
+            open_trial.is_by_loss = is_by_loss([reading])
+        if outcome is None:
+            return
+        del self._state.roster.trials[number]
+        self._state.move(TrialState.RUNNING, outcome.state)
+        size = None if self._plan.goal is None else self._state.size(open_trial.trial)
+        self._state.proposer.close(number, outcome.state, outcome.score, size=size)
+        self._state.tally.add(open_trial, outcome)
+
+    def _delete_unnamed(self, report: WorkerReport) -> None:
+        """Delete the file of a late report, unless an earlier report has brought it."""
+        if report.artefact is not None:
+            named = {artefact.path for artefact in self._state.ledger.artefacts(self._state.study.id, report.trial)}
+            self._state.delete({report.artefact.path} - named)
+
+
+def _is_sound(reading: Reading) -> bool:
+    """Whether all that was measured is a number."""
+    return math.isfinite(reading.score) and math.isfinite(reading.train_loss)
+
+
+def _entry(
+    open_trial: OpenTrial,
+    readings: Sequence[ReadingRecord] = (),
+    report: WorkerReport | None = None,
+    outcome: Outcome | None = None,
+) -> ReportEntry:
+    return ReportEntry(
+        number=open_trial.trial.number,
+        attempt=open_trial.attempt,
+        readings=readings,
+        examples=() if report is None or not readings else report.example_records,
+        artefact=None if report is None else report.artefact,
+        outcome=outcome,
+    )

@@ -1,0 +1,211 @@
+"""What a keeper knows of its study: in memory, rebuilt from the ledger at every takeover."""
+
+import time
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
+
+from search_space.errors import SearchSpaceError
+from studies.errors import DamagedError
+from studies.ledger.database import Patience
+from studies.ledger.ledger import Ledger
+from studies.pruning.rungs import Rule, RungBoard
+from studies.records import EventKind, NewTrial, Outcome, ReadingRecord, StudyRecord, TrialRecord, TrialState
+from studies.runtime.artefacts import delete_own_files, remove_orphans
+from studies.runtime.progress import Pace, Progress, RunningTrial
+from studies.runtime.roster import MAX_LOSSES, OpenTrial, Roster, recalled
+from studies.runtime.study_plan import StudyPlan
+from studies.runtime.tally import tally_of
+from studies.search.observation_log import ObservationModel
+from studies.search.proposer import Proposer
+from studies.search.samplers import sampler_of
+from trial_runner.tasks.metrics.classes import ACCURACY
+
+
+def replay(proposer: Proposer, trials: Sequence[TrialRecord], readings: Mapping[int, Sequence[ReadingRecord]]) -> None:
+    """Tell a new proposer what a ledger holds; readings by number of the trial.
+
+    Raises:
+        DamagedError: If a trial's proposal cannot be one of the space.
+    """
+    try:
+        proposer.replay(trials, readings)
+    except (KeyError, TypeError, ValueError, SearchSpaceError) as error:
+        raise DamagedError.of("proposals of the study's space", error) from error
+
+
+class StudyState:
+    """A study that was taken over, with its ledger.
+
+    Attributes:
+        plan: How it is searched.
+        ledger: Where it is.
+        study: The study, as it was when it was taken over.
+        epoch: Under which this keeper writes.
+        proposer: Told of all that is in the ledger.
+        rungs: Where trials are compared.
+        roster: The open trials and the workers.
+        tally: Of what has ended.
+        counts: Trials per state.
+        pace: How fast steps are made.
+        crashes: Of workers in a row, since a trial has got further.
+    """
+
+    def __init__(self, plan: StudyPlan, *, name: str, patience: Patience | None) -> None:
+        """Take the study over: fence earlier keepers, queue what they had running, read what they knew.
+
+        Raises:
+            StudiesError: If the study or its storage is not there.
+        """
+        self.plan = plan
+        self.ledger = Ledger.open(plan.storage_url, create=False, patience=patience)
+        self.study: StudyRecord = self.ledger.study(plan.study)
+        self.epoch = self.ledger.take_over(self.study.id, name)
+        self.ledger.place(self.study.id, self.epoch, plan.artefacts)
+        self.pace = Pace()
+        self.roster = Roster()
+        self.counts = dict.fromkeys(TrialState, 0)
+        self.crashes = 0
+        self._refused: set[Path] = set()
+        self._began_at = time.monotonic()
+        self.delete(self._fail_the_lost())
+        self.ledger.recover(self.study.id, self.epoch)
+        self._rebuild()
+        self.sweep()
+
+    def _fail_the_lost(self) -> list[str]:
+        """End the running trials for which the end of the launch that ran them is one loss too many.
+
+        Returns:
+            The files that no record names any more.
+        """
+        before = self.ledger.losses(self.study.id)
+        dropped: list[str] = []
+        for trial in self.ledger.trials(self.study.id, states=[TrialState.RUNNING]):
+            losses = before.get(trial.number, 0) + 1
+            if losses >= MAX_LOSSES:
+                outcome = failure(losses, "its launch ended with it")
+                settled = self.ledger.settle(self.study.id, self.epoch, trial.number, trial.attempt, outcome=outcome)
+                dropped += settled.dropped_paths
+        return dropped
+
+    def _rebuild(self) -> None:
+        """Read the ledger into memory."""
+        trials = self.ledger.trials(self.study.id)
+        by_trial = self.ledger.readings_by_trial(self.study.id)
+        readings = [reading for of_trial in by_trial.values() for reading in of_trial]
+        plan = self.plan
+        self.proposer = Proposer(
+            plan.space,
+            sampler=sampler_of(plan.sampler, plan.sampler_options),
+            seed=plan.seed,
+            opening=plan.opening,
+            course=ObservationModel(
+                steps=plan.training.steps,
+                examples=plan.rungs.examples,
+                rung_examples=plan.rungs.rung_examples,
+                goal=plan.goal,
+                use_validation_loss=True,
+            ),
+        )
+        replay(self.proposer, trials, by_trial)
+        replicates = {trial.number for trial in trials if trial.replicate_of is not None}
+        compared = [reading for reading in readings if reading.trial not in replicates]
+        sizes = {trial.number: self.size(trial) for trial in trials}
+        self.rungs = RungBoard(plan.rungs, compared, {trial.number: trial for trial in trials}, sizes)
+        if plan.rungs.rule is Rule.SIGNIFICANCE:
+            for examples in self.ledger.examples(self.study.id):
+                self.rungs.remember(examples.trial, examples.step, examples)
+        losses = self.ledger.losses(self.study.id)
+        for trial in trials:
+            self.counts[trial.state] += 1
+            if not trial.state.is_terminal:
+                known = by_trial.get(trial.number, ())
+                self.roster.trials[trial.number] = recalled(trial, known, losses.get(trial.number, 0))
+        self.tally = tally_of(plan, trials, by_trial)
+
+    def record_event(self, kind: EventKind, text: str) -> None:
+        """Note something worth knowing later."""
+        self.ledger.record_event(self.study.id, kind, text, epoch=self.epoch)
+
+    def sweep(self) -> None:
+        """Leave no file behind that belongs to nothing."""
+        ended = [one for one in self.ledger.attempts(self.study.id) if one.ended_at is not None]
+        self._tell_refused(remove_orphans(self.plan.artefacts, self.ledger.artefacts(self.study.id), ended))
+
+    def delete(self, paths: Collection[str]) -> None:
+        """Delete files of the study."""
+        self._tell_refused(delete_own_files(self.study, paths))
+
+    def _tell_refused(self, refused: Mapping[Path, str]) -> None:
+        """Note once which files cannot be deleted; every sweep tries them again."""
+        for path, why in refused.items():
+            if path not in self._refused:
+                self._refused.add(path)
+                self.record_event(EventKind.UNDELETED, f"{path} cannot be deleted: {why}")
+
+    def size(self, trial: NewTrial) -> float:
+        """What of a trial is to be small; 0 where only the score counts."""
+        return 0.0 if self.plan.goal is None else self.plan.goal.size(trial)
+
+    def move(self, before: TrialState | None, after: TrialState) -> None:
+        """Count a trial in another state."""
+        if before is not None:
+            self.counts[before] -= 1
+        self.counts[after] += 1
+
+    def queue(self, held: Sequence[OpenTrial]) -> None:
+        """Let trials wait for another worker."""
+        for open_trial in held:
+            open_trial.worker = None
+            self.move(TrialState.RUNNING, TrialState.QUEUED)
+
+    def progress(self, *, is_exhausted: bool) -> Progress:
+        """The study as it is now.
+
+        Args:
+            is_exhausted: Whether nothing more can be proposed.
+        """
+        return Progress(
+            study=self.study.name,
+            metric=self.study.metric,
+            counts=dict(self.counts),
+            target_trials=self.plan.target_trials,
+            top=self.tally.top,
+            course=self.tally.course,
+            just_ended=self.tally.just_ended,
+            ended_here=self.tally.ended_here,
+            references=self.tally.references,
+            examples=self.plan.rungs.example_counts if self.study.metric == ACCURACY.name else None,
+            budget_parameters=self.study.budget_parameters,
+            seconds_elapsed=time.monotonic() - self._began_at,
+            left=self.pace.left(time.monotonic(), self._steps_left(is_exhausted=is_exhausted)),
+            running=self._running(),
+        )
+
+    def _running(self) -> tuple[RunningTrial, ...]:
+        return tuple(
+            RunningTrial(
+                number=number,
+                method=one.trial.method,
+                description=one.trial.description,
+                step=one.step,
+                steps=self.plan.training.steps,
+                last_score=one.last_score,
+                is_by_loss=one.is_by_loss,
+                worker=one.worker,
+            )
+            for number, one in sorted(self.roster.trials.items())
+            if one.worker is not None
+        )
+
+    def _steps_left(self, *, is_exhausted: bool) -> float:
+        """Of the trials that have not ended: open ones are taken to run to the end, others as far as those before."""
+        steps = self.plan.training.steps
+        to_come = 0 if is_exhausted else max(0, self.plan.target_trials - sum(self.counts.values()))
+        return sum(steps - one.step for one in self.roster.trials.values()) + to_come * self.tally.expected_steps
+
+
+def failure(losses: int, why: str) -> Outcome:
+    """How a trial ends that was lost too often."""
+    reason = f"lost {losses} times in a row without a reading; the last: {why}"
+    return Outcome(state=TrialState.FAILED, reason=reason)

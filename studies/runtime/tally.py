@@ -1,0 +1,106 @@
+"""What a launch has seen end: the best trials, how the best rose, the last ones, what scores are held against."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from search_space.published.whole_model import HEAD_ONLY
+from studies.records import Outcome, ReadingRecord, TrialRecord, TrialState
+from studies.runtime.progress import LAST, TOP, EndedTrial, References
+from studies.runtime.roster import OpenTrial, recalled
+from studies.runtime.study_plan import StudyPlan
+
+PRIOR_TRIALS = 4
+"""Of the length of a trial: so many that would run to the end are taken for seen."""
+
+
+class ProgressTally:
+    """Counts the trials of a study as they end.
+
+    Args:
+        steps: Optimiser steps of a full trial.
+        constant: Score of a constant prediction, if it is known.
+    """
+
+    def __init__(self, steps: int, constant: float | None) -> None:
+        """Begin with nothing."""
+        self.top: tuple[EndedTrial, ...] = ()
+        self.course: tuple[tuple[int, float], ...] = ()
+        self.just_ended: tuple[EndedTrial, ...] = ()
+        self.ended_here = 0
+        self._steps = steps
+        self._constant = constant
+        self._head_only: float | None = None
+        self._ended = 0
+        self._steps_made = 0
+
+    def add(self, trial: OpenTrial, outcome: Outcome, *, is_here: bool = True) -> None:
+        """Take in a trial that has ended.
+
+        Args:
+            trial: As it last was.
+            outcome: How it has ended.
+            is_here: Whether it has ended in this launch.
+        """
+        self._ended += 1
+        self.ended_here += is_here
+        self._steps_made += trial.step
+        one = _ended(trial, outcome)
+        if outcome.state is TrialState.COMPLETE and trial.trial.replicate_of is None:
+            one = replace(one, is_best=not self.top or _order(one) < _order(self.top[0]))
+            self.top = tuple(sorted((*self.top, one), key=_order)[:TOP])
+            if one.method == HEAD_ONLY.name:
+                self._head_only = one.score
+            if one.score is not None and (not self.course or one.score > self.course[-1][1]):
+                self.course = (*self.course, (self._ended, one.score))
+        self.just_ended = (*self.just_ended, one)[-LAST:]
+
+    @property
+    def references(self) -> References:
+        """What scores are held against."""
+        return References(head_only=self._head_only, constant=self._constant)
+
+    @property
+    def expected_steps(self) -> float:
+        """Of a trial: what those that have ended have made, and a few that would run to the end."""
+        return (self._steps_made + PRIOR_TRIALS * self._steps) / (self._ended + PRIOR_TRIALS)
+
+
+def _ended(trial: OpenTrial, outcome: Outcome) -> EndedTrial:
+    is_complete = outcome.score is not None
+    return EndedTrial(
+        number=trial.trial.number,
+        method=trial.trial.method,
+        description=trial.trial.description,
+        state=outcome.state,
+        score=outcome.score if is_complete else trial.last_score,
+        is_by_loss=trial.is_by_loss and not is_complete,
+        step=trial.step,
+        stored_parameters=trial.trial.stored_parameters,
+        reason=outcome.reason,
+        is_best=False,
+    )
+
+
+def _order(trial: EndedTrial) -> tuple[float, int]:
+    """Best first; of equal scores the lowest number."""
+    return math.inf if trial.score is None else -trial.score, trial.number
+
+
+def tally_of(
+    plan: StudyPlan, trials: Sequence[TrialRecord], readings: Mapping[int, Sequence[ReadingRecord]]
+) -> ProgressTally:
+    """All trials that have ended, in the order in which they did.
+
+    Args:
+        readings: By number of the trial.
+    """
+    tally = ProgressTally(plan.training.steps, plan.constant_score)
+    for trial in sorted((one for one in trials if one.state.is_terminal), key=_ended_at):
+        outcome = Outcome(state=trial.state, score=trial.score, reason=trial.reason)
+        tally.add(recalled(trial, readings.get(trial.number, ())), outcome, is_here=False)
+    return tally
+
+
+def _ended_at(trial: TrialRecord) -> tuple[float, int]:
+    return (0.0 if trial.ended_at is None else trial.ended_at.timestamp()), trial.number

@@ -1,0 +1,151 @@
+"""The next trials of a study: what waits, what the search proposes, and towards the end replicates of its finalists."""
+
+import time
+from collections.abc import Collection, Iterator, Sequence
+from itertools import chain
+
+from studies.analysis.ranks import ranking_of
+from studies.errors import LaunchError
+from studies.ledger.files import is_own_file
+from studies.records import EventKind, NewTrial, TrialRecord, TrialState
+from studies.runtime.messages import Lease
+from studies.runtime.replicates import ReplicateRound, finalists_of, replicate, round_of, rounds
+from studies.runtime.roster import OpenTrial
+from studies.runtime.state import StudyState
+from studies.search.candidates import new_trial, trial_request
+from studies.search.proposer import SpaceExhausted
+
+AHEAD_PER = 16
+"""One trial is proposed ahead of need for so many that run: it knows little less than those that are proposed later."""
+
+
+class TrialQueue:
+    """Lends trials to workers: queued ones first, then new ones.
+
+    Attributes:
+        exhausted: Why nothing more can be proposed; empty while something can.
+    """
+
+    def __init__(self, state: StudyState) -> None:
+        """Begin with nothing taken."""
+        self.exhausted = ""
+        self._state = state
+        self._plan = plan = state.plan
+        self._proposer = state.proposer
+        # a study of nothing but published methods has no finalists
+        self._rounds = rounds(plan.replicates if plan.space.trees else 0, target_trials=plan.target_trials)
+        self._finalists: dict[int, tuple[TrialRecord, ...]] = {}
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no trial will begin that has not begun."""
+        return self._proposer.next_number >= self._plan.target_trials or bool(self.exhausted)
+
+    def prepare(self) -> bool:
+        """Propose a trial that waits for a worker, so that no worker waits for it; False if it is not the time.
+
+        It is recorded at once and proposed from what is known then, so it need not be taken back, whatever is reported
+        until it is lent, and a takeover finds it.
+        """
+        state, roster = self._state, self._state.roster
+        waiting = len(roster.queued())
+        if waiting >= (len(roster.trials) - waiting) // AHEAD_PER:
+            return False
+        new = self._take(1, before=roster.trials)
+        for trial in new:
+            state.ledger.add_trials(state.study.id, state.epoch, [trial])
+            roster.trials[trial.number] = OpenTrial(trial=trial, attempt=0)
+            state.move(None, TrialState.QUEUED)
+        return bool(new)
+
+    def lend(self, worker: str, slots: int) -> Iterator[Lease]:
+        """At most ``slots`` leases: queued trials first, then new ones. A suspect is lent alone."""
+        state, roster = self._state, self._state.roster
+        if any(open_trial.is_suspect for open_trial in roster.held_by(worker)):
+            return
+        to_propose = max(0, self._plan.target_trials - self._proposer.next_number)
+        slots = min(slots, roster.share(len(roster.queued()) + to_propose))
+        queued = roster.to_lend(worker, slots)
+        yield from self._lend_again(worker, queued)
+        if any(roster.trials[number].is_suspect for number in queued):
+            return
+        new = self._take(slots - len(queued), before=roster.trials)
+        if new:
+            state.pace.begin(time.monotonic())
+            seconds = self._plan.lease_seconds
+            state.ledger.add_trials(state.study.id, state.epoch, new, worker=worker, lease_seconds=seconds)
+        for trial in new:
+            roster.trials[trial.number] = OpenTrial(trial=trial, attempt=1, worker=worker)
+            state.move(None, TrialState.RUNNING)
+            yield self._lease(trial, 1)
+
+    def _lend_again(self, worker: str, numbers: Sequence[int]) -> Iterator[Lease]:
+        if not numbers:
+            return
+        state, seconds = self._state, self._plan.lease_seconds
+        state.pace.begin(time.monotonic())
+        attempts = state.ledger.lease_all(state.study.id, state.epoch, numbers, worker, seconds)
+        for number, attempt in zip(numbers, attempts, strict=True):
+            if attempt is None:
+                raise LaunchError(f"the ledger must have trial {number} queued; it does not.")
+            open_trial = state.roster.trials[number]
+            open_trial.attempt, open_trial.worker = attempt.attempt, worker
+            state.move(TrialState.QUEUED, TrialState.RUNNING)
+            yield self._lease(open_trial.trial, attempt.attempt)
+
+    def _lease(self, trial: NewTrial | TrialRecord, attempt: int) -> Lease:
+        """An attempt at a trial, with what earlier ones left of their own."""
+        request = trial_request(trial, attempt=attempt, plan=self._plan.training)
+        if attempt == 1:
+            return Lease(request=request)
+        study = self._state.study
+        artefacts = self._state.ledger.artefacts(study.id, trial.number)
+        own = [one for one in artefacts if one.kind == "snapshot" and is_own_file(study, one.path)]
+        return Lease(request=request, snapshots=tuple(sorted(own, key=lambda one: -one.step)))
+
+    def _take(self, count: int, *, before: Collection[int]) -> list[NewTrial]:
+        """At most so many new trials; fewer where the next ones must wait for trials that have not ended.
+
+        Args:
+            count: Most of them.
+            before: Numbers of the trials that have not ended.
+        """
+        found: list[NewTrial] = []
+        while len(found) < count and self._proposer.next_number < self._plan.target_trials and not self.exhausted:
+            one = None if self._proposer.is_opening else round_of(self._proposer.next_number, self._rounds)
+            open_trials = chain(before, (trial.number for trial in found))
+            if one is not None and any(number < one.begins_at for number in open_trials):
+                break
+            again = None if one is None else self._replicate(one)
+            trial = self._proposed() if again is None else again
+            if trial is not None:
+                found.append(trial)
+        return found
+
+    def _replicate(self, one: ReplicateRound) -> NewTrial | None:
+        """The next trial of a round whose time has come; None if there is nothing to train again."""
+        if one.begins_at not in self._finalists:
+            before = self._state.ledger.trials(self._state.study.id)[: one.begins_at]
+            ranked = ranking_of(self._state.ledger, self._state.study, before).trials
+            complete = [each for each in ranked if each.state is TrialState.COMPLETE]
+            self._finalists[one.begins_at] = finalists_of(one, complete)
+        finalists = self._finalists[one.begins_at]
+        trial = replicate(self._proposer.next_number, one, finalists, study_seed=self._plan.seed)
+        if trial is not None:
+            self._proposer.repeat(trial)
+        return trial
+
+    def _proposed(self) -> NewTrial | None:
+        """What the search proposes next; None if it is exhausted."""
+        plan, left_out = self._plan, set(self._proposer.left_out)
+        proposal = None
+        try:
+            proposal = self._proposer.propose()
+        except SpaceExhausted as reason:
+            self.exhausted = str(reason)
+            self._state.record_event(EventKind.EXHAUSTED, self.exhausted)
+        for method in set(self._proposer.left_out) - left_out:
+            self._state.record_event(EventKind.LEFT_OUT, f"{method}: {self._proposer.left_out[method]}")
+        if proposal is None:
+            return None
+        return new_trial(proposal, plan.space.shape, study_seed=plan.seed, head_parameters=plan.head_parameters)

@@ -1,0 +1,36 @@
+"""The first trials of a study: which they are, and at which rates, before a sampler is asked."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from studies.search.warm_start import WarmStart
+from studies.surrogate.features import absolute_rate
+from studies.surrogate.prior_mean import BEST_RATE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InitialDesign:
+    """How a study begins.
+
+    Attributes:
+        published: Published methods, tried in this order after what was learned, at the rates that are expected to be
+            best.
+        lessons: What was learned from earlier studies.
+    """
+
+    published: tuple[str, ...] = ()
+    lessons: WarmStart = WarmStart()  # noqa: RUF009 - frozen
+
+    def without(self, method: str) -> "InitialDesign":
+        """The same without a published method."""
+        return replace(self, published=tuple(one for one in self.published if one != method))
+
+    def rates(self, ranges: Mapping[str, tuple[float, float]]) -> dict[str, float]:
+        """The rate at which a form is tried first, by the name of its parameter.
+
+        Args:
+            ranges: Lowest and highest rate by form.
+        """
+        places = self.lessons.places(ranges)
+        best = {form: places[form].mean if form in places else BEST_RATE for form in ranges}
+        return {f"learning_rate.{form}": absolute_rate(best[form], *bounds) for form, bounds in ranges.items()}

@@ -1,0 +1,280 @@
+"""What earlier studies teach a new one: a portfolio of configurations, and where the best rates of forms are.
+
+Everything goes by posterior means of the model of the search, never by scores: the best of many noisy scores is luck.
+"""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from search_space.backbones.shape import BackboneShape
+from search_space.edit import Edit
+from search_space.errors import SearchSpaceError
+from search_space.space.rates import step_gain
+from search_space.space.space import Candidate, SearchSpace
+from studies.records import TrialState
+from studies.search.portfolio import portfolio
+from studies.search.warm_start import ExpectedRate, WarmStart, WarmStartTrial
+from studies.seeds import hashed_seed
+from studies.surrogate.encoded_configuration import EncodedConfiguration
+from studies.surrogate.encoding import Encoding
+from studies.surrogate.features import Features, TrainedSide, absolute_rate, relative_rate
+from studies.surrogate.observation import Observation
+from studies.surrogate.posterior import SurrogateFitter, Viewer
+from studies.surrogate.prior_mean import BEST_RATE
+from studies.surrogate.structure_distances import Array
+
+Ranges = Mapping[str, tuple[float, float]]
+
+_BETTING = 24
+"""Structures of every source that can get into the portfolio: its best."""
+
+_ALIKE = 8
+"""The best structures with a form, over which its response to the rate is averaged."""
+
+_GRID = np.linspace(-1.0, 1.0, 33)
+_DRAWS = 256
+
+UNKNOWN = 0.35
+"""Deviation of the best rate of a form about ``BEST_RATE`` where nothing is known, in halves of its range."""
+
+BETWEEN_TASKS = 0.2
+"""The same about the form's own mean, from one task to the next."""
+
+_KEPT = "head_only"
+"""The reference that everything is compared with: it keeps its place."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceStudy:
+    """An earlier study.
+
+    Attributes:
+        name: Of the study.
+        history: Its trials, what was read of them included.
+        viewer: What the model sees of them.
+        ranges: Lowest and highest learning rate of every form there.
+        is_of_output: Whether these are of what a step does to the output; else of the rate itself.
+    """
+
+    name: str
+    history: Sequence[Observation]
+    viewer: Viewer
+    ranges: Ranges
+    is_of_output: bool = True
+
+
+def lessons_of(sources: Sequence[SourceStudy], space: SearchSpace, *, replaceable: Sequence[str] = ()) -> WarmStart:
+    """What earlier studies teach a study of a space.
+
+    Args:
+        sources: What is learned from.
+        space: Of the new study.
+        replaceable: Published methods that would come first, of which the weakest make room.
+    """
+    posteriors = [_SourcePosterior(source) for source in sources]
+    bets = list(_bets(posteriors, space))
+    worth = np.array([[one.quantile(bet.view_in(one)) for one in posteriors] for bet in bets])
+    chosen = [bets[place] for place in portfolio(worth)] if bets else []
+    starts = tuple(bet.start for bet in chosen)
+    return WarmStart(
+        sources=tuple(source.name for source in sources),
+        starts=starts,
+        replaced=_weakest(posteriors, replaceable, len(starts)),
+        rates=_rates(posteriors, space),
+    )
+
+
+class _SourcePosterior:
+    """What is believed after a source."""
+
+    def __init__(self, source: SourceStudy) -> None:
+        self.source = source
+        self._believer = SurrogateFitter(source.viewer)
+        self.belief = self._believer.belief(source.history)
+        heard = [one for one in source.history if one.readings and one.state is not TrialState.FAILED]
+        self.trials = [one for one in heard if one.origin != "replicate"]
+        means, _ = self.belief.predict([self.view(one) for one in self.trials])
+        self.means: Array = means
+        order = np.argsort(-means, kind="stable")
+        self.ranked = [self.trials[place] for place in order]
+        self._sorted = np.sort(means)
+
+    def view(self, trial: Observation) -> Features:
+        """What the model sees of a trial of the source."""
+        return self._believer.view(trial)
+
+    def quantile(self, view: Features) -> float:
+        """The share of the source's trials that are expected to be no better than a configuration."""
+        (mean,), _ = self.belief.predict([view])
+        return float(np.searchsorted(self._sorted, mean + 1e-9, side="right")) / len(self._sorted)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Bet:
+    """A trial that its study believes in, and how the new study proposes it."""
+
+    of: _SourcePosterior
+    trial: Observation
+    candidate: Candidate
+    shape: BackboneShape
+
+    @property
+    def start(self) -> WarmStartTrial:
+        return WarmStartTrial(
+            study=self.of.source.name, trial=self.trial.number, proposal=dict(self.candidate.parameters)
+        )
+
+    def view_in(self, other: _SourcePosterior) -> Features:
+        """What another source sees of it: the same rates, in its own ranges."""
+        view, configuration = self.of.view(self.trial), self.trial.configuration
+        one, two = self.of.source, other.source
+        return Features(
+            _rerated(view.attention, configuration.attention, one, two, self.shape),
+            _rerated(view.ffn, configuration.ffn, one, two, self.shape),
+        )
+
+
+def _rerated(
+    side: TrainedSide | None, edits: Sequence[Edit], one: SourceStudy, two: SourceStudy, shape: BackboneShape
+) -> TrainedSide | None:
+    """A side that one source sees as another would: the same rate has another place in other ranges."""
+    form = edits[0].form.name if edits else ""
+    if side is None or form not in one.ranges or form not in two.ranges:
+        return side
+    rate = absolute_rate(side.rate, *one.ranges[form]) * _times(edits, shape, one.is_of_output, two.is_of_output)
+    return replace(side, rate=relative_rate(rate, *two.ranges[form]))
+
+
+def _times(edits: Sequence[Edit], shape: BackboneShape, was_of_output: bool, is_of_output: bool) -> float:
+    """What a number of a range is multiplied with where another thing is ranged."""
+    if was_of_output == is_of_output:
+        return 1.0
+    gain = step_gain(edits, shape)
+    return gain if is_of_output else 1 / gain
+
+
+def _bets(posteriors: Sequence[_SourcePosterior], space: SearchSpace) -> Iterator[_Bet]:
+    """What the sources believe in most and the space can propose, every structure once and at its best rates."""
+    if not space.trees:
+        return
+    genome = Encoding(space)
+    known: set[object] = set()
+    for posterior in posteriors:
+        found = 0
+        for trial in posterior.ranked:
+            genes = _genes(genome, trial) if trial.method is None else None
+            key = None if genes is None else tuple(side and side.structure for side in (genes.attention, genes.ffn))
+            if genes is None or key in known:
+                continue
+            known.add(key)
+            yield _Bet(of=posterior, trial=trial, candidate=genome.candidate(genes), shape=space.shape)
+            found += 1
+            if found == _BETTING:
+                break
+
+
+def _genes(genome: Encoding, trial: Observation) -> EncodedConfiguration | None:
+    """A trial of another study in this space; None where it is not in it."""
+    try:
+        return genome.genes_of(trial)
+    except SearchSpaceError:
+        return None
+
+
+def _weakest(posteriors: Sequence[_SourcePosterior], methods: Sequence[str], count: int) -> tuple[str, ...]:
+    """So many of some published methods: those whose best quantile is the worst in the mean over the sources."""
+    worth = {method: _method_worth(posteriors, method) for method in methods if method != _KEPT}
+    known = [(mean, method) for method, mean in worth.items() if mean is not None]
+    return tuple(method for _, method in sorted(known)[:count])
+
+
+def _method_worth(posteriors: Sequence[_SourcePosterior], method: str) -> float | None:
+    """The mean over the sources that tried a method of its best quantile; None if none did."""
+    found = []
+    for posterior in posteriors:
+        tried = [posterior.quantile(posterior.view(one)) for one in posterior.trials if one.method == method]
+        if tried:
+            found.append(max(tried))
+    return sum(found) / len(found) if found else None
+
+
+def _rates(posteriors: Sequence[_SourcePosterior], space: SearchSpace) -> dict[str, ExpectedRate]:
+    """Where the best rates of the forms of a space are expected."""
+    found = {}
+    for form, (low, high) in space.options.learning_rates.items():
+        optima = [one for posterior in posteriors if (one := _optimum(posterior, form, space)) is not None]
+        if optima and low < high:
+            found[form] = combined(optima, low, high)
+    return found
+
+
+def _optimum(posterior: _SourcePosterior, form: str, space: SearchSpace) -> tuple[float, float] | None:
+    """Mean and deviation of the natural logarithm of the best rate of a form; None if it was not tried there."""
+    alike = [one for one in posterior.ranked if form in _forms(one)][:_ALIKE]
+    if not alike or form not in posterior.source.ranges:
+        return None
+    low, high = posterior.source.ranges[form]
+    views = [_at(posterior.view(one), _forms(one), form, float(rate)) for one in alike for rate in _GRID]
+    means, covariance = posterior.belief.joint(views)
+    grid, count = len(_GRID), len(alike)
+    mean = means.reshape(count, grid).mean(axis=0)
+    spread = covariance.reshape(count, grid, count, grid).mean(axis=(0, 2))
+    draws = np.random.default_rng(hashed_seed("optimum", form)).standard_normal((_DRAWS, grid))
+    values, vectors = np.linalg.eigh(spread)
+    drawn = mean + (draws * np.sqrt(np.maximum(values, 0.0))) @ vectors.T
+    best = _GRID[np.argmax(drawn, axis=1)]
+    half = math.log(high / low) / 2
+    mean_rate = math.log(absolute_rate(float(best.mean()), low, high))
+    return mean_rate + _shift(posterior.source, alike, form, space), half * float(best.std())
+
+
+def _shift(source: SourceStudy, trials: Sequence[Observation], form: str, space: SearchSpace) -> float:
+    """How much higher a rate stands in the ranges of a space than in those of a source, in natural logarithms."""
+    is_of_output = space.options.learning_rates_of == "output"
+    sides = [edits for one in trials for edits in (one.configuration.attention, one.configuration.ffn)]
+    times = [
+        math.log(_times(edits, space.shape, source.is_of_output, is_of_output))
+        for edits in sides
+        if edits and edits[0].form.name == form
+    ]
+    return sum(times) / len(times)
+
+
+def _forms(trial: Observation) -> tuple[str | None, str | None]:
+    """Of the first edits at attention and at the FFN, whose rates are theirs."""
+    attention, ffn = (
+        edits[0].form.name if edits else None for edits in (trial.configuration.attention, trial.configuration.ffn)
+    )
+    return attention, ffn
+
+
+def _at(view: Features, forms: tuple[str | None, str | None], form: str, rate: float) -> Features:
+    """A view with another rate of a form."""
+    sides = [
+        replace(side, rate=rate) if side is not None and name == form else side
+        for side, name in zip((view.attention, view.ffn), forms, strict=True)
+    ]
+    return Features(*sides)
+
+
+def combined(optima: Sequence[tuple[float, float]], low: float, high: float) -> ExpectedRate:
+    """Where the best rate is expected on another task, from where it was on some: normal distributions, multiplied.
+
+    Before any task it is expected at ``BEST_RATE`` with the deviation ``UNKNOWN``; each task has its own about the
+    form's mean, with the deviation ``BETWEEN_TASKS``.
+
+    Args:
+        optima: Means and deviations of the natural logarithm.
+        low: Lowest rate that is searched, whose logarithm is the unit of the deviations with that of the highest.
+        high: The highest.
+    """
+    half = math.log(high / low) / 2
+    between = BETWEEN_TASKS * half
+    known = [(math.log(absolute_rate(BEST_RATE, low, high)), UNKNOWN * half)]
+    known += [(mean, math.hypot(deviation, between)) for mean, deviation in optima]
+    weights = [deviation**-2 for _, deviation in known]
+    mean = sum(weight * one for weight, (one, _) in zip(weights, known, strict=True)) / sum(weights)
+    return ExpectedRate(rate=math.exp(mean), deviation=math.hypot(sum(weights) ** -0.5, between))

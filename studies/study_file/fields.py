@@ -1,0 +1,157 @@
+"""Types of the study file's values: what pydantic alone would let through is refused here."""
+
+import re
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, PlainSerializer
+
+from search_space.checked import choice, distinct
+from search_space.errors import SearchSpaceError
+from search_space.parameter_counts.budget import ParameterBudget
+from trial_runner.backbones import BackboneSource
+
+BackendName = Literal["ray", "inline"]
+"""Who can run a study; `studies.backends` has each."""
+
+LARGEST = 1_000_000
+"""Of what is counted: trials, workers, replicates; more is a slip of the finger."""
+
+OWN_SAMPLERS = ("tpe", "random", "nsga2", "gp", "qmc", "factored")
+"""The project's own samplers, so that reading a study file loads none of them."""
+_PARTS = re.compile(r"(?:(?P<h>\d+(?:\.\d+)?)h)?(?:(?P<m>\d+(?:\.\d+)?)m)?(?:(?P<s>\d+(?:\.\d+)?)s?)?")
+_SECONDS = {"h": 3600.0, "m": 60.0, "s": 1.0}
+
+
+class Section(BaseModel):
+    """A mapping of the study file: unknown keys are refused, values never change."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, validate_default=True)
+
+
+def _budget(value: object) -> str | int | float:
+    """The budget as written, once it is known that it can be read."""
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        raise ValueError("must be a share such as 0.5% or a number of parameters")
+    try:
+        ParameterBudget.parse(value)
+    except SearchSpaceError as error:
+        raise ValueError(str(error).rstrip(".")) from error
+    return value
+
+
+def parse_duration(value: object) -> float:
+    """Seconds of a length of time: ``"90s"``, ``"5m"``, ``"1h30m"``, ``"300"`` or a number of seconds.
+
+    Raises:
+        ValueError: If it cannot be read, or is not above 0.
+    """
+    seconds: float | None = None
+    if isinstance(value, str):
+        match = _PARTS.fullmatch(value.strip().lower().replace(" ", ""))
+        if match and any(match.groupdict().values()):
+            seconds = sum(float(match[unit]) * _SECONDS[unit] for unit in "hms" if match[unit])
+    elif isinstance(value, int | float) and not isinstance(value, bool):
+        seconds = float(value)
+    if seconds is None or not 0 < seconds < float("inf"):
+        raise ValueError("must be a time above 0, such as 90s, 5m, 1h30m or a number of seconds")
+    return seconds
+
+
+def _duration(value: object) -> float | None:
+    return None if value is None else parse_duration(value)
+
+
+def auto_or_count(value: object) -> object:
+    """``"auto"`` or a whole number from 1."""
+    if value == "auto":
+        return value
+    try:
+        count = int(value) if isinstance(value, int | str) and not isinstance(value, bool) else 0
+    except ValueError:
+        count = 0
+    if not 1 <= count <= LARGEST:
+        raise ValueError(f"must be auto or a whole number from 1 to {LARGEST:,}")
+    return count
+
+
+def count_from_one(value: object) -> object:
+    """A whole number from 1."""
+    try:
+        return auto_or_count(None if value == "auto" else value)
+    except ValueError as error:
+        raise ValueError(f"must be a whole number from 1 to {LARGEST:,}") from error
+
+
+def auto_all_or_count(value: object) -> object:
+    """``"auto"``, ``"all"`` or a whole number from 1."""
+    if value == "all":
+        return value
+    try:
+        return auto_or_count(value)
+    except ValueError as error:
+        raise ValueError(f"must be auto, all or a whole number from 1 to {LARGEST:,}") from error
+
+
+def auto_or_one_gpu(value: object) -> object:
+    """``"auto"``, 0 or 1."""
+    if value == "auto":
+        return value
+    if value in (0, 1, "0", "1") and not isinstance(value, bool):
+        return int(str(value))
+    raise ValueError("must be auto, 0 or 1, since a worker, or a shard of it, has one GPU at most")
+
+
+def auto_count_or_none(value: object) -> object:
+    """``"auto"``, a whole number from 1, or nothing."""
+    return None if value is None else auto_or_count(value)
+
+
+def auto_count_or_zero(value: object) -> object:
+    """``"auto"`` or a whole number from 0."""
+    if value in (0, "0") and not isinstance(value, bool):
+        return 0
+    try:
+        return auto_or_count(value)
+    except ValueError as error:
+        raise ValueError(f"must be auto or a whole number from 0 to {LARGEST:,}") from error
+
+
+LEARN_FROM = ("auto", "none")
+"""Words that stand for earlier studies; others are their names."""
+
+
+def _learn_from(value: object) -> str | tuple[str, ...]:
+    """``auto``, ``none``, or the names of earlier studies; one name may stand alone."""
+    if isinstance(value, str) and value in LEARN_FROM:
+        return value
+    names = (value,) if isinstance(value, str) else value
+    if not isinstance(names, list | tuple) or not names or not all(isinstance(name, str) and name for name in names):
+        raise ValueError("must be auto, none, or a list of the names of earlier studies")
+    return distinct(tuple(names))
+
+
+def score_first(objectives: tuple[str, ...]) -> tuple[str, ...]:
+    """The score, alone or with one other."""
+    if objectives[:1] != ("score",) or len(objectives) > 2 or len(set(objectives)) < len(objectives):
+        raise ValueError("must be [score], [score, parameters] or [score, extra_flops]")
+    return objectives
+
+
+def _sampler_name(value: str) -> str:
+    if value in OWN_SAMPLERS or ":" in value:
+        return value
+    from studies.search.samplers import SAMPLERS  # loads optuna
+
+    return choice(value, tuple(SAMPLERS))
+
+
+def _source(value: object) -> object:
+    """A backbone whose name is all that is said of it."""
+    return {"name": value} if isinstance(value, str) else value
+
+
+Source = Annotated[BackboneSource, BeforeValidator(_source), PlainSerializer(BackboneSource.as_json)]
+Budget = Annotated[str | int | float, BeforeValidator(_budget)]
+Duration = Annotated[float | None, BeforeValidator(_duration)]
+LearnFrom = Annotated[str | tuple[str, ...], BeforeValidator(_learn_from)]
+SamplerName = Annotated[str, AfterValidator(_sampler_name)]

@@ -1,0 +1,289 @@
+"""The sections of a study file. Every key, its default and its range stand here and nowhere else."""
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import AfterValidator, BeforeValidator, Field, PlainValidator, TypeAdapter, model_validator
+from pydantic.dataclasses import dataclass
+
+from search_space.checked import Positive, Size, Text, Whole
+from search_space.dimensions import Activation, ScalePer
+from search_space.errors import SearchSpaceError
+from search_space.forms import FORMS, Init, OwnNorm
+from search_space.published.point import PublishedPoint
+from search_space.space.options import (
+    SEARCHED_GATES,
+    Forms,
+    Range,
+    Some,
+    SpaceOptions,
+    among,
+    read_published,
+    up_to_one,
+)
+from studies.errors import LaunchError
+from studies.objectives import SizeMeasure
+from studies.pruning.rungs import Rule
+from studies.study_file.fields import (
+    OWN_SAMPLERS,
+    BackendName,
+    Duration,
+    LearnFrom,
+    SamplerName,
+    Section,
+    auto_all_or_count,
+    auto_count_or_none,
+    auto_count_or_zero,
+    auto_or_count,
+    auto_or_one_gpu,
+    count_from_one,
+    score_first,
+)
+from trial_runner.errors import RunnerError
+from trial_runner.tasks import TASK_KINDS, Task, check_task
+from trial_runner.tasks.groups import KEYS_ARE_KNOWN
+
+_USUAL = SpaceOptions()
+
+
+class Pruning(Section):
+    """When trials are compared. Each next rung has twice the steps.
+
+    The three published methods that are best at the first rung, and the task head alone, run to the end. A trial that
+    predicts a constant, or whose loss has risen, stops at a rung where most others learn.
+
+    Attributes:
+        first_rung_steps: Steps of the first comparison; null never prunes. ``auto`` is a quarter of a full trial, but
+            never less than twice the warm-up.
+        reduction: Each next rung has so many times the steps.
+        rule: ``chance`` stops a trial that is unlikely, by the model that estimates, to be better than the best
+            published method, or where there is none than the best other trial; ``significance`` one that others,
+            protected ones not counted, are better than by more than the noise of the validation examples; ``none``
+            none.
+        examples: How many validation examples are measured at a rung, the same for all trials; the last measurement is
+            of all. ``auto`` is half as many as a trial learns from before the first rung, and at least 256, which takes
+            less than a tenth of the time; or ``all``.
+    """
+
+    first_rung_steps: Annotated[Literal["auto"] | int | None, BeforeValidator(auto_count_or_none)] = "auto"
+    rule: Rule = Rule.CHANCE
+    examples: Annotated[Literal["auto", "all"] | int, BeforeValidator(auto_all_or_count)] = "auto"
+
+
+class FormValues(Section):
+    """What else forms and gates have, each a list; a dimension with one value adds nothing to the search.
+
+    Attributes:
+        activations: Of bottlenecks.
+        scales: Fixed scales, of the gate ``scale``.
+        scale_per: For what a learned scale has a number of its own, of the gate ``scale_learned``.
+        key_widths: Bottlenecks of an inducer's keys, of the gate ``inducer``; None makes the query its own key.
+        norms: Own LayerNorms of bottlenecks.
+        biases: Of bottlenecks and low-rank maps; usually a bottleneck has them, but not at the heads and at k, and a
+            low-rank map has none.
+        inits: How bottlenecks start.
+        reparameterizations: Hidden widths of MLPs that make tables while training; None trains the tables themselves.
+        products: Kronecker products of the form phm, where they divide the widths.
+        factors: Rank of their factors; None for full matrices.
+        sharing: Whether phm's small factors are shared by all sublayers.
+    """
+
+    activations: Some[Activation] = _USUAL.activations
+    scales: Some[Positive] = _USUAL.scales
+    scale_per: Some[ScalePer] = _USUAL.scale_per
+    key_widths: Some[Size | None] = _USUAL.key_widths
+    norms: Some[OwnNorm] = _USUAL.norms
+    biases: Some[Literal["usual", "with", "without"]] = _USUAL.biases
+    inits: Some[Init] = _USUAL.inits
+    reparameterizations: Some[Size | None] = _USUAL.reparameterizations
+    products: Some[Size] = _USUAL.products
+    factors: Some[Size | None] = _USUAL.factors
+    sharing: Some[Literal["shared", "own"]] = _USUAL.sharing
+
+
+class Space(Section):
+    """What may be proposed. Dimensions with one value add nothing to the search.
+
+    Attributes:
+        attention_forms: Functional forms at the attention sublayers; empty leaves attention alone.
+        ffn_forms: Functional forms at the FFN sublayers; empty leaves the FFN alone.
+        gates: Composition functions, wherever they are legal.
+        values: What else forms and gates have: activations, fixed scales, norms, inits, …, each a list.
+        layers: Kinds of layer choices, one for attention and one for the FFN: ``all``, a contiguous ``range``,
+            groups of a ``spindle``, or a ``pattern`` of consecutive sixths, each on or off.
+        sites: ``tied`` makes one choice for all kinds of attention; ``separate`` gives each kind its own, or none.
+        edits_per_side: How many edits a side may have: one, or ``[1, 2]`` also two of different write or form, with a
+            split of the side's budget between them. What a form writes together, such as LoRA at q and v, is one.
+        size: Lowest and highest share of the budget that a proposal is made for, searched on a logarithmic scale; null
+            is all of it, and 0.125 to 1 where a study wants small configurations, too (see ``search.objectives``).
+            Published methods have the whole.
+        max_extra_flops: Most FLOPs per token that a configuration adds at inference; null is any number. What can be
+            merged into the weights adds none.
+        mergeable: Whether only what can be merged into the weights is tried, published methods included.
+        learning_rates: Lowest and highest peak learning rate of a form, times the fixed scale of its gate and the
+            number of summed forms; forms left out keep their default. ``head`` makes that of the task head searched,
+            too; left out it is ``training.head_learning_rate``, at which published methods are tried first.
+    """
+
+    attention_forms: Forms = _USUAL.attention_forms
+    ffn_forms: Forms = _USUAL.ffn_forms
+    gates: Some[Annotated[str, among(SEARCHED_GATES)]] = _USUAL.gates
+    values: FormValues = FormValues()
+    layers: Some[Literal["all", "range", "spindle", "pattern"]] = _USUAL.layers
+    sites: Literal["tied", "separate"] = _USUAL.sites
+    edits_per_side: Some[Literal[1, 2]] = _USUAL.edits_per_side
+    size: Annotated[Range, AfterValidator(up_to_one)] | None = None
+    max_extra_flops: Annotated[Whole, Field(ge=0)] | None = None
+    mergeable: bool = False
+    learning_rates: dict[Annotated[str, among((*FORMS, "head"))], Range] = Field(default_factory=dict)
+
+    @model_validator(mode="after")
+    def _check_together(self) -> Self:
+        try:
+            filled = self.options().learning_rates
+        except SearchSpaceError as error:
+            raise ValueError(str(error).rstrip(".")) from error
+        head = {"head": self.learning_rates["head"]} if "head" in self.learning_rates else {}
+        object.__setattr__(self, "learning_rates", {**filled, **head})
+        return self
+
+    def options(self, **others: Any) -> SpaceOptions:
+        """The same for the search space.
+
+        Args:
+            others: What the section ``search`` says of it.
+        """
+        own = {
+            name: getattr(self, name) for name in type(self).model_fields if name not in ("values", "learning_rates")
+        }
+        rates = {name: rates for name, rates in self.learning_rates.items() if name != "head"}
+        own |= {"learning_rates": rates, "head_learning_rates": self.learning_rates.get("head")}
+        values = {name: getattr(self.values, name) for name in FormValues.model_fields}
+        return SpaceOptions(**{**own, **values, **others})
+
+
+class Search(Section):
+    """Who proposes, and how.
+
+    Attributes:
+        objectives: ``[score]``, or ``parameters`` or ``extra_flops`` beside it, which are to be small: then sizes are
+            searched, rungs compare a trial with those that are no larger, and what is found is a front.
+        published: Published methods that are tried first: ``compared`` (those of the papers' comparison), ``all`` but
+            those that came later (``dora``, ``vera``, ``unipelt``), ``none``, or a list. A method is resized to the
+            budget; a point such as ``lora_qv:s=4`` has fixed hyper-parameters, and one that fixes a size is taken
+            exactly as it is.
+        sampler: ``factored``, ``tpe``, ``random``, ``nsga2``, ``gp``, ``qmc``, one that an installed package adds, or
+            any of Optuna's as ``module:Class``, such as ``optuna.samplers:TPESampler``.
+        sampler_options: What a sampler that is named as ``module:Class`` is made with, its seed aside.
+        learn_from: Earlier studies of the storage that the sampler ``factored`` learns from when the study is begun:
+            ``none``, a list of names, or ``auto`` for those on a backbone of the same family with a metric of the same
+            kind. Their best configurations come first, in the places of the weakest published methods unless those are
+            listed one by one, and rates are drawn where theirs were best.
+        replicates: How many of the trials, the last ones, train the best of the others again with other seeds. ``auto``
+            is 12 from 96 trials on, 40 from 320 on, and none below.
+    """
+
+    sampler: SamplerName = "factored"
+    objectives: Annotated[tuple[SizeMeasure, ...], AfterValidator(score_first)] = (SizeMeasure.SCORE,)
+    published: Annotated[str | tuple[PublishedPoint, ...], PlainValidator(read_published)] = "compared"
+    sampler_options: dict[str, Any] = Field(default_factory=dict)
+    learn_from: LearnFrom = "none"
+    replicates: Annotated[Literal["auto"] | int, BeforeValidator(auto_count_or_zero)] = "auto"
+
+    @model_validator(mode="after")
+    def _check_the_sampler(self) -> Self:
+        if ":" in self.sampler or self.sampler_options:
+            from studies.search.samplers import sampler_of  # loads optuna
+
+            try:
+                sampler_of(self.sampler, self.sampler_options)
+            except LaunchError as error:
+                raise ValueError(str(error)) from error
+        return self
+
+    @model_validator(mode="after")
+    def _check_who_learns(self) -> Self:
+        if self.learn_from != "none" and self.sampler in OWN_SAMPLERS and self.sampler != "factored":
+            raise ValueError(f"must learn from no earlier study unless the sampler is factored; got {self.sampler}")
+        return self
+
+
+class Worker(Section):
+    """What each worker has.
+
+    Attributes:
+        gpus: Of each worker, or of each of its shards, 0 or 1; ``auto`` is one where the machines have any.
+        cpus: Cores; ``auto`` is as many as every worker can have.
+        accelerator: The kind of GPU that workers are placed on, as Ray names it; null for any.
+        shards: GPUs of a worker that share one backbone.
+    """
+
+    gpus: Annotated[Literal["auto"] | int, BeforeValidator(auto_or_one_gpu)] = "auto"
+    cpus: Annotated[Literal["auto"] | int, BeforeValidator(auto_or_count)] = "auto"
+    accelerator: Text | None = None
+    shards: Annotated[int, BeforeValidator(count_from_one)] = 1
+
+
+class Fleet(Section):
+    """Who does the work. May differ from launch to launch.
+
+    Attributes:
+        backend: ``ray``, or ``inline`` for one process.
+        workers: ``auto`` is one per GPU, else one per core.
+        pack: Trials that a worker trains in one pass; ``auto`` is as many as its memory holds.
+        time_budget: Seconds after which no more trials begin and the running ones are laid aside.
+        worker: What each has: ``gpus``, 0 or 1 for it or for each of its shards, where ``auto`` is one where there
+            are any and 1 asks a cluster that grows for nodes with GPUs; ``cpus``, its cores, ``auto`` what every
+            worker can have; ``accelerator``, the kind of GPU as Ray names it (``ray status -v``), null for any;
+            ``shards``, GPUs that share one backbone too large for each alone, each with its own number as ``pack``.
+        artefacts: Folder of the snapshots; null is ``deltaspace-artefacts`` in the working directory.
+    """
+
+    backend: BackendName = "ray"
+    workers: Annotated[Literal["auto"] | int, BeforeValidator(auto_or_count)] = "auto"
+    pack: Annotated[Literal["auto"] | int, BeforeValidator(auto_or_count)] = "auto"
+    time_budget: Duration = None
+    worker: Worker = Worker()
+    artefacts: Text | None = None
+
+
+def _kind(name: object) -> object:
+    if not isinstance(name, str) or name not in TASK_KINDS:
+        *others, last = (repr(kind) for kind in TASK_KINDS)
+        raise ValueError(f"must be {', '.join(others)} or {last}")
+    return name
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, config=KEYS_ARE_KNOWN)
+class TaskSection(Task):
+    """What is learned; the metric left out is the first of the kind."""
+
+    kind: Annotated[str, BeforeValidator(_kind)] = "classification"
+
+    @model_validator(mode="before")
+    @classmethod
+    def _fill(cls, given: Any) -> Any:
+        if not isinstance(given, Mapping):
+            return given
+        kind = given.get("kind")
+        if given.get("metric") is None and isinstance(kind, str) and kind in TASK_KINDS:
+            return {**given, "metric": TASK_KINDS[kind].metrics[0]}
+        return given
+
+    @model_validator(mode="after")
+    def _check_kind(self) -> Self:
+        try:
+            check_task(self)
+        except RunnerError as error:
+            raise ValueError(str(error).rstrip(".")) from error
+        return self
+
+
+def task_from_json(stored: object) -> Task:
+    """The task of a study file that was stored.
+
+    Raises:
+        ValidationError: If it has keys or values that this release does not know.
+    """
+    task: Task = TypeAdapter(TaskSection).validate_python(stored)
+    return task

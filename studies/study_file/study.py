@@ -1,0 +1,209 @@
+"""A study file, validated, and what the packages below are told of it."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Self
+
+from pydantic import Field, model_validator
+
+from search_space.checked import Name, Whole
+from search_space.forms import FORMS
+from search_space.parameter_counts.budget import ParameterBudget
+from search_space.space.options import SpaceOptions
+from studies.objectives import SMALLEST_SHARE, SizeGoal, SizeMeasure
+from studies.pruning.rungs import Protected, RungPlan
+from studies.study_file.fields import LARGEST, Budget, Section, Source
+from studies.study_file.sections import Fleet, Pruning, Search, Space, TaskSection
+from trial_runner.requests import TrainingPlan
+from trial_runner.training import Training
+
+_FOUND_OUT = ("lessons", "made_table")
+LAUNCH_KEYS = ("trials", "fleet", *_FOUND_OUT)
+"""Keys that may differ between two launches of one study, or that the first one finds out; others define the search."""
+
+_ARTEFACTS = "deltaspace-artefacts"
+_REDUCTION = 2
+_SURE_RUNG_SHARE = 4
+_FEWEST_AT_RUNGS, _LEARNED_PER_MEASURED = 256, 2
+
+
+class Specification(Section):
+    """A study: what is searched, on what, how far.
+
+    Attributes:
+        name: Unique in the storage.
+        backbone: ``embedded``, a folder, or a name on the hub; or a mapping that says how its weights are held, too.
+        task: What is learned.
+        budget: Most parameters a configuration may add: a share of the backbone's, or a number.
+        trials: How many trials the study has in all, published methods among them.
+        seed: Everything random derives from it.
+        training: How every trial is trained.
+        pruning: When trials are compared.
+        space: What may be proposed.
+        search: Who proposes, and how.
+        fleet: Who does the work.
+    """
+
+    name: Name
+    backbone: Source
+    task: TaskSection
+    budget: Budget
+    trials: Annotated[Whole, Field(ge=1, le=LARGEST)] = 40
+    seed: Annotated[Whole, Field(ge=0, lt=2**63)] = 0
+    training: Training = Training()
+    pruning: Pruning = Pruning()
+    space: Space = Space()
+    search: Search = Search()
+    fleet: Fleet = Fleet()
+
+    @model_validator(mode="after")
+    def _check_what_is_searched(self) -> Self:
+        space, options = self.space, self.space_options
+        if SizeMeasure.EXTRA_FLOPS in self.search.objectives and space.mergeable:
+            raise ValueError(
+                "search.objectives: must leave extra FLOPs to be few where they are an objective; what is "
+                "mergeable has none"
+            )
+        if not space.attention_forms and not space.ffn_forms and not options.published_points:
+            raise ValueError(
+                "space: must leave something to search; got no form at attention, none at the FFN and no published "
+                "method"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _check_rungs(self) -> Self:
+        first = self.pruning.first_rung_steps
+        if isinstance(first, int) and first > self.training.steps:
+            raise ValueError(
+                f"pruning.first_rung_steps: must be at most training.steps ({self.training.steps}); got {first}"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _check_products(self) -> Self:
+        if self.backbone.dtype == "bf16" and self.training.precision == "fp32":
+            raise ValueError(
+                "training.precision: must be bf16 or auto where backbone.dtype is bf16, whose products are of bf16; "
+                "got fp32"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _check_shards(self) -> Self:
+        fleet, worker, quantization = self.fleet, self.fleet.worker, self.backbone.quantization
+        if worker.shards == 1:
+            return self
+        if fleet.pack == "auto":
+            raise ValueError(
+                f"fleet.pack: must be a number where fleet.worker.shards is {worker.shards}, of the trials of each; "
+                "got auto. deltaspace plan says how many fit"
+            )
+        if quantization != "none":
+            raise ValueError(
+                f"fleet.worker.shards: must be 1 where backbone.quantization is {quantization}, whose codes are not "
+                f"shared out; got {worker.shards}"
+            )
+        for key in ("attention_forms", "ffn_forms"):
+            named = [name for name in getattr(self.space, key) if FORMS[name].needs_weights]
+            if named:
+                raise ValueError(
+                    f"space.{key}: must leave out what is computed of whole weights where fleet.worker.shards is "
+                    f"{worker.shards}; got {named[0]}"
+                )
+        return self
+
+    @property
+    def rung_steps(self) -> tuple[int, ...]:
+        """Steps at which trials are measured, ascending; the last is ``training.steps``, the others are rungs.
+
+        No rung is beyond half of the steps, but for a first one that is given: pruning saves too little there.
+        """
+        steps, first = self.training.steps, self.pruning.first_rung_steps
+        rung = self._first_rung() if first == "auto" else first
+        rungs = [first] if isinstance(first, int) and steps / 2 < first < steps else []
+        while isinstance(rung, int) and 2 * rung <= steps:
+            rungs.append(rung)
+            rung *= _REDUCTION
+        return (*rungs, steps)
+
+    def _first_rung(self) -> int:
+        steps = self.training.steps
+        return max(1, steps // _SURE_RUNG_SHARE, math.ceil(2 * self.training.warmup_fraction * steps))
+
+    @property
+    def rung_examples(self) -> int | None:
+        """Most validation examples that are measured at a rung; None for all of them."""
+        first, examples = self.rung_steps[0], self.pruning.examples
+        if examples == "auto":
+            return max(_FEWEST_AT_RUNGS, first * self.training.batch_size // _LEARNED_PER_MEASURED)
+        return examples if isinstance(examples, int) else None
+
+    def rung_plan(self, examples: int | None = None) -> RungPlan:
+        """Where trials are compared, with the number of examples that the last score of a trial is of."""
+        return RungPlan(
+            steps=self.rung_steps[:-1],
+            reduction=_REDUCTION,
+            rule=self.pruning.rule,
+            protected=Protected.BEST,
+            examples=examples,
+            measured=self.rung_examples,
+            stops_collapsed=True,
+            seed=self.seed,
+        )
+
+    def parameter_budget(self) -> ParameterBudget:
+        """The budget, still without a backbone."""
+        return ParameterBudget.parse(self.budget)
+
+    def training_plan(self) -> TrainingPlan:
+        """How the trial runner trains every trial."""
+        return TrainingPlan(
+            **asdict(self.training), evaluate_at_steps=self.rung_steps, rung_examples=self.rung_examples
+        )
+
+    def artefact_folder(self) -> Path:
+        """Absolute folder of the snapshots."""
+        return Path(self.fleet.artefacts or _ARTEFACTS).absolute()
+
+    def as_json(self) -> dict[str, object]:
+        """The whole study, defaults filled in, as JSON-able values; ``model_validate`` reads it back."""
+        return self.model_dump(mode="json")
+
+    def search_identity(self) -> dict[str, object]:
+        """The part of `as_json` that defines the search; two launches of one study must agree on it."""
+        identity = {key: value for key, value in self.as_json().items() if key not in LAUNCH_KEYS}
+        return {**identity, "budget": str(self.parameter_budget())}
+
+    @classmethod
+    def from_json(cls, stored: Mapping[str, object]) -> Self:
+        """Read `as_json` back, without what a launch has found out beside it."""
+        known = {key: value for key, value in stored.items() if key not in _FOUND_OUT or key in cls.model_fields}
+        return cls.model_validate(known)
+
+    @property
+    def space_options(self) -> SpaceOptions:
+        """What may be proposed, published methods included."""
+        has_sizes = len(self.search.objectives) > 1 and self.space.size is None
+        return self.space.options(
+            published=self.search.published,
+            size=(SMALLEST_SHARE, 1.0) if has_sizes else self.space.size,
+        )
+
+    def goal(self, budget: int) -> SizeGoal | None:
+        """What is to be small under a budget of parameters; None where only the score counts."""
+        if len(self.search.objectives) == 1:
+            return None
+        return SizeGoal.of(
+            self.search.objectives[1],
+            budget=budget,
+            smallest_share=self.space_options.sizes[0],
+            max_extra_flops=self.space.max_extra_flops,
+        )
+
+    @property
+    def replaceable(self) -> tuple[str, ...]:
+        """The published methods that may make room for what was learned: those that nobody has listed."""
+        return self.space_options.published_points if isinstance(self.search.published, str) else ()

@@ -1,0 +1,53 @@
+"""How much a trial is worth: the logarithm of what is expected to be gained, a better best or a higher front."""
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+from scipy.special import erfcx, logsumexp, ndtr  # type: ignore[import-untyped]
+
+from studies.pareto import Staircase
+from studies.surrogate.structure_distances import Array
+
+_ROOT_HALF_PI = math.sqrt(math.pi / 2)
+
+
+def log_expected_improvement(means: Array, deviations: Array, best: float | Array) -> Array:
+    """The logarithm of E[max(f - best, 0)], f normal; also where the improvement is beyond the range of floats.
+
+    Ament et al. 2023, "Unexpected Improvements to Expected Improvement", eq. 9.
+    """
+    z = (means - best) / deviations
+    near = np.maximum(z, -1.0)
+    direct = np.log(np.exp(-near * near / 2) / math.sqrt(2 * math.pi) + near * ndtr(near))
+    far = np.minimum(z, -1.0)
+    # phi(z) (1 - |z| Phi(z)/phi(z)), with Phi(z)/phi(z) = sqrt(pi/2) erfcx(-z/sqrt 2)
+    ratio = np.where(far > -1e4, 1.0 + far * _ROOT_HALF_PI * erfcx(-far / math.sqrt(2)), 1.0 / (far * far))
+    tail = -far * far / 2 - math.log(2 * math.pi) / 2 + np.log(np.maximum(ratio, 1e-300))
+    return np.asarray(np.log(deviations) + np.where(z > -1.0, direct, tail))
+
+
+def log_expected_hypervolume(means: Array, deviations: Array, places: Array, stairs: Staircase) -> Array:
+    """The logarithm of the expected gain in hypervolume of M configurations whose sizes are known, (M,).
+
+    Only the score is uncertain: the gain is the sum over the front's segments that are no smaller than the
+    configuration of their width times the expected improvement on their level.
+    """
+    widths = stairs.widths_from(places)
+    improvements = log_expected_improvement(means[:, None], deviations[:, None], stairs.levels[None, :])
+    weighed = np.where(widths > 0, improvements + np.log(np.maximum(widths, 1e-300)), -np.inf)
+    return np.asarray(logsumexp(weighed, axis=1))
+
+
+Gain = Callable[[Array, Array, Array], Array]
+"""Posterior means, standard deviations and places of sizes, (M,) each, to the logarithm of what is gained, (M,)."""
+
+
+def beyond_best(best: float) -> Gain:
+    """What is gained is a better best, whatever its size."""
+    return lambda means, deviations, places: log_expected_improvement(means, deviations, best)
+
+
+def beyond_front(stairs: Staircase) -> Gain:
+    """What is gained is hypervolume."""
+    return lambda means, deviations, places: log_expected_hypervolume(means, deviations, places, stairs)

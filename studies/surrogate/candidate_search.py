@@ -1,0 +1,269 @@
+"""The factored search: proposals as a pure function of the history."""
+
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from search_space.space.space import Candidate, SearchSpace
+from studies.objectives import SizeGoal
+from studies.records import TrialState
+from studies.seeds import hashed_seed
+from studies.surrogate.acquisition import Gain
+from studies.surrogate.encoded_configuration import EncodedConfiguration
+from studies.surrogate.encoding import Encoding
+from studies.surrogate.features import Features
+from studies.surrogate.kernel import Points
+from studies.surrogate.mutation import Mutation, Parents
+from studies.surrogate.observation import Observation
+from studies.surrogate.posterior import Posterior, SurrogateFitter
+from studies.surrogate.random_candidates import Cell, RandomCandidates
+from studies.surrogate.settings import FactoredSettings
+from studies.surrogate.size_objective import SizeObjective
+from studies.surrogate.structure_distances import Array, Indices
+from studies.surrogate.win_probabilities import WinProbabilities
+
+SAME_RATE = 0.25
+"""Trials of one structure whose rates are nearer, in a range from -1 to 1, are told apart by luck alone."""
+
+SAME_SIZE = 0.5
+"""The same of the base-2 logarithms of their sizes."""
+
+_PATIENCE = 50
+_PARENTS = 100
+"""The best trials are parents."""
+
+_RATES = 16
+"""Draws of rates that are compared for each published structure."""
+
+
+class FactoredSearch:
+    """Proposes candidates of a space, given what has been tried.
+
+    A proposal depends on the seed, the number of the trial and the history, and on nothing else; what is remembered
+    between calls only saves time.
+
+    Attributes:
+        space: What may be proposed.
+        seed: Of the study.
+        prospects: What is to be expected of trials that have begun, by the same model.
+    """
+
+    def __init__(
+        self,
+        space: SearchSpace,
+        *,
+        seed: int,
+        settings: FactoredSettings | None = None,
+        goal: SizeGoal | None = None,
+    ) -> None:
+        """Prepare the moves of a space.
+
+        Args:
+            space: What may be proposed.
+            seed: Of the study.
+            settings: None for the usual ones.
+            goal: What is to be small, beside a high score; None for nothing.
+        """
+        self.space = space
+        self.seed = seed
+        self._genome = Encoding(space)
+        self._settings = settings or FactoredSettings()
+        self._drawer = RandomCandidates(self._genome, self._settings.places)
+        self._mover = Mutation(self._genome, self._drawer, self._settings.moves)
+        self._believer = SurrogateFitter(
+            self._genome,
+            rules=self._settings.rules,
+            places=self._settings.places,
+            priors=self._settings.priors,
+        )
+        self._genes: dict[str, EncodedConfiguration | None] = {}
+        self._sizing = SizeObjective(self._genome, goal)
+        self.prospects = WinProbabilities(self._believer, self._sizing)
+
+    def propose(self, history: Sequence[Observation], slots: int = 1) -> list[Candidate]:
+        """Candidates for the next trials, each chosen as if those before it were running.
+
+        Args:
+            history: Every trial of the study in the order of their numbers.
+            slots: How many; fewer are given where all that was drawn had been tried.
+        """
+        trials = list(history)
+        found: list[Candidate] = []
+        for _ in range(slots):
+            candidate = self.candidate(trials, number=len(trials))
+            if candidate is None:
+                break
+            found.append(candidate)
+            trials.append(Observation.of(candidate, number=len(trials), state=TrialState.RUNNING))
+        return found
+
+    def candidate(self, history: Sequence[Observation], *, number: int, retry: int = 0) -> Candidate | None:
+        """One candidate that was not tried before; None if nothing new was drawn.
+
+        Args:
+            history: The trials so far.
+            number: Of the new one.
+            retry: Counts calls for the same number whose candidates were not wanted.
+        """
+        draw = random.Random(hashed_seed("factored", self.seed, number, retry, bits=64))
+        tried = self._believer.fingerprints(history)
+        settings = self._settings
+        kind = draw.random()
+        heard = self._believer.trials_heard_of(history)
+        if heard >= settings.startup and kind >= settings.fresh:
+            belief = self._belief(history)
+            if kind < settings.fresh + settings.rated:
+                found = self._rated(draw, history, belief)
+                if found is not None:
+                    return found
+            found = self._best(draw, history, belief)
+            if found is not None:
+                return found
+        return self._fresh(draw, history, tried, is_stratified=heard < settings.startup)
+
+    def posterior(self, history: Sequence[Observation], asked: Sequence[Observation]) -> tuple[Array, Array]:
+        """Means and standard deviations of the true scores of configurations at full length.
+
+        Args:
+            history: What is known.
+            asked: The configurations with their rates; their readings play no part unless they are in the history.
+        """
+        belief = self._believer.belief(history)
+        return belief.predict([self._believer.view(one) for one in asked])
+
+    def ranked(self, history: Sequence[Observation]) -> list[tuple[Observation, float, float]]:
+        """Trials of which something was read with their posterior means and standard deviations, the best first."""
+        heard = [one for one in history if one.readings]
+        if not heard:
+            return []
+        means, deviations = self.posterior(history, heard)
+        order = np.lexsort((np.array([one.number for one in heard]), -means))
+        return [(heard[place], float(means[place]), float(deviations[place])) for place in order]
+
+    def _belief(self, history: Sequence[Observation]) -> Posterior:
+        belief = self._believer.belief(history)
+        return self._believer.with_pending(belief, self._believer.pending(history))
+
+    def _known_genes(self, observation: Observation) -> EncodedConfiguration | None:
+        if observation.fingerprint not in self._genes:
+            self._genes[observation.fingerprint] = self._genome.genes_of(observation)
+        return self._genes[observation.fingerprint]
+
+    def _fresh(
+        self, draw: random.Random, history: Sequence[Observation], tried: set[str], *, is_stratified: bool
+    ) -> Candidate | None:
+        used = [_cell(one) for one in history] if is_stratified else None
+        for _ in range(_PATIENCE):
+            candidate = self._genome.candidate(self._drawer.fresh(draw, used))
+            if candidate.fingerprint not in tried:
+                return candidate
+        return None
+
+    def _best(self, draw: random.Random, history: Sequence[Observation], belief: Posterior) -> Candidate | None:
+        """The best of many children of good parents."""
+        known = [history[trial] for trial in belief.trials]
+        means, sizes = belief.process.own_means(len(known)), self._sizing.of_trials(known)
+        ranked = np.argsort(-self._sizing.standing(means, sizes), kind="stable")[:_PARENTS]
+        genes = [one for one in dict.fromkeys(self._known_genes(known[place]) for place in ranked) if one is not None]
+        if not genes:
+            return None
+        parents = Parents(genes, self._settings.decay)
+        most = 1 if draw.random() < self._settings.untried_at(len(history)) else self._settings.most_at(len(history))
+        children = dict.fromkeys(self._mover.child(draw, parents) for _ in range(self._settings.candidates))
+        return self._best_of([*children], belief, history, self._sizing.gain(means, sizes), most=most)
+
+    def _best_of(
+        self,
+        genes: Sequence[EncodedConfiguration],
+        belief: Posterior,
+        history: Sequence[Observation],
+        gain: Gain,
+        most: int | None = None,
+    ) -> Candidate | None:
+        """The first in worth of those not tried; those of a structure that was tried ``most`` times come last."""
+        if not genes:
+            return None
+        views, sizes = [self._genome.view(one) for one in genes], self._sizing.of_genes(genes)
+        points = belief.points(views)
+        worth = _new_first(gain(*belief.process.predict(points), sizes), points, belief)
+        if most is not None:
+            worth = _last(worth, _times_tried(points, belief) >= most)
+        tried = self._believer.fingerprints(history)
+        return self._first_new(worth, lambda place: self._genome.candidate(genes[place]), tried)
+
+    def _gain(self, belief: Posterior, history: Sequence[Observation]) -> Gain:
+        """What is gained beyond all trials that were read."""
+        known = [history[trial] for trial in belief.trials]
+        return self._sizing.gain(belief.process.own_means(len(known)), self._sizing.of_trials(known))
+
+    def _rated(self, draw: random.Random, history: Sequence[Observation], belief: Posterior) -> Candidate | None:
+        """A published structure at the rates that promise most."""
+        published = {one.method: self._believer.view(one) for one in history if one.method is not None}
+        methods = [method for method, view in published.items() if view.attention is not None or view.ffn is not None]
+        if not methods:
+            return None
+        asked = [(method, _rerated(draw, published[method])) for method in methods for _ in range(_RATES)]
+        points = belief.points([view for _, view in asked])
+        sizes = self._sizing.of_methods([method for method, _ in asked])
+        worth = self._gain(belief, history)(*belief.process.predict(points), sizes)
+        worth = _new_first(worth, points, belief)
+        tried = self._believer.fingerprints(history)
+        return self._first_new(worth, lambda place: self._genome.published(*asked[place]), tried)
+
+    @staticmethod
+    def _first_new(worth: Array, candidate_of: Callable[[int], Candidate], tried: set[str]) -> Candidate | None:
+        for place in np.argsort(-worth, kind="stable"):
+            candidate = candidate_of(int(place))
+            if candidate.fingerprint not in tried:
+                return candidate
+        return None
+
+
+def _new_first(worth: Array, points: Points, belief: Posterior) -> Array:
+    """What is nearly a trial that was heard of, or that runs, is worth less than anything new.
+
+    With much noise a good configuration would else be tried again and again at nearly its rates; whether it is good is
+    for replicates to find out.
+    """
+    return _last(worth, np.asarray(nearly_equal(points, belief.process.points).any(axis=1)))
+
+
+def _last(worth: Array, which: NDArray[np.bool_]) -> Array:
+    """The same, with some worth less than all others, and among themselves as before."""
+    return np.where(which, worth - np.ptp(worth) - 1.0, worth)
+
+
+def _times_tried(points: Points, belief: Posterior) -> Indices:
+    """How many trials the model has of each structure, (N,)."""
+    is_same = (points.structures[:, None] == belief.process.points.structures[None]).all(axis=2)
+    return np.asarray(is_same.sum(axis=1))
+
+
+def nearly_equal(points: Points, others: Points) -> NDArray[np.bool_]:
+    """Which points are of one structure with nearly the same rates and sizes, (N, M)."""
+    return np.asarray(
+        (
+            (points.structures[:, None] == others.structures[None])
+            & (np.abs(points.rates[:, None] - others.rates[None]) < SAME_RATE)
+            & (np.abs(points.sizes[:, None] - others.sizes[None]) < SAME_SIZE)
+        ).all(axis=2)
+    )
+
+
+def _rerated(draw: random.Random, view: Features) -> Features:
+    """The same at rates anywhere in their ranges; one form has one rate."""
+    rate = draw.uniform(-1, 1)
+    attention = None if view.attention is None else replace(view.attention, rate=rate)
+    if view.ffn is None:
+        return Features(attention, None)
+    is_one_form = attention is not None and attention.structure.form == view.ffn.structure.form
+    return Features(attention, replace(view.ffn, rate=rate if is_one_form else draw.uniform(-1, 1)))
+
+
+def _cell(observation: Observation) -> Cell:
+    configuration = observation.configuration
+    attention, ffn = (edits[0].form.name if edits else None for edits in (configuration.attention, configuration.ffn))
+    return attention, ffn

@@ -1,0 +1,417 @@
+"""The search space as moves need it: configurations to genes, genes to views, candidates and Optuna's parameters."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import pairwise
+
+import numpy as np
+
+from search_space.backbones.shape import BackboneShape
+from search_space.configuration import Configuration
+from search_space.dimensions import Site
+from search_space.edit import Edit
+from search_space.forms import Phm
+from search_space.layers import AllLayers, LayerRange, Layers, SpindleGroups
+from search_space.parameter_counts.budget import Side, SplitCost
+from search_space.parameter_counts.counts import count_edits, shared_count
+from search_space.space.layer_choice import depth_of, every_choice
+from search_space.space.points import ATTENTION, FFN, site_of
+from search_space.space.product import Pair, Point
+from search_space.space.random_draw import GivenTrial
+from search_space.space.space import Candidate, SearchSpace
+from studies.surrogate.encoded_configuration import EncodedConfiguration, EncodedSide, EncodedSideStructure
+from studies.surrogate.features import (
+    Features,
+    SideStructure,
+    TrainedSide,
+    absolute_rate,
+    is_mixed,
+    relative_rate,
+    relative_size,
+    with_share,
+)
+from studies.surrogate.observation import Observation
+from studies.surrogate.structure_distances import StructureDistances
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SideFacts:
+    """What follows from the structure of a side.
+
+    Attributes:
+        structure: As the model sees it.
+        cost: Of its edits; the first ones of a part apart from the second ones, half each.
+        products: The sizes of the Kronecker products that its edits share.
+        edits: The first ones, then the second ones, as small as they can be.
+        is_sized: Whether it has something to size.
+        is_split: Whether first and second edits have.
+        mixed: The forms of the first and the second edits, where they are two forms at one site; else empty.
+    """
+
+    structure: SideStructure
+    cost: SplitCost
+    products: frozenset[int]
+    edits: tuple[Edit, ...]
+    is_sized: bool
+    is_split: bool
+    mixed: tuple[str, ...]
+
+    @classmethod
+    def of(cls, first: tuple[Edit, ...], second: tuple[Edit, ...], shape: BackboneShape) -> "SideFacts":
+        """The facts of some edits; of the first ones there is at least one."""
+        edits = (*first, *second)
+        side = Side(groups=(first, second), share=0.5) if second else Side(groups=(first,))
+        return cls(
+            structure=SideStructure.of(edits),
+            cost=side.cost(shape),
+            products=frozenset(edit.form.n for edit in edits if isinstance(edit.form, Phm) and edit.form.shared),
+            edits=edits,
+            is_sized=any(edit.sized_form is not None for edit in edits),
+            is_split=all(any(edit.sized_form is not None for edit in some) for some in (first, second)),
+            mixed=(first[0].form.name, second[0].form.name) if second and is_mixed(edits) else (),
+        )
+
+    @property
+    def form(self) -> str:
+        """Of the first edit; its rates have that form's range."""
+        return self.edits[0].form.name
+
+    def cost_at(self, split: float) -> SplitCost:
+        """Of its edits with another split."""
+        return replace(self.cost, share=split) if self.is_split else self.cost
+
+
+class PartStructures:
+    """The structures of one part by number, and how their decisions differ."""
+
+    def __init__(self, points: Sequence[Point]) -> None:
+        """Number the values of every dimension."""
+        self.points = tuple(points)
+        self.dimensions = tuple(dict.fromkeys(name for point in points for name, _ in point.path))
+        self.by_form: dict[str, list[int]] = {}
+        self.sized: set[str] = set()
+        values: dict[str, dict[str, int]] = {name: {} for name in self.dimensions}
+        self.codes = np.full((len(self.points), len(self.dimensions)), -1)
+        for number, point in enumerate(self.points):
+            form = point.edits[0].form.name
+            self.by_form.setdefault(form, []).append(number)
+            if any(edit.sized_form is not None for edit in point.edits):
+                self.sized.add(form)
+            for name, value in point.path:
+                code = values[name].setdefault(value, len(values[name]))
+                self.codes[number, self.dimensions.index(name)] = code
+        self._nearest: dict[tuple[int, int], list[list[int]]] = {}
+
+    def neighbours(self, number: int, dimension: int) -> list[list[int]]:
+        """For every other value of a dimension, the structures that have it and differ least else.
+
+        What only one of two structures has is no difference.
+        """
+        known = self._nearest.get((number, dimension))
+        if known is not None:
+            return known
+        own, column = self.codes[number], self.codes[:, dimension]
+        differences = ((self.codes != own) & (self.codes != -1) & (own != -1)).sum(axis=1)
+        found: list[list[int]] = []
+        for code in np.unique(column):
+            if -1 in (code, own[dimension]) or code == own[dimension]:
+                continue
+            having = np.flatnonzero(column == code)
+            least = differences[having]
+            found.append([int(one) for one in having[least == least.min()]])
+        self._nearest[number, dimension] = found
+        return found
+
+    @cached_property
+    def numbers(self) -> dict[Point, int]:
+        """Of the structures."""
+        return {point: number for number, point in enumerate(self.points)}
+
+    @cached_property
+    def seen(self) -> tuple[SideStructure, ...]:
+        """The structures as the model sees them."""
+        return tuple(SideStructure.of(point.edits) for point in self.points)
+
+
+class Encoding:
+    """Between a space and the genes of its configurations."""
+
+    def __init__(self, space: SearchSpace) -> None:
+        """Number the structures of every part."""
+        self.space = space
+        self.parts = {part: PartStructures(structures) for part, structures in space.structures.items()}
+        self.layers: Mapping[str, Sequence[Layers]] = {
+            name: every_choice((name,), depth_of(space.shape))
+            if name != SpindleGroups.name
+            else [one for one in every_choice(space.layers, depth_of(space.shape)) if one.name == name]
+            for name in space.layers
+        }
+        self._placed = {frozenset(parts) for parts in space.placements.values()}
+        self._facts: dict[EncodedSideStructure, SideFacts] = {}
+        self._nothing = Side(groups=((),)).cost(space.shape)
+
+    def facts(self, structure: EncodedSideStructure) -> SideFacts:
+        """What follows from the structure of a side."""
+        known = self._facts.get(structure)
+        if known is None:
+            halves = [
+                tuple(edit for point in points if point is not None for edit in point.at_layers(structure.layers))
+                for points in zip(*self._points(structure).values(), strict=True)
+            ]
+            known = self._facts[structure] = SideFacts.of(halves[0], halves[1], self.space.shape)
+        return known
+
+    def _points(self, structure: EncodedSideStructure) -> dict[str, tuple[Point, Point | None]]:
+        """The structure of every part, with a second one if it has two edits."""
+        found: dict[str, tuple[Point, Point | None]] = {}
+        for part, number in structure.parts:
+            point = self.parts[part].points[number]
+            found[part] = (found[part][0], point) if part in found else (point, None)
+        return found
+
+    def is_placed(self, genes: EncodedConfiguration) -> bool:
+        """Whether the parts may be edited together, and the edits of each part."""
+        if frozenset(part for side in genes.sides for part, _ in side.structure.parts) not in self._placed:
+            return False
+        return all(
+            self.is_pair(part, number, other)
+            for side in genes.sides
+            for (part, number), (following, other) in pairwise(side.structure.parts)
+            if part == following
+        )
+
+    def is_pair(self, part: str, one: int, other: int) -> bool:
+        """Whether two structures of a part may go together."""
+        points = self.parts[part].points
+        return part in self.space.pairs and self.space.pairs[part].are_legal(points[one], points[other])
+
+    def with_parts(self, side: EncodedSide, parts: Sequence[tuple[str, int]]) -> EncodedSide:
+        """A side with other structures; where a part has two, they are put in their order, and the split turned."""
+        names = list(dict.fromkeys(part for part, _ in parts))
+        ordered = tuple(sorted(parts, key=lambda one: (names.index(one[0]), one[1])))
+        split = side.split if ordered == tuple(parts) else 1 - side.split
+        return replace(side, structure=replace(side.structure, parts=ordered), split=split)
+
+    def is_shared(self, genes: EncodedConfiguration) -> bool:
+        """Whether both sides have something to size."""
+        return len(genes.sides) > 1 and all(self.facts(side.structure).is_sized for side in genes.sides)
+
+    def settled(self, genes: EncodedConfiguration) -> EncodedConfiguration:
+        """Genes that mean the same, with what the space ties together tied: one form has one rate."""
+        low, high = self.space.options.attention_share
+        share = min(max(genes.share, low), high)
+        attention, ffn = genes.attention, genes.ffn
+        if self.space.pairs:
+            attention, ffn = (None if side is None else self._split(side) for side in (attention, ffn))
+        if attention is not None and ffn is not None:
+            one, other = self.facts(attention.structure), self.facts(ffn.structure)
+            if one.form == other.form:
+                ffn = replace(ffn, rate=attention.rate)
+        return EncodedConfiguration(attention, ffn, share, self._size(genes))
+
+    def _size(self, genes: EncodedConfiguration) -> float:
+        """The size in the range of the space, the largest where there is nothing to size."""
+        low, high = self.space.options.sizes
+        is_sized = low < high and any(self.facts(side.structure).is_sized for side in genes.sides)
+        return min(max(genes.size, low), high) if is_sized else high
+
+    def _split(self, side: EncodedSide) -> EncodedSide:
+        """The side with a split in the range of the space, where it has one; a half elsewhere."""
+        low, high = self.space.options.split
+        split = min(max(side.split, low), high) if self.facts(side.structure).is_split else 0.5
+        return replace(side, split=split)
+
+    def view(self, genes: EncodedConfiguration) -> Features:
+        """What the model sees of them."""
+        facts = [None if side is None else self.facts(side.structure) for side in (genes.attention, genes.ffn)]
+        costs, units = self._spent(genes)
+        sides: list[TrainedSide | None] = []
+        for side, fact, cost, used in zip((genes.attention, genes.ffn), facts, costs, units, strict=True):
+            if side is None or fact is None:
+                sides.append(None)
+                continue
+            stored = cost.cost(used) + sum(n**3 for n in fact.products)
+            halves = cost.first.cost(used[0]), cost.second.cost(used[1])
+            structure = with_share(fact.structure, dict(zip(fact.mixed, halves, strict=False)))
+            sides.append(TrainedSide(structure, side.rate, relative_size(stored, self.space.budget)))
+        return Features(*sides)
+
+    def _spent(self, genes: EncodedConfiguration) -> tuple[list[SplitCost], tuple[tuple[int, int], tuple[int, int]]]:
+        """What both sides cost, and how many units of it they have."""
+        sides = genes.attention, genes.ffn
+        facts = [None if side is None else self.facts(side.structure) for side in sides]
+        splits = [0.5 if side is None else side.split for side in sides]
+        costs = [self._nothing if fact is None else fact.cost_at(one) for fact, one in zip(facts, splits, strict=True)]
+        is_sized = facts[0] is not None and facts[0].is_sized
+        products = frozenset[int]().union(*(fact.products for fact in facts if fact is not None))
+        units = self.space.allowance(genes.size).units(
+            costs[0],
+            costs[1],
+            attention_share=genes.share if self.is_shared(genes) else float(is_sized),
+            parameters=self.space.budget,
+            shared=sum(n**3 for n in products),
+        )
+        return costs, units
+
+    def extra_flops(self, genes: EncodedConfiguration) -> int:
+        """FLOPs per token that they add at inference."""
+        costs, units = self._spent(genes)
+        return sum(cost.flops(used) for cost, used in zip(costs, units, strict=True))
+
+    def parameters(self, genes: EncodedConfiguration) -> int:
+        """That they store, what both sides have in common aside."""
+        costs, units = self._spent(genes)
+        return sum(cost.cost(used) for cost, used in zip(costs, units, strict=True))
+
+    def view_of(self, observation: Observation) -> Features:
+        """What the model sees of a trial."""
+        configuration = observation.configuration
+        return Features(
+            self._side_view(configuration.attention, observation.attention_learning_rate),
+            self._side_view(configuration.ffn, observation.ffn_learning_rate),
+        )
+
+    def _side_view(self, edits: tuple[Edit, ...], rate: float | None) -> TrainedSide | None:
+        if not edits or rate is None:
+            return None
+        stored = count_edits(edits, self.space.shape).stored
+        relative = relative_rate(rate, *self.space.rate_range(edits))
+        structure = with_share(SideStructure.of(edits), self._stored_by_form(edits) if is_mixed(edits) else {})
+        return TrainedSide(structure, relative, relative_size(stored, self.space.budget))
+
+    def _stored_by_form(self, edits: tuple[Edit, ...]) -> dict[str, int]:
+        """What the edits of every form store, what several have in common aside."""
+        stored: dict[str, int] = {}
+        for edit in edits:
+            own = count_edits((edit,), self.space.shape).stored - shared_count((edit,))
+            stored[edit.form.name] = stored.get(edit.form.name, 0) + own
+        return stored
+
+    def candidate(self, genes: EncodedConfiguration) -> Candidate:
+        """The configuration within the budget, as the space suggests it.
+
+        Raises:
+            ValueError: If the genes are none of the space, which those of draws and moves are.
+        """
+        points: dict[str, Point | Pair] = {}
+        splits: dict[str, float] = {}
+        rates: dict[str, float] = {}
+        layers: dict[str, Layers] = {}
+        for name, side in ((ATTENTION, genes.attention), (FFN, genes.ffn)):
+            if side is not None:
+                points |= {
+                    part: first if second is None else Pair(first=first, second=second)
+                    for part, (first, second) in self._points(side.structure).items()
+                }
+                splits[name] = side.split
+                layers[name] = side.structure.layers
+                rates[name] = absolute_rate(side.rate, *self.space.rate_range(self.facts(side.structure).edits))
+        parameters = self.space.answers(
+            points, rates=rates, share=genes.share, layers=layers, splits=splits, size=genes.size
+        )
+        if parameters is None:
+            raise ValueError(f"genes must be of the space; got {genes}.")
+        return self.candidate_of(parameters)
+
+    def candidate_of(self, parameters: Mapping[str, str | float]) -> Candidate:
+        """What the space suggests with some of Optuna's parameters.
+
+        Raises:
+            KeyError: If one is missing.
+        """
+        return self.space.suggest(GivenTrial(parameters))
+
+    def published(self, method: str, view: Features) -> Candidate:
+        """A published method with the rates of a view of it."""
+        told: dict[str, str | float] = {}
+        for side in (view.attention, view.ffn):
+            if side is not None:
+                for form in side.structure.form:
+                    rate = absolute_rate(side.rate, *self.space.options.learning_rates[form])
+                    told.setdefault(f"learning_rate.{form}", rate)
+        return self.space.suggest_published(method, GivenTrial(told))
+
+    def published_configuration(self, method: str) -> Configuration:
+        """What a published method is in the space."""
+        return self._published(method).configuration
+
+    def _published(self, method: str) -> Candidate:
+        ranges = self.space.options.learning_rates.items()
+        told = {f"learning_rate.{form}": absolute_rate(0.0, low, high) for form, (low, high) in ranges}
+        return self.space.suggest_published(method, GivenTrial(told))
+
+    def genes_of(self, observation: Observation) -> EncodedConfiguration | None:
+        """The nearest configuration of the space; None if no edit of the trial has a form that is searched."""
+        configuration = observation.configuration
+        attention = self._side_genes(configuration.attention, observation.attention_learning_rate, is_ffn=False)
+        ffn = self._side_genes(configuration.ffn, observation.ffn_learning_rate, is_ffn=True)
+        stored = max(1, count_edits(configuration.edits, self.space.shape).stored)
+        share = count_edits(configuration.attention, self.space.shape).stored / stored
+        splits = self.space.splits_of(configuration)
+        attention, ffn = (
+            None if side is None else replace(side, split=splits.get(name, 0.5))
+            for name, side in ((ATTENTION, attention), (FFN, ffn))
+        )
+        genes = self.settled(EncodedConfiguration(attention, ffn, share, self.space.size_of(stored)))
+        return genes if genes.sides and self.is_placed(genes) else None
+
+    def _side_genes(self, edits: tuple[Edit, ...], rate: float | None, *, is_ffn: bool) -> EncodedSide | None:
+        if rate is None:
+            return None
+        numbers: list[tuple[str, int]] = []
+        for part in self.parts:
+            here = [edit for edit in edits if _is_at(edit, part)] if (part == FFN) is is_ffn else []
+            if here:
+                found = self._numbers(part, tuple(replace(edit, site=site_of(part)) for edit in here))
+                if not found:
+                    return None
+                numbers += [(part, number) for number in sorted(found)]
+        if not numbers:
+            return None
+        relative = min(max(relative_rate(rate, *self.space.rate_range(edits)), -1.0), 1.0)
+        return EncodedSide(EncodedSideStructure(tuple(numbers), self._known_layers(edits[0].layers)), relative)
+
+    def _known_layers(self, layers: Layers) -> Layers:
+        """The choice of layers, or the one that is nearest to all of them."""
+        if layers in self.layers.get(layers.name, ()):
+            return layers
+        if AllLayers.name in self.layers:
+            return AllLayers()
+        depth = depth_of(self.space.shape)
+        return LayerRange(first=0, last=depth - 1) if LayerRange.name in self.layers else self._widest_spindle()
+
+    def _widest_spindle(self) -> Layers:
+        return self.layers[SpindleGroups.name][-1]
+
+    def _numbers(self, part: str, edits: tuple[Edit, ...]) -> list[int]:
+        """The structure that some edits are, or two, or the nearest; none if none has a form of theirs."""
+        pairs = self.space.pairs.get(part)
+        if pairs is None or len(edits) < 2 or self.space.structures[part].find(edits) is not None:
+            number = self._number(part, edits)
+            return [] if number is None else [number]
+        halves = pairs.halves(edits) or (edits[:1], edits[1:])
+        numbers = [number for half in halves if (number := self._number(part, half)) is not None]
+        points = [self.parts[part].points[number] for number in numbers]
+        return numbers if len(points) == 2 and pairs.are_legal(points[0], points[1]) else numbers[:1]
+
+    def _number(self, part: str, edits: tuple[Edit, ...]) -> int | None:
+        """The structure that some edits are, or the nearest; None if none has a form of theirs."""
+        found = self.space.structures[part].find(edits)
+        structures = self.parts[part]
+        if found is not None:
+            return structures.numbers[found]
+        ours = replace(SideStructure.of(edits), layers=frozenset())
+        if not ours.form & set(structures.by_form):
+            return None
+        known = StructureDistances()
+        left = np.array([known.number(ours)])
+        right = np.array([known.number(other) for other in structures.seen])
+        return int(np.argmin(known.distances(left, right).sum(axis=0)[0]))
+
+
+def _is_at(edit: Edit, part: str) -> bool:
+    """Whether an edit is at a part; the norms of the stack and what is outside the blocks are at none."""
+    if part == FFN:
+        return edit.site is Site.FFN
+    return edit.site.is_attention and (part == ATTENTION or edit.site in (Site.ATTENTION, site_of(part)))

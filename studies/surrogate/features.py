@@ -1,0 +1,147 @@
+"""What the model sees of a configuration: the structure, the rate and the size of each side."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+
+from search_space.dimensions import Site
+from search_space.edit import Edit
+from search_space.gates import FixedScale
+from search_space.layers import AllLayers
+
+_IN_A_WORD = (Site.ATTENTION, Site.FFN)
+_OWN_DIMENSIONS = ("name", "width", "widened", "heads", "activation")
+
+_STEPS = (0.2, 0.4, 0.6, 0.8)
+
+SMALLEST = 2.0**-10
+"""Share of the budget below which sizes are not told apart."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SideStructure:
+    """What is edited at attention, or everywhere else, sizes and rates aside.
+
+    Attributes:
+        form: Functional forms.
+        write: Tensors that are written.
+        read: Tensors that are read.
+        insertion: ``sequential``, ``parallel``, or both.
+        heads: In how many blocks the forms work.
+        gate: Composition functions.
+        activation: Nonlinearities; empty without any.
+        other: What else tells edits apart: norm, bias, init, keys of an inducer, and the like.
+        layers: Kinds of layer choices; empty for all layers.
+        scale: Mean of the base-2 logarithms of the fixed scales; 0 without any.
+    """
+
+    form: frozenset[str]
+    write: frozenset[str]
+    read: frozenset[str]
+    insertion: frozenset[str]
+    heads: frozenset[str]
+    gate: frozenset[str]
+    activation: frozenset[str]
+    other: frozenset[str]
+    layers: frozenset[str]
+    scale: float
+
+    @classmethod
+    def of(cls, edits: Sequence[Edit]) -> "SideStructure":
+        """The structure of the edits of a side; at least one."""
+        scales = [math.log2(edit.gate.value) for edit in edits if isinstance(edit.gate, FixedScale)]
+        activations = (getattr(edit.form, "activation", None) for edit in edits)
+        return cls(
+            form=frozenset(edit.form.name for edit in edits),
+            write=frozenset(_at(edit, edit.write) for edit in edits),
+            read=frozenset(_at(edit, edit.read or "none") for edit in edits),
+            insertion=frozenset(edit.insertion.value for edit in edits),
+            heads=frozenset(edit.heads.value for edit in edits),
+            gate=frozenset(edit.gate.name for edit in edits),
+            activation=frozenset(one.value for one in activations if one is not None),
+            other=frozenset([*(fact for edit in edits for fact in _facts(edit)), *_places(edits)]),
+            layers=frozenset(_chosen(edit) for edit in edits if not isinstance(edit.layers, AllLayers)),
+            scale=sum(scales) / len(scales) if scales else 0.0,
+        )
+
+
+def with_share(structure: SideStructure, stored: Mapping[str, int]) -> SideStructure:
+    """A structure with how several forms share the side's parameters, as further facts: in steps of a fifth.
+
+    Args:
+        structure: Of the edits.
+        stored: Parameters of every form; one form has nothing to share.
+    """
+    if len(stored) < 2:
+        return structure
+    first = min(stored)
+    share = stored[first] / max(1, sum(stored.values()))
+    return replace(structure, other=structure.other | {f"{first} above {step}" for step in _STEPS if share > step})
+
+
+def is_mixed(edits: Sequence[Edit]) -> bool:
+    """Whether several forms are at one site."""
+    return len({edit.form.name for edit in edits}) > 1 and len({edit.site for edit in edits}) == 1
+
+
+def _at(edit: Edit, port: str) -> str:
+    """A port, with its site where that is not every attention or every FFN."""
+    return str(port) if edit.site in _IN_A_WORD else f"{edit.site}.{port}"
+
+
+def _places(edits: Sequence[Edit]) -> list[str]:
+    """What of several forms at one site writes where; one form writes what is written."""
+    return [f"{edit.form.name} at {edit.write}" for edit in edits] if is_mixed(edits) else []
+
+
+def _facts(edit: Edit) -> list[str]:
+    """Fields of the form and of the gate that are no dimension of their own."""
+    form = [(f.name, getattr(edit.form, f.name)) for f in fields(edit.form) if f.name not in _OWN_DIMENSIONS]
+    gate = [(f.name, getattr(edit.gate, f.name)) for f in fields(edit.gate) if f.name != "value"]
+    return [f"{name}={value}" for name, value in (*form, *gate)]
+
+
+def _chosen(edit: Edit) -> str:
+    return str(edit.layers)
+
+
+@dataclass(frozen=True, slots=True)
+class TrainedSide:
+    """A side of a configuration.
+
+    Attributes:
+        structure: What is edited.
+        rate: The learning rate's place in the range of its form on a logarithmic scale, -1 to 1.
+        size: Base-2 logarithm of the share of the budget that the side stores.
+    """
+
+    structure: SideStructure
+    rate: float
+    size: float
+
+
+@dataclass(frozen=True, slots=True)
+class Features:
+    """A configuration as the model sees it; a side without edits is None."""
+
+    attention: TrainedSide | None
+    ffn: TrainedSide | None
+
+
+def relative_rate(rate: float, low: float, high: float) -> float:
+    """The place of a rate in a range, -1 at its low end and 1 at its high one, on a logarithmic scale."""
+    if low == high:
+        return 0.0
+    return 2 * (math.log(rate) - math.log(low)) / (math.log(high) - math.log(low)) - 1
+
+
+def absolute_rate(relative: float, low: float, high: float) -> float:
+    """The rate at a place of a range."""
+    place = (relative + 1) / 2
+    rate = math.exp(math.log(low) + place * (math.log(high) - math.log(low)))
+    return min(max(rate, low), high)
+
+
+def relative_size(parameters: int, budget: int) -> float:
+    """Base-2 logarithm of a share of the budget; shares below ``SMALLEST`` are as it."""
+    return math.log2(max(parameters / budget, SMALLEST))

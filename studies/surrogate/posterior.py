@@ -1,0 +1,233 @@
+"""What is believed of configurations, given a history: the posterior at full length, on the scale of the scores."""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+import numpy as np
+from scipy.special import ndtr  # type: ignore[import-untyped]
+
+from studies.surrogate.features import Features
+from studies.surrogate.gaussian_process import GaussianProcess, Readings, fitted
+from studies.surrogate.hyperparameters import PRIORS, Hyperparameters, Priors, PriorsOf
+from studies.surrogate.kernel import Points
+from studies.surrogate.observation import Observation
+from studies.surrogate.prior_mean import NO_PLACES, Places, Rules, papers_log_odds
+from studies.surrogate.reading_arrays import LARGEST, ReadingArrays, ReadingCollector, thinned, with_losses
+from studies.surrogate.score_warp import LOGARITHMIC, Scale, Standardised, Units, Warp, standardised
+from studies.surrogate.structure_distances import Array, Indices, StructureDistances
+
+FIRST_CHECKPOINT = 12
+CHECKPOINT_GROWTH = 1.35
+
+
+def checkpoint(trials: int) -> int | None:
+    """The last number of trials, up to this one, at which hyper-parameters are fitted; None before the first."""
+    found, following = None, FIRST_CHECKPOINT
+    while following <= trials:
+        found, following = following, max(following + 1, round(following * CHECKPOINT_GROWTH))
+    return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _PosteriorFit:
+    """Hyper-parameters, and the units of the readings that they were fitted to."""
+
+    values: Hyperparameters
+    units: Units
+
+
+@dataclass(frozen=True, slots=True)
+class Posterior:
+    """A posterior of warped scores; what is said in scores is its median, and its deviation about there.
+
+    Attributes:
+        process: Of standardised, warped scores.
+        scale: Of scores at full length.
+        trials: Places in the history of the trials that it was told of.
+        points: Makes arrays of what is asked about.
+        warp: Of standardised scores.
+    """
+
+    process: GaussianProcess
+    scale: Scale
+    trials: Indices
+    points: Callable[[Sequence[Features]], Points]
+    warp: Warp
+
+    def means(self, views: Sequence[Features]) -> Array:
+        """Posterior medians of true scores at full length."""
+        return self._scores(self.process.mean(self.points(views)))
+
+    def predict(self, views: Sequence[Features]) -> tuple[Array, Array]:
+        """Posterior medians and standard deviations of true scores at full length."""
+        means, deviations = self.process.predict(self.points(views))
+        return self._scores(means), self.scale.spread * deviations * self._stretch(means)
+
+    def joint(self, views: Sequence[Features]) -> tuple[Array, Array]:
+        """Posterior medians and covariance of true scores at full length, (M,) and (M, M)."""
+        means, covariance = self.process.joint(self.points(views))
+        stretch = self._stretch(means)
+        return self._scores(means), self.scale.spread**2 * covariance * np.outer(stretch, stretch)
+
+    def difference(self, first: Features, second: Features) -> tuple[float, float]:
+        """How much better the true score of the first is at full length, and the standard deviation of that."""
+        means, covariance = self.process.joint(self.points([first, second]))
+        one, two = self._stretch(means)
+        variance = one * one * covariance[0, 0] + two * two * covariance[1, 1] - 2 * one * two * covariance[0, 1]
+        better, worse = self.warp.back(means)
+        return self.scale.spread * float(better - worse), self.scale.spread * math.sqrt(max(variance, 0.0))
+
+    def chance(self, first: Features, second: Features) -> float:
+        """The probability that the true score of the first is higher at full length; the warp changes no order."""
+        means, covariance = self.process.joint(self.points([first, second]))
+        variance = covariance[0, 0] + covariance[1, 1] - 2 * covariance[0, 1]
+        lead = self.scale.spread * float(means[0] - means[1])
+        deviation = self.scale.spread * math.sqrt(max(variance, 0.0))
+        return float(ndtr(lead / deviation)) if deviation else float(lead > 0)
+
+    def _scores(self, warped: Array) -> Array:
+        return self.scale.middle + self.scale.spread * self.warp.back(warped)
+
+    def _stretch(self, warped: Array) -> Array:
+        """By how much the inverse of the warp stretches what is near."""
+        return 1 / self.warp.slope(self.warp.back(warped))
+
+
+class Viewer(Protocol):
+    """Who knows what the model sees of a trial: the genome of a space, or a ledger."""
+
+    def view_of(self, observation: Observation) -> Features:
+        """What the model sees of a trial."""
+        ...
+
+
+class SurrogateFitter:
+    """Makes beliefs of histories; a pure function, but what was computed before is remembered."""
+
+    def __init__(
+        self,
+        viewer: Viewer,
+        *,
+        rules: Rules = papers_log_odds,
+        places: Places = NO_PLACES,
+        fits_to: int | None = None,
+        priors: Priors = PRIORS[PriorsOf.WITH_PACE],
+        warp: Warp = LOGARITHMIC,
+    ) -> None:
+        """Begin with nothing remembered.
+
+        Args:
+            viewer: Of the trials.
+            rules: What is expected of configurations before anything was tried, but for their rates.
+            places: Where the rates of some forms are expected to be best.
+            fits_to: How many of the first trials hyper-parameters are fitted to, and scores measured by: an amplitude
+                is one of a spread, so what is heard later is measured by the same. None for as many as there are.
+            priors: Of the hyper-parameters.
+            warp: Of scores far below the others.
+        """
+        self._priors = priors
+        self._warp = warp
+        self._fits_to = fits_to
+        self._rules = rules
+        self._places = places
+        self._viewer = viewer
+        self._structures = StructureDistances()
+        self._views: dict[str, Features] = {}
+        self._listener = ReadingCollector()
+        self._fitted: dict[bool, tuple[int, bytes, _PosteriorFit]] = {}
+
+    def fingerprints(self, history: Sequence[Observation]) -> set[str]:
+        """Of all trials of a history."""
+        return self._listener.fingerprints(history)
+
+    def pending(self, history: Sequence[Observation]) -> list[Observation]:
+        """The trials of a history that have not ended."""
+        return self._listener.pending(history)
+
+    def trials_heard_of(self, history: Sequence[Observation]) -> int:
+        """Of how many trials something was read."""
+        return self._listener.hear(history).trial_count
+
+    def view(self, observation: Observation) -> Features:
+        """What the model sees of a trial."""
+        known = self._views.get(observation.fingerprint)
+        if known is None:
+            known = self._views[observation.fingerprint] = self._viewer.view_of(observation)
+        return known
+
+    def belief(self, history: Sequence[Observation], *, is_settled: bool = False) -> Posterior:
+        """The posterior given the readings of a history; trials without any are not asked about.
+
+        Args:
+            history: All trials, in the order of their numbers.
+            is_settled: Whether hyper-parameters are fitted to trials that have ended alone, and not again with every
+                reading of those that run.
+        """
+        heard = self._listener.hear(history)
+        fit = self._fit(_ended(heard, history) if is_settled else heard, history, is_settled=is_settled)
+        readings, standard, _ = self._readings(heard, history, Units() if self._fits_to is None else fit.units)
+        process = GaussianProcess(readings, self._structures, fit.values)
+        return Posterior(process, standard.full, np.unique(readings.trials), self.points, self._warp)
+
+    def with_pending(self, belief: Posterior, pending: Sequence[Observation]) -> Posterior:
+        """The posterior if pending trials end at their posterior means: less is left to learn about them."""
+        if not pending:
+            return belief
+        points = self.points([self.view(one) for one in pending])
+        return replace(belief, process=belief.process.told(points))
+
+    def points(self, views: Sequence[Features]) -> Points:
+        """Views as arrays."""
+        return Points.of(views, self._structures, self._places, self._rules)
+
+    def _fit(self, heard: ReadingArrays, history: Sequence[Observation], *, is_settled: bool) -> _PosteriorFit:
+        """To what had been heard at the last checkpoint."""
+        count = heard.trial_count
+        at = checkpoint(count if self._fits_to is None else min(count, self._fits_to))
+        if at is None:
+            return _PosteriorFit(values=self._priors.medians, units=Units())
+        early = heard.until(at)
+        key = early.scores.tobytes() + early.trials.tobytes()
+        known = self._fitted.get(is_settled)
+        if known is None or known[:2] != (at, key):
+            readings, scores, losses = self._readings(early, history, Units())
+            units = Units(scores=scores.units, losses=losses.units)
+            known = at, key, _PosteriorFit(values=fitted(readings, self._structures, self._priors), units=units)
+            self._fitted[is_settled] = known
+        return known[2]
+
+    def _readings(
+        self, heard: ReadingArrays, history: Sequence[Observation], units: Units
+    ) -> tuple[Readings, Standardised, Standardised]:
+        """What the process hears, and all scores and losses that are known without unit."""
+        standard = standardised(heard.scores, heard.errors, heard.rungs, units.scores, warp=self._warp)
+        known = np.flatnonzero(np.isfinite(heard.losses))
+        # negative, so that higher is better
+        negative = -heard.losses[known]
+        losses = standardised(negative, np.zeros(len(known)), heard.rungs[known], units.losses, warp=self._warp)
+        lossy = with_losses(heard, standard.scores)
+        scored = thinned(heard, standard.scores, LARGEST - len(lossy))
+        rows = np.concatenate([scored, lossy])
+        trials, places = np.unique(heard.trials[rows], return_inverse=True)
+        points = self.points([self.view(history[trial]) for trial in trials])
+        among = np.searchsorted(known, lossy)
+        # of the same examples: in the units of the loss, not of the score
+        luck = standard.errors[lossy] / standard.slopes[lossy] * losses.slopes[among]
+        readings = Readings(
+            points=points.taken(places),
+            trials=heard.trials[rows],
+            rungs=heard.rungs[rows],
+            scores=np.concatenate([standard.scores[scored], losses.scores[among]]),
+            errors=np.concatenate([standard.errors[scored], luck]),
+            slopes=np.concatenate([standard.slopes[scored], losses.slopes[among]]),
+            are_losses=np.arange(len(rows)) >= len(scored),
+        )
+        return readings, standard, losses
+
+
+def _ended(heard: ReadingArrays, history: Sequence[Observation]) -> ReadingArrays:
+    """What was read of trials that have ended."""
+    is_ended = np.array([one.state.is_terminal for one in history], dtype=np.bool_)
+    return heard.taken(np.flatnonzero(is_ended[heard.trials]))

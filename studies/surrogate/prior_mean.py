@@ -1,0 +1,78 @@
+"""What is expected of a configuration before anything was tried: of its rates, and by the rules of the papers."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from search_space.dimensions import Insertion, Port
+from search_space.gates import FixedScale, LearnedScale
+from studies.surrogate.features import Features, SideStructure, TrainedSide
+
+BEST_RATE = 0.4
+"""Where in its form's range a rate is expected to be best; on docstrings that is in the upper half."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExpectedOptimum:
+    """Where in its form's range, from -1 to 1, a rate is expected to be best: a normal distribution.
+
+    Attributes:
+        mean: Of the place.
+        deviation: Standard deviation; above 0.
+    """
+
+    mean: float
+    deviation: float
+
+
+Places = Mapping[str, ExpectedOptimum]
+"""By form; the others are expected to be best at `BEST_RATE`."""
+
+NO_PLACES: Places = MappingProxyType({})
+
+PARALLEL, SCALED, HEADS, FFN_EDITED, BOTH = 0.5, 0.3, 0.3, 0.5, 0.5
+"""Log odds, for each rule of He et al. 2022: sections 4.3 (parallel), 4.4 (heads, FFN), 4.5 (scaled), 4.6 (both)."""
+
+
+def papers_log_odds(view: Features) -> float:
+    """The log odds, a constant aside, that He et al. 2022 would give a configuration."""
+    total = 0.0
+    if view.attention is not None:
+        total += _composed(view.attention.structure) + HEADS * (Port.HEAD.value in view.attention.structure.write)
+    if view.ffn is not None:
+        total += _composed(view.ffn.structure) + FFN_EDITED
+    return total + (BOTH if view.attention is not None and view.ffn is not None else 0.0)
+
+
+def no_rules(view: Features) -> float:
+    """Those of somebody who has read no paper."""
+    return 0.0
+
+
+Rules = Callable[[Features], float]
+"""The log odds, a constant aside, that a configuration is good."""
+
+
+def trends(view: Features, places: Places = NO_PLACES, rules: Rules = papers_log_odds) -> tuple[float, float]:
+    """How far the rates are from where they are expected to be best, squared and negative; and the rules' log odds.
+
+    Args:
+        view: Of the configuration.
+        places: Where the rates of some forms are expected to be best.
+        rules: What is expected of a configuration but for its rates.
+    """
+    sides = [side for side in (view.attention, view.ffn) if side is not None]
+    return -sum((side.rate - _best_rate(side, places)) ** 2 for side in sides), rules(view)
+
+
+def _best_rate(side: TrainedSide, places: Places) -> float:
+    """Where the rate of a side is expected to be best: in the mean over its forms."""
+    if not places:
+        return BEST_RATE
+    known = [places[form].mean if form in places else BEST_RATE for form in sorted(side.structure.form)]
+    return sum(known) / len(known)
+
+
+def _composed(structure: SideStructure) -> float:
+    is_scaled = bool(structure.gate & {FixedScale.name, LearnedScale.name})
+    return PARALLEL * (Insertion.PARALLEL.value in structure.insertion) + SCALED * is_scaled

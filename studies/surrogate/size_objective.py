@@ -1,0 +1,84 @@
+"""Sizes of what a search knows and makes, and what is gained where small ones are wanted, too."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from search_space.parameter_counts.counts import count_edits
+from search_space.parameter_counts.flops import extra_flops
+from studies.objectives import SizeGoal, SizeMeasure
+from studies.pareto import Staircase
+from studies.surrogate.acquisition import Gain, beyond_best, beyond_front
+from studies.surrogate.encoded_configuration import EncodedConfiguration
+from studies.surrogate.encoding import Encoding
+from studies.surrogate.observation import Observation
+from studies.surrogate.structure_distances import Array
+
+
+class SizeObjective:
+    """Places sizes on the scale of a goal; without one all are at the same place, and the best score is all."""
+
+    def __init__(self, genome: Encoding, goal: SizeGoal | None) -> None:
+        """Begin with nothing remembered.
+
+        Args:
+            genome: Of the space.
+            goal: What is to be small; None where the score is all that is wanted.
+        """
+        self._genome = genome
+        self._goal = goal
+        self._known: dict[str, float] = {}
+
+    @property
+    def has_goal(self) -> bool:
+        """Whether small configurations are wanted."""
+        return self._goal is not None
+
+    def of_genes(self, genes: Sequence[EncodedConfiguration]) -> Array:
+        """Places of configurations that are made, (M,)."""
+        goal = self._goal
+        if goal is None:
+            return np.zeros(len(genes))
+        is_flops = goal.objective is SizeMeasure.EXTRA_FLOPS
+        size = self._genome.extra_flops if is_flops else self._genome.parameters
+        return np.array([goal.scale.place(size(one)) for one in genes])
+
+    def of_trials(self, trials: Sequence[Observation]) -> Array:
+        """Places of trials, (N,)."""
+        return np.array([self._placed(one.fingerprint, one) for one in trials])
+
+    def of_methods(self, methods: Sequence[str]) -> Array:
+        """Places of published methods in the space, (M,)."""
+        return np.array([self._placed(one, None) for one in methods])
+
+    def gain(self, means: Array, places: Array) -> Gain:
+        """What is gained beyond what is known, given its posterior means and places."""
+        if self._goal is None:
+            return beyond_best(float(means.max(initial=-np.inf if len(means) else 0.0)))
+        return beyond_front(self._stairs(means, places))
+
+    def standing(self, means: Array, places: Array) -> Array:
+        """How good trials are as parents, the higher the better: how far they are from being best within their size."""
+        if self._goal is None:
+            return means
+        stairs = self._stairs(means, places)
+        return np.asarray(means - np.array([stairs.at(place) for place in places]))
+
+    def _stairs(self, means: Array, places: Array) -> Staircase:
+        if self._goal is None:
+            raise TypeError("a front needs a goal; got none. This is a bug.")
+        reference = float(means.min(initial=np.inf if len(means) else 0.0))
+        return Staircase.of(places, means, scale=self._goal.scale, reference=reference)
+
+    def _placed(self, key: str, trial: Observation | None) -> float:
+        """The place of a trial by its fingerprint, or of a published method by its name."""
+        goal = self._goal
+        if goal is None:
+            return 0.0
+        if key not in self._known:
+            shape = self._genome.space.shape
+            made = self._genome.published_configuration(key) if trial is None else trial.configuration
+            is_flops = goal.objective is SizeMeasure.EXTRA_FLOPS
+            size = extra_flops(made, shape) if is_flops else count_edits(made.edits, shape).stored
+            self._known[key] = goal.scale.place(size)
+        return self._known[key]

@@ -1,0 +1,130 @@
+"""Whether a study is whole: what must hold in the ledger, what its proposals make, and the files it names."""
+
+import warnings
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+
+from optuna.trial import FixedTrial
+
+from search_space.errors import SearchSpaceError
+from search_space.space.space import SearchSpace
+from studies.consistency import (
+    Records,
+    confirmation_differences,
+    differences,
+    study_differences,
+    trial_differences,
+)
+from studies.ledger.invariants import file_violations, violations
+from studies.ledger.ledger import Ledger
+from studies.records import StudyKind, StudyRecord, TrialRecord, TrialState
+from studies.runtime.state import replay
+from studies.search.observation_log import KnownTrial, ObservationModel
+from studies.search.proposer import Proposer
+from studies.search.samplers import sampler_of
+from studies.seeds import seeded_fingerprint
+from studies.study_file import Specification
+from studies.study_file.recorded_specification import BegunSpecification, recorded_space, recorded_specification
+
+_LONG_AGO = datetime.min.replace(tzinfo=UTC)
+"""Leases of a launch that was killed run out, and the next launch takes them back: nothing is broken by that."""
+
+
+def verify(ledger: Ledger, name: str) -> list[str]:
+    """Every violation in a study, one line each; empty when it is whole.
+
+    Checked are what SQLite says of its file, the invariants of the ledger, the files of its artefacts with their
+    hashes, and everything that follows from something else that is recorded: see `studies.consistency`. Of a study that
+    searches these are also what each proposal makes and the replay of all that the sampler was told.
+
+    Raises:
+        UnknownStudyError: If there is no study of that name.
+        StudiesError: If it was recorded by a release with other keys.
+        RunnerError: If its backbone cannot be had.
+    """
+    study = ledger.study(name)
+    found = ledger.read(file_violations)
+    records = Records.of(ledger, study)
+    if study.kind is StudyKind.CONFIRMATION:
+        specification = Specification.from_json(study.specification)
+        found += violations(ledger, study.id, rung_steps=(), now=_LONG_AGO)
+        found += differences(records, specification.training.steps, ())
+        parent = next((one for one in ledger.studies() if one.id == study.parent_id), None)
+        if parent is None:
+            return [*found, f"the study that '{name}' confirms must be there; it is not"]
+        originals = ledger.trials(parent.id)
+        return found + list(confirmation_differences(records, ledger.confirmation(study), parent, originals))
+    specification, space = recorded_specification(study), recorded_space(study)
+    steps = specification.rung_plan().steps
+    found += violations(ledger, study.id, rung_steps=steps, now=_LONG_AGO)
+    found += differences(records, specification.training.steps, steps)
+    budget = specification.parameter_budget().parameters(space.shape)
+    found += study_differences(study, specification, space.shape.parameters, budget)
+    found += _strange_proposals(records.trials, space, study.seed)
+    if found:
+        return found
+    proposer = replayed(ledger, study, space, specification)
+    return list(replay_violations(ledger, study.id, proposer))
+
+
+def _strange_proposals(trials: Sequence[TrialRecord], space: SearchSpace, seed: int) -> Iterator[str]:
+    """Each proposal makes the trial that was recorded with it."""
+    for trial in trials:
+        proposal = FixedTrial(dict(trial.proposal))
+        try:
+            with warnings.catch_warnings(action="error", category=UserWarning):
+                method = trial.method
+                candidate = space.suggest(proposal) if method is None else space.suggest_published(method, proposal)
+        except (SearchSpaceError, ValueError, UserWarning) as error:
+            yield f"trial {trial.number}: its proposal must make a configuration; {error}"
+            continue
+        made = candidate.fingerprint
+        if trial.replicate_of is not None:
+            made = seeded_fingerprint(made, trial.seed)
+        if made != trial.fingerprint:
+            yield (
+                f"trial {trial.number}: its proposal must make the configuration {trial.fingerprint}; it makes {made}"
+            )
+        yield from trial_differences(trial, candidate, trials, space.shape, seed)
+
+
+def replayed(ledger: Ledger, study: StudyRecord, space: SearchSpace, specification: BegunSpecification) -> Proposer:
+    """A new proposer that was told what the ledger holds."""
+    proposer = Proposer(
+        space,
+        sampler=sampler_of(specification.search.sampler, specification.search.sampler_options),
+        seed=study.seed,
+        opening=specification.opening,
+        course=ObservationModel(goal=specification.goal(study.budget_parameters)),
+    )
+    replay(proposer, ledger.trials(study.id), ledger.readings_by_trial(study.id))
+    return proposer
+
+
+def replay_violations(ledger: Ledger, study_id: int, proposer: Proposer) -> Iterator[str]:
+    """Every difference between what a keeper's proposer knows, or one that was `replayed`, and the ledger."""
+    trials, known = ledger.trials(study_id), proposer.chronicle.known
+    readings = ledger.readings_by_trial(study_id)
+    if len(trials) != len(known):
+        yield f"the ledger holds {len(trials)} trials, the search {len(known)}"
+    for trial, told in zip(trials, known, strict=False):
+        held = KnownTrial.of(trial, readings.get(trial.number, ()), proposer.goal)
+        if held.state.is_terminal and not told.state.is_terminal:
+            yield f"trial {trial.number}: the ledger has ended it, the search has not"
+            continue
+        for what in ("state", "parameters", "values", "readings"):
+            ours, theirs = _fact(held, what), _fact(told, what)
+            if ours != theirs:
+                yield f"trial {trial.number}: {what} is {ours} in the ledger, {theirs} in the search"
+
+
+def _fact(known: KnownTrial, what: str) -> object:
+    """One of the facts of a trial, as both can know it."""
+    if what == "state":
+        return known.state.name if known.state.is_terminal else "open"
+    if what == "readings":
+        # what was read of a trial that failed says nothing
+        return (
+            None if known.state is TrialState.FAILED else {step: score for step, (score, _) in known.readings.items()}
+        )
+    return getattr(known, what)

@@ -1,0 +1,300 @@
+"""What is known of a study is read anew only where it changed."""
+
+import json
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from conftest import reading
+
+from dashboards.web.cache import study as watching
+from dashboards.web.cache.background import Background
+from dashboards.web.cache.storage import WatchedStorage
+from dashboards.web.cache.study import COLUMNS, WatchedStudy
+from studies.errors import StorageError, StudiesError, UnknownStudyError
+from studies.ledger.ledger import Ledger
+from studies.records import NewStudy, NewTrial, Outcome, TrialState
+
+
+class Keeper:
+    """Writes a study, as a launch does."""
+
+    def __init__(self, url: str, trials: tuple[NewTrial, ...]) -> None:
+        self.trials = trials
+        self.ledger = Ledger.open(url)
+        new = NewStudy(
+            name="watched",
+            specification={"task": {"name": "docstrings"}, "trials": 6},
+            backbone="embedded",
+            backbone_parameters=1000,
+            budget_parameters=600_000,
+            metric="accuracy",
+            seed=0,
+        )
+        self.key = self.ledger.create_study(new).id
+        self.epoch = self.ledger.take_over(self.key, "keeper")
+
+    def begin(self, count: int) -> None:
+        self.ledger.add_trials(self.key, self.epoch, self.trials[:count], worker="w")
+
+    def read(self, number: int, step: int, score: float) -> None:
+        self.ledger.settle(self.key, self.epoch, number, 1, readings=[reading(number, step, score)])
+
+    def end(self, number: int, score: float) -> None:
+        done = Outcome(state=TrialState.COMPLETE, score=score)
+        self.ledger.settle(self.key, self.epoch, number, 1, readings=[reading(number, 99, score)], outcome=done)
+
+
+@pytest.fixture
+def url(tmp_path: Path) -> str:
+    return f"sqlite:///{tmp_path / 'watched.db'}"
+
+
+@pytest.fixture
+def keeper(url: str, sample_trials: tuple[NewTrial, ...]) -> Iterator[Keeper]:
+    found = Keeper(url, sample_trials)
+    yield found
+    found.ledger.close()
+
+
+@pytest.fixture
+def storage(url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[WatchedStorage]:
+    monkeypatch.setattr(watching, "_LEAST_SECONDS", 0.0)
+    found = WatchedStorage(url)
+    yield found
+    found.close()
+
+
+def changed(study: WatchedStudy, since: int) -> tuple[int, list[int]]:
+    """The version, and the numbers of the trials that changed after an earlier one."""
+    version, text = study.rows(since)
+    return version, [row[0] for row in json.loads(text)["rows"]]
+
+
+def test_only_what_changed_is_told(keeper: Keeper, storage: WatchedStorage) -> None:
+    study = storage.study(keeper.key)
+    assert changed(study, 0) == (0, [])
+    keeper.begin(4)
+    assert changed(study, 0) == (1, [0, 1, 2, 3])
+    assert changed(study, 1) == (1, [])
+    keeper.read(2, 4, 0.5)
+    assert changed(study, 1) == (2, [2])
+    keeper.end(0, 0.7)
+    keeper.end(2, 0.6)
+    assert changed(study, 2) == (3, [0, 2])
+    assert changed(study, 0) == (3, [0, 1, 2, 3])
+    assert study.counts()[TrialState.COMPLETE] == 2
+    assert [trial.number for trial in study.open_trials()] == [1, 3]
+    assert list(study.trials) == keeper.ledger.trials(keeper.key)
+
+
+def test_many_changes_at_once_are_read_as_one(
+    keeper: Keeper, storage: WatchedStorage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watching, "_ONE_BY_ONE", 1)
+    study = storage.study(keeper.key)
+    keeper.begin(6)
+    assert changed(study, 0) == (1, [0, 1, 2, 3, 4, 5])
+    for number in range(5):
+        keeper.end(number, 0.5)
+    assert changed(study, 1) == (2, [0, 1, 2, 3, 4])
+    assert set(study.curves(range(6))) == set(range(6))
+    assert [one.step for one in study.curves([3])[3]] == [99]
+
+
+def test_a_large_study_is_read_in_parts_and_ranked_when_it_is_whole(
+    keeper: Keeper, storage: WatchedStorage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watching, "_AT_ONCE", 2)
+    monkeypatch.setattr(watching, "_LEAST_SECONDS", 1000.0)  # a study that is not whole is read on at once
+    keeper.begin(6)
+    for number in (0, 2, 3):
+        keeper.end(number, 0.5 + number / 10)
+    study = storage.study(keeper.key)
+    assert changed(study, 0) == (1, [0, 1])
+    assert study.counts() == keeper.ledger.state_counts(keeper.key)
+    assert study.ranking() is None
+    assert changed(study, 1) == (3, [2, 3, 4, 5])
+    assert study.refresh() == 3
+    assert list(study.trials) == keeper.ledger.trials(keeper.key)
+    assert [trial.number for trial in study.open_trials()] == [1, 4, 5]
+    found = study.ranking(wait=True)
+    assert found is not None
+    assert found.value is not None
+    assert json.loads(found.value.encoded)["order"] == [3, 2, 0]
+
+
+@pytest.mark.parametrize("at_once", [1, 4, 6, 7])
+def test_who_waits_is_told_of_the_whole_study(
+    keeper: Keeper, storage: WatchedStorage, monkeypatch: pytest.MonkeyPatch, at_once: int
+) -> None:
+    monkeypatch.setattr(watching, "_AT_ONCE", at_once)
+    monkeypatch.setattr(watching, "_ONE_BY_ONE", 2)
+    keeper.begin(6)
+    keeper.end(5, 0.5)
+    study = storage.study(keeper.key)
+    assert study.view("all", lambda: len(study.trials), wait=True).value == 6  # type: ignore[union-attr]
+    keeper.end(0, 0.9)
+    study.read_all()
+    assert list(study.trials) == keeper.ledger.trials(keeper.key)
+
+
+def test_ended_trials_are_not_read_again(
+    keeper: Keeper, storage: WatchedStorage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keeper.begin(3)
+    keeper.end(1, 0.5)
+    study = storage.study(keeper.key)
+    study.refresh()
+    asked: list[int] = []
+    real = Ledger.trial
+    monkeypatch.setattr(Ledger, "trial", lambda self, key, number: asked.append(number) or real(self, key, number))
+    for _ in range(3):
+        study.refresh()
+    assert asked == []
+    keeper.end(0, 0.6)
+    study.refresh()
+    assert asked == [0]
+
+
+def test_looks_in_quick_succession_are_one(
+    keeper: Keeper, storage: WatchedStorage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watching, "_LEAST_SECONDS", 1000.0)
+    study = storage.study(keeper.key)
+    assert study.refresh() == 0
+    keeper.begin(1)
+    assert study.refresh() == 0
+
+
+def test_curves_follow_the_newest_reading(keeper: Keeper, storage: WatchedStorage) -> None:
+    keeper.begin(2)
+    study = storage.study(keeper.key)
+    assert study.curves([0, 1, 77]) == {0: (), 1: ()}
+    keeper.read(1, 4, 0.5)
+    assert [one.score for one in study.curves([1])[1]] == [0.5]
+    keeper.read(1, 8, 0.6)
+    assert [one.score for one in study.curves([0, 1])[1]] == [0.5, 0.6]
+
+
+def test_a_row_holds_what_the_columns_say(keeper: Keeper, storage: WatchedStorage) -> None:
+    keeper.begin(1)
+    keeper.end(0, 0.75)
+    _, text = storage.study(keeper.key).rows(0)
+    found = json.loads(text)
+    row = dict(zip(found["columns"], found["rows"][0], strict=True))
+    trial = keeper.ledger.trial(keeper.key, 0)
+    assert tuple(found["columns"]) == COLUMNS
+    assert (row["number"], row["state"], row["score"]) == (0, "complete", 0.75)
+    assert row["description"] == trial.description
+    assert trial.attention is not None
+    assert row["attention_form"] == trial.attention.form
+    assert row["attention_learning_rate"] == trial.attention.learning_rate
+    assert trial.ended_at is not None
+    assert row["ended_at"] == round(trial.ended_at.timestamp())
+
+
+def test_the_ranking_is_that_of_its_trials(keeper: Keeper, storage: WatchedStorage) -> None:
+    keeper.begin(3)
+    keeper.end(0, 0.5)
+    keeper.end(2, 0.8)
+    found = storage.study(keeper.key).ranking(wait=True)
+    assert found is not None
+    assert found.value is not None
+    assert json.loads(found.value.encoded)["order"] == [2, 0]
+
+
+def test_a_storage_may_begin_to_exist_later(url: str, storage: WatchedStorage, request: pytest.FixtureRequest) -> None:
+    with pytest.raises(StorageError, match="no database"):
+        storage.studies()
+    keeper: Keeper = request.getfixturevalue("keeper")
+    assert [study.record.name for study in storage.studies()] == ["watched"]
+    assert storage.named("watched") is storage.study(keeper.key)
+    with pytest.raises(UnknownStudyError, match="no study 99"):
+        storage.study(99)
+
+
+def test_a_reader_never_keeps_a_writer_waiting(keeper: Keeper, storage: WatchedStorage) -> None:
+    study = storage.study(keeper.key)
+    keeper.begin(6)
+    stop = threading.Event()
+
+    def look() -> None:
+        while not stop.is_set():
+            study.refresh()
+
+    with ThreadPoolExecutor(4) as readers:
+        looks = [readers.submit(look) for _ in range(4)]
+        for step in range(1, 30):
+            keeper.read(step % 6, step, 0.5)
+        stop.set()
+        assert [one.result() for one in looks] == [None] * 4
+    study.refresh()
+    assert list(study.trials) == keeper.ledger.trials(keeper.key)
+
+
+class Slow:
+    """Work that waits until it is let go, and counts."""
+
+    def __init__(self) -> None:
+        self.times = 0
+        self.go = threading.Event()
+
+    def __call__(self) -> int:
+        self.go.wait(30)
+        self.times += 1
+        return self.times
+
+
+def test_what_takes_long_is_worked_out_once_per_state() -> None:
+    with ThreadPoolExecutor(1) as executor:
+        background: Background[int] = Background(executor, (StudiesError,))
+        work = Slow()
+        assert background.ask("a", work) is None
+        assert background.ask("a", work) is None
+        work.go.set()
+        executor.submit(lambda: None).result()
+        found = background.ask("a", work)
+        assert found is not None
+        assert (found.value, found.state, found.times, work.times) == (1, "a", 1, 1)
+        assert background.now("b", work).value == 2
+        assert background.now("b", work).value == 2
+
+
+def test_it_rests_after_work_and_shows_what_it_has(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = [0.0]
+    monkeypatch.setattr("dashboards.web.cache.background.time.monotonic", lambda: clock[0])
+
+    def work() -> float:
+        clock[0] += 2.0
+        return clock[0]
+
+    with ThreadPoolExecutor(1) as executor:
+        background: Background[float] = Background(executor, (StudiesError,))
+        background.now("a", work)
+        for at, expected in ((3.0, 2.0), (19.9, 2.0), (20.0, 22.0)):
+            clock[0] = at
+            background.ask("b", work)
+            executor.submit(lambda: None).result()
+            found = background.found
+            assert found is not None
+            assert found.value == expected
+
+
+def test_an_error_for_the_user_is_an_answer() -> None:
+    def work() -> int:
+        raise StudiesError("too few trials.")
+
+    with ThreadPoolExecutor(1) as executor:
+        found = Background[int](executor, (StudiesError,)).now("a", work)
+    assert (found.value, found.problem) == (None, "too few trials.")
+
+
+def test_records_are_those_of_the_newest_keeper(keeper: Keeper, storage: WatchedStorage) -> None:
+    assert storage.studies()[0].record.epoch == 1
+    keeper.ledger.take_over(keeper.key, "another")
+    assert storage.studies()[0].record == replace(keeper.ledger.study("watched"))
+    assert storage.study(keeper.key).record.epoch == 2

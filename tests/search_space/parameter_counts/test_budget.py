@@ -1,0 +1,381 @@
+"""Budgets as users write them, and the bottlenecks that the solver makes of them."""
+
+import dataclasses
+import random
+from collections.abc import Callable, Sequence
+
+import pytest
+from support.smallest import smallest_count
+
+from search_space.backbones.shape import BackboneShape
+from search_space.configuration import Configuration
+from search_space.dimensions import Heads, Port, Site
+from search_space.edit import Edit
+from search_space.errors import BudgetError, InvalidEditError
+from search_space.forms import Bottleneck, Constant, Form, Init, LowRank, OwnNorm, SoftmaxMemory
+from search_space.gates import Add, ConvexGate, Gate, InducerGate, LearnedScale
+from search_space.parameter_counts.budget import BudgetSplit, ParameterBudget, solve
+from search_space.parameter_counts.counts import affine_count, count, count_edits
+from search_space.published import published_method
+from search_space.validity import largest_width
+
+
+@pytest.mark.parametrize(
+    ("written", "fraction"),
+    [("0.5%", 0.005), (" 0.5 % ", 0.005), ("100%", 1.0), (0.005, 0.005), ("0.005", 0.005), ("1e-3", 0.001)],
+)
+def test_a_percentage_and_a_number_below_one_are_shares(written: str | float, fraction: float) -> None:
+    budget = ParameterBudget.parse(written)
+    assert budget.fraction == pytest.approx(fraction)
+    assert budget.absolute is None
+
+
+@pytest.mark.parametrize(
+    ("written", "absolute"),
+    [
+        *((600_000, 600_000), ("600000", 600_000), ("600,000", 600_000), ("600_000", 600_000), (6e5, 600_000)),
+        *(("6e5", 600_000), (" 42 ", 42), (1, 1), (1.0, 1), ("1", 1)),
+    ],
+)
+def test_whole_numbers_from_one_are_parameters(written: str | float, absolute: int) -> None:
+    assert ParameterBudget.parse(written) == ParameterBudget(absolute=absolute)
+    assert isinstance(ParameterBudget.parse(written).absolute, int)
+
+
+@pytest.mark.parametrize(
+    ("written", "message"),
+    [
+        *((text, "must look like 0.5% or 600000; got ") for text in ("", "half", "%", "5.5", "1,5%", "nan", "inf%")),
+        *((number, "must look like 0.5% or 600000; got ") for number in (True, 2.5, float("nan"), float("inf"))),
+        (10**400, "must look like 0.5% or 600000; got "),
+        ("0%", "above 0% and at most 100% of the backbone; got 0.0000%"),
+        ("-1%", "above 0% and at most 100% of the backbone; got -1.0000%"),
+        ("101%", "above 0% and at most 100% of the backbone; got 101.0000%"),
+        (0, "from 1 to 1,000,000,000,000,000 parameters; got 0"),
+        ("-600000", "from 1 to 1,000,000,000,000,000 parameters; got -600,000"),
+        ("1e16", "from 1 to 1,000,000,000,000,000 parameters; got 10,000,000,000,000,000"),
+    ],
+)
+def test_what_is_no_budget_is_refused_in_one_line(written: str | float, message: str) -> None:
+    with pytest.raises(BudgetError) as caught:
+        ParameterBudget.parse(written)
+    assert message in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "given", [{}, {"fraction": 0.5, "absolute": 3}, {"fraction": float("nan")}, {"fraction": 1.5}, {"absolute": 0}]
+)
+def test_a_budget_is_a_share_or_a_number(given: dict[str, float]) -> None:
+    with pytest.raises(BudgetError):
+        ParameterBudget(**given)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("written", "parameters"),
+    [("0.5%", 623_228), ("0.1%", 124_645), ("100%", 124_645_632), ("6.7%", 8_351_257), (600_000, 600_000)],
+)
+def test_a_share_is_of_the_backbone_and_rounded_down(
+    written: str | int, parameters: int, roberta: BackboneShape
+) -> None:
+    assert ParameterBudget.parse(written).parameters(roberta) == parameters
+
+
+def test_a_share_that_is_a_whole_number_is_not_rounded_below_it(roberta: BackboneShape) -> None:
+    # 0.29 * 100 is 28.999… in binary
+    assert ParameterBudget(fraction=0.29).parameters(dataclasses.replace(roberta, parameters=100)) == 29
+
+
+def test_a_budget_is_shown_as_it_was_written() -> None:
+    assert [str(ParameterBudget.parse(one)) for one in ("0.5%", 0.005, 600_000, "6.7%")] == [
+        "0.5%",
+        "0.5%",
+        "600,000",
+        "6.7%",
+    ]
+
+
+def attention(write: str, read: str | None, form: Form, gate: Gate | None = None, site: Site | None = None) -> Edit:
+    return Edit(
+        site=site or Site.ATTENTION,
+        write=Port(write),
+        read=None if read is None else Port(read),
+        form=form,
+        gate=gate or Add(),
+    )
+
+
+def ffn(write: str, read: str | None, form: Form, gate: Gate | None = None) -> Edit:
+    return attention(write, read, form, gate, Site.FFN)
+
+
+PREFIX = attention("head", "q", SoftmaxMemory(width=1, heads=Heads.KEY_VALUE), ConvexGate())
+LORA_HEADS = attention("head", "q", LowRank(width=1, heads=Heads.QUERY))
+LORA_QKVO = tuple(
+    attention(write, read, LowRank(width=1), LearnedScale())
+    for write, read in (("q", "x_attn"), ("k", "ctx"), ("v", "ctx"), ("o", "concat"))
+)
+BIAS_Q = attention("q", None, Constant())
+ADAPTER = ffn("f", "x_ffn", Bottleneck(width=1, norm=OwnNorm.INPUT), LearnedScale())
+LORA_F = ffn("f", "m", LowRank(width=1))
+BIAS_F = ffn("f", None, Constant())
+STACK = Edit(site=Site.STACK, write=Port.NORM, read=None, form=Constant(), gate=Add())
+
+ATTENTION_SIDES: list[tuple[Edit, ...]] = [(), (PREFIX,), (LORA_HEADS,), LORA_QKVO, (BIAS_Q,), (PREFIX, BIAS_Q)]
+FFN_SIDES: list[tuple[Edit, ...]] = [(), (ADAPTER,), (LORA_F,), (BIAS_F, STACK), (ADAPTER, STACK)]
+SIDES = [(one, other) for one in ATTENTION_SIDES for other in FFN_SIDES if one or other]
+
+
+def is_sized(edits: Sequence[Edit]) -> bool:
+    return any(edit.sized_form is not None for edit in edits)
+
+
+def cost(edits: Sequence[Edit], units: int, shape: BackboneShape) -> int:
+    """Stored parameters with this summed width, by counting the configuration that has it."""
+    if not edits:
+        return 0
+    places = len(shape.sublayers(edits[0].site))
+    size = divmod(units, places)
+    return count_edits(Configuration(edits=tuple(edits)).resized(attention=size, ffn=size).edits, shape).stored
+
+
+def most_units(edits: Sequence[Edit], limit: float, shape: BackboneShape) -> int:
+    """The largest summed width that costs no more, tried one by one; at least one a sublayer."""
+    if not is_sized(edits):
+        return 0
+    places = len(shape.sublayers(edits[0].site))
+    units = places
+    bounds = [bound for bound in (largest_width(edit, shape) for edit in edits) if bound is not None]
+    while (not bounds or units < min(bounds) * places) and cost(edits, units + 1, shape) <= limit:
+        units += 1
+    return units
+
+
+def brute_force(
+    sides: tuple[tuple[Edit, ...], tuple[Edit, ...]], shape: BackboneShape, share: float, parameters: int
+) -> tuple[int, int]:
+    """Attention up to its share, then the FFN up to the budget, then attention with what is left, by trying."""
+    of_attention, of_ffn = sides
+    places = [len(shape.sublayers(edits[0].site)) if is_sized(edits) else 0 for edits in sides]
+    least_ffn = cost(of_ffn, places[1], shape)
+    least_attention = cost(of_attention, places[0], shape)
+    target = min(max(share * parameters, least_attention), parameters - least_ffn)
+    first = most_units(of_attention, target, shape)
+    second = most_units(of_ffn, parameters - cost(of_attention, first, shape), shape)
+    return most_units(of_attention, parameters - cost(of_ffn, second, shape), shape), second
+
+
+def units_of(edits: Sequence[Edit], shape: BackboneShape) -> int:
+    sized = [edit for edit in edits if edit.sized_form is not None]
+    if not sized or sized[0].sized_form is None:
+        return 0
+    form = sized[0].sized_form
+    return form.width * len(shape.sublayers(sized[0].site)) + form.widened
+
+
+@pytest.mark.parametrize("sides", SIDES, ids=lambda sides: "+".join(edit.form.name for side in sides for edit in side))
+def test_the_closed_form_agrees_with_trying_every_width(
+    sides: tuple[tuple[Edit, ...], tuple[Edit, ...]], odd: BackboneShape
+) -> None:
+    structure = Configuration(edits=(*sides[0], *sides[1]))
+    least = smallest_count(structure, odd)
+    draw = random.Random(2)
+    for parameters in (least, least + 1, *(draw.randint(least, 6 * least) for _ in range(6))):
+        share = draw.choice((0.0, 0.05, 0.3, 0.5, 0.9, 1.0))
+        solved = solve(structure, odd, attention_share=share, parameters=parameters)
+        expected = brute_force(sides, odd, share, parameters)
+        assert (units_of(solved.attention, odd), units_of(solved.ffn, odd)) == expected, (share, parameters)
+        assert count(solved, odd).stored <= parameters
+
+
+@pytest.mark.parametrize("share", [0.0, 0.05, 0.5, 0.77, 1.0])
+@pytest.mark.parametrize("parameters", [200_001, 623_228, 8_351_257])
+@pytest.mark.parametrize(
+    "sides",
+    [((PREFIX,), (ADAPTER,)), (LORA_QKVO, (ADAPTER,)), ((PREFIX, BIAS_Q), (LORA_F, BIAS_F, STACK))],
+    ids=["prefix+adapter", "lora+adapter", "prefix+bias+lora+bias"],
+)
+def test_the_budget_is_used_and_the_share_is_kept_to_within_a_step(
+    sides: tuple[tuple[Edit, ...], tuple[Edit, ...]], parameters: int, share: float, roberta: BackboneShape
+) -> None:
+    structure = Configuration(edits=(*sides[0], *sides[1]))
+    solved = solve(structure, roberta, attention_share=share, parameters=parameters)
+    steps = [sum(affine_count(edit, roberta).slope for edit in edits if edit.sized_form) for edits in sides]
+    unused = parameters - count(solved, roberta).stored
+    assert 0 <= unused < min(steps)
+    of_attention = count_edits(solved.attention, roberta).stored
+    least = [cost(edits, 12, roberta) for edits in sides]
+    wanted = min(max(share * parameters, least[0]), parameters - least[1])
+    capped = any(largest_width(edit, roberta) == edit.sized_form.width for edit in solved.edits if edit.sized_form)
+    assert abs(of_attention - wanted) < max(steps) or capped
+
+
+def test_no_side_has_room_for_one_unit_more(odd: BackboneShape) -> None:
+    draw = random.Random(4)
+    for _ in range(60):
+        sides = draw.choice([pair for pair in SIDES if is_sized(pair[0]) or is_sized(pair[1])])
+        structure = Configuration(edits=(*sides[0], *sides[1]))
+        parameters = draw.randint(smallest_count(structure, odd), 20_000)
+        solved = solve(structure, odd, attention_share=draw.random(), parameters=parameters)
+        room = parameters - count(solved, odd).stored
+        for edits in (solved.attention, solved.ffn):
+            if is_sized(edits):
+                slope = sum(affine_count(edit, odd).slope for edit in edits if edit.sized_form)
+                is_full = most_units(edits, float("inf"), odd) if _is_bounded(edits, odd) else None
+                assert room < slope or units_of(edits, odd) == is_full
+
+
+def _is_bounded(edits: Sequence[Edit], shape: BackboneShape) -> bool:
+    return any(largest_width(edit, shape) is not None for edit in edits)
+
+
+def test_what_one_side_cannot_use_goes_to_the_other(odd: BackboneShape) -> None:
+    bounded_attention = Configuration(edits=(LORA_HEADS, ADAPTER))
+    solved = solve(bounded_attention, odd, attention_share=0.9, parameters=20_000)
+    assert [edit.sized_form.width for edit in solved.attention if edit.sized_form] == [5]  # d_h
+    assert 20_000 - count(solved, odd).stored < affine_count(ADAPTER, odd).slope
+
+    bounded_ffn = Configuration(edits=(PREFIX, LORA_F))
+    solved = solve(bounded_ffn, odd, attention_share=0.1, parameters=20_000)
+    assert [edit.sized_form.width for edit in solved.ffn if edit.sized_form] == [11]  # d
+    assert 20_000 - count(solved, odd).stored < affine_count(PREFIX, odd).slope
+
+
+def test_full_ranks_leave_the_rest_of_the_budget_unused(odd: BackboneShape) -> None:
+    solved = solve(Configuration(edits=(LORA_HEADS, LORA_F)), odd, attention_share=0.5, parameters=10**9)
+    assert [(edit.sized_form.width, edit.sized_form.widened) for edit in solved.edits if edit.sized_form] == [
+        (5, 0),
+        (11, 0),
+    ]
+
+
+def test_the_narrowest_of_several_projections_bounds_them_all(odd: BackboneShape) -> None:
+    solved = solve(Configuration(edits=LORA_QKVO), odd, attention_share=1, parameters=10**9)
+    assert {edit.sized_form.width for edit in solved.edits if edit.sized_form} == {10}  # d_kv
+
+
+def test_what_does_not_reach_for_every_sublayer_widens_those_nearest_the_output(roberta: BackboneShape) -> None:
+    slope = affine_count(PREFIX, roberta).slope
+    solved = solve(
+        Configuration(edits=(PREFIX,)), roberta, attention_share=1, parameters=(12 * 3 + 5) * slope + slope - 1
+    )
+    (edit,) = solved.edits
+    assert edit.sized_form is not None
+    assert (edit.sized_form.width, edit.sized_form.widened) == (3, 5)
+
+
+@pytest.mark.parametrize("edits", [(PREFIX, ADAPTER), (ADAPTER,), (BIAS_Q, BIAS_F), (*LORA_QKVO, LORA_F)])
+def test_a_structure_that_does_not_fit_says_what_it_takes(edits: tuple[Edit, ...], roberta: BackboneShape) -> None:
+    structure = Configuration(edits=edits)
+    with pytest.raises(BudgetError) as caught:
+        solve(structure, roberta, attention_share=0.5, parameters=1000)
+    least = count(structure, roberta).stored
+    assert str(caught.value) == (f"this configuration needs at least {least:,} parameters; the budget is 1,000.")
+    assert smallest_count(structure, roberta) == least
+    assert count(solve(structure, roberta, attention_share=0.5, parameters=least), roberta).stored == least
+    with pytest.raises(BudgetError, match=f"at least {least:,} parameters"):
+        solve(structure, roberta, attention_share=0.5, parameters=least - 1)
+
+
+@pytest.mark.parametrize("share", [-0.1, 1.1, float("nan")])
+def test_a_share_outside_of_zero_to_one_is_refused(share: float, roberta: BackboneShape) -> None:
+    with pytest.raises(BudgetError, match=r"must be in \[0, 1\]; got"):
+        solve(Configuration(edits=(PREFIX,)), roberta, attention_share=share, parameters=10**6)
+
+
+def test_the_widths_of_a_structure_do_not_matter(roberta: BackboneShape) -> None:
+    structures = [
+        Configuration(edits=(PREFIX, LORA_F)).resized(attention=size, ffn=size) for size in ((1, 0), (99, 3), (7, 11))
+    ]
+    assert len({solve(one, roberta, attention_share=0.4, parameters=600_000) for one in structures}) == 1
+
+
+def test_what_is_not_valid_on_the_backbone_is_refused(roberta: BackboneShape) -> None:
+    for edit in (ffn("g", "x_ffn", LowRank(width=1)), dataclasses.replace(PREFIX, site=Site.CROSS)):
+        with pytest.raises(InvalidEditError):
+            solve(Configuration(edits=(edit,)), roberta, attention_share=0.5, parameters=10**7)
+
+
+def test_a_reparameterized_prefix_keeps_one_length(shape_named: Callable[[str], BackboneShape]) -> None:
+    for backbone in ("bart_large", "qwen3_0_6b", "roberta_base"):
+        shape = shape_named(backbone)
+        structure = published_method("mam_adapter").configuration(shape, {"mid": 64})
+        for parameters in (3_000_000, 3_333_333):
+            solved = solve(structure, shape, attention_share=0.5, parameters=parameters)
+            (form,) = (edit.form for edit in solved.attention)
+            assert isinstance(form, SoftmaxMemory)
+            assert (form.widened, form.reparameterization) == (0, 64)
+            assert 0 <= parameters - count(solved, shape).stored < affine_count(ADAPTER, shape).slope
+
+
+def test_edits_at_unlike_numbers_of_sublayers_are_sized_together_within_the_budget(bart: BackboneShape) -> None:
+    everywhere, at_cross = LORA_QKVO[0], attention("o", "concat", LowRank(width=1), site=Site.CROSS)
+    for edits in ((everywhere, at_cross), (at_cross, everywhere)):
+        structure = Configuration(edits=(*edits, ADAPTER))
+        least = smallest_count(structure, bart)
+        assert least == count(structure, bart).stored
+        for parameters in (least, 2_000_000, 2_345_678):
+            solved = solve(structure, bart, attention_share=0.5, parameters=parameters)
+            assert parameters - affine_count(ADAPTER, bart).slope < count(solved, bart).stored <= parameters
+            assert len({edit.sized_form.width for edit in solved.attention if edit.sized_form}) == 1
+
+
+INDUCER = attention("o", "q", Bottleneck(width=1, heads=Heads.QUERY, init=Init.INDUCER), InducerGate(key_width=4))
+LORA_Q = attention("q", "x_attn", LowRank(width=1))
+PAIRS = [
+    ((PREFIX,), (LORA_Q,), (ADAPTER,), (LORA_F,)),
+    ((INDUCER,), (LORA_Q,), (ADAPTER,), ()),
+    (LORA_QKVO, (PREFIX,), (LORA_F,), (BIAS_F,)),
+    ((BIAS_Q,), (PREFIX,), (ADAPTER,), (LORA_F,)),
+    ((INDUCER,), (LORA_Q,), (), ()),
+]
+
+
+@pytest.mark.parametrize("pairs", PAIRS, ids=range(len(PAIRS)))
+@pytest.mark.parametrize("parameters", [400_001, 623_228, 8_351_257])
+def test_a_split_divides_what_its_side_gets_and_uses_the_budget(
+    pairs: tuple[tuple[Edit, ...], ...], parameters: int, roberta: BackboneShape
+) -> None:
+    structure = Configuration(edits=tuple(edit for edits in pairs for edit in edits))
+    draw = random.Random(parameters)
+    for _ in range(12):
+        share, *shares = (draw.uniform(0.05, 0.95) for _ in range(3))
+        splits = [BudgetSplit(first=pairs[2 * side], share=shares[side]) for side in (0, 1) if pairs[2 * side]]
+        share = share if pairs[2] else 1.0
+        solved = solve(structure, roberta, attention_share=share, parameters=parameters, splits=splits)
+        stored = [count_edits(edits, roberta).stored for edits in divided_like(pairs, solved)]
+        steps = [sum(affine_count(edit, roberta).slope for edit in edits if edit.sized_form) for edits in pairs]
+        assert sum(stored) == count(solved, roberta).stored <= parameters
+        assert parameters - sum(stored) < min(step for step in steps if step)
+        assert sum(stored) >= 0.97 * parameters
+        for side in (0, 2):
+            if is_sized(pairs[side]) and is_sized(pairs[side + 1]):
+                of_side = stored[side] + stored[side + 1]
+                least = [cost(edits, 12, roberta) for edits in pairs[side : side + 2]]
+                wanted = min(max(shares[side // 2] * of_side, least[0]), of_side - least[1])
+                is_capped = any(
+                    largest_width(edit, roberta) == edit.sized_form.width for edit in solved.edits if edit.sized_form
+                )
+                assert abs(stored[side] - wanted) <= steps[side] + steps[side + 1] or is_capped
+
+
+def divided_like(pairs: Sequence[tuple[Edit, ...]], solved: Configuration) -> list[tuple[Edit, ...]]:
+    """The edits of a configuration in the groups of the structure that it was solved of."""
+    edits = iter(solved.edits)
+    return [tuple(next(edits) for _ in group) for group in pairs]
+
+
+def test_one_width_at_a_side_is_what_no_split_leaves(roberta: BackboneShape) -> None:
+    structure = Configuration(edits=(PREFIX, LORA_Q, ADAPTER))
+    alike = solve(structure, roberta, attention_share=0.5, parameters=600_000)
+    assert len({edit.sized_form.width for edit in alike.attention if edit.sized_form}) == 1
+    apart = BudgetSplit(first=(PREFIX,), share=0.9)
+    solved = solve(structure, roberta, attention_share=0.5, parameters=600_000, splits=[apart])
+    prefix, lora = (edit.sized_form.width for edit in solved.attention if edit.sized_form)
+    assert prefix > 5 * lora
+
+
+@pytest.mark.parametrize("share", [-0.1, 1.1, float("nan")])
+def test_a_split_outside_of_zero_to_one_is_refused(share: float) -> None:
+    with pytest.raises(BudgetError, match=r"split of a side must be in \[0, 1\]; got"):
+        BudgetSplit(first=(PREFIX,), share=share)

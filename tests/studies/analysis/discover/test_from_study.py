@@ -1,0 +1,61 @@
+"""Knowledge of a study of a ledger: told what the ledger holds, and remembered until it holds more."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from support.planted_ledger import Planted
+
+from search_space.space.space import SearchSpace
+from studies.analysis.discover import discovered, knowledge_of
+from studies.analysis.estimates import RecordedViews, estimates_of
+from studies.errors import StudiesError
+from studies.records import StudyRecord
+
+
+@pytest.fixture
+def planted(tmp_path: Path) -> Planted:
+    return Planted(f"sqlite:///{tmp_path}/ledger.db", 16)
+
+
+def test_knowledge_is_remembered_until_a_trial_is_added(planted: Planted) -> None:
+    asked: list[str] = []
+
+    def space_of(study: StudyRecord) -> SearchSpace:
+        asked.append(study.name)
+        return planted.space
+
+    first = knowledge_of(planted.ledger, "planted", space_of)
+    assert knowledge_of(planted.ledger, "planted", space_of) is first
+    assert knowledge_of(planted.ledger, "planted", space_of, seed=1) is not first
+    planted.replicate(0, 0.5)
+    more = knowledge_of(planted.ledger, "planted", space_of)
+    assert (len(first.history), len(more.history)) == (16, 17)
+    assert asked == ["planted"] * 3
+
+
+def test_too_few_trials_are_said_in_a_line(tmp_path: Path) -> None:
+    planted = Planted(f"sqlite:///{tmp_path}/ledger.db", 11)
+    with pytest.raises(StudiesError, match=r"must have 12 trials with a reading .* it has 11"):
+        knowledge_of(planted.ledger, "planted", lambda study: planted.space)
+
+
+def test_a_view_that_is_not_there_is_named(planted: Planted) -> None:
+    knowledge = knowledge_of(planted.ledger, "planted", lambda study: planted.space)
+    with pytest.raises(StudiesError, match="got 'rules'"):
+        discovered(knowledge, ["rules"])
+    (card,) = discovered(knowledge, ["sizes"])
+    assert discovered(knowledge, ["sizes"]) == [card]
+
+
+def test_trials_are_expected_to_score_what_the_leaderboard_says(planted: Planted) -> None:
+    study = planted.ledger.study("planted")
+    trials = planted.ledger.trials(study.id)
+    estimates = estimates_of(planted.ledger, study, trials)
+    assert estimates is not None
+    knowledge = knowledge_of(planted.ledger, "planted", lambda study: planted.space)
+    numbers = [one.number for one in knowledge.complete]
+    recorded = RecordedViews(study, trials)
+    found = knowledge.expected([recorded.view_of(one) for one in knowledge.complete])
+    for ours, theirs in zip(found, estimates.joint(numbers), strict=True):
+        assert np.allclose(ours, theirs, atol=1e-12)

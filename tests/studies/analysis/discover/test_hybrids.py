@@ -1,0 +1,154 @@
+"""What differs between two configurations, and what lies between them."""
+
+import math
+import random
+from dataclasses import replace
+
+import pytest
+from support.factored_search import whole_space
+
+from search_space.dimensions import Heads, Insertion, Port
+from search_space.forms import Bottleneck, Init
+from search_space.parameter_counts.counts import count
+from search_space.published.edits import at_attention
+from search_space.space.random_draw import RandomTrial
+from search_space.space.space import Candidate, SearchSpace
+from search_space.validity import check_on
+from studies.analysis.discover.hybrids import MOST, Hybrids, candidate_of
+from studies.analysis.discover.patterns import differing, mixed, patterns_of
+from studies.analysis.discover.shapley import LegalOrders
+
+
+@pytest.fixture(scope="module")
+def space() -> SearchSpace:
+    return whole_space()
+
+
+def published(space: SearchSpace, name: str, seed: int = 0) -> Candidate:
+    return space.suggest_published(name, RandomTrial(seed))
+
+
+def orders_of(hybrids: Hybrids) -> LegalOrders:
+    return LegalOrders.of(len(hybrids.changes), lambda made: hybrids.hybrid(made) is not None)
+
+
+def test_what_differs_is_said_once_and_nothing_else(space: SearchSpace) -> None:
+    one, other = published(space, "sequential_adapter_ffn"), published(space, "parallel_adapter_ffn")
+    other = candidate_of(other.configuration, None, one.ffn_learning_rate, space)
+    assert list(map(str, Hybrids(one, other, space).changes)) == ["FFN insertion parallel instead of sequential"]
+
+
+def test_a_candidate_does_not_differ_from_itself(space: SearchSpace) -> None:
+    one = published(space, "mam_adapter")
+    hybrids = Hybrids(one, one, space)
+    assert hybrids.changes == ()
+    assert hybrids.hybrid(()) is one
+
+
+def test_the_ends_are_the_two_candidates(space: SearchSpace) -> None:
+    one, other = published(space, "mam_adapter"), published(space, "lora_qv")
+    hybrids = Hybrids(one, other, space)
+    assert hybrids.hybrid(()) is one
+    assert hybrids.hybrid(range(len(hybrids.changes))) is other
+
+
+def test_a_change_takes_one_decision_of_the_other_and_the_size_is_fitted_anew(space: SearchSpace) -> None:
+    one, other = published(space, "mam_adapter"), published(space, "pa_attn_plus_pa_ffn")
+    hybrids = Hybrids(one, other, space)
+    at_ffn = {change.dimension: place for place, change in enumerate(hybrids.changes) if change.side == "ffn"}
+    found = hybrids.hybrid([at_ffn["gate"]])
+    assert found is not None
+    (edit,) = found.configuration.ffn
+    (before,), (after,) = one.configuration.ffn, other.configuration.ffn
+    assert (edit.gate, edit.write, edit.insertion) == (after.gate, before.write, Insertion.PARALLEL)
+    assert found.configuration.attention[0].form.name == "softmax_memory"
+    assert found.attention_learning_rate == pytest.approx(one.attention_learning_rate)
+    assert 0.97 * space.budget < found.counts.stored <= space.budget
+
+
+def test_a_relative_rate_is_kept_when_the_form_changes(space: SearchSpace) -> None:
+    one, other = published(space, "lora_qv", 1), published(space, "prefix_tuning", 2)
+    hybrids = Hybrids(one, other, space)
+    forms = [place for place, change in enumerate(hybrids.changes) if change.dimension != "learning rate"]
+    found = hybrids.hybrid(forms)
+    assert found is not None
+    low, high = space.rate_range(one.configuration.attention)
+    place = math.log((one.attention_learning_rate or 0) / low) / math.log(high / low)
+    low, high = space.rate_range(found.configuration.attention)
+    assert found.attention_learning_rate == pytest.approx(low * (high / low) ** place, rel=1e-9)
+
+
+def test_a_form_that_cannot_be_there_alone_is_one_player_with_what_it_needs(space: SearchSpace) -> None:
+    hybrids = Hybrids(published(space, "lora_qv"), published(space, "prefix_tuning"), space)
+    orders = orders_of(hybrids)
+    together = [{hybrids.changes[change].dimension for change in player} for player in orders.players]
+    assert any({"write", "heads"} <= one for one in together)
+    for combination in orders.legal:
+        found = hybrids.hybrid(orders.changes_of(combination))
+        assert found is not None
+        check_on(found.configuration.edits, space.shape)
+
+
+def test_a_smaller_winner_differs_in_size(space: SearchSpace) -> None:
+    one = published(space, "mam_adapter")
+    small = SearchSpace(shape=space.shape, budget=space.budget // 4).suggest_published("mam_adapter", RandomTrial(0))
+    (change,) = Hybrids(one, small, space).changes
+    assert change.dimension == "size"
+    assert change.after == f"{small.counts.stored:,} parameters"
+
+
+def test_the_size_of_the_other_is_a_change_of_its_own(space: SearchSpace) -> None:
+    one = published(space, "mam_adapter")
+    small = SearchSpace(shape=space.shape, budget=space.budget // 4).suggest_published("lora_qv", RandomTrial(0))
+    hybrids = Hybrids(one, small, space)
+    (size,) = [place for place, change in enumerate(hybrids.changes) if change.dimension == "size"]
+    alone = hybrids.hybrid([size])
+    (scale,) = [place for place, change in enumerate(hybrids.changes) if "edit" in change.dimension]
+    other = hybrids.hybrid([scale])
+    assert alone is not None
+    assert other is not None
+    assert 0.97 * small.counts.stored < alone.counts.stored <= small.counts.stored
+    assert 0.97 * space.budget < other.counts.stored <= space.budget
+
+
+def test_biases_are_what_is_usual_for_the_tensor_that_is_written() -> None:
+    one = at_attention(Port.O, Port.X_ATTN, Bottleneck(width=4))
+    other = at_attention(Port.HEAD, Port.X_ATTN, Bottleneck(width=4, heads=Heads.QUERY, bias=False))
+    first, last = (patterns_of([edit])[0] for edit in (one, other))
+    assert set(differing(first, last)) == {"write", "heads"}
+    (found,) = mixed(first, last, lambda name: name in ("write", "heads")).edits
+    assert found == replace(other, form=other.form.smallest)
+
+
+def test_what_is_no_dimension_of_its_own_is_one_decision() -> None:
+    one = at_attention(Port.O, Port.X_ATTN, Bottleneck(width=4))
+    other = at_attention(Port.O, Port.O, Bottleneck(width=4, init=Init.BERT))
+    first, last = (patterns_of([edit])[0] for edit in (one, other))
+    assert set(differing(first, last)) == {"insertion", "details"}
+    for taken, init in ((("details",), Init.BERT), (("insertion",), Init.LORA)):
+        (found,) = mixed(first, last, lambda name, some=taken: name in some).edits  # type: ignore[misc]
+        assert isinstance(found.form, Bottleneck)
+        assert found.form.init is init
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_every_legal_hybrid_of_two_draws_fits_the_budget_and_can_be_trained(space: SearchSpace, seed: int) -> None:
+    draw = random.Random(seed)
+    one, other = space.suggest(RandomTrial(seed)), space.suggest(RandomTrial(100 + seed))
+    hybrids = Hybrids(one, other, space)
+    assert 0 < len(hybrids.changes) <= MOST
+    assert len(set(hybrids.changes)) == len(hybrids.changes)
+    orders = orders_of(hybrids)
+    assert orders.count >= 1
+    for combination in draw.sample(orders.legal, min(8, len(orders.legal))):
+        found = hybrids.hybrid(orders.changes_of(combination))
+        assert found is not None
+        assert count(found.configuration, space.shape).stored <= space.budget
+        assert (found.attention_learning_rate is None) == (not found.configuration.attention)
+        assert (found.ffn_learning_rate is None) == (not found.configuration.ffn)
+
+
+def test_writes_of_several_tensors_are_one_decision(space: SearchSpace) -> None:
+    hybrids = Hybrids(published(space, "lora_qv"), published(space, "sequential_adapter_attn"), space)
+    (write,) = [change for change in hybrids.changes if "write" in change.dimension]
+    assert set(write.before.split("+")) == {"query", "value"}

@@ -1,0 +1,167 @@
+"""What is said of a study whose posterior is a formula: ends of intervals, shares, sentences."""
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from support.factored_search import drawn, whole_space
+
+from studies.analysis.discover.differences import differences
+from studies.analysis.discover.importance import importance
+from studies.analysis.discover.rates import rates
+from studies.analysis.discover.sizes import sizes
+from studies.analysis.discover.sobol import base, factors
+from studies.analysis.discover.study_posterior import REACH, Asked, StudyPosterior
+from studies.analysis.discover.summary import summary
+from studies.surrogate.features import Features, TrainedSide
+from studies.surrogate.kernel import Points
+from studies.surrogate.structure_distances import StructureDistances
+
+SPACE = whole_space()
+HISTORY = drawn(SPACE, 30)
+SHARED = 0.9
+
+
+class Told(StudyPosterior):
+    """Believes of every configuration what a formula says, with one deviation and one correlation of any two.
+
+    Low-rank maps are worth 5 points; a rate loses by its distance from the peak; twice the size is worth a point.
+    """
+
+    def __init__(self, *, deviation: float = 0.01, peak: float = 0.0, sign: float = 1.0, metric: str = "accuracy"):
+        super().__init__(SPACE, HISTORY, metric=metric)
+        self.deviation, self.peak, self.sign = deviation, peak, sign
+
+    def worth(self, asked: Asked) -> float:
+        view: Features = self._view(asked)
+        return 0.5 + self.sign * sum(self.of_side(side) for side in (view.attention, view.ffn) if side is not None)
+
+    def of_side(self, side: TrainedSide) -> float:
+        return 0.05 * ("lowrank" in side.structure.form) - 0.02 * (side.rate - self.peak) ** 2 + 0.01 * side.size
+
+    def joint(self, asked: Sequence[Asked]) -> tuple[Any, Any]:
+        means = np.array([self.worth(one) for one in asked])
+        return means, self.deviation**2 * (SHARED + (1 - SHARED) * np.eye(len(means)))
+
+    def means(self, asked: Sequence[Asked]) -> Any:
+        return np.array([self.worth(one) for one in asked])
+
+    def apart(self, count: int = 1) -> float:
+        """Half the interval of a difference of two means over so many configurations each."""
+        return REACH * self.deviation * math.sqrt(2 * (1 - SHARED) / count)
+
+    def about(self, count: int = 1) -> float:
+        """Half the interval of a mean over so many configurations."""
+        return REACH * self.deviation * math.sqrt(SHARED + (1 - SHARED) / count)
+
+
+@pytest.fixture(scope="module")
+def told() -> Told:
+    return Told()
+
+
+def fifth(place: float) -> int:
+    return min(4, int(5 * place))
+
+
+def test_factors_are_binned_by_fifths_of_their_ranges(told: Told) -> None:
+    some = base(told.measure)
+    found = {(one.side, one.dimension): one for one in factors(told.measure, some)}
+    low, high = SPACE.options.attention_share
+    assert found["ffn", "rate"].values.tolist() == [fifth((one.ffn.rate + 1) / 2) for one in some if one.ffn]
+    shares = [fifth((one.share - low) / (high - low)) if told.genome.is_shared(one) else -1 for one in some]
+    assert found["both", "share"].values.tolist() == shares
+    assert set(shares) == {-1, 0, 1, 2, 3, 4}
+
+
+def test_a_study_is_asked_without_what_the_papers_would_bet_on(told: Told) -> None:
+    views = [told.genome.view_of(one) for one in HISTORY]
+    trusting = Points.of(views, StructureDistances()).trends
+    assert trusting[:, 1].any()
+    asked = told.points(views).trends
+    assert not asked[:, 1].any()
+    assert np.array_equal(asked[:, 0], trusting[:, 0])
+
+
+def test_the_best_rate_has_its_interval_and_the_rates_that_may_be_as_good(told: Told) -> None:
+    card = rates(told)
+    for _, row in card.data.iterrows():
+        curve = card.points[(card.points["at"] == row["at"]) & (card.points["form"] == row["form"])]
+        assert row["score"] == curve["score"].max()
+        ((count, *_),) = [{round((1 - SHARED) / (((one - row["score"]) / REACH / told.deviation) ** 2 - SHARED))}
+                          for one in [row["high"]]]  # fmt: skip
+        fine = curve[row["score"] - curve["score"] <= told.apart(count)]["rate"]
+        assert (row["from"], row["to"]) == pytest.approx((fine.min(), fine.max()))
+
+
+@pytest.mark.parametrize(("peak", "end", "advice"), [(-1.5, "low", "lower"), (1.5, "high", "higher")])
+def test_a_best_rate_at_the_end_of_its_range_is_warned_of_if_it_is_sure(peak: float, end: str, advice: str) -> None:
+    said = rates(Told(peak=peak, deviation=1e-4)).sentences
+    assert any(f"is at the {end} end of its range" in one and f"allow {advice} rates" in one for one in said)
+    assert not any("end of its range" in one for one in rates(Told(peak=peak, deviation=0.5)).sentences)
+
+
+def test_sizes_have_intervals_and_shares_of_the_budget() -> None:
+    told = Told(deviation=0.004)
+    card = sizes(told)
+    for _, row in card.points.iterrows():
+        assert row["of_budget"] == row["parameters"] / 600_000
+        assert (row["high"] - row["estimate"], row["estimate"] - row["low"]) == pytest.approx([told.about()] * 2)
+
+
+def test_a_small_one_that_is_as_good_is_said_to_save_what_it_saves() -> None:
+    card = sizes(Told(sign=0.01, deviation=1e-4))
+    smallest, best = card.points.iloc[0], card.points.loc[card.points["estimate"].idxmax()]
+    less = 1 - smallest["parameters"] / best["parameters"]
+    assert less > 0.1
+    assert f"trial {smallest['trial']} with {smallest['parameters']:,} parameters" in card.sentences[0]
+    assert f", {less:.0%} less than the best)" in card.sentences[0]
+
+
+def test_gains_lead_from_step_to_step_and_values_have_intervals(told: Told) -> None:
+    data = differences(told).data
+    assert len(data) > 2
+    assert data["gain"][1:].tolist() == pytest.approx(data["reached"].diff()[1:].tolist())
+    reaches = data["high"] - data["worth"]
+    assert reaches.tolist() == pytest.approx((data["worth"] - data["low"]).tolist())
+    # a value weighs several configurations, whose weights sum to nothing
+    assert ((reaches > 0) & (reaches < told.apart() * 1.0001)).all()
+
+
+@pytest.mark.parametrize(
+    ("keeps", "deviation", "words"),
+    [
+        (max, 1e-3, "The best discovery, trial"),
+        (min, 1e-3, "Nothing beats the best published method"),
+        (max, 1.0, "trials do not tell whether trial"),
+    ],
+)
+def test_what_was_found_is_said_first(keeps: Callable[..., Any], deviation: float, words: str) -> None:
+    told = Told(deviation=deviation)
+    kept = keeps((one for one in told.complete if one.method is None), key=lambda one: told.worth(told.views([one])[0]))
+    told.history = tuple(one for one in HISTORY if one.method or one.number == kept.number)
+    del told.complete
+    said = summary(told, [])
+    assert words in said[0]
+    assert " ± " in said[0]
+    assert "deltaspace confirm" in said[-1]
+
+
+def test_shares_of_variance_have_the_middle_of_the_draws(told: Told, monkeypatch: pytest.MonkeyPatch) -> None:
+    kept: dict[tuple[object, ...], Any] = {}
+    real = Told.sampled
+
+    def sampled(self: Told, asked: Sequence[Asked], count: int, *words: object) -> Any:
+        kept[words] = real(self, asked, count, *words)
+        return kept[words]
+
+    monkeypatch.setattr(Told, "sampled", sampled)
+    row = importance(told).data.set_index("choice").loc["form at the FFN"]
+    draws = kept["matters", "ffn", "form"]
+    half = draws.shape[1] // 2
+    one, other = draws[:, :half], draws[:, half:]
+    shares = ((one - other) ** 2).mean(axis=1) / 2 / draws.var(axis=1)
+    assert (row["low"], row["high"]) == pytest.approx(tuple(np.quantile(shares, [0.025, 0.975])))
+    assert row["share"] == pytest.approx(shares.mean())

@@ -1,0 +1,98 @@
+"""What a study has taught: means and covariances as the posterior has them, and views that find what is planted."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from support.factored_search import drawn, whole_space
+
+from studies.analysis.discover import ANALYSES, StudyPosterior, discovered, summary
+from studies.surrogate.observation import Observation
+
+SPACE = whole_space()
+TRIALS = 90
+
+
+def precise(count: int, seed: int = 0) -> list[Observation]:
+    """Trials that are measured with 4,000 examples."""
+    return [
+        replace(one, readings=tuple(replace(reading, standard_error=0.008) for reading in one.readings))
+        for one in drawn(SPACE, count, seed=seed)
+    ]
+
+
+@pytest.fixture(scope="module")
+def knowledge() -> StudyPosterior:
+    return StudyPosterior(SPACE, precise(TRIALS), metric="accuracy")
+
+
+def test_averages_are_of_groups(knowledge: StudyPosterior) -> None:
+    groups = [knowledge.measure.draws[:3], knowledge.measure.draws[3:5]]
+    means, covariance = knowledge.averages(groups)
+    every, joint = knowledge.joint([*groups[0], *groups[1]])
+    assert means == pytest.approx([every[:3].mean(), every[3:].mean()])
+    assert covariance[0, 1] == pytest.approx(joint[:3, 3:].mean())
+    assert covariance[1, 1] == pytest.approx(joint[3:, 3:].mean())
+
+
+def test_every_analysis_has_a_card_of_its_name(knowledge: StudyPosterior) -> None:
+    cards = discovered(knowledge)
+    assert [card.name for card in cards] == [*ANALYSES] == ["matters", "winner", "rates", "sizes"]
+    for card in cards:
+        assert card.sentences
+        assert card.shown <= len(card.data)
+        assert (card.data["low"] <= card.data["high"]).all()
+        json.dumps(card.as_entries(), allow_nan=False)
+
+
+def test_importance_ranks_forms_and_rates_above_what_does_nothing(knowledge: StudyPosterior) -> None:
+    """Low-rank maps are worth 3 points at either side, and nothing else but the rates is worth anything."""
+    (card,) = discovered(knowledge, ["matters"])
+    rows = card.data.set_index("choice")
+    for side in ("attention", "the FFN"):
+        for nothing in ("insertion", "activation", "scale"):
+            both = min(rows["share"][f"form at {side}"], rows["share"][f"learning rate at {side}"])
+            assert both > 2 * rows["share"][f"{nothing} at {side}"]
+    assert rows["matters"]["form at the FFN"]
+    assert not rows["matters"]["activation at attention"]
+    assert card.data["matters"].tolist() == sorted(card.data["matters"], reverse=True)
+    assert card.shown == card.data["matters"].sum()
+    assert card.sentences[0].startswith("What mattered: the ")
+    assert "What hardly mattered" in card.sentences[1]
+
+
+def test_trials_that_tell_nothing_are_said_to_tell_nothing() -> None:
+    noise = np.random.default_rng(0)
+    history = [
+        replace(
+            one,
+            readings=tuple(
+                replace(reading, score=0.5 + 0.02 * noise.standard_normal(), standard_error=0.02)
+                for reading in one.readings
+            ),
+        )
+        for one in drawn(SPACE, 14)
+    ]
+    known = StudyPosterior(SPACE, history, metric="accuracy")
+    cards = discovered(known)
+    said = summary(known, cards)
+    assert "14 trials do not tell which choice matters." in said
+    assert 3 <= len(said) <= 5
+    assert cards[0].shown == 0
+
+
+def test_rates_have_one_best_near_what_is_planted(knowledge: StudyPosterior) -> None:
+    (card,) = discovered(knowledge, ["rates"])
+    best = card.data[card.data["trials"] > 8]["best_rate"]
+    assert len(best) > 2
+    assert ((best > 4e-3 / 3) & (best < 4e-3 * 3)).all()  # the optimum of the formula is 4e-3
+    assert (card.data["from"] <= card.data["best_rate"]).all()
+    assert (card.data["best_rate"] <= card.data["to"]).all()
+    assert card.points.groupby(["at", "form"])["is_best"].sum().eq(1).all()
+
+
+def test_the_same_history_is_answered_the_same_and_other_seeds_draw_others(knowledge: StudyPosterior) -> None:
+    again, other = (StudyPosterior(SPACE, knowledge.history, metric="accuracy", seed=seed) for seed in (0, 1))
+    assert discovered(again, ["rates"])[0].data.equals(discovered(knowledge, ["rates"])[0].data)
+    assert again.measure.draws == knowledge.measure.draws != other.measure.draws

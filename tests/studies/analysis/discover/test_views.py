@@ -1,0 +1,172 @@
+"""Differences to a published method, and sizes, as cards with intervals."""
+
+import sys
+from dataclasses import replace
+from statistics import NormalDist
+
+import numpy as np
+import pytest
+from support.factored_search import drawn, whole_space
+
+from search_space.published.point import PublishedPoint
+from search_space.space.space import SearchSpace
+from studies.analysis.discover import discovered
+from studies.analysis.discover.differences import differences
+from studies.analysis.discover.sizes import point_of, sizes
+from studies.analysis.discover.study_posterior import StudyPosterior
+from studies.errors import StudiesError
+from studies.records import TrialState
+from studies.surrogate.observation import Observation
+
+
+@pytest.fixture(scope="module")
+def space() -> SearchSpace:
+    return whole_space()
+
+
+@pytest.fixture(scope="module")
+def history(space: SearchSpace) -> list[Observation]:
+    return drawn(space, 40)
+
+
+@pytest.fixture(scope="module")
+def knowledge(space: SearchSpace, history: list[Observation]) -> StudyPosterior:
+    return StudyPosterior(space, history, metric="accuracy")
+
+
+class Planted(StudyPosterior):
+    """Believes of every configuration what it is told, with one deviation and one correlation of any two."""
+
+    def __init__(
+        self, space: SearchSpace, history: list[Observation], deviation: float, correlation: float = 0.0
+    ) -> None:
+        super().__init__(space, history, metric="accuracy")
+        self._correlation = correlation
+        self._deviation = deviation
+        self._told = {one.fingerprint: one.readings[-1].score for one in history}
+
+    def joint(self, asked):  # type: ignore[no-untyped-def]
+        means = np.array([self._told[one.fingerprint] for one in asked])
+        shared = self._correlation + (1 - self._correlation) * np.eye(len(means))
+        return means, self._deviation**2 * shared
+
+    def views(self, trials):  # type: ignore[no-untyped-def]
+        return self.candidates(trials)
+
+    def means(self, asked):  # type: ignore[no-untyped-def]
+        return self.joint(asked)[0]
+
+
+def two_complete(history: list[Observation], first: float, second: float) -> list[Observation]:
+    """Two complete trials of planted scores, the first of them the smaller; all others are pruned."""
+    sizes_first = sorted((one for one in history if one.number % 3 != 2), key=lambda one: one.number)
+    kept = {sizes_first[0].number: first, sizes_first[1].number: second}
+    found = []
+    for one in history:
+        if one.number in kept:
+            last = replace(one.readings[-1], score=kept[one.number])
+            found.append(replace(one, state=TrialState.COMPLETE, readings=(*one.readings[:-1], last)))
+        else:
+            found.append(replace(one, state=TrialState.PRUNED))
+    return found
+
+
+def test_values_of_differences_sum_to_what_the_winner_is_ahead(knowledge: StudyPosterior) -> None:
+    card = differences(knowledge)
+    winner = knowledge.winner
+    method = next(one for one in knowledge.complete if one.method == "mam_adapter")
+    means = knowledge.means(knowledge.candidates([winner, method]))
+    assert card.data["worth"].sum() == pytest.approx(means[0] - means[1], abs=1e-9)
+    assert card.data["gain"].sum() == pytest.approx(means[0] - means[1], abs=1e-9)
+    assert card.data["reached"].iloc[-1] == pytest.approx(means[0], abs=1e-9)
+    assert card.data["step"].tolist() == list(range(1, len(card.data) + 1))
+    assert f"trial {winner.number}" in card.question
+    clear = ((card.data["low"] > 0) | (card.data["high"] < 0)).any()
+    assert ("these count" in card.sentences[1]) == clear
+    assert ("do not tell which" in card.sentences[1]) != clear
+
+
+def test_trials_are_compared_by_the_estimates_of_the_leaderboard(
+    space: SearchSpace, history: list[Observation]
+) -> None:
+    def posterior(views):  # type: ignore[no-untyped-def]
+        means = np.array([sum(side.size for side in (view.attention, view.ffn) if side) for view in views])
+        return means, 1e-8 * np.eye(len(means))
+
+    told = StudyPosterior(space, history, metric="accuracy", posterior=posterior)
+    best = told.best_of(told.complete)
+    (mean,) = told.expected(told.views([best]))[0]
+    assert mean == max(told.expected(told.views(told.complete))[0])
+    assert differences(told).data["reached"].iloc[-1] == pytest.approx(mean)
+    by_trial = sizes(told).points.set_index("trial")["estimate"]
+    assert by_trial[best.number] == pytest.approx(mean)
+
+
+def test_a_method_that_was_never_tried_is_taken_at_the_middle_of_its_rates(knowledge: StudyPosterior) -> None:
+    assert not differences(knowledge, PublishedPoint("bitfit")).data.empty
+    (asked,) = discovered(knowledge, ["winner"], against=PublishedPoint("bitfit"))
+    assert "and bitfit," in asked.question
+    (usual,) = discovered(knowledge, ["winner"])
+    assert "and mam_adapter," in usual.question
+
+
+def test_where_the_method_is_the_winner_the_best_discovery_is_compared(
+    space: SearchSpace, history: list[Observation]
+) -> None:
+    knowledge = StudyPosterior(space, history, best=1)
+    answer = differences(knowledge)
+    found = [one for one in knowledge.complete if one.method is None]
+    best = found[int(np.argmax(knowledge.means(knowledge.candidates(found))))]
+    assert answer.question.startswith(f"What differs between the best discovery, trial {best.number}, and mam_adapter")
+    assert not answer.data.empty
+    nothing = [one if one.method else replace(one, state=TrialState.PRUNED) for one in history]
+    alone = differences(StudyPosterior(space, nothing, best=1))
+    assert alone.sentences == ("The winner, trial 1, is mam_adapter itself, and nothing was discovered.",)
+
+
+def test_a_method_that_cannot_be_there_gives_way_to_the_best_published_one(knowledge: StudyPosterior) -> None:
+    answer = differences(knowledge, PublishedPoint("lora_qv:r=512"))
+    assert "and lora_qv:r=512" not in answer.question
+    assert any(f"and {name}," in answer.question for name in ("lora_qv", "mam_adapter"))
+
+
+@pytest.mark.parametrize(("lead", "slack"), [(0.0, 0.005), (0.01, 0.005), (-0.02, 0.005)])
+def test_the_probability_to_be_within_half_a_point_is_that_of_two_normal_scores(
+    space: SearchSpace, history: list[Observation], lead: float, slack: float
+) -> None:
+    planted = Planted(space, two_complete(history, 0.5, 0.5 + lead), deviation=0.01)
+    by_trial = sizes(planted).points.set_index("trial")["as_good"]
+    first, second = (one.number for one in planted.complete)
+    apart = NormalDist(0, 0.01 * 2**0.5)
+    # 4,000 draws: four standard errors of a share are at most 0.032
+    assert by_trial[first] == pytest.approx(apart.cdf(slack - lead), abs=0.032)
+    assert by_trial[second] == pytest.approx(apart.cdf(slack + lead), abs=0.032)
+
+
+def test_sizes_ascend_and_the_front_rises(knowledge: StudyPosterior) -> None:
+    card = sizes(knowledge)
+    assert card.data["parameters"].is_monotonic_increasing
+    assert card.data["estimate"].is_monotonic_increasing
+    assert set(card.points["trial"]) == {one.number for one in knowledge.complete}
+    assert card.data["estimate"].max() == card.points["estimate"].max()
+
+
+def test_of_many_trials_the_best_and_the_front_are_compared(
+    space: SearchSpace, history: list[Observation], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = sizes(StudyPosterior(space, history))
+    monkeypatch.setattr(sys.modules[sizes.__module__], "MOST", 5)
+    some = sizes(StudyPosterior(space, history))
+    best = whole.points.nlargest(5, "estimate")["trial"]
+    assert set(some.points["trial"]) == {*whole.data["trial"], *best}
+    assert len(some.points) < len(whole.points)
+
+
+def test_a_point_is_a_hundredth_unless_the_metric_is_in_percent() -> None:
+    assert (point_of("accuracy"), point_of("bleu")) == (0.01, 1.0)
+
+
+def test_a_study_without_a_complete_trial_has_no_winner(space: SearchSpace, history: list[Observation]) -> None:
+    nothing = [replace(one, state=TrialState.PRUNED) for one in history]
+    with pytest.raises(StudiesError, match="must have a complete trial before it has a winner"):
+        sizes(StudyPosterior(space, nothing))

@@ -1,0 +1,239 @@
+"""Ranking by what trials would score if they were trained again, on ledgers whose truth is planted."""
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pytest
+from support.planted_ledger import PUBLISHED, Planted
+
+from studies.analysis import estimates
+from studies.analysis.estimates import FEWEST, Estimate
+from studies.analysis.leaderboard import leaderboard
+from studies.analysis.ranks import ranking_of
+from studies.analysis.summaries import study_summaries, study_summary
+from studies.analysis.verdict import verdict
+from studies.records import TrialState
+from studies.surrogate.posterior import SurrogateFitter
+from studies.surrogate.score_warp import KNEE, Warp
+
+LUCKY = 34
+"""The worst of all in truth."""
+
+
+@pytest.fixture
+def plant(tmp_path: Path) -> Iterator[Callable[..., Planted]]:
+    made: list[Planted] = []
+
+    def planted(trials: int, **options: object) -> Planted:
+        made.append(Planted(f"sqlite:///{tmp_path / f'{len(made)}.db'}", trials, **options))  # type: ignore[arg-type]
+        return made[-1]
+
+    yield planted
+    for one in made:
+        one.ledger.close()
+
+
+def test_an_interval_of_95_percent_is_1_96_deviations_to_either_side() -> None:
+    estimate = Estimate(mean=0.5, deviation=0.1)
+    assert (estimate.low, estimate.high) == pytest.approx((0.304, 0.696), abs=1e-4)
+
+
+def test_the_luckiest_score_is_not_the_best_trial(plant: Callable[..., Planted]) -> None:
+    planted = plant(60, noise=0.02, luck={LUCKY: 0.16})
+    board = leaderboard(planted.ledger, "planted")
+    by_score = max(board.rows, key=lambda row: row.score or 0.0)
+    assert by_score.number == LUCKY
+    best = board.rows[0]
+    assert best.number != LUCKY
+    assert planted.truth(best.number) > planted.truth(LUCKY) + 0.05
+    lucky = next(row for row in board.rows if row.number == LUCKY)
+    assert lucky.estimate is not None
+    assert lucky.estimate < (lucky.score or 0.0) - 0.05
+    # everyone who speaks of the best means this one
+    summary = study_summary(planted.ledger, "planted")
+    assert summary.best is not None
+    assert summary.best.number == best.number
+
+
+def test_a_list_of_studies_has_the_best_trial_of_the_leaderboard(plant: Callable[..., Planted]) -> None:
+    planted = plant(60, noise=0.02, luck={LUCKY: 0.16})
+    (summary,) = study_summaries(planted.ledger)
+    assert summary.best is not None
+    assert summary.best.number == leaderboard(planted.ledger, "planted").rows[0].number != LUCKY
+
+
+def test_estimates_are_nearer_to_the_truth_than_scores_and_their_intervals_hold_it(
+    plant: Callable[..., Planted],
+) -> None:
+    planted = plant(60, noise=0.02)
+    rows = leaderboard(planted.ledger, "planted").rows
+    truth = np.array([planted.truth(row.number) for row in rows])
+    estimates, highs = (np.array([getattr(row, name) for row in rows]) for name in ("estimate", "estimate_high"))
+    scores = np.array([row.score for row in rows])
+    assert np.sqrt(np.mean((estimates - truth) ** 2)) < np.sqrt(np.mean((scores - truth) ** 2))
+    held = np.mean(np.abs(estimates - truth) <= highs - estimates)
+    # of 60 intervals of 95% at least 50 hold the truth, but for one time in a thousand
+    assert held >= 50 / 60
+
+
+def test_replicates_sharpen_the_estimate_of_their_original_and_are_no_rows(plant: Callable[..., Planted]) -> None:
+    planted = plant(60, noise=0.02, luck={LUCKY: 0.16})
+    before = {row.number: row for row in leaderboard(planted.ledger, "planted").rows}
+    for score in (-0.01, 0.0, 0.01):
+        planted.replicate(LUCKY, planted.truth(LUCKY) + score)
+    after = {row.number: row for row in leaderboard(planted.ledger, "planted").rows}
+    assert set(after) == set(before)
+    assert [before[LUCKY].seeds, after[LUCKY].seeds, after[0].seeds] == [1, 4, 1]
+    errors = [abs((board[LUCKY].estimate or 0.0) - planted.truth(LUCKY)) for board in (before, after)]
+    assert errors[1] < errors[0]
+    reach = [(board[LUCKY].estimate_high or 0.0) - (board[LUCKY].estimate or 0.0) for board in (before, after)]
+    assert reach[1] < reach[0]
+    assert after[LUCKY].score == before[LUCKY].score
+
+
+def test_the_lead_is_the_difference_of_the_two_best_estimates(plant: Callable[..., Planted]) -> None:
+    planted = plant(40, noise=0.01)
+    ranking = ranking_of(planted.ledger, planted.study)
+    assert ranking.estimates is not None
+    lead, of = ranking.estimates.lead, ranking.estimates.of
+    assert lead is not None
+    methods = {trial.number: trial.method for trial in ranking.trials}
+    discovered = next(number for number, method in methods.items() if method is None)
+    published = next(number for number, method in methods.items() if method is not None)
+    assert (lead.discovered, lead.published) == (discovered, published)
+    assert lead.difference.mean == pytest.approx(of[discovered].mean - of[published].mean, rel=1e-9)
+    # what both have in common, such as the mean of all scores, is no doubt about the difference
+    apart = math.hypot(of[discovered].deviation, of[published].deviation)
+    assert 0 < lead.difference.deviation < apart
+
+
+def far_below(plant: Callable[..., Planted]) -> tuple[Planted, dict[int, float]]:
+    """A study with the task head alone and prefix tuning far below all others, and what these two truly score."""
+    options = {"noise": 0.01, "published": (*PUBLISHED, "head_only", "prefix_tuning")}
+    truth, low = plant(40, **options), {2: 0.30, 3: 0.12}
+    planted = plant(40, **options, luck={number: -below for number, below in low.items()})
+    return planted, {number: truth.truth(number) - below for number, below in low.items()}
+
+
+def test_what_is_far_below_the_others_is_estimated_where_it_is_and_so_is_the_difference(
+    plant: Callable[..., Planted],
+) -> None:
+    planted, low = far_below(plant)
+    ranking = ranking_of(planted.ledger, planted.study)
+    assert ranking.estimates is not None
+    scores = {trial.number: trial.score for trial in ranking.trials}
+    for number, true in low.items():
+        estimate = ranking.estimates.of[number]
+        assert scores[number] == pytest.approx(true)
+        assert estimate.low < true < estimate.high
+        assert 0 < estimate.deviation < 0.03
+    over = ranking.estimates.over_head
+    assert over is not None
+    truly = planted.truth(over.discovered) - low[over.published]
+    assert over.difference.low < truly < over.difference.high
+    assert over.difference.deviation < 0.03
+
+
+def test_estimates_would_be_wrong_if_scores_were_cut(
+    plant: Callable[..., Planted], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cut = Warp(forward=lambda z: np.maximum(z, KNEE), back=lambda w: w, slope=np.ones_like)
+    monkeypatch.setattr(estimates, "SurrogateFitter", partial(SurrogateFitter, warp=cut))
+    planted, low = far_below(plant)
+    ranking = ranking_of(planted.ledger, planted.study)
+    assert ranking.estimates is not None
+    for number, true in low.items():
+        assert ranking.estimates.of[number].low > true + 0.02
+
+
+def test_the_leaderboard_says_plainly_what_was_found(plant: Callable[..., Planted]) -> None:
+    planted = plant(40)
+    better = leaderboard(planted.ledger, "planted")
+    assert better.lead is not None
+    assert better.verdict.startswith("Something better than all published methods was found: +")
+    assert "± " in better.verdict
+    worse = leaderboard(plant(40, luck={0: 0.3}).ledger, "planted")
+    assert worse.verdict.startswith("Nothing better than the published methods was found: -")
+    ranking = ranking_of(planted.ledger, planted.study)
+    assert ranking.estimates is not None
+    begins = {
+        0.012: "Something was found that may be better than all published methods: "
+        "+0.0120 ± 0.0196 accuracy by estimate (95%); confirm it. ",
+        0.002: "Nothing clearly better than the published methods was found: "
+        "+0.0020 ± 0.0196 accuracy by estimate (95%). ",
+    }
+    for mean, begin in begins.items():
+        unsure = replace(better.lead, difference=Estimate(mean=mean, deviation=0.01))
+        said = verdict(replace(ranking, estimates=replace(ranking.estimates, lead=unsure)), "accuracy")
+        assert said.startswith(begin)
+
+
+def test_what_is_recommended_is_hardly_overrated(plant: Callable[..., Planted]) -> None:
+    optimism = []
+    for seed in range(8):
+        planted = plant(50, noise=0.022, seed=seed)
+        ranking = ranking_of(planted.ledger, planted.study)
+        assert ranking.best is not None
+        assert ranking.estimates is not None
+        best = ranking.best.number
+        optimism.append(ranking.estimates.of[best].mean - planted.truth(best))
+    # below a point, where the best of 50 scores with 2.2 points of noise is more than three above its truth
+    assert np.mean(optimism) < 0.01
+
+
+def test_nothing_better_is_said_too_when_no_discovery_came_to_its_end(plant: Callable[..., Planted]) -> None:
+    planted = plant(20)
+    ranking = ranking_of(planted.ledger, planted.study)
+    cut = [
+        replace(trial, state=TrialState.PRUNED, score=None, reason="cut") if trial.method is None else trial
+        for trial in ranking.trials
+    ]
+    none_left = replace(ranking, trials=tuple(cut), estimates=None)
+    found = sum(trial.method is None for trial in cut)
+    ended = f"0 of {found} discoveries ran to the end; {found} were pruned."
+    assert f"no discovery is complete. {ended}" in verdict(none_left, "accuracy")
+    assert verdict(replace(none_left, trials=tuple(cut[-1:])), "accuracy") == ""
+
+
+def test_with_few_trials_scores_are_all_there_is(plant: Callable[..., Planted]) -> None:
+    planted = plant(FEWEST - 1, luck={5: 0.2})
+    board = leaderboard(planted.ledger, "planted")
+    assert board.rows[0].number == 5
+    assert {row.estimate for row in board.rows} == {None}
+    assert board.lead is None
+    assert board.verdict.startswith("Something better than the published methods was found: +")
+    assert "Too few trials for an estimate" in board.verdict
+
+
+def test_a_study_that_has_got_no_further_is_estimated_once(
+    plant: Callable[..., Planted], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from studies.analysis import estimates
+
+    calls = []
+    computed = estimates.estimated
+    monkeypatch.setattr(estimates, "estimated", lambda *given, **named: calls.append(1) or computed(*given, **named))
+    planted = plant(20)
+    boards = [leaderboard(planted.ledger, "planted") for _ in range(2)]
+    assert (len(calls), boards[0]) == (1, boards[1])
+    planted.replicate(3, 0.4)
+    leaderboard(planted.ledger, "planted")
+    assert len(calls) == 2
+
+
+def test_a_configuration_that_cannot_be_read_leaves_the_scores(
+    plant: Callable[..., Planted], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from search_space.errors import CodecError
+    from studies.analysis import estimates
+
+    def refuse(*_given: object, **_named: object) -> None:
+        raise CodecError("no form 'theirs'.")
+
+    monkeypatch.setattr(estimates, "observations", refuse)
+    planted = plant(20)
+    assert ranking_of(planted.ledger, planted.study).estimates is None

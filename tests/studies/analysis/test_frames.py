@@ -1,0 +1,54 @@
+"""Frames: columns typed by their values, words as categories, and what JSON can hold of them."""
+
+import json
+from datetime import UTC, datetime
+
+import pandas
+import pytest
+
+from studies.analysis.frames import entries_of, frame, frame_of
+from studies.records import TrialState
+
+STAMP = "2026-01-02T03:04:05.000006+00:00"
+
+
+def test_columns_are_typed_by_their_values() -> None:
+    made = frame_of(
+        ("n", "x", "is", "text", "at", "told", "big"),
+        [(1, 0.5, True, "a", datetime(2026, 1, 2, tzinfo=UTC), STAMP, 2**70), (None,) * 7],
+    )
+    kinds = {name: str(made[name].dtype) for name in made.columns}
+    assert kinds["n"] == "Int64"
+    assert kinds["x"] == "float64"
+    assert kinds["is"] == "boolean"
+    assert kinds["text"] == "string"
+    assert kinds["at"].endswith("UTC]")
+    assert kinds["told"].endswith("UTC]")
+    assert made["big"][0] == 2**70
+
+
+def test_states_are_categories_in_their_order_and_what_is_not_known_follows() -> None:
+    made = frame([{"state": TrialState.PRUNED, "attention_form": "mine"}, {"state": "odd", "attention_form": None}])
+    assert [*made["state"].cat.categories] == [*(state.value for state in TrialState), "odd"]
+    assert [*made["attention_form"].cat.categories] == ["mine"]
+
+
+def test_a_name_that_stands_twice_keeps_both_columns() -> None:
+    made = frame_of(("state", "state"), [("a", 1)])
+    assert [*made.columns] == ["state", "state"]
+    assert made.iloc[0].tolist() == ["a", 1]
+
+
+def test_without_rows_there_are_columns() -> None:
+    assert [*frame([], columns=("a", "state")).columns] == ["a", "state"]
+
+
+@pytest.mark.parametrize("value", [1, 0.25, True, "text", None])
+def test_cells_are_what_json_holds(value: object) -> None:
+    (entry,) = entries_of(frame_of(("a", "b"), [(value, float("nan"))]))
+    assert json.loads(json.dumps(entry, allow_nan=False)) == {"a": value, "b": None}
+
+
+def test_times_are_told_as_iso_8601() -> None:
+    (entry,) = entries_of(pandas.DataFrame({"at": [pandas.Timestamp("2026-01-02", tz="UTC")]}))
+    assert entry == {"at": "2026-01-02T00:00:00+00:00"}

@@ -1,0 +1,147 @@
+"""What a study says of itself in sentences."""
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from studies.analysis.estimates import Estimate, Estimates, Lead
+from studies.analysis.ranks import Ranking, ranking_of
+from studies.analysis.verdict import verdict
+from studies.ledger.ledger import Ledger
+from studies.records import ExampleCounts, TrialState
+
+COLLAPSED = "rung 0 (25 steps): collapsed: its training loss has risen from 1.7 to 1.9"
+
+
+@pytest.fixture
+def ranking(sample_storage: str) -> Ranking:
+    with Ledger.open(sample_storage, read_only=True) as ledger:
+        return ranking_of(ledger, ledger.study("sample"))
+
+
+def complete(ranking: Ranking, *scores: float) -> Ranking:
+    """Published and discovered trials with some scores."""
+    first = [trial for trial in ranking.trials if trial.state is TrialState.COMPLETE]
+    trials = [replace(first[n % 2], number=n, score=score) for n, score in enumerate(scores)]
+    return replace(ranking, trials=tuple(trials))
+
+
+def test_trials_that_all_have_one_score_have_learned_nothing(ranking: Ranking) -> None:
+    assert verdict(complete(ranking, 0.5092, 0.5092, 0.5092), "accuracy") == (
+        "Nothing was learned: all 3 trials that ran to the end have the same accuracy, 0.5092, as constant predictions "
+        "have."
+    )
+
+
+def test_trials_that_all_solve_the_task_have_learned_and_cannot_be_told_apart(ranking: Ranking) -> None:
+    assert verdict(replace(complete(ranking, 1.0, 1.0, 1.0), is_constant=False), "accuracy") == (
+        "Nothing can be told apart: all 3 trials that ran to the end have the same accuracy, 1.0000. A harder task or "
+        "more validation examples would show who is better."
+    )
+
+
+@pytest.mark.parametrize("scores", [(0.5092, 0.5092), (0.5092, 0.5092, 0.5093)])
+def test_two_of_one_score_may_be_chance_and_one_that_differs_has_learned(
+    ranking: Ranking, scores: tuple[float, ...]
+) -> None:
+    assert "learned" not in verdict(complete(ranking, *scores), "accuracy")
+
+
+def test_trials_that_collapsed_are_counted(ranking: Ranking) -> None:
+    said = verdict(ranking, "accuracy")
+    assert "collapsed" not in said
+    trials = tuple(replace(one, reason=COLLAPSED if one.reason else None) for one in ranking.trials)
+    pruned = sum(one.reason is not None for one in trials)
+    assert verdict(replace(ranking, trials=trials), "accuracy") == f"{said} {pruned} of {len(trials)} trials collapsed."
+
+
+def told(ranking: Ranking, **changes: object) -> str:
+    return verdict(replace(ranking, **changes), "accuracy")
+
+
+def with_head(ranking: Ranking, *scores: float) -> Ranking:
+    """The task head alone, then a discovery, then a published method, with their scores."""
+    published = next(one for one in ranking.trials if one.method is not None and one.score is not None)
+    found = next(one for one in ranking.trials if one.method is None and one.score is not None)
+    three = (replace(published, method="head_only"), found, published)
+    trials = [replace(one, number=n, score=scores[n]) for n, one in enumerate(three)]
+    return replace(ranking, trials=tuple(sorted(trials, key=lambda one: -(one.score or 0))), estimates=None)
+
+
+def lead(mean: float, deviation: float = 0.01) -> Lead:
+    return Lead(discovered=1, published=0, difference=Estimate(mean=mean, deviation=deviation))
+
+
+def _not_asked(which: object) -> Any:
+    pytest.fail("not asked")
+
+
+def estimates(over_published: Lead, over_head: Lead | None = None) -> Estimates:
+    return Estimates(of={}, lead=over_published, over_head=over_head, joint=_not_asked, posterior=_not_asked)
+
+
+def test_constant_predictions_have_learned_nothing_whatever_they_score(ranking: Ranking) -> None:
+    said = told(complete(ranking, 0.52, 0.51, 0.5), is_constant=True)
+    assert said == (
+        "Nothing was learned: all 3 trials that ran to the end predict a constant; the best has 0.5200 accuracy."
+    )
+
+
+def test_where_all_have_collapsed_nothing_was_learned(ranking: Ranking) -> None:
+    pruned = [replace(one, state=TrialState.PRUNED, score=None, reason=COLLAPSED) for one in ranking.trials]
+    assert told(ranking, trials=tuple(pruned)) == (
+        f"Nothing was learned: all {len(pruned)} trials that ended have collapsed."
+    )
+
+
+def test_what_the_best_discovery_adds_to_the_head_alone_has_an_interval(ranking: Ranking) -> None:
+    known = with_head(ranking, 0.4, 0.5, 0.45)
+    said = told(known, estimates=estimates(lead(0.05), lead(0.1, 0.02)))
+    # 1.96 standard deviations
+    assert "Over the task head alone (trial 0) it is +0.1000 ± 0.0392." in said
+
+
+def test_without_the_head_alone_nothing_is_said_of_it(ranking: Ranking) -> None:
+    assert "head" not in told(complete(ranking, 0.5, 0.4), estimates=estimates(lead(0.05)))
+
+
+def test_with_few_trials_the_interval_is_that_of_the_examples(ranking: Ranking) -> None:
+    few = with_head(ranking, 0.4, 0.5, 0.45)
+    unknown = told(few, examples=None)
+    assert "Something better was found: +0.0500 accuracy, going by one score each." in unknown
+    assert "Over the task head alone (trial 0) it is +0.1000." in unknown
+    # two shares of 100 examples with the luck taken off that all trials share: 3/4 and more of the variance is left
+    said = told(few, examples=ExampleCounts(whole=100, rungs=100))
+    assert "Nothing clearly better than the published methods was found: +0.0500 ± 0." in said
+    reach = float(said.partition("+0.0500 ± ")[2].split()[0])
+    plain = 1.959963984540054 * math.sqrt((0.25 + 0.45 * 0.55) / 100)
+    assert 0.3 * plain < reach < plain
+    assert "Something better than the published methods was found: +0.0500 ± 0." in told(
+        few, examples=ExampleCounts(whole=1_000_000, rungs=1)
+    )
+
+
+@pytest.mark.parametrize(
+    ("mean", "begins"),
+    [
+        (0.03, "Something better than all published methods was found: +0.0300 ± 0.0196"),
+        (0.015, "Something was found that may be better than all published methods: +0.0150 ± 0.0196"),
+        (0.005, "Nothing clearly better than the published methods was found: +0.0050 ± 0.0196"),
+        (-0.005, "Nothing better than the published methods was found: -0.0050 ± 0.0196"),
+    ],
+)
+def test_only_an_interval_above_zero_is_called_better(ranking: Ranking, mean: float, begins: str) -> None:
+    assert told(with_head(ranking, 0.4, 0.5, 0.45), estimates=estimates(lead(mean))).startswith(begins)
+
+
+def test_discoveries_that_ran_to_the_end_are_counted(ranking: Ranking) -> None:
+    few = with_head(ranking, 0.4, 0.5, 0.45)
+    found = next(one for one in few.trials if one.method is None)
+    pruned = replace(found, number=9, state=TrialState.PRUNED, score=None, reason="rung 0 (25 steps): no good")
+    assert "1 of 1 discoveries ran to the end." in told(few)
+    failed = replace(pruned, number=11, state=TrialState.FAILED)
+    said = told(few, trials=(*few.trials, pruned, replace(pruned, number=10), failed))
+    assert "1 of 4 discoveries ran to the end; 2 were pruned and 1 failed." in said
+    assert "Beside them 2 trials of published methods have ended." in said

@@ -1,0 +1,31 @@
+import json
+
+import pytest
+
+from studies.analysis.visible import visible, visible_json
+
+OBEYED = [*range(9), *range(11, 32), *range(127, 160), 0x61C, 0x200E, 0x200F, *range(0x2028, 0x202F)]
+OBEYED += [*range(0x2066, 0x206A), 0xD800, 0xDFFF, 0xFEFF]
+
+
+@pytest.mark.parametrize("write", [visible, visible_json])
+def test_nothing_that_a_terminal_obeys_is_left(write):
+    for code in OBEYED:
+        written = write(f"a{chr(code)}b")
+        assert written.isascii()
+        assert written.isprintable()
+        assert written != "ab"
+
+
+def test_what_is_written_out_says_what_it_was():
+    assert visible("\x1b[31m\u202e") == r"\x1b[31m\u202e"
+
+
+def test_everything_else_stays_as_it_is():
+    text = "Größe, 大きさ, حجم, emoji 👩‍💻, a\ttab and\na line"
+    assert visible(text) == visible_json(text) == text
+
+
+def test_json_means_the_same():
+    values = ["a".join(map(chr, OBEYED)), "a\n"]
+    assert json.loads(visible_json(json.dumps(values, ensure_ascii=False))) == values

@@ -1,0 +1,82 @@
+"""What a worker is given of the machine."""
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.trivial_launch import specification
+from support.trivial_runner import TrivialRunner
+
+from studies.backends.backend import asked_threads, pack_size
+from studies.launch.launch import launch
+from studies.study_file.sections import Fleet
+from trial_runner.requests import PackRunner
+
+TESTS = Path(__file__).parents[2]
+
+
+@dataclass(frozen=True)
+class Counting:
+    """Writes down with how many threads runners are ordered."""
+
+    file: Path
+
+    def __call__(self, threads: int) -> PackRunner:
+        with self.file.open("a") as file:
+            file.write(f"{threads}\n")
+        return TrivialRunner()
+
+
+@pytest.mark.parametrize(
+    ("text", "asked"), [(None, None), ("", None), ("3", 3), ("2,1", 2), ("0", None), ("many", None), ("-1", None)]
+)
+def test_the_most_threads_are_what_the_user_says(
+    text: str | None, asked: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    if text is not None:
+        monkeypatch.setenv("OMP_NUM_THREADS", text)
+    assert asked_threads() == asked
+
+
+def test_a_pack_is_of_each_shard() -> None:
+    plan: Any = "nobody looks at it where the number of trials is given"
+    assert pack_size(Fleet(pack=3), plan, 1) == (3, None)
+    assert pack_size(Fleet(pack=3, worker={"shards": 4}), plan, 1) == (12, None)
+
+
+@pytest.mark.parametrize(("text", "threads"), [(None, 4), ("1", 1), ("3", 3), ("8", 4)])
+def test_a_worker_in_this_process_computes_with_no_more_threads_than_the_user_allows(
+    text: str | None, threads: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "sched_getaffinity", lambda process: {0, 1, 2, 3})
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    if text is not None:
+        monkeypatch.setenv("OMP_NUM_THREADS", text)
+    study = specification(tmp_path / "artefacts", "inline", 2)
+    launch(study, storage_url=f"sqlite:///{tmp_path / 'ledger.db'}", factory=Counting(tmp_path / "threads"))
+    assert (tmp_path / "threads").read_text().split() == [str(threads)]
+
+
+@pytest.mark.slow
+def test_workers_of_a_fleet_compute_with_no_more_threads_than_the_user_allows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(TESTS.parent), str(TESTS)]))
+    monkeypatch.setattr(os, "sched_getaffinity", lambda process: {0, 1, 2, 3, 4, 5})
+    monkeypatch.setenv("OMP_NUM_THREADS", "2")
+    study = specification(tmp_path / "artefacts", "ray", 2)
+    launch(study, storage_url=f"sqlite:///{tmp_path / 'ledger.db'}", factory=by_value(Counting)(tmp_path / "threads"))
+    assert set((tmp_path / "threads").read_text().split()) == {"2"}
+
+
+def by_value(of_this_file: type) -> type:
+    """Lets workers have what this file defines without importing it."""
+    import sys
+
+    from ray import cloudpickle
+
+    cloudpickle.register_pickle_by_value(sys.modules[of_this_file.__module__])
+    return of_this_file

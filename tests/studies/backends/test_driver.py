@@ -1,0 +1,111 @@
+"""How the driver says that a launch has ended: as the study stands then, not before the last worker has left."""
+
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from ray.exceptions import RayActorError, RayTaskError
+
+from studies.backends import driver, keeper_monitor
+from studies.backends.keeper_actor import Pulse
+from studies.backends.keeper_monitor import KeeperWatch
+from studies.errors import FencedError, LaunchError, StudiesError
+from studies.runtime.progress import Standing
+
+DAMAGED = LaunchError("the weights of the backbone must be readable; got a damaged file.")
+
+
+class SlowKeeper:
+    """An actor that answers some looks after it was asked, with what it knew when it was asked; and its Ray."""
+
+    def __init__(self) -> None:
+        self.halted: StudiesError | None = None
+        self.at_finish: Exception | None = None
+        self.looks: dict[int, int] = {}
+        self.answers: dict[int, Any] = {}
+        self.called: list[str] = []
+        self.pulse = SimpleNamespace(remote=lambda stop: self._asked(Pulse(crew={})))
+        self.call = SimpleNamespace(remote=self._call)
+
+    def _call(self, method: str, *given: object) -> int:
+        self.called.append(method)
+        if method == "finish":
+            return self._asked(self.at_finish)
+        progress: Any = SimpleNamespace(ended=8, target_trials=8, running=())
+        done = self.halted is None
+        return self._asked(
+            Standing(progress=progress, is_done=done, exhausted="", drained="", halted=self.halted, silent=())
+        )
+
+    def _asked(self, answer: Any) -> int:
+        self.answers[len(self.answers)] = answer
+        return len(self.answers) - 1
+
+    def wait(self, asked: list[int], *, timeout: float) -> tuple[list[int], list[int]]:
+        self.looks[asked[0]] = self.looks.get(asked[0], 0) + 1
+        return (asked, []) if self.looks[asked[0]] > 2 else ([], asked)
+
+    def get(self, asked: int) -> Any:
+        if isinstance(self.answers[asked], Exception):
+            raise self.answers[asked]
+        return self.answers[asked]
+
+
+class Fleet:
+    """Workers that leave after a look; the last says why."""
+
+    error = None
+
+    def __init__(self, last_word: Callable[[], None]) -> None:
+        self._last_word = last_word
+        self._is_alive = True
+
+    def start(self) -> None:
+        """Begin."""
+
+    def is_alive(self) -> bool:
+        return self._is_alive
+
+    def join(self, seconds: float) -> None:
+        self._last_word()
+        self._is_alive = False
+
+
+@pytest.fixture
+def keeper(monkeypatch: pytest.MonkeyPatch) -> SlowKeeper:
+    keeper = SlowKeeper()
+    monkeypatch.setattr(keeper_monitor, "ray", keeper)
+    monkeypatch.setattr(driver, "_LOOK_SECONDS", 0.0)
+    return keeper
+
+
+def watched(keeper: SlowKeeper, last_word: Callable[[], None] = lambda: None) -> Standing:
+    plan: Any = SimpleNamespace(lease_seconds=60.0, patience_seconds=60.0)
+    connection: Any = SimpleNamespace(poll=lambda: False, send=lambda said: None)
+    fleet: Any = Fleet(last_word)
+    beginning: Any = SimpleNamespace(look=lambda: "")
+    return driver._watch_over(fleet, KeeperWatch(keeper, plan), connection, beginning)
+
+
+def test_why_the_last_worker_left_is_heard_though_the_keeper_was_asked_before(keeper: SlowKeeper) -> None:
+    standing = watched(keeper, lambda: setattr(keeper, "halted", DAMAGED))
+    assert standing.halted is DAMAGED
+    assert "finish" not in keeper.called
+
+
+def test_a_launch_that_came_to_its_end_is_noted(keeper: SlowKeeper) -> None:
+    assert watched(keeper).is_done
+    assert keeper.called.count("finish") == 1
+
+
+def test_a_keeper_that_is_fenced_as_it_notes_the_end_says_so(keeper: SlowKeeper) -> None:
+    fenced = FencedError("study 'trivial' was taken over.")
+    keeper.at_finish = RayTaskError("finish", "", fenced)
+    with pytest.raises(FencedError, match="was taken over"):
+        watched(keeper)
+
+
+def test_a_keeper_that_is_lost_as_it_notes_the_end_takes_nothing_away(keeper: SlowKeeper) -> None:
+    keeper.at_finish = RayActorError()
+    assert watched(keeper).is_done

@@ -1,0 +1,53 @@
+"""The driver as the launching process has it: nothing of its session is left, and nobody else's is touched."""
+
+import os
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from studies.backends import driver_process
+from studies.backends.driver_process import DriverProcess, is_alive
+
+SCRIPT = """#!/bin/sh
+sleep 600 &
+echo $! >{child}
+echo it is over
+exit 3
+"""
+
+
+@pytest.fixture
+def process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> DriverProcess:
+    """A driver that leaves a child behind and ends."""
+    program = tmp_path / "driver"
+    program.write_text(SCRIPT.format(child=tmp_path / "child"))
+    program.chmod(0o700)
+    monkeypatch.setattr(sys, "executable", str(program))
+    monkeypatch.setattr(driver_process, "_pickled", lambda order: b"")
+    order: Any = SimpleNamespace(folder=tmp_path, address=None)
+    return DriverProcess(order, {})
+
+
+def test_what_a_driver_leaves_behind_is_ended_while_its_number_is_still_its_own(process, tmp_path):
+    with process:
+        assert process.last_words == "exit code 3; it said: it is over"
+        child = int((tmp_path / "child").read_text())
+        driver = os.getsid(child)
+        assert is_alive(child)
+        assert not is_alive(driver)
+        assert Path(f"/proc/{driver}").exists()
+    assert not is_alive(child)
+    assert not Path(f"/proc/{driver}").exists()
+
+
+def test_an_order_that_cannot_travel_starts_nothing(process, tmp_path, monkeypatch):
+    def refuse(order: object) -> bytes:
+        raise TypeError("a lock does not travel")
+
+    monkeypatch.setattr(driver_process, "_pickled", refuse)
+    with pytest.raises(TypeError, match="does not travel"):
+        process.__enter__()
+    assert not (tmp_path / "driver.log").exists()

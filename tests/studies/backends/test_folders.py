@@ -1,0 +1,113 @@
+"""The folder of a launch: private, removed with it, and removed later if it was killed."""
+
+import fcntl
+import os
+import tempfile
+import threading
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from studies.backends.driver_process import launch_folder
+from trial_runner.tasks.data.file_reader import opened_rows
+
+
+@pytest.fixture(autouse=True)
+def temporary_folder(monkeypatch):
+    """A folder for temporary files with a short name, of this test's own."""
+    with tempfile.TemporaryDirectory(prefix="f", dir="/tmp") as name:
+        monkeypatch.setattr(tempfile, "tempdir", name)
+        yield Path(name)
+
+
+def test_only_its_user_can_enter_it_and_it_goes_with_the_launch(temporary_folder):
+    with launch_folder() as folder:
+        assert folder.parent == temporary_folder
+        assert folder.stat().st_mode & 0o777 == 0o700
+        (folder / "r").mkdir(mode=0o777)
+    assert list(temporary_folder.iterdir()) == []
+
+
+@contextmanager
+def locked(folder):
+    """As a launch that lives holds its folder."""
+    lock = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(lock)
+
+
+def test_the_folder_of_a_killed_launch_is_removed_and_that_of_a_living_one_stays(temporary_folder):
+    left, lives = temporary_folder / "dslaunch-left", temporary_folder / "dslaunch-lives"
+    for folder in (left, lives):
+        folder.mkdir()
+    with locked(lives), launch_folder():
+        assert (left.exists(), lives.exists()) == (False, True)
+
+
+def test_a_living_launch_keeps_its_folder_whatever_is_removed_from_it_by_age(temporary_folder):
+    with launch_folder() as lives:
+        for file in lives.iterdir():
+            file.unlink()
+        os.utime(lives, (0, 0))
+        with launch_folder():
+            assert lives.exists()
+
+
+def test_what_only_looks_like_a_launch_is_left_alone_and_hangs_nobody(temporary_folder):
+    target = temporary_folder / "mine"
+    target.mkdir()
+    (temporary_folder / "dslaunch-link").symlink_to(target)
+    os.mkfifo(temporary_folder / "dslaunch-pipe")
+    (temporary_folder / "dslaunch-file").touch()
+    before = set(temporary_folder.iterdir())
+    with launch_folder() as folder:
+        assert set(temporary_folder.iterdir()) == before | {folder}
+    assert target.exists()
+
+
+def test_what_a_dying_ray_has_left_without_a_lock_is_removed_by_the_next_launch(temporary_folder):
+    left = temporary_folder / "dslaunch-left"
+    (left / "session").mkdir(parents=True)
+    with launch_folder():
+        assert not left.exists()
+
+
+def test_what_else_deltaspace_keeps_for_a_while_is_left_alone(temporary_folder, monkeypatch):
+    monkeypatch.chdir(temporary_folder)
+    Path("train.jsonl").write_text('{"text": "one", "label": "a"}\n')
+    with opened_rows((Path("train.jsonl"),), "train"):
+        (kept,) = temporary_folder.glob("ds*")
+        with launch_folder():
+            pass
+        assert list(kept.rglob("*.arrow")) != []
+
+
+def test_a_folder_that_has_no_name_yet_is_left_to_its_launch_for_a_day(temporary_folder):
+    new, old = temporary_folder / "new-dslaunch-new", temporary_folder / "new-dslaunch-old"
+    for folder in (new, old):
+        folder.mkdir()
+    os.utime(old, (0, 0))
+    with launch_folder():
+        assert (new.exists(), old.exists()) == (True, False)
+
+
+def test_launches_that_start_together_leave_one_another_alone(temporary_folder):
+    missing = []
+
+    def start_again_and_again():
+        for _ in range(100):
+            with launch_folder() as folder:
+                if not folder.exists():
+                    missing.append(folder)
+
+    threads = [threading.Thread(target=start_again_and_again) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert missing == []
+    assert list(temporary_folder.iterdir()) == []

@@ -1,0 +1,45 @@
+"""What the processes of a launch load before they work: nothing that only the keeper needs."""
+
+import subprocess
+import sys
+from typing import Any, cast
+
+import pytest
+
+from studies.backends.keeper_actor import KeeperActor
+from studies.errors import LaunchError
+from studies.runtime.study_plan import StudyPlan
+
+
+@pytest.mark.parametrize("module", ["studies.backends.tune_worker", "studies.backends.driver"])
+def test_workers_and_the_driver_load_neither_database_nor_sampler(module: str) -> None:
+    """Each would load them for half a second or more, while the launch waits."""
+    script = (
+        f"import sys, {module}\n"
+        "heavy = {'sqlalchemy', 'optuna', 'scipy', 'torch', 'transformers', 'studies.runtime.keeper'}\n"
+        "sys.exit(', '.join(sorted(heavy & set(sys.modules))) or None)\n"
+    )
+    done = subprocess.run([sys.executable, "-W", "ignore", "-c", script], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_launching_loads_no_sampler() -> None:
+    script = (
+        "import sys, studies.launch.launch\n"
+        "sys.exit(', '.join({'optuna', 'scipy', 'torch'} & set(sys.modules)) or None)"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_the_first_node_that_has_loaded_says_what_all_others_must_have() -> None:
+    actor: Any = KeeperActor(cast(StudyPlan, None), "launch")
+    mine = {"backbone": "0a1b", "data": "2c3d"}
+    actor.agree("10.0.0.1", mine)
+    actor.agree("10.0.0.2", dict(mine))
+    with pytest.raises(LaunchError) as refused:
+        actor.agree("10.0.0.3", {**mine, "data": "4e5f"})
+    assert str(refused.value).startswith(
+        "every node must have the same data; node 10.0.0.1 has 2c3d and node 10.0.0.3 has 4e5f. "
+    )
+    assert "\n" not in str(refused.value)

@@ -1,0 +1,70 @@
+"""The keeper as the driver watches it: one that never answers ends the launch, whatever Ray says instead."""
+
+import time
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from ray.exceptions import ActorDiedError, RayActorError
+
+from studies.backends import keeper_monitor
+from studies.backends.keeper_monitor import KeeperWatch
+from studies.errors import LaunchError
+
+LOOKS = 2000
+
+
+class LostKeeper:
+    """An actor of which Ray says at once that it is lost; and the Ray that says so."""
+
+    def __init__(self, error: RayActorError) -> None:
+        self.error = error
+        self.kills = 0
+        self.pulse = self.call = self
+
+    def remote(self, *given: object) -> object:
+        return object()
+
+    def wait(self, asked: list[object], *, timeout: float) -> tuple[list[object], list[object]]:
+        return asked, []
+
+    def get(self, asked: object) -> Any:
+        raise self.error
+
+    def kill(self, actor: object, *, no_restart: bool) -> None:
+        self.kills += 1
+
+
+@pytest.fixture
+def look(monkeypatch):
+    """Looks after a keeper that is lost until that raises, or for long; how often it was replaced."""
+
+    def look(error: RayActorError) -> LostKeeper:
+        keeper = LostKeeper(error)
+        monkeypatch.setattr(keeper_monitor, "ray", keeper)
+        monkeypatch.setattr(keeper_monitor, "_BEGIN_SECONDS", 0.02)
+        plan: Any = SimpleNamespace(lease_seconds=0.02, patience_seconds=0.02)
+        watch = KeeperWatch(keeper, plan)
+        for _ in range(LOOKS):
+            watch.look()
+            time.sleep(0.001)
+        return keeper
+
+    return look
+
+
+def test_a_keeper_that_is_lost_again_and_again_ends_the_launch(look):
+    with pytest.raises(LaunchError, match="the keeper must answer; it was replaced 3 times and did not"):
+        look(RayActorError())
+
+
+def test_a_keeper_that_cannot_begin_ends_the_launch_with_the_last_line_of_why(look):
+    error = ActorDiedError()
+    error._actor_init_failed = True
+    error.error_msg = "The actor died:\n  Traceback\nModuleNotFoundError: No module named 'studies'\n"
+    with pytest.raises(LaunchError) as ended:
+        look(error)
+    assert str(ended.value) == (
+        "the keeper must begin where Ray places it; it stopped: ModuleNotFoundError: No module named 'studies'. "
+        "Every machine of the cluster needs deltaspace, of one version."
+    )

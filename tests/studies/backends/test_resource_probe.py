@@ -1,0 +1,81 @@
+"""What is said of a cluster before a launch: every node that cannot do what this machine can."""
+
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from studies.backends import resource_probe
+from studies.backends.placement import ClusterNode
+from studies.backends.resource_probe import ClusterFacts, NodeFacts, cluster_facts, look_here
+from studies.backends.trial_files import FolderMark
+from studies.errors import LaunchError
+from studies.resource_estimates.machine import Machine, on_cluster
+from studies.study_file.sections import Fleet
+
+HEAD = ClusterNode(key="a", address="10.0.0.1", cpus=8, gpus=0)
+WHOLE = NodeFacts(node=HEAD, release="1.0", sees_folder=True, has_backbone=True, settings={"HF_HOME": "/hf"})
+WITH_GPUS = replace(
+    WHOLE, node=ClusterNode(key="b", address="10.0.0.2", cpus=16, gpus=4, accelerators=frozenset({"H200"}))
+)
+
+
+def cluster(*nodes: NodeFacts) -> ClusterFacts:
+    return ClusterFacts(
+        address="10.0.0.1:6379", folder=Path("/shared"), release="1.0", settings={"HF_HOME": "/hf"}, nodes=nodes
+    )
+
+
+def test_nothing_is_said_of_nodes_that_are_like_this_machine():
+    assert cluster(WHOLE, WITH_GPUS).warnings == ()
+
+
+def test_every_node_is_named_with_what_it_lacks():
+    old = replace(WHOLE, release="0.9", has_backbone=False, settings={})
+    far = replace(WITH_GPUS, sees_folder=False)
+    broken = replace(WHOLE, node=replace(HEAD, address="10.0.0.3"), problem="ModuleNotFoundError: studies")
+    assert cluster(old, far, broken).warnings == (
+        "node 10.0.0.1 has deltaspace 0.9, this machine 1.0",
+        "node 10.0.0.1 differs: HF_HOME is not set (/hf on the launching machine)",
+        "node 10.0.0.1 does not have the backbone's folder",
+        "node 10.0.0.2 does not see /shared: its snapshots go through this machine, more slowly",
+        "node 10.0.0.3 cannot run workers: ModuleNotFoundError: studies",
+    )
+
+
+def test_workers_are_counted_as_a_launch_places_them(monkeypatch):
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    here = Machine(cores=2, gpus=(), workers=2, threads=1, fleet="Ray")
+    found = on_cluster(here, Fleet(), cluster(WHOLE, WITH_GPUS))
+    assert (found.workers, found.threads) == (4, 4)
+    assert on_cluster(here, Fleet(worker={"gpus": 0}), cluster(WHOLE, replace(WITH_GPUS, problem="lost"))).workers == 8
+
+
+def test_a_node_answers_for_its_folder_and_the_backbone(tmp_path):
+    mark = FolderMark.new(tmp_path)
+    asked = {"folder": str(tmp_path), "mark": mark.text, "backbone": str(tmp_path / "none")}
+    assert not look_here(asked)["sees_folder"]
+    with mark.laid():
+        answer = look_here(asked)
+    assert (answer["sees_folder"], answer["has_backbone"], answer["problem"]) == (True, False, "")
+    assert look_here({**asked, "backbone": ""})["has_backbone"]
+
+
+@pytest.mark.parametrize(
+    "outcome",
+    [subprocess.TimeoutExpired("ray", 60), subprocess.CalledProcessError(1, "ray"), SimpleNamespace(stdout=b"?")],
+)
+def test_a_cluster_that_hangs_refuses_or_babbles_is_one_line(tmp_path, monkeypatch, outcome: Any):
+    def run(*given: object, **more: object) -> Any:
+        if isinstance(outcome, Exception):
+            raise outcome
+        return outcome
+
+    monkeypatch.setattr(resource_probe.subprocess, "run", run)
+    with pytest.raises(LaunchError, match=r"the cluster at 10\.0\.0\.1:6379 did not take this machine in") as ended:
+        cluster_facts("10.0.0.1:6379", folder=tmp_path / "not" / "yet", backbone="")
+    assert "\n" not in str(ended.value)
+    assert list(tmp_path.iterdir()) == []

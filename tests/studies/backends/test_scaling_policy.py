@@ -1,0 +1,125 @@
+"""The fleet as Tune sees it: it grows with its cluster, gives places anew that moved, and ends with a first worker."""
+
+from collections.abc import Callable
+from inspect import signature
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from ray.air.execution._internal.actor_manager import RayActorManager
+from ray.exceptions import OutOfMemoryError, RayActorError
+
+from studies.backends.placement import ClusterNode, Share
+from studies.backends.scaling_policy import Failures, Growth, heed_want_of_memory
+from studies.backends.tune_worker import MOVES
+from studies.errors import LaunchError
+
+HUNGRY = (
+    "1 worker(s) were killed due to the node running low on memory. Memory on the node (IP: 192.0.2.2, ID: 009381e0) "
+    "was 12.64GB used / 23.54GB limit (0.536867)\nOOM kill reason: Memory usage 12569137152B exceeded threshold"
+)
+"""What Ray 2.60 says."""
+
+
+@pytest.fixture
+def nodes(monkeypatch: pytest.MonkeyPatch) -> list[ClusterNode]:
+    """Those of the cluster; tests add to them."""
+    found: list[ClusterNode] = []
+    monkeypatch.setattr("studies.backends.placement.Nodes.staying", property(lambda self: tuple(found)))
+    return found
+
+
+def one(key: str) -> ClusterNode:
+    return ClusterNode(key=key, address="10.0.0.1", cpus=2, gpus=0)
+
+
+def places(growth: Growth) -> list[str]:
+    """What is given until nothing more is."""
+    given = []
+    while (config := growth.searcher.searcher.suggest("t")) is not None:
+        given.append(config["place"])
+    return given
+
+
+def test_a_node_that_is_added_gives_more_places(nodes):
+    growth = Growth(Share(cores=1, gpus=0), None)
+    assert (growth.wanted, places(growth)) == (1, ["worker-0"])  # a cluster that is still empty has something to go by
+    nodes.append(one("a"))
+    assert places(growth) == ["worker-1"]
+    nodes.append(one("b"))
+    assert places(growth) == ["worker-2", "worker-3"]
+    nodes.remove(one("a"))
+    assert places(growth) == []
+
+
+def test_as_many_as_were_asked_for_are_asked_for_at_once(nodes):
+    assert len(places(Growth(Share(cores=1, gpus=0), 5))) == 5
+
+
+def test_a_worker_that_moves_is_replaced_and_one_that_is_done_ends_the_fleet(nodes):
+    growth = Growth(Share(cores=1, gpus=0), 2)
+    assert len(places(growth)) == 2
+    growth.searcher.on_trial_complete("t", {MOVES: True})
+    assert not growth.searcher.is_finished()
+    assert places(growth) == ["worker-2"]
+    growth.searcher.on_trial_complete("t", {MOVES: False})
+    assert growth.searcher.is_finished()
+
+
+@pytest.fixture
+def failed(tmp_path: Path) -> Callable[..., None]:
+    """Lets the process of a place end some times, as Tune tells it."""
+
+    def fail(failures: Failures, place: str, times: int, error: str = "trace\nImportError: no studies.") -> None:
+        file = tmp_path / f"{place}.txt"
+        trial: Any = SimpleNamespace(config={"place": place}, error_file=str(file))
+        for number in range(times):
+            with file.open("a") as told:
+                told.write(f"Failure # {number} (occurred at some time)\n{error}\n")
+            failures.on_trial_recover(0, [trial], trial)
+
+    return fail
+
+
+def test_a_place_that_never_begins_ends_the_launch_with_the_last_line_of_why(failed):
+    failures = Failures()
+    failed(failures, "worker-1", 4)
+    failures.check({"worker-0/a"})
+    failed(failures, "worker-1", 1)
+    with pytest.raises(LaunchError, match="worker-1 ended 5 times before it did: ImportError: no studies"):
+        failures.check({"worker-0/a"})
+
+
+def test_a_place_whose_worker_began_in_between_has_begun(failed):
+    failures = Failures()
+    for incarnation in "abc":
+        failed(failures, "worker-1", 4)
+        failures.check({f"worker-1/{incarnation}"})
+
+
+def test_the_end_of_a_process_for_want_of_memory_is_told_once(failed):
+    failures = Failures()
+    failed(failures, "worker-0", 1)
+    failed(failures, "worker-1", 1, HUNGRY)
+    failed(failures, "worker-1", 1)
+    assert list(failures.hungry()) == [
+        ("worker-1", "ended for want of memory: 192.0.2.2 had 12.64GB used / 23.54GB limit")
+    ]
+    assert list(failures.hungry()) == []
+
+
+def test_tune_takes_a_worker_that_was_ended_for_want_of_memory_as_one_that_has_ended(monkeypatch):
+    heard: list[Exception] = []
+
+    def take(manager: Any, tracked_actor_task: Any, exception: Exception) -> None:
+        heard.append(exception)
+
+    names = [*signature(RayActorManager._actor_task_failed).parameters]
+    assert names == ["self", *[*signature(take).parameters][1:]]
+    monkeypatch.setattr(RayActorManager, "_actor_task_failed", take)
+    heed_want_of_memory()
+    for error in (OutOfMemoryError(HUNGRY), ValueError("another")):
+        RayActorManager._actor_task_failed(None, tracked_actor_task=None, exception=error)
+    assert [type(error) for error in heard] == [RayActorError, ValueError]
+    assert str(heard[0]) == HUNGRY

@@ -1,0 +1,207 @@
+"""Taking a winner apart: which hybrids are trained, that runs are paired, what continues, what is refused."""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from support.trivial_ablation import BACKBONE, BEST, STEPS, launch_study
+from support.trivial_runner import TrivialFactory, TrivialRunner, score_at
+
+from search_space.backbones import shape_of
+from search_space.published.point import PublishedPoint
+from search_space.space.space import Candidate, SearchSpace
+from studies.analysis.discover.between import Array
+from studies.confirmation.ablation import path_entries
+from studies.confirmation.ablation_path import ablation_result, path_notes, path_sentences
+from studies.confirmation.execution import confirm
+from studies.confirmation.request import AblationRequest
+from studies.errors import ConfirmationError, StudiesError, StudyChangedError
+from studies.launch.execution import LaunchResult
+from studies.ledger.invariants import violations
+from studies.ledger.ledger import Ledger
+from studies.records import ConfirmationRecord, TrialRecord, TrialState
+from trial_runner.backbones import config_of
+from trial_runner.requests import TrialRequest
+
+TESTS = Path(__file__).parents[2]
+
+
+@dataclass
+class Study:
+    """A study of 14 trials that was launched to its end; trial 9 is its best by far."""
+
+    url: str
+
+    def ablate(self, factory: Callable[[int], TrivialRunner] | None = None, **given: object) -> LaunchResult:
+        request = AblationRequest(study="reviews", **{"seeds": 3, **given})  # type: ignore[arg-type]
+        return confirm(request, storage_url=self.url, factory=factory or TrivialFactory())
+
+    def record(self, name: str = "reviews-ablate") -> ConfirmationRecord:
+        with Ledger.open(self.url, read_only=True) as ledger:
+            return ledger.confirmation(ledger.study(name))
+
+    def trials(self, name: str = "reviews-ablate") -> list[TrialRecord]:
+        with Ledger.open(self.url, read_only=True) as ledger:
+            return ledger.trials(ledger.study(name).id)
+
+    def broken(self, name: str = "reviews-ablate") -> list[str]:
+        with Ledger.open(self.url, read_only=True) as ledger:
+            return violations(ledger, ledger.study(name).id, rung_steps=())
+
+
+def launched(folder: Path, trials: int = 14) -> Study:
+    url = f"sqlite:///{folder / 'ledger.db'}"
+    launch_study(url, folder, trials)
+    return Study(url)
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Study:
+    """A study whose ablation has been trained; nobody changes it."""
+    study = launched(tmp_path_factory.mktemp("finished"))
+    assert study.ablate().finished
+    return study
+
+
+@pytest.fixture
+def study(tmp_path: Path) -> Study:
+    return launched(tmp_path)
+
+
+def test_the_path_leads_from_the_method_to_the_best_trial(finished: Study) -> None:
+    record = finished.record()
+    first, *_, last = record.contenders
+    assert (first.trial, first.is_top, record.is_path) == (BEST, True, True)
+    assert (last.label, last.baselines, last.change) == ("mam_adapter", ("mam_adapter",), None)
+    assert len(record.contenders) >= 3
+    assert all(contender.change for contender in record.contenders[:-1])
+    assert len({contender.label for contender in record.contenders}) == len(record.contenders)
+    trials, originals = finished.trials(), finished.trials("reviews")
+    assert trials[0].configuration == originals[BEST].configuration
+    assert trials[record.numbers_of(len(record.contenders) - 1)[0]].configuration == originals[0].configuration
+    budget = 0.005 * shape_of(config_of(str(BACKBONE))).parameters
+    assert all(trial.stored_parameters <= budget for trial in trials)
+
+
+def test_every_step_has_the_same_fresh_seeds(finished: Study) -> None:
+    record, trials = finished.record(), finished.trials()
+    assert len(set(record.seeds)) == 3
+    assert not set(record.seeds) & {trial.seed for trial in finished.trials("reviews")}
+    for place in range(len(record.contenders)):
+        assert [trials[number].seed for number in record.numbers_of(place)] == list(record.seeds)
+    assert finished.broken() == []
+
+
+def test_steps_are_measured_on_the_test_split_at_full_length(study: Study) -> None:
+    plans = set()
+
+    def note(request: TrialRequest, step: int) -> None:
+        plans.add(request.plan)
+
+    study.ablate(lambda threads: TrivialRunner(on_step=note), seeds=2)
+    (plan,) = plans
+    assert (plan.measured_split, plan.evaluate_at_steps) == ("test", (STEPS,))
+
+
+def test_differences_are_those_of_consecutive_steps_and_sum_to_the_whole(study: Study) -> None:
+    class Rising(TrivialFactory):
+        """The first contender of the ledger, the winner, is the best; each seed has luck of its own."""
+
+        def __call__(self, threads: int) -> TrivialRunner:
+            return TrivialRunner(
+                scores={number: 0.7 - 0.01 * (number // 6) + 0.05 * (number % 6) for number in range(120)}
+            )
+
+    study.ablate(Rising(), seeds=6)
+    with Ledger.open(study.url, read_only=True) as ledger:
+        result = ablation_result(ledger, "reviews-ablate")
+    steps = [one.comparison for one in result.steps]
+    assert steps[0] is None
+    gains = [one.difference for one in steps[1:] if one is not None]
+    assert gains == pytest.approx([0.01] * (len(result.steps) - 1))
+    assert result.total is not None
+    assert result.total.difference == pytest.approx(sum(filter(None, gains)))
+    # the seeds' luck is far larger than the gains, and cancels because runs are paired
+    assert [(one.low, one.high) for one in steps[1:] if one is not None] == [pytest.approx((0.01, 0.01))] * len(gains)
+    assert result.table()["difference"][1:].tolist() == pytest.approx(gains)
+    sentences = path_sentences(result)
+    assert sentences[0].startswith(f"Trial {BEST} minus mam_adapter on the test split: {0.01 * len(gains):+.4f}")
+    # runs that are exchanged do not know of pairs: said, for the intervals exclude 0 and nothing is shown
+    assert path_notes(result)[-1].startswith(f"With 6 seeds the p-values of {len(gains)} steps are of exchanged runs")
+
+
+def test_until_all_trials_have_ended_nothing_is_compared(study: Study) -> None:
+    assert not study.ablate(TrivialFactory(step_seconds=0.01), fleet={"time_budget": 0.3}).finished
+    with Ledger.open(study.url, read_only=True) as ledger:
+        result = ablation_result(ledger, "reviews-ablate")
+    assert (result.total, {one.comparison for one in result.steps}) == (None, {None})
+    assert path_sentences(result) == ()
+
+
+def test_an_ablation_that_is_killed_continues_where_it_was(study: Study) -> None:
+    paths = os.pathsep.join([str(TESTS.parent), str(TESTS)])
+    script = [sys.executable, str(TESTS / "support" / "trivial_ablation.py"), study.url, "reviews", "4", "9"]
+    died = subprocess.run(script, env=os.environ | {"PYTHONPATH": paths}, check=False, capture_output=True, timeout=240)
+    assert died.returncode == -signal.SIGKILL, died.stderr
+    record = study.record()
+    ended = [trial for trial in study.trials() if trial.state.is_terminal]
+    assert 0 < len(ended) < len(study.trials())
+    trained: list[int] = []
+
+    def note(request: TrialRequest, step: int) -> None:
+        trained.append(request.trial)
+
+    assert study.ablate(lambda threads: TrivialRunner(on_step=note)).finished
+    assert not {trial.number for trial in ended} & set(trained)
+    trials = study.trials()
+    assert study.record() == record
+    assert all(trial.state is TrialState.COMPLETE for trial in trials)
+    assert [trial.score for trial in trials] == [score_at(trial.seed, STEPS) for trial in trials]
+    assert trials[4].attempt == 2
+    assert study.broken() == []
+
+
+def test_what_is_asked_for_must_stay_the_same(finished: Study) -> None:
+    assert finished.ablate(trial=BEST).reason.startswith("already finished")
+    with pytest.raises(StudyChangedError, match=r"(?s)begun with.*trial: 9 -> 5"):
+        finished.ablate(trial=5)
+    with pytest.raises(StudyChangedError, match=r'against: \["mam_adapter"\] -> \["bitfit"\]'):
+        finished.ablate(against="bitfit")
+
+
+def test_what_cannot_be_taken_apart_is_refused_and_nothing_is_recorded(tmp_path: Path, study: Study) -> None:
+    with pytest.raises(ConfirmationError, match=r"trial 0 is mam_adapter itself\. Name another method"):
+        study.ablate(trial=0)
+    with pytest.raises(ConfirmationError, match="must have the trial that is taken apart; got 99, it has 0 to 13"):
+        study.ablate(trial=99)
+    with pytest.raises(ConfirmationError, match="at least 2 seeds; got 1"):
+        study.ablate(seeds=1)
+    with Ledger.open(study.url, read_only=True) as ledger:
+        assert [one.name for one in ledger.studies()] == ["reviews"]
+    (tmp_path / "few").mkdir()
+    with pytest.raises(StudiesError, match="must have 12 trials with a reading"):
+        launched(tmp_path / "few", trials=10).ablate()
+
+
+def test_a_step_that_computes_the_same_as_an_earlier_one_is_none_of_its_own(finished: Study) -> None:
+    space = SearchSpace(shape=shape_of(config_of(str(BACKBONE))), budget=600_000)
+    trials = finished.trials("reviews")
+
+    def joint(candidates: Sequence[Candidate]) -> tuple[Array, Array]:
+        return np.arange(len(candidates), dtype=float), np.eye(len(candidates))
+
+    request = AblationRequest(study="reviews", trial=BEST)
+    entries = path_entries(request, trials, space, joint)
+    fingerprints = [entry.template.fingerprint for entry in entries]
+    assert len(set(fingerprints)) == len(fingerprints)
+    again = [replace(trial, method=None) for trial in trials]
+    point = AblationRequest(study="reviews", trial=BEST, against=PublishedPoint("lora_qv"))
+    *_, begin = path_entries(point, again, space, joint)
+    assert (begin.contender.trial, begin.contender.label) == (None, "lora_qv")
+    assert begin.template.configuration.attention[0].form.name == "lowrank"

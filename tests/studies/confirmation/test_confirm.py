@@ -1,0 +1,412 @@
+"""Confirming a study with the trivial runner: what is trained, what is recorded, what continues and what is refused."""
+
+import os
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import pytest
+from support.trivial_runner import TrivialFactory, TrivialRunner, score_at
+from support.work_clock import STEP_SECONDS, WorkClock
+
+from search_space.backbones import shape_of
+from search_space.errors import UnknownMethodError
+from search_space.space.space import SearchSpace
+from studies.analysis.leaderboard import leaderboard
+from studies.analysis.summaries import study_summaries
+from studies.confirmation.execution import confirm
+from studies.confirmation.request import AGAINST, ConfirmationRequest
+from studies.confirmation.results import ConfirmationResult, confirmation_result, confirmation_results
+from studies.errors import (
+    ConfirmationError,
+    FencedError,
+    SpecificationError,
+    StudyChangedError,
+    UnknownStudyError,
+    WishError,
+)
+from studies.launch.execution import LaunchResult
+from studies.launch.launch import launch
+from studies.ledger.invariants import violations
+from studies.ledger.ledger import Ledger
+from studies.records import ConfirmationRecord, StudyKind, StudyRecord, TrialRecord, TrialState
+from studies.runtime.artefacts import study_folder
+from studies.study_file import Specification, specification_from_mapping
+from studies.study_file.recorded_specification import BegunSpecification
+from studies.verification import replay_violations, replayed
+from trial_runner.backbones import config_of
+from trial_runner.requests import TrialRequest
+
+BACKBONES = Path(__file__).parents[2] / "data" / "backbones"
+STEPS = 16
+VALIDATION = {0: 0.5, 1: 0.4} | {number: 0.6 + number / 100 for number in range(2, 10)}
+"""Scores of the search: mam_adapter, bitfit, and discoveries of which each is better than the one before."""
+
+
+def specification(tmp_path: Path, **given: object) -> Specification:
+    mapping: dict[str, object] = {
+        "name": "reviews",
+        "backbone": str(BACKBONES / "roberta_base"),
+        "task": {"name": "docstrings"},
+        "budget": "0.5%",
+        "trials": 10,
+        "training": {"steps": STEPS},
+        "pruning": {"first_rung_steps": 4},
+        "search": {"sampler": "random", "published": ["mam_adapter", "bitfit"]},
+        "fleet": {"backend": "inline", "pack": 2, "time_budget": "1h", "artefacts": str(tmp_path / "artefacts")},
+    }
+    return specification_from_mapping(mapping | given)
+
+
+@dataclass
+class Watching:
+    """Makes runners that note what they are asked to train, and measure what they are told to."""
+
+    scores: dict[int, float] = field(default_factory=dict)
+    fails_at: dict[int, int] = field(default_factory=dict)
+    requests: dict[int, TrialRequest] = field(default_factory=dict)
+    runners: list[TrivialRunner] = field(default_factory=list)
+    step_seconds: float = 0.0
+    at_step: Callable[[TrialRequest, int], None] = lambda request, step: None
+
+    def __call__(self, threads: int) -> TrivialRunner:
+        def note(request: TrialRequest, step: int) -> None:
+            self.requests[request.trial] = request
+            self.at_step(request, step)
+
+        runner = TrivialRunner(scores=self.scores, fails_at=self.fails_at, on_step=note, step_seconds=self.step_seconds)
+        self.runners.append(runner)
+        return runner
+
+
+@dataclass
+class Study:
+    """A study that was launched to its end, and its ledger."""
+
+    url: str
+    specification: Specification
+
+    def confirm(self, factory: Callable[[int], TrivialRunner] | None = None, **given: object) -> LaunchResult:
+        request = ConfirmationRequest(study="reviews", **{"top": 2, "seeds": 3, **given})  # type: ignore[arg-type]
+        return confirm(request, storage_url=self.url, factory=factory or TrivialFactory())
+
+    def record(self, name: str = "reviews-confirm") -> StudyRecord:
+        with Ledger.open(self.url, read_only=True) as ledger:
+            return ledger.study(name)
+
+    def confirmation(self, name: str = "reviews-confirm") -> ConfirmationRecord:
+        with Ledger.open(self.url, read_only=True) as ledger:
+            return ledger.confirmation(ledger.study(name))
+
+    def trials(self, name: str = "reviews") -> list[TrialRecord]:
+        with Ledger.open(self.url, read_only=True) as ledger:
+            return ledger.trials(ledger.study(name).id)
+
+    def result(self, name: str = "reviews-confirm") -> ConfirmationResult:
+        with Ledger.open(self.url, read_only=True) as ledger:
+            return confirmation_result(ledger, name)
+
+    def broken(self, name: str = "reviews-confirm", rungs: tuple[int, ...] = ()) -> list[str]:
+        """Every broken invariant, and every file that is nobody's."""
+        with Ledger.open(self.url, read_only=True) as ledger:
+            record = ledger.study(name)
+            found = violations(ledger, record.id, rung_steps=rungs)
+            named = {artefact.path for artefact in ledger.artefacts(record.id)}
+        files = study_folder(self.specification.artefact_folder(), record).glob("trial-*/attempt-*/*")
+        return found + [f"nobody's file {path}" for path in files if str(path) not in named]
+
+
+@pytest.fixture
+def study(tmp_path: Path, storage_url: str) -> Study:
+    """The test runs on both databases."""
+    return launched(tmp_path, storage_url)
+
+
+@pytest.fixture
+def local(tmp_path: Path) -> Study:
+    """The same on SQLite alone."""
+    return launched(tmp_path, f"sqlite:///{tmp_path / 'ledger.db'}")
+
+
+def launched(tmp_path: Path, url: str, **given: object) -> Study:
+    own = specification(tmp_path, **given)
+    assert launch(own, storage_url=url, factory=Watching(scores=VALIDATION)).finished
+    return Study(url, own)
+
+
+def best_of(trials: list[TrialRecord]) -> TrialRecord:
+    return max(trials, key=lambda trial: (trial.score if trial.score is not None else -1, -trial.number))
+
+
+def test_the_winners_and_the_baselines_are_trained_again_on_the_test_split(study: Study) -> None:
+    before = study.trials()
+    factory = Watching()
+    launched = study.confirm(factory)
+    assert (launched.finished, launched.reason) == (True, "finished: all 15 trials have ended")
+    record = study.confirmation()
+    labels = [contender.label for contender in record.contenders]
+    assert labels[2:] == list(AGAINST)
+    assert sorted(factory.requests) == list(range(15))
+    plans = {request.plan for request in factory.requests.values()}
+    expected = study.specification.training_plan()
+    assert plans == {replace(expected, evaluate_at_steps=(STEPS,), measured_split="test")}
+    winner = best_of(before)
+    assert record.winner.trial == winner.number
+    for seed, number in enumerate(record.numbers_of(0)):
+        request = factory.requests[number]
+        assert request.seed == record.seeds[seed]
+        assert winner.configuration == study.trials("reviews-confirm")[number].configuration
+        rates = (request.learning_rates.attention, request.learning_rates.ffn)
+        assert rates == (
+            None if winner.attention is None else winner.attention.learning_rate,
+            None if winner.ffn is None else winner.ffn.learning_rate,
+        )
+    assert not set(record.seeds) & {trial.seed for trial in before}
+    again = study.trials("reviews-confirm")
+    assert all(trial.state is TrialState.COMPLETE for trial in again)
+    assert [trial.score for trial in again] == [score_at(trial.seed, STEPS) for trial in again]
+
+
+def test_every_contender_has_the_same_seeds_so_that_runs_are_paired(local: Study) -> None:
+    local.confirm()
+    record = local.confirmation()
+    assert len(set(record.seeds)) == 3
+    trials = local.trials("reviews-confirm")
+    for place in range(len(record.contenders)):
+        assert [trials[number].seed for number in record.numbers_of(place)] == list(record.seeds)
+
+
+def test_the_study_does_not_notice(study: Study) -> None:
+    with Ledger.open(study.url, read_only=True) as ledger:
+        board, events = leaderboard(ledger, "reviews"), ledger.events(ledger.study("reviews").id)
+    before = study.trials()
+    study.confirm()
+    with Ledger.open(study.url, read_only=True) as ledger:
+        assert leaderboard(ledger, "reviews") == board
+        assert ledger.events(ledger.study("reviews").id) == events
+        summaries = {summary.name: summary for summary in study_summaries(ledger)}
+    assert study.trials() == before
+    assert study.broken("reviews", study.specification.rung_plan().steps) == []
+    assert (summaries["reviews"].confirms, summaries["reviews-confirm"].confirms) == (None, "reviews")
+    again = launch(study.specification, storage_url=study.url, factory=TrivialFactory())
+    assert again.reason == "already finished: all 10 trials have ended"
+
+
+def test_a_confirmation_keeps_every_invariant_of_a_study(study: Study) -> None:
+    study.confirm()
+    record = study.record()
+    assert (record.kind, record.parent_id) == (StudyKind.CONFIRMATION, study.record("reviews").id)
+    assert study.broken() == []
+    shape = shape_of(config_of(study.specification.backbone.name))
+    space = SearchSpace(shape=shape, budget=record.budget_parameters, options=study.specification.space_options)
+    with Ledger.open(study.url, read_only=True) as ledger:
+        proposer = replayed(ledger, record, space, BegunSpecification.of(study.specification))
+        assert list(replay_violations(ledger, record.id, proposer)) == []
+
+
+def test_what_is_finished_is_not_trained_again(local: Study) -> None:
+    local.confirm()
+    before = local.trials("reviews-confirm")
+    factory = Watching()
+    result = local.confirm(factory)
+    assert (result.finished, result.reason) == (True, "already finished: all 15 trials have ended")
+    assert factory.runners == []
+    assert local.trials("reviews-confirm") == before
+    assert local.record().epoch == 1
+
+
+def test_a_time_budget_stops_it_and_the_next_call_goes_on(study: Study, monkeypatch: pytest.MonkeyPatch) -> None:
+    factory = Watching(at_step=WorkClock(monkeypatch))
+    first = study.confirm(factory, fleet={"time_budget": 60 * STEP_SECONDS})
+    assert not first.finished
+    assert "of 15 trials: the time budget of 3 s is used up" in first.reason
+    part = study.result()
+    assert 0 < part.ended < 15
+    assert (part.is_finished, part.comparisons) == (False, ())
+    ended = [trial for trial in study.trials("reviews-confirm") if trial.state.is_terminal]
+    factory = Watching()
+    assert study.confirm(factory).finished
+    assert not {trial.number for trial in ended} & set(factory.requests)
+    after = study.trials("reviews-confirm")
+    assert [trial for trial in after if trial in ended] == ended
+    assert [trial.score for trial in after] == [score_at(trial.seed, STEPS) for trial in after]
+    assert study.broken() == []
+
+
+def test_a_study_without_a_time_budget_of_its_own_is_not_stopped_by_that_of_the_search(local: Study) -> None:
+    assert local.specification.fleet.time_budget == 3600
+    seen: list[float | None] = []
+    request = ConfirmationRequest(study="reviews", top=1, seeds=2, against=())
+    confirm(
+        request,
+        storage_url=local.url,
+        factory=TrivialFactory(step_seconds=0.02),
+        observer=lambda progress: seen.append(progress.seconds_left),
+    )
+    assert None in seen
+
+
+class Killed(BaseException):
+    """What a process that dies would never handle."""
+
+
+def test_a_confirmation_that_died_continues_where_it_was(study: Study) -> None:
+    def die(request: TrialRequest, step: int) -> None:
+        if request.trial == 7 and step == 9:
+            raise Killed
+
+    with pytest.raises(Killed):
+        study.confirm(Watching(at_step=die))
+    ended = [trial for trial in study.trials("reviews-confirm") if trial.state.is_terminal]
+    assert len(ended) >= 6
+    factory = Watching()
+    assert study.confirm(factory).finished
+    assert not {trial.number for trial in ended} & set(factory.requests)
+    trials = study.trials("reviews-confirm")
+    assert [trial.score for trial in trials] == [score_at(trial.seed, STEPS) for trial in trials]
+    assert trials[7].attempt == 2
+    assert study.broken() == []
+
+
+def test_a_confirmation_that_another_process_continues_stops_with_one_line(local: Study) -> None:
+    def steal(request: TrialRequest, step: int) -> None:
+        if request.trial == 5 and step == 3:
+            with Ledger.open(local.url) as ledger:
+                ledger.take_over(ledger.study("reviews-confirm").id, "another process")
+
+    with pytest.raises(FencedError, match="study 'reviews-confirm' was taken over by keeper 2") as stopped:
+        local.confirm(Watching(at_step=steal))
+    assert "\n" not in str(stopped.value)
+    assert local.confirm().finished
+    assert local.broken() == []
+
+
+@pytest.mark.slow
+def test_a_fleet_on_ray_gives_the_same_scores(local: Study, monkeypatch: pytest.MonkeyPatch) -> None:
+    tests = Path(__file__).parents[2]
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tests.parent), str(tests)]))  # for the workers
+    local.confirm()
+    local.confirm(name="on-ray", fleet={"backend": "ray", "workers": 2})
+    trials = local.trials("on-ray")
+    assert [trial.score for trial in trials] == [score_at(trial.seed, STEPS) for trial in trials]
+    first, second = local.trials("reviews-confirm"), trials
+    assert [one.configuration for one in first] == [one.configuration for one in second]
+    assert not {one.seed for one in first} & {one.seed for one in second}
+    assert local.broken("on-ray") == []
+
+
+def test_other_arguments_are_refused_with_what_differs(local: Study) -> None:
+    local.confirm()
+    with pytest.raises(StudyChangedError) as refused:
+        local.confirm(seeds=4, against=("mam_adapter",))
+    first, *lines = str(refused.value).splitlines()
+    assert first.startswith("confirmation 'reviews-confirm' must be continued with what it was begun with")
+    assert lines == [
+        "  seeds: 3 -> 4",
+        '  against: ["mam_adapter", "lora_qv", "full_finetuning"] -> ["mam_adapter"]',
+    ]
+    assert local.confirm(seeds=4, name="another").finished
+    with Ledger.open(local.url, read_only=True) as ledger:
+        assert [one.name for one in confirmation_results(ledger, "reviews")] == ["reviews-confirm", "another"]
+
+
+def test_no_seed_is_used_twice_in_a_storage(tmp_path: Path, local: Study) -> None:
+    local.confirm()
+    local.confirm(name="another")
+    launch(specification(tmp_path, trials=30), storage_url=local.url, factory=TrivialFactory())
+    seeds = [trial.seed for trial in local.trials()]
+    seeds += [*local.confirmation().seeds, *local.confirmation("another").seeds]
+    assert len(set(seeds)) == len(seeds) == 30 + 3 + 3
+
+
+def test_what_only_the_launch_decides_may_change(local: Study) -> None:
+    local.confirm(Watching(step_seconds=0.01), fleet={"time_budget": 0.2})
+    assert local.confirm(fleet={"pack": 5}).finished
+
+
+def test_trials_that_the_study_gains_later_are_not_in_it_but_are_told_of(tmp_path: Path, local: Study) -> None:
+    local.confirm()
+    winner = local.result().winner.trial
+    assert local.result().newer_winner is None
+    more = specification(tmp_path, trials=40)
+    launch(more, storage_url=local.url, factory=Watching(scores=dict.fromkeys(range(10, 40), 0.99)))
+    result = local.result()
+    assert result.winner.trial == winner
+    assert result.newer_winner in range(10, 40)  # which of equal scores leads is the estimates' to say
+    assert local.confirm().reason.startswith("already finished")
+
+
+def test_an_unknown_study_is_refused(local: Study) -> None:
+    with pytest.raises(UnknownStudyError, match=r"no study 'views' in .* it holds: reviews"):
+        confirm(ConfirmationRequest(study="views"), storage_url=local.url)
+
+
+def test_a_study_without_a_complete_trial_is_refused_and_nothing_is_recorded(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'ledger.db'}"
+    own = specification(tmp_path, trials=2)
+    launch(own, storage_url=url, factory=Watching(fails_at={0: 3, 1: 5}))
+    with pytest.raises(ConfirmationError, match="study 'reviews' must have a complete trial; got none among 2"):
+        Study(url, own).confirm()
+    with Ledger.open(url, read_only=True) as ledger:
+        assert [one.name for one in ledger.studies()] == ["reviews"]
+
+
+def test_a_confirmation_is_not_confirmed_and_not_launched(tmp_path: Path, local: Study) -> None:
+    local.confirm()
+    with pytest.raises(ConfirmationError, match=r"'reviews-confirm' is a confirmation of 'reviews'. Name that one"):
+        confirm(ConfirmationRequest(study="reviews-confirm"), storage_url=local.url)
+    with pytest.raises(WishError, match=r"'reviews-confirm' is a confirmation. Choose another"):
+        launch(specification(tmp_path, name="reviews-confirm"), storage_url=local.url, factory=TrivialFactory())
+
+
+def test_a_name_that_another_study_has_is_refused(tmp_path: Path, local: Study) -> None:
+    launch(specification(tmp_path, name="other", trials=3), storage_url=local.url, factory=TrivialFactory())
+    with pytest.raises(ConfirmationError, match=r"'other' is another study. Choose one with --name"):
+        local.confirm(name="other")
+
+
+@pytest.mark.parametrize(
+    ("given", "error", "problem"),
+    [
+        ({"against": ("mam_adaptor",)}, UnknownMethodError, "Did you mean 'mam_adapter'"),
+        ({"against": ("bitfit", "bitfit")}, ConfirmationError, "a baseline must be named once"),
+        ({"top": 0}, ConfirmationError, "at least 1 configuration and 2 seeds; got 0 and 3"),
+        ({"seeds": 1}, ConfirmationError, "at least 1 configuration and 2 seeds; got 2 and 1"),
+        ({"name": "../up"}, ConfirmationError, "the name of a confirmation must be of lower-case letters"),
+        ({"fleet": {"pack": 0}}, SpecificationError, "fleet.pack"),
+        ({"fleet": {"backend": "mpi"}}, SpecificationError, "fleet.backend"),
+    ],
+)
+def test_misuse_is_refused_before_anything_is_recorded(
+    local: Study, given: dict[str, object], error: type[Exception], problem: str
+) -> None:
+    with pytest.raises(error, match=problem):
+        local.confirm(**given)
+    with Ledger.open(local.url, read_only=True) as ledger:
+        assert [one.name for one in ledger.studies()] == ["reviews"]
+
+
+def test_a_study_of_another_release_is_refused(local: Study, sample_storage: str) -> None:
+    with pytest.raises(ConfirmationError, match="'sample' must hold a study file that this release can read"):
+        confirm(ConfirmationRequest(study="sample"), storage_url=sample_storage, factory=TrivialFactory())
+
+
+def test_files_go_beside_the_studys_own_and_nowhere_else_that_a_database_says(
+    local: Study, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here = tmp_path / "here"
+    here.mkdir()
+    monkeypatch.chdir(here)
+    elsewhere = tmp_path / "elsewhere"
+    with closing(sqlite3.connect(tmp_path / "ledger.db")) as link, link:
+        said = {"s": str(elsewhere)}
+        link.execute("UPDATE studies SET specification = json_set(specification, '$.fleet.artefacts', :s)", said)
+    assert local.confirm(top=1, seeds=2).finished
+    assert local.record().folder == tmp_path / "artefacts" / "reviews-confirm"
+    with closing(sqlite3.connect(tmp_path / "ledger.db")) as link, link:
+        link.execute("UPDATE studies SET folder = :s WHERE name = 'reviews'", said)
+    assert local.confirm(top=1, seeds=2, name="again").finished
+    assert local.record("again").folder == here / "deltaspace-artefacts" / "again"
+    assert not elsewhere.exists()

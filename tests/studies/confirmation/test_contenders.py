@@ -1,0 +1,212 @@
+"""Who is trained again: the best configurations, and baselines with the learning rates that they deserve."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime
+
+import pytest
+
+from search_space.canonical import fingerprint
+from search_space.published.point import PublishedPoint
+from search_space.space.space import Candidate, SearchSpace
+from studies.confirmation.contenders import Contender, best_first, entries_of, trials_of
+from studies.records import NewTrial, TrialRecord, TrialState
+from studies.search.candidates import new_trial
+from studies.search.proposer import Proposal, Proposer
+
+TIME = datetime(2026, 1, 1, tzinfo=UTC)
+
+Recorded = Callable[..., TrialRecord]
+
+
+def points(*names: str) -> tuple[PublishedPoint, ...]:
+    return tuple(map(PublishedPoint, names))
+
+
+def recorded(new: NewTrial, score: float | None = None, state: TrialState = TrialState.COMPLETE) -> TrialRecord:
+    """A trial of the ledger that has ended."""
+    given = {name: getattr(new, name) for name in NewTrial.__dataclass_fields__}
+    return TrialRecord(
+        **given,
+        study_id=1,
+        state=state,
+        score=score,
+        steps=0,
+        last_score=None,
+        reason=None if state is TrialState.COMPLETE else "why",
+        attempt=1,
+        created_at=TIME,
+        ended_at=TIME,
+    )
+
+
+class Rates:
+    """Proposes a fixed place in every range of learning rates."""
+
+    def __init__(self, place: float) -> None:
+        self.place = place
+
+    def suggest_categorical(self, name: str, choices: tuple[str, ...]) -> str:
+        return choices[0]
+
+    def suggest_float(self, name: str, low: float, high: float, *, log: bool = False) -> float:
+        return low + self.place * (high - low)
+
+
+def trial_of(space: SearchSpace, number: int, candidate: Candidate) -> NewTrial:
+    proposal = Proposal(number=number, candidate=candidate)
+    return new_trial(proposal, space.shape, study_seed=0, head_parameters=1538)
+
+
+@pytest.fixture
+def published(space: SearchSpace) -> Recorded:
+    """Makes the trial of a published method, with learning rates from a place of their range."""
+
+    def make(name: str, number: int, score: float | None, place: float = 0.5, **given: object) -> TrialRecord:
+        new = trial_of(space, number, space.suggest_published(name, Rates(place)))
+        return recorded(replace(new, **given), score, TrialState.COMPLETE if score is not None else TrialState.PRUNED)
+
+    return make
+
+
+@pytest.fixture(scope="module")
+def proposed(space: SearchSpace) -> list[TrialRecord]:
+    """Four discoveries with scores 0.70, 0.71, 0.72 and 0.73."""
+    proposer = Proposer(space, sampler="random", seed=0)
+    proposals = [proposer.propose() for _ in range(4)]
+    news = [new_trial(one, space.shape, study_seed=0, head_parameters=1538) for one in proposals]
+    return [recorded(new, 0.70 + number / 100) for number, new in enumerate(news)]
+
+
+def contenders(trials: list[TrialRecord], space: SearchSpace, top: int, *against: str) -> list[Contender]:
+    entries, _ = entries_of(trials, space, top=top, against=points(*against))
+    return [entry.contender for entry in entries]
+
+
+def test_the_best_come_first_and_the_earlier_of_equals(proposed: list[TrialRecord], space: SearchSpace) -> None:
+    equal = [replace(trial, score=0.7) for trial in proposed[:2]]
+    assert [trial.number for trial in best_first([*proposed[2:], *equal], space)] == [3, 2, 0, 1]
+
+
+def test_trials_that_are_not_complete_are_no_contenders(proposed: list[TrialRecord], space: SearchSpace) -> None:
+    pruned = replace(proposed[3], state=TrialState.PRUNED, score=None, last_score=0.9, reason="why")
+    assert [one.trial for one in contenders([*proposed[:3], pruned], space, 9)] == [2, 1, 0]
+
+
+def test_one_configuration_with_several_learning_rates_is_one_contender(
+    published: Recorded, proposed: list[TrialRecord], space: SearchSpace
+) -> None:
+    rates = [published("lora_qv", 4, 0.80, 0.2), published("lora_qv", 5, 0.90, 0.4, method=None)]
+    assert rates[0].fingerprint != rates[1].fingerprint
+    assert [one.trial for one in contenders([*proposed, *rates], space, 3)] == [5, 3, 2]
+
+
+def test_labels_are_numbers_or_the_names_of_methods(
+    published: Recorded, proposed: list[TrialRecord], space: SearchSpace
+) -> None:
+    found = contenders([*proposed, published("bitfit", 4, 0.8)], space, 2, "lora_qv")
+    assert [(one.label, one.is_top, one.baselines) for one in found] == [
+        ("bitfit", True, ()),
+        ("trial 3", True, ()),
+        ("lora_qv", False, ("lora_qv",)),
+    ]
+
+
+def test_a_baseline_is_the_studys_own_trial_with_its_best_learning_rates(
+    published: Recorded, proposed: list[TrialRecord], space: SearchSpace
+) -> None:
+    trials = [
+        published("mam_adapter", 4, 0.60, 0.1),
+        published("mam_adapter", 5, 0.65, 0.9, method=None, origin="proposed"),  # rediscovered
+        published("lora_qv", 6, 0.50),
+    ]
+    found = entries_of(
+        [*proposed, *trials],
+        space,
+        top=1,
+        against=points(
+            "mam_adapter",
+        ),
+    )[0][1]
+    assert (found.contender.label, found.contender.trial, found.contender.validation_score) == ("mam_adapter", 5, 0.65)
+    assert found.template.ffn == trials[1].ffn
+    assert found.template.configuration == trials[0].configuration
+
+
+def test_a_method_that_the_study_searched_as_a_point_is_that_point(
+    published: Recorded, proposed: list[TrialRecord], space: SearchSpace
+) -> None:
+    point = published("lora_qv:s=4", 4, 0.5)
+    assert contenders([*proposed, point], space, 1, "lora_qv")[1].trial == 4
+    assert contenders([*proposed, point], space, 1, "lora_qv:s=2")[1].trial is None
+
+
+@pytest.mark.parametrize("was_pruned", [False, True])
+def test_a_baseline_without_a_complete_trial_is_resized_with_rates_of_the_middle(
+    published: Recorded, proposed: list[TrialRecord], space: SearchSpace, was_pruned: bool
+) -> None:
+    trials = [*proposed, published("lora_qv", 4, None, 0.9)] if was_pruned else proposed
+    entry = entries_of(
+        trials,
+        space,
+        top=1,
+        against=points(
+            "lora_qv",
+        ),
+    )[0][1]
+    low, high = space.options.learning_rates["lowrank"]
+    assert entry.contender.trial is None
+    assert entry.contender.validation_score is None
+    assert entry.template.attention is not None
+    # its scale of 2 does twice as much in a step
+    assert entry.template.attention.learning_rate == pytest.approx((low * high) ** 0.5 / 2)
+    assert 0.98 * space.budget <= entry.template.stored_parameters <= space.budget
+    assert entry.template.head_parameters == 1538
+
+
+def test_full_fine_tuning_is_not_bound_by_the_budget(proposed: list[TrialRecord], space: SearchSpace) -> None:
+    entry = entries_of(
+        proposed,
+        space,
+        top=1,
+        against=points(
+            "full_finetuning",
+        ),
+    )[0][1]
+    assert entry.template.stored_parameters > 100 * space.budget
+
+
+def test_a_winner_that_is_a_baseline_is_there_once(
+    published: Recorded, proposed: list[TrialRecord], space: SearchSpace
+) -> None:
+    found = contenders([*proposed, published("mam_adapter", 4, 0.9)], space, 2, "lora_qv", "mam_adapter")
+    assert [(one.label, one.trial, one.is_top, one.baselines) for one in found] == [
+        ("mam_adapter", 4, True, ("mam_adapter",)),
+        ("trial 3", 3, True, ()),
+        ("lora_qv", None, False, ("lora_qv",)),
+    ]
+
+
+def test_two_names_of_one_baseline_are_one_contender(proposed: list[TrialRecord], space: SearchSpace) -> None:
+    (_, found) = contenders(proposed, space, 1, "lora_qv", "lora_qv:s=2")
+    assert (found.label, found.baselines) == ("lora_qv", ("lora_qv", "lora_qv:s=2"))
+
+
+def test_a_baseline_that_does_not_fit_is_left_out_with_the_reason(
+    proposed: list[TrialRecord], space: SearchSpace
+) -> None:
+    entries, left_out = entries_of(proposed, space, top=1, against=points("lora_qv:r=64", "bitfit"))
+    assert [entry.contender.label for entry in entries] == ["trial 3", "bitfit"]
+    assert list(left_out) == ["lora_qv:r=64"]
+    assert "the budget is 600,000" in left_out["lora_qv:r=64"]
+
+
+def test_trials_are_every_entry_with_every_seed(proposed: list[TrialRecord], space: SearchSpace) -> None:
+    entries, _ = entries_of(proposed, space, top=2, against=())
+    trials = trials_of(entries, (11, 22, 33))
+    assert [(trial.number, trial.seed) for trial in trials] == list(enumerate([11, 22, 33] * 2))
+    assert len({trial.fingerprint for trial in trials}) == 6
+    assert trials[4].fingerprint == f"{proposed[2].fingerprint}:22"
+    assert trials[4].configuration == proposed[2].configuration
+    assert all(trial.proposal == {} for trial in trials)
+    assert fingerprint(trials[0].configuration, space.shape)

@@ -1,0 +1,223 @@
+"""What a confirmation says: numbers, sentences and notes, from scores that the runner is told."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from support.trivial_runner import TrivialRunner
+
+from studies.confirmation.execution import confirm
+from studies.confirmation.request import ConfirmationRequest
+from studies.confirmation.results import ConfirmationResult, confirmation_result, notes, power_note, verdict_sentences
+from studies.confirmation.verdicts import ConfirmationVerdict
+from studies.errors import ConfirmationError
+from studies.launch.launch import launch
+from studies.ledger.ledger import Ledger
+from studies.study_file import specification_from_mapping
+
+BACKBONES = Path(__file__).parents[2] / "data" / "backbones"
+SEEDS = 5
+
+Scores = dict[int, float]
+Confirmed = Callable[..., ConfirmationResult]
+
+
+class Told:
+    """Makes runners that measure what they are told, by number of the trial."""
+
+    def __init__(self, scores: Scores, fails_at: dict[int, int] | None = None) -> None:
+        self.scores, self.fails_at = scores, fails_at or {}
+
+    def __call__(self, threads: int) -> TrivialRunner:
+        return TrivialRunner(scores=self.scores, fails_at=self.fails_at)
+
+
+def around(mean: float, place: int) -> Scores:
+    """Scores of the contender at a place, one per seed, with a standard deviation of 0.00158."""
+    return {place * SEEDS + seed: mean + (seed - 2) / 1000 for seed in range(SEEDS)}
+
+
+@pytest.fixture
+def confirmed(tmp_path: Path) -> Confirmed:
+    """Launches a study of mam_adapter, bitfit and two discoveries with told validation scores, and confirms it."""
+
+    def make(validation: list[float], *means: float, **given: object) -> ConfirmationResult:
+        url = f"sqlite:///{tmp_path / 'ledger.db'}"
+        study = specification_from_mapping(
+            {
+                "name": "reviews",
+                "backbone": str(BACKBONES / "roberta_base"),
+                "task": {"name": "docstrings"},
+                "budget": "0.5%",
+                "trials": 4,
+                "training": {"steps": 4},
+                "pruning": {"first_rung_steps": None},
+                "search": {"sampler": "random", "published": ["mam_adapter", "bitfit"]},
+                "fleet": {"backend": "inline", "pack": 4, "artefacts": str(tmp_path / "artefacts")},
+            }
+        )
+        launch(study, storage_url=url, factory=Told(dict(enumerate(validation))))
+        scores = {number: score for place, mean in enumerate(means) for number, score in around(mean, place).items()}
+        told = Told(scores | given.pop("scores", {}), given.pop("fails_at", None))  # type: ignore[operator, arg-type]
+        request = ConfirmationRequest(study="reviews", **{"top": 1, "seeds": SEEDS, **given})  # type: ignore[arg-type]
+        confirm(request, storage_url=url, factory=told)
+        with Ledger.open(url, read_only=True) as ledger:
+            with pytest.raises(ConfirmationError, match="'reviews' must be a confirmation"):
+                confirmation_result(ledger, "reviews")
+            return confirmation_result(ledger, "reviews-confirm")
+
+    return make
+
+
+DISCOVERED = [0.60, 0.55, 0.90, 0.80]
+"""Validation scores of mam_adapter, bitfit and two discoveries."""
+
+
+def test_every_contender_has_its_spread_and_optimism(confirmed: Confirmed) -> None:
+    result = confirmed(DISCOVERED, 0.87, 0.61, top=1, against=("mam_adapter",))
+    winner, mam = result.contenders
+    assert (winner.label, winner.trial, winner.is_published) == ("trial 2", 2, False)
+    assert (mam.label, mam.trial, mam.is_published) == ("mam_adapter", 0, True)
+    assert winner.scores == pytest.approx((0.868, 0.869, 0.870, 0.871, 0.872))
+    assert winner.spread is not None
+    assert winner.spread.mean == pytest.approx(0.87)
+    assert winner.spread.median == pytest.approx(0.87)
+    assert winner.spread.deviation == pytest.approx(np.std(winner.scores, ddof=1))
+    assert winner.optimism == pytest.approx(0.03)
+    assert mam.optimism == pytest.approx(-0.01)
+    assert result.is_finished
+    assert result.winner == winner
+
+
+@pytest.mark.parametrize(
+    ("winner", "mam", "verdict", "said"),
+    [
+        (0.87, 0.85, ConfirmationVerdict.BEATS, "beats mam_adapter on the test split: accuracy +0.0200 in the mean"),
+        (0.85, 0.87, ConfirmationVerdict.LOSES, "loses to mam_adapter on the test split: accuracy -0.0200 in the mean"),
+        (
+            0.8505,
+            0.85,
+            ConfirmationVerdict.NOT_SHOWN,
+            "and mam_adapter on the test split: a difference is not shown with 5 seeds: accuracy +0.0005 in the mean",
+        ),
+    ],
+)
+def test_a_sentence_says_plainly_how_it_stands_with_mam(
+    confirmed: Confirmed, winner: float, mam: float, verdict: ConfirmationVerdict, said: str
+) -> None:
+    result = confirmed(DISCOVERED, winner, 0.7, mam, 0.95, against=("lora_qv", "mam_adapter", "full_finetuning"))
+    by_label = {one.baseline: one for one in result.comparisons}
+    assert list(by_label) == ["lora_qv", "mam_adapter", "full_finetuning"]
+    assert by_label["mam_adapter"].verdict is verdict
+    sentences = verdict_sentences(result)
+    assert sentences[0].startswith(f"The discovered variant (trial 2) {said} (95% interval ")
+    assert "beats lora_qv" in sentences[1]
+    assert "loses to full_finetuning" in sentences[2]
+    # every run of one above every run of the other: 2 of 252 splits, and three comparisons
+    assert by_label["lora_qv"].adjusted_p == pytest.approx(3 * 2 / 252)
+    assert f"p = {3 * 2 / 252:.2g} after Holm" in sentences[1]
+
+
+def test_a_winner_that_is_mam_itself_is_said_to_be_so(confirmed: Confirmed) -> None:
+    result = confirmed([0.95, 0.55, 0.90, 0.80], 0.87, 0.7, against=("mam_adapter", "lora_qv"))
+    assert [one.label for one in result.contenders] == ["mam_adapter", "lora_qv"]
+    sentences = verdict_sentences(result)
+    assert (
+        sentences[0] == "The best trial of the search (trial 0) is mam_adapter itself: nothing better was discovered."
+    )
+    assert sentences[1].startswith("The winner of the search, the published mam_adapter, beats lora_qv")
+
+
+def test_the_optimism_of_the_search_is_told(confirmed: Confirmed) -> None:
+    result = confirmed(DISCOVERED, 0.87, 0.61, against=("mam_adapter",))
+    assert verdict_sentences(result)[-1] == (
+        "Optimism of the search: trial 2 scored 0.9000 on validation and 0.8700 in the mean on test, "
+        "a difference of +0.0300."
+    )
+
+
+def test_other_best_configurations_are_measured_but_not_compared(confirmed: Confirmed) -> None:
+    result = confirmed(DISCOVERED, 0.85, 0.99, 0.7, top=2, against=("mam_adapter",))
+    assert [one.label for one in result.contenders] == ["trial 2", "trial 3", "mam_adapter"]
+    assert [one.baseline for one in result.comparisons] == ["mam_adapter"]
+
+
+def test_notes_tell_what_must_be_known(confirmed: Confirmed) -> None:
+    given = ("mam_adapter", "lora_qv:r=64", "lora_qv", "full_finetuning")
+    result = confirmed(DISCOVERED, 0.87, 0.85, 0.7, 0.9, against=given)
+    said = "\n".join(notes(result))
+    assert "full_finetuning ignores the budget: it has 124,055,040 parameters, the budget is 623,228." in said
+    assert "lora_qv has no complete trial in reviews: its learning rates are the middle of their range" in said
+    assert "mam_adapter has no complete trial" not in said
+    assert "lora_qv:r=64 was left out: " in said
+    assert "permutation tests (exchange of runs), corrected by Holm, at 0.05" in said
+    assert "cannot show a difference" not in said
+
+
+def test_seeds_that_failed_are_told_and_what_they_leave_is_no_win(confirmed: Confirmed) -> None:
+    fails_at = {0: 3, 1: 3}
+    result = confirmed(DISCOVERED, 0.87, 0.5, against=("mam_adapter",), fails_at=fails_at)
+    winner = result.winner
+    assert (winner.failed, winner.scores[:2]) == (2, (None, None))
+    assert winner.spread is not None
+    assert winner.spread.mean == pytest.approx(0.871)
+    said = "\n".join(notes(result))
+    assert "trial 2 failed with 2 of 5 seeds; those pairs are left out." in said
+    assert "3 seeds cannot show a difference to 1 baseline, whatever the scores; 4 seeds can." in said
+    assert [one.pairs for one in result.comparisons] == [3]
+
+
+def test_a_win_with_the_runs_that_did_not_fail_is_undecided(confirmed: Confirmed) -> None:
+    result = confirmed(DISCOVERED, 0.87, 0.5, against=("mam_adapter",), fails_at={0: 3})
+    (found,) = result.comparisons
+    assert (found.pairs, found.verdict) == (4, ConfirmationVerdict.UNDECIDED)
+    assert verdict_sentences(result)[0] == (
+        "Between the discovered variant (trial 2) and mam_adapter nothing is decided: trial 2 failed with 1 and "
+        "mam_adapter with 0 of 5 seeds, so the runs that are left say too little."
+    )
+
+
+def test_without_baselines_there_are_means_alone(confirmed: Confirmed) -> None:
+    result = confirmed(DISCOVERED, 0.87, against=())
+    assert result.comparisons == ()
+    assert len(verdict_sentences(result)) == 1
+    assert notes(result) == ()
+
+
+@pytest.mark.parametrize(
+    ("seeds", "baselines", "said"),
+    [
+        (3, 3, "3 seeds cannot show a difference to 3 baselines, whatever the scores; 5 seeds can."),
+        (3, 1, "3 seeds cannot show a difference to 1 baseline, whatever the scores; 4 seeds can."),
+        (5, 3, None),
+        (2, 0, None),
+    ],
+)
+def test_too_few_seeds_are_told_in_advance(seeds: int, baselines: int, said: str | None) -> None:
+    assert power_note(seeds, baselines) == said
+
+
+def test_equal_runs_are_said_to_be_alike_without_numbers(confirmed: Confirmed) -> None:
+    result = confirmed(DISCOVERED, 0.8, 0.8, against=("mam_adapter",))
+    alike = f"and mam_adapter scored alike with each of {SEEDS} seeds on the test split."
+    assert verdict_sentences(result)[0] == f"The discovered variant (trial 2) {alike}"
+
+
+def test_a_tie_with_a_difference_says_that_none_is_shown(confirmed: Confirmed) -> None:
+    result = confirmed(DISCOVERED, 0.8, 0.8, against=("mam_adapter",))
+    tie = replace(result.comparisons[0], difference=0.001, low=-0.001, high=0.003)
+    said = verdict_sentences(replace(result, comparisons=(tie,)))[0]
+    assert "ties with mam_adapter on the test split: accuracy +0.0010 in the mean" in said
+    assert "so no difference is shown" in said
+
+
+def test_a_confirmation_is_a_table_and_sentences(confirmed: Confirmed) -> None:
+    result = confirmed(DISCOVERED, 0.9, 0.8, against=("mam_adapter",))
+    table = result.table()
+    assert table["label"].tolist() == [one.label for one in result.contenders]
+    assert table["test_mean"].tolist() == pytest.approx([0.9, 0.8])
+    assert table["seeds"].tolist() == [SEEDS, SEEDS]
+    assert str(result) == "\n".join([table.to_string(index=False), *verdict_sentences(result)])
+    assert result._repr_html_().startswith(table._repr_html_())

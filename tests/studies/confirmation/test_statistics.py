@@ -1,0 +1,287 @@
+"""Statistics of confirmations against closed forms and simulated studies."""
+
+import math
+from collections.abc import Sequence
+from fractions import Fraction
+from itertools import combinations, product
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from studies.confirmation import statistics
+from studies.confirmation.statistics import (
+    ALPHA,
+    PermutationTest,
+    chosen_test,
+    holm,
+    mean_interval,
+    paired_interval,
+    permutation_p,
+    smallest_p,
+    spread,
+)
+from studies.confirmation.verdicts import ConfirmationVerdict, compare, least_seeds, seeds_for_pairs
+
+
+def scores(
+    seeds: int, *, difference: float = 0.0, seed: int = 0, shared: float = 0.0
+) -> tuple[list[float], list[float]]:
+    """Scores of two configurations around 0.8 with a standard deviation of 0.01, of which seeds may share a part."""
+    draw = np.random.default_rng(seed)
+    common = draw.normal(0, 0.01 * math.sqrt(shared), seeds)
+    own = draw.normal(0, 0.01 * math.sqrt(1 - shared), (2, seeds))
+    return list(0.8 + difference + common + own[0]), list(0.8 + common + own[1])
+
+
+def enumerated_p(first: Sequence[float], second: Sequence[float], test: PermutationTest) -> Fraction:
+    """The closed form: the share of all permutations whose difference is at least as large, in exact fractions."""
+    ours, theirs = ([Fraction(score).limit_denominator(10**12) for score in one] for one in (first, second))
+    observed = abs(sum(ours) - sum(theirs))
+    if test is PermutationTest.SIGN_FLIPS:
+        differences = [one - other for one, other in zip(ours, theirs, strict=True)]
+        permuted = [
+            sum(sign * each for sign, each in zip(signs, differences, strict=True))
+            for signs in product((1, -1), repeat=len(differences))
+        ]
+    else:
+        pooled = ours + theirs
+        permuted = [2 * sum(half) - sum(pooled) for half in combinations(pooled, len(ours))]
+    return Fraction(sum(abs(one) >= observed for one in permuted), len(permuted))
+
+
+@pytest.mark.parametrize("test", PermutationTest)
+@pytest.mark.parametrize("seeds", [2, 3, 5, 7])
+@pytest.mark.parametrize("difference", [0.0, 0.012, -0.03])
+def test_exact_p_values_are_those_of_the_closed_form(test: PermutationTest, seeds: int, difference: float) -> None:
+    first, second = scores(seeds, difference=difference, seed=seeds)
+    assert permutation_p(first, second, test) == pytest.approx(float(enumerated_p(first, second, test)), abs=1e-12)
+
+
+def test_p_values_of_pairs_that_all_differ_one_way_are_two_over_the_permutations() -> None:
+    first, second = [0.9, 0.91, 0.93, 0.95, 0.99], [0.5, 0.51, 0.52, 0.55, 0.6]
+    assert permutation_p(first, second, PermutationTest.SIGN_FLIPS) == pytest.approx(2 / 2**5, abs=1e-15)
+    assert permutation_p(first, second, PermutationTest.EXCHANGE) == pytest.approx(2 / 252, abs=1e-15)
+
+
+@pytest.mark.parametrize("test", PermutationTest)
+@pytest.mark.parametrize("unit", [1, 100, 1000, 3])
+def test_scores_that_tie_but_for_rounding_tie(test: PermutationTest, unit: int) -> None:
+    first, second = [24, 26, 26, 28], [24, 24, 26, 25]
+    exact = pytest.approx(float(enumerated_p(first, second, test)), abs=1e-15)
+    assert permutation_p([score / unit for score in first], [score / unit for score in second], test) == exact
+
+
+@pytest.mark.parametrize("test", PermutationTest)
+def test_sampled_p_values_are_near_the_exact_ones(test: PermutationTest, monkeypatch: pytest.MonkeyPatch) -> None:
+    first, second = scores(7, difference=0.008, seed=3)
+    exact = permutation_p(first, second, test)
+    monkeypatch.setattr(statistics, "LARGEST_ENUMERATION", 100)
+    rough = permutation_p(first, second, test)
+    assert rough != exact
+    assert rough == pytest.approx(exact, abs=0.15)
+    assert rough > 0
+
+
+def test_many_seeds_are_sampled_and_a_large_difference_has_the_smallest_p_value() -> None:
+    first, second = scores(40, difference=0.1)
+    assert permutation_p(first, second, PermutationTest.SIGN_FLIPS) == 1 / 200_001
+    assert permutation_p(first, second, PermutationTest.EXCHANGE) == 1 / 200_001
+
+
+def test_equal_scores_have_a_p_value_of_one_and_an_interval_of_one_point() -> None:
+    same = [0.81, 0.79, 0.80, 0.82, 0.80]
+    assert [permutation_p(same, same, test) for test in PermutationTest] == [1.0, 1.0]
+    assert paired_interval(same, same) == (0.0, 0.0)
+
+
+def test_the_interval_of_two_pairs_is_that_of_the_three_means_they_can_have() -> None:
+    # resamples of {a, b} have the means a, (a + b) / 2 and b with odds of 1 : 2 : 1, so both tails are the ends
+    assert paired_interval([0.8, 0.9], [0.7, 0.6]) == pytest.approx((0.1, 0.3), abs=1e-12)
+
+
+def test_the_interval_of_skewed_pairs_is_that_of_the_percentiles_of_all_resamples() -> None:
+    differences = [0.0, 0.1, 0.2, 0.3, 3.0]
+    means = np.array([np.mean(drawn) for drawn in product(differences, repeat=5)])
+    low, high = np.quantile(means, [0.025, 0.975])
+    assert (low, high) == pytest.approx((0.08, 1.88))
+    # reflected about the mean it would be (-0.44, 1.36), and corrected for its bias (0.10, 2.42)
+    assert paired_interval(differences, [0.0] * 5) == pytest.approx((low, high), abs=1e-9)
+
+
+def test_the_interval_is_near_that_of_the_normal_distribution_with_many_pairs() -> None:
+    first, second = scores(400, difference=0.01, shared=0.5)
+    differences = np.subtract(first, second)
+    half = 1.959964 * differences.std(ddof=1) / math.sqrt(len(differences))
+    expected = (differences.mean() - half, differences.mean() + half)
+    assert paired_interval(first, second) == pytest.approx(expected, abs=0.06 * half)
+
+
+def test_the_interval_is_the_same_at_every_call() -> None:
+    first, second = scores(6, difference=0.01)
+    assert paired_interval(first, second) == paired_interval(first, second)
+
+
+def test_pairing_narrows_the_interval_of_seeds_that_resemble_one_another() -> None:
+    first, second = scores(10, shared=0.9)
+    low, high = paired_interval(first, second)
+    shuffled_low, shuffled_high = paired_interval(first, second[5:] + second[:5])
+    assert high - low < (shuffled_high - shuffled_low) / 2
+
+
+def test_a_spread_is_mean_deviation_and_median() -> None:
+    found = spread([0.1, 0.2, 0.6])
+    assert found is not None
+    reference = stats.describe([0.1, 0.2, 0.6])
+    assert found.mean == pytest.approx(reference.mean)
+    assert found.deviation == pytest.approx(math.sqrt(reference.variance))
+    assert found.median == 0.2
+    alone = spread([0.5])
+    assert alone is not None
+    assert (alone.mean, alone.deviation) == (0.5, None)
+    assert spread([]) is None
+
+
+def test_holm_is_the_step_down_of_the_paper() -> None:
+    # Holm 1979: 4 * 0.005, 3 * 0.01, 2 * 0.03 and 1 * 0.04, each at least the one before
+    assert holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx((0.03, 0.06, 0.06, 0.02))
+    assert holm([0.4, 0.9]) == pytest.approx((0.8, 0.9))
+    assert holm([0.7, 0.8]) == (1.0, 1.0)
+    assert holm([]) == ()
+
+
+def test_holm_is_never_above_bonferroni_and_never_below_the_p_value() -> None:
+    p_values = list(np.random.default_rng(0).random(20) / 20)
+    for p_value, adjusted in zip(p_values, holm(p_values), strict=True):
+        assert p_value <= adjusted <= min(1, 20 * p_value)
+
+
+def test_smallest_p_values_are_two_over_the_permutations() -> None:
+    assert smallest_p(5, PermutationTest.SIGN_FLIPS) == 2 / 32
+    assert smallest_p(5, PermutationTest.EXCHANGE) == 2 / 252
+
+
+@pytest.mark.parametrize("comparisons", [1, 2, 3, 5, 9])
+def test_from_the_least_number_of_seeds_on_a_difference_can_be_shown(comparisons: int) -> None:
+    least = least_seeds(comparisons)
+    for seeds in range(2, 15):
+        winner = [0.9 + 0.001 * seed for seed in range(seeds)]
+        others = {str(index): [score - 0.5 for score in winner] for index in range(comparisons)}
+        verdicts = {one.verdict for one in compare(winner, others)}
+        # half a point more in every pair: no interval holds 0
+        assert verdicts == ({ConfirmationVerdict.BEATS} if seeds >= least else {ConfirmationVerdict.NOT_SHOWN}), seeds
+
+
+def test_five_seeds_are_enough_for_three_baselines_and_use_the_exchange_of_runs() -> None:
+    assert least_seeds(3) == 5
+    assert chosen_test(5, 3) is PermutationTest.EXCHANGE
+    assert chosen_test(7, 3) is PermutationTest.EXCHANGE  # sign flips of 7 pairs reach 0.047, and only just
+    assert chosen_test(8, 3) is PermutationTest.SIGN_FLIPS
+
+
+def test_a_known_difference_is_found_and_its_sign_is_right() -> None:
+    winner, weaker = scores(5, difference=0.05)
+    (won,) = compare(winner, {"weaker": weaker})
+    (lost,) = compare(weaker, {"stronger": winner})
+    assert (won.verdict, lost.verdict) == (ConfirmationVerdict.BEATS, ConfirmationVerdict.LOSES)
+    assert won.difference == pytest.approx(np.mean(winner) - np.mean(weaker))
+    assert won.difference == pytest.approx(-lost.difference)
+    assert won.low is not None
+    assert won.high is not None
+    assert 0 < won.low < won.difference < won.high
+    assert won.smallest_adjusted_p <= won.adjusted_p <= ALPHA
+
+
+def test_more_baselines_make_it_harder_to_win() -> None:
+    winner, weaker = scores(5, difference=0.022, seed=4)
+    alone = compare(winner, {"weaker": weaker})[0]
+    many = compare(winner, {"weaker": weaker} | {str(index): list(winner) for index in range(9)})[0]
+    assert alone.p_value == many.p_value
+    assert many.adjusted_p == pytest.approx(10 * alone.p_value)
+    assert many.low is not None
+    assert many.low > 0
+    assert (alone.verdict, many.verdict) == (ConfirmationVerdict.BEATS, ConfirmationVerdict.NOT_SHOWN)
+
+
+def test_a_tie_has_an_interval_that_holds_zero() -> None:
+    winner, _ = scores(5, difference=0.05)
+    (same,) = compare(winner, {"same": [score + (-1) ** seed * 0.01 for seed, score in enumerate(winner)]})
+    assert same.verdict is ConfirmationVerdict.TIES
+    assert same.low is not None
+    assert same.high is not None
+    assert same.low <= 0 <= same.high
+
+
+@pytest.mark.parametrize("shared", [0.0, 0.5, 0.95])
+@pytest.mark.parametrize("seeds", [5, 8, 10])
+def test_a_null_study_is_called_a_win_in_at_most_one_of_twenty_confirmations(
+    seeds: int, shared: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A configuration against one and against three copies of it: 200 confirmations each."""
+    monkeypatch.setattr(statistics, "RESAMPLES", 10)  # no verdict goes by the interval
+    wins = {1: 0, 3: 0}
+    for study in range(200):
+        winner, copy = scores(seeds, seed=study, shared=shared)
+        copies = {"copy": copy} | {str(more): scores(seeds, seed=1000 * more + study)[0] for more in (1, 2)}
+        for count in wins:
+            found = compare(winner, dict(list(copies.items())[:count]))
+            wins[count] += any(one.verdict is ConfirmationVerdict.BEATS for one in found)
+    assert all(count <= 0.05 * 200 for count in wins.values()), wins
+
+
+def test_accuracies_of_a_small_test_split_are_no_win_either() -> None:
+    """Scores in steps of 1/100 tie often."""
+    draw = np.random.default_rng(0)
+    wins = 0
+    for _ in range(200):
+        winner, copy = draw.binomial(100, 0.8, (2, 5)) / 100
+        wins += compare(list(winner), {"copy": list(copy)})[0].verdict is ConfirmationVerdict.BEATS
+    assert 0 < wins <= 10
+
+
+def test_seeds_that_failed_leave_their_pair_out() -> None:
+    winner = [0.90, None, 0.91, 0.92, 0.93, 0.94]
+    baseline = [0.50, 0.99, 0.51, None, 0.53, 0.54]
+    (found,) = compare(winner, {"baseline": baseline})
+    assert found.pairs == 4
+    assert found.difference == pytest.approx(0.4)
+
+
+@pytest.mark.parametrize(
+    ("winner_failed", "baseline_failed", "verdict"),
+    [(0, 1, ConfirmationVerdict.BEATS), (1, 1, ConfirmationVerdict.BEATS), (2, 1, ConfirmationVerdict.UNDECIDED)],
+)
+def test_who_is_ahead_because_its_bad_runs_failed_has_not_won(
+    winner_failed: int, baseline_failed: int, verdict: ConfirmationVerdict
+) -> None:
+    def failing(scores: list[float], failed: int) -> list[float | None]:
+        return [None if place < failed else score for place, score in enumerate(scores)]
+
+    good, bad = scores(8, difference=0.1)
+    (ahead,) = compare(failing(good, winner_failed), {"b": failing(bad, baseline_failed)})
+    (behind,) = compare(failing(bad, baseline_failed), {"b": failing(good, winner_failed)})
+    assert ahead.verdict is verdict
+    assert behind.verdict is (ConfirmationVerdict.LOSES if verdict is ConfirmationVerdict.BEATS else verdict)
+
+
+def test_too_few_pairs_are_not_compared_but_count_among_the_comparisons() -> None:
+    winner, weaker = scores(5, difference=0.05)
+    lost, compared = compare(winner, {"lost": [None, None, None, None, 0.5], "weaker": weaker})
+    assert (lost.verdict, lost.pairs, lost.p_value, lost.difference) == (ConfirmationVerdict.UNDECIDED, 1, None, None)
+    assert compared.adjusted_p == pytest.approx(2 * compared.p_value)
+    assert compare(winner, {}) == ()
+
+
+def test_the_interval_of_a_mean_is_that_of_student() -> None:
+    found = mean_interval([1.0, 2.0, 3.0])
+    # the 97.5% point of Student's t with two degrees of freedom, over the root of three seeds of deviation one
+    assert found == pytest.approx((2 - 4.302652729911275 / math.sqrt(3), 2 + 4.302652729911275 / math.sqrt(3)))
+    assert mean_interval([1.0]) is None
+
+
+@pytest.mark.parametrize(("comparisons", "seeds"), [(1, 7), (3, 8), (8, 10)])
+def test_from_so_many_seeds_on_comparisons_go_by_pairs(comparisons: int, seeds: int) -> None:
+    # 2 / 2 ** seeds, for each comparison, is at most 0.025
+    assert seeds_for_pairs(comparisons) == seeds
+    assert chosen_test(seeds, comparisons) is PermutationTest.SIGN_FLIPS
+    assert chosen_test(seeds - 1, comparisons) is PermutationTest.EXCHANGE

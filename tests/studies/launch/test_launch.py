@@ -1,0 +1,267 @@
+"""Launching a study in one process: begin, continue, finish, refuse."""
+
+import math
+import os
+import shutil
+import signal
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from support.trivial_runner import TrivialFactory, TrivialRunner
+from support.work_clock import STEP_SECONDS, WorkClock
+
+from search_space.errors import BudgetError, UnsupportedBackboneError
+from studies.errors import StorageError, StudyChangedError
+from studies.launch.launch import launch
+from studies.ledger.invariants import violations
+from studies.ledger.ledger import Ledger
+from studies.records import TrialRecord, TrialState
+from studies.runtime.progress import Progress
+from studies.runtime.study_plan import StudyPlan
+from studies.study_file import Specification, specification_from_mapping
+from trial_runner.errors import RunnerError
+
+BACKBONES = Path(__file__).parents[2] / "data" / "backbones"
+
+
+def specification(tmp_path: Path, **given: object) -> Specification:
+    fleet = {"backend": "inline", "pack": 2, "artefacts": str(tmp_path / "artefacts")}
+    fleet |= given.pop("fleet", {})  # type: ignore[arg-type]
+    mapping: dict[str, object] = {
+        "name": "trivial",
+        "backbone": str(BACKBONES / "roberta_base"),
+        "task": {"name": "docstrings"},
+        "budget": "0.5%",
+        "trials": 14,
+        "training": {"steps": 16},
+        "pruning": {"first_rung_steps": 4},
+        "search": {"sampler": "random"},
+        "fleet": fleet,
+    }
+    return specification_from_mapping(mapping | given)
+
+
+def trials_of(url: str) -> list[TrialRecord]:
+    with Ledger.open(url, read_only=True) as ledger:
+        return ledger.trials(ledger.study("trivial").id)
+
+
+def broken(url: str, study: Specification) -> list[str]:
+    with Ledger.open(url, read_only=True) as ledger:
+        return violations(ledger, ledger.study("trivial").id, rung_steps=study.rung_plan().steps)
+
+
+class ShownError(Exception):
+    """Carries what workers would have been told."""
+
+
+def test_rungs_know_how_sure_a_score_is_and_what_guessing_loses(tmp_path, storage_url, monkeypatch):
+    def show(specification: Specification, study: object, plan: StudyPlan, wishes: object) -> None:
+        raise ShownError(plan.rungs)
+
+    monkeypatch.setattr("studies.launch.launch.run_fleet", show)
+    study = specification(tmp_path, backbone="embedded", seed=3, training={"steps": 200}, pruning={})
+    with pytest.raises(ShownError) as told:
+        launch(study, storage_url=storage_url)
+    (rungs,) = told.value.args
+    assert (rungs.steps, rungs.examples, rungs.seed, rungs.stops_collapsed) == ((50, 100), 750, 3, True)
+    # six labels, about as many of each
+    assert rungs.guessing_loss == pytest.approx(math.log(6), abs=0.01)
+    assert rungs.guessing_loss <= math.log(6)
+
+
+def test_a_copy_of_the_database_file_alone_holds_all_trials_of_a_launch(tmp_path):
+    file = tmp_path / "ledger.db"
+    url = f"sqlite:///{file}"
+    Ledger.open(url).close()
+    with Ledger.open(url, read_only=True) as dashboard:
+        assert dashboard.studies() == []
+        launch(specification(tmp_path), storage_url=url, factory=TrivialFactory())
+        shutil.copy(file, tmp_path / "copy.db")
+    ended = [trial.state.is_terminal for trial in trials_of(f"sqlite:///{tmp_path / 'copy.db'}")]
+    assert ended == [True] * 14
+
+
+def test_a_study_runs_to_the_end_published_methods_first(tmp_path, storage_url):
+    study = specification(tmp_path)
+    result = launch(study, storage_url=storage_url, factory=TrivialFactory())
+    assert (result.finished, result.reason) == (True, "finished: all 14 trials have ended")
+    trials = trials_of(storage_url)
+    published = study.space_options.published_points
+    assert [trial.method for trial in trials] == [*published, *[None] * (14 - len(published))]
+    # the task head alone goes on, and so do the three that were best at the first rung when they came to it
+    assert sum(trial.state is TrialState.COMPLETE for trial in trials[: len(published)]) >= 4
+    assert all(trial.state.is_terminal for trial in trials)
+    assert all(trial.stored_parameters <= result.study.budget_parameters for trial in trials)
+    assert broken(storage_url, study) == []
+
+
+def test_launching_a_finished_study_again_says_so_and_changes_nothing(tmp_path, storage_url):
+    study = specification(tmp_path)
+    launch(study, storage_url=storage_url, factory=TrivialFactory())
+    before = trials_of(storage_url)
+    result = launch(study, storage_url=storage_url, factory=TrivialFactory())
+    assert (result.finished, result.reason) == (True, "already finished: all 14 trials have ended")
+    assert trials_of(storage_url) == before
+    assert result.study.epoch == 1
+
+
+def test_more_trials_continue_a_finished_study(tmp_path):
+    url = f"sqlite:///{tmp_path / 'ledger.db'}"
+    launch(specification(tmp_path), storage_url=url, factory=TrivialFactory())
+    before = trials_of(url)
+    result = launch(specification(tmp_path, trials=17), storage_url=url, factory=TrivialFactory())
+    assert result.finished
+    assert trials_of(url)[:14] == before
+    assert len(trials_of(url)) == 17
+
+
+def test_a_study_file_that_changed_is_refused_with_what_differs(tmp_path, storage_url):
+    launch(specification(tmp_path, trials=1), storage_url=storage_url, factory=TrivialFactory())
+    changed = specification(tmp_path, trials=1, seed=7, training={"steps": 32})
+    with pytest.raises(StudyChangedError) as refused:
+        launch(changed, storage_url=storage_url, factory=TrivialFactory())
+    lines = str(refused.value).splitlines()
+    assert "study 'trivial' must be continued with the study file it was begun with" in lines[0]
+    assert "  seed: 0 -> 7" in lines
+    assert "  training.steps: 16 -> 32" in lines
+
+
+def test_what_only_the_launch_decides_may_change(tmp_path):
+    url = f"sqlite:///{tmp_path / 'ledger.db'}"
+    launch(specification(tmp_path, trials=1), storage_url=url, factory=TrivialFactory())
+    again = specification(tmp_path, trials=2, fleet={"pack": 7})
+    assert launch(again, storage_url=url, factory=TrivialFactory()).finished
+
+
+@pytest.mark.parametrize(
+    ("given", "error"),
+    [
+        ({"budget": 5}, BudgetError),
+        ({"backbone": "no/such/folder"}, RunnerError),
+        ({"backbone": "embedded", "task": {"folder": "missing", "text": "text", "label": "label"}}, RunnerError),
+    ],
+)
+def test_a_study_that_cannot_run_is_refused_before_anything_is_created(tmp_path, given, error):
+    url = f"sqlite:///{tmp_path / 'ledger.db'}"
+    study = specification(tmp_path).model_copy(update={})
+    study = Specification.model_validate(study.model_dump() | given)
+    with pytest.raises(error):
+        launch(study, storage_url=url)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_backbone_whose_attention_no_edit_can_reach_is_refused(tmp_path):
+    folder = tmp_path / "odd"
+    folder.mkdir()
+    (folder / "config.json").write_text('{"model_type": "mamba"}')
+    with pytest.raises(UnsupportedBackboneError, match=r"^mamba backbones .* calls no attention function"):
+        launch(specification(tmp_path, backbone=str(folder)), storage_url=f"sqlite:///{tmp_path / 'ledger.db'}")
+
+
+def test_a_database_that_cannot_be_written_is_refused_with_one_line(tmp_path):
+    file = tmp_path / "ledger.db"
+    file.write_text("this is no database, but it is long enough to look like one. " * 20)
+    with pytest.raises(StorageError, match="must be an SQLite database") as refused:
+        launch(specification(tmp_path), storage_url=f"sqlite:///{file}", factory=TrivialFactory())
+    assert "\n" not in str(refused.value)
+
+
+def test_a_time_budget_lays_the_running_trials_aside_and_the_next_launch_goes_on(tmp_path, monkeypatch):
+    url = f"sqlite:///{tmp_path / 'ledger.db'}"
+    study = specification(tmp_path, trials=60, fleet={"time_budget": 40 * STEP_SECONDS})
+    clock = WorkClock(monkeypatch)
+    result = launch(study, storage_url=url, factory=lambda threads: TrivialRunner(on_step=clock))
+    assert not result.finished
+    assert result.reason.endswith("of 60 trials: the time budget of 2 s is used up")
+    states = {trial.state for trial in trials_of(url)}
+    assert TrialState.RUNNING not in states
+    assert TrialState.QUEUED in states
+    assert broken(url, study) == []
+    ended = [trial for trial in trials_of(url) if trial.state.is_terminal]
+    assert launch(specification(tmp_path, trials=60), storage_url=url, factory=TrivialFactory()).finished
+    assert [trial for trial in trials_of(url) if trial in ended] == ended
+    assert broken(url, study) == []
+
+
+@dataclass
+class Sender:
+    """An observer that sends this process a signal once a trial has ended: whoever hears it, the launch runs."""
+
+    number: int
+    has_sent: bool = False
+
+    def __call__(self, progress: Progress) -> None:
+        if progress.ended and not self.has_sent:
+            self.has_sent = True
+            os.kill(os.getpid(), self.number)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_stops_cleanly_and_the_next_launch_goes_on(tmp_path, number):
+    url = f"sqlite:///{tmp_path / 'ledger.db'}"
+    study = specification(tmp_path, trials=60)
+    handler = signal.getsignal(number)
+    sender = Sender(number)
+    result = launch(study, storage_url=url, factory=TrivialFactory(step_seconds=0.01), observer=sender)
+    assert sender.has_sent
+    assert not result.finished
+    assert result.is_interrupted
+    assert "interrupted by Ctrl-C" in result.reason or "told to stop by SIGTERM" in result.reason
+    assert TrialState.RUNNING not in {trial.state for trial in trials_of(url)}
+    assert broken(url, study) == []
+    assert signal.getsignal(number) is handler
+    assert launch(study, storage_url=url, factory=TrivialFactory()).finished
+    assert broken(url, study) == []
+
+
+def test_the_observer_is_shown_the_progress_about_twice_a_second(tmp_path):
+    seen: list[Progress] = []
+    study = specification(tmp_path, trials=20, fleet={"time_budget": 600})
+    launch(
+        study,
+        storage_url=f"sqlite:///{tmp_path / 'ledger.db'}",
+        factory=TrivialFactory(step_seconds=0.01),
+        observer=seen.append,
+    )
+    assert 3 <= len(seen) <= 3 + 2 * seen[-1].seconds_elapsed
+    assert [one.ended for one in seen] == sorted(one.ended for one in seen)
+    assert seen[-1].ended == 20
+    assert all(one.seconds_left is not None and one.seconds_left <= 600 for one in seen)
+    assert any(one.running for one in seen)
+    assert seen[-1].best is not None
+
+
+def test_two_databases_may_hold_studies_of_one_name_beside_each_other(tmp_path):
+    urls = [f"sqlite:///{tmp_path / name}.db" for name in ("one", "two")]
+    study = specification(tmp_path)
+    for url in (*urls, urls[0]):
+        assert launch(study, storage_url=url, factory=TrivialFactory()).finished
+    assert [broken(url, study) for url in urls] == [[], []]
+    assert {folder.name for folder in (tmp_path / "artefacts").iterdir()} == {"trivial", "trivial-2"}
+
+
+def test_a_study_gives_the_same_trials_whatever_the_number_of_launches(tmp_path):
+    urls = [f"sqlite:///{tmp_path / name}.db" for name in ("one", "two")]
+    study = specification(tmp_path, search={"sampler": "tpe"}, fleet={"pack": 1}, trials=24)
+    launch(study, storage_url=urls[0], factory=TrivialFactory())
+    for trials in (5, 11, 17, 24):
+        part = specification(tmp_path, search={"sampler": "tpe"}, fleet={"pack": 1}, trials=trials)
+        launch(part, storage_url=urls[1], factory=TrivialFactory())
+    whole, parts = trials_of(urls[0]), trials_of(urls[1])
+    assert [(one.fingerprint, one.seed, one.state, one.score) for one in whole] == [
+        (one.fingerprint, one.seed, one.state, one.score) for one in parts
+    ]
+
+
+def test_the_last_trials_repeat_the_best_and_the_same_study_repeats_the_same(tmp_path):
+    found = []
+    for name in ("one", "other"):
+        folder, url = tmp_path / name, f"sqlite:///{tmp_path / name}.db"
+        study = specification(folder, search={"sampler": "random", "replicates": 12}, trials=30)
+        assert launch(study, storage_url=url, factory=TrivialFactory()).finished
+        found.append([(trial.fingerprint, trial.replicate_of, trial.score) for trial in trials_of(url)])
+        assert broken(url, study) == []
+    assert found[0] == found[1]
+    assert [replicate_of is not None for _, replicate_of, _ in found[0]] == [False] * 18 + [True] * 12

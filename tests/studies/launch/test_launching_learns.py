@@ -1,0 +1,202 @@
+"""A study that learns from earlier ones: it is begun with what they held then, and that is part of what it is."""
+
+import os
+import shutil
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from support.trivial_runner import TrivialFactory
+
+from studies.analysis.summaries import study_summary
+from studies.errors import LaunchError, SpecificationError, StudyChangedError, UnknownStudyError
+from studies.launch.launch import launch
+from studies.ledger.ledger import Ledger
+from studies.records import TrialRecord
+from studies.search.warm_start import WarmStart
+from studies.study_file import Specification, specification_from_mapping
+from studies.study_file.recorded_specification import recorded_specification
+
+BACKBONE = Path(__file__).parents[2] / "data" / "backbones" / "roberta_base"
+LEARNING = {"learn_from": "auto"}
+SUPPORT = Path(__file__).parents[2]
+
+
+def specification(folder: Path, name: str, trials: int, **search: object) -> Specification:
+    return specification_from_mapping(
+        {
+            "name": name,
+            "backbone": str(BACKBONE),
+            "task": {"name": "docstrings"},
+            "budget": "0.5%",
+            "trials": trials,
+            "training": {"steps": 16},
+            "pruning": {"first_rung_steps": 4},
+            "search": search,
+            "fleet": {"backend": "inline", "pack": 1, "artefacts": str(folder)},
+        }
+    )
+
+
+@pytest.fixture(scope="module")
+def earlier(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A database with one study that has ended."""
+    folder = tmp_path_factory.mktemp("earlier")
+    file = folder / "ledger.db"
+    begin(file, specification(folder, "earlier", 24))
+    with sqlite3.connect(file) as link:
+        link.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    return file
+
+
+def begin(file: Path, study: Specification) -> None:
+    launch(study, storage_url=f"sqlite:///{file}", factory=TrivialFactory())
+
+
+@pytest.fixture
+def database(earlier: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copy(earlier, tmp_path / "ledger.db"))
+
+
+def read(file: Path, name: str) -> tuple[list[TrialRecord], WarmStart | None]:
+    with Ledger.open(f"sqlite:///{file}", read_only=True) as ledger:
+        study = ledger.study(name)
+        return ledger.trials(study.id), recorded_specification(study).lessons
+
+
+def tried(file: Path, name: str) -> list[str]:
+    return [trial.fingerprint for trial in read(file, name)[0]]
+
+
+def test_its_first_trials_are_what_it_learned_in_the_places_of_the_weakest(database: Path, tmp_path: Path) -> None:
+    begin(database, specification(tmp_path, "later", 14, **LEARNING))
+    trials, lessons = read(database, "later")
+    assert lessons is not None
+    assert lessons.sources == ("earlier",)
+    count = len(lessons.starts)
+    assert count >= 1
+    assert [dict(trial.proposal) for trial in trials[:count]] == [dict(start.proposal) for start in lessons.starts]
+    before, _ = read(database, "earlier")
+    assert [trial.description for trial in trials[:count]] == [
+        before[start.trial].description for start in lessons.starts
+    ]
+    published = [trial.method for trial in trials if trial.origin == "published"]
+    assert len(lessons.replaced) == count
+    assert not set(lessons.replaced) & set(published[: 10 - count])
+    assert "head_only" in published
+    with Ledger.open(f"sqlite:///{database}", read_only=True) as ledger:
+        assert study_summary(ledger, "later").learned_from == ("earlier",)
+
+
+def test_it_goes_on_as_it_began_whatever_becomes_of_its_source(database: Path, tmp_path: Path) -> None:
+    """Begun, cut short among its first trials and later, the source grown and then gone: the same trials."""
+    whole = Path(shutil.copy(database, tmp_path / "whole.db"))
+    begin(whole, specification(tmp_path, "later", 17, **LEARNING))
+    for trials in (1, 4, 12):
+        begin(database, specification(tmp_path, "later", trials, **LEARNING))
+        begin(database, specification(tmp_path, "earlier", 24 + trials))
+    with sqlite3.connect(database) as link:
+        link.execute("UPDATE studies SET name = 'gone' WHERE name = 'earlier'")
+    begin(database, specification(tmp_path, "later", 17, **LEARNING))
+    assert tried(database, "later") == tried(whole, "later")
+    assert read(database, "later")[1] == read(whole, "later")[1]
+    # and one that is begun now learns something else
+    begin(database, specification(tmp_path, "latest", 1, **LEARNING))
+    assert read(database, "latest")[1].sources == ("gone", "later")
+
+
+def test_a_launch_that_is_killed_among_what_it_learned_loses_nothing(database: Path, tmp_path: Path) -> None:
+    """Each launch of this process is one that another has left behind, its trials still running."""
+    whole = Path(shutil.copy(database, tmp_path / "whole.db"))
+    begin(whole, specification(tmp_path, "later", 15, **LEARNING))
+    script = (
+        "import os, sys, pathlib; from support.trivial_runner import TrivialFactory;"
+        "from test_launching_learns import specification, LEARNING; from studies.launch.launch import launch;"
+        "study = specification(pathlib.Path(sys.argv[2]), 'later', 15, **LEARNING);"
+        "stop = lambda progress: progress.ended >= int(sys.argv[3]) and os._exit(9);"
+        "launch(study, storage_url=sys.argv[1], factory=TrivialFactory(step_seconds=0.02), observer=stop)"
+    )
+    path = os.pathsep.join([str(SUPPORT), str(Path(__file__).parent), *sys.path])
+    for after in ("0", "3"):
+        command = [sys.executable, "-c", script, f"sqlite:///{database}", str(tmp_path), after]
+        done = subprocess.run(command, env={**os.environ, "PYTHONPATH": path, "PYTHONHASHSEED": "7"}, check=False)
+        assert done.returncode == 9
+    begin(database, specification(tmp_path, "later", 15, **LEARNING))
+    assert tried(database, "later") == tried(whole, "later")
+
+
+def test_another_word_is_another_study(database: Path, tmp_path: Path) -> None:
+    begin(database, specification(tmp_path, "later", 2, **LEARNING))
+    begin(database, specification(tmp_path, "later", 3, **LEARNING))
+    assert len(tried(database, "later")) == 3
+    with pytest.raises(StudyChangedError, match=r'search\.learn_from: "auto" -> "none"'):
+        begin(database, specification(tmp_path, "later", 4, learn_from="none"))
+    with pytest.raises(StudyChangedError, match=r'search.learn_from: "none" -> \["later"\]'):
+        begin(database, specification(tmp_path, "earlier", 30, learn_from=["later"]))
+
+
+def test_where_there_is_nothing_to_learn_from_it_is_as_if_it_did_not_learn(tmp_path: Path) -> None:
+    for file, search in (("auto.db", LEARNING), ("none.db", {})):
+        begin(tmp_path / file, specification(tmp_path, "first", 14, **search))
+    assert tried(tmp_path / "auto.db", "first") == tried(tmp_path / "none.db", "first")
+    assert read(tmp_path / "auto.db", "first")[1] == WarmStart()
+    assert read(tmp_path / "none.db", "first")[1] is None
+
+
+def test_methods_that_are_listed_one_by_one_all_stay(database: Path, tmp_path: Path) -> None:
+    listed = ["bitfit", "lora_qv"]
+    begin(database, specification(tmp_path, "later", 6, published=listed, learn_from="earlier"))
+    trials, lessons = read(database, "later")
+    assert lessons.replaced == ()
+    count = len(lessons.starts)
+    assert [trial.method for trial in trials[: count + 2]] == [None] * count + listed
+
+
+def test_other_families_and_other_kinds_of_metric_teach_nothing_unasked(database: Path, tmp_path: Path) -> None:
+    with sqlite3.connect(database) as link:
+        link.execute("UPDATE studies SET metric = 'bleu'")
+    begin(database, specification(tmp_path, "later", 1, **LEARNING))
+    assert read(database, "later")[1].sources == ()
+    with sqlite3.connect(database) as link:
+        link.execute("UPDATE studies SET metric = 'f1', backbone = '/no/such/folder'")
+    begin(database, specification(tmp_path, "latest", 1, **LEARNING))
+    assert read(database, "latest")[1].sources == ()
+    begin(database, specification(tmp_path, "last", 1, learn_from=["earlier"]))
+    assert read(database, "last")[1].sources == ("earlier",)
+
+
+def test_what_cannot_be_learned_from_is_refused_before_anything_is_written(database: Path, tmp_path: Path) -> None:
+    begin(database, specification(tmp_path, "short", 3))
+    with pytest.raises(UnknownStudyError, match="no study 'earlyer'"):
+        begin(database, specification(tmp_path, "later", 2, learn_from=["earlyer"]))
+    with pytest.raises(LaunchError, match="at least 12 trials; short: it has fewer"):
+        begin(database, specification(tmp_path, "later", 2, learn_from=["earlier", "short"]))
+    with pytest.raises(UnknownStudyError, match="it holds: earlier, short"):
+        tried(database, "later")
+
+
+@pytest.mark.parametrize(
+    ("search", "said"),
+    [
+        ({"learn_from": []}, "search.learn_from: must be auto, none, or a list of the names of earlier studies"),
+        ({"learn_from": ["a", "a"]}, "search.learn_from: must not name anything twice"),
+        ({"learn_from": 3}, "search.learn_from: must be auto, none"),
+        ({"learn_from": "auto", "sampler": "tpe"}, "must learn from no earlier study unless the sampler is factored"),
+    ],
+)
+def test_words_that_cannot_be_are_refused_on_one_line(tmp_path: Path, search: dict[str, object], said: str) -> None:
+    with pytest.raises(SpecificationError) as refused:
+        specification(tmp_path, "later", 2, **search)
+    (line,) = str(refused.value).splitlines()[1:]
+    assert said in line
+
+
+def test_a_launch_says_what_was_learned_before_it_begins(database: Path, tmp_path: Path) -> None:
+    told: list[str] = []
+    study = specification(tmp_path, "later", 14, **LEARNING)
+    url = f"sqlite:///{database}"
+    launch(study, storage_url=url, factory=TrivialFactory(), announce=told.extend)
+    assert told[0].startswith("learned from earlier: ")
+    assert "in place of" in told[0]

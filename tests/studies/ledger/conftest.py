@@ -1,0 +1,150 @@
+"""A ledger on each kind of database, and small values to put into it."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+import pytest
+from sqlalchemy import text
+
+from search_space.configuration import Configuration
+from search_space.dimensions import Heads, Port, Site
+from search_space.edit import Edit
+from search_space.forms import SoftmaxMemory
+from search_space.gates import ConvexGate
+from studies.ledger.ledger import Ledger
+from studies.records import (
+    ArtefactRecord,
+    NewStudy,
+    NewTrial,
+    Outcome,
+    ReadingRecord,
+    SiteDimensions,
+    TrialState,
+)
+
+PREFIX = Configuration(
+    edits=(
+        Edit(
+            site=Site.ATTENTION,
+            write=Port.HEAD,
+            read=Port.Q,
+            form=SoftmaxMemory(width=12, heads=Heads.KEY_VALUE),
+            gate=ConvexGate(),
+        ),
+    )
+)
+
+
+@dataclass(frozen=True)
+class Values:
+    """Records with everything filled in; keyword arguments change fields."""
+
+    complete: Outcome = field(default_factory=lambda: Outcome(state=TrialState.COMPLETE, score=0.75))
+    pruned: Outcome = field(default_factory=lambda: Outcome(state=TrialState.PRUNED, reason="rung 0: below the cut"))
+    failed: Outcome = field(default_factory=lambda: Outcome(state=TrialState.FAILED, reason="loss is NaN at step 3"))
+
+    def study(self, **changes: object) -> NewStudy:
+        values = {
+            "name": "sst2",
+            "specification": {"task": {"name": "docstrings"}, "trials": 8},
+            "backbone": "embedded",
+            "backbone_parameters": 4_000_000,
+            "budget_parameters": 20_000,
+            "metric": "accuracy",
+            "seed": 7,
+        }
+        return NewStudy(**values | changes)
+
+    def trial(self, number: int, **changes: object) -> NewTrial:
+        prefix = SiteDimensions(
+            form="softmax_memory",
+            write="head",
+            insertion="parallel",
+            gate="convex_lse",
+            heads="query_heads",
+            bottleneck=12,
+            activation=None,
+            scale=None,
+            learning_rate=1e-3,
+        )
+        values = {
+            "number": number,
+            "origin": "proposed",
+            "method": None,
+            "fingerprint": f"fingerprint-{number}",
+            "description": "prefix of 12 at the heads",
+            "configuration": PREFIX,
+            "proposal": {"structure": "a", "learning_rate": 0.1 + 0.2},
+            "seed": 2**62 + number,
+            "attention": prefix,
+            "ffn": None,
+            "attention_share": 1.0,
+            "stored_parameters": 19_000,
+            "trained_parameters": 21_000,
+            "head_parameters": 500,
+        }
+        return NewTrial(**values | changes)
+
+    def reading(self, trial: int, step: int, **changes: object) -> ReadingRecord:
+        values = {
+            "trial": trial,
+            "step": step,
+            "attempt": 1,
+            "score": 0.5,
+            "metrics": {"accuracy": 0.5},
+            "train_loss": 1.5,
+            "seconds": 2.0,
+            "rung": None,
+        }
+        return ReadingRecord(**values | changes)
+
+    def artefact(self, trial: int, step: int, **changes: object) -> ArtefactRecord:
+        values = {
+            "trial": trial,
+            "kind": "snapshot",
+            "step": step,
+            "path": f"/snapshots/{trial}-{step}",
+            "sha256": "00" * 32,
+            "size_bytes": 10,
+        }
+        return ArtefactRecord(**values | changes)
+
+
+@pytest.fixture
+def values() -> Values:
+    return Values()
+
+
+@pytest.fixture
+def ledger(storage_url: str) -> Iterator[Ledger]:
+    """An empty ledger; the test runs on both databases."""
+    with Ledger.open(storage_url) as opened:
+        yield opened
+
+
+@dataclass(frozen=True)
+class Kept:
+    """A study and the epoch of its keeper."""
+
+    ledger: Ledger
+    id: int
+    epoch: int
+
+
+@pytest.fixture
+def kept(ledger: Ledger, values: Values) -> Kept:
+    """A study without trials, just taken over."""
+    study = ledger.create_study(values.study())
+    return Kept(ledger=ledger, id=study.id, epoch=ledger.take_over(study.id, "keeper"))
+
+
+@pytest.fixture
+def tamper(ledger: Ledger) -> Callable[..., None]:
+    """Runs SQL behind the ledger's back, in one transaction."""
+
+    def run(*statements: str) -> None:
+        with ledger._database.once(writes=True) as connection:
+            for statement in statements:
+                connection.execute(text(statement))
+
+    return run

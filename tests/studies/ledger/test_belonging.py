@@ -1,0 +1,94 @@
+"""A path of a ledger is a study's own only where it leads into a folder that is marked as the study's."""
+
+import json
+import os
+from dataclasses import replace
+
+import pytest
+
+from studies.ledger.files import MARKER, identity, is_own_file, is_there
+from studies.ledger.ledger import Ledger
+
+
+@pytest.fixture
+def study(tmp_path, values):
+    with Ledger.open(f"sqlite:///{tmp_path / 'ledger.db'}") as ledger:
+        return ledger.create_study(values.study())
+
+
+@pytest.fixture
+def folder(study, tmp_path):
+    """A marked folder with one attempt."""
+    folder = tmp_path / "artefacts" / study.name
+    (folder / "trial-3" / "attempt-1").mkdir(parents=True)
+    (folder / MARKER).write_text(json.dumps(identity(study)))
+    return folder
+
+
+@pytest.fixture
+def outside(tmp_path):
+    """A file of somebody else, in folders of the same names."""
+    place = tmp_path / "elsewhere" / "trial-3" / "attempt-1"
+    place.mkdir(parents=True)
+    (place / "x").write_text("mine")
+    return place / "x"
+
+
+def test_a_file_of_an_attempt_is_the_studys_own_whether_it_is_there_or_not(study, folder):
+    file = folder / "trial-3" / "attempt-1" / "x"
+    assert is_own_file(study, file)
+    file.write_text("content")
+    assert is_own_file(study, str(file))
+
+
+def test_a_folder_that_is_reached_by_a_link_is_the_studys_own(study, folder, tmp_path):
+    (tmp_path / "link").symlink_to(tmp_path / "artefacts")
+    assert is_own_file(study, tmp_path / "link" / study.name / "trial-3" / "attempt-1" / "x")
+
+
+def test_the_folder_of_another_study_is_not(study, folder):
+    file = folder / "trial-3" / "attempt-1" / "x"
+    assert not is_own_file(replace(study, name="other"), file)
+    assert not is_own_file(replace(study, created_at=study.created_at.replace(year=1999)), file)
+
+
+def test_a_folder_without_a_readable_mark_is_not(study, folder, outside):
+    assert not is_own_file(study, outside)
+    for mark in ("", "[]", "[" * 5_000, "\udcff"):
+        (folder / MARKER).write_bytes(mark.encode(errors="surrogateescape"))
+        assert not is_own_file(study, folder / "trial-3" / "attempt-1" / "x")
+    (folder / MARKER).unlink()
+    os.mkfifo(folder / MARKER)
+    assert not is_own_file(study, folder / "trial-3" / "attempt-1" / "x")
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "",
+        "trial-3/attempt-1/x",
+        "/x",
+        "\0",
+        "{folder}/study.json",
+        "{folder}/trial-3/x",
+        "{folder}/trial-3/attempt-1/deep/x",
+        "{folder}/trial-3/attempt-1/../attempt-1/x",
+        "{folder}/trial-3/attempt-1/../../../../elsewhere/trial-3/attempt-1/x",
+        "/" + "x" * 5_000 + "/trial-3/attempt-1/x",
+    ],
+)
+def test_every_other_path_is_not(study, folder, path):
+    assert not is_own_file(study, path.format(folder=folder))
+
+
+def test_what_leaves_the_folder_through_a_link_is_not(study, folder, outside):
+    attempt = folder / "trial-3" / "attempt-1"
+    (attempt / "x").symlink_to(outside)
+    (attempt.parent / "attempt-2").symlink_to(outside.parent)
+    (folder / "trial-4").symlink_to(outside.parent.parent)
+    (attempt / "round").symlink_to(attempt / "round")
+    for file in ("trial-3/attempt-1/x", "trial-3/attempt-2/x", "trial-4/attempt-1/x"):
+        assert (folder / file).read_text() == "mine"
+        assert not is_own_file(study, folder / file)
+    assert not is_there(attempt / "round")
+    assert not is_there(attempt / "a\0b")

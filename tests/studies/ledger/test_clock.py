@@ -1,0 +1,56 @@
+"""The time that is written: the machine's clock may be set while a study runs, and between two launches."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from studies.ledger import clock
+from studies.ledger.clock import WrittenTime
+from studies.records import TrialState
+
+
+class SetBack(datetime):
+    """A wall clock that somebody has set a day back."""
+
+    @classmethod
+    def now(cls, tz=None):
+        return datetime.now(tz) - timedelta(days=1)
+
+
+def test_a_clock_that_is_set_back_while_it_is_used_changes_nothing(monkeypatch):
+    written = WrittenTime()
+    before = written.now()
+    monkeypatch.setattr(clock, "datetime", SetBack)
+    assert timedelta() <= written.now() - before < timedelta(hours=1)
+
+
+def test_what_was_written_later_than_now_is_followed_within_reason():
+    written = WrittenTime()
+    ahead = datetime.now(UTC) + timedelta(days=2)
+    written.follow(ahead)
+    assert timedelta() <= written.now() - ahead < timedelta(hours=1)
+    written.follow(ahead - timedelta(days=1))
+    assert written.now() >= ahead
+    written.follow(ahead + timedelta(days=400))
+    assert written.now() < ahead + timedelta(days=1)
+
+
+@pytest.mark.parametrize("ending", ["recovered", "settled"])
+def test_a_launch_after_the_clock_was_set_back_ends_nothing_before_it_began(kept, values, monkeypatch, ending):
+    kept.ledger.add_trials(kept.id, kept.epoch, [values.trial(0)], worker="w")
+    monkeypatch.setattr(clock, "datetime", SetBack)
+    later = WrittenTime()
+    for user in ("keeping", "leases", "settling"):
+        monkeypatch.setattr(f"studies.ledger.{user}.WRITTEN_TIME", later)
+    epoch = kept.ledger.take_over(kept.id, "later")
+    if ending == "recovered":
+        kept.ledger.recover(kept.id, epoch)
+    else:
+        assert kept.ledger.settle(kept.id, epoch, 0, 1, outcome=values.complete).accepted
+        trial = kept.ledger.trial(kept.id, 0)
+        assert trial.state is TrialState.COMPLETE
+        assert trial.ended_at >= trial.created_at
+    (attempt,) = kept.ledger.attempts(kept.id)
+    assert attempt.ended_at >= attempt.started_at
+    times = [event.at for event in kept.ledger.events(kept.id)]
+    assert times == sorted(times)

@@ -1,0 +1,204 @@
+import hashlib
+import json
+import sqlite3
+from contextlib import closing
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from studies.ledger import files, invariants
+from studies.ledger.files import MARKER, identity
+from studies.ledger.invariants import violations
+
+
+@pytest.fixture
+def search(kept, values, tmp_path):
+    """Trial 0 complete in its second attempt, 1 pruned, 2 failed, 3 running with a snapshot, 4 queued after a loss."""
+    ledger, key = kept.ledger, (kept.id, kept.epoch)
+    ledger.add_trials(*key, [values.trial(number) for number in range(5)], worker="w", lease_seconds=600)
+    ledger.settle(*key, 0, 1, readings=[values.reading(0, 10, rung=0)])
+    ledger.release(*key, "w", "gone")
+    for number in range(4):
+        ledger.lease_all(*key, [number], "v", 600)
+    second = {"attempt": 2}
+    final = values.reading(0, 20, score=0.75, rung=1, **second)
+    ledger.settle(*key, 0, 2, readings=[final], outcome=values.complete)
+    ledger.settle(*key, 1, 2, readings=[values.reading(1, 10, rung=0, **second)], outcome=values.pruned)
+    ledger.settle(*key, 2, 2, outcome=values.failed)
+    (study,) = (one for one in ledger.studies() if one.id == kept.id)
+    file = tmp_path / "sst2" / "trial-3" / "attempt-2" / "snapshot"
+    file.parent.mkdir(parents=True)
+    (tmp_path / "sst2" / MARKER).write_text(json.dumps(identity(study)))
+    file.write_bytes(b"tensors")
+    digest = hashlib.sha256(b"tensors").hexdigest()
+    snapshot = values.artefact(3, 10, path=str(file), sha256=digest, size_bytes=7)
+    ledger.settle(*key, 3, 2, readings=[values.reading(3, 10, rung=0, **second)], artefact=snapshot)
+    return kept
+
+
+@pytest.fixture
+def without_guards(storage_url, tamper):
+    """Triggers, constraints and foreign keys do not stand in the way of a tampering."""
+
+    def run(*statements):
+        if storage_url.startswith("postgresql"):
+            tables = ("trials", "attempts", "readings")
+            drops = [DROP_CHECKS.format(table=table) for table in tables]
+            tamper(
+                "SET session_replication_role = replica", *drops, *statements, "SET session_replication_role = origin"
+            )
+        else:
+            file = storage_url.removeprefix("sqlite:///")
+            with closing(sqlite3.connect(file)) as connection, connection:
+                connection.execute("PRAGMA ignore_check_constraints = ON")
+                for statement in (*DROPS, *statements):
+                    connection.execute(statement)
+
+    return run
+
+
+DROPS = (
+    "DROP TRIGGER trials_are_final",
+    "DROP INDEX uq_attempts_one_open",
+    "DROP INDEX uq_attempts_one_final",
+)
+DROP_CHECKS = """
+DO $$ DECLARE name text; BEGIN
+  FOR name IN SELECT conname FROM pg_constraint WHERE conrelid = '{table}'::regclass AND contype = 'c' LOOP
+    EXECUTE 'ALTER TABLE {table} DROP CONSTRAINT ' || name;
+  END LOOP;
+  DROP INDEX IF EXISTS uq_attempts_one_open, uq_attempts_one_final;
+END $$
+"""
+
+BREAKS = {
+    "a gap": ("UPDATE trials SET number = 9 WHERE number = 4", "missing [4]"),
+    "complete without score": ("UPDATE trials SET score = NULL WHERE number = 0", "trial 0: a score belongs"),
+    "pruned without reason": ("UPDATE trials SET reason = NULL WHERE number = 1", "trial 1: a reason belongs"),
+    "terminal without end": (
+        "UPDATE trials SET ended_at = NULL WHERE number = 2",
+        "trial 2: a terminal trial has an end",
+    ),
+    "score changed later": ("UPDATE trials SET score = 0.9 WHERE number = 0", "score must be that of its last reading"),
+    "state changed later": (
+        "UPDATE trials SET state = 'failed' WHERE number = 1",
+        "trial 1: its row changed after its end",
+    ),
+    "reopened": (
+        "UPDATE trials SET state = 'queued', reason = NULL, ended_at = NULL WHERE number = 2",
+        "trial 2: one attempt closes a terminal trial, none another; got queued, closed 1 times",
+    ),
+    "closed by nobody": (
+        "UPDATE attempts SET ending = 'lost' WHERE ending = 'failed'",
+        "trial 2: one attempt closes a terminal trial, none another; got failed, closed 0 times",
+    ),
+    "closed twice": (
+        "UPDATE attempts SET ending = 'failed' "
+        "WHERE attempt = 1 AND trial_id = (SELECT id FROM trials WHERE number = 2)",
+        "trial 2: one attempt closes a terminal trial, none another; got failed, closed 2 times",
+    ),
+    "running without attempt": (
+        "UPDATE attempts SET ending = 'lost', ended_at = started_at WHERE ended_at IS NULL",
+        "trial 3: a running trial has its newest attempt open and no other has; got running, open []",
+    ),
+    "open attempt of a queued trial": (
+        "UPDATE attempts SET ending = NULL, ended_at = NULL WHERE trial_id = (SELECT id FROM trials WHERE number = 4)",
+        "trial 4: a running trial has its newest attempt open and no other has; got queued, open [1]",
+    ),
+    "lease in the past": (
+        "UPDATE attempts SET lease_expires_at = started_at WHERE ended_at IS NULL",
+        "trial 3: it runs without a live lease",
+    ),
+    "attempt missing": (
+        "DELETE FROM attempts WHERE attempt = 1 AND trial_id = (SELECT id FROM trials WHERE number = 3)",
+        "trial 3: attempts must be 1 to 2; got [2]",
+    ),
+    "reading missing": (
+        "DELETE FROM readings WHERE step = 20",
+        "trial 0: its progress must be that of its last reading",
+    ),
+    "step below one": (
+        "UPDATE readings SET step = -5 WHERE step = 20",
+        "trial 0: steps of readings must ascend from 1",
+    ),
+    "reading by an earlier attempt": (
+        "UPDATE readings SET attempt = 2 WHERE step = 10 AND attempt = 1",
+        None,
+    ),
+    "reading by an attempt that is not there": (
+        "UPDATE readings SET attempt = 3 WHERE step = 10 AND attempt = 1",
+        "trial 0: attempts of readings must ascend within 1 to 2; got [3, 2]",
+    ),
+    "wrong rung": (
+        "UPDATE readings SET rung = NULL WHERE step = 20",
+        "trial 0: the reading at step 20 must be of rung 1; got None",
+    ),
+}
+
+
+def test_a_sound_ledger_has_no_violations(search):
+    assert violations(search.ledger, search.id) == []
+    assert violations(search.ledger, search.id, rung_steps=(10, 20)) == []
+
+
+def test_an_empty_study_has_no_violations(kept):
+    assert violations(kept.ledger, kept.id, rung_steps=()) == []
+
+
+@pytest.mark.parametrize(("statement", "expected"), BREAKS.values(), ids=BREAKS)
+def test_each_broken_invariant_is_found(search, without_guards, statement, expected):
+    without_guards(statement)
+    found = violations(search.ledger, search.id, rung_steps=(10, 20))
+    if expected is None:
+        assert found == []
+    else:
+        assert any(expected in line for line in found), found
+
+
+def test_without_rung_steps_one_step_belongs_to_one_rung(search, without_guards):
+    without_guards("UPDATE readings SET rung = 1 WHERE attempt = 1")
+    found = violations(search.ledger, search.id)
+    assert any("the reading at step 10 must be of rung" in line for line in found), found
+
+
+def test_other_rungs_than_those_recorded_are_found(search):
+    assert len(violations(search.ledger, search.id, rung_steps=(5, 10))) == 4
+
+
+def test_a_lease_that_ends_is_found_when_its_time_comes(search):
+    assert violations(search.ledger, search.id, now=datetime.now(UTC) + timedelta(seconds=300)) == []
+    later = violations(search.ledger, search.id, now=datetime.now(UTC) + timedelta(seconds=900))
+    assert [line.split(":")[0] for line in later] == ["trial 3"]
+
+
+def test_a_file_that_is_gone_or_changed_is_found(search, tmp_path):
+    file = tmp_path / "sst2" / "trial-3" / "attempt-2" / "snapshot"
+    file.write_bytes(b"tensorz")
+    [changed] = violations(search.ledger, search.id)
+    assert "must have sha256" in changed
+    file.unlink()
+    [gone] = violations(search.ledger, search.id)
+    assert gone == f"trial 3: the snapshot of step 10 must exist; no file {file}"
+
+
+def test_a_file_in_a_folder_that_is_not_marked_as_the_studys_is_not_read(search, tmp_path, monkeypatch):
+    (tmp_path / "sst2" / MARKER).unlink()
+    monkeypatch.setattr(files.hashlib, "file_digest", None)
+    [line] = violations(search.ledger, search.id)
+    assert (
+        line == f"trial 3: {tmp_path}/sst2/trial-3/attempt-2/snapshot must be a file in the study's folder; it is not"
+    )
+
+
+def test_a_number_or_a_configuration_that_is_there_twice_is_found(search):
+    """The databases refuse both, so this one looks at records."""
+    trials = search.ledger.trials(search.id)
+    again = replace(trials[1], number=0)
+    assert list(invariants._numbers([trials[0], again, *trials[2:]])) == [
+        "trial numbers must be 0 to n-1; missing [1], repeated [0]"
+    ]
+    again = replace(trials[1], fingerprint="fingerprint-0")
+    assert list(invariants._numbers([trials[0], again])) == [
+        "a configuration must be tried once; fingerprint-0 is there 2 times"
+    ]

@@ -1,0 +1,387 @@
+import json
+import sqlite3
+import subprocess
+import sys
+import threading
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from studies.errors import FencedError, StorageError, StudiesError, UnknownStudyError
+from studies.ledger import keeper_writes
+from studies.ledger.ledger import Ledger
+from studies.records import TrialState, TrialTally
+
+IN_AN_HOUR = timedelta(hours=1)
+
+
+def states(kept):
+    return [trial.state for trial in kept.ledger.trials(kept.id)]
+
+
+def test_a_study_comes_back_as_it_was_created(ledger, values):
+    created = ledger.create_study(values.study())
+    found = ledger.study("sst2")
+    assert found == created
+    assert found.specification == {"task": {"name": "docstrings"}, "trials": 8}
+    assert found.epoch == 0
+    assert found.created_at.utcoffset() == timedelta(0)
+    assert abs(found.created_at - datetime.now(UTC)) < timedelta(minutes=1)
+
+
+def test_studies_are_listed_oldest_first(ledger, values):
+    for name in ("b", "a", "c"):
+        ledger.create_study(values.study(name=name))
+    assert [study.name for study in ledger.studies()] == ["b", "a", "c"]
+
+
+def test_a_study_name_is_given_once(ledger, values):
+    ledger.create_study(values.study())
+    with pytest.raises(StudiesError, match="'sst2' exists in"):
+        ledger.create_study(values.study())
+    assert len(ledger.studies()) == 1
+
+
+def test_an_unknown_study_is_answered_with_those_that_exist(ledger, values):
+    with pytest.raises(UnknownStudyError, match="it holds none"):
+        ledger.study("sst3")
+    ledger.create_study(values.study(name="smoke"))
+    ledger.create_study(values.study())
+    with pytest.raises(UnknownStudyError, match=r"no study 'sst3' in .*; it holds: smoke, sst2\."):
+        ledger.study("sst3")
+
+
+def test_a_trial_comes_back_as_it_was_added(kept, values):
+    added = kept.ledger.add_trials(kept.id, kept.epoch, [values.trial(0), values.trial(1, attention=None)])
+    assert kept.ledger.trials(kept.id) == added
+    first = kept.ledger.trial(kept.id, 0)
+    assert first == added[0]
+    for name in values.trial(0).__dataclass_fields__:
+        assert getattr(first, name) == getattr(values.trial(0), name), name
+    assert (first.state, first.attempt, first.steps, first.score) == (TrialState.QUEUED, 0, 0, None)
+    assert first.ended_at is None
+    assert added[1].attention is None
+
+
+def test_the_order_of_json_keys_is_kept_because_the_replay_needs_it(kept, values):
+    kept.ledger.add_trials(kept.id, kept.epoch, [values.trial(0, proposal={"z": 1, "a": 2, "m": 3})])
+    assert list(kept.ledger.trial(kept.id, 0).proposal) == ["z", "a", "m"]
+
+
+def test_a_worker_can_be_given_its_trials_in_the_transaction_that_adds_them(kept, values):
+    added = kept.ledger.add_trials(
+        kept.id, kept.epoch, [values.trial(0), values.trial(1)], worker="w", lease_seconds=100
+    )
+    assert [(trial.state, trial.attempt) for trial in added] == [(TrialState.RUNNING, 1)] * 2
+    assert kept.ledger.trials(kept.id) == added
+    attempts = kept.ledger.attempts(kept.id)
+    assert [(attempt.trial, attempt.attempt, attempt.worker, attempt.ending) for attempt in attempts] == [
+        (0, 1, "w", None),
+        (1, 1, "w", None),
+    ]
+    assert attempts[0].lease_expires_at - attempts[0].started_at == timedelta(seconds=100)
+
+
+def test_adding_a_trial_again_counts_as_done(kept, values):
+    first = kept.ledger.add_trials(kept.id, kept.epoch, [values.trial(0)], worker="w")
+    again = kept.ledger.add_trials(kept.id, kept.epoch, [values.trial(0), values.trial(1)], worker="w")
+    assert again[0] == first[0]
+    assert [trial.number for trial in again] == [0, 1]
+    assert kept.ledger.trials(kept.id) == again
+    assert len(kept.ledger.attempts(kept.id)) == 2
+
+
+def test_a_number_never_changes_its_configuration(kept, values):
+    kept.ledger.add_trials(kept.id, kept.epoch, [values.trial(0)])
+    with pytest.raises(StudiesError, match="trial 0 must keep its configuration fingerprint-0; got other"):
+        kept.ledger.add_trials(kept.id, kept.epoch, [values.trial(0, fingerprint="other")])
+
+
+@pytest.mark.parametrize("numbers", [[1], [0, 2], [1, 0], [0, 0]])
+def test_numbers_leave_no_gap(kept, values, numbers):
+    with pytest.raises(StudiesError, match="must continue at number 0 without a gap"):
+        kept.ledger.add_trials(kept.id, kept.epoch, [values.trial(number) for number in numbers])
+    assert kept.ledger.trials(kept.id) == []
+
+
+def test_a_configuration_is_in_a_study_once(kept, values):
+    kept.ledger.add_trials(kept.id, kept.epoch, [values.trial(0)])
+    with pytest.raises(StorageError, match=r"refuses the record .*fingerprint.*Nothing was written"):
+        kept.ledger.add_trials(kept.id, kept.epoch, [values.trial(1), values.trial(2, fingerprint="fingerprint-0")])
+    assert len(kept.ledger.trials(kept.id)) == 1
+
+
+def test_trials_can_be_asked_for_by_state(kept, values):
+    kept.ledger.add_trials(kept.id, kept.epoch, [values.trial(number) for number in range(4)])
+    kept.ledger.lease_all(kept.id, kept.epoch, [2], "w")
+    queued = kept.ledger.trials(kept.id, states=[TrialState.QUEUED])
+    assert [trial.number for trial in queued] == [0, 1, 3]
+    both = kept.ledger.trials(kept.id, states={TrialState.QUEUED, TrialState.RUNNING})
+    assert [trial.number for trial in both] == [0, 1, 2, 3]
+    assert kept.ledger.trials(kept.id, states=[]) == []
+    counts = kept.ledger.state_counts(kept.id)
+    assert counts == dict.fromkeys(TrialState, 0) | {TrialState.QUEUED: 3, TrialState.RUNNING: 1}
+
+
+def test_trials_can_be_asked_for_by_a_range_of_numbers(kept, values):
+    added = kept.ledger.add_trials(kept.id, kept.epoch, [values.trial(number) for number in range(5)])
+    assert kept.ledger.trials_from(kept.id, 1, 4) == added[1:4]
+    assert kept.ledger.trials_from(kept.id, 3, 99) == added[3:]
+    assert kept.ledger.trials_from(kept.id, 2, 2) == []
+
+
+def test_every_study_is_told_in_a_few_numbers(kept, values):
+    other = kept.ledger.create_study(values.study(name="other"))
+    assert kept.ledger.tallies() == {}
+    kept.ledger.add_trials(kept.id, kept.epoch, [values.trial(number) for number in range(5)], worker="w")
+    epoch = kept.ledger.take_over(other.id, "another")
+    kept.ledger.add_trials(other.id, epoch, [values.trial(0)])
+    ends = ((0, 0.75, values.complete), (1, 0.5, values.complete), (2, 0.9, values.pruned))
+    for number, score, outcome in ends:
+        readings = [values.reading(number, 5, score=score)]
+        final = replace(outcome, score=score) if outcome.score else outcome
+        assert kept.ledger.settle(kept.id, kept.epoch, number, 1, readings=readings, outcome=final)
+    trials = kept.ledger.trials(kept.id)
+    assert kept.ledger.tallies() == {
+        kept.id: TrialTally(
+            counts=kept.ledger.state_counts(kept.id),
+            best=0.75,  # what was pruned has no final score
+            ended_at=max(trial.ended_at for trial in trials if trial.ended_at),
+        ),
+        other.id: TrialTally(
+            counts=dict.fromkeys(TrialState, 0) | {TrialState.QUEUED: 1},
+            best=None,
+            ended_at=None,
+        ),
+    }
+
+
+def test_a_study_is_told_again_where_the_numbers_of_its_trials_have_changed(kept, values):
+    kept.ledger.add_trials(kept.id, kept.epoch, [values.trial(number) for number in range(2)], worker="w")
+    readings = [values.reading(0, 5, score=0.75)]
+    assert kept.ledger.settle(kept.id, kept.epoch, 0, 1, readings=readings, outcome=values.complete)
+    told = kept.ledger.tallies()
+    planted = {kept.id: replace(told[kept.id], best=0.99)}
+    assert kept.ledger.tallies(planted) == planted
+    readings = [values.reading(1, 5, score=0.5)]
+    assert kept.ledger.settle(kept.id, kept.epoch, 1, 1, readings=readings, outcome=values.complete)
+    assert kept.ledger.tallies(planted)[kept.id].best == max(one.score for one in kept.ledger.trials(kept.id))
+    assert kept.ledger.tallies(planted) == kept.ledger.tallies()
+
+
+def test_an_unknown_trial_is_answered_with_the_numbers_that_exist(kept, values):
+    with pytest.raises(StudiesError, match="no trial 5; the study holds none yet"):
+        kept.ledger.trial(kept.id, 5)
+    kept.ledger.add_trials(kept.id, kept.epoch, [values.trial(0), values.trial(1)])
+    with pytest.raises(StudiesError, match="no trial 5; the study holds 0 to 1"):
+        kept.ledger.trial(kept.id, 5)
+
+
+def test_only_a_queued_trial_is_leased(kept, values):
+    kept.ledger.add_trials(kept.id, kept.epoch, [values.trial(0)])
+    lease = kept.ledger.lease_all(kept.id, kept.epoch, [0], "w", 30)[0]
+    assert (lease.trial, lease.attempt, lease.worker) == (0, 1, "w")
+    assert kept.ledger.attempts(kept.id, 0) == [lease]
+    assert kept.ledger.lease_all(kept.id, kept.epoch, [0], "other", 30)[0] is None
+    assert kept.ledger.lease_all(kept.id, kept.epoch, [1], "other", 30)[0] is None
+    assert kept.ledger.attempts(kept.id) == [lease]
+
+
+def test_renewing_extends_the_leases_of_one_worker_in_one_study(kept, values):
+    kept.ledger.add_trials(kept.id, kept.epoch, [values.trial(0), values.trial(1)], worker="a", lease_seconds=1)
+    kept.ledger.add_trials(kept.id, kept.epoch, [values.trial(2)], worker="b", lease_seconds=1)
+    other = kept.ledger.create_study(values.study(name="other")).id
+    other_epoch = kept.ledger.take_over(other, "keeper")
+    kept.ledger.add_trials(other, other_epoch, [values.trial(0)], worker="a", lease_seconds=1)
+    kept.ledger.settle(kept.id, kept.epoch, 1, 1, outcome=values.failed)
+    assert kept.ledger.renew(kept.id, kept.epoch, "a", 7200) == 1
+    soon = datetime.now(UTC) + IN_AN_HOUR
+    late = [attempt.lease_expires_at > soon for attempt in kept.ledger.attempts(kept.id)]
+    assert late == [True, False, False]
+    assert kept.ledger.attempts(other)[0].lease_expires_at < soon
+
+
+def test_a_released_attempt_is_lost_and_its_trial_becomes_the_next_attempt(kept, values):
+    kept.ledger.add_trials(kept.id, kept.epoch, [values.trial(0)], worker="a")
+    kept.ledger.add_trials(kept.id, kept.epoch, [values.trial(1)], worker="b")
+    assert kept.ledger.release(kept.id, kept.epoch, "a", "its process died") == [0]
+    assert states(kept) == [TrialState.QUEUED, TrialState.RUNNING]
+    [lost] = kept.ledger.attempts(kept.id, 0)
+    assert lost.ending == "lost"
+    assert lost.ended_at is not None
+    assert kept.ledger.lease_all(kept.id, kept.epoch, [0], "b")[0].attempt == 2
+    assert [attempt.attempt for attempt in kept.ledger.attempts(kept.id, 0)] == [1, 2]
+    assert kept.ledger.release(kept.id, kept.epoch, "a", "gone") == []
+    assert kept.ledger.release(kept.id, kept.epoch, "b", "gone") == [0, 1]
+    assert kept.ledger.events(kept.id)[-2].text == "attempt 2 on b: gone"
+
+
+def test_releasing_takes_back_what_one_worker_runs(kept, values):
+    kept.ledger.add_trials(kept.id, kept.epoch, [values.trial(0), values.trial(1)], worker="a")
+    kept.ledger.add_trials(kept.id, kept.epoch, [values.trial(2)], worker="b")
+    assert kept.ledger.release(kept.id, kept.epoch, "a", "its process died") == [0, 1]
+    assert states(kept) == [TrialState.QUEUED, TrialState.QUEUED, TrialState.RUNNING]
+    lost = [event for event in kept.ledger.events(kept.id) if event.kind == "lost"]
+    assert [event.trial for event in lost] == [0, 1]
+    assert lost[0].text == "attempt 1 on a: its process died"
+
+
+def test_recovering_takes_back_everything_that_runs(kept, values):
+    kept.ledger.add_trials(kept.id, kept.epoch, [values.trial(0), values.trial(1)], worker="a")
+    kept.ledger.add_trials(kept.id, kept.epoch, [values.trial(2)], worker="b")
+    kept.ledger.add_trials(kept.id, kept.epoch, [values.trial(3)])
+    kept.ledger.settle(kept.id, kept.epoch, 1, 1, outcome=values.failed)
+    epoch = kept.ledger.take_over(kept.id, "second")
+    assert kept.ledger.recover(kept.id, epoch) == [0, 2]
+    assert states(kept) == [TrialState.QUEUED, TrialState.FAILED, TrialState.QUEUED, TrialState.QUEUED]
+    assert kept.ledger.recover(kept.id, epoch) == []
+
+
+def test_taking_over_counts_up_and_leaves_an_event(kept):
+    assert kept.epoch == 1
+    assert kept.ledger.take_over(kept.id, "second") == 2
+    assert kept.ledger.study("sst2").epoch == 2
+    assert [event.text for event in kept.ledger.events(kept.id)] == ["keeper 1 is keeper", "keeper 2 is second"]
+
+
+WRITES = {
+    "recover": lambda kept, values: kept.ledger.recover(kept.id, kept.epoch),
+    "add_trials": lambda kept, values: kept.ledger.add_trials(kept.id, kept.epoch, [values.trial(2)]),
+    "add_known": lambda kept, values: kept.ledger.add_trials(kept.id, kept.epoch, [values.trial(0)]),
+    "lease": lambda kept, values: kept.ledger.lease_all(kept.id, kept.epoch, [1], "w")[0],
+    "renew": lambda kept, values: kept.ledger.renew(kept.id, kept.epoch, "w", 9999),
+    "release": lambda kept, values: kept.ledger.release(kept.id, kept.epoch, "w", "gone"),
+    "settle": lambda kept, values: kept.ledger.settle(kept.id, kept.epoch, 0, 1, outcome=values.complete),
+    "report": lambda kept, values: kept.ledger.settle(kept.id, kept.epoch, 0, 1, readings=[values.reading(0, 5)]),
+    "record_event": lambda kept, values: kept.ledger.record_event(kept.id, "note", "late", epoch=kept.epoch),
+}
+
+
+def everything(ledger, study_id):
+    parts = (ledger.trials, ledger.attempts, ledger.readings, ledger.artefacts, ledger.events)
+    return [part(study_id) for part in parts]
+
+
+@pytest.mark.parametrize("verb", WRITES)
+def test_a_fenced_keeper_writes_nothing(kept, values, verb):
+    kept.ledger.add_trials(kept.id, kept.epoch, [values.trial(0)], worker="w")
+    kept.ledger.add_trials(kept.id, kept.epoch, [values.trial(1)])
+    kept.ledger.settle(kept.id, kept.epoch, 0, 1, artefact=values.artefact(0, 5))
+    kept.ledger.take_over(kept.id, "second")
+    before = everything(kept.ledger, kept.id)
+    with pytest.raises(FencedError, match="study 'sst2' was taken over by keeper 2; this is keeper 1"):
+        WRITES[verb](kept, values)
+    assert everything(kept.ledger, kept.id) == before
+
+
+def test_a_study_that_does_not_exist_cannot_be_kept(ledger, values):
+    with pytest.raises(UnknownStudyError, match="no study of id 99"):
+        ledger.take_over(99, "keeper")
+    with pytest.raises(UnknownStudyError, match="no study of id 99"):
+        ledger.add_trials(99, 1, [values.trial(0)])
+
+
+def test_an_event_can_be_told_by_anyone_and_about_a_trial(kept):
+    kept.ledger.record_event(kept.id, "note", "half \x00 way \ud800", trial=3)
+    event = kept.ledger.events(kept.id)[-1]
+    assert (event.kind, event.trial, event.text) == ("note", 3, "half  way ?")
+    assert event.at.tzinfo is UTC
+
+
+def test_studies_do_not_see_each_other(kept, values):
+    other = kept.ledger.create_study(values.study(name="other")).id
+    epoch = kept.ledger.take_over(other, "keeper")
+    kept.ledger.add_trials(kept.id, kept.epoch, [values.trial(0)], worker="w")
+    kept.ledger.add_trials(other, epoch, [values.trial(0)], worker="w")
+    assert kept.ledger.release(other, epoch, "w", "gone") == [0]
+    assert states(kept) == [TrialState.RUNNING]
+    assert kept.ledger.release(kept.id, kept.epoch, "w", "gone") == [0]
+    assert len(kept.ledger.trials(other)) == 1
+
+
+def test_what_was_written_is_there_after_opening_again(storage_url, values):
+    with Ledger.open(storage_url) as first:
+        study = first.create_study(values.study())
+        epoch = first.take_over(study.id, "keeper")
+        first.add_trials(study.id, epoch, [values.trial(0)], worker="w")
+        before = first.trials(study.id), first.attempts(study.id)
+    with Ledger.open(storage_url, create=False) as second:
+        assert (second.trials(study.id), second.attempts(study.id)) == before
+
+
+def test_a_read_only_ledger_reads_and_refuses_to_write(kept, storage_url, values):
+    with Ledger.open(storage_url, read_only=True) as reader:
+        assert reader.study("sst2").id == kept.id
+        kept.ledger.add_trials(kept.id, kept.epoch, [values.trial(0)])
+        assert len(reader.trials(kept.id)) == 1
+        with pytest.raises(StorageError):
+            reader.add_trials(kept.id, kept.epoch, [values.trial(1)])
+    assert len(kept.ledger.trials(kept.id)) == 1
+
+
+KEEPER = """
+import json, runpy, sys
+from studies.errors import FencedError
+from studies.ledger.ledger import Ledger
+
+conftest, url, study_id = sys.argv[1], sys.argv[2], int(sys.argv[3])
+values = runpy.run_path(conftest)["Values"]()
+with Ledger.open(url) as ledger:
+    epoch = ledger.take_over(study_id, "keeper")
+    added, end = 0, "done"
+    while epoch == 2 or added < 30:
+        number = len(ledger.trials(study_id))
+        try:
+            ledger.add_trials(study_id, epoch, [values.trial(number, fingerprint=f"{epoch}-{number}")])
+        except FencedError:
+            end = "fenced"
+            break
+        added += 1
+print(json.dumps([epoch, added, end]))
+"""
+
+
+def test_of_two_processes_that_keep_a_study_the_first_is_fenced(kept, storage_url):
+    command = [sys.executable, "-c", KEEPER, str(Path(__file__).with_name("conftest.py")), storage_url, str(kept.id)]
+    keepers = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(2)]
+    told = sorted(json.loads(keeper.communicate(timeout=60)[0]) for keeper in keepers)
+    (first_epoch, first_added, first_end), last = told
+    assert (first_epoch, first_end) == (2, "fenced")
+    assert last == [3, 30, "done"]
+    trials = kept.ledger.trials(kept.id)
+    assert [trial.number for trial in trials] == list(range(first_added + 30))
+    epochs = [trial.fingerprint.split("-")[0] for trial in trials]
+    assert epochs == ["2"] * first_added + ["3"] * 30
+
+
+def test_nobody_takes_a_study_over_in_the_middle_of_a_write(kept, storage_url):
+    epochs = []
+
+    def take_over():
+        with Ledger.open(storage_url) as other:
+            epochs.append(other.take_over(kept.id, "second"))
+
+    second = threading.Thread(target=take_over)
+    with kept.ledger._database.once(writes=True) as connection:
+        keeper_writes.check_epoch(connection, kept.id, kept.epoch)
+        second.start()
+        second.join(timeout=1)
+        assert epochs == []
+    second.join(timeout=60)
+    assert epochs == [2]
+
+
+def test_a_write_on_sqlite_is_durable_and_ordered(tmp_path):
+    with Ledger.open(f"sqlite:///{tmp_path / 'x.db'}") as ledger, ledger._database.once(writes=True) as connection:
+        pragma = {
+            name: connection.exec_driver_sql(f"PRAGMA {name}").scalar() for name in ("journal_mode", "synchronous")
+        }
+        assert pragma == {"journal_mode": "wal", "synchronous": 2}
+        assert connection.exec_driver_sql("PRAGMA foreign_keys").scalar() == 1
+        assert connection.exec_driver_sql("PRAGMA busy_timeout").scalar() == 5000
+        other = sqlite3.connect(tmp_path / "x.db", timeout=0, isolation_level=None)
+        with pytest.raises(sqlite3.OperationalError, match="locked"):
+            other.execute("BEGIN IMMEDIATE")
+        other.close()

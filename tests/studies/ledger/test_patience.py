@@ -1,0 +1,135 @@
+"""A keeper waits for a database that is locked or away, says so, and gives up in the end or when it is told to."""
+
+import os
+import sqlite3
+from contextlib import closing
+
+import psycopg
+import pytest
+
+from studies.errors import StorageError
+from studies.ledger import database, engine
+from studies.ledger.database import Patience
+from studies.ledger.ledger import Ledger
+
+
+@pytest.fixture(autouse=True)
+def short_waits_of_the_databases(monkeypatch):
+    monkeypatch.setattr(engine, "BUSY_TIMEOUT_SECONDS", 0.05)
+    monkeypatch.setattr(engine, "_SERVER_SETTINGS", engine._SERVER_SETTINGS.replace("10s", "50ms"))
+
+
+class Waiting:
+    """Hears what is waited for, and does something about it once it has heard so often."""
+
+    def __init__(self, end=lambda: None, after=2):
+        self.end, self.after = end, after
+        self.said = []
+
+    def __call__(self, text):
+        self.said.append(text)
+        if len(self.said) == self.after:
+            self.end()
+
+
+@pytest.fixture
+def locked(tmp_path, values):
+    """An SQLite ledger with a study, and what has locked it."""
+    url = f"sqlite:///{tmp_path / 'x.db'}"
+    with Ledger.open(url) as ledger:
+        ledger.create_study(values.study())
+    with closing(sqlite3.connect(tmp_path / "x.db", isolation_level=None, check_same_thread=False)) as other:
+        other.execute("BEGIN EXCLUSIVE")
+        yield url, other
+
+
+def test_a_locked_file_is_waited_for_and_that_is_said(locked):
+    url, other = locked
+    waiting = Waiting(lambda: other.execute("COMMIT"))
+    with Ledger.open(url, create=False, patience=Patience(seconds=60, tell=waiting)) as ledger:
+        assert ledger.take_over(ledger.study("sst2").id, "second") == 1
+    assert waiting.said[0] == waiting.said[1]
+    assert waiting.said[0].startswith(f"{url} is locked by ")
+    assert waiting.said[0].endswith("; waiting for it, 60 s at most")
+    assert waiting.said[-1] == "", "the waiting is over"
+
+
+def test_a_file_that_stays_locked_is_given_up_in_the_end(locked):
+    url, _ = locked
+    waiting = Waiting()
+    with Ledger.open(url, create=False, patience=Patience(seconds=0.3, tell=waiting)) as ledger:
+        key = ledger.study("sst2").id
+        with pytest.raises(StorageError, match="is locked by another process"):
+            ledger.take_over(key, "second")
+    assert len(waiting.said) > 1
+
+
+def test_waiting_ends_at_once_when_it_is_told_to(locked):
+    url, _ = locked
+    waiting = Waiting(after=1)
+    patience = Patience(seconds=1e9, tell=waiting, is_over=lambda: bool(waiting.said))
+    with (
+        Ledger.open(url, create=False, patience=patience) as ledger,
+        pytest.raises(StorageError, match="is locked by another process"),
+    ):
+        ledger.take_over(1, "second")
+    assert len(waiting.said) == 1
+
+
+def test_what_no_waiting_mends_is_said_at_once(locked):
+    url, other = locked
+    other.execute("COMMIT")
+    other.execute("DROP TABLE studies")
+    waiting = Waiting()
+    with (
+        Ledger.open(url, create=False, patience=Patience(seconds=1e9, tell=waiting)) as ledger,
+        pytest.raises(StorageError, match="no such table"),
+    ):
+        ledger.studies()
+    assert waiting.said == []
+
+
+def test_processes_that_lock_a_file_are_named(tmp_path, monkeypatch):
+    file = tmp_path / "x.db"
+    file.touch()
+    inode = file.stat().st_ino
+    locks = [
+        f"1: POSIX  ADVISORY  READ  4711 08:01:{inode} 124 124",
+        f"2: POSIX  ADVISORY  WRITE {os.getpid()} 08:01:{inode} 120 120",
+        f"3: POSIX  ADVISORY  WRITE {os.getpid()} 08:01:{inode} 121 127",
+        f"4: POSIX  ADVISORY  WRITE 4712 08:01:{inode + 1} 0 EOF",
+        "5: OFDLCK nonsense",
+    ]
+    monkeypatch.setattr(database, "_LOCKS", tmp_path / "locks")
+    assert database._who_locks(file) == ""
+    (tmp_path / "locks").write_text("\n".join(locks[:4]))
+    named = database._who_locks(file)
+    assert named.startswith(f"process {os.getpid()}")
+    assert "471" not in named
+    (tmp_path / "locks").write_text(locks[4])
+    assert database._who_locks(file) == ""
+
+
+@pytest.mark.postgres
+def test_a_takeover_says_whose_transaction_it_waits_for(postgres_url, values):
+    with Ledger.open(postgres_url) as ledger:
+        key = ledger.create_study(values.study()).id
+    with psycopg.connect(postgres_url, application_name="hung launch") as other:
+        other.execute("SELECT * FROM studies FOR UPDATE")
+        waiting = Waiting(other.rollback)
+        with Ledger.open(postgres_url, create=False, patience=Patience(seconds=60, tell=waiting)) as ledger:
+            assert ledger.take_over(key, "second") == 1
+        pid = other.info.backend_pid
+    assert f"is locked by hung launch on this machine (session {pid}, idle in transaction since " in waiting.said[0]
+    assert waiting.said[-1] == ""
+
+
+@pytest.mark.postgres
+def test_a_server_that_is_away_is_waited_for_and_that_is_said(postgres_url, postgres_server, values):
+    waiting = Waiting(postgres_server.start)
+    with Ledger.open(postgres_url, patience=Patience(seconds=60, tell=waiting)) as ledger:
+        key = ledger.create_study(values.study()).id
+        postgres_server.stop()
+        assert ledger.take_over(key, "second") == 1
+    assert "cannot be reached; waiting for it, 60 s at most" in waiting.said[0]
+    assert waiting.said[-1] == ""

@@ -1,0 +1,305 @@
+import json
+import os
+import signal
+import sqlite3
+import threading
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from studies.analysis.sql import Limits, QueryResult, run_query
+from studies.errors import QueryError, StorageError
+from studies.ledger.database import superuser
+from studies.ledger.ledger import Ledger
+
+WRITES = {
+    "delete": "DELETE FROM trials",
+    "update": "UPDATE studies SET epoch = 9",
+    "insert": "INSERT INTO events VALUES (1, 1, 'now', 'x', NULL, 'x')",
+    "drop": "DROP TABLE trials",
+    "create": "CREATE TABLE mine (a INT)",
+    "comment": "-- SELECT\nDELETE FROM trials",
+    "block comment": "/* SELECT */ DELETE FROM trials",
+    "with delete": "WITH x AS (SELECT 1) DELETE FROM events",
+    "commit": "COMMIT",
+    "begin": "BEGIN",
+    "vacuum": "VACUUM",
+    "nothing": "   ",
+}
+
+
+@pytest.fixture
+def two_trials(kept, values):
+    kept.ledger.add_trials(kept.id, kept.epoch, [values.trial(0), values.trial(1)], worker="w")
+    reading = values.reading(1, 10, score=0.75, rung=0)
+    kept.ledger.settle(kept.id, kept.epoch, 1, 1, readings=[reading], outcome=values.complete)
+    return kept
+
+
+def everything(kept):
+    parts = (kept.ledger.trials, kept.ledger.attempts, kept.ledger.readings, kept.ledger.events)
+    return [part(kept.id) for part in parts]
+
+
+def refusal(url, sql):
+    with pytest.raises(QueryError) as error:
+        run_query(url, sql)
+    assert "\n" not in str(error.value)
+    return str(error.value)
+
+
+def test_a_query_answers_with_columns_and_rows(two_trials, storage_url):
+    sql = "SELECT number, state, score AS s, reason, attention_form FROM trials ORDER BY number"
+    assert run_query(storage_url, sql) == QueryResult(
+        columns=("number", "state", "s", "reason", "attention_form"),
+        rows=((0, "running", None, None, "softmax_memory"), (1, "complete", 0.75, None, "softmax_memory")),
+    )
+
+
+def test_a_query_without_rows_still_has_its_columns(two_trials, storage_url):
+    assert run_query(storage_url, "SELECT number FROM trials WHERE 1 = 0;") == QueryResult(columns=("number",), rows=())
+
+
+def test_values_are_the_same_on_both_databases_and_fit_into_json(two_trials, storage_url):
+    columns = "created_at, proposal, avg(number), sum(seed - seed), count(*)"
+    sql = f"SELECT {columns} FROM trials WHERE number = 1 GROUP BY 1, 2"
+    if storage_url.startswith("postgresql"):
+        sql = sql.replace("proposal", "proposal::text AS proposal")
+    [(created, proposal, mean, total, count)] = run_query(storage_url, sql).rows
+    assert created == two_trials.ledger.trial(two_trials.id, 1).created_at.isoformat(timespec="microseconds")
+    assert created.endswith("+00:00")
+    assert json.loads(proposal) == {"structure": "a", "learning_rate": 0.1 + 0.2}
+    assert (mean, total, count) == (1, 0, 1)
+    json.dumps([created, proposal, mean, total, count])
+
+
+def test_json_columns_come_as_text(two_trials, storage_url):
+    [(configuration,)] = run_query(storage_url, "SELECT configuration FROM trials WHERE number = 0").rows
+    assert json.loads(configuration)["schema_version"] == 2
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "WITH best AS (SELECT max(score) AS s FROM trials) SELECT s FROM best",
+        "VALUES (0.75)",
+        "-- the best\n  /* of all */ select max(score) from trials",
+        "(SELECT 0.75)",
+        "SELECT 0.75 WHERE 'a%b' LIKE '%'",
+    ],
+)
+def test_reading_may_begin_in_several_ways(two_trials, storage_url, sql):
+    if sql.startswith("(") and storage_url.startswith("sqlite"):
+        pytest.xfail("SQLite's grammar has no parentheses around a whole query")
+    assert run_query(storage_url, sql).rows == ((0.75,),)
+
+
+@pytest.mark.parametrize("sql", WRITES.values(), ids=WRITES)
+def test_a_query_that_writes_is_refused(two_trials, storage_url, sql):
+    before = everything(two_trials)
+    assert "a query must" in refusal(storage_url, sql)
+    assert everything(two_trials) == before
+
+
+@pytest.mark.parametrize(
+    "sql", ["SELECT 1; SELECT 2", "SELECT 1; DELETE FROM trials", "SELECT 1; COMMIT; DELETE FROM trials"]
+)
+def test_several_statements_are_refused(two_trials, storage_url, sql):
+    before = everything(two_trials)
+    assert refusal(storage_url, sql) == "a query must be one statement; got several. Send them one by one."
+    assert everything(two_trials) == before
+
+
+def test_a_query_that_is_wrong_is_answered_in_one_line(two_trials, storage_url):
+    assert "colour" in refusal(storage_url, "SELECT colour FROM trials")
+    assert refusal(storage_url, "SELECT FROM WHERE").startswith("the database refuses the query: ")
+    message = refusal(storage_url, "SELECT * FROM experiments")
+    tables = "artefacts, attempts, confirmations, deltaspace_version, events, examples, readings, studies, trials"
+    views = "leaderboard, configurations, curves, budget_use, confirmation_results, fronts"
+    assert message.endswith(f"Its views: {views}. Its tables: {tables}.")
+
+
+NEVER_ENDS = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT max(i) FROM n"
+FIVE = "SELECT * FROM (VALUES (1), (2), (3), (4), (5)) AS five"
+
+
+@pytest.mark.parametrize(
+    "sql", [FIVE, f"{FIVE};", "VALUES (1), (2), (3), (4), (5)", f"WITH a AS ({FIVE}) SELECT * FROM a"]
+)
+@pytest.mark.parametrize("rows", [0, 3, 5, 6, None])
+def test_so_many_rows_are_taken_as_were_asked_for(two_trials, storage_url, sql, rows):
+    answer = run_query(storage_url, sql, Limits(rows=rows))
+    assert tuple(row[0] for row in answer.rows) == (1, 2, 3, 4, 5)[:rows]
+    assert answer.is_cut == (rows in (0, 3))
+
+
+def test_rows_without_end_are_taken_one_by_one(two_trials, storage_url):
+    sql = NEVER_ENDS.replace("max(i)", "i")
+    assert run_query(storage_url, sql, Limits(rows=4)).rows == ((1,), (2,), (3,), (4,))
+
+
+def test_what_is_no_table_of_rows_is_limited_too(two_trials, storage_url):
+    sql = "PRAGMA table_info(trials)" if storage_url.startswith("sqlite") else "EXPLAIN SELECT * FROM trials, studies"
+    answer = run_query(storage_url, sql, Limits(rows=1))
+    assert (len(answer.rows), answer.is_cut) == (1, True)
+
+
+@pytest.mark.parametrize("sql", WRITES.values(), ids=WRITES)
+def test_a_limit_lets_nothing_through(two_trials, storage_url, sql):
+    before = everything(two_trials)
+    with pytest.raises(QueryError):
+        run_query(storage_url, sql, Limits(rows=5, seconds=5))
+    assert everything(two_trials) == before
+
+
+def test_a_query_is_stopped_when_its_time_is_up(two_trials, storage_url):
+    with pytest.raises(QueryError) as error:
+        run_query(storage_url, NEVER_ENDS, Limits(seconds=0.2))
+    assert str(error.value) == "a query may take 0.2 s; this one was stopped. Ask for less, or allow more."
+    assert run_query(storage_url, "SELECT count(*) FROM trials", Limits(seconds=30)).rows == ((2,),)
+
+
+@pytest.fixture
+def interruptible():
+    """A process that a shell began in the background ignores interruptions; here one is heard whoever began it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("interruptible")
+def test_an_interruption_stops_the_query_in_the_database(two_trials, storage_url):
+    timer = threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT))
+
+    def ask() -> None:
+        timer.start()  # it may come before the query
+        run_query(storage_url, NEVER_ENDS, Limits(seconds=60))
+
+    with pytest.raises(KeyboardInterrupt):
+        ask()
+    timer.join()
+    if storage_url.startswith("postgres"):
+        sql = "SELECT count(*) FROM pg_stat_activity WHERE state = 'active' AND query LIKE 'WITH RECURSIVE n%'"
+        assert run_query(storage_url, sql).rows == ((0,),)
+
+
+@pytest.mark.parametrize("limits", [{"rows": -1}, {"seconds": 0}, {"seconds": -1}, {"seconds": float("nan")}])
+def test_limits_that_cannot_be_are_refused(limits):
+    with pytest.raises(QueryError, match="got"):
+        Limits(**limits)
+
+
+def test_a_missing_database_is_not_created(tmp_path):
+    with pytest.raises(StorageError, match="no database at"):
+        run_query(f"sqlite:///{tmp_path / 'x.db'}", "SELECT 1")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_columns_of_a_table_can_be_asked_for(two_trials, storage_url):
+    asks = {"sqlite": "PRAGMA table_info(studies)", "postgresql": "SHOW server_version"}
+    assert run_query(storage_url, asks[storage_url.split(":")[0]]).rows
+
+
+@pytest.fixture
+def file(tmp_path):
+    connection = sqlite3.connect(tmp_path / "x.db")
+    connection.execute("CREATE TABLE t (a)")
+    connection.close()
+    return tmp_path / "x.db"
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "ATTACH DATABASE '{folder}/other.db' AS other",
+        "EXPLAIN DELETE FROM t",
+        "PRAGMA query_only = OFF",
+        "PRAGMA journal_mode = DELETE",
+        "PRAGMA writable_schema = ON",
+        "VACUUM INTO '{folder}/copy.db'",
+        "SELECT load_extension('evil')",
+    ],
+)
+def test_sqlite_does_nothing_but_read(file, sql):
+    assert refusal(f"sqlite:///{file}", sql.format(folder=file.parent)).startswith(
+        ("a query must", "the database refuses")
+    )
+    assert sorted(path.name for path in file.parent.iterdir()) == ["x.db"]
+
+
+@pytest.mark.postgres
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "WITH gone AS (DELETE FROM events RETURNING *) SELECT * FROM gone",
+        "SELECT set_config('transaction_read_only', 'off', false)",
+        "EXPLAIN ANALYZE DELETE FROM events",
+        "SELECT nextval('events_id_seq')",
+        "SELECT * INTO mine FROM events",
+    ],
+)
+def test_postgresql_does_nothing_but_read(postgres_url, values, sql):
+    with Ledger.open(postgres_url) as ledger:
+        study = ledger.create_study(values.study())
+        ledger.take_over(study.id, "keeper")
+        before = ledger.events(study.id)
+        refusal(postgres_url, sql)
+        assert ledger.events(study.id) == before
+
+
+@pytest.mark.postgres
+def test_a_query_that_nobody_limits_does_not_run_on_a_server_for_ever(postgres_url, monkeypatch):
+    Ledger.open(postgres_url).close()
+    monkeypatch.setattr("studies.analysis.sql._LONGEST_ON_A_SERVER_SECONDS", 0.2)
+    with pytest.raises(QueryError, match="canceling statement due to statement timeout"):
+        run_query(postgres_url, "SELECT pg_sleep(60)")
+
+
+@pytest.mark.postgres
+def test_a_superuser_is_told_from_an_ordinary_role(postgres_url, postgres_server):
+    with Ledger.open(postgres_url) as ledger:
+        assert ledger.read(superuser) == "deltaspace"
+    postgres_server.run_sql("CREATE ROLE ordinary LOGIN")
+    postgres_server.run_sql("CREATE DATABASE of_the_ordinary OWNER ordinary")
+    try:
+        with Ledger.open(postgres_server.url("of_the_ordinary").replace("deltaspace@", "ordinary@")) as ledger:
+            assert ledger.read(superuser) is None
+    finally:
+        postgres_server.drop_database("of_the_ordinary")
+        postgres_server.run_sql("DROP ROLE ordinary")
+
+
+def test_a_file_has_no_superuser(tmp_path):
+    with Ledger.open(f"sqlite:///{tmp_path / 'ledger.db'}") as ledger:
+        assert ledger.read(superuser) is None
+
+
+@pytest.mark.postgres
+def test_what_postgresql_lets_a_reader_do_is_undone(postgres_url):
+    """Before version 16 a large object can be created in a read-only transaction."""
+    Ledger.open(postgres_url).close()
+    with suppress(QueryError):
+        run_query(postgres_url, "SELECT lo_create(0)")
+    assert run_query(postgres_url, "SELECT count(*) FROM pg_largeobject_metadata").rows == ((0,),)
+
+
+def test_the_query_is_the_users_and_percent_is_no_placeholder(two_trials, storage_url):
+    sql = "SELECT description FROM trials WHERE description LIKE '%heads' AND number = 0"
+    assert run_query(storage_url, sql).rows == (("prefix of 12 at the heads",),)
+
+
+def test_a_file_that_is_no_database_is_reported(tmp_path):
+    file = Path(tmp_path / "x.db")
+    file.write_text("no database" * 1000)
+    with pytest.raises(StorageError, match="must be an SQLite database"):
+        run_query(f"sqlite:///{file}", "SELECT 1")
+
+
+def test_values_and_answers_of_too_many_bytes_are_refused(sample_storage: str) -> None:
+    with pytest.raises(QueryError, match="too big"):
+        run_query(sample_storage, "SELECT zeroblob(1000000000)")
+    many = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 100) SELECT printf('%0100d', i) FROM n"
+    assert len(run_query(sample_storage, many, Limits(size_bytes=10_000)).rows) == 100
+    with pytest.raises(QueryError, match=r"may take 9,999 bytes; this one has more"):
+        run_query(sample_storage, many, Limits(size_bytes=9_999))

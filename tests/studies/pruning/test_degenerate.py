@@ -1,0 +1,118 @@
+"""Which trials stop because they learn nothing or unlearn, and which only begin slowly."""
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pytest
+
+from search_space.published.whole_model import HEAD_ONLY
+from studies.pruning.degenerate import FEWEST, Learned, collapse
+from studies.pruning.rungs import Protected, RungBoard, RungPlan
+from trial_runner.requests import Reading
+from trial_runner.tasks.classification.split import PreparedTask, Split
+
+GUESSING = math.log(6)
+LEARNS = (Learned(train=1.6, validation=1.5, same=0.4), None)
+GUESSES = (Learned(train=GUESSING, validation=GUESSING + 0.1, same=1.0), None)
+BAD = Learned(train=1.9, validation=1.8, same=1.0)
+
+
+def told(now: Learned, others: int = FEWEST, guessing_others: int = 0, first: Learned | None = None) -> str | None:
+    return collapse(now, first, [LEARNS] * others + [GUESSES] * guessing_others, GUESSING)
+
+
+def test_a_trial_that_predicts_a_constant_has_collapsed() -> None:
+    said = told(BAD)
+    assert said == "collapsed: all its predictions are the same, its loss is 1.8, and guessing has 1.792"
+
+
+@pytest.mark.parametrize(
+    "better",
+    [
+        {"train": GUESSING - 0.001},
+        {"validation": GUESSING - 0.001},
+        {"same": 0.999},
+        {"same": math.nan},
+        {"validation": math.nan},
+    ],
+)
+def test_one_loss_below_guessing_or_a_second_prediction_is_a_beginning(better: dict[str, float]) -> None:
+    assert told(replace(BAD, **better)) is None
+
+
+@pytest.mark.parametrize(("learning", "guessing"), [(FEWEST - 1, 0), (4, 4), (3, 5), (0, 20)])
+def test_nothing_is_said_where_few_others_are_known_or_as_many_guess_too(learning: int, guessing: int) -> None:
+    assert told(BAD, learning, guessing) is None
+
+
+def test_a_majority_of_others_that_learn_is_enough() -> None:
+    assert told(BAD, 5, 4) is not None
+
+
+def test_texts_that_are_all_the_same_are_a_collapse_where_those_of_others_are_not() -> None:
+    said = collapse(BAD, None, [LEARNS] * FEWEST, None)
+    assert said == "collapsed: all its predictions are the same, its loss is 1.8"
+
+
+def test_a_loss_that_has_risen_since_the_first_rung_is_a_collapse_also_without_labels() -> None:
+    first, now = Learned(train=2.5, validation=2.4), Learned(train=2.6, validation=2.5)
+    others = [(Learned(train=2.0, validation=2.0), first)] * FEWEST
+    assert collapse(now, first, others, None) == "collapsed: its training loss has risen from 2.5 to 2.6"
+    assert collapse(Learned(train=2.57, validation=2.5), first, others, None) is None  # by the luck of the batches
+    assert collapse(Learned(train=2.6, validation=2.3), first, others, None) is None  # it generalises better
+    assert collapse(Learned(train=2.4, validation=2.9), first, others, None) is None  # it overfits
+    assert collapse(now, None, others, None) is None
+    assert collapse(now, first, [(now, first)] * FEWEST, None) is None
+
+
+@dataclass(frozen=True)
+class Contestant:
+    method: str | None = None
+    fingerprint: str = ""
+
+
+def reading(trial: int, step: int, loss: float, score: float = 0.5) -> Reading:
+    metrics = {"validation_loss": loss, "same_prediction": float(loss >= 1.8)}
+    return Reading(trial=trial, step=step, score=score, metrics=metrics, train_loss=loss, seconds=1.0)
+
+
+def board(**changes: object) -> RungBoard:
+    plan = RungPlan(steps=(50, 100), reduction=2, protected=Protected.ALL, stops_collapsed=True, guessing_loss=1.8)
+    rungs = RungBoard(RungPlan(**{name: changes.get(name, getattr(plan, name)) for name in plan.__slots__}))
+    for trial in range(4):
+        rungs.add(reading(trial, 50, 1.6), Contestant("lora_qv"))
+    return rungs
+
+
+def test_a_collapsed_trial_stops_and_a_protected_method_too_but_not_the_head_alone() -> None:
+    rungs = board()
+    for trial, method in enumerate((None, "lora_ffn", HEAD_ONLY.name), start=4):
+        rungs.add(reading(trial, 50, 1.85, score=0.9), Contestant(method))
+    said = "rung 0 (50 steps): collapsed: all its predictions are the same, its loss is 1.85, and guessing has 1.8"
+    assert [rungs.verdict(reading(trial, 50, 1.85, score=0.9)) for trial in (4, 5, 6)] == [said, said, None]
+
+
+def test_a_study_that_was_begun_without_the_rule_goes_on_without_it() -> None:
+    rungs = board(stops_collapsed=False)
+    rungs.add(reading(4, 50, 1.85, score=0.9), Contestant("lora_ffn"))
+    assert rungs.verdict(reading(4, 50, 1.85, score=0.9)) is None
+
+
+def test_a_board_that_is_rebuilt_knows_the_losses() -> None:
+    grown = board()
+    grown.add(reading(4, 50, 1.85, score=0.9))
+    everything = [reading(trial, 50, 1.6) for trial in range(4)] + [reading(4, 50, 1.85, score=0.9)]
+    rebuilt = RungBoard(grown.plan, everything, dict.fromkeys(range(4), Contestant("lora_qv")))
+    assert rebuilt.verdict(everything[4]) == grown.verdict(everything[4]) is not None
+
+
+def test_the_loss_of_guessing_is_the_entropy_of_the_labels_of_train() -> None:
+    labels = np.repeat([0, 1, 3], [2, 1, 1])
+    train = Split(
+        input_ids=np.zeros(4, np.int32), offsets=np.arange(5), labels=labels, token_type_ids=None, groups=None
+    )
+    task = PreparedTask(
+        name="t", labels=tuple("abcd"), metric="accuracy", splits={"train": train}, notes=(), fingerprint=""
+    )
+    assert task.guessing_loss == pytest.approx(1.5 * math.log(2), rel=1e-12)

@@ -1,0 +1,381 @@
+"""Asynchronous successive halving: the rule, its ties, and that order of arrival is all it depends on."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+import pytest
+from support.best_share import BestShare
+
+from studies.errors import LaunchError
+from studies.pruning.rungs import Protected, Rule, RungBoard, RungPlan
+from studies.win_probability import WinProbability
+from trial_runner.example_losses import ExampleLosses
+
+
+@dataclass(frozen=True)
+class Score:
+    trial: int
+    step: int
+    score: float
+    train_loss: float = math.nan
+    metrics: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Contestant:
+    method: str | None = None
+    fingerprint: str = ""
+
+
+def arrive(board: RungBoard, *scores: Score) -> list[str | None]:
+    verdicts = []
+    for score in scores:
+        board.add(score)
+        verdicts.append(board.verdict(score))
+    return verdicts
+
+
+def board(reduction: int = 2, steps: tuple[int, ...] = (25, 50)) -> RungBoard:
+    return RungBoard(RungPlan(steps=steps, reduction=reduction, rule=BestShare()))
+
+
+def test_every_trial_goes_on_while_a_rung_has_fewer_readings_than_the_reduction():
+    verdicts = arrive(board(3), Score(0, 25, 0.9), Score(1, 25, 0.1))
+    assert verdicts == [None, None]
+
+
+def test_the_top_half_goes_on_at_reduction_two():
+    verdicts = arrive(
+        board(), Score(0, 25, 0.5), Score(1, 25, 0.4), Score(2, 25, 0.6), Score(3, 25, 0.55), Score(4, 25, 0.58)
+    )
+    assert [verdict is None for verdict in verdicts] == [True, False, True, True, True]
+
+
+def test_the_reason_names_rung_step_score_and_cut():
+    assert (
+        arrive(board(), Score(0, 50, 0.455), Score(1, 50, 0.412))[1] == "rung 1 (50 steps): 0.412 below the cut 0.455"
+    )
+
+
+def tied(*trials: tuple[int, float, str], seed: int = 0) -> list[int]:
+    """Who comes first of trials of one score, with their numbers, losses and fingerprints."""
+    rungs = RungBoard(RungPlan(steps=(25,), reduction=2, seed=seed))
+    for number, loss, fingerprint in trials:
+        rungs.add(Score(number, 25, 0.5, metrics={"validation_loss": loss}), Contestant(fingerprint=fingerprint))
+    return [number for number, _ in rungs.ranking(0)]
+
+
+def test_rungs_are_apart():
+    halves = board()
+    arrive(halves, Score(0, 25, 0.9), Score(1, 25, 0.95))
+    assert arrive(halves, Score(2, 50, 0.1)) == [None]
+
+
+def test_a_reading_between_rungs_is_never_pruned():
+    assert arrive(board(), Score(0, 25, 0.9), Score(1, 25, 0.95), Score(2, 30, 0.0))[2] is None
+
+
+def test_a_reduction_of_one_never_prunes():
+    verdicts = arrive(board(1), *(Score(trial, 25, -float(trial)) for trial in range(20)))
+    assert verdicts == [None] * 20
+
+
+def test_a_reading_that_is_repeated_counts_once():
+    halves = board()
+    assert halves.add(Score(0, 25, 0.5))
+    assert not halves.add(Score(0, 25, 0.7))
+    assert halves.ranking(0) == ((0, 0.5),)
+
+
+def test_a_board_rebuilt_from_the_ledger_equals_the_one_that_grew():
+    scores = [Score(trial, step, (trial * 37 % 11) / 11) for step in (25, 50) for trial in range(30)]
+    grown = board()
+    arrive(grown, *scores)
+    rebuilt = RungBoard(grown.plan, list(reversed(scores)))
+    assert [grown.ranking(rung) for rung in (0, 1)] == [rebuilt.ranking(rung) for rung in (0, 1)]
+
+
+@pytest.mark.parametrize("steps", [(0,), (50, 25), (25, 25)])
+def test_rungs_must_ascend_from_step_one(steps):
+    with pytest.raises(LaunchError, match="ascending"):
+        RungPlan(steps=steps, reduction=2)
+
+
+def test_a_reduction_below_one_is_refused():
+    with pytest.raises(LaunchError, match="at least 1"):
+        RungPlan(steps=(25,), reduction=0)
+
+
+def test_a_step_knows_its_rung():
+    plan = RungPlan(steps=(25, 50), reduction=2)
+    assert [plan.rung_at(step) for step in (25, 30, 50)] == [0, None, 1]
+
+
+def significant(
+    *others: float, own: float = 0.5, reduction: int = 2, examples: int | None = 100, protected: tuple[int, ...] = ()
+) -> str | None:
+    """The verdict on a trial that arrives after others, some of them published methods that are protected."""
+    plan = RungPlan(
+        steps=(25, 50), reduction=reduction, rule=Rule.SIGNIFICANCE, protected=Protected.ALL, examples=examples
+    )
+    board = RungBoard(plan)
+    for trial, score in enumerate(others):
+        board.add(Score(trial, 25, score), Contestant("mam_adapter" if trial in protected else None))
+    last = Score(len(others), 25, own)
+    board.add(last)
+    return board.verdict(last)
+
+
+def test_a_trial_stops_where_others_are_better_by_more_than_their_noise():
+    # of 100 examples: sqrt(.25 / 100 + .246 / 100) * 0.84 = 0.0592
+    assert significant(0.56, 0.56, 0.56, 0.56) is not None
+    assert significant(0.559, 0.559, 0.559, 0.559) is None
+
+
+def test_the_reason_names_how_many_are_better():
+    said = significant(0.9, 0.9, 0.9, 0.9, 0.4)
+    assert said == "rung 0 (25 steps): 0.5, and 4 of 5 are better by more than their noise"
+
+
+def test_as_many_as_one_in_reduction_must_be_better():
+    # with its own there are 7, and ceil(7 / 2) is 4, ceil(7 / 3) is 3
+    three_of_six = (0.9, 0.9, 0.9, 0.4, 0.4, 0.4)
+    assert significant(*three_of_six) is None
+    assert significant(*three_of_six, reduction=3) is not None
+    assert significant(*[0.9] * 20, reduction=1) is None
+
+
+def test_nothing_stops_before_four_others_are_there():
+    assert significant(0.9, 0.9, 0.9) is None
+    assert significant(0.9, 0.9, 0.9, 0.9) is not None
+
+
+def test_protected_trials_do_not_hold_the_rung_and_are_not_stopped():
+    assert significant(0.9, 0.9, 0.9, 0.9, 0.4, protected=(0, 1, 2, 3)) is None
+    plan = RungPlan(steps=(25,), reduction=2, rule=Rule.SIGNIFICANCE, protected=Protected.ALL, examples=100)
+    guarded = RungBoard(plan, [Score(trial, 25, 0.9) for trial in range(6)])
+    guarded.add(Score(6, 25, 0.1), Contestant("lora_qv"))
+    assert guarded.verdict(Score(6, 25, 0.1)) is None
+
+
+def test_without_a_number_of_examples_half_the_spread_is_noise():
+    # spread 1.4826 * median(|x - 0.5|) = 0.74: noise 0.37, of a difference 0.524, times 0.84: 0.440
+    scores = (-0.5, 0.0, 1.0, 1.5)
+    assert significant(*scores, own=0.5, examples=None) is None
+    assert significant(1.0, 1.01, 1.02, 1.03, 1.04, own=0.5, examples=None) is not None
+
+
+def test_a_score_of_none_right_is_not_without_noise():
+    # a difference of 1 in 100 examples
+    assert significant(0.01, 0.01, 0.01, 0.01, own=0.0) is None
+
+
+def test_the_three_best_published_methods_and_the_head_are_protected():
+    plan = RungPlan(steps=(25, 50), reduction=2, rule=Rule.SIGNIFICANCE, protected=Protected.BEST, examples=10_000)
+    rungs = RungBoard(plan)
+    methods = ["head_only", "bitfit", "lora_qv", "lora_ffn", "mam_adapter", "prefix_tuning"]
+    scores = [Score(trial, 25, score) for trial, score in enumerate([0.1, 0.2, 0.5, 0.6, 0.7, 0.3])]
+    for score, method in zip(scores, methods, strict=True):
+        rungs.add(score, Contestant(method))
+    for trial in range(6, 12):
+        rungs.add(Score(trial, 25, 0.9))
+    stopped = [method for score, method in zip(scores, methods, strict=True) if rungs.verdict(score) is not None]
+    assert stopped == ["bitfit", "prefix_tuning"]
+
+
+def test_verdicts_do_not_depend_on_the_order_in_which_a_ledger_is_read():
+    plan = RungPlan(steps=(25,), reduction=2, rule=Rule.SIGNIFICANCE, protected=Protected.BEST, examples=200)
+    scores = [Score(trial, 25, (trial * 37 % 41) / 41) for trial in range(41)]
+    named = ["head_only", "bitfit", "lora_qv", "lora_ffn", "mam_adapter"]
+    methods = {trial: Contestant(method) for trial, method in enumerate(named)}
+    grown = RungBoard(plan)
+    for score in scores:
+        grown.add(score, methods.get(score.trial))
+    rebuilt = RungBoard(plan, list(reversed(scores)), methods)
+    verdicts = [grown.verdict(score) for score in scores]
+    assert verdicts == [rebuilt.verdict(score) for score in scores]
+    assert 5 < sum(verdict is not None for verdict in verdicts) < 36
+
+
+def measured(right: int, *, examples: int = 400, first: int = 0) -> ExampleLosses:
+    """So many examples right, all of them beginning with one: of two trials that begin with the same one, one is never
+    right where the other is wrong.
+    """
+    is_right = (np.arange(examples) >= first) & (np.arange(examples) < first + right)
+    return ExampleLosses.of(1.0 - is_right, is_right)
+
+
+def compared(*, is_paired: bool, right_of_the_last: int = 200, first: int = 0) -> str | None:
+    """The verdict on a trial that is 2 points below five others, of 400 examples, or as far from them as is said."""
+    plan = RungPlan(steps=(25,), reduction=2, rule=Rule.SIGNIFICANCE, examples=400)
+    board = RungBoard(plan)
+    for trial, right in enumerate([208, 208, 208, 208, 208, right_of_the_last]):
+        if is_paired:
+            board.remember(trial, 25, measured(right, first=first if trial == 5 else 0))
+        board.add(Score(trial, 25, right / 400))
+    return board.verdict(Score(5, 25, right_of_the_last / 400))
+
+
+def test_differences_on_the_same_examples_are_told_from_noise_sooner() -> None:
+    # two points are less than one standard error of the difference of two scores, sqrt(2 * 0.25 / 400) = 3.5 points,
+    # and paired, with 8 examples that one has right and none that the other has, 2.8 errors of 0.7 points
+    assert compared(is_paired=False) is None
+    assert compared(is_paired=True) == "rung 0 (25 steps): 0.5, and 5 of 5 are better by more than their noise"
+
+
+def test_a_trial_that_is_better_on_the_same_examples_goes_on_and_so_does_one_within_the_noise() -> None:
+    # 8 examples more are 2.8 errors, for it and not against it; without the first 2 and with 1 more it is one behind
+    # with an error of the root of 3
+    assert compared(is_paired=True, right_of_the_last=216) is None
+    assert compared(is_paired=True, right_of_the_last=207, first=2) is None
+    assert compared(is_paired=True, right_of_the_last=206, first=2) is not None
+    # without the first 4 and with 2 more: two behind, with an error of the root of 6, and 0.82 errors are few
+    assert compared(is_paired=True, right_of_the_last=206, first=4) is None
+    # without the first 5 and with 1 more: four behind, 1.6 errors; with 2 more three, 1.13 errors
+    assert compared(is_paired=True, right_of_the_last=204, first=5) is not None
+    assert compared(is_paired=True, right_of_the_last=205, first=5) is None
+
+
+def judged(own_score: float, own_losses: float, others_score: float = 0.5, others_losses: float = 1.5) -> str | None:
+    """The verdict on a trial beside five others, all losses of each about as they are said, of 100 examples."""
+    rungs = RungBoard(RungPlan(steps=(25,), reduction=2, rule=Rule.SIGNIFICANCE, examples=100))
+    wave = 0.5 * np.sin(np.arange(100))
+    for trial in range(6):
+        score, losses = (own_score, own_losses) if trial == 5 else (others_score, others_losses)
+        right = np.arange(100) < 100 * score
+        rungs.remember(trial, 25, ExampleLosses.of(losses + wave * (1 + trial), right))
+        rungs.add(Score(trial, 25, score))
+    return rungs.verdict(Score(5, 25, own_score))
+
+
+def test_a_loss_that_is_clearly_higher_stops_a_trial_of_the_same_score():
+    # the losses differ by 0.5 and by waves of amplitude 0.5 to 2.5, which have errors of 0.035 to 0.18
+    assert judged(0.5, 2.0) is not None
+    assert judged(0.5, 1.55) is None
+
+
+def test_a_trial_with_a_higher_score_goes_on_however_high_its_loss_is():
+    assert judged(0.51, 4.0) is None
+    assert judged(0.49, 4.0) is not None
+
+
+def test_a_trial_with_a_lower_loss_goes_on_however_low_its_score_is():
+    assert judged(0.1, 1.4) is None
+
+
+def test_examples_are_remembered_by_significance_alone() -> None:
+    board = RungBoard(RungPlan(steps=(25,), reduction=2, rule=Rule.CHANCE))
+    board.remember(0, 25, measured(3))
+    assert len(board.losses[0]) == 0
+
+
+def test_without_a_rule_nothing_stops() -> None:
+    board = RungBoard(RungPlan(steps=(25,), reduction=2))
+    assert arrive(board, *(Score(trial, 25, 0.9 - 0.1 * trial) for trial in range(8))) == [None] * 8
+
+
+SURE = RungPlan(steps=(25,), reduction=2, rule=Rule.SIGNIFICANCE, examples=500)
+
+
+def sized_verdict(plan: RungPlan, readings: list[tuple[float, float]]) -> str | None:
+    """Of the last of some readings, each a score and a size."""
+    rungs = RungBoard(plan)
+    for trial, (score, size) in enumerate(readings):
+        rungs.add(Score(trial, 25, score), size=size)
+    return rungs.verdict(Score(len(readings) - 1, 25, readings[-1][0]))
+
+
+@pytest.mark.parametrize(
+    "plan", [SURE, RungPlan(steps=(25,), reduction=2, rule=BestShare())], ids=["significance", "best share"]
+)
+def test_nothing_is_stopped_because_something_larger_scores_more(plan):
+    larger = [(0.9, 100.0 + trial) for trial in range(6)]
+    assert sized_verdict(plan, [*larger, (0.3, 99.0)]) is None
+    assert sized_verdict(plan, [*larger, (0.3, 200.0)]) is not None
+    # of equal size they count
+    assert sized_verdict(plan, [*((0.9, 100.0) for _ in range(6)), (0.3, 100.0)]) is not None
+
+
+def test_of_those_that_are_no_larger_as_many_must_be_better_as_without_sizes():
+    # five others are as small: three of six must be better, however many larger ones are
+    larger = [(0.9, 500.0)] * 20
+    two = [*larger, (0.9, 10.0), (0.9, 10.0), (0.2, 10.0), (0.2, 10.0), (0.2, 10.0), (0.3, 50.0)]
+    assert sized_verdict(SURE, two) is None
+    three = [*larger, (0.9, 10.0), (0.9, 10.0), (0.9, 10.0), (0.2, 10.0), (0.2, 10.0), (0.3, 50.0)]
+    assert sized_verdict(SURE, three) == "rung 0 (25 steps): 0.3, and 3 of 5 are better by more than their noise"
+
+
+@pytest.mark.parametrize("rule", [BestShare(), Rule.SIGNIFICANCE])
+def test_with_one_size_the_rule_is_the_one_without_sizes(rule):
+    generator = np.random.default_rng(3)
+    plan = RungPlan(steps=(25, 50), reduction=2, rule=rule, examples=400, protected=Protected.BEST)
+    stopped = 0
+    for _ in range(20):
+        with_sizes, without = RungBoard(plan), RungBoard(plan)
+        for trial, right in enumerate(generator.integers(100, 300, 30)):
+            score, who = Score(trial, 25, right / 400), Contestant("lora_qv" if trial < 5 else None, f"{trial}")
+            with_sizes.add(score, who, size=7.0)
+            without.add(score, who)
+            assert with_sizes.verdict(score) == without.verdict(score)
+            stopped += without.verdict(score) is not None
+    assert stopped > 20
+
+
+def test_a_board_that_is_rebuilt_knows_the_sizes():
+    sizes = {trial: 100.0 + trial for trial in range(6)}
+    readings = [Score(trial, 25, 0.9) for trial in range(6)]
+    rebuilt = RungBoard(SURE, readings, sizes=sizes)
+    rebuilt.add(Score(6, 25, 0.3), size=99.0)
+    assert rebuilt.verdict(Score(6, 25, 0.3)) is None
+    forgetful = RungBoard(SURE, readings)
+    forgetful.add(Score(6, 25, 0.3), size=99.0)
+    assert forgetful.verdict(Score(6, 25, 0.3)) is not None
+
+
+def prospect(chance: float, *, is_published: bool = True) -> WinProbability:
+    return WinProbability(rival=2, is_published=is_published, chance=chance)
+
+
+@pytest.mark.parametrize(
+    ("chance", "is_published", "said"),
+    [
+        (0.09, True, None),
+        (0.0899, True, "0.4, and 9.0% likely to beat trial 2, the best published method"),
+        (0.0899, False, None),
+        (0.02, False, None),
+        (0.0199, False, "0.4, and 2.0% likely to beat trial 2, the best so far"),
+    ],
+)
+def test_by_chance_a_trial_stops_that_is_unlikely_to_be_better(
+    chance: float, is_published: bool, said: str | None
+) -> None:
+    rungs = RungBoard(RungPlan(steps=(25,), reduction=2, rule=Rule.CHANCE))
+    reading = Score(9, 25, 0.4)
+    rungs.add(reading)
+    verdict = rungs.verdict(reading, prospect(chance, is_published=is_published))
+    assert verdict == (None if said is None else f"rung 0 (25 steps): {said}")
+
+
+def test_by_chance_nothing_stops_of_which_too_little_is_known_or_that_is_protected() -> None:
+    plan = RungPlan(steps=(25,), reduction=2, rule=Rule.CHANCE, protected=Protected.BEST)
+    hopeless = prospect(0.0)
+    rungs = RungBoard(plan)
+    reading = Score(0, 25, 0.4)
+    rungs.add(reading, Contestant(method="lora_qv"))
+    assert rungs.verdict(reading, hopeless) is None
+    other = Score(1, 25, 0.4)
+    rungs.add(other, Contestant())
+    assert rungs.verdict(other) is None
+    assert rungs.verdict(other, hopeless) is not None
+
+
+def test_by_chance_what_has_collapsed_stops_for_that() -> None:
+    plan = RungPlan(steps=(25,), reduction=2, rule=Rule.CHANCE, stops_collapsed=True, guessing_loss=0.7)
+    rungs = RungBoard(plan)
+    for trial in range(4):
+        rungs.add(Score(trial, 25, 0.8, 0.3, {"validation_loss": 0.3, "same_prediction": 0.6}))
+    collapsed = Score(4, 25, 0.5, 0.71, {"validation_loss": 0.71, "same_prediction": 1.0})
+    rungs.add(collapsed)
+    assert "collapsed" in str(rungs.verdict(collapsed, prospect(0.9)))

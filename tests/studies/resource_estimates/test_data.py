@@ -1,0 +1,60 @@
+"""What is said of prepared data, against counting by hand."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from studies.resource_estimates.data import data_facts
+from trial_runner.tasks import PreparedTask, Split
+from trial_runner.tasks.kind import Cut
+
+CUTS = (
+    Cut(split="train", what="examples", count=2, of=4, tokens=16),
+    Cut(split="test", what="examples", count=1, of=100, tokens=16),
+)
+
+
+def split_of(*labels: int) -> Split:
+    ends = np.arange(len(labels) + 1)
+    return Split(input_ids=np.arange(len(labels), dtype=np.int32), offsets=ends, labels=np.array(labels))
+
+
+def task_of(metric: str = "accuracy", **splits: Split) -> PreparedTask:
+    held = {"train": split_of(0, 1, 1, 2), "validation": split_of(1, 0, 0, 0), "test": split_of(2), **splits}
+    notes = (str(CUTS[0]), "test: carved from train", str(CUTS[1]))
+    return PreparedTask(
+        name="x", labels=("a", "b", "c"), metric=metric, splits=held, notes=notes, fingerprint="0", cuts=CUTS
+    )
+
+
+def test_examples_and_labels_are_counted() -> None:
+    facts = data_facts(task_of())
+    assert facts.examples == {"train": 4, "validation": 4, "test": 1}
+    assert facts.labels["train"] == {"a": 1, "b": 2, "c": 1}
+    assert facts.labels["test"] == {"a": 0, "b": 0, "c": 1}
+    assert facts.notes == ("test: carved from train",)
+
+
+def test_a_constant_prediction_is_the_most_frequent_label_of_train() -> None:
+    assert data_facts(task_of()).constant_score == 0.25
+    assert data_facts(task_of("matthews")).constant_score == 0
+    both = split_of(0, 1, 1, 2)
+    assert data_facts(task_of("f1", validation=both)).constant_score == pytest.approx((2 / 3) / 3)  # mean over classes
+
+
+def test_what_is_cut_is_one_line_and_a_warning_where_it_is_much() -> None:
+    facts = data_facts(task_of())
+    assert facts.cut_texts == (("50.0% of train, 1.0% of test examples are cut to 16 tokens", True),)
+    assert facts.warnings == (
+        "50.0% of train, 1.0% of test examples are cut to 16 tokens; a larger task.max_tokens keeps more of them.",
+        "1 of 3 labels do not occur in validation: c.",
+    )
+    assert facts.summary == (
+        "4 train, 4 validation, 1 test examples; 3 labels, a constant prediction has accuracy 0.250; "
+        "50.0% of train, 1.0% of test examples are cut to 16 tokens"
+    )
+    few = replace(facts, cuts=CUTS[1:])
+    assert [line for line in few.warnings if "cut" in line] == []
+    targets = replace(facts, cuts=(replace(CUTS[0], what="targets"),))
+    assert "task.max_target_tokens keeps" in targets.warnings[0]

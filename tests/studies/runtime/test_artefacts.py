@@ -1,0 +1,74 @@
+"""Files that cannot be deleted: said, left, and no error."""
+
+import os
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from support.ordinary_user import as_ordinary_user
+
+from studies.errors import LaunchError
+from studies.runtime.artefacts import attempt_folder, delete_files, describe_file, is_whole, make_attempt_folder
+
+
+@pytest.fixture
+def files() -> Iterator[list[Path]]:
+    """Three files of an attempt, in a folder that everybody may enter."""
+    with tempfile.TemporaryDirectory() as name:
+        Path(name).chmod(0o755)
+        folder = attempt_folder(Path(name), 0, 1)
+        folder.mkdir(parents=True)
+        paths = [folder / f"step-{step}.json" for step in (4, 8, 12)]
+        for path in paths:
+            path.write_text("content")
+        yield paths
+
+
+def test_files_are_deleted_with_the_folders_they_leave_empty(files):
+    assert delete_files([*files, files[0].with_name("gone.json")]) == {}
+    assert not files[0].parent.parent.exists()
+
+
+def test_a_folder_in_the_place_of_a_file_is_named_and_the_others_are_deleted(files):
+    files[1].unlink()
+    files[1].mkdir()
+    assert list(delete_files(files)) == [files[1]]
+    assert [path.exists() for path in files] == [False, True, False]
+
+
+def test_files_in_a_folder_that_is_read_only_are_named_and_deleted_when_it_is_writable_again(files):
+    files[0].parent.chmod(0o555)
+    with as_ordinary_user():
+        refused = delete_files(files)
+    assert refused == dict.fromkeys(files, "Permission denied")
+    files[0].parent.chmod(0o755)
+    assert delete_files(files) == {}
+    assert not files[0].exists()
+
+
+@pytest.mark.parametrize("planted", [os.mkfifo, os.mkdir])
+def test_what_lies_in_the_place_of_a_snapshot_is_not_whole_and_not_waited_for(files, planted):
+    snapshot = describe_file(files[0], trial=0, kind="snapshot", step=4)
+    assert is_whole(snapshot)
+    files[0].unlink()
+    planted(files[0])
+    assert not is_whole(snapshot)
+
+
+@pytest.mark.parametrize("planted", ["trial-3", "trial-3/attempt-1"])
+def test_nothing_is_written_through_a_link_that_somebody_laid(tmp_path, planted):
+    study, elsewhere = tmp_path / "study", tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    link = study / planted
+    link.parent.mkdir(parents=True)
+    link.symlink_to(elsewhere)
+    with pytest.raises(LaunchError, match=r"must be a folder; a link leads to .*elsewhere"):
+        make_attempt_folder(study, 3, 1)
+    assert make_attempt_folder(study, 4, 1).is_dir()
+
+
+def test_a_study_may_lie_behind_a_link_of_its_owner(tmp_path):
+    (tmp_path / "large_disk").mkdir()
+    (tmp_path / "study").symlink_to(tmp_path / "large_disk")
+    assert make_attempt_folder(tmp_path / "study", 0, 1).resolve() == tmp_path / "large_disk" / "trial-0" / "attempt-1"

@@ -1,0 +1,37 @@
+"""What goes on beside the work ends with a line for the work, never in silence."""
+
+import threading
+
+import pytest
+
+from studies.errors import FencedError, LaunchError, StudiesError
+from studies.runtime.background_thread import Beside
+
+
+def run(*met: Exception) -> list[StudiesError]:
+    """What ends the work when the second call meets an error."""
+    calls = iter((None, *met))
+    halted: list[StudiesError] = []
+    is_over = threading.Event()
+
+    def act() -> float:
+        error = next(calls, None)
+        if error is not None:
+            is_over.set()
+            raise error
+        return 0.0
+
+    with Beside(act, halted.append):
+        assert is_over.wait(60)
+    return halted
+
+
+def test_an_error_that_nobody_else_hears_of_ends_the_work_in_a_line() -> None:
+    [error] = run(ZeroDivisionError("by zero.\nAnd more"))
+    assert isinstance(error, LaunchError)
+    assert str(error).endswith("; it met ZeroDivisionError: by zero. Launch again.")
+
+
+@pytest.mark.parametrize("kind", [FencedError, LaunchError])
+def test_an_error_that_is_raised_again_where_the_work_is_done_is_not_told_twice(kind: type[StudiesError]) -> None:
+    assert run(kind("was taken over.")) == []

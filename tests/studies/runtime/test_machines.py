@@ -1,0 +1,97 @@
+"""What a keeper makes of machines: their end speaks against no trial, and who is on one that leaves is sent away."""
+
+import pytest
+
+from studies.errors import LaunchError
+from studies.ledger.ledger import Ledger
+from studies.records import TrialState
+from studies.runtime.keeper import MAX_CRASHES
+from studies.runtime.roster import MAX_LOSSES
+from studies.runtime.study_plan import StudyPlan
+
+
+class KnownMachines:
+    """Machines of which a test says what becomes of them."""
+
+    def __init__(self) -> None:
+        self.gone: set[str] = set()
+        self.leaving: set[str] = set()
+
+    def is_gone(self, worker: str) -> bool:
+        return worker in self.gone
+
+    def is_leaving(self, worker: str) -> bool:
+        return worker in self.leaving
+
+
+@pytest.fixture
+def machines() -> KnownMachines:
+    return KnownMachines()
+
+
+def ledger_says(plan: StudyPlan) -> tuple[TrialState, dict[int, int]]:
+    """State of trial 0, and what is held against trials."""
+    with Ledger.open(plan.storage_url, read_only=True) as ledger:
+        key = ledger.study(plan.study).id
+        return ledger.trial(key, 0).state, ledger.losses(key)
+
+
+def test_losses_with_their_machine_fail_no_trial_whatever_their_number(new_plan, keep, storage_url, machines):
+    plan = new_plan(storage_url)
+    keeper = keep(plan, machines)
+    for number in range(MAX_LOSSES + 2):
+        keeper.join(f"w/{number}")
+        (lease,) = keeper.exchange(f"w/{number}", (), 1).leases
+        assert (lease.request.trial, lease.request.attempt) == (0, number + 1)
+        machines.gone.add(f"w/{number}")
+    keeper.join("w/last")
+    assert ledger_says(plan) == (TrialState.QUEUED, {})
+
+
+def test_losses_on_machines_that_live_fail_a_trial_also_among_others(new_plan, keep, machines):
+    plan = new_plan()
+    keeper = keep(plan, machines)
+    for number in range(2 * MAX_LOSSES):
+        assert ledger_says(plan)[0] is not TrialState.FAILED if number else True
+        keeper.join(f"w/{number}")
+        keeper.exchange(f"w/{number}", (), 1)
+        if number % 2:
+            machines.gone.add(f"w/{number}")
+    keeper.join("w/last")
+    assert ledger_says(plan)[0] is TrialState.FAILED
+
+
+def test_a_worker_on_a_machine_that_leaves_is_sent_away_and_wanted_elsewhere(new_plan, keep, machines):
+    keeper = keep(new_plan(), machines)
+    keeper.join("w/1")
+    assert keeper.exchange("w/1", (), 1).leases
+    assert not keeper.heartbeat("w/1")
+    machines.leaving.add("w/1")
+    assert keeper.heartbeat("w/1")
+    answer = keeper.exchange("w/1", (), 1)
+    assert (answer.is_over, answer.leases) == (True, ())
+    assert keeper.must_move("w/1")
+    keeper.join("w/2")
+    assert not keeper.exchange("w/2", (), 1).is_over
+    keeper.drain("enough")
+    assert not keeper.must_move("w/1")
+
+
+def test_workers_that_are_lost_in_loading_again_and_again_end_the_launch(new_plan, keep, machines):
+    keeper = keep(new_plan(), machines)
+    for number in range(MAX_CRASHES):
+        keeper.join(f"w/{number}")
+    with pytest.raises(LaunchError, match="5 in a row were lost while they did, perhaps for want of memory"):
+        keeper.join("w/last")
+
+
+def test_neither_those_that_took_trials_nor_those_lost_with_their_machine_are_lost_in_loading(new_plan, keep, machines):
+    keeper = keep(new_plan(target_trials=40), machines)
+    for number in range(2 * MAX_CRASHES):
+        keeper.join(f"w/{number}")
+        machines.gone.add(f"w/{number}")
+    for number in range(2 * MAX_CRASHES):
+        keeper.join(f"v/{number}")
+        if number % (MAX_CRASHES - 1) == 0:
+            keeper.exchange(f"v/{number}", (), 1)
+    assert keeper.standing().halted is None

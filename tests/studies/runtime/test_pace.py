@@ -1,0 +1,66 @@
+"""How long a study still takes."""
+
+import random
+
+import pytest
+
+from studies.runtime.progress import Pace, TimeLeft
+
+
+def test_nothing_is_said_before_steps_were_made() -> None:
+    pace = Pace()
+    assert pace.left(5.0, 100) is None
+    pace.begin(10.0)
+    assert pace.left(20.0, 100) is None
+    pace.hear(20.0, 0)
+    assert pace.left(20.0, 100) is None
+
+
+def test_what_is_left_goes_by_the_pace_since_the_first_lease() -> None:
+    pace = Pace()
+    pace.begin(10.0)
+    pace.begin(15.0)
+    pace.hear(20.0, 50)
+    # 5 steps a second
+    assert pace.left(20.0, 200) == TimeLeft(seconds=40.0)
+
+
+def test_between_two_measurements_it_runs_down_to_half_at_most() -> None:
+    pace = Pace()
+    pace.begin(0.0)
+    pace.hear(10.0, 50)
+    said = [pace.left(now, 200) for now in (10.0, 20.0, 30.0, 60.0, 600.0)]
+    assert [one and one.seconds for one in said] == [40.0, 30.0, 20.0, 20.0, 20.0]
+    assert not any(one and one.is_more for one in said)
+
+
+def test_a_slower_burst_lets_it_be_more_and_not_rise() -> None:
+    pace = Pace()
+    pace.begin(0.0)
+    pace.hear(10.0, 50)
+    assert pace.left(10.0, 200) == TimeLeft(seconds=40.0)
+    pace.hear(110.0, 50)
+    # by now a step takes 1.1 seconds: 165 for 150 steps
+    assert pace.left(110.0, 150) == TimeLeft(seconds=40.0, is_more=True)
+    assert pace.left(190.0, 150) == TimeLeft(seconds=40.0, is_more=True)
+    pace.hear(120.0, 400)
+    assert pace.left(120.0, 50) == TimeLeft(seconds=pytest.approx(50 * 120 / 500))
+
+
+def test_it_never_rises_whatever_happens() -> None:
+    draw = random.Random(3)
+    pace, now, remaining = Pace(), 0.0, 1500.0
+    pace.begin(now)
+    said = []
+    for _ in range(400):
+        now += draw.expovariate(1.0)
+        if draw.random() < 0.3:
+            steps = draw.randrange(0, 40)
+            pace.hear(now, steps)
+            remaining = max(0.0, remaining - steps + draw.choice([0] * 9 + [100]))
+        left = pace.left(now, remaining)
+        if left is not None:
+            said.append(left.seconds)
+    assert said == sorted(said, reverse=True)
+    assert len(set(said)) > 20
+    assert min(said) >= 0

@@ -1,0 +1,191 @@
+"""Replicates: how many, in which rounds, of whom, and that they run to the end."""
+
+from dataclasses import replace
+
+import pytest
+
+from studies.ledger.invariants import violations
+from studies.ledger.ledger import Ledger
+from studies.records import TrialRecord, TrialState
+from studies.runtime.messages import Decision, Lease, WorkerReport
+from studies.runtime.replicates import ReplicateRound, finalists_of, replicate_count, rounds
+from studies.runtime.study_plan import StudyPlan
+from studies.search.initial_design import InitialDesign
+from studies.verification import replay_violations
+from trial_runner.requests import Reading
+
+
+@pytest.mark.parametrize(("trials", "count"), [(25, 0), (95, 0), (96, 12), (100, 12), (320, 40), (500, 40), (896, 112)])
+def test_by_default_an_eighth_of_the_trials_at_most_is_repeated(trials: int, count: int) -> None:
+    assert replicate_count("auto", trials) == count
+
+
+def test_what_is_asked_for_is_what_there_is() -> None:
+    assert [replicate_count(asked, 30) for asked in (0, 7, 99)] == [0, 7, 30]
+
+
+@pytest.mark.parametrize(
+    ("count", "expected"),
+    [
+        (0, []),
+        (1, [(1, 1)]),
+        (6, [(6, 2)]),
+        (12, [(4, 4), (8, 2)]),
+        (15, [(4, 4), (11, 2)]),
+        (40, [(8, 8), (16, 4), (16, 2)]),
+    ],
+)
+def test_finalists_are_halved_and_their_seeds_doubled(count: int, expected: list[tuple[int, int]]) -> None:
+    found = rounds(count, target_trials=100)
+    assert [(one.trials, one.finalists) for one in found] == expected
+    ends = [one.begins_at + one.trials for one in found]
+    assert [one.begins_at for one in found] + ends[-1:] == [100 - count, *ends][: len(found) + bool(found)]
+
+
+def test_a_round_continues_where_the_last_one_ends() -> None:
+    assert rounds(12, target_trials=100) == (
+        ReplicateRound(begins_at=88, trials=4, finalists=4),
+        ReplicateRound(begins_at=92, trials=8, finalists=2),
+    )
+
+
+# ---- in a keeper
+
+
+def report(lease: Lease, step: int, score: float) -> WorkerReport:
+    reading = Reading(trial=lease.request.trial, step=step, score=score, train_loss=0.5, seconds=0.1)
+    return WorkerReport(trial=lease.request.trial, attempt=lease.request.attempt, reading=reading)
+
+
+def recorded(plan: StudyPlan) -> list[TrialRecord]:
+    with Ledger.open(plan.storage_url) as ledger:
+        return ledger.trials(ledger.study(plan.study).id)
+
+
+@pytest.fixture
+def searched(new_plan, keep):
+    """A keeper whose eight trials have ended, number 5 being the best, 2 the next; six replicates follow."""
+
+    def make(**fields: object):
+        plan = new_plan(**{"target_trials": 14, "replicates": 6, **fields})
+        keeper = keep(plan)
+        leases = keeper.exchange("w/1", [], 14).leases
+        assert [lease.request.trial for lease in leases] == list(range(8))
+        scores = [0.1, 0.2, 0.8, 0.3, 0.4, 0.9, 0.5, 0.6]
+        ending = [report(lease, 16, score) for lease, score in zip(leases, scores, strict=True)]
+        return plan, keeper, ending
+
+    return make
+
+
+def test_replicates_wait_until_every_trial_before_has_ended(searched) -> None:
+    _, keeper, ending = searched()
+    answer = keeper.exchange("w/1", ending[:-1], 1)
+    assert answer.leases == ()
+    assert not answer.is_over
+    answer = keeper.exchange("w/1", ending[-1:], 8)
+    assert [lease.request.trial for lease in answer.leases] == list(range(8, 14))
+
+
+def test_replicates_are_their_originals_with_other_seeds(searched) -> None:
+    plan, keeper, ending = searched()
+    keeper.exchange("w/1", ending, 8)
+    trials = recorded(plan)
+    assert [trial.replicate_of for trial in trials[8:]] == [5, 2, 5, 2, 5, 2]
+    assert {trial.origin for trial in trials[8:]} == {"replicate"}
+    assert len({trial.seed for trial in trials}) == len({trial.fingerprint for trial in trials}) == 14
+    for trial in trials[8:]:
+        original = trials[trial.replicate_of]
+        assert (trial.configuration, trial.attention, trial.ffn) == (
+            original.configuration,
+            original.attention,
+            original.ffn,
+        )
+
+
+@pytest.mark.parametrize(
+    ("methods", "expected"),
+    [
+        ((None, None, None, "lora_qv", "bitfit"), [0, 1, 3]),
+        ((None, "lora_qv", None, "bitfit"), [0, 1]),
+        (("lora_qv", "bitfit", None), [0, 1]),
+        ((None, None, None), [0, 1]),
+        ((None,), [0]),
+        ((), []),
+    ],
+)
+def test_the_best_published_method_is_among_finalists(
+    searched, methods: tuple[str | None, ...], expected: list[int]
+) -> None:
+    plan, *_ = searched()
+    trial = recorded(plan)[0]
+    ranked = [replace(trial, number=number, method=method) for number, method in enumerate(methods)]
+    found = finalists_of(ReplicateRound(begins_at=9, trials=6, finalists=2), ranked)
+    assert [trial.number for trial in found] == expected
+
+
+def test_a_keeper_trains_the_best_published_method_again_beside_two_discoveries(new_plan, keep) -> None:
+    plan = new_plan(target_trials=14, replicates=6, opening=InitialDesign(published=("lora_qv", "mam_adapter")))
+    keeper = keep(plan)
+    leases = keeper.exchange("w/1", [], 8).leases
+    scores = [0.1, 0.2, 0.8, 0.3, 0.4, 0.9, 0.5, 0.6]
+    keeper.exchange("w/1", [report(lease, 16, score) for lease, score in zip(leases, scores, strict=True)], 8)
+    assert [trial.replicate_of for trial in recorded(plan)[8:]] == [5, 2, 1, 5, 2, 1]
+
+
+def test_replicates_are_never_pruned_and_hold_no_rung(searched) -> None:
+    plan, keeper, ending = searched()
+    leases = keeper.exchange("w/1", ending, 8).leases
+    poor = [report(lease, step, 0.01) for step in (4, 8) for lease in leases]
+    assert {*keeper.exchange("w/1", poor, 0).decisions} == {Decision.GO_ON}
+    keeper.exchange("w/1", [report(lease, 16, 0.5) for lease in leases], 0)
+    assert keeper.progress().best.number == 5
+    assert [trial.state for trial in recorded(plan)[8:]] == [TrialState.COMPLETE] * 6
+    with Ledger.open(plan.storage_url) as ledger:
+        key = ledger.study(plan.study).id
+        assert violations(ledger, key, rung_steps=plan.rungs.steps) == []
+        assert list(replay_violations(ledger, key, keeper.proposer)) == []
+
+
+def test_a_keeper_that_takes_over_among_replicates_continues_the_round(searched, keep) -> None:
+    plan, keeper, ending = searched()
+    # eight slots come free, but six of them are taken
+    first = keeper.exchange("w/1", ending, -6).leases
+    assert [lease.request.trial for lease in first] == [8, 9]
+    keeper.exchange("w/1", [report(lease, 16, 0.01) for lease in first], 0)
+    successor = keep(plan)
+    successor.exchange("w/2", [], 8)
+    # what the first two scored is of the next round, of which there is none
+    assert [trial.replicate_of for trial in recorded(plan)[8:]] == [5, 2, 5, 2, 5, 2]
+
+
+def test_without_a_complete_trial_the_search_goes_on(new_plan, keep) -> None:
+    plan = new_plan(target_trials=4, replicates=2)
+    keeper = keep(plan)
+    leases = keeper.exchange("w/1", [], 4).leases
+    failed = [WorkerReport(trial=one.request.trial, attempt=1, failure="no") for one in leases]
+    keeper.exchange("w/1", failed, 4)
+    assert [trial.origin for trial in recorded(plan)] == ["proposed"] * 4
+
+
+def test_published_methods_come_before_replicates(new_plan, keep) -> None:
+    plan = new_plan(target_trials=3, replicates=2, opening=InitialDesign(published=("lora_qv", "mam_adapter")))
+    leases = keep(plan).exchange("w/1", [], 3).leases
+    assert [lease.request.trial for lease in leases] == [0, 1]
+    assert [trial.method for trial in recorded(plan)] == ["lora_qv", "mam_adapter"]
+
+
+def test_an_invariant_says_what_a_replicate_must_be(searched) -> None:
+    plan, keeper, ending = searched()
+    keeper.exchange("w/1", ending, 8)
+    with Ledger.open(plan.storage_url) as ledger:
+        key = ledger.study(plan.study).id
+        assert violations(ledger, key) == []
+        from sqlalchemy import text
+
+        with ledger._database.once(writes=True) as link:
+            link.execute(text("UPDATE trials SET replicate_of = 8 WHERE number = 9"))
+            link.execute(text("UPDATE trials SET replicate_of = 0 WHERE number = 10"))
+        found = violations(ledger, key)
+    assert [line for line in found if "trial 9: it must repeat an earlier trial; got 8" in line]
+    assert [line for line in found if "trial 10: it must be trial 0 but for the seed" in line]

@@ -1,0 +1,75 @@
+"""Who is lent which of the waiting trials."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from search_space.backbones import shape_of
+from search_space.configuration import Configuration
+from search_space.parameter_counts.budget import solve
+from search_space.published import published_method
+from studies.records import NewTrial
+from studies.runtime.roster import OpenTrial, Roster
+
+METHODS = ("lora_qv", "prefix_tuning", "lora_qv", "parallel_adapter_ffn", "prefix_tuning", "lora_qv")
+
+
+@pytest.fixture
+def roster(tiny_backbone: Any) -> Roster:
+    """Six waiting trials, of three structures and different sizes."""
+    import json
+
+    shape = shape_of(json.loads((Path(tiny_backbone("roberta")) / "config.json").read_text()))
+    roster = Roster()
+    for number, name in enumerate(METHODS):
+        method = published_method(name)
+        configuration = solve(
+            method.configuration(shape), shape, attention_share=method.attention_share, parameters=400 + 100 * number
+        )
+        roster.trials[number] = OpenTrial(trial=trial(number, configuration), attempt=1)
+    return roster
+
+
+def trial(number: int, configuration: Configuration) -> NewTrial:
+    return NewTrial(
+        number=number,
+        origin="proposed",
+        method=None,
+        fingerprint=str(number),
+        description="",
+        configuration=configuration,
+        proposal={},
+        seed=0,
+        attention=None,
+        ffn=None,
+        attention_share=None,
+        stored_parameters=1,
+        trained_parameters=1,
+        head_parameters=0,
+    )
+
+
+def test_a_worker_gets_what_groups_with_the_trials_it_holds(roster: Roster) -> None:
+    roster.trials[1].worker = "a/1"
+    assert roster.to_lend("a/1", 1) == [4], "the other prefix, whatever its length"
+    roster.trials[3].worker = "a/1"
+    assert roster.to_lend("a/1", 2) == [4, 0]
+
+
+def test_what_is_lent_together_groups_together(roster: Roster) -> None:
+    assert roster.to_lend("b/1", 3) == [0, 2, 5]
+
+
+def test_all_waiting_trials_are_lent_where_there_is_room(roster: Roster) -> None:
+    assert roster.to_lend("b/1", 6) == roster.to_lend("b/1", 9) == [0, 1, 2, 3, 4, 5]
+    assert roster.to_lend("b/1", 0) == roster.to_lend("b/1", -2) == []
+
+
+def test_the_last_trials_are_shared_between_the_workers(roster: Roster) -> None:
+    assert roster.share(5) == 5, "nobody else is there"
+    for worker in ("a/1", "b/1"):
+        roster.enter(worker, 0.0, 0.0)
+    assert [roster.share(waiting) for waiting in (0, 1, 2, 3, 8)] == [0, 1, 1, 2, 4]
+    roster.forget("b/1")
+    assert roster.share(3) == 3

@@ -1,0 +1,84 @@
+"""What a launch has seen end."""
+
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from studies.records import NewTrial, Outcome, TrialState
+from studies.runtime.progress import LAST, TOP
+from studies.runtime.roster import OpenTrial
+from studies.runtime.tally import PRIOR_TRIALS, ProgressTally
+
+
+def trial(number: int, *, step: int = 200, method: str | None = None, again: int | None = None) -> OpenTrial:
+    facts: dict[str, Any] = {"number": number, "method": method, "replicate_of": again}
+    new = SimpleNamespace(**facts, description=f"what {number} is", stored_parameters=100)
+    return OpenTrial(trial=cast(NewTrial, new), attempt=1, step=step, last_score=0.25)
+
+
+def complete(score: float) -> Outcome:
+    return Outcome(state=TrialState.COMPLETE, score=score)
+
+
+PRUNED = Outcome(state=TrialState.PRUNED, reason="rung 0 (50 steps): no good")
+
+
+def tally_of(scores: list[float], *, is_here: bool = True) -> ProgressTally:
+    tally = ProgressTally(steps=200, constant=0.1)
+    for number, score in enumerate(scores):
+        tally.add(trial(number), complete(score), is_here=is_here)
+    return tally
+
+
+def test_the_top_are_the_best_and_of_equals_the_first() -> None:
+    tally = tally_of([0.1, 0.5, 0.3, 0.5, 0.2, 0.4, 0.6])
+    assert [one.number for one in tally.top] == [6, 1, 3, 5, 2]
+    assert len(tally.top) == TOP
+
+
+def test_the_course_has_every_rise_of_the_best() -> None:
+    assert tally_of([0.1, 0.5, 0.3, 0.5, 0.6]).course == ((1, 0.1), (2, 0.5), (5, 0.6))
+
+
+def test_a_trial_that_was_the_best_when_it_ended_says_so() -> None:
+    tally = tally_of([0.1, 0.5, 0.3, 0.5, 0.6])
+    assert [one.is_best for one in tally.just_ended] == [True, True, False, False, True]
+
+
+def test_a_pruned_trial_has_its_newest_score_and_is_never_among_the_best() -> None:
+    tally = tally_of([0.1])
+    tally.add(trial(1, step=50), PRUNED)
+    assert [one.number for one in tally.top] == [0]
+    last = tally.just_ended[-1]
+    assert (last.state, last.score, last.step, last.reason) == (TrialState.PRUNED, 0.25, 50, PRUNED.reason)
+
+
+def test_a_replicate_ends_without_being_a_best() -> None:
+    tally = tally_of([0.1])
+    tally.add(trial(1, again=0), complete(0.9))
+    assert [one.number for one in tally.top] == [0]
+    assert tally.just_ended[-1].score == 0.9
+    assert tally.course == ((1, 0.1),)
+
+
+def test_the_head_alone_is_a_reference_once_it_is_complete() -> None:
+    tally = tally_of([0.5])
+    assert (tally.references.head_only, tally.references.constant) == (None, 0.1)
+    tally.add(trial(1, method="head_only"), complete(0.4))
+    assert tally.references.head_only == 0.4
+
+
+def test_the_last_ones_are_kept_and_counted_where_they_ended_in_this_launch() -> None:
+    tally = tally_of([0.1] * 40, is_here=False)
+    assert (len(tally.just_ended), tally.ended_here) == (LAST, 0)
+    tally.add(trial(40), complete(0.2))
+    assert (tally.just_ended[-1].number, tally.ended_here) == (40, 1)
+
+
+def test_a_trial_is_expected_to_come_as_far_as_those_before() -> None:
+    tally = ProgressTally(steps=200, constant=None)
+    assert tally.expected_steps == 200
+    for number in range(2 * PRIOR_TRIALS):
+        tally.add(trial(number, step=50), PRUNED)
+    assert tally.expected_steps == pytest.approx((200 + 2 * 50) / 3)

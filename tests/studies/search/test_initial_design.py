@@ -1,0 +1,81 @@
+"""The first trials: a published method begins at rates that its place among the others says nothing of."""
+
+from itertools import permutations
+
+import pytest
+from support.simulated_search import record_of, whole_space
+
+from search_space.space.space import Candidate, SearchSpace
+from studies.records import TrialState
+from studies.search.initial_design import InitialDesign
+from studies.search.proposer import Proposer
+
+METHODS = ("lora_qv", "mam_adapter", "lora_ffn")
+
+
+@pytest.fixture(scope="module")
+def space() -> SearchSpace:
+    return whole_space()
+
+
+def proposer_of(space: SearchSpace, sampler: str, published: tuple[str, ...]) -> Proposer:
+    return Proposer(space, sampler=sampler, seed=5, opening=InitialDesign(published=published))
+
+
+def first_trials(proposer: Proposer, count: int) -> dict[str | None, Candidate]:
+    """By method; every trial ends with a score of its own, which a sampler may learn from."""
+    found = {}
+    for number in range(count):
+        candidate = proposer.propose().candidate
+        found[candidate.method] = candidate
+        proposer.report(number, 1, number / 10)
+        proposer.close(number, TrialState.COMPLETE, number / 10)
+    return found
+
+
+@pytest.mark.parametrize("sampler", ["factored", "tpe"])
+def test_the_place_of_a_method_says_nothing_of_its_first_rates(space: SearchSpace, sampler: str) -> None:
+    orders = [first_trials(proposer_of(space, sampler, order), 3) for order in permutations(METHODS)]
+    assert all(found == orders[0] for found in orders)
+    assert set(orders[0]) == set(METHODS)
+
+
+def test_a_form_begins_where_its_rate_is_expected_to_be_best(space: SearchSpace) -> None:
+    """Seven tenths of the way through its range in logarithms; methods of one form begin at one rate."""
+    found = first_trials(proposer_of(space, "factored", METHODS), 3)
+    low, high = space.options.learning_rates["lowrank"]
+    # both have a fixed scale of 2
+    assert found["lora_qv"].attention_learning_rate == pytest.approx(low * (high / low) ** 0.7 / 2, rel=1e-12)
+    assert found["lora_ffn"].ffn_learning_rate == found["lora_qv"].attention_learning_rate
+    low, high = space.options.learning_rates["bottleneck"]
+    assert found["mam_adapter"].ffn_learning_rate == pytest.approx(low * (high / low) ** 0.7 / 2, rel=1e-12)
+
+
+def test_what_is_another_method_under_another_name_is_left_out_and_that_is_said(space: SearchSpace) -> None:
+    proposer = proposer_of(space, "factored", ("lora_qv", "lora_qv:s=2", "bitfit"))
+    assert [proposer.propose().candidate.method for _ in range(2)] == ["lora_qv", "bitfit"]
+    assert proposer.left_out == {"lora_qv:s=2": "another trial is the same."}
+
+
+def test_what_has_begun_is_not_begun_again_after_a_replay(space: SearchSpace) -> None:
+    lost = proposer_of(space, "factored", METHODS)
+    begun = [record_of(lost.propose(), space, TrialState.COMPLETE) for _ in range(2)]
+    rebuilt = proposer_of(space, "factored", METHODS)
+    rebuilt.replay(begun, {})
+    assert rebuilt.propose().candidate == lost.propose().candidate
+
+
+def test_what_could_not_begin_is_no_opening_any_more_after_a_replay(space: SearchSpace) -> None:
+    """Else the first trial after it would not be what comes next, such as a replicate."""
+    small = SearchSpace(shape=space.shape, budget=30_000)
+    lost = proposer_of(small, "random", ("mam_adapter", "head_only"))
+    assert lost.is_opening
+    begun = [record_of(lost.propose(), small, TrialState.COMPLETE) for _ in range(2)]
+    assert [one.method for one in begun] == ["head_only", None]
+    rebuilt = proposer_of(small, "random", ("mam_adapter", "head_only"))
+    rebuilt.replay(begun[:1], {})
+    assert rebuilt.is_opening
+    rebuilt = proposer_of(small, "random", ("mam_adapter", "head_only"))
+    rebuilt.replay(begun, {})
+    assert not rebuilt.is_opening
+    assert not lost.is_opening

@@ -1,0 +1,838 @@
+"""The study file: what is accepted, what is refused and how it is said."""
+
+import dataclasses
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from unittest.mock import ANY
+
+import pytest
+import yaml
+
+from search_space.dimensions import Activation, ScalePer
+from search_space.forms import Init, OwnNorm
+from search_space.published import COMPARED, LATER, METHODS
+from search_space.space.options import SpaceOptions
+from studies.errors import SpecificationError
+from studies.launch.study_creation import difference
+from studies.pruning.rungs import Protected, Rule, RungPlan
+from studies.records import ExampleCounts
+from studies.study_file import (
+    Specification,
+    parse_override,
+    read_specification,
+    specification_from_mapping,
+)
+from studies.study_file.fields import OWN_SAMPLERS, parse_duration
+from studies.study_file.parser import example_names, study_file
+from studies.study_file.sections import Search
+from trial_runner.requests import TrainingPlan
+from trial_runner.tasks import TASK_KINDS, Decoding, Grouping
+
+MINIMAL = {"name": "smoke", "backbone": "embedded", "task": {"name": "docstrings"}, "budget": "0.5%"}
+EXAMPLES = Path(__file__).parents[3] / "studies" / "examples"
+
+
+def problems(changes: dict[str, object]) -> list[str]:
+    """The lines that are said about the smallest study file with some changes; none if it is accepted."""
+    try:
+        specification_from_mapping({**MINIMAL, **changes}, origin="s.yaml")
+    except SpecificationError as error:
+        return str(error).splitlines()[1:]
+    return []
+
+
+def written(folder: Path, text: str) -> Path:
+    path = folder / "study.yaml"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def test_a_backbone_is_a_name_or_says_how_its_weights_are_held(tmp_path: Path) -> None:
+    plain = specification_from_mapping(MINIMAL)
+    assert plain.as_json()["backbone"] == "embedded"
+    spelled = specification_from_mapping({**MINIMAL, "backbone": {"name": "embedded"}})
+    assert spelled.search_identity() == plain.search_identity()
+    held = {"name": "embedded", "dtype": "bf16", "quantization": "nf4"}
+    given = specification_from_mapping({**MINIMAL, "backbone": held})
+    assert given.as_json()["backbone"] == held
+    assert Specification.from_json(given.as_json()) == given
+    assert difference(plain.search_identity(), given.search_identity()) == [
+        'backbone: "embedded" -> (absent)',
+        'backbone.name: (absent) -> "embedded"',
+        'backbone.dtype: (absent) -> "bf16"',
+        'backbone.quantization: (absent) -> "nf4"',
+    ]
+    file = written(tmp_path, yaml.safe_dump({**MINIMAL, "backbone": "."}))
+    asked = read_specification(file, {"backbone.quantization": "int8"})
+    assert (asked.backbone.name, asked.backbone.quantization) == (str(tmp_path), "int8")
+    assert str(asked.backbone) == f"{tmp_path} (int8)"
+
+
+def test_what_cannot_hold_weights_is_refused() -> None:
+    def of(**held: object) -> dict[str, object]:
+        return {"backbone": {"name": "embedded", **held}}
+
+    assert problems(of(quantization="fp4")) == [
+        "backbone.quantization: must be 'none', 'nf4', 'int8' or 'int4'; got 'fp4'"
+    ]
+    shards = {"fleet": {"worker": {"shards": 2}, "pack": 1}}
+    assert problems({**of(quantization="nf4"), **shards}) == [
+        "fleet.worker.shards: must be 1 where backbone.quantization is nf4, whose codes are not shared out; got 2"
+    ]
+    assert problems({**shards, "space": {"attention_forms": ["lowrank", "dora"]}}) == [
+        "space.attention_forms: must leave out what is computed of whole weights where fleet.worker.shards is 2; "
+        "got dora"
+    ]
+    assert problems({"fleet": {"worker": {"shards": 2}}}) == [
+        "fleet.pack: must be a number where fleet.worker.shards is 2, of the trials of each; got auto. "
+        "deltaspace plan says how many fit"
+    ]
+    assert problems({"fleet": {"worker": {"shards": 0}}}) == [
+        "fleet.worker.shards: must be a whole number from 1 to 1,000,000; got 0"
+    ]
+    assert problems(of(dtype="fp16")) == ["backbone.dtype: must be 'auto', 'fp32' or 'bf16'; got 'fp16'"]
+    assert problems(of(type="bf16")) == ["backbone.type: unknown key; did you mean 'dtype'?"]
+    assert problems({"backbone": {"dtype": "bf16"}}) == ["backbone.name: must be given"]
+    assert problems({"backbone": 3}) == ["backbone: must be a mapping of keys to values; got 3"]
+    assert problems({**of(dtype="bf16"), "training": {"precision": "fp32"}}) == [
+        "training.precision: must be bf16 or auto where backbone.dtype is bf16, whose products are of bf16; got fp32"
+    ]
+
+
+def test_four_keys_are_enough_and_the_rest_has_defaults() -> None:
+    study = specification_from_mapping(MINIMAL)
+    assert (study.trials, study.seed) == (40, 0)
+    assert (study.training.steps, study.training.batch_size) == (200, 32)
+    assert study.rung_steps == (50, 100, 200)
+    assert study.search.sampler == "factored"
+    assert (study.fleet.backend, study.fleet.workers, study.fleet.pack) == ("ray", "auto", "auto")
+
+
+def test_the_defaults_of_the_search_are_those_of_the_space() -> None:
+    assert specification_from_mapping(MINIMAL).space_options == SpaceOptions()
+
+
+def test_every_option_of_the_space_can_be_set_in_the_study_file(tmp_path: Path) -> None:
+    text = """
+name: wide
+backbone: embedded
+task: {name: docstrings}
+budget: 0.5%
+space:
+  attention_forms: [phm, diag]
+  ffn_forms: [lowrank]
+  gates: [add, inducer, scale_learned]
+  values:
+    activations: [tanh]
+    scales: [3]
+    scale_per: [channel]
+    key_widths: [null, 6]
+    norms: [none, in]
+    biases: [with, without]
+    inits: [houlsby]
+    reparameterizations: [null, 64]
+    products: [2, 4]
+    factors: [1, null]
+    sharing: [own]
+  sites: separate
+  layers: [range, spindle, pattern]
+  edits_per_side: [1, 2]
+  size: [0.125, 1]
+  max_extra_flops: 1000000
+  mergeable: true
+  learning_rates: {full: [1.0e-5, 1.0e-4], head: [1.0e-4, 1.0e-2]}
+search:
+  published: ["intrinsic_said:dint=200"]
+"""
+    expected = SpaceOptions(
+        attention_forms=("phm", "diag"),
+        ffn_forms=("lowrank",),
+        sites="separate",
+        layers=("range", "spindle", "pattern"),
+        edits_per_side=(1, 2),
+        activations=(Activation.TANH,),
+        gates=("add", "inducer", "scale_learned"),
+        scales=(3.0,),
+        scale_per=(ScalePer.CHANNEL,),
+        key_widths=(None, 6),
+        norms=(OwnNorm.NONE, OwnNorm.INPUT),
+        biases=("with", "without"),
+        inits=(Init.HOULSBY,),
+        reparameterizations=(None, 64),
+        products=(2, 4),
+        factors=(1, None),
+        sharing=("own",),
+        size=(0.125, 1.0),
+        max_extra_flops=1_000_000,
+        mergeable=True,
+        learning_rates={"full": (1e-5, 1e-4)},
+        published=("intrinsic_said:dint=200",),
+        head_learning_rates=(1e-4, 1e-2),
+    )
+    study = read_specification(written(tmp_path, text))
+    assert study.space_options == expected
+    assert Specification.from_json(json.loads(json.dumps(study.as_json()))) == study
+    default, set_here = SpaceOptions(), study.space_options
+    same = [
+        one.name
+        for one in dataclasses.fields(SpaceOptions)
+        if getattr(default, one.name) == getattr(set_here, one.name)
+    ]
+    assert same == [
+        "published_scale",
+        "near_duplicates",
+        "attention_share",
+        "split",
+        "learning_rates_of",
+    ]  # no keys of a study file
+
+
+@pytest.mark.parametrize("key", sorted(MINIMAL))
+def test_a_required_key_that_is_missing_is_named(key: str) -> None:
+    with pytest.raises(SpecificationError, match=rf"(?m)^{key}: must be given$"):
+        specification_from_mapping({other: value for other, value in MINIMAL.items() if other != key})
+
+
+@pytest.mark.parametrize("key", ["training", "pruning", "space", "search", "fleet"])
+def test_a_section_whose_lines_are_all_commented_out_has_its_defaults(key: str) -> None:
+    assert problems({key: None}) == []
+
+
+def test_all_problems_are_said_at_once_with_their_paths_and_values() -> None:
+    lines = problems(
+        {
+            "trials": 0,
+            "seed": True,
+            "training": {"steps": 1.5, "precision": "fp8", "clip_norm": -1},
+            "fleet": {"workers": "many", "time_budget": "soon"},
+        }
+    )
+    assert lines == [
+        "trials: must be at least 1; got 0",
+        "seed: must be a number; got True",
+        "training.steps: must be a whole number; got 1.5",
+        "training.clip_norm: must be above 0; got -1",
+        "training.precision: must be 'auto', 'fp32' or 'bf16'; got 'fp8'",
+        "fleet.workers: must be auto or a whole number from 1 to 1,000,000; got 'many'",
+        "fleet.time_budget: must be a time above 0, such as 90s, 5m, 1h30m or a number of seconds; got 'soon'",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("changes", "line"),
+    [
+        ({"tirals": 3}, "tirals: unknown key; did you mean 'trials'?"),
+        ({"training": {"batchsize": 3}}, "training.batchsize: unknown key; did you mean 'batch_size'?"),
+        ({"steps": 3}, "steps: unknown key; did you mean 'training.steps'?"),
+        (
+            {"fleet": {"zzz": 3}},
+            "fleet.zzz: unknown key; known here, the nearest first: backend, workers, pack, time_budget, worker, "
+            "artefacts",
+        ),
+        ({3: "x"}, "the file: keys must be text; got 3"),
+    ],
+)
+def test_an_unknown_key_comes_with_the_nearest_known_one(changes: dict[str, object], line: str) -> None:
+    assert line in problems(changes)
+
+
+@pytest.mark.parametrize(
+    "task",
+    [
+        {},
+        {"name": "docstrings", "folder": "x"},
+        {"name": "docstring"},
+        {"name": "docstrings", "text": "sentence"},
+        {"folder": "."},
+        {"folder": ".", "text": ["a", "b", "c"], "label": "label"},
+        {"folder": ".", "text": "label", "label": "label"},
+        {"hub": "nyu-mll/glue", "text": "sentence", "label": "label", "metric": "bleu"},
+        {"name": "docstrings", "max_tokens": 2},
+        {"name": "docstrings", "examples": {"train": 0}},
+        "docstrings",
+    ],
+)
+def test_a_task_that_cannot_be_is_refused(task: object) -> None:
+    lines = problems({"task": task})
+    assert lines
+    assert all(line.startswith("task") for line in lines)
+
+
+TRANSLATION = {"kind": "translation", "folder": ".", "source": "en", "target": "de"}
+QUESTIONS = {"kind": "question_answering", "folder": "."}
+
+
+@pytest.mark.parametrize(
+    ("task", "line"),
+    [
+        ({"kind": "translatoin"}, "task.kind: must be 'classification', 'regression', 'summarisation', "),
+        ({"metric": "blue"}, "task.metric: must be among accuracy, f1, .* got 'blue'; did you mean 'bleu'"),
+        ({"metric": "rouge1"}, "task: metric of a translation task must be one of bleu, .* got 'rouge1'"),
+        ({"metrics": ["chrf"]}, "task: metrics must contain the metric 'bleu'; got chrf"),
+        ({"target": None}, "task: must name the columns source and target, because it is read from a folder"),
+        ({"text": "en"}, "task: must not have text, because its kind is translation"),
+        ({"questions": {"question": "q"}}, "task: must not have questions, because its kind is translation"),
+        ({"folder": None, "name": "docstrings"}, "task: a translation task must come from a folder or the hub"),
+        ({"max_target_tokens": 3}, "task.max_target_tokens: must be at least 4; got 3"),
+        ({"label_smoothing": 1}, "task.label_smoothing: must be below 1; got 1"),
+        ({"decoding": {"beam": 2}}, "task.decoding.beam: unknown key; did you mean 'beams'"),
+        ({"decoding": {"min_new_tokens": 70}}, r"task: min_new_tokens must be from 0 to max_new_tokens \(64\); got 70"),
+        ({"splits": {"test": {"A b": "x"}}}, "task: a group must be named with a-z, 0-9 and '_'; got 'A b'"),
+        ({"splits": {"test": []}}, "task.splits.test: must be the name of a split, or a mapping"),
+        ({"group": {"values": {"seen": [True]}}}, "task.group.column: must be given"),
+        ({"group": {"column": "g", "values": {"seen": [1.5]}}}, "task.group.values.seen: must be a list of texts"),
+        (
+            {"group": {"column": "g", "values": {"a": ["x"], "b": ["x"]}}},
+            "task.group: a value of column 'g' must be in one",
+        ),
+        ({"languages": ["en"]}, "task.languages"),
+    ],
+)
+def test_a_text_task_that_cannot_be_is_refused_on_one_line(task: dict[str, object], line: str) -> None:
+    (said,) = problems({"task": {**TRANSLATION, **task}})
+    assert re.match(line, said)
+
+
+@pytest.mark.parametrize(
+    "task",
+    [
+        {"label_smoothing": 0.1},
+        {"decoding": {"beams": 2}},
+        {"metrics": ["accuracy"]},
+        {"instruction": "say:"},
+        {"source": "en"},
+        {"questions": {"context": "c"}},
+    ],
+)
+def test_a_classification_task_has_nothing_of_a_text_task(task: dict[str, object]) -> None:
+    (said,) = problems({"task": {"name": "docstrings", **task}})
+    assert said.startswith(f"task: must not have {next(iter(task))}, because its kind is classification")
+
+
+def test_a_text_task_says_what_the_trial_runner_is_told() -> None:
+    task = {
+        **TRANSLATION,
+        "references": "refs",
+        "group": {"column": "seen", "values": {"seen": True, "unseen": [False, 0]}},
+        "instruction": "translate:",
+        "languages": ["en_XX", "de_DE"],
+        "splits": {"test": {"near": "a", "far": "b"}},
+        "metric": "ter",
+        "metrics": ["ter", "loss"],
+        "max_tokens": 30,
+        "max_target_tokens": 20,
+        "label_smoothing": 0.1,
+        "decoding": {"beams": 3, "min_new_tokens": 2, "length_penalty": 0.6, "no_repeat_ngram": 3},
+        "examples": {"train": 5, "validation": 4},
+    }
+    study = specification_from_mapping({**MINIMAL, "task": task})
+    assert study.task.decoding == Decoding(beams=3, min_new_tokens=2, length_penalty=0.6, no_repeat_ngram=3)
+    assert study.task.most_new_tokens == 20
+    assert study.task.group == Grouping(column="seen", values={"seen": ("true",), "unseen": ("false", "0")})
+    assert (study.task.title, study.task.metrics) == (Path.cwd().name, ("ter", "loss"))
+    stored = json.loads(json.dumps(study.as_json()))["task"]
+    parsed = {"group": {"column": "seen", "values": {"seen": ["true"], "unseen": ["false", "0"]}}, "decoding": ANY}
+    assert {key: stored[key] for key in task} == {**task, **parsed}
+    assert Specification.from_json(json.loads(json.dumps(study.as_json()))) == study
+
+
+@pytest.mark.parametrize(
+    ("kind", "metric"),
+    [("classification", "accuracy"), ("summarisation", "rouge2"), ("translation", "bleu"), ("data_to_text", "bleu")],
+)
+def test_the_usual_metric_of_a_kind_is_its_default(kind: str, metric: str) -> None:
+    columns = {"text": "en", "label": "de"} if kind == "classification" else {"source": "en", "target": "de"}
+    study = specification_from_mapping({**MINIMAL, "task": {"kind": kind, "folder": ".", **columns}})
+    assert study.task.metric == metric
+
+
+def test_questions_have_their_usual_columns_unless_others_are_named() -> None:
+    usual = specification_from_mapping({**MINIMAL, "task": QUESTIONS}).task
+    named = specification_from_mapping({**MINIMAL, "task": {**QUESTIONS, "questions": {"context": "story"}}}).task
+    assert usual.metric == "token_f1"
+    columns = TASK_KINDS["question_answering"].read_columns
+    assert columns(usual) == ("context", "question")
+    assert columns(named) == ("story", "question")
+
+
+@pytest.mark.parametrize("budget", ["0%", "200%", "many", 0, -3, True, None, [1], 2.5])
+def test_a_budget_that_cannot_be_is_refused(budget: object) -> None:
+    assert [line.split(":")[0] for line in problems({"budget": budget})] == ["budget"]
+
+
+@pytest.mark.parametrize(
+    ("section", "keys"),
+    [
+        ("search", {"published": ["lora_q"]}),
+        ("search", {"published": "some"}),
+        ("search", {"published": ["bitfit", "bitfit"]}),
+        ("space", {"attention_forms": ["bottelneck"]}),
+        ("space", {"attention_forms": ["const", "const"]}),
+        ("space", {"values": {"activations": []}}),
+        ("space", {"gates": ["lse_convex"]}),
+        ("space", {"values": {"scales": [0]}}),
+        ("space", {"learning_rates": {"bottleneck": [0.1]}}),
+        ("space", {"learning_rates": {"adapter": [0.1, 0.2]}}),
+        ("space", {"learning_rates": {"bottleneck": [0.1, float("inf")]}}),
+        ("search", {"published": ["lora_qv:rank"]}),
+        ("search", {"published": ["lora_qv:l=3"]}),
+        ("search", {"published": ["lora_qv:r=8", "lora_qv:r=8"]}),
+        ("space", {"attention_forms": ["prompt"]}),
+        ("space", {"gates": ["add", "mul"]}),
+        ("space", {"sites": "each"}),
+        ("space", {"layers": ["some"]}),
+        ("space", {"layers": []}),
+        ("space", {"values": {"scale_per": ["token"]}}),
+        ("space", {"values": {"key_widths": [0]}}),
+        ("space", {"values": {"norms": ["both"]}}),
+        ("space", {"values": {"biases": [True]}}),
+        ("space", {"values": {"inits": ["lora", "lora"]}}),
+        ("space", {"values": {"reparameterizations": [1.5]}}),
+        ("space", {"values": {"products": [None]}}),
+        ("space", {"values": {"factors": ["full"]}}),
+        ("space", {"values": {"sharing": ["some"]}}),
+    ],
+)
+def test_a_search_that_cannot_be_is_refused(section: str, keys: dict[str, object]) -> None:
+    lines = problems({section: keys})
+    assert len(lines) == 1
+    assert lines[0].startswith(section)
+
+
+def test_something_is_left_to_search() -> None:
+    nothing = {"space": {"attention_forms": [], "ffn_forms": []}, "search": {"published": "none"}}
+    assert problems(nothing) == [
+        "space: must leave something to search; got no form at attention, none at the FFN and no published method"
+    ]
+    assert not Specification.model_validate({**MINIMAL, **nothing, "search": {"published": ["bitfit"]}}).space.ffn_forms
+
+
+@pytest.mark.parametrize("key", ["lessons", "made_table"])
+def test_what_a_launch_finds_out_cannot_be_set(key: str) -> None:
+    (line,) = problems({key: None})
+    assert line.startswith(f"{key}: unknown key")
+
+
+def test_a_first_rung_past_the_last_step_is_refused() -> None:
+    assert problems({"pruning": {"first_rung_steps": 300}}) == [
+        "pruning.first_rung_steps: must be at most training.steps (200); got 300"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("pruning", "steps", "rungs"),
+    [
+        ({}, 200, (50, 100, 200)),
+        ({}, 8, (2, 4, 8)),
+        ({"first_rung_steps": None}, 200, (200,)),
+        ({"first_rung_steps": 30}, 200, (30, 60, 200)),
+        ({"first_rung_steps": 200}, 200, (200,)),
+    ],
+)
+def test_rungs_lie_a_reduction_apart_and_the_last_step_is_always_measured(
+    pruning: dict[str, object], steps: int, rungs: tuple[int, ...]
+) -> None:
+    study = specification_from_mapping({**MINIMAL, "pruning": pruning, "training": {"steps": steps}})
+    assert study.rung_steps == rungs
+    assert study.rung_plan().steps == rungs[:-1]
+    assert study.training_plan().evaluate_at_steps == rungs
+
+
+@pytest.mark.parametrize("pruning", [{}, {"rule": "ranks"}, {"first_rung_steps": 5}])
+@pytest.mark.parametrize("warmup", [0.1, 0.3])
+def test_the_last_rung_is_at_most_half_of_the_way_whatever_the_steps(pruning: dict[str, object], warmup: float) -> None:
+    for steps in range(10, 1001, 3):
+        training = {"steps": steps, "warmup_fraction": warmup}
+        study = specification_from_mapping({**MINIMAL, "pruning": pruning, "training": training})
+        *rungs, last = study.rung_steps
+        assert last == steps
+        assert all(2 * rung <= steps for rung in rungs)
+        # nor does one lack that would be
+        assert not rungs or rungs[-1] * 4 > steps
+
+
+@pytest.mark.parametrize(("steps", "rungs"), [(150, (37, 74, 150)), (70, (17, 34, 70)), (3, (1, 3)), (1, (1,))])
+def test_no_rung_is_shortly_before_the_end(steps: int, rungs: tuple[int, ...]) -> None:
+    study = specification_from_mapping({**MINIMAL, "training": {"steps": steps}})
+    assert study.rung_steps == rungs
+
+
+def test_a_first_rung_that_is_given_may_be_beyond_half_of_the_way() -> None:
+    given = {"pruning": {"first_rung_steps": 150}, "training": {"steps": 200}}
+    assert specification_from_mapping({**MINIMAL, **given}).rung_steps == (150, 200)
+
+
+@pytest.mark.parametrize(
+    ("published", "names"),
+    [
+        ("compared", COMPARED),
+        ("none", ()),
+        ("all", tuple(name for name in METHODS if name not in LATER)),
+        (["bitfit", "lora_qv"], ("bitfit", "lora_qv")),
+        (["lora_qv:r=8,s=2", "full_finetuning"], ("lora_qv:r=8,s=2", "full_finetuning")),
+    ],
+)
+def test_published_methods_are_chosen_by_a_word_or_by_name(published: object, names: tuple[str, ...]) -> None:
+    study = specification_from_mapping({**MINIMAL, "search": {"published": published}})
+    assert study.space_options.published_points == names
+
+
+def test_the_samplers_of_the_study_file_are_those_there_are() -> None:
+    from studies.search.samplers import SAMPLERS
+
+    assert tuple(SAMPLERS)[: len(OWN_SAMPLERS)] == OWN_SAMPLERS
+    for sampler in SAMPLERS:
+        assert Search(sampler=sampler).sampler == sampler
+    (line,) = problems({"search": {"sampler": "none"}})
+    assert f"must be among {', '.join(SAMPLERS)}; got 'none'" in line
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [
+        ("90s", 90),
+        ("5m", 300),
+        ("1h30m", 5400),
+        ("1h", 3600),
+        (" 1M 5S ", 65),
+        ("300", 300),
+        (12.5, 12.5),
+        ("1.5h", 5400),
+    ],
+)
+def test_a_length_of_time_is_read_as_people_write_it(text: object, seconds: float) -> None:
+    assert parse_duration(text) == seconds
+
+
+@pytest.mark.parametrize(
+    "text", ["", "0", "soon", "5 apples", "-5m", "m5", 0, -1, True, None, float("nan"), float("inf")]
+)
+def test_what_is_no_length_of_time_is_refused(text: object) -> None:
+    with pytest.raises(ValueError, match="1h30m"):
+        parse_duration(text)
+
+
+def test_numbers_that_yaml_takes_for_text_are_still_numbers(tmp_path: Path) -> None:
+    path = written(tmp_path, yaml.safe_dump(MINIMAL) + "training: {head_learning_rate: 1e-3}\n")
+    assert read_specification(path).training.head_learning_rate == 1e-3
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("name: [x", "line 1, column 9"),
+        ("name: x\nname: y", "line 2, column 1: key 'name' stands twice"),
+        ("task:\n  name: x\n  name: y", "key 'name' stands twice"),
+        ("", "got nothing"),
+        ("- x", "got a list"),
+        ("just words", "got a str"),
+        ("name: !!python/object:os.system x", "could not determine a constructor"),
+        ("\tname: x", "line 1"),
+        ("name: 2026-13-45", "must be"),
+    ],
+)
+def test_a_file_that_is_no_mapping_is_refused_on_one_line(tmp_path: Path, text: str, said: str) -> None:
+    path = written(tmp_path, text)
+    with pytest.raises(SpecificationError) as caught:
+        read_specification(path)
+    assert said in str(caught.value)
+    assert str(path) in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_file_that_cannot_be_read_is_refused_on_one_line(tmp_path: Path) -> None:
+    with pytest.raises(SpecificationError, match=r"there is no .*nowhere\.yaml"):
+        read_specification(tmp_path / "nowhere.yaml")
+    with pytest.raises(SpecificationError, match="must be readable"):
+        read_specification(tmp_path)
+    (tmp_path / "latin.yaml").write_bytes("name: ä".encode("latin-1"))
+    with pytest.raises(SpecificationError, match="UTF-8"):
+        read_specification(tmp_path / "latin.yaml")
+    (tmp_path / "big.yaml").write_text("#" * 100_001)
+    with pytest.raises(SpecificationError, match="at most 100 kB"):
+        read_specification(tmp_path / "big.yaml")
+    with pytest.raises(SpecificationError, match="must be a regular file"):
+        read_specification("/dev/zero")
+
+
+def folder_study(folder: str) -> str:
+    return yaml.safe_dump({**MINIMAL, "task": {"folder": folder, "text": ["a", "b"], "label": "c"}})
+
+
+def test_a_folder_is_relative_to_the_study_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "data").mkdir()
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    source = read_specification(written(tmp_path, folder_study("data"))).task
+    assert (source.folder, source.text, source.label) == (str(tmp_path / "data"), ("a", "b"), "c")
+
+
+def test_a_folder_from_the_command_line_is_relative_to_the_working_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "elsewhere" / "data").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    study = read_specification(written(tmp_path, folder_study("nowhere")), {"task.folder": "data"})
+    assert study.task.folder == str(tmp_path / "elsewhere" / "data")
+
+
+def test_a_missing_folder_is_said_with_all_other_problems(tmp_path: Path) -> None:
+    path = written(tmp_path, folder_study("nowhere") + "trials: 0\n")
+    with pytest.raises(SpecificationError) as caught:
+        read_specification(path)
+    assert "2 problems" in str(caught.value)
+    assert f"task.folder: must be an existing folder; got '{tmp_path / 'nowhere'}'" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("backbone", "is_path"), [("embedded", False), ("roberta-base", False), ("mine", True), ("./x", True)]
+)
+def test_a_backbone_is_a_path_only_if_there_is_such_a_folder_or_it_is_written_as_one(
+    tmp_path: Path, backbone: str, is_path: bool
+) -> None:
+    (tmp_path / "mine").mkdir()
+    study = read_specification(written(tmp_path, yaml.safe_dump({**MINIMAL, "backbone": backbone})))
+    assert study.backbone.name == (str(tmp_path / backbone) if is_path else backbone)
+
+
+def test_overrides_take_the_place_of_what_the_file_says(tmp_path: Path) -> None:
+    path = written(tmp_path, yaml.safe_dump({**MINIMAL, "training": {"steps": 100}}))
+    study = read_specification(path, {"training.steps": 300, "fleet.time_budget": "5m", "trials": "7"})
+    assert (study.training.steps, study.fleet.time_budget, study.trials) == (300, 300.0, 7)
+
+
+def test_a_wrong_override_is_a_problem_like_any_other(tmp_path: Path) -> None:
+    path = written(tmp_path, yaml.safe_dump(MINIMAL))
+    with pytest.raises(SpecificationError, match=r"training\.stpes: unknown key; did you mean 'steps'\?"):
+        read_specification(path, {"training.stpes": 3})
+    with pytest.raises(SpecificationError, match=r"trials: must be a mapping|trials: must be a whole number"):
+        read_specification(path, {"trials.x": 3})
+
+
+@pytest.mark.parametrize(
+    ("text", "key", "value"),
+    [
+        ("a.b=3", "a.b", 3),
+        ("a=[x, y]", "a", ["x", "y"]),
+        ("a=null", "a", None),
+        ("a=b=c", "a", "b=c"),
+        ("a=", "a", None),
+    ],
+)
+def test_an_override_is_a_key_path_and_a_yaml_value(text: str, key: str, value: object) -> None:
+    assert parse_override(text) == (key, value)
+
+
+@pytest.mark.parametrize("text", ["a", "=3", "", "a=[x"])
+def test_what_is_no_override_is_refused(text: str) -> None:
+    with pytest.raises(SpecificationError, match="override"):
+        parse_override(text)
+
+
+def test_a_study_survives_json() -> None:
+    study = specification_from_mapping(
+        {**MINIMAL, "fleet": {"time_budget": "5m"}, "search": {"published": ["bitfit"]}, "space": {"size": [0.5, 1]}}
+    )
+    assert Specification.from_json(study.as_json()) == study
+
+
+def test_the_betas_of_a_study_reach_its_training_and_define_the_search() -> None:
+    usual = specification_from_mapping(MINIMAL)
+    own = specification_from_mapping({**MINIMAL, "training": {"betas": [0.8, 0]}})
+    plain = TrainingPlan(steps=1, batch_size=1, evaluate_at_steps=(1,))
+    assert usual.training_plan().betas == plain.betas
+    assert own.training_plan().betas == (0.8, 0.0)
+    assert Specification.from_json(json.loads(json.dumps(own.as_json()))) == own
+    assert difference(usual.search_identity(), own.search_identity()) == ["training.betas: [0.9, 0.999] -> [0.8, 0.0]"]
+
+
+@pytest.mark.parametrize(
+    "betas", [[0.9], [0.9, 0.99, 0.9], [0.9, 1], [-0.1, 0.9], [0.9, float("nan")], [True, 0.9], ["a", 0.9], 0.9, None]
+)
+def test_betas_that_cannot_be_are_refused_on_one_line(betas: object) -> None:
+    got = "nothing" if betas is None else repr(betas)
+    assert problems({"training": {"betas": betas}}) == [
+        f"training.betas: must be two numbers from 0 to below 1, such as [0.9, 0.98]; got {got}"
+    ]
+
+
+def test_the_number_of_trials_and_the_fleet_do_not_define_the_search() -> None:
+    first = specification_from_mapping(MINIMAL)
+    second = specification_from_mapping({**MINIMAL, "trials": 99, "fleet": {"backend": "inline", "pack": 1}})
+    assert difference(first.search_identity(), second.search_identity()) == []
+    assert difference(first.as_json(), second.as_json()) == [
+        "trials: 40 -> 99",
+        'fleet.backend: "ray" -> "inline"',
+        'fleet.pack: "auto" -> 1',
+    ]
+
+
+def test_the_same_budget_written_otherwise_is_the_same_search() -> None:
+    identities = [
+        specification_from_mapping({**MINIMAL, "budget": budget}).search_identity()
+        for budget in ("0.5%", 0.005, "0.50 %")
+    ]
+    assert identities[0] == identities[1] == identities[2]
+
+
+@pytest.mark.parametrize(
+    ("changes", "line"),
+    [
+        ({"training": {"steps": 300}}, "training.steps: 200 -> 300"),
+        ({"budget": "1%"}, 'budget: "0.5%" -> "1%"'),
+        ({"space": {"values": {"scales": [1]}}}, "space.values.scales: [2.0, 4.0] -> [1.0]"),
+        ({"seed": 1}, "seed: 0 -> 1"),
+    ],
+)
+def test_a_changed_study_file_is_said_key_by_key(changes: dict[str, object], line: str) -> None:
+    old, new = specification_from_mapping(MINIMAL), specification_from_mapping({**MINIMAL, **changes})
+    assert line in difference(old.search_identity(), new.search_identity())
+
+
+def test_keys_that_only_one_side_has_are_said() -> None:
+    assert difference({"a": 1}, {"b": {"c": 2}}) == ["a: 1 -> (absent)", "b.c: (absent) -> 2"]
+
+
+def test_a_study_cannot_be_changed() -> None:
+    study = specification_from_mapping(MINIMAL)
+    with pytest.raises(ValueError, match="frozen"):
+        study.trials = 3
+
+
+def test_the_shipped_examples_are_valid(tmp_path: Path) -> None:
+    assert example_names() == (
+        "banking77",
+        "docstrings",
+        "e2e_nlg",
+        "intrinsic_dimension",
+        "multi30k_en_de",
+        "qwen3_instruct",
+        "reuters_headlines",
+        "snli",
+        "sst2",
+        "webnlg",
+    )
+    embedded = {"docstrings", "intrinsic_dimension"}
+    for name in example_names():
+        study = read_specification(study_file(name), {} if name in embedded else {"task.folder": str(tmp_path)})
+        assert study.task.folder == (None if name in embedded else str(tmp_path))
+        assert study.name == name.replace("_", "-")
+
+
+def test_the_sst2_example_without_its_folder_says_how_to_give_one() -> None:
+    with pytest.raises(SpecificationError, match=r"--set task\.folder=PATH"):
+        read_specification(study_file("sst2"))
+
+
+def test_a_file_of_the_user_goes_before_an_example_of_that_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert study_file("docstrings") == study_file("docstrings.yaml") == EXAMPLES / "docstrings.yaml"
+    assert study_file("./docstrings.yaml") == Path("docstrings.yaml")
+    assert study_file("mine.yaml") == Path("mine.yaml")
+    (tmp_path / "docstrings.yaml").touch()
+    assert study_file("docstrings.yaml") == Path("docstrings.yaml")
+
+
+def test_reading_a_study_file_loads_neither_database_nor_search_nor_learning_libraries() -> None:
+    script = (
+        "import sys\n"
+        "from studies.study_file import read_specification\n"
+        f"read_specification({str(EXAMPLES / 'docstrings.yaml')!r})\n"
+        "heavy = ('torch', 'ray', 'transformers', 'optuna', 'sqlalchemy', 'datasets', 'sklearn')\n"
+        "sys.exit(', '.join(name for name in heavy if name in sys.modules) or None)"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize(("warmup", "rungs"), [(0.06, (50, 100)), (0.2, (80,))])
+@pytest.mark.parametrize("rule", [Rule.CHANCE, Rule.SIGNIFICANCE])
+def test_the_first_rung_is_a_quarter_but_not_within_twice_the_warm_up(
+    warmup: float, rungs: tuple[int, ...], rule: Rule
+) -> None:
+    given = {} if rule is Rule.CHANCE else {"pruning": {"rule": str(rule)}}
+    study = specification_from_mapping(
+        {**MINIMAL, **given, "training": {"steps": 200, "warmup_fraction": warmup}},
+    )
+    assert study.rung_plan(750) == RungPlan(
+        steps=rungs,
+        reduction=2,
+        rule=rule,
+        protected=Protected.BEST,
+        examples=750,
+        measured=rungs[0] * 32 // 2,
+        stops_collapsed=True,
+    )
+
+
+@pytest.mark.parametrize(
+    ("pruning", "training", "expected"),
+    [
+        ({}, {"steps": 200, "batch_size": 16}, 400),  # 50 steps of 16 before the first rung
+        ({}, {"steps": 200, "batch_size": 2}, 256),
+        ({"first_rung_steps": 100}, {"steps": 200, "batch_size": 16}, 800),
+        ({"examples": "all"}, {"steps": 200, "batch_size": 16}, None),
+        ({"examples": "300"}, {"steps": 200, "batch_size": 16}, 300),
+    ],
+)
+def test_at_rungs_half_as_many_examples_are_measured_as_were_learned_from_unless_the_file_says_otherwise(
+    pruning: dict[str, object], training: dict[str, object], expected: int | None
+) -> None:
+    study = specification_from_mapping({**MINIMAL, "pruning": pruning, "training": training})
+    assert study.rung_examples == study.training_plan().rung_examples == expected
+    counts = study.rung_plan(750).example_counts
+    assert counts == ExampleCounts(whole=750, rungs=min(750, expected or 750))
+
+
+def test_a_number_of_examples_is_auto_all_or_a_count() -> None:
+    with pytest.raises(SpecificationError, match="auto, all or a whole number from 1"):
+        specification_from_mapping({**MINIMAL, "pruning": {"examples": 0}})
+
+
+@pytest.mark.parametrize("value", ["auto", 0, "0", 12, "12"])
+def test_replicates_are_auto_or_a_count_and_may_be_none(value: object) -> None:
+    study = specification_from_mapping({**MINIMAL, "search": {"replicates": value}})
+    assert study.search.replicates == (value if value == "auto" else int(str(value)))
+
+
+@pytest.mark.parametrize("value", [-1, True, 1.5, "many", None])
+def test_other_numbers_of_replicates_are_refused(value: object) -> None:
+    (line,) = problems({"search": {"replicates": value}})
+    assert "search.replicates" in line
+    assert "must be auto or a whole number from 0" in line
+
+
+@pytest.mark.parametrize("key", ["task.folder", "fleet.artefacts", "backbone"])
+@pytest.mark.parametrize("path", ["data\0", "~no_such_user_here/data", "x" * 5000])
+def test_what_can_be_no_path_ends_in_no_error_of_the_system(tmp_path, key, path):
+    file = tmp_path / "study.yaml"
+    file.write_text(study_file("docstrings").read_text())
+    section, _, name = key.rpartition(".")
+    value = {section: {"folder": path, "text": "t", "label": "l"} if name == "folder" else {name: path}}
+    content = {**yaml.safe_load(file.read_text()), **(value if section else {name: path})}
+    file.write_text(yaml.safe_dump(content))
+    if name == "folder":
+        with pytest.raises(SpecificationError, match=r"task\.folder: must be an existing folder"):
+            read_specification(file)
+    else:
+        assert read_specification(file).name == "docstrings"
+
+
+def test_a_pipe_is_no_study_file_and_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "study.yaml")
+    with pytest.raises(SpecificationError, match="it must be a regular file"):
+        read_specification(tmp_path / "study.yaml")
+
+
+def test_a_value_that_is_none_of_its_tag_is_refused_in_a_line(tmp_path: Path) -> None:
+    for tagged in ("!!timestamp x", "!!bool x", "!!int x", "!!float x"):
+        file = written(tmp_path, f"name: x\nseed: {tagged}\n")
+        with pytest.raises(SpecificationError, match="must be YAML; ") as caught:
+            read_specification(file)
+        assert len(str(caught.value).splitlines()) == 1

@@ -1,0 +1,22 @@
+import functools
+from collections.abc import Callable
+
+import pytest
+from support.factored_search import drawn
+
+from search_space.space.space import SearchSpace
+from studies.surrogate.encoding import Encoding
+from studies.surrogate.observation import Observation
+
+History = Callable[..., list[Observation]]
+
+
+@pytest.fixture(scope="session")
+def genome(space: SearchSpace) -> Encoding:
+    return Encoding(space)
+
+
+@pytest.fixture(scope="session")
+def history(space: SearchSpace) -> History:
+    """So many trials, published ones first and then at random."""
+    return functools.partial(drawn, space)

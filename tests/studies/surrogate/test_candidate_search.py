@@ -1,0 +1,314 @@
+"""The factored sampler: a pure function of the history, and what it makes of it."""
+
+import json
+import os
+import random
+import subprocess
+import sys
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import optuna
+import pytest
+from support.factored_search import ERROR, drawn, following_fingerprints, score_of, searched
+
+from search_space.space.random_draw import RandomTrial
+from search_space.space.space import METHOD
+from studies.records import TrialState
+from studies.search.factored_sampler import FactoredSampler
+from studies.search.optuna_history import distributions
+from studies.surrogate.candidate_search import FactoredSearch, nearly_equal
+from studies.surrogate.encoding import Encoding
+from studies.surrogate.features import relative_rate
+from studies.surrogate.kernel import Points
+from studies.surrogate.observation import MeasuredScore, Observation
+from studies.surrogate.prior_mean import BEST_RATE
+from studies.surrogate.settings import FactoredSettings
+from studies.surrogate.structure_distances import ABSENT, StructureDistances
+
+SUPPORT = Path(__file__).parents[3]
+MODEL_ALONE = FactoredSettings(fresh=0.0, rated=0.0)
+
+
+def fingerprints(trials: list[Observation]) -> list[str]:
+    return [one.fingerprint for one in trials]
+
+
+def test_another_process_proposes_the_same():
+    script = (
+        "import json; from support.factored_search import following_fingerprints;"
+        "print(json.dumps(following_fingerprints(24, 3)))"
+    )
+    path = os.pathsep.join([str(SUPPORT), *sys.path])
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={**os.environ, "PYTHONPATH": path, "PYTHONHASHSEED": "17"},
+    )
+    assert json.loads(done.stdout) == following_fingerprints(24, 3)
+
+
+def test_a_search_that_followed_a_study_proposes_what_a_new_one_does(space, history):
+    follower, trials = FactoredSearch(space, seed=3), history(8)
+    trials += searched(follower, trials, 24)
+    for count in (9, 13, 20, 31):
+        fresh = FactoredSearch(space, seed=3)
+        assert fingerprints(searched(fresh, trials[:count], 1)) == [trials[count].fingerprint]
+
+
+def test_other_seeds_and_numbers_propose_otherwise(space, history):
+    trials = history(20)
+    proposals = {FactoredSearch(space, seed=seed).propose(trials)[0].fingerprint for seed in range(4)}
+    search = FactoredSearch(space, seed=0)
+    proposals |= {search.candidate(trials, number=number).fingerprint for number in (20, 21, 22)}
+    assert len(proposals) > 3
+
+
+def test_a_pack_is_proposed_as_its_slots_one_after_another(space, history):
+    trials = history(18)
+    pack = FactoredSearch(space, seed=1).propose(trials, slots=4)
+    alone = list(trials)
+    for _ in range(4):
+        (candidate,) = FactoredSearch(space, seed=1).propose(alone)
+        alone.append(Observation.of(candidate, number=len(alone), state=TrialState.RUNNING))
+    assert [one.fingerprint for one in pack] == fingerprints(alone[18:])
+    assert len(set(fingerprints(alone))) == 22
+
+
+def test_the_order_in_which_readings_arrive_is_that_of_their_times(space, history):
+    trials = history(24)
+    listed_otherwise = [replace(one, readings=one.readings[::-1]) for one in trials]
+    search = FactoredSearch(space, seed=1)
+    assert search.propose(trials)[0].fingerprint == search.propose(listed_otherwise)[0].fingerprint
+
+
+def test_nothing_is_proposed_twice(space, history):
+    search = FactoredSearch(space, seed=2, settings=FactoredSettings(fresh=0.0))
+    trials = history(10)
+    trials += searched(search, trials, 50)
+    assert len(set(fingerprints(trials))) == 60
+    again = search.propose(trials)[0].fingerprint
+    told = [*trials, replace(trials[-1], number=60, fingerprint=again)]
+    assert search.candidate(told, number=60).fingerprint != again
+
+
+def points_of(structures, rates, sizes) -> Points:
+    trends = np.zeros((len(structures), 2))
+    return Points(structures=np.array(structures), rates=np.array(rates), sizes=np.array(sizes), trends=trends)
+
+
+def test_points_are_nearly_equal_that_differ_in_small_steps_of_rates_and_sizes_alone():
+    point = ((3, 5), (0.1, -0.4), (-1.0, -1.0))
+    others = {
+        "itself": (point, True),
+        "rates nearby": (((3, 5), (0.3, -0.6), (-1.0, -1.0)), True),
+        "sizes nearby": (((3, 5), (0.1, -0.4), (-0.6, -1.4)), True),
+        "one rate far": (((3, 5), (0.1, -0.1), (-1.0, -1.0)), False),
+        "one size far": (((3, 5), (0.1, -0.4), (-1.0, -1.6)), False),
+        "another FFN": (((3, 4), (0.1, -0.4), (-1.0, -1.0)), False),
+        "no attention": (((ABSENT, 5), (0.1, -0.4), (-1.0, -1.0)), False),
+    }
+    columns = zip(*(other for other, _ in others.values()), strict=True)
+    found = nearly_equal(points_of(*([one] for one in point)), points_of(*columns))
+    assert dict(zip(others, found[0].tolist(), strict=True)) == {name: equal for name, (_, equal) in others.items()}
+
+
+@pytest.mark.parametrize("settings", [MODEL_ALONE, FactoredSettings(fresh=0.0, rated=1.0)])
+def test_amid_noise_nothing_is_tried_again_at_nearly_its_rates_and_size(space, settings):
+    search, trials = FactoredSearch(space, seed=3, settings=settings), drawn(space, 12)
+    for number in range(12, 30):
+        (candidate,) = search.propose(trials)
+        luck = random.Random(candidate.fingerprint).gauss(0, ERROR)
+        reading = MeasuredScore(
+            fraction=1.0, score=score_of(candidate) + luck, standard_error=ERROR, time=float(number)
+        )
+        trials.append(Observation.of(candidate, number=number, readings=(reading,)))
+    genome = Encoding(space)
+    points = Points.of([genome.view_of(trial) for trial in trials], StructureDistances())
+    assert not np.triu(nearly_equal(points, points), 1)[:, 12:].any()
+
+
+@pytest.mark.parametrize(("untried", "most"), [(1.0, 1), (0.0, 2), (0.0, 100)])
+def test_what_was_tried_often_comes_after_what_was_not(space, untried, most):
+    settings = replace(MODEL_ALONE, untried=untried, most=most)
+    trials = searched(FactoredSearch(space, seed=2, settings=settings), drawn(space, 14, published=()), 30)
+    genome = Encoding(space)
+    points = Points.of([genome.view_of(one) for one in trials], StructureDistances())
+    times = Counter(map(tuple, points.structures.tolist()))
+    # without a limit the best structure is tried again and again: the limit is what holds the others
+    assert (max(times.values()) > 2) == (most == 100)
+    assert max(times.values()) <= most
+
+
+def test_the_share_of_structures_never_tried_falls_with_the_number_of_trials_and_the_limit_rises():
+    settings = FactoredSettings(untried=0.2, most=8)
+    assert [settings.untried_at(trials) for trials in (0, 50, 100, 200, 800)] == [0.2, 0.2, 0.2, 0.1, 0.025]
+    assert [settings.most_at(trials) for trials in (0, 160, 200, 1000)] == [8, 8, 10, 50]
+
+
+def test_the_first_draws_use_every_pair_of_forms_before_any_of_them_twice(space):
+    search = FactoredSearch(space, seed=5, settings=FactoredSettings(startup=1000))
+    trials = searched(search, [], 36)
+    sides = [(one.configuration.attention, one.configuration.ffn) for one in trials]
+    pairs = Counter((one[0].form.name, other[0].form.name) for one, other in sides if one and other)
+    assert len(pairs) > 12
+    assert max(pairs.values()) - min(pairs.values()) <= 1
+
+
+def test_some_proposals_give_published_structures_other_rates(space, history):
+    settings = FactoredSettings(fresh=0.0, rated=1.0)
+    trials = history(20)
+    for candidate in FactoredSearch(space, seed=1, settings=settings).propose(trials, slots=3):
+        assert candidate.method in ("lora_qv", "mam_adapter")
+        assert candidate.fingerprint not in fingerprints(trials)
+        (published,) = [one for one in trials if one.method == candidate.method]
+        assert candidate.configuration == published.configuration
+    search, found = FactoredSearch(space, seed=1), list(trials)
+    found += searched(search, found, 120)
+    share = np.mean([one.method is not None for one in found[20:]])
+    assert 0.03 < share < 0.25
+
+
+def test_two_good_sides_are_joined(space):
+    """Edits of low rank are best at either side; no trial has both, and soon one has."""
+    one_sided = [one for one in drawn(space, 90, published=()) if len(sides_of(one)) == 1]
+    trials = [replace(one, number=number) for number, one in enumerate(one_sided)]
+    search = FactoredSearch(space, seed=1, settings=MODEL_ALONE)
+    assert ["lowrank", "lowrank"] in [sides_of(one) for one in searched(search, trials, 8)]
+
+
+def sides_of(trial: Observation) -> list[str]:
+    sides = trial.configuration.attention, trial.configuration.ffn
+    return [edits[0].form.name for edits in sides if edits]
+
+
+def test_a_model_finds_better_than_draws_do(space, history):
+    def later(settings: FactoredSettings) -> float:
+        search = FactoredSearch(space, seed=4, settings=settings)
+        trials = history(10)
+        scores = [one.readings[-1].score + 0.05 * (len(one.readings) == 1) for one in searched(search, trials, 40)]
+        return float(np.mean(scores[20:]))
+
+    assert later(MODEL_ALONE) > later(FactoredSettings(startup=1000)) + 0.03
+
+
+def test_the_posterior_is_on_the_scale_of_the_scores_and_knows_what_it_was_told(space, history):
+    search, trials = FactoredSearch(space, seed=0), history(90)
+    known, unknown = trials[:60], trials[60:]
+    truth = np.array([one.readings[0].score + 0.05 for one in unknown])
+    means, deviations = search.posterior(known, unknown)
+    assert np.corrcoef(means, truth)[0, 1] > 0.6
+    assert np.mean(np.abs(means - truth) < 2 * deviations) > 0.8
+    told_means, told = search.posterior(trials, unknown)
+    assert (told < deviations).mean() > 0.9
+    assert np.abs(told_means - truth).mean() < np.abs(means - truth).mean()
+
+
+def test_trials_are_ranked_by_what_is_believed_and_not_by_luck(space, history):
+    trials = history(60)
+    worst = min(trials, key=lambda one: one.readings[0].score)
+    lucky = replace(worst, readings=(replace(worst.readings[0], fraction=1.0, score=0.62, standard_error=5 * ERROR),))
+    told = [lucky if one is worst else one for one in trials]
+    ranked = FactoredSearch(space, seed=0).ranked(told)
+    assert len(ranked) == 60
+    assert ranked[0][0] is not lucky
+    assert [mean for _, mean, _ in ranked] == sorted((mean for _, mean, _ in ranked), reverse=True)
+    assert FactoredSearch(space, seed=0).ranked([]) == []
+
+
+def test_optuna_alone_can_use_it(space):
+    study = optuna.create_study(direction="minimize", sampler=FactoredSampler(FactoredSearch(space, seed=1)))
+
+    def objective(trial: optuna.Trial) -> float:
+        return -score_of(space.suggest(trial))
+
+    study.optimize(objective, n_trials=30)
+    again = optuna.create_study(direction="minimize", sampler=FactoredSampler(FactoredSearch(space, seed=1)))
+    again.optimize(objective, n_trials=30)
+    assert [one.params for one in again.trials] == [one.params for one in study.trials]
+    assert np.mean(study.trials_dataframe()["value"][15:]) < np.mean(study.trials_dataframe()["value"][:10])
+
+
+def test_a_sampler_of_optuna_knows_every_parameter_it_proposes(space):
+    study = optuna.create_study(direction="maximize", sampler=FactoredSampler(FactoredSearch(space, seed=2), steps=10))
+    for number in range(14):
+        trial = study.ask()
+        relative = dict(trial.relative_params)
+        candidate = space.suggest(trial)
+        assert dict(candidate.parameters).items() <= relative.items()
+        trial.report(0.1 * random.Random(number).random(), 5)
+        study.tell(trial, score_of(candidate)) if number % 2 else study.tell(
+            trial, state=optuna.trial.TrialState.PRUNED
+        )
+
+
+def test_a_published_method_that_is_enqueued_is_asked_at_the_rates_that_are_expected_to_be_best(space):
+    study = optuna.create_study(direction="maximize", sampler=FactoredSampler(FactoredSearch(space, seed=2)))
+    study.enqueue_trial({}, user_attrs={METHOD: "prefix_tuning"})
+    candidate = space.suggest(study.ask())
+    assert candidate.method == "prefix_tuning"
+    place = relative_rate(candidate.attention_learning_rate, *space.options.learning_rates["softmax_memory"])
+    assert place == pytest.approx(BEST_RATE)
+
+
+def test_published_trials_are_known_by_what_they_asked(space):
+    """Told with what they asked, published trials are learned from; told without, they are passed over."""
+
+    def proposals(*, is_told: bool) -> list[dict[str, object]]:
+        study = optuna.create_study(direction="maximize", sampler=FactoredSampler(FactoredSearch(space, seed=2)))
+        for place, method in enumerate(("lora_qv", "lora_ffn", "bitfit", "prefix_tuning") * 3):
+            candidate = space.suggest_published(method, RandomTrial(place))
+            told = optuna.trial.create_trial(
+                value=score_of(candidate),
+                params=dict(candidate.parameters),
+                distributions={name: distributions(space)[name] for name in candidate.parameters},
+                user_attrs={METHOD: method} if is_told else {},
+            )
+            study.add_trial(told)
+        return [dict(space.suggest(study.ask()).parameters) for _ in range(3)]
+
+    told, untold = proposals(is_told=True), proposals(is_told=False)
+    assert told != untold
+    assert all("lowrank" in (one.get("attention.form"), one.get("ffn.form")) for one in told)
+
+
+def test_a_published_method_is_proposed_again_by_its_name_in_a_study_of_optuna(space):
+    search = FactoredSearch(space, seed=2, settings=FactoredSettings(startup=2, fresh=0.0, rated=1.0))
+    study = optuna.create_study(direction="maximize", sampler=FactoredSampler(search))
+    for method in ("lora_qv", "lora_ffn"):
+        study.enqueue_trial({}, user_attrs={METHOD: method})
+    methods = []
+    for _ in range(5):
+        trial = study.ask()
+        candidate = space.suggest(trial)
+        methods.append(candidate.method)
+        study.tell(trial, score_of(candidate))
+    assert methods[:2] == ["lora_qv", "lora_ffn"]
+    assert set(methods[2:]) <= {"lora_qv", "lora_ffn"}
+
+
+def test_a_study_of_one_sampler_says_nothing_of_another(space):
+    """Samplers are kept from turn to turn, so two studies over one space must not hear of each other."""
+    sampler = FactoredSampler(FactoredSearch(space, seed=4))
+
+    def study_of(best: float) -> list[dict[str, object]]:
+        study = optuna.create_study(direction="maximize", sampler=sampler)
+        for number in range(12):
+            trial = study.ask()
+            space.suggest(trial)
+            study.tell(trial, best * number)
+        return [one.params for one in study.trials]
+
+    first = study_of(1.0)
+    assert study_of(-1.0)[10:] != first[10:]
+    assert study_of(1.0) == first
+
+
+@pytest.mark.parametrize("count", [0, 1, 2])
+def test_histories_of_few_trials_are_enough(space, history, count):
+    search = FactoredSearch(space, seed=0, settings=FactoredSettings(startup=0))
+    assert len(search.propose(history(count), slots=2)) == 2

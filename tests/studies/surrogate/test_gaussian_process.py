@@ -1,0 +1,226 @@
+"""The Gaussian process: its posterior by the textbook formula, its derivatives, and what telling it more does."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from studies.surrogate.gaussian_process import RUNG_VARIANCE, GaussianProcess, Readings, fitted, log_loss
+from studies.surrogate.hyperparameters import NAMES, PRIORS, Hyperparameters, PriorsOf
+from studies.surrogate.kernel import PointPairs, Points, variance
+from studies.surrogate.structure_distances import StructureDistances
+
+USUAL = PRIORS[PriorsOf.WITH_PACE]
+CENTRES, VALUES = USUAL.centres, USUAL.medians
+
+
+@pytest.fixture(scope="module")
+def known() -> StructureDistances:
+    return StructureDistances()
+
+
+@pytest.fixture(scope="module", params=["scores", "scores and losses"])
+def readings(request, genome, history, known) -> Readings:
+    scores = readings_of(history(30), genome, known)
+    return scores if request.param == "scores" else heard_twice(scores)
+
+
+def heard_twice(scores: Readings) -> Readings:
+    """The same and, of every second reading, a loss that says nearly the same."""
+    rows = np.concatenate([np.arange(len(scores)), np.arange(0, len(scores), 2)])
+    are_losses = np.arange(len(rows)) >= len(scores)
+    luck = 0.2 * np.sin(np.arange(len(rows)))
+    return Readings(
+        points=scores.points.taken(rows),
+        trials=scores.trials[rows],
+        rungs=scores.rungs[rows],
+        scores=scores.scores[rows] + luck * are_losses,
+        errors=scores.errors[rows],
+        slopes=np.where(np.arange(len(rows)) % 3, 1.0, 0.4),
+        are_losses=are_losses,
+    )
+
+
+def readings_of(trials, genome, known) -> Readings:
+    pairs = [(trial, one) for trial in trials for one in trial.readings]
+    scores = np.array([one.score for _, one in pairs])
+    return Readings(
+        points=Points.of([genome.view_of(trial) for trial, _ in pairs], known),
+        trials=np.array([trial.number for trial, _ in pairs]),
+        rungs=np.log2([one.fraction for _, one in pairs]),
+        scores=(scores - scores.mean()) / scores.std(),
+        errors=np.full(len(pairs), 0.3),
+        slopes=np.ones(len(pairs)),
+        are_losses=np.zeros(len(pairs), dtype=np.bool_),
+    )
+
+
+@pytest.fixture(scope="module")
+def asked(genome, history, known) -> Points:
+    return Points.of([genome.view_of(one) for one in history(20, seed=1)], known)
+
+
+def test_the_posterior_is_the_direct_formula(readings, asked, known):
+    values = Hyperparameters(CENTRES + 0.2)  # a gain other than 1
+    lossy = readings.are_losses
+    gain, of_scores = np.where(lossy, values["loss.gain"], 1.0), np.zeros(len(asked), dtype=np.bool_)
+
+    def covariance(left: Points, right: Points, apart: np.ndarray, is_same_kind: np.ndarray) -> np.ndarray:
+        alike = PointPairs(left, right, known).kernel(values)
+        return alike * np.exp(-values["decay"] * apart), RUNG_VARIANCE * ((apart == 0) & is_same_kind)
+
+    rungs = readings.rungs
+    apart = np.abs(rungs[:, None] - rungs[None, :])
+    alike, of_rungs = covariance(readings.points, readings.points, apart, lossy[:, None] == lossy[None, :])
+    noisy = alike * (np.outer(gain, gain) + values["loss.own"] ** 2 * np.outer(lossy, lossy)) + of_rungs
+    is_same_trial = readings.trials[:, None] == readings.trials[None, :]
+    noise = gain * readings.slopes
+    noisy += values["trial"] ** 2 * np.outer(noise, noise) * is_same_trial
+    noisy += values["pace"] ** 2 * np.outer(gain * rungs, gain * rungs) * is_same_trial * (apart == 0)
+    luck = np.outer(readings.errors * np.where(lossy, values["loss.luck"], 1.0), readings.errors)
+    luck *= np.where(lossy, values["loss.luck"], 1.0)[None, :]
+    noisy += luck * is_same_trial * (apart == 0)
+    noisy += np.diag((readings.slopes * np.where(lossy, values["loss.nugget"], values["nugget"])) ** 2 + 1e-8)
+    apart = np.repeat(np.abs(rungs)[:, None], len(asked), axis=1)
+    alike, of_rungs = covariance(readings.points, asked, apart, lossy[:, None] == of_scores[None, :])
+    shared = alike * gain[:, None] + of_rungs
+    inverse = np.linalg.inv(noisy)
+    means, deviations = GaussianProcess(readings, known, values).predict(asked)
+    expected, asked_for = (points.trends @ values.trends for points in (readings.points, asked))
+    formula = asked_for + shared.T @ inverse @ (readings.scores - gain * expected)
+    np.testing.assert_allclose(means, formula, rtol=0, atol=1e-10)
+    left = variance(values) + RUNG_VARIANCE - np.einsum("nm,nk,km->m", shared, inverse, shared)
+    np.testing.assert_allclose(deviations, np.sqrt(left), rtol=0, atol=1e-10)
+
+
+def test_without_readings_the_posterior_is_the_prior(readings, asked, known):
+    nothing = np.zeros(0)
+    none = Readings(
+        points=readings.points.taken(np.zeros(0, dtype=np.int64)),
+        trials=np.zeros(0, dtype=np.int64),
+        rungs=nothing,
+        scores=nothing,
+        errors=nothing,
+        slopes=nothing,
+        are_losses=np.zeros(0, dtype=np.bool_),
+    )
+    means, deviations = GaussianProcess(none, known, VALUES).predict(asked)
+    np.testing.assert_array_equal(means, asked.trends @ VALUES.trends)
+    np.testing.assert_allclose(deviations, np.sqrt(variance(VALUES) + RUNG_VARIANCE), rtol=1e-14)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_derivatives_of_the_loss_are_its_differences(readings, known, name):
+    step, place = 1e-5, NAMES.index(name)
+    shift = np.zeros(len(NAMES))
+    shift[place] = step
+    here = CENTRES + 0.1
+    above, below = (log_loss(readings, known, Hyperparameters(here + sign * shift), USUAL)[0] for sign in (1, -1))
+    slope = log_loss(readings, known, Hyperparameters(here), USUAL)[1][place]
+    assert slope == pytest.approx((above - below) / (2 * step), rel=1e-6, abs=1e-6)
+
+
+def test_fitted_hyperparameters_are_more_probable_than_the_medians(readings, known):
+    found = fitted(readings, known, USUAL)
+    assert log_loss(readings, known, found, USUAL)[0] < log_loss(readings, known, VALUES, USUAL)[0]
+    assert np.abs(log_loss(readings, known, found, USUAL)[1]).max() < 0.05
+
+
+def test_trials_that_end_at_their_posterior_mean_move_no_mean_and_leave_less_to_learn(readings, asked, known):
+    process = GaussianProcess(readings, known, VALUES)
+    told = process.told(asked.taken(np.arange(3)))
+    means, deviations = process.predict(asked)
+    same, less = told.predict(asked)
+    np.testing.assert_allclose(same, means, rtol=0, atol=1e-7)
+    assert (less < deviations + 1e-12).all()
+    assert (less[:3] < 0.95 * deviations[:3]).all()
+
+
+def test_the_means_of_what_was_read_are_those_that_asking_gives(readings, asked, known):
+    process = GaussianProcess(readings, known, VALUES).told(asked)
+    count = len(readings.by_trial()[0])
+    own = process.own_means(count)
+    np.testing.assert_allclose(own, process.mean(process.points.taken(np.arange(count))), rtol=0, atol=1e-12)
+    assert np.ptp(own) > 0.1
+
+
+def test_scores_of_other_trials_predict_nothing(genome, history, known):
+    """The negative control: with scores dealt out anew, held-out trials are no longer foreseen."""
+    trials = history(240)
+    readings, held = readings_of(trials[:90], genome, known), readings_of(trials[90:], genome, known)
+    is_full = held.rungs == 0
+
+    def foreseen(scores: np.ndarray) -> float:
+        told = replace(readings, scores=scores)
+        means = GaussianProcess(told, known, fitted(told, known, USUAL)).mean(held.points)
+        return float(np.corrcoef(means[is_full], held.scores[is_full])[0, 1])
+
+    draw = np.random.default_rng(0)
+    assert foreseen(readings.scores) > 0.7
+    assert abs(np.mean([foreseen(draw.permutation(readings.scores)) for _ in range(12)])) < 0.25
+
+
+def test_losses_tell_more_of_scores_than_noisy_scores_do_and_losses_of_others_tell_nothing(genome, history, known):
+    draw = np.random.default_rng(1)
+    exact = readings_of(history(100), genome, known)
+    held = readings_of(history(100, seed=1), genome, known)
+    noise = 1.5 * draw.standard_normal(len(exact))
+    noisy = replace(exact, scores=exact.scores + noise, errors=np.full(len(exact), 1.5))
+    heard = replace(heard_twice(noisy), scores=np.concatenate([noisy.scores, exact.scores[::2]]))
+    others = np.concatenate([noisy.scores, draw.permutation(exact.scores[::2])])
+    is_full = held.rungs == 0
+
+    def foreseen(told: Readings) -> float:
+        means = GaussianProcess(told, known, fitted(told, known, USUAL)).mean(held.points)
+        return float(np.corrcoef(means[is_full], held.scores[is_full])[0, 1])
+
+    assert foreseen(heard) > foreseen(noisy) + 0.1
+    assert foreseen(replace(heard, scores=others)) < foreseen(noisy)
+
+
+def test_luck_that_a_loss_shares_with_its_score_is_told_from_what_is_good(genome, history, known):
+    """A score and a loss that were lucky together say less than two that were lucky apart."""
+    readings = heard_twice(readings_of(history(30), genome, known))
+
+    def left(luck: float, errors: float) -> float:
+        values = Hyperparameters(VALUES.logarithms.copy())
+        values.logarithms[NAMES.index("loss.luck")] = np.log(luck)
+        noisy = replace(readings, errors=np.full(len(readings), errors))
+        return float(GaussianProcess(noisy, known, values).predict(readings.points)[1].mean())
+
+    assert left(1e-9, 0.6) < left(0.5, 0.6) < left(1.0, 0.6)
+    assert left(1e-9, 1e-9) == pytest.approx(left(1.0, 1e-9), rel=1e-9)
+
+
+def test_the_earlier_a_reading_is_the_less_it_foretells_and_an_end_foretells_itself(genome, history, known):
+    readings = heard_twice(readings_of(history(30), genome, known))
+
+    def left(pace: float, rungs: np.ndarray) -> float:
+        values = Hyperparameters(VALUES.logarithms.copy())
+        values.logarithms[NAMES.index("pace")] = np.log(pace)
+        values.logarithms[NAMES.index("decay")] = -20.0  # all that time does else
+        return float(GaussianProcess(replace(readings, rungs=rungs), known, values).predict(readings.points)[1].mean())
+
+    early, late = np.full(len(readings), -2.0), np.zeros(len(readings))
+    assert left(1e-6, early) < left(0.4, early) < left(0.8, early)
+    assert left(0.4, 0.5 * early) < left(0.4, early)
+    assert left(0.8, late) == left(1e-6, late)
+
+
+@pytest.mark.parametrize("earlier", [PriorsOf.ONE_TASK, PriorsOf.THREE_TASKS])
+def test_earlier_priors_know_of_no_pace(readings, known, earlier):
+    """Studies that were begun with them go on as they were, whatever trials tell of pace."""
+    priors = PRIORS[earlier]
+    assert priors.medians["pace"] == fitted(readings, known, priors)["pace"] == 0.0
+    assert fitted(readings, known, USUAL)["pace"] > 0.0
+
+
+def test_priors_of_one_task_know_of_no_luck(readings, known):
+    """Studies that were begun with them go on as they were: the errors of losses play no part."""
+    earlier = PRIORS[PriorsOf.ONE_TASK]
+    assert earlier.medians["loss.luck"] == 0.0
+    without = replace(readings, errors=readings.errors * ~readings.are_losses)
+    found = fitted(readings, known, earlier)
+    assert found["loss.luck"] == 0.0
+    np.testing.assert_array_equal(found.logarithms, fitted(without, known, earlier).logarithms)
+    assert fitted(readings, known, USUAL)["loss.luck"] > 0.0

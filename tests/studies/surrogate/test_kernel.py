@@ -1,0 +1,108 @@
+"""How alike configurations are: a kernel, its closed form, and what a missing side is like."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from sklearn.gaussian_process.kernels import Matern
+
+from search_space.edit import Edit
+from studies.surrogate.features import Features, SideStructure, TrainedSide
+from studies.surrogate.hyperparameters import PRIORS, PriorsOf
+from studies.surrogate.kernel import PointPairs, Points, matern, variance
+from studies.surrogate.structure_distances import DIMENSIONS, StructureDistances
+
+VALUES = PRIORS[PriorsOf.WITH_PACE].medians
+
+
+def structure(**changes: object) -> SideStructure:
+    words = {
+        "form": "lowrank",
+        "write": "q",
+        "read": "x_attn",
+        "insertion": "parallel",
+        "heads": "single",
+        "gate": "add",
+        "activation": "",
+        "other": "",
+        "layers": "",
+    }
+    given = {**words, **changes}
+    sets = {name: frozenset(str(given[name]).split()) for name in words}
+    return SideStructure(**sets, scale=float(str(changes.get("scale", 0.0))))
+
+
+def kernel(one: Features, other: Features) -> float:
+    known = StructureDistances()
+    left, right = Points.of([one], known), Points.of([other], known)
+    return float(PointPairs(left, right, known).kernel(VALUES)[0, 0])
+
+
+def side(rate: float = 0.0, size: float = -1.0, **changes: object) -> TrainedSide:
+    return TrainedSide(structure(**changes), rate, size)
+
+
+def test_the_kernel_of_any_trials_is_symmetric_and_positive_semidefinite(genome, history):
+    views = [genome.view_of(one) for one in history(150)]
+    known = StructureDistances()
+    points = Points.of(views, known)
+    matrix = PointPairs(points, points, known).kernel(VALUES)
+    np.testing.assert_allclose(matrix, matrix.T, rtol=0, atol=1e-15)
+    assert np.linalg.eigvalsh(matrix).min() > -1e-12
+    np.testing.assert_allclose(np.diag(matrix), variance(VALUES), rtol=1e-14)
+
+
+def test_matern_is_that_of_scikit_learn() -> None:
+    distances = np.linspace(0.0, 4.0, 33)
+    expected = Matern(length_scale=1.0, nu=2.5)(distances[:, None], np.zeros((1, 1)))[:, 0]
+    np.testing.assert_allclose(matern(distances), expected, rtol=1e-13)
+
+
+def test_a_side_without_edits_is_like_another_without_and_like_nothing_else():
+    known = StructureDistances()
+    alone = [Features(side(), None), Features(None, side()), Features(None, None)]
+    points = Points.of(alone, known)
+    attention, ffn = PointPairs(points, points, known).similarities(VALUES)
+    np.testing.assert_array_equal(attention, [[1, 0, 0], [0, 1, 1], [0, 1, 1]])
+    np.testing.assert_array_equal(ffn, [[1, 0, 1], [0, 1, 0], [1, 0, 1]])
+
+
+def test_the_kernel_of_two_sides_is_its_formula():
+    one = Features(side(rate=0.3, size=-1.0), side(rate=0.1))
+    other = Features(side(rate=-0.2, size=-1.5, form="bottleneck", write="q v", gate="scale", scale=1), side(rate=0.4))
+    weight = {name: VALUES[f"weight.{name}"] for name in DIMENSIONS}
+    apart = weight["form"] + 0.5 * weight["write"] + 0.5 * weight["gate"] + weight["scale"]
+    rate, size = VALUES["length.rate"], VALUES["length.size"]
+    attention = np.exp(-apart) * matern(np.array(0.5 / rate)) * matern(np.array(0.5 / size))
+    ffn = matern(np.array(0.3 / rate))
+    expected = VALUES["level"] ** 2 + VALUES["attention"] ** 2 * attention + VALUES["ffn"] ** 2 * ffn
+    expected += VALUES["pair"] ** 2 * attention * ffn
+    assert kernel(one, other) == pytest.approx(float(expected), rel=1e-14)
+
+
+def test_gates_that_scale_are_nearer_to_addition_than_others():
+    known = StructureDistances()
+    gates = [structure(gate=gate) for gate in ("add", "scale", "scale_learned", "lse_convex")]
+    numbers = np.array([known.number(one) for one in gates])
+    distances = known.distances(numbers, numbers)[DIMENSIONS.index("gate")]
+    np.testing.assert_array_equal(distances[0], [0, 0.5, 0.5, 1])
+    np.testing.assert_array_equal(distances[3], [1, 1, 1, 0])
+
+
+def test_distances_do_not_depend_on_the_order_in_which_structures_were_met(genome, history):
+    views = [genome.view_of(one) for one in history(80)]
+    there = [view.attention.structure for view in views if view.attention is not None]
+    forwards, backwards = StructureDistances(), StructureDistances()
+    ours = np.array([forwards.number(one) for one in there])
+    for one in reversed(there):
+        backwards.number(one)
+    theirs = np.array([backwards.number(one) for one in there])
+    np.testing.assert_array_equal(forwards.distances(ours, ours), backwards.distances(theirs, theirs))
+
+
+def test_scales_of_fixed_gates_are_a_distance_and_not_another_gate(space):
+    edits: tuple[Edit, ...] = next(point for point in space.trees["ffn"].points if point.has_scale).edits
+    doubled = tuple(replace(edit, gate=replace(edit.gate, value=4.0)) for edit in edits)
+    one, other = SideStructure.of(edits), SideStructure.of(doubled)
+    assert (one.scale, other.scale) == (1.0, 2.0)
+    assert replace(one, scale=2.0) == other

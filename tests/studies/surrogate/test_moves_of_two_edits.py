@@ -1,0 +1,132 @@
+"""Moves where a side may have two edits: one comes or goes, each is changed apart, their split is a number."""
+
+import random
+from dataclasses import replace
+
+import pytest
+from support.factored_search import drawn
+from support.simulated_search import whole_space
+
+from search_space.forms import Init
+from search_space.space.options import SpaceOptions
+from search_space.space.space import SearchSpace
+from studies.surrogate.candidate_search import FactoredSearch
+from studies.surrogate.encoded_configuration import EncodedConfiguration
+from studies.surrogate.encoding import Encoding
+from studies.surrogate.mutation import Moves, Mutation, Parents
+from studies.surrogate.random_candidates import RandomCandidates
+
+INDUCER = "inducer_plus_lora_q:rk=4,sl=2"
+MAM = "mam_inducer:rk=4,sl=2,s=2,init=lora"
+OPTIONS = SpaceOptions(edits_per_side=(1, 2), inits=(Init.LORA, Init.INDUCER), published=(INDUCER, MAM))
+
+
+@pytest.fixture(scope="module")
+def two() -> Encoding:
+    one = whole_space()
+    return Encoding(SearchSpace(shape=one.shape, budget=one.budget, options=OPTIONS))
+
+
+@pytest.fixture(scope="module")
+def inducer(two: Encoding) -> EncodedConfiguration:
+    genes = two.genes_of(drawn(two.space, 1, published=(INDUCER,))[0])
+    assert genes is not None
+    return genes
+
+
+def children(two: Encoding, genes: EncodedConfiguration, **move: float) -> list[EncodedConfiguration]:
+    none = {"join": 0.0, "edit": 0.0, "rate": 0.0, "size": 0.0, "side": 0.0, "fresh": 0.0, "again": 0.0}
+    mover, draw = Mutation(two, RandomCandidates(two), Moves(**(none | move))), random.Random(3)
+    return [mover.child(draw, Parents([genes], decay=5.0)) for _ in range(60)]
+
+
+def numbers(genes: EncodedConfiguration) -> list[int]:
+    assert genes.attention is not None
+    return [number for _, number in genes.attention.structure.parts]
+
+
+def test_published_methods_with_two_edits_are_their_genes(two: Encoding) -> None:
+    for trial in drawn(two.space, 2, published=(INDUCER, MAM)):
+        genes = two.genes_of(trial)
+        assert genes is not None
+        assert len(numbers(genes)) == 2
+        found = two.candidate(genes).configuration
+        assert two.space.points_in(found) == two.space.points_in(trial.configuration)
+
+
+def test_what_is_drawn_is_its_genes_and_is_seen_with_its_sizes(two: Encoding) -> None:
+    several = 0
+    for trial in drawn(two.space, 150, published=()):
+        genes = two.genes_of(trial)
+        assert genes is not None
+        several += any(len(side.structure.parts) > 1 for side in genes.sides)
+        candidate = two.candidate(genes)
+        assert candidate.fingerprint == trial.fingerprint
+        seen, had = two.view(genes), two.view_of(trial)
+        for ours, theirs in ((seen.attention, had.attention), (seen.ffn, had.ffn)):
+            assert (ours is None) == (theirs is None)
+            if ours is not None and theirs is not None:
+                assert ours.structure == theirs.structure
+                assert ours.size == pytest.approx(theirs.size, abs=1e-9)
+    assert several > 50
+
+
+def test_an_edit_of_two_is_dropped_and_one_is_added(two: Encoding, inducer: EncodedConfiguration) -> None:
+    found = [genes for genes in children(two, inducer, side=1.0) if genes.attention is not None]
+    dropped = {tuple(numbers(genes)) for genes in found if genes.ffn is None and len(numbers(genes)) == 1}
+    assert dropped == {(number,) for number in numbers(inducer)}
+    alone = next(genes for genes in found if len(numbers(genes)) == 1)
+    added = [genes for genes in children(two, alone, side=1.0) if genes.attention and len(numbers(genes)) == 2]
+    assert len({tuple(numbers(genes)) for genes in added}) > 5
+    assert all(set(numbers(alone)) < set(numbers(genes)) for genes in added)
+
+
+def test_one_dimension_of_one_of_two_edits_is_changed(two: Encoding, inducer: EncodedConfiguration) -> None:
+    kept = [set(numbers(genes)) & set(numbers(inducer)) for genes in children(two, inducer, edit=1.0)]
+    assert all(len(same) == 1 for same in kept)
+    assert {number for same in kept for number in same} == set(numbers(inducer))
+
+
+def test_a_step_of_the_size_of_one_side_is_one_of_its_split(two: Encoding, inducer: EncodedConfiguration) -> None:
+    found = children(two, inducer, size=1.0)
+    assert {tuple(numbers(genes)) for genes in found} == {tuple(numbers(inducer))}
+    low, high = OPTIONS.split
+    splits = {genes.attention.split for genes in found if genes.attention}
+    assert len(splits) == 60
+    assert all(low <= split <= high for split in splits)
+    configurations = {two.candidate(genes).fingerprint for genes in found}
+    assert len(configurations) > 10
+
+
+def test_fresh_draws_have_two_edits_as_often_as_one(two: Encoding) -> None:
+    drawer, draw = RandomCandidates(two), random.Random(1)
+    sides = [side for _ in range(800) for side in drawer.fresh(draw).sides]
+    share = sum(len(side.structure.parts) == 2 for side in sides) / len(sides)
+    assert share == pytest.approx(0.5, abs=4 * (0.25 / len(sides)) ** 0.5)
+
+
+def test_a_study_of_two_edits_proposes_what_the_space_has(two: Encoding) -> None:
+    trials = drawn(two.space, 24, published=(INDUCER, MAM), seed=5)
+    search = FactoredSearch(two.space, seed=1)
+    found = search.propose(trials, slots=3)
+    assert [one.fingerprint for one in search.propose(trials, slots=3)] == [one.fingerprint for one in found]
+    assert len({one.fingerprint for one in found}) == 3
+    for one in found:
+        assert one.counts.stored <= two.space.budget
+        assert two.space.points_in(one.configuration) is not None
+
+
+def test_the_model_tells_apart_what_writes_where_and_how_the_side_is_split(
+    two: Encoding, inducer: EncodedConfiguration
+) -> None:
+    assert inducer.attention is not None
+    seen = two.view(inducer).attention
+    assert seen is not None
+    assert seen.structure.other >= {"bottleneck at o", "lowrank at q"}
+    structures = set()
+    for split in (0.1, 0.35, 0.7, 0.95):
+        view = two.view(replace(inducer, attention=replace(inducer.attention, split=split))).attention
+        assert view is not None
+        assert view.size == pytest.approx(seen.size, abs=0.1)
+        structures.add(view.structure)
+    assert len(structures) > 1

@@ -1,0 +1,107 @@
+"""Posteriors on the scale of the scores, where one trial is far below the others."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from studies.surrogate.posterior import Posterior, SurrogateFitter
+from studies.surrogate.score_warp import KNEE, Warp
+
+COUNT, LOW = 30, 7
+CUT = Warp(forward=lambda z: np.maximum(z, KNEE), back=lambda w: w, slope=np.ones_like)
+
+
+@pytest.fixture(scope="module")
+def trials(history):
+    return history(COUNT)
+
+
+def with_score(trials, score):
+    """The same, but one ends with another score."""
+    last = trials[LOW].readings[-1]
+    low = replace(trials[LOW], readings=(*trials[LOW].readings[:-1], replace(last, score=score)))
+    return [low if one.number == LOW else one for one in trials]
+
+
+def believed(genome, trials, **options) -> Posterior:
+    return SurrogateFitter(genome, **options).belief(trials)
+
+
+def spread_of(trials) -> tuple[float, float]:
+    scores = np.array([one.readings[-1].score for one in trials])
+    middle = float(np.median(scores))
+    return middle, 1.4826 * float(np.median(np.abs(scores - middle)))
+
+
+@pytest.fixture(scope="module")
+def far(genome, trials):
+    """Trials of which one is thirty spreads below the others, and their posterior."""
+    middle, spread = spread_of(trials)
+    told = with_score(trials, middle - 30 * spread)
+    return told, believed(genome, told)
+
+
+def test_the_lower_a_trial_scores_the_lower_it_is_expected_to_and_by_as_much(genome, trials):
+    middle, spread = spread_of(trials)
+    (view,) = (genome.view_of(trials[LOW]),)
+    found = []
+    for below in (6, 10, 30, 300, 1e5):
+        (mean,), (deviation,) = believed(genome, with_score(trials, middle - below * spread)).predict([view])
+        assert mean == pytest.approx(middle - below * spread, abs=max(spread, 2 * deviation))
+        found.append(mean)
+    assert found == sorted(found, reverse=True)
+
+
+def test_how_far_below_it_is_hardly_moves_the_others(genome, trials):
+    middle, spread = spread_of(trials)
+    others = [genome.view_of(one) for one in trials if one.number != LOW]
+    near, far, cut = (
+        believed(genome, with_score(trials, middle - below * spread), **options).predict(others)[0]
+        for below, options in ((10, {}), (1e5, {}), (10, {"warp": CUT}))
+    )
+    # in the mean over the others less than what cutting changes, and less than their noise
+    assert np.abs(far - near).mean() < 0.5 * spread
+    assert np.abs(cut - near).mean() < 0.5 * spread
+
+
+def test_what_is_said_in_scores_is_the_median_and_its_deviation_there(genome, far):
+    told, belief = far
+    views = [genome.view_of(one) for one in told]
+    means, deviations = belief.process.predict(belief.points(views))
+    medians, spreads = belief.predict(views)
+    low = means < KNEE
+    assert low.sum() == 1
+    scale = belief.scale
+    # what is not low is not warped, to the bit
+    np.testing.assert_array_equal(medians[~low], scale.middle + scale.spread * means[~low])
+    np.testing.assert_array_equal(spreads[~low], scale.spread * deviations[~low])
+    excess = np.exp((KNEE - means[low]) / 0.5)
+    np.testing.assert_allclose(medians[low], scale.middle + scale.spread * (KNEE - 5 * (excess - 1)), rtol=1e-12)
+    np.testing.assert_allclose(spreads[low], scale.spread * deviations[low] * 10 * excess, rtol=1e-12)
+    np.testing.assert_array_equal(belief.means(views), medians)
+
+
+def test_joint_deviations_are_those_of_each_and_differences_are_of_the_joint(genome, far):
+    told, belief = far
+    views = [genome.view_of(told[number]) for number in (LOW, 3, 12)]
+    medians, covariance = belief.joint(views)
+    alone, deviations = belief.predict(views)
+    np.testing.assert_allclose(medians, alone, rtol=1e-12)
+    np.testing.assert_allclose(np.sqrt(np.diag(covariance)), deviations, rtol=1e-7)
+    for first, second in ((0, 1), (1, 0), (1, 2)):
+        lead, deviation = belief.difference(views[first], views[second])
+        assert lead == pytest.approx(medians[first] - medians[second], abs=1e-12)
+        variance = covariance[first, first] + covariance[second, second] - 2 * covariance[first, second]
+        assert deviation == pytest.approx(math.sqrt(variance), rel=1e-6)
+
+
+def test_the_chance_of_being_better_is_the_share_of_draws_that_are(genome, far):
+    told, belief = far
+    views = [genome.view_of(told[number]) for number in (LOW, 3, 12)]
+    means, covariance = belief.process.joint(belief.points(views))
+    drawn = belief.warp.back(np.random.default_rng(0).multivariate_normal(means, covariance, 40_000))
+    for first, second in ((0, 1), (1, 2), (2, 1)):
+        share = (drawn[:, first] > drawn[:, second]).mean()
+        assert belief.chance(views[first], views[second]) == pytest.approx(share, abs=0.01)

@@ -1,0 +1,40 @@
+"""What is expected before anything was tried."""
+
+from dataclasses import replace
+
+import pytest
+
+from studies.surrogate.features import Features
+from studies.surrogate.posterior import SurrogateFitter
+from studies.surrogate.prior_mean import BEST_RATE, no_rules, papers_log_odds, trends
+
+
+def test_the_papers_bet_on_mam_rather_than_on_its_parts(genome, space, history):
+    def odds(*methods: str) -> list[float]:
+        return [papers_log_odds(genome.view_of(one)) for one in history(len(methods), published=methods)]
+
+    mam, prefix, sequential, parallel = odds(
+        "mam_adapter", "prefix_tuning", "sequential_adapter_ffn", "scaled_parallel_adapter_ffn"
+    )
+    assert mam > parallel > sequential
+    assert mam > prefix
+    assert papers_log_odds(Features(None, None)) == 0
+
+
+def test_rates_far_from_where_they_are_expected_to_be_best_are_expected_to_be_worse(genome, history):
+    view = genome.view_of(history(1, published=("lora_qv",))[0])
+    at = [
+        trends(Features(replace(view.attention, rate=rate), None))[0]
+        for rate in (BEST_RATE, BEST_RATE - 0.5, BEST_RATE + 0.6)
+    ]
+    assert at == pytest.approx([0.0, -0.25, -0.36])
+
+
+def test_without_trust_in_the_papers_their_rules_make_no_difference(genome, history):
+    trials = history(3, published=("mam_adapter", "sequential_adapter_ffn", "bitfit"))
+    views = [genome.view_of(one) for one in trials]
+    trusting = SurrogateFitter(genome).points(views).trends
+    doubting = SurrogateFitter(genome, rules=no_rules).points(views).trends
+    assert trusting[:, 0].tolist() == doubting[:, 0].tolist()
+    assert len(set(trusting[:, 1].tolist())) == 3
+    assert doubting[:, 1].tolist() == [0, 0, 0]

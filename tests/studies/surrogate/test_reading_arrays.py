@@ -1,0 +1,207 @@
+"""Readings in their order, without unit, and thinned; hyper-parameters at checkpoints."""
+
+import random
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from studies.records import TrialState
+from studies.surrogate.observation import MeasuredScore
+from studies.surrogate.posterior import SurrogateFitter, checkpoint
+from studies.surrogate.reading_arrays import (
+    LARGEST,
+    LARGEST_LOSSES,
+    ReadingArrays,
+    ReadingCollector,
+    thinned,
+    with_losses,
+)
+from studies.surrogate.score_warp import KNEE, LOGARITHMIC, standardised
+
+
+def same(one: ReadingArrays, other: ReadingArrays) -> bool:
+    return all(
+        np.array_equal(getattr(one, name), getattr(other, name), equal_nan=name == "losses")
+        for name in ReadingArrays.__slots__
+    )
+
+
+def test_readings_are_heard_in_the_order_of_time_and_number(history):
+    trials = history(6)
+    late = replace(trials[0], readings=tuple(replace(one, time=99.0) for one in trials[0].readings))
+    heard = ReadingCollector().hear([late, *trials[1:]])
+    assert heard.trials.tolist() == [1, 1, 2, 3, 3, 4, 4, 5, 0, 0]
+    assert heard.rungs.tolist() == [-1, 0, -1, -1, 0, -1, 0, -1, -1, 0]
+    assert heard.trial_count == 6
+
+
+def test_the_order_in_which_readings_are_listed_plays_no_part(history):
+    trials = history(12)
+    shuffled = [replace(one, readings=one.readings[::-1]) for one in trials]
+    assert same(ReadingCollector().hear(trials), ReadingCollector().hear(shuffled))
+
+
+def test_a_listener_that_followed_a_study_holds_what_a_new_one_hears(history):
+    trials, follower = history(30), ReadingCollector()
+    for count in range(31):
+        running = [replace(one, state=TrialState.RUNNING, readings=()) for one in trials[count - 2 : count]]
+        now = [*trials[: max(0, count - 2)], *running]
+        assert same(follower.hear(now), ReadingCollector().hear(now))
+        assert follower.fingerprints(now) == {one.fingerprint for one in now}
+    assert same(follower.hear(trials[:4]), ReadingCollector().hear(trials[:4]))
+
+
+def test_few_readings_are_kept_whole_and_many_are_thinned_to_the_best_the_newest_and_some(history):
+    few = ReadingCollector().hear(history(50))
+    assert thinned(few, few.scores).tolist() == list(range(len(few)))
+    draw = random.Random(0)
+    some = history(2)[1]
+    trials = [
+        replace(some, number=number, readings=(MeasuredScore(fraction=1.0, score=draw.random(), time=float(number)),))
+        for number in range(3000)
+    ]
+    heard = ReadingCollector().hear(trials)
+    kept = set(heard.trials[thinned(heard, heard.scores)].tolist())
+    best = set(np.argsort(-heard.scores)[:120].tolist())
+    assert len(kept) == LARGEST
+    assert best <= kept
+    assert set(range(2920, 3000)) <= kept
+    rest = kept - best - set(range(2920, 3000))
+    assert 0.3 < np.mean([trial < 1500 for trial in rest]) < 0.7
+
+
+def test_earlier_readings_go_before_any_trial_does(history):
+    trials = history(250)
+    heard = ReadingCollector().hear(trials)
+    kept = thinned(heard, heard.scores)
+    assert len(heard) > LARGEST == len(kept)
+    told = heard.taken(kept)
+    assert set(told.trials.tolist()) == set(range(250))
+    assert [heard.rungs[heard.trials == one].max() for one in range(250)] == [
+        told.rungs[told.trials == one].max() for one in range(250)
+    ]
+    half = [int((told.trials == one).sum()) for one in range(250)]
+    assert max(half[:20]) == 1
+    assert max(half[-50:]) == 2
+
+
+def test_scores_are_standardised_by_the_median_and_spread_of_each_rung():
+    scores = np.array([0.1, 0.2, 0.3, 0.4, 0.5, 0.9, 0.8])
+    rungs = np.array([-1.0] * 5 + [0.0] * 2)
+    found = standardised(scores, np.full(7, 0.01), rungs)
+    assert found.scales[-1.0].middle == 0.3
+    assert found.scales[-1.0].spread == pytest.approx(0.14826)
+    assert found.full.middle == pytest.approx(0.85)
+    assert found.full.spread == found.scales[-1.0].spread  # two readings say nothing of a spread
+    np.testing.assert_allclose(found.scores[:5], (scores[:5] - 0.3) / 0.14826, rtol=1e-12)
+    np.testing.assert_allclose(found.errors, 0.01 / 0.14826, rtol=1e-12)
+
+
+def test_a_spread_that_is_known_is_the_unit_of_its_rung_alone():
+    scores = np.array([0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0])
+    rungs = np.array([-1.0] * 5 + [0.0] * 5)
+    found = standardised(scores, np.full(10, 0.01), rungs, {0.0: 0.5})
+    assert found.units == pytest.approx({-1.0: 0.14826, 0.0: 0.5})
+    np.testing.assert_allclose(found.scores[5:], (scores[5:] - 0.8) / 0.5, rtol=1e-12)
+    np.testing.assert_allclose(found.errors[5:], 0.01 / 0.5, rtol=1e-12)
+
+
+def test_a_score_far_below_the_others_is_warped_with_its_noise_and_the_others_are_not():
+    scores = np.array([0.4, 0.41, 0.42, 0.43, 0.44, -5.0])
+    found = standardised(scores, np.full(6, 0.01), np.zeros(6))
+    middle, spread = found.full.middle, found.full.spread
+    np.testing.assert_array_equal(found.scores[:5], (scores[:5] - middle) / spread)
+    np.testing.assert_array_equal(found.errors[:5], 0.01 / spread)
+    np.testing.assert_array_equal(found.slopes[:5], 1.0)
+    below = KNEE - (-5.0 - middle) / spread
+    assert found.scores[5] == pytest.approx(KNEE - 0.5 * np.log1p(below / 5), rel=1e-12)
+    assert found.slopes[5] == pytest.approx(0.5 / (5 + below), rel=1e-12)
+    assert found.errors[5] == pytest.approx(0.01 / spread * found.slopes[5], rel=1e-12)
+
+
+def test_the_warp_is_monotone_its_own_inverse_and_as_steep_as_it_says():
+    scores = np.concatenate([-np.geomspace(1e5, 1e-5, 4001) + KNEE, np.linspace(KNEE, 5, 901)])
+    warped = LOGARITHMIC.forward(scores)
+    assert (np.diff(warped) > 0).all()
+    np.testing.assert_allclose(LOGARITHMIC.back(warped), scores, rtol=1e-9)
+    np.testing.assert_array_equal(warped[scores >= KNEE], scores[scores >= KNEE])
+    steep = np.abs(scores - KNEE) > 1e-3
+    step = 1e-6 * np.maximum(1, np.abs(scores[steep]))
+    differences = LOGARITHMIC.forward(scores[steep] + step) - LOGARITHMIC.forward(scores[steep] - step)
+    np.testing.assert_allclose(LOGARITHMIC.slope(scores[steep]), differences / (2 * step), rtol=1e-4)
+
+
+def test_no_spread_is_below_the_noise():
+    found = standardised(np.full(6, 0.4), np.full(6, 0.02), np.zeros(6))
+    assert found.full.spread == 0.02
+    np.testing.assert_array_equal(found.scores, 0)
+
+
+def test_checkpoints_grow_by_a_third():
+    reached = sorted({checkpoint(trials) for trials in range(12, 120)} - {None})
+    assert reached == [12, 16, 22, 30, 40, 54, 73, 99]
+    assert checkpoint(11) is None
+
+
+def test_hyperparameters_depend_on_what_had_been_heard_at_the_checkpoint(genome, history):
+    trials = history(21)
+    at_sixteen = SurrogateFitter(genome).belief(trials[:16]).process.values.logarithms
+    later = SurrogateFitter(genome).belief(trials).process.values.logarithms
+    np.testing.assert_array_equal(later, at_sixteen)
+    sooner = [replace(trials[20], readings=(replace(trials[20].readings[0], time=-1.0, score=0.9),)), *trials[:20]]
+    assert not np.array_equal(SurrogateFitter(genome).belief(sooner).process.values.logarithms, at_sixteen)
+
+
+def test_what_is_heard_later_is_measured_by_the_spread_that_amplitudes_are_of(genome, history):
+    def near(one, by):
+        readings = tuple(
+            replace(
+                reading,
+                score=0.45 + by * (reading.score - 0.45),
+                standard_error=1e-4,
+                loss=0.55 + by * (0.45 - reading.score),
+            )
+            for reading in one.readings
+        )
+        return replace(one, readings=readings)
+
+    trials = history(30)
+    early = [near(one, 1.0) for one in trials[:16]]
+    late = [near(one, 0.1) for one in trials[16:]]  # as of a search that has found its favourites
+    first = SurrogateFitter(genome, fits_to=16).belief(early)
+    # until the sixteenth trial was heard of, its own later reading aside
+    alone = ReadingCollector().hear(early).until(16)
+    spreads = standardised(alone.scores, alone.errors, alone.rungs).units
+    for told in (early, [*early, *late]):
+        found = SurrogateFitter(genome, fits_to=16).belief(told)
+        assert found.scale.spread == spreads[0.0]
+        np.testing.assert_array_equal(found.process.values.logarithms, first.process.values.logarithms)
+    usual = SurrogateFitter(genome).belief([*early, *late])
+    assert usual.scale.spread < 0.9 * spreads[0.0]
+    here, there = (one.process._readings for one in (found, usual))
+    assert np.ptp(here.scores[here.are_losses]) < 0.9 * np.ptp(there.scores[there.are_losses])
+
+
+def test_the_last_losses_of_the_best_trials_are_heard(history):
+    def with_loss(one, loss):
+        return replace(one, readings=tuple(replace(reading, loss=loss) for reading in one.readings))
+
+    few = [with_loss(one, 0.5 if one.number % 2 else None) for one in history(12)]
+    heard = ReadingCollector().hear(few)
+    rows = with_losses(heard, heard.scores)
+    assert sorted(heard.trials[rows]) == [1, 3, 5, 7, 9, 11]
+    for row in rows:
+        assert heard.losses[row] == 0.5
+        assert heard.rungs[row] == heard.rungs[heard.trials == heard.trials[row]].max()
+    many = [
+        replace(
+            one,
+            number=number,
+            readings=(MeasuredScore(fraction=1.0, score=number / 1e3, loss=1.0, time=float(number)),),
+        )
+        for number, one in enumerate(few[:1] * (LARGEST_LOSSES + 20))
+    ]
+    heard = ReadingCollector().hear(many)
+    assert heard.trials[with_losses(heard, heard.scores)].tolist() == list(range(20, LARGEST_LOSSES + 20))
+    assert not len(with_losses(ReadingCollector().hear(history(12)), np.zeros(40)))

@@ -1,0 +1,100 @@
+"""Trials of a ledger as observations."""
+
+import math
+from datetime import UTC, datetime, timedelta
+
+import numpy as np
+import pytest
+from support.factored_search import observed
+
+from search_space.space.random_draw import RandomTrial
+from studies.records import NewTrial, ReadingRecord, TrialRecord, TrialState
+from studies.search.candidates import new_trial
+from studies.search.proposer import Proposal
+from studies.surrogate.candidate_search import FactoredSearch
+from studies.surrogate.recorded_observations import common_luck, observations, share_error
+
+BEGAN_AT = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def recorded(space, number: int, state: TrialState = TrialState.COMPLETE) -> TrialRecord:
+    candidate = space.suggest(RandomTrial(number))
+    new = new_trial(Proposal(number=number, candidate=candidate), space.shape, study_seed=0, head_parameters=10)
+    score = observed(candidate, 0).readings[-1].score
+    return TrialRecord(
+        **{name: getattr(new, name) for name in NewTrial.__dataclass_fields__},
+        study_id=1,
+        state=state,
+        score=score if state is TrialState.COMPLETE else None,
+        steps=8,
+        last_score=score,
+        reason=None,
+        attempt=1,
+        created_at=BEGAN_AT + timedelta(minutes=number),
+        ended_at=BEGAN_AT + timedelta(minutes=number + 1) if state.is_terminal else None,
+    )
+
+
+def readings_of(trial: TrialRecord) -> list[ReadingRecord]:
+    return [
+        ReadingRecord(trial=trial.number, step=step, score=trial.last_score, train_loss=1, seconds=1, attempt=1, rung=0)
+        for step in (4, 8)
+    ]
+
+
+def test_a_trial_of_the_ledger_is_the_trial_that_was_proposed(space):
+    trial, running = recorded(space, 0), recorded(space, 1, TrialState.RUNNING)
+    told = observations([trial, running], {0: readings_of(trial)}, steps=16, standard_error=share_error(400))
+    candidate = space.suggest(RandomTrial(0))
+    assert told[0].configuration == candidate.configuration
+    assert told[0].fingerprint == candidate.fingerprint
+    assert told[0].attention_learning_rate == candidate.attention_learning_rate
+    assert told[0].ffn_learning_rate == candidate.ffn_learning_rate
+    assert [one.fraction for one in told[0].readings] == [0.25, 0.5]
+    assert {one.time for one in told[0].readings} == {(BEGAN_AT + timedelta(minutes=1)).timestamp()}
+    assert (told[1].readings, told[1].state) == ((), TrialState.RUNNING)
+
+
+def test_readings_of_running_trials_are_heard_last(space):
+    trials = [recorded(space, 0, TrialState.RUNNING), recorded(space, 1)]
+    told = observations(trials, {one.number: readings_of(one) for one in trials}, steps=8)
+    assert told[0].readings[0].time == math.inf > told[1].readings[0].time
+    assert told[0].readings[0].standard_error == 0.0
+
+
+def test_a_ledger_read_twice_is_proposed_for_alike(space):
+    trials = [recorded(space, number) for number in range(16)]
+    readings = {one.number: readings_of(one) for one in trials}
+    one, other = (observations(trials, readings, steps=8, standard_error=share_error(500)) for _ in range(2))
+    proposals = [FactoredSearch(space, seed=1).propose(told)[0].fingerprint for told in (one, other)]
+    assert proposals[0] == proposals[1]
+
+
+def test_the_error_of_a_share_is_binomial_less_the_luck_that_trials_share_and_never_nothing():
+    assert share_error(500)(0.5) == pytest.approx(math.sqrt(0.25 * 0.5 / 500))
+    assert share_error(500)(0.5, 0.5) == pytest.approx(math.sqrt(0.25 * 0.62 / 500))
+    assert share_error(500)(1.0) == pytest.approx(math.sqrt(0.001 * 0.999 * 0.5 / 500))
+    assert share_error(500)(0.0) == pytest.approx(share_error(500)(1.0))
+
+
+def test_at_a_rung_with_fewer_examples_a_score_is_less_sure_by_their_number_and_at_the_end_it_is_not():
+    at_rungs = share_error(800, 200)
+    assert at_rungs(0.5, 0.25) == pytest.approx(2 * share_error(800)(0.5, 0.25))
+    assert at_rungs(0.5, 1.0) == share_error(800)(0.5, 1.0)
+
+
+@pytest.mark.parametrize(("fraction", "common"), [(1.0, 0.5), (0.5, 0.38), (0.25, 0.26), (1 / 16, 0.02), (0.01, 0.0)])
+def test_trials_have_more_in_common_the_longer_they_were_trained(fraction, common):
+    assert common_luck(fraction) == pytest.approx(common, abs=1e-12)
+
+
+def test_where_two_trials_share_half_of_their_luck_a_difference_scatters_as_it_is_said_to():
+    """Right answers are those where a common and an own normal variable add up to less than nothing."""
+    draws = np.random.default_rng(0)
+    studies, examples, latent = 4000, 200, math.sin(math.pi / 4)
+    common = draws.standard_normal((studies, 1, examples))
+    own = draws.standard_normal((studies, 2, examples))
+    right = math.sqrt(latent) * common + math.sqrt(1 - latent) * own < 0.0
+    assert np.mean([np.corrcoef(pair)[0, 1] for pair in right]) == pytest.approx(common_luck(1.0), abs=0.01)
+    shares = right.mean(axis=2)
+    assert np.std(shares[:, 0] - shares[:, 1]) == pytest.approx(math.sqrt(2) * share_error(examples)(0.5), rel=0.04)

@@ -1,0 +1,103 @@
+"""Searches that want small configurations, too: what they propose, and how large it is."""
+
+from dataclasses import replace
+
+import numpy as np
+import optuna
+import pytest
+from support.factored_search import whole_space
+
+from search_space.parameter_counts.counts import count
+from search_space.parameter_counts.flops import extra_flops
+from search_space.space.space import SearchSpace
+from studies.objectives import SizeGoal, SizeMeasure
+from studies.search.factored_sampler import FactoredSampler
+from studies.surrogate.candidate_search import FactoredSearch
+from studies.surrogate.encoding import Encoding
+from studies.surrogate.observation import MeasuredScore, Observation
+from studies.surrogate.size_objective import SizeObjective
+
+
+@pytest.fixture(scope="module")
+def space() -> SearchSpace:
+    whole = whole_space()
+    options = replace(whole.options, size=(0.125, 1.0), max_extra_flops=900_000)
+    return SearchSpace(shape=whole.shape, budget=whole.budget, options=options)
+
+
+def goal_of(space: SearchSpace, objective: SizeMeasure) -> SizeGoal:
+    return SizeGoal.of(objective, budget=space.budget, max_extra_flops=space.options.max_extra_flops)
+
+
+def history_of(space: SearchSpace, trials: int = 24) -> list[Observation]:
+    """Trials that score the more the larger they are."""
+    search, found = FactoredSearch(space, seed=3), []
+    for number in range(trials):
+        candidate = search.candidate([], number=number)
+        assert candidate is not None
+        score = 0.4 + 0.1 * candidate.counts.stored / space.budget
+        reading = MeasuredScore(fraction=1.0, score=score, standard_error=0.005, time=float(number))
+        found.append(Observation.of(candidate, number=number, readings=(reading,)))
+    return found
+
+
+@pytest.mark.parametrize("objective", [SizeMeasure.PARAMETERS, SizeMeasure.EXTRA_FLOPS])
+def test_the_place_of_what_is_made_is_that_of_the_configuration_it_becomes(
+    space: SearchSpace, objective: SizeMeasure
+) -> None:
+    genome, goal = Encoding(space), goal_of(space, objective)
+    sizing = SizeObjective(genome, goal)
+    for observation in history_of(space, 12):
+        genes = genome.genes_of(observation)
+        assert genes is not None
+        made = genome.candidate(genes).configuration
+        size = (
+            count(made, space.shape).stored if objective is SizeMeasure.PARAMETERS else extra_flops(made, space.shape)
+        )
+        shared = sum(parameters for _, parameters in {edit.form.common for edit in made.edits if edit.form.common})
+        assert sizing.of_genes([genes])[0] == pytest.approx(goal.scale.place(size), abs=1e-2 if shared else 1e-12)
+
+
+def test_draws_are_as_often_at_halves_of_the_budget_as_between(space: SearchSpace) -> None:
+    search = FactoredSearch(space, seed=5)
+    sizes = []
+    for number in range(150):
+        candidate = search.candidate([], number=number)
+        assert candidate is not None
+        if "size" in candidate.parameters:
+            sizes.append(float(candidate.parameters["size"]))
+    marked = np.isclose(np.log2(sizes), np.round(np.log2(sizes)), atol=1e-9).mean()
+    # three standard errors of a share of one half
+    assert marked == pytest.approx(0.5, abs=3 * 0.5 / np.sqrt(len(sizes)))
+    assert {round(np.log2(size)) for size in sizes} == {0, -1, -2, -3}
+
+
+def test_with_a_goal_smaller_ones_are_proposed_than_without(space: SearchSpace) -> None:
+    history = history_of(space)
+    stored = []
+    for goal in (None, goal_of(space, SizeMeasure.PARAMETERS)):
+        search = FactoredSearch(space, seed=1, goal=goal)
+        found = [search.candidate(history, number=24 + one) for one in range(8)]
+        stored.append(np.mean([candidate.counts.stored for candidate in found if candidate is not None]))
+    # the score rises with the size, so that without a goal the whole budget is proposed
+    assert stored[1] < 0.8 * stored[0]
+
+
+def test_optuna_alone_can_use_it_for_two_directions(space: SearchSpace) -> None:
+    def objective(trial: optuna.Trial) -> tuple[float, float]:
+        stored = space.suggest(trial).counts.stored
+        return 0.4 + 0.1 * stored / space.budget, float(stored)
+
+    sampler = FactoredSampler(FactoredSearch(space, seed=1, goal=goal_of(space, SizeMeasure.PARAMETERS)))
+    study = optuna.create_study(directions=["maximize", "minimize"], sampler=sampler)
+    study.optimize(objective, n_trials=14)
+    assert len({tuple(trial.values) for trial in study.trials}) > 10
+    assert len(study.best_trials) > 1
+
+
+def test_parents_are_good_within_their_size_and_without_a_goal_good_alone(space: SearchSpace) -> None:
+    means, places = np.array([0.1, 0.5, 0.45, 0.9]), np.array([-3.0, -2.0, -1.0, 0.0])
+    genome = Encoding(space)
+    standing = SizeObjective(genome, goal_of(space, SizeMeasure.PARAMETERS)).standing(means, places)
+    assert standing == pytest.approx([0.0, 0.0, -0.05, 0.0], abs=1e-12)
+    assert SizeObjective(genome, None).standing(means, places) is means

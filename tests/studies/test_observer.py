@@ -1,0 +1,113 @@
+"""Observers of a launch are told of every trial and reading once and in order, and can end nothing."""
+
+from pathlib import Path
+
+import pytest
+from support.trivial_launch import specification
+from support.trivial_runner import TrivialFactory
+
+from studies import observer
+from studies.errors import WishError
+from studies.launch.execution import LaunchResult
+from studies.launch.launch import launch
+from studies.ledger.ledger import Ledger
+from studies.observer import Observer, named_observer
+from studies.records import ReadingRecord, StudyRecord, TrialRecord
+
+
+class Noting:
+    """Notes all that it is told."""
+
+    def __init__(self) -> None:
+        self.told: list[tuple[object, ...]] = []
+
+    def trial_began(self, study: StudyRecord, trial: TrialRecord) -> None:
+        self.told.append(("began", trial.number))
+
+    def reading(self, study: StudyRecord, trial: TrialRecord, reading: ReadingRecord) -> None:
+        self.told.append(("reading", trial.number, reading.step, reading.score))
+
+    def trial_ended(self, study: StudyRecord, trial: TrialRecord) -> None:
+        self.told.append(("ended", trial.number, trial.state.value))
+
+    def launch_ended(self, study: StudyRecord) -> None:
+        self.told.append(("over", study.name))
+
+    def of(self, number: int) -> list[tuple[object, ...]]:
+        return [one for one in self.told if one[1] == number]
+
+
+class Raising(Noting):
+    """Raises when it is told of a reading."""
+
+    def reading(self, study: StudyRecord, trial: TrialRecord, reading: ReadingRecord) -> None:
+        super().reading(study, trial, reading)
+        raise ZeroDivisionError("no tracker\nthere")
+
+
+class Study:
+    """A study of trivial trials on SQLite."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.url = folder, f"sqlite:///{folder / 'ledger.db'}"
+
+    def launch(self, *observers: Observer, trials: int = 8) -> LaunchResult:
+        study = specification(self.folder / "artefacts", "inline", trials)
+        factory = TrivialFactory(step_seconds=0.01, fails_at={5: 3})
+        return launch(study, storage_url=self.url, factory=factory, observers=observers)
+
+    def expected(self, number: int) -> list[tuple[object, ...]]:
+        with Ledger.open(self.url, read_only=True) as ledger:
+            study = ledger.study("trivial")
+            trial, readings = ledger.trial(study.id, number), ledger.readings(study.id, number)
+        measured = [("reading", number, reading.step, reading.score) for reading in readings]
+        return [("began", number), *measured, ("ended", number, trial.state.value)]
+
+
+@pytest.fixture
+def study(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Study:
+    monkeypatch.setattr(observer, "LOOK_SECONDS", 0.0)
+    return Study(tmp_path)
+
+
+def test_every_trial_is_told_of_once_and_in_order_and_the_end_comes_last(study: Study) -> None:
+    noting = Noting()
+    result = study.launch(noting)
+    assert result.finished
+    assert result.complaints == ()
+    for number in range(8):
+        assert noting.of(number) == study.expected(number)
+    assert noting.told[-1] == ("over", "trivial")
+    assert len(noting.told) == 1 + sum(len(study.expected(number)) for number in range(8))
+
+
+def test_a_later_launch_tells_only_what_is_new(study: Study) -> None:
+    study.launch(Noting())
+    noting = Noting()
+    study.launch(noting, trials=10)
+    assert {one[1] for one in noting.told} == {8, 9, "trivial"}
+
+
+def test_an_observer_that_raises_is_told_nothing_more_and_ends_nothing(study: Study) -> None:
+    raising, noting = Raising(), Noting()
+    result = study.launch(raising, noting)
+    assert result.finished
+    assert [one[0] for one in raising.told if one[0] != "began"] == ["reading"]
+    assert noting.told[-1] == ("over", "trivial")
+    assert result.complaints == (
+        "observer Raising is told nothing more; it raised ZeroDivisionError: no tracker. The launch goes on.",
+    )
+    with Ledger.open(study.url, read_only=True) as ledger:
+        assert "observers" not in str(ledger.study("trivial").specification)
+
+
+def test_an_observer_is_named_by_its_module_or_its_word(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(Path(__file__).parent)
+    assert type(named_observer("test_observing:Noting", {})).__name__ == "Noting"
+    assert type(named_observer("mine", {"mine": "test_observing:Noting"})).__name__ == "Noting"
+
+
+@pytest.mark.parametrize("text", ["", "tensorbord", "nowhere:x", "json:nothing", ":x", "json:"])
+def test_an_observer_that_is_not_there_is_refused(text: str) -> None:
+    with pytest.raises(WishError, match="observer"):
+        named_observer(text, {"tensorboard": "x:y"})

@@ -1,0 +1,138 @@
+"""A study that is whole has no violations; each damage is one line, and the exit code of the command says so."""
+
+import json
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from support.trivial_launch import specification
+from support.trivial_runner import TrivialFactory
+
+from deltaspace.commands.main import main
+from studies.launch.launch import launch
+from studies.ledger.ledger import Ledger
+from studies.study import Study as Handle
+
+TRIALS = 12
+
+
+class Study:
+    """A finished study of trivial trials, and a hand in its database."""
+
+    def __init__(self, folder: Path, sampler: str, replicates: int = 0) -> None:
+        self.url = f"sqlite:///{folder / 'ledger.db'}"
+        self.file = folder / "ledger.db"
+        study = specification(folder / "artefacts", "inline", TRIALS, sampler, str(replicates))
+        assert launch(study, storage_url=self.url, factory=TrivialFactory(fails_at={5: 3})).finished
+
+    def violations(self) -> list[str]:
+        return Handle.open("trivial", self.url).verify()
+
+    def change(self, *statements: str) -> None:
+        """Change what the database itself would refuse to change."""
+        with closing(sqlite3.connect(self.file)) as link, link:
+            link.execute("DROP TRIGGER IF EXISTS trials_are_final")
+            for statement in statements:
+                assert link.execute(statement).rowcount == 1
+
+    def delta(self) -> tuple[int, Path]:
+        with Ledger.open(self.url, read_only=True) as ledger:
+            (first, *_) = ledger.artefacts(ledger.study("trivial").id)
+        return first.trial, Path(first.path)
+
+
+@pytest.fixture
+def study(tmp_path: Path) -> Study:
+    return Study(tmp_path, "tpe")
+
+
+@pytest.mark.parametrize("sampler", ["random", "tpe", "nsga2", "qmc"])
+def test_a_finished_study_is_whole(tmp_path: Path, sampler: str) -> None:
+    assert Study(tmp_path, sampler).violations() == []
+
+
+@pytest.mark.parametrize("sampler", ["tpe", "nsga2", "factored"])
+def test_a_study_with_replicates_is_whole(tmp_path: Path, sampler: str) -> None:
+    study = Study(tmp_path, sampler, replicates=3)
+    with Ledger.open(study.url, read_only=True) as ledger:
+        origins = [trial.origin for trial in ledger.trials(ledger.study("trivial").id)]
+    assert origins[-4:] == ["proposed", *["replicate"] * 3]
+    assert study.violations() == []
+
+
+def test_a_lost_file_is_a_violation(study: Study) -> None:
+    trial, file = study.delta()
+    file.unlink()
+    (line,) = study.violations()
+    assert line == f"trial {trial}: the delta of step 16 must exist; no file {file}"
+
+
+def test_a_file_of_other_bytes_is_a_violation(study: Study) -> None:
+    trial, file = study.delta()
+    file.write_bytes(file.read_bytes() + b" ")
+    (line,) = study.violations()
+    assert line.startswith(f"trial {trial}: {file} must have sha256 ")
+
+
+def test_a_file_outside_the_studys_folder_is_a_violation_and_not_read(study: Study, tmp_path: Path) -> None:
+    trial, file = study.delta()
+    outside = tmp_path / "elsewhere" / "trial-0" / "attempt-1" / "secret"
+    outside.parent.mkdir(parents=True)
+    file.rename(outside)
+    study.change(
+        f"UPDATE artefacts SET path = '{outside}' WHERE path = '{file.relative_to(tmp_path / 'artefacts' / 'trivial')}'"
+    )
+    (line,) = study.violations()
+    assert line == f"trial {trial}: {outside} must be a file in the study's folder; it is not"
+
+
+DAMAGE = {
+    "the reading at step 4 must be of rung 0; got 1": (
+        "UPDATE readings SET rung = 1 WHERE step = 4 AND trial_id = (SELECT id FROM trials WHERE number = 7)",
+    ),
+    "its score must be that of its last reading": ("UPDATE trials SET score = score + 1 WHERE number = 0",),
+    "its proposal must make the configuration f00; it makes": (
+        "UPDATE trials SET fingerprint = 'f00' WHERE number = 7",
+    ),
+    "its proposal must make a configuration; ": ("UPDATE trials SET proposal = '{}' WHERE number = 7",),
+    "attempts must be 1 to 2; got [1]": ("UPDATE trials SET attempt = 2 WHERE number = 7",),
+}
+
+
+@pytest.mark.parametrize("said", DAMAGE)
+def test_what_was_changed_by_hand_is_a_violation(study: Study, said: str) -> None:
+    study.change(*DAMAGE[said])
+    assert any(said in line for line in study.violations())
+
+
+@pytest.fixture
+def call(study: Study, capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str, str]]:
+    def run(*arguments: str) -> tuple[int, str, str]:
+        capsys.readouterr()
+        code = main(["verify", *arguments, "--storage", study.url])
+        said = capsys.readouterr()
+        return code, said.out, said.err
+
+    return run
+
+
+def test_the_command_prints_a_line_per_violation_and_fails_when_there_is_one(
+    study: Study, call: Callable[..., tuple[int, str, str]]
+) -> None:
+    assert call("trivial") == (0, "", "trivial: nothing is broken.\n")
+    code, out, _ = call("trivial", "--json")
+    assert (code, json.loads(out)) == (0, {"study": "trivial", "is_whole": True, "violations": [], "leftovers": []})
+    study.delta()[1].unlink()
+    code, out, err = call("trivial")
+    assert (code, err) == (1, "trivial: 1 violation.\n")
+    assert len(out.splitlines()) == 1
+    code, out, _ = call("trivial", "--json")
+    assert (code, len(json.loads(out)["violations"])) == (1, 1)
+
+
+def test_a_study_that_is_not_there_is_one_line(call: Callable[..., tuple[int, str, str]]) -> None:
+    code, out, err = call("other")
+    assert (code, out) == (2, "")
+    assert err.startswith("deltaspace: no study 'other'")

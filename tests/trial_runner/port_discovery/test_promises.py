@@ -1,0 +1,66 @@
+"""What the contract finds: promises that are broken, and starts that norms in float32 round away."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+import torch
+from support.tiny_backbones import rig_of
+
+from search_space.configuration import Configuration
+from search_space.dimensions import Activation, Port, Site
+from search_space.edit import Edit
+from search_space.forms import LowRank, Phm
+from search_space.gates import Add, SigmoidGate
+from search_space.layers import LayerRange
+from trial_runner.errors import BrokenPromiseError
+from trial_runner.port_discovery.promises import build, check_everything, in_double
+from trial_runner.port_discovery.rig import Rig
+
+LORA = Configuration(
+    edits=(Edit(site=Site.ATTENTION, write=Port.Q, read=Port.X_ATTN, form=LowRank(width=2), gate=Add()),)
+)
+
+
+@pytest.fixture(scope="module")
+def rig(tiny_backbone: Callable[[str], Path]) -> Iterator[Rig]:
+    torch.set_num_threads(1)
+    rig = rig_of(tiny_backbone("gemma2"))
+    yield rig
+    rig.attachment.detach()
+
+
+def test_a_port_that_is_somewhere_else_is_found(rig: Rig) -> None:
+    check_everything(rig, LORA)
+    query = rig.backbone.model.get_submodule("layers.0.self_attn.q_proj")
+    frozen = query.register_forward_hook(lambda _, __, output: output.detach())
+    with pytest.raises(BrokenPromiseError, match="every parameter must have a gradient"):
+        check_everything(rig, LORA)
+    frozen.remove()
+    mixed = query.register_forward_hook(lambda _, __, output: output + output.sum(0, keepdim=True))
+    with pytest.raises(BrokenPromiseError, match="must be"):
+        check_everything(rig, LORA)
+    mixed.remove()
+    check_everything(rig, LORA)
+
+
+def test_a_start_that_norms_in_float32_round_away_is_felt_in_float64(rig: Rig) -> None:
+    """A gate that is nearly closed on keys of Gemma's last block: 2e-9 behind attention.
+
+    Two norms come after it; what they round in float32, as they do by default, is more.
+    """
+    form = Phm(width=12, n=4, factor_rank=1, shared=True, activation=Activation.GELU)
+    last = LayerRange(first=1, last=1)
+    edit = Edit(site=Site.ATTENTION, write=Port.K, read=Port.K, form=form, gate=SigmoidGate(), layers=last)
+    configuration = Configuration(edits=(edit,))
+    deltas = build(rig, configuration)
+    seen: list[torch.Tensor] = []
+    output = rig.backbone.model.get_submodule("layers.1.self_attn.o_proj")
+    handle = output.register_forward_hook(lambda _, __, tensor: seen.append(tensor))
+    with torch.no_grad(), in_double():
+        edited, plain = rig.outputs(deltas), rig.outputs()
+    handle.remove()
+    exact, rounded = (edited - plain).abs().max(), (rig.frozen - plain).abs().max()
+    assert (seen[0] - seen[1]).abs().max() > 1e-10
+    assert 1e-10 < exact < rounded
+    check_everything(rig, configuration)

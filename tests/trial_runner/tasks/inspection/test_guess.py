@@ -1,0 +1,204 @@
+"""Which task is seen in columns: those of well-known data sets, and of rows that somebody has made."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import datasets
+import pytest
+
+from trial_runner.errors import TaskError
+from trial_runner.tasks.inspection import ColumnKind, ColumnOptions, Guess, guess, look_at
+
+LONG = "a text of more words than any label has, so that it is one"
+Rows = Sequence[Mapping[str, Any]]
+
+
+def seen(rows: Rows, wishes: ColumnOptions | None = None, *, can_chat: bool = False, **others: Rows) -> Guess:
+    held = {"train": rows, **others}
+    looked = {name: look_at(datasets.Dataset.from_list(list(each))) for name, each in held.items()}
+    return guess(looked, wishes, can_chat=can_chat)
+
+
+def many(count: int = 40, **values: Any) -> list[dict[str, Any]]:
+    """Rows whose values are called with their number."""
+    return [{name: value(n) if callable(value) else value for name, value in values.items()} for n in range(count)]
+
+
+def text(n: int) -> str:
+    return f"{LONG} {n}"
+
+
+SCORED = {"text": "text", "label": "score"}
+
+CASES: dict[str, tuple[list[dict[str, Any]], str, dict[str, Any]]] = {
+    "SST-2": (
+        many(sentence=text, label=lambda n: n % 2, idx=lambda n: n),
+        "classification",
+        {"text": "sentence", "label": "label"},
+    ),
+    "SICK": (
+        many(premise=text, hypothesis=text, label=lambda n: n % 3, relatedness=lambda n: n / 7, id=lambda n: n),
+        "classification",
+        {"text": ["premise", "hypothesis"], "label": "label"},
+    ),
+    "banking77": (
+        many(text=text, label_text=lambda n: f"word_{n % 5}", label=lambda n: n % 5),
+        "classification",
+        {"text": "text", "label": "label_text"},
+    ),
+    "reviews without usual names": (
+        many(id=lambda n: f"r{n}", opinion=text, verdict=lambda n: ("good", "bad")[n % 2]),
+        "classification",
+        {"text": "opinion", "label": "verdict"},
+    ),
+    "dialogues": (
+        many(dialogue=lambda n: ["hello there", f"bye {n}"], emotion=lambda n: ("joy", "fear")[n % 2]),
+        "classification",
+        {"text": "dialogue", "label": "emotion", "join": "\n"},
+    ),
+    "XSum": (
+        many(document=lambda n: text(n) * 9, summary=text, id=lambda n: str(n)),
+        "summarisation",
+        {"source": "document", "target": "summary"},
+    ),
+    "WebNLG": (
+        many(
+            category=lambda n: ("Airport", "Food")[n % 2],
+            modified_triple_sets=lambda n: [f"a{n} | is | b", "b | has | c"][: n % 2 + 1],
+            references=lambda n: [text(n), LONG],
+        ),
+        "data_to_text",
+        {"source": "modified_triple_sets", "target": "references"},
+    ),
+    "Multi30k": (
+        many(translation=lambda n: {"en": text(n), "de": f"ein {n}"}),
+        "translation",
+        {"source": "en", "target": "de"},
+    ),
+    "SQuAD": (
+        many(context=text, question=text, answers=lambda n: {"text": [str(n)], "answer_start": [0]}),
+        "question_answering",
+        {"questions": {"context": "context", "question": "question", "answers": "answers"}},
+    ),
+    "a chat": (
+        many(messages=lambda n: [{"role": "user", "content": text(n)}, {"role": "assistant", "content": str(n)}]),
+        "summarisation",
+        {"source": "messages", "target": "messages", "join": "\n", "metric": "rougeL"},
+    ),
+    "STS-B": (
+        many(sentence1=text, sentence2=text, label=lambda n: n / 8, idx=lambda n: n),
+        "regression",
+        {"text": ["sentence1", "sentence2"], "label": "label"},
+    ),
+    "a text and a score": (many(id=lambda n: n, text=text, score=lambda n: n / 3), "regression", SCORED),
+    "stars and their halves": (
+        many(text=text, stars=lambda n: (n % 10 + 1) / 2),
+        "classification",
+        {"text": "text", "label": "stars"},
+    ),
+    "prompts": (
+        many(prompt=text, completion=text),
+        "summarisation",
+        {"source": "prompt", "target": "completion", "metric": "rougeL"},
+    ),
+    "a long and a short text": (
+        many(before=lambda n: text(n) * 4, after=lambda n: f"few words {n}"),
+        "summarisation",
+        {"source": "before", "target": "after"},
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_the_task_of_a_data_set_is_seen_in_its_columns(case: str) -> None:
+    rows, kind, keys = CASES[case]
+    found = seen(rows)
+    assert (found.kind, dict(found.keys)) == (kind, keys)
+
+
+def chat(n: int, ending: str = "") -> list[dict[str, str]]:
+    return [{"role": "user", "content": text(n)}, {"role": "assistant", "content": f"so it is.\nAnswer: {n}{ending}"}]
+
+
+def test_dialogues_are_learned_as_such_where_the_backbone_can_be_talked_with() -> None:
+    found = seen(many(messages=chat), can_chat=True)
+    assert (found.kind, found.keys) == ("instruction", {"messages": "messages"})
+    assert seen(many(messages=chat)).kind == "summarisation"
+    assert seen(many(messages=chat), ColumnOptions(kind="instruction")).kind == "instruction"
+
+
+def test_an_answer_that_ends_each_dialogue_is_what_it_is_measured_by() -> None:
+    found = seen(many(messages=chat, answer=str), can_chat=True)
+    measured = {"references": "answer", "metric": "exact_match", "dialogue": {"answer_after": "Answer:"}}
+    assert (found.kind, found.keys, found.left) == ("instruction", {"messages": "messages", **measured}, ())
+    others = seen(many(messages=lambda n: chat(n, "." * (n % 7 == 6)), answer=str), can_chat=True)
+    assert others.keys == {"messages": "messages"}, "some do not end with it"
+    assert seen(many(messages=chat, answer=lambda n: f"{n + 1}"), can_chat=True).keys == {"messages": "messages"}
+
+
+def test_a_scale_that_is_named_is_a_regression_unless_a_classification_is_wished() -> None:
+    rows = many(premise=text, hypothesis=text, label=lambda n: n % 3, relatedness=lambda n: n / 7)
+    found = seen(rows, ColumnOptions(columns={"label": "relatedness"}))
+    assert (found.kind, found.keys) == ("regression", {"text": ["premise", "hypothesis"], "label": "relatedness"})
+    assert found.why["label"] == "40 different numbers from 0 to 5.57143"
+    assert seen(rows, ColumnOptions(kind="regression")).keys == found.keys
+    wished = ColumnOptions(kind="classification", columns={"label": "relatedness"})
+    assert seen(rows, wished).kind == "classification"
+
+
+def test_where_the_other_splits_lack_the_target_their_references_are_taken() -> None:
+    rows = many(meaning_representation=text, human_reference=text)
+    measured = many(3, meaning_representation=text, references=lambda n: [text(n)])
+    keys = {"source": "meaning_representation", "target": "human_reference", "references": "references"}
+    assert seen(rows, validation=measured, test=measured).keys == keys
+    assert "references" not in seen(rows, validation=rows[:3]).keys
+
+
+def test_a_column_of_words_takes_the_place_of_numbers_only_if_it_says_the_same() -> None:
+    rows = many(text=text, name=lambda n: f"word_{n % 4}", label=lambda n: n % 5)
+    assert seen(rows).keys["label"] == "label"
+
+
+def test_what_is_named_is_not_guessed() -> None:
+    rows = many(text=text, title=text, label=lambda n: n % 2, stars=lambda n: n % 5)
+    found = seen(rows, ColumnOptions(columns={"label": "stars", "text": ["title", "text"]}))
+    assert (found.kind, found.keys) == ("classification", {"text": ["title", "text"], "label": "stars"})
+    assert found.left == ("label",)
+    written = seen(rows, ColumnOptions(kind="translation", columns={"source": "text", "target": "title"}))
+    assert (written.kind, written.keys) == ("translation", {"source": "text", "target": "title"})
+
+
+def test_a_name_that_is_no_column_is_one_line() -> None:
+    with pytest.raises(TaskError, match=r"^no column 'lable'; there are: text, label\. Did you mean 'label'\?$"):
+        seen(many(text=text, label=lambda n: n % 2), ColumnOptions(columns={"label": "lable"}))
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [many(a=lambda n: n, b=lambda n: n / 3), many(only=text), many(text=text, id=lambda n: n), many(x=None)],
+    ids=["numbers", "one text", "a number of each row", "nothing"],
+)
+def test_columns_that_make_no_task_are_one_line_that_says_what_they_hold(rows: Rows) -> None:
+    with pytest.raises(TaskError, match=r"the columns are \w+: .* --source and --target\.$"):
+        seen(rows)
+
+
+@pytest.mark.parametrize(
+    ("value", "kind"),
+    [
+        (lambda n: n % 3, ColumnKind.LABEL),
+        (lambda n: n % 2 == 0, ColumnKind.LABEL),
+        (lambda n: n, ColumnKind.NUMBER),
+        (lambda n: n / 2, ColumnKind.NUMBER),
+        (lambda n: f"key-{n}", ColumnKind.TEXT),
+        (lambda n: ["one", "two", "three"], ColumnKind.TEXTS),
+        (lambda n: ["a | b | c"] * (n % 3 + 1), ColumnKind.TRIPLES),
+        (lambda n: {"en": "a", "fr": None}, ColumnKind.LANGUAGES),
+        (lambda n: {"begin": n}, ColumnKind.OTHER),
+        (lambda n: [n], ColumnKind.OTHER),
+        (lambda n: None, ColumnKind.EMPTY),
+    ],
+)
+def test_a_column_is_of_the_kind_of_what_stands_in_it(value: Any, kind: ColumnKind) -> None:
+    (column,) = look_at(datasets.Dataset.from_list(many(x=value)))
+    assert column.kind is kind

@@ -1,0 +1,36 @@
+"""Loading without a search for garbage."""
+
+import gc
+
+import pytest
+
+from trial_runner.gc_pause import uncollected
+
+
+def test_nothing_is_looked_for_while_loading_and_after_it_all_is_as_before() -> None:
+    assert gc.isenabled()
+    with uncollected():
+        assert not gc.isenabled()
+        with uncollected():
+            assert not gc.isenabled()
+        assert not gc.isenabled(), "of what is loaded beside"
+    assert gc.isenabled()
+
+
+def test_what_cannot_be_loaded_leaves_the_search_as_it_was() -> None:
+    with pytest.raises(OSError, match="damaged"), uncollected():
+        raise OSError("damaged")
+    assert gc.isenabled()
+
+
+def test_collection_goes_on_afterwards_whatever_happens() -> None:
+    assert gc.isenabled()
+    with uncollected():
+        assert not gc.isenabled()
+        with uncollected():
+            pass
+        assert not gc.isenabled()
+    assert gc.isenabled()
+    with pytest.raises(ZeroDivisionError), uncollected():
+        raise ZeroDivisionError
+    assert gc.isenabled()

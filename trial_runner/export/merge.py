@@ -1,0 +1,243 @@
+"""Edits folded into the weights of a backbone, which is then a plain model of `transformers`."""
+
+import copy
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from search_space.backbones import BackboneFamily, PortLocation, PortTable
+from search_space.backbones.shape import BackboneShape, Sublayer
+from search_space.dimensions import Port, Site, StackKind
+from search_space.mergeability import READ_BY, WRITTEN, unmergeable
+from trial_runner.backbones import Backbone, tokenizer_id
+from trial_runner.backbones.locate import padding_token
+from trial_runner.deltas.affine import Affine
+from trial_runner.deltas.delta_set import DeltaSet, SublayerPlan
+from trial_runner.errors import ExportError, ExportWishError
+from trial_runner.export import mean_pooled
+from trial_runner.export.heads import TaskHead
+from trial_runner.huggingface import hub_access, quiet_transformers
+from trial_runner.linear_layers import dense_weight, hold_dense
+
+
+class LinearSlice:
+    """The linear layer behind a port: a whole module, or the columns of a fused one.
+
+    Args:
+        module: ``nn.Linear``, which stores ``(D_out, D_in)``, or the ``Conv1D`` of GPT-2, which stores it transposed.
+        location: Of the port that it writes.
+    """
+
+    def __init__(self, module: nn.Module, location: PortLocation) -> None:
+        """Find the columns."""
+        self._weight = dense_weight(module)  # (D_in, all columns)
+        bias = module.bias
+        self._bias = bias.detach() if isinstance(bias, Tensor) else None
+        self._columns = location.columns(self._weight.shape[1])
+        self.matrix = self._weight[:, self._columns].double()  # (D_in, D_out)
+        none = torch.zeros(self.matrix.shape[1], dtype=torch.float64, device=self._weight.device)
+        self.bias = none if self._bias is None else self._bias[self._columns].double()  # (D_out,)
+
+    def add(self, beside: Affine) -> None:
+        """A map of the same input, in parallel."""
+        self.matrix = self.matrix + beside.matrix(self.matrix)
+        self.bias = self.bias if beside.shift is None else self.bias + beside.shift
+
+    def follow(self, after: Affine, *, replaces: bool) -> None:
+        """A map of what the layer writes: added to it, or in its place."""
+        matrix, bias = after(self.matrix), after(self.bias.unsqueeze(0)).squeeze(0)
+        self.matrix = matrix if replaces else self.matrix + matrix
+        self.bias = bias if replaces else self.bias + bias
+        self.bias = self.bias if after.shift is None else self.bias + after.shift
+
+    def precede(self, first: Affine, *, replaces: bool) -> None:
+        """A map of what the layer reads: added to it, or in its place."""
+        if first.shift is not None:
+            self.bias = self.bias + first.shift @ self.matrix
+        matrix = first.before(self.matrix)
+        self.matrix = matrix if replaces else self.matrix + matrix
+
+    def store(self) -> None:
+        """Write the matrix and the bias back into the module.
+
+        Raises:
+            ExportError: If there is a bias that the module has no place for.
+        """
+        self._weight[:, self._columns] = self.matrix.to(self._weight.dtype)
+        if self._bias is not None:
+            self._bias[self._columns] = self.bias.to(self._bias.dtype)
+        elif self.bias.any():
+            raise ExportError(
+                "a bias must have a place in the layer that it is merged into; there is none. This is a bug."
+            )
+
+
+_CLASSIFIER = mean_pooled.MeanPooledClassifier
+
+
+@torch.no_grad()
+def merge(model: nn.Module, deltas: DeltaSet, family: BackboneFamily, shape: BackboneShape) -> None:
+    """Fold trained deltas into the weights of a base model, in place; quantised ones become dense first.
+
+    Args:
+        model: The base model, with the weights that the deltas were trained on.
+        deltas: Of a configuration that can be merged.
+
+    Raises:
+        ExportError: If an edit cannot be merged; it is named, and nothing has been changed.
+    """
+    obstacles = unmergeable(deltas.configuration, shape)
+    if obstacles:
+        listed = "; ".join(f"{name}: {why}" for name, why in obstacles.items())
+        raise ExportWishError(
+            f"every edit must be linear to be merged into the weights; got {listed}. Leave --merge out."
+        )
+    if deltas.whole is not None:
+        named = dict(model.named_parameters())
+        for name, weight in deltas.whole.weights().items():
+            named[name].copy_(weight)
+    hold_dense(model)
+    table = family.ports(shape)
+    for sublayer, plan in deltas.plans.items():
+        if sublayer.site is Site.STACK:
+            _merge_norm(model.get_submodule(table.stack_norms[sublayer.layer]), plan)
+        else:
+            _merge_sublayer(model, table, sublayer, plan)
+
+
+def _merge_sublayer(model: nn.Module, table: PortTable, sublayer: Sublayer, plan: SublayerPlan) -> None:
+    block = model.get_submodule(table.layers[sublayer.stack].format(layer=sublayer.layer))
+    read_by = {written: read for read, written in READ_BY.items()}
+    for port in WRITTEN:
+        read = read_by.get(port, port)
+        if not (plan.touches(port) or plan.touches(read)):
+            continue
+        location = table.ports[sublayer.stack, sublayer.site, port]
+        linear = LinearSlice(block.get_submodule(location.module), location)
+        for delta in plan.parallel.get(port, ()):
+            linear.add(delta.affine())
+        for delta in plan.sequential.get(port, ()):
+            linear.follow(delta.affine(), replaces=delta.edit.gate.multiplies)
+        for delta in reversed(plan.sequential.get(read, ()) if read is not port else ()):
+            linear.precede(delta.affine(), replaces=delta.edit.gate.multiplies)
+        linear.store()
+    if plan.touches(Port.NORM):
+        location = table.ports[sublayer.stack, sublayer.site, Port.NORM]
+        _merge_norm(block.get_submodule(location.module), plan)
+
+
+def _merge_norm(norm: nn.Module, plan: SublayerPlan) -> None:
+    """Constants move the bias of a LayerNorm; nothing else writes one."""
+    for delta in plan.sequential.get(Port.NORM, ()):
+        bias, shift = norm.bias, delta.affine().shift
+        if not isinstance(bias, Tensor) or shift is None:
+            raise ExportError("a constant must have a bias to move; this LayerNorm has none. This is a bug.")
+        bias.copy_(bias.double() + shift)
+
+
+def write_merged(
+    folder: Path, backbone: Backbone, deltas: DeltaSet, head: TaskHead | None, *, max_tokens: int | None = None
+) -> None:
+    """Write a backbone with deltas in its weights as a folder that `transformers` loads, tokenizer and head included.
+
+    With a task head it is a `MeanPooledClassifier`, whose Python stands beside the weights; without one an encoder is
+    written as its base model, anything else with the language-model head of its checkpoint.
+
+    Args:
+        folder: Exists; see `new_folder`.
+        backbone: Is left as it is.
+        deltas: Of a configuration that can be merged.
+        head: None without one.
+        max_tokens: Where the tokenizer cuts texts; None for where it cut them before.
+
+    Raises:
+        ExportError: If an edit cannot be merged; it is named.
+    """
+    model: Any = copy.deepcopy(backbone.model)
+    merge(model, deltas, backbone.family, backbone.shape)
+    tokenizer: Any = backbone.load_tokenizer()
+    if head is not None:
+        whole = _classifier(model, head)
+        most = max_tokens if tokenizer.truncation_side == "right" else None
+        whole.config.cut = None if most is None else _cut(tokenizer, most)
+        shutil.copy(mean_pooled.__file__, folder)
+    else:
+        whole = model if backbone.shape.kind is StackKind.ENCODER else _with_language_model(backbone, model)
+    tokenizer.padding_side = "left" if head is None and backbone.shape.kind is StackKind.DECODER else "right"
+    tokenizer.pad_token = tokenizer.pad_token or tokenizer.eos_token
+    tokenizer.model_max_length = max_tokens or tokenizer.model_max_length
+    if head is not None and max_tokens is not None and hasattr(tokenizer, "backend_tokenizer"):
+        tokenizer.backend_tokenizer.enable_truncation(max_tokens, direction=tokenizer.truncation_side)
+    with quiet_transformers():
+        whole.save_pretrained(folder)
+        tokenizer.save_pretrained(folder)
+    stored, own = (tokenizer_id(one) for one in (merged_tokenizer(folder), tokenizer))
+    if stored != own:
+        raise ExportWishError(
+            f"the tokenizer of {backbone.name} must do in a merged folder what it does there; got {stored[:12]}, not "
+            f"{own[:12]}. Leave --merge out."
+        )
+
+
+def merged_tokenizer(folder: Path) -> Any:
+    """The tokenizer beside merged weights, found as `AutoTokenizer` finds it for who trusts the folder's Python."""
+    from transformers import AutoTokenizer
+
+    is_classifier = (folder / Path(mean_pooled.__file__).name).exists()
+    options = {"config": mean_pooled.MeanPooledConfig()} if is_classifier else {}
+    with quiet_transformers():
+        return AutoTokenizer.from_pretrained(folder, **options)
+
+
+def _classifier(base: Any, head: TaskHead) -> Any:
+    """A base model and a head as one model of transformers."""
+    module = Path(mean_pooled.__file__).stem
+    classes = {"AutoConfig": mean_pooled.MeanPooledConfig, "AutoModelForSequenceClassification": _CLASSIFIER}
+    names = dict(enumerate(head.labels))
+    config = mean_pooled.MeanPooledConfig(
+        backbone=base.config.to_diff_dict() | {"model_type": base.config.model_type},
+        id2label=names,
+        label2id={name: index for index, name in names.items()},
+        pad_token_id=padding_token(base.config.to_dict()),
+        auto_map={auto: f"{module}.{kind.__name__}" for auto, kind in classes.items()},
+    )
+    whole = _CLASSIFIER(config).to(base.dtype).eval()
+    whole.backbone.load_state_dict(base.state_dict())
+    whole.classifier.load_state_dict(head.tensors())
+    return whole
+
+
+def _cut(tokenizer: Any, max_tokens: int) -> dict[str, Any]:
+    """How the classifier cuts texts: to how many tokens, and which ones the tokenizer puts around one or two texts."""
+    text, one, two = (
+        tokenizer(*texts, add_special_tokens=is_whole)["input_ids"]
+        for texts, is_whole in ((("a",), False), (("a",), True), (("a", "a"), True))
+    )
+    first = next(at for at in range(len(one)) if one[at : at + len(text)] == text)
+    after = one[first + len(text) :]
+    between = two[first + len(text) : len(two) - len(text) - len(after)]
+    return {"max_tokens": max_tokens, "before": one[:first], "between": between, "after": after}
+
+
+def _with_language_model(backbone: Backbone, base: Any) -> Any:
+    """The language model that a checkpoint holds, with the weights of a base model; the base model if it holds none."""
+    import transformers
+
+    from trial_runner.backbones.locate import source_of
+
+    names = getattr(base.config, "architectures", None) or [type(base).__name__]
+    kind: Any = getattr(transformers, names[0], None)
+    if kind is None or kind is type(base):
+        return base
+    source = source_of(backbone.name)
+    with hub_access(source), quiet_transformers():
+        whole = kind.from_pretrained(source, dtype=base.dtype, use_safetensors=True, trust_remote_code=False)
+    weights: Mapping[str, Tensor] = base.state_dict()
+    unknown = whole.base_model.load_state_dict(weights, strict=False).unexpected_keys
+    if unknown:
+        raise ExportError(f"{names[0]} must hold the weights of its base model; it lacks {unknown[0]}. This is a bug.")
+    return whole

@@ -1,0 +1,375 @@
+"""The deltas of several slots as one: what a pass over the rows of all of them applies at each sublayer.
+
+Shapes: `K` slots of the pass, `G` of them in a group, `B` examples of a slot; the rows of a pass are the slots'
+examples, slot by slot.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from dataclasses import dataclass, field
+from zlib import crc32
+
+import torch
+from torch import Tensor, nn
+
+from search_space.backbones.shape import Sublayer
+from search_space.dimensions import Port
+from search_space.edit import Edit
+from trial_runner.deltas.delta_set import DeltaSet, SublayerPlan
+from trial_runner.deltas.gates import gate_of
+from trial_runner.deltas.port_delta import PortDelta
+from trial_runner.errors import AttachError
+from trial_runner.packed.dropout import current
+from trial_runner.packed.packed_prompt import PackedPrompt
+from trial_runner.packed.prefix import Prefix
+from trial_runner.packed.stacks import ModuleStack, Shared, by_slots, last_rows, paddings, shared_structure, structure
+
+
+class SlotRows:
+    """A tensor ``(K B, ...)`` of which groups take their slots' rows.
+
+    However many groups do, its gradient is put together once.
+    """
+
+    def __init__(self, tensor: Tensor, slots: int) -> None:
+        """Keep the tensor."""
+        self.tensor = tensor
+        self._slots = slots
+        self._blocks: tuple[Tensor, ...] | None = None
+
+    def take(self, places: Sequence[int]) -> Tensor:
+        """The rows of some slots, ``(G, B, ...)``."""
+        if len(places) == self._slots:
+            return by_slots(self.tensor, self._slots)
+        if self._blocks is None:
+            self._blocks = by_slots(self.tensor, self._slots).unbind(0)
+        if len(places) == 1:
+            return self._blocks[places[0]].unsqueeze(0)
+        return torch.stack([self._blocks[place] for place in places])
+
+
+class Group:
+    """Edits of equal structure of some slots at one sublayer.
+
+    Args:
+        stack: Their modules.
+        slots: K.
+        shared: What the modules share with their like at other sublayers; None for nothing.
+        number: Of their place: the sublayer, the port, and which of a slot's edits of it they are.
+
+    Attributes:
+        edit: That of the first slot; the others differ in width and fixed scale alone.
+        gate: What its gate does.
+        is_table: Whether their forms are tables of keys and values.
+        index: `places` on the device.
+    """
+
+    def __init__(self, stack: ModuleStack, slots: int, shared: Shared | None, *, number: int = 0) -> None:
+        """Join the modules with the slots."""
+        first = stack.modules[0]
+        self.edit: Edit = first.edit  # type: ignore[assignment]
+        self.gate = gate_of(self.edit)
+        self.is_table = first.form.is_table  # type: ignore[union-attr]
+        self._is_dropped = first.form.is_dropped  # type: ignore[union-attr]
+        self._number = number
+        self.stack = stack
+        self.places = stack.places
+        self._slots = slots
+        self._shared = shared
+        # made once, and of slots, not of rows: recordings of steps read it for as long as they live
+        trained = (*stack.tensors.values(), *(() if shared is None else shared.stack.tensors.values()))
+        self.index = torch.tensor(stack.places, device=trained[0].device if trained else None)
+
+    @property
+    def layout(self) -> Hashable:
+        """See `PackedDeltas.layout`; of the group."""
+        module = self.stack.modules[0]
+        rows = None if self._shared is None or self._shared.rows is None else tuple(self._shared.rows.tolist())
+        lengths = tuple(self.lengths()) if self.gate.is_prefix else ()
+        return structure(module), self.stack.layout, rows, lengths  # type: ignore[arg-type]
+
+    def spread(self, mine: Tensor) -> Tensor:
+        """``(G, B, ...)`` to ``(K B, ...)``, zero in the rows of other slots."""
+        if len(self.places) == self._slots:
+            return mine.flatten(0, 1)
+        blocks = dict(zip(self.places, mine.unbind(0), strict=True))
+        nothing = torch.zeros_like(mine[0])
+        return torch.cat([blocks.get(place, nothing) for place in range(self._slots)])
+
+    def compose(self, h: Tensor, z: Tensor | None, weight: Tensor | None, scaling: float | None) -> Tensor:
+        """See `PortDelta.compose`; everything is the group's, ``(G, B, ...)``."""
+        seen = self._seen(z)
+        composed: Tensor = self.stack.call(PortDelta.compose, h, seen, weight, scaling, shared=self._shared)
+        return composed
+
+    def delta(self, z: Tensor | None, weight: Tensor | None, scaling: float | None) -> Tensor:
+        """See `PortDelta.delta`; everything is the group's, ``(G, B, ...)``, constants ``(G, D_out)``."""
+        change: Tensor = self.stack.call(PortDelta.delta, self._seen(z), weight, scaling, shared=self._shared)
+        return change
+
+    def _seen(self, z: Tensor | None) -> Tensor | None:
+        """What is seen of what is read: less of it where low-rank maps are trained with dropout."""
+        slot_dropout = current() if self._is_dropped else None
+        return z if slot_dropout is None or z is None else slot_dropout.read_by_low_rank(z, self.index, self._number)
+
+    def own_logits(self, query: Tensor, projected: Tensor, scaling: float) -> Tensor:
+        """See `PortDelta.own_logits`; of the group's rows, ``(G, B, ...)``."""
+        logits: Tensor = self.stack.call(PortDelta.own_logits, query, projected, scaling, shared=self._shared)
+        return logits
+
+    def share(self, z: Tensor, real: Tensor | None) -> Tensor:
+        """See `PortDelta.share`; of the group's rows, ``(G, B, 1, 1)``."""
+        share: Tensor = self.stack.call(PortDelta.share, z, real, shared=self._shared)
+        return share
+
+    def table(self) -> tuple[Tensor, Tensor]:
+        """Keys and values ``(G, N, R, d_h)`` of prefixes, the shorter ones padded in front."""
+        keys, values = self.stack.call(PortDelta.table, shared=self._shared)
+        return keys, values
+
+    def lengths(self) -> list[int]:
+        """Rows of each prefix."""
+        return [module.table()[0].shape[-2] for module in self.stack.modules]  # type: ignore[operator]
+
+
+class PassRound:
+    """At most one edit of each slot, all of one port of one sublayer: they touch different rows."""
+
+    def __init__(self, groups: Sequence[Group], slots: int) -> None:
+        """Keep the groups."""
+        self.groups = tuple(groups)
+        self.slots = slots
+
+    def compose(
+        self, h: Tensor, arguments: Callable[[Group], tuple[Tensor | None, Tensor | None, float | None]]
+    ) -> Tensor:
+        """The port with the edits in it, ``(K B, ...)``.
+
+        Args:
+            h: The port, ``(K B, ...)``.
+            arguments: What a group reads and the weight of its rows, ``(G, B, ...)``; the scaling.
+        """
+        if len(self.groups) == 1 and len(self.groups[0].places) == self.slots:
+            return self.groups[0].compose(by_slots(h, self.slots), *arguments(self.groups[0])).flatten(0, 1)
+        rows = by_slots(h, self.slots)  # (K, B, ...)
+        changed = rows
+        for group in self.groups:
+            change = group.delta(*arguments(group)).to(h.dtype)
+            shape = (len(group.places), *rows.shape[1:])
+            if change.dim() < len(shape):
+                change = change.reshape(len(group.places), *(1,) * (len(shape) - change.dim()), *change.shape[1:])
+            change = change.expand(shape)
+            # the first is out of place, and nobody else has seen what the others change
+            changed = (
+                rows.index_add(0, group.index, change)
+                if changed is rows
+                else changed.index_add_(0, group.index, change)
+            )
+        return changed.flatten(0, 1)
+
+
+@dataclass(slots=True)
+class PackedPlan:
+    """What the deltas of a pass do at one sublayer; see `SublayerPlan`.
+
+    Attributes:
+        slots: K.
+        parallel: Edits of a port that read another one.
+        sequential: Edits of a port that read itself, or nothing, in order.
+        reads: Ports whose tensors must be kept.
+        lse: Edits whose gates are of log-sum-exps of the attention logits; those whose rows stand before the keys
+            are in no round.
+    """
+
+    slots: int
+    parallel: dict[Port, list[PassRound]] = field(default_factory=dict)
+    sequential: dict[Port, list[PassRound]] = field(default_factory=dict)
+    reads: set[Port] = field(default_factory=set)
+    lse: list[Group] = field(default_factory=list)
+    _lengths: list[int] | None = None
+    _visible: Tensor | None = None
+
+    @property
+    def layout(self) -> Hashable:
+        """See `PackedDeltas.layout`; of one sublayer."""
+        sides = tuple(
+            (port, tuple(tuple(group.layout for group in one.groups) for one in rounds))
+            for side in (self.parallel, self.sequential)
+            for port, rounds in side.items()
+        )
+        return len(self.parallel), sides, frozenset(self.reads), tuple(group.layout for group in self.lse)
+
+    def touches(self, port: Port) -> bool:
+        """Whether an edit writes the port."""
+        return port in self.parallel or port in self.sequential
+
+    def prefix(self) -> Prefix | None:
+        """What stands before the keys of each slot; shorter prefixes, and none, are padded in front and masked."""
+        groups = [group for group in self.lse if group.gate.is_prefix]
+        if not groups:
+            return None
+        tables = [group.table() for group in groups]
+        rows = max(keys.shape[-2] for keys, _ in tables)
+        if self._lengths is None:
+            own = {
+                place: length for group in groups for place, length in zip(group.places, group.lengths(), strict=True)
+            }
+            self._lengths = [own.get(place, 0) for place in range(self.slots)]
+        both = [_by_slot(groups, [table[index] for table in tables], rows, self.slots) for index in (0, 1)]
+        if self._visible is None and any(length != rows for length in self._lengths):
+            self._visible = last_rows(self._lengths, rows, both[0].device)  # (K, R)
+        return Prefix(keys=both[0], values=both[1], visible=self._visible)
+
+
+def _by_slot(groups: Sequence[Group], tables: Sequence[Tensor], rows: int, slots: int) -> Tensor:
+    """Tables of several groups as one, ``(K, N, R, d_h)``."""
+    if len(groups) == 1 and len(groups[0].places) == slots:
+        return tables[0]
+    nothing = tables[0].new_zeros((*tables[0].shape[1:-2], rows, tables[0].shape[-1]))
+    found = [nothing] * slots
+    for group, table in zip(groups, tables, strict=True):
+        padded = nn.functional.pad(table, (0, 0, rows - table.shape[-2], 0))
+        for place, own in zip(group.places, padded.unbind(0), strict=True):
+            found[place] = own
+    return torch.stack(found)
+
+
+class PackedDeltas:
+    """The deltas of `K` slots, grouped by structure at every port.
+
+    Args:
+        deltas: Of each slot; a change of the whole model only alone.
+        copies_all: Whether what is alone of its structure is copied as stacks are, and not used as it is.
+
+    Attributes:
+        plans: What is done at each sublayer.
+        prompt: The rows before the embedded input; None without a prompt.
+        whole: The change of the model's weights; None without one.
+        stacks: All that is trained, but a change of the whole model.
+    """
+
+    def __init__(self, deltas: Sequence[DeltaSet], *, copies_all: bool = False) -> None:
+        """Group the edits."""
+        if len(deltas) > 1 and any(one.whole is not None for one in deltas):
+            raise AttachError("a change of the whole model must be alone in a pass; got other deltas beside it.")
+        self.whole = deltas[0].whole
+        self.stacks: list[ModuleStack] = []
+        self._slots = len(deltas)
+        self._copies_all = copies_all
+        self._lent: dict[int, tuple[ModuleStack, int]] = {}
+        sublayers = list(dict.fromkeys(sublayer for one in deltas for sublayer in one.plans))
+        by_slot = [[one.plans.get(sublayer, SublayerPlan()) for one in deltas] for sublayer in sublayers]
+        self._stack_shared(deltas)
+        prompts = [one.prompt for one in deltas]
+        self.prompt = (
+            PackedPrompt(prompts, copies_all=copies_all) if any(prompt is not None for prompt in prompts) else None
+        )
+        self.stacks.extend(() if self.prompt is None else self.prompt.stacks)
+        self.plans: dict[Sublayer, PackedPlan] = {
+            sublayer: self._plan(sublayer, plans) for sublayer, plans in zip(sublayers, by_slot, strict=True)
+        }
+
+    def _stack_shared(self, deltas: Sequence[DeltaSet]) -> None:
+        """Stack what the edits of several sublayers share, once; apart what has the learning rate of attention.
+
+        No two modules of one slot come together, so that what is alone is used as it is.
+        """
+        alike: dict[Hashable, dict[int, tuple[int, nn.Module]]] = {}
+        for place, one in enumerate(deltas):
+            turns = Counter[Hashable]()
+            for kind, shared in _shared_modules(one):
+                alike.setdefault((kind, turns[kind]), {})[id(shared)] = (place, shared)
+                turns[kind] += 1
+        for members in alike.values():
+            places, modules = zip(*members.values(), strict=True)
+            stack = self._stack(modules, places)
+            self._lent |= {id(module): (stack, row) for row, module in enumerate(modules)}
+
+    def _stack(self, modules: Sequence[nn.Module], places: Sequence[int]) -> ModuleStack:
+        stack = ModuleStack(modules, places, paddings(modules[0]), copies_one=self._copies_all)
+        self.stacks.append(stack)
+        return stack
+
+    @property
+    def layout(self) -> Hashable:
+        """Equal for deltas that launch the same on tensors of the same shapes; None where one is used as it is."""
+        stacks = tuple(stack.layout for stack in self.stacks)
+        if None in stacks or self.whole is not None:
+            return None
+        plans = tuple((sublayer, plan.layout) for sublayer, plan in self.plans.items())
+        lent = tuple(shared_structure(stack.modules[0]) for stack, _ in self._lent.values())  # type: ignore[arg-type]
+        return stacks, plans, lent, None if self.prompt is None else self.prompt.lengths
+
+    def _plan(self, sublayer: Sublayer, plans: Sequence[SublayerPlan]) -> PackedPlan:
+        packed = PackedPlan(slots=self._slots)
+        for plan in plans:
+            packed.reads |= plan.reads
+        packed.lse.extend(self._grouped([[one for one in plan.lse if one.gate.is_prefix] for plan in plans]))
+        for side in ("parallel", "sequential"):
+            edits: list[dict[Port, list[PortDelta]]] = [getattr(plan, side) for plan in plans]
+            for port in dict.fromkeys(port for some in edits for port in some):
+                place = f"{sublayer.site} {sublayer.stack} {sublayer.layer} {side} {port}"
+                turns = self._turns([some.get(port, []) for some in edits], place)
+                rounds = [PassRound(groups, self._slots) for groups in turns]
+                getattr(packed, side)[port] = rounds
+                packed.lse.extend(group for one in rounds for group in one.groups if group.edit.gate.logits is not None)
+        return packed
+
+    def _turns(self, lists: Sequence[Sequence[PortDelta]], place: str) -> Iterator[list[Group]]:
+        """The slots' first edits of a port, then their second ones, and so on: the order of each slot's is kept."""
+        for turn in range(max(map(len, lists))):
+            yield self._grouped([one[turn : turn + 1] for one in lists], crc32(f"{place} {turn}".encode()))
+
+    def _grouped(self, lists: Sequence[Sequence[PortDelta]], number: int = 0) -> list[Group]:
+        """One group for each structure among at most one edit of each slot."""
+        alike: dict[Hashable, list[tuple[int, PortDelta]]] = {}
+        for place, some in enumerate(lists):
+            for delta in some:
+                shared = delta.form.shared
+                lent = None if shared is None else id(self._lent[id(shared)][0])
+                alike.setdefault((structure(delta), lent), []).append((place, delta))
+        return [self._group(members, number) for members in alike.values()]
+
+    def _group(self, members: Sequence[tuple[int, PortDelta]], number: int) -> Group:
+        places, modules = zip(*members, strict=True)
+        stack = self._stack(modules, places)
+        return Group(stack, self._slots, self._lending(modules), number=number)
+
+    def _lending(self, modules: Sequence[PortDelta]) -> Shared | None:
+        shared = [module.form.shared for module in modules]
+        if shared[0] is None or self._lent[id(shared[0])][0].is_single:
+            return None
+        stack = self._lent[id(shared[0])][0]
+        rows = [self._lent[id(one)][1] for one in shared]
+        index = None
+        if rows != list(range(len(stack.modules))):
+            device = next(iter(stack.tensors.values())).device
+            index = torch.tensor(rows, device=device)
+        return Shared(stack=stack, rows=index, of=_shared_of)
+
+
+def _shared_modules(deltas: DeltaSet) -> Iterator[tuple[Hashable, nn.Module]]:
+    """Each module that edits of several sublayers share, with what it must have in common with its like."""
+    at_attention = {id(module) for module in deltas.attention.modules()}
+    seen = set[int]()
+    for sublayer, plan in deltas.plans.items():
+        for delta in _edits(plan):
+            shared = delta.form.shared
+            if shared is not None and id(shared) not in seen:
+                seen.add(id(shared))
+                where = sublayer.site if shared.is_of_one_site else id(shared) in at_attention
+                yield (where, shared_structure(shared)), shared
+
+
+def _edits(plan: SublayerPlan) -> Iterator[PortDelta]:
+    yield from plan.lse
+    for side in (plan.parallel, plan.sequential):
+        for some in side.values():
+            yield from some
+
+
+def _shared_of(delta: PortDelta) -> nn.Module:
+    shared = delta.form.shared
+    if shared is None:
+        raise AttachError(f"{delta.edit.form.name} must share a module with its like; it has none. This is a bug.")
+    return shared

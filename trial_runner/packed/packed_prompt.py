@@ -1,0 +1,71 @@
+"""The prompts of several slots before the input of one pass: shorter ones stand behind rows that nobody sees.
+
+Shapes: `K` slots of the pass, `L` rows of the longest prompt.
+"""
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+
+from trial_runner.deltas.prompt import PromptDelta
+from trial_runner.errors import AttachError
+from trial_runner.packed.stacks import ModuleStack, last_rows, paddings
+
+
+class PackedPrompt:
+    """Prompts, side by side.
+
+    Args:
+        prompts: Of each slot; None for a slot without one.
+        copies_all: Whether to copy a plain table that is alone, too.
+
+    Attributes:
+        lengths: Rows of each slot's prompt.
+        length: L.
+        stacks: What is trained.
+    """
+
+    def __init__(self, prompts: Sequence[PromptDelta | None], *, copies_all: bool = False) -> None:
+        """Stack plain tables; a prompt from an encoder is computed by itself."""
+        self.lengths = tuple(0 if prompt is None else prompt.length for prompt in prompts)
+        self.length = max(self.lengths)
+        plain = [(place, one) for place, one in enumerate(prompts) if one is not None and one.encoder is None]
+        encoded = [(place, one) for place, one in enumerate(prompts) if one is not None and one.encoder is not None]
+        self.stacks = [ModuleStack([one], [place]) for place, one in encoded]
+        if plain:
+            places, modules = zip(*plain, strict=True)
+            self.stacks.append(ModuleStack(modules, places, paddings(modules[0]), copies_one=copies_all))
+        device = next(iter(self.stacks[0].parameters.values())).device
+        self._lengths = torch.tensor(self.lengths, device=device)
+        self._visible = last_rows(self.lengths, self.length, device)
+
+    def rows(self) -> Tensor:
+        """``(K, L, D)``; the last rows are the prompt's."""
+        found: dict[int, Tensor] = {}
+        for stack in self.stacks:
+            rows = stack.call(_rows)  # (G, l, D)
+            rows = nn.functional.pad(rows, (0, 0, self.length - rows.shape[1], 0))
+            found |= dict(zip(stack.places, rows.unbind(0), strict=True))
+        width = next(iter(found.values())).shape[-1]
+        nothing = next(iter(found.values())).new_zeros(self.length, width)
+        return torch.stack([found.get(place, nothing) for place in range(len(self.lengths))])
+
+    @property
+    def is_even(self) -> bool:
+        """Whether all prompts are of one length."""
+        return min(self.lengths) == self.length
+
+    def visible(self) -> Tensor:
+        """Which rows are a prompt's, ``(K, L)``."""
+        return self._visible
+
+    def shifts(self) -> Tensor:
+        """By how much each slot's positions begin behind the first row, ``(K,)``."""
+        return self.length - self._lengths
+
+
+def _rows(prompt: PromptDelta) -> Tensor:
+    if not isinstance(prompt, PromptDelta):
+        raise AttachError(f"rows before the input must come from a prompt; got {type(prompt).__name__}.")
+    return prompt.rows()

@@ -1,0 +1,161 @@
+"""What is possible on a backbone, proved on a small copy of it: the contract of edits, and the table that passed it.
+
+A backbone of a family has the table of its family. For any other one a table is made of what its model declares and of
+what passes through its modules; it holds what keeps the contract, and nothing else.
+"""
+
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from search_space.backbones import FAMILIES, REFUSED, BackboneFamily
+from search_space.backbones.declared import declaration
+from search_space.backbones.entries import check_bounds
+from search_space.backbones.shape import BackboneShape
+from search_space.dimensions import Port, Site, StackKind
+from search_space.edit import Edit
+from search_space.errors import SearchSpaceError, UnsupportedBackboneError
+from trial_runner.errors import RunnerError
+from trial_runner.huggingface import one_line
+
+_FAULTS = (RunnerError, SearchSpaceError, RuntimeError, ValueError, TypeError, AttributeError, LookupError)
+"""What a model does that cannot be used so."""
+_AS_TRANSFORMERS = 1e-4
+"""Relative: some models have a softmax in float32, which ours has not."""
+
+Models = Callable[[Any], tuple[Any, Any]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Proof:
+    """What was found on a small copy of a backbone.
+
+    Attributes:
+        backbone: Its name.
+        model_type: As its config says.
+        table: ``"family"``, or ``"model"`` where it was made of the model.
+        problem: Why the backbone cannot be used, in one line; None where it can.
+        shape: Of the backbone itself; None where nothing was found.
+        kept: Edits of the contract that were checked and kept it, in words.
+        broken: The others, each with the promise that it breaks; their ports are lacked.
+        lacks: Ports that are left out.
+        entry: What a config takes with it, see `search_space.backbones.declared`; None for a known family.
+        seconds: It took.
+    """
+
+    backbone: str
+    model_type: str
+    table: str
+    problem: str | None = None
+    shape: BackboneShape | None = None
+    kept: tuple[str, ...] = ()
+    broken: Mapping[str, str] = field(default_factory=dict)
+    lacks: tuple[tuple[str, str], ...] = ()
+    entry: Mapping[str, Any] | None = None
+    seconds: float = 0.0
+
+
+def prove(backbone: str, entries: Mapping[str, Any], config: Callable[[], Any], models: Models) -> Proof:
+    """Try the contract on a small copy.
+
+    Args:
+        backbone: Its name.
+        entries: Of its config.
+        config: Gives its config of transformers.
+        models: Of that config the base model, and the one with its head, both without weights; None in the place of
+            the last where it has none. Not called where a family knows the shape.
+    """
+    began = time.monotonic()
+    model_type = str(entries.get("model_type"))
+    known = next((one for one in FAMILIES.values() if model_type in one.model_types), None)
+    proof = Proof(backbone=backbone, model_type=model_type, table="model" if known is None else "family")
+    try:
+        if model_type in REFUSED:
+            raise UnsupportedBackboneError(f"{REFUSED[model_type]}.")
+        check_bounds(entries)
+        shape = None if known is None else known.read_shape(entries)
+        proof = _proved(proof, known, shape, config(), models)
+    except _FAULTS as error:
+        said = one_line(error)
+        if not isinstance(error, RunnerError | SearchSpaceError):
+            fault = f"{type(error).__name__}: {said}"
+            said = f"a small copy of it does not compute from tokens as other models do ({fault})"
+        proof = replace(proof, problem=said.removesuffix(" Use another backbone.").rstrip("."))
+    return replace(proof, seconds=time.monotonic() - began)
+
+
+def _proved(
+    proof: Proof, known: BackboneFamily | None, shape: BackboneShape | None, config: Any, models: Models
+) -> Proof:
+    from trial_runner.port_discovery.small_copy import SmallCopy
+
+    if known is None and getattr(config, "is_encoder_decoder", False):
+        raise UnsupportedBackboneError(
+            "it is an encoder-decoder, and tables are made of encoders and of decoders alone; of encoder-decoders "
+            f"there are {', '.join(_encoder_decoders())}"
+        )
+    copy = SmallCopy.of(config, known)
+    if shape is None:
+        base, whole = models(config)
+        shape = copy.shape_of_other(base, whole if copy.is_decoder else None, config)
+    copy.check_plain(_AS_TRANSFORMERS)
+    broken, kept = copy.check_edits()
+    copy.check_packs(kept)
+    lacks = _blamed(broken, kept)
+    if known is not None and broken:
+        edit, promise = next(iter(broken.items()))
+        raise UnsupportedBackboneError(f"{_words(edit)}: {promise}")
+    dropped_norms = any(site is Site.STACK for site, _ in lacks)
+    shape = replace(shape, lacks=shape.lacks | {one for one in lacks if one[0] is not Site.STACK})
+    table = copy.table_of(shape)
+    if dropped_norms:
+        shape, table = replace(shape, stack_norms=0), replace(table, stack_norms=())
+    return replace(
+        proof,
+        shape=shape,
+        kept=tuple(map(_words, kept)),
+        broken={_words(edit): promise for edit, promise in broken.items()},
+        lacks=tuple(sorted((site.value, port.value) for site, port in shape.lacks)),
+        entry=None if known is not None else declaration(shape, table),
+    )
+
+
+def _encoder_decoders() -> list[str]:
+    """The families of them."""
+    shapes = {name: one.read_shape({**one.example, "model_type": name}) for name, one in FAMILIES.items()}
+    return [name for name, shape in shapes.items() if shape.kind is StackKind.ENCODER_DECODER]
+
+
+def _words(edit: Edit) -> str:
+    read = "" if edit.read is None else f"{edit.read} -> "
+    return f"{edit.form.name} {edit.gate.name} {edit.site} {read}{edit.write}"
+
+
+def _side(edit: Edit) -> Site:
+    return Site.ATTENTION if edit.site.is_attention else edit.site
+
+
+def _ports(edit: Edit) -> set[tuple[Site, Port]]:
+    inside = edit.gate.logits is not None or edit.heads.value != "single"
+    ports = {edit.write, *({edit.read} - {None}), *({Port.HEAD} if inside else ())}
+    return {(_side(edit), port) for port in ports if port is not None}
+
+
+def _blamed(broken: Mapping[Edit, str], kept: Iterable[Edit]) -> set[tuple[Site, Port]]:
+    """The ports without which nothing is broken; none of them is of an edit that keeps the contract.
+
+    Raises:
+        UnsupportedBackboneError: If there are none such.
+    """
+    good = {port for edit in kept for port in _ports(edit)}
+    left, blamed = dict(broken), set[tuple[Site, Port]]()
+    while left:
+        suspects = [port for edit in left for port in _ports(edit) if port not in good]
+        if not suspects:
+            edit, promise = next(iter(left.items()))
+            raise UnsupportedBackboneError(f"{_words(edit)}: {promise}")
+        worst = max(suspects, key=lambda one: (suspects.count(one), one))
+        blamed.add(worst)
+        left = {edit: promise for edit, promise in left.items() if worst not in _ports(edit)}
+    return blamed

@@ -1,0 +1,227 @@
+"""A small copy of a backbone, and the contract of edits on it."""
+
+from collections.abc import Sequence
+from copy import deepcopy
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import nn
+
+from search_space.backbones import BackboneFamily, PortTable
+from search_space.backbones.declared import declared_family
+from search_space.backbones.shape import BackboneShape
+from search_space.configuration import Configuration
+from search_space.dimensions import Site, StackKind
+from search_space.edit import Edit
+from search_space.errors import SearchSpaceError, UnsupportedBackboneError
+from trial_runner.attachment.attention import ATTENTION, register_attention
+from trial_runner.backbones.backbone import Backbone, without_pooler
+from trial_runner.backbones.source import BackboneSource
+from trial_runner.errors import BrokenPromiseError, RunnerError
+from trial_runner.huggingface import one_line, quiet_transformers
+from trial_runner.packed.packed_deltas import PackedDeltas
+from trial_runner.port_discovery.derivation import DerivedPorts, derive
+from trial_runner.port_discovery.examples import examples_at
+from trial_runner.port_discovery.promises import build, check_everything, moved
+from trial_runner.port_discovery.rig import Rig, rig_on, sites_of
+from trial_runner.port_discovery.sizes import shape_of_model
+from trial_runner.port_discovery.trace import TRACED, is_same, register_tracing, tokens, traced
+
+_FAULTS = (RunnerError, SearchSpaceError, RuntimeError, ValueError, TypeError, AttributeError, LookupError)
+
+_SLOTS = 8
+_TOGETHER = 1e-5
+"""Norms in float32 may round what is nearly the same to either side."""
+
+
+_HEADS, _LAYERS, _WORDS, _TOKENS = 4, 2, 64, 66
+_WIDTH, _HEAD_WIDTH, _FFN_WIDTH, _WINDOW, _EXPERTS = 32, 8, 40, 4, 4
+_SIZES: dict[str, int] = {
+    **dict.fromkeys(("hidden_size", "d_model", "n_embd", "dim", "emb_dim", "word_embed_proj_dim"), _WIDTH),
+    **dict.fromkeys(("num_attention_heads", "n_head", "n_heads", "num_heads", "encoder_attention_heads"), _HEADS),
+    **dict.fromkeys(("num_hidden_layers", "n_layer", "n_layers", "num_layers", "encoder_layers"), _LAYERS),
+    **dict.fromkeys(("num_decoder_layers", "decoder_layers"), _LAYERS),
+    **dict.fromkeys(("intermediate_size", "ffn_dim", "n_inner", "d_inner", "d_ff", "ffn_hidden_size"), _FFN_WIDTH),
+    **dict.fromkeys(("hidden_dim", "encoder_ffn_dim", "decoder_ffn_dim"), _FFN_WIDTH),
+    **dict.fromkeys(("moe_intermediate_size", "shared_expert_intermediate_size"), _FFN_WIDTH // 2),
+    **dict.fromkeys(("head_dim", "d_head", "d_kv", "kv_channels", "attention_head_size"), _HEAD_WIDTH),
+    **dict.fromkeys(("max_position_embeddings", "n_positions", "n_ctx", "seq_length", "max_seq_len"), _TOKENS),
+    **dict.fromkeys(("num_experts", "num_local_experts", "n_routed_experts"), _EXPERTS),
+    **dict.fromkeys(("num_experts_per_tok", "num_experts_per_token"), 2),
+    **dict.fromkeys(("sliding_window", "local_attention"), _WINDOW),
+    **dict.fromkeys(("vocab_size", "decoder_vocab_size"), _WORDS),
+    "rotary_dim": _HEAD_WIDTH // 2,
+}
+_KEY_HEADS = ("num_key_value_heads", "num_kv_heads")
+_TOKEN_IDS = ("pad_token_id", "bos_token_id", "eos_token_id", "decoder_start_token_id")
+
+
+def model_of(config: Any, attention: str) -> nn.Module:
+    """A base model with random weights, the same for the same config."""
+    import transformers
+
+    torch.manual_seed(0)
+    config = deepcopy(config)  # a model writes its implementations into its config
+    with quiet_transformers():
+        model = transformers.AutoModel.from_config(
+            config, attn_implementation=attention, experts_implementation="eager", **without_pooler(config)
+        )
+    model.config.use_cache = False
+    made: nn.Module = drawn(model)
+    return made
+
+
+@dataclass(frozen=True, eq=False)
+class SmallCopy:
+    """A small copy with hooks on it.
+
+    Attributes:
+        found: Its ports, where no family knows them.
+    """
+
+    config: Any
+    rig: Rig
+    found: DerivedPorts | None
+
+    @classmethod
+    def of(cls, config: Any, known: BackboneFamily | None) -> "SmallCopy":
+        """Make it.
+
+        Args:
+            config: Of the backbone itself.
+            known: Its family; None where its ports are to be found.
+        """
+        register_attention()
+        register_tracing()
+        small = small_config(config)
+        found = None
+        if known is None:
+            trace = traced(model_of(small, TRACED))
+            found = derive(trace, small, _kind_of(trace.model))
+            base = trace.model
+            shape = shape_of_model(str(config.model_type), found, base, base, small)
+            family = declared_family(
+                str(config.model_type), shape, found.table(shape.query_heads, shape.key_value_heads)
+            )
+        else:
+            family, shape = known, known.read_shape(small.to_dict())
+        backbone = Backbone(
+            source=BackboneSource(name="a small copy"),
+            model=model_of(small, ATTENTION),
+            shape=shape,
+            family=family,
+            position_limit_tokens=None,
+            pad_token_id=0,
+            weights_sha256="",
+        )
+        return cls(config=small, rig=rig_on(backbone), found=found)
+
+    @property
+    def is_decoder(self) -> bool:
+        """Whether it sees nothing that comes later."""
+        return self.rig.is_decoder
+
+    def shape_of_other(self, base: nn.Module, whole: nn.Module | None, config: Any) -> BackboneShape:
+        """The shape of the backbone itself, of models without weights."""
+        if self.found is None:
+            raise UnsupportedBackboneError("a family knows the shape.")
+        return shape_of_model(str(config.model_type), self.found, base, whole or base, config)
+
+    def table_of(self, shape: BackboneShape) -> PortTable:
+        """The table of the backbone itself."""
+        if self.found is None:
+            return self.rig.backbone.family.ports(shape)
+        return self.found.table(shape.query_heads, shape.key_value_heads)
+
+    def check_plain(self, within: float) -> None:
+        """Without edits it must be what transformers computes, padded rows included."""
+        stock = model_of(self.config, "eager")
+        given = self.rig.inputs
+        with torch.no_grad():
+            expected = self.rig.outputs_of(stock(**given).last_hidden_state, given)
+        difference = float((self.rig.frozen - expected).abs().max() / expected.abs().max())
+        if not difference <= within:
+            raise UnsupportedBackboneError(f"its attention is another than ours; outputs differ by {difference:.2g}")
+
+    def check_edits(self) -> tuple[dict[Edit, str], list[Edit]]:
+        """The examples of every form and gate that break a promise, with the promise, and those that keep all."""
+        broken: dict[Edit, str] = {}
+        kept: list[Edit] = []
+        for site in sites_of(self.rig.backbone):
+            for edit in examples_at(site, self.rig.backbone.shape):
+                try:
+                    check_everything(self.rig, Configuration(edits=(edit,)))
+                    kept.append(edit)
+                except _FAULTS as error:
+                    broken[edit] = one_line(error)
+        return broken, kept
+
+    def check_packs(self, kept: Sequence[Edit]) -> None:
+        """Edits in a pass together are what each is alone, on rows of its own."""
+        inside = [edit for edit in kept if edit.site is not Site.GLOBAL]
+        for start in range(0, len(inside), _SLOTS):
+            some = inside[start : start + _SLOTS]
+            slots = [moved(build(self.rig, Configuration(edits=(edit,))), seed=seed) for seed, edit in enumerate(some)]
+            repeated = {name: tensor.repeat(len(slots), 1) for name, tensor in self.rig.inputs.items()}
+            with torch.no_grad():
+                with self.rig.attachment.using(PackedDeltas(slots)):
+                    together = self.rig.backbone.model(**repeated).last_hidden_state
+                for edit, rows, alone in zip(some, together.chunk(len(slots)), slots, strict=True):
+                    own = self.rig.outputs(alone)
+                    if not bool((self.rig.outputs_of(rows, self.rig.inputs) - own).abs().max() <= _TOGETHER):
+                        raise BrokenPromiseError(
+                            f"{edit.form.name} at {edit.write} must be in a pack what it is alone."
+                        )
+
+
+def _kind_of(model: nn.Module) -> StackKind:
+    """A decoder does not see what comes later."""
+    rows = tokens()
+    other = rows.clone()
+    other[:, -1] += 1
+    with torch.no_grad():
+        before, after = (model(input_ids=ids).last_hidden_state[:, :-1] for ids in (rows, other))
+    return StackKind.DECODER if is_same(before, after) else StackKind.ENCODER
+
+
+def small_config(config: Any) -> Any:
+    """A config of the same class whose model has two blocks and is as narrow as can be.
+
+    Args:
+        config: Of transformers.
+    """
+    entries: dict[str, Any] = config.to_dict()
+    width, encoder_heads = entries.get("hidden_size"), entries.get("encoder_attention_heads")
+    heads = next((entries[name] for name in ("num_attention_heads", "n_head") if entries.get(name)), None)
+    for name, value in entries.items():
+        if name == "decoder_attention_heads" and isinstance(value, int):
+            entries[name] = _HEADS if value == encoder_heads else _HEADS // 2
+        elif name in _SIZES and isinstance(value, int) and not isinstance(value, bool):
+            entries[name] = _SIZES[name]
+        elif name in _KEY_HEADS and isinstance(value, int):
+            entries[name] = _HEADS if value == heads else min(value, _HEADS // 2)
+        elif name == "embedding_size" and isinstance(value, int):
+            entries[name] = _WIDTH if value == width else _WIDTH // 2
+        elif name in _TOKEN_IDS:
+            entries[name] = _small_id(value)
+        elif name in ("layer_types", "mlp_layer_types") and isinstance(value, list):
+            kinds = list(dict.fromkeys(value))[:_LAYERS]
+            entries[name] = kinds + kinds[-1:] * (_LAYERS - len(kinds))
+    entries.pop("quantization_config", None)
+    return type(config).from_dict(entries)
+
+
+def _small_id(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_small_id(one) for one in value[:1]]
+    return min(value, 3) if isinstance(value, int) else value
+
+
+def drawn(model: Any, seed: int = 0) -> Any:
+    """A model with weights in float64 that are those of no fresh one, whose biases are 0 and gains 1."""
+    generator = torch.Generator().manual_seed(seed)
+    model = model.double().eval().requires_grad_(False)
+    for parameter in model.parameters():
+        parameter.add_(0.1 * torch.randn(parameter.shape, generator=generator, dtype=parameter.dtype))
+    return model
