@@ -343,7 +343,9 @@ def _are_outliers(trials: Sequence[Observation]) -> np.ndarray:
 
 def _short(name: str) -> str:
     task = json.loads(name)["task"]
-    return str(task.get("name") or str(task.get("folder") or task.get("hub") or "task").rsplit("/", 1)[-1])
+    return str(
+        task.get("name") or str(task.get("folder") or (task.get("hub") or {}).get("name") or "task").rsplit("/", 1)[-1]
+    )
 
 
 if __name__ == "__main__":

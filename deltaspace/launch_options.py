@@ -10,8 +10,9 @@ from studies.analysis.summaries import study_summaries, summaries_table
 from studies.analysis.visible import visible
 from studies.ledger.ledger import Ledger
 from studies.observer import Observer as TrialObserver
+from studies.runtime.progress import Observer, observed
 from studies.storage import storage_url
-from studies.study import Observer, Study, observed
+from studies.study import Study
 from studies.study_file import Specification, specification_of
 
 if TYPE_CHECKING:

@@ -4,7 +4,6 @@
 """
 
 import dataclasses
-import importlib
 import inspect
 import re
 import sys
@@ -22,7 +21,7 @@ import deltaspace
 import search_space.errors
 import studies.errors
 import trial_runner.errors
-from deltaspace.commands.main import COMMANDS
+from deltaspace.commands.main import COMMANDS, cli
 from search_space.backbones import FAMILIES, REFUSED
 from search_space.forms import FORMS
 from search_space.gates import GATES
@@ -30,7 +29,7 @@ from search_space.published import METHODS
 from search_space.rules import RULES
 from search_space.words.ports import PORT_NAMES
 from studies import records
-from studies.ledger.tables import Base
+from studies.ledger.tables import METADATA
 from studies.ledger.views import VIEWS, DatabaseView
 from studies.study_file import Specification
 
@@ -48,6 +47,26 @@ _RECORDS = {
 }
 """What leaves the store of each table; its docstring says what the columns mean."""
 _SIDES = ("attention_", "ffn_")
+FIRST_KEYS = """A dozen keys are what most studies set; of the others the defaults are meant to be left:
+
+```yaml
+name: reviews
+backbone: FacebookAI/roberta-base   # embedded, a folder, or a name on the hub
+task:
+  folder: data/reviews              # holds train, validation and test
+  text: review
+  label: stars
+  metric: accuracy
+  max_tokens: 128
+budget: 0.5%                        # of the backbone's parameters, or a number
+trials: 60
+training:
+  steps: 400
+  batch_size: 32
+fleet:
+  workers: auto                     # one per GPU, else one per core
+  time_budget: 4h
+```"""
 _GENERATED = "*This page is generated from the program.*"
 
 
@@ -121,7 +140,7 @@ def study_file() -> str:
     """Every key of a study file."""
     sections = {name: value for name, _, value in defaults(Specification) if _is_section(value)}
     named = [(name, Specification.model_fields[name].annotation) for name in ("backbone", "task")]
-    parts = [f"## The study\n\n{_keys(Specification, leaving=(*sections, 'task'))}"]
+    parts = [f"## The study\n\n{_keys(Specification, leaving=(*sections, 'backbone', 'task'))}"]
     for name, section in (*named, *((name, type(value)) for name, value in sections.items())):
         parts.append(f"## `{name}`\n\n{summary(section)}\n\n{_keys(section)}")
     about = (
@@ -129,7 +148,7 @@ def study_file() -> str:
         "are reported together, each with its key. On the command line every key can be overridden: "
         "`--set training.steps=400`."
     )
-    return page("The study file", about, *parts)
+    return page("The study file", about, FIRST_KEYS, *parts)
 
 
 def _is_section(value: object) -> bool:
@@ -150,7 +169,8 @@ def commands() -> str:
     """The help of every command."""
     parts = []
     for name in COMMANDS:
-        command = importlib.import_module(f"deltaspace.commands.{name}").command
+        command = cli.get_command(click.Context(cli), name)
+        assert command is not None
         with click.Context(
             command, info_name=f"deltaspace {name}", max_content_width=100, terminal_width=100
         ) as context:
@@ -236,7 +256,7 @@ def _documented(thing: object) -> str:
 def database() -> str:
     """The tables of the ledger."""
     parts = []
-    for each in Base.metadata.sorted_tables:
+    for each in METADATA.sorted_tables:
         keys = {column.name for column in each.primary_key}
         meanings = _meanings(each.name)
         rows = []
@@ -252,8 +272,8 @@ def database() -> str:
                     meanings.get(column.name, ""),
                 )
             )
-        doc = next((summary(one.class_) for one in Base.registry.mappers if one.local_table is each), "")
-        parts.append(f"## `{each.name}`\n\n{doc}\n\n{table(('column', 'type', 'may be null', '', 'meaning'), rows)}")
+        columns = table(("column", "type", "may be null", "", "meaning"), rows)
+        parts.append(f"## `{each.name}`\n\n{each.info['about']}\n\n{columns}")
     about = (
         "The same tables and views stand in SQLite and in PostgreSQL; times are UTC. `deltaspace query` reads them: "
         "[twenty questions](../how-to/ask-the-database.md)."

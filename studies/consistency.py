@@ -179,19 +179,20 @@ def _files(trial: TrialRecord, files: Sequence[ArtefactRecord], study: StudyReco
         yield "a trial that has ended must have no snapshot; it has"
     for one in files:
         place = Path(one.path).parent
-        if place.parent.name != f"trial-{trial.number}" or place.name not in _attempt_folders(trial):
+        number = place.name.removeprefix("attempt-")
+        is_attempts = (
+            number.isdecimal() and place.name == f"attempt-{int(number)}" and 1 <= int(number) <= trial.attempt
+        )
+        if place.parent.name != f"trial-{trial.number}" or not is_attempts:
             yield f"its files must lie in the folders of its attempts; got {one.path}"
-
-
-def _attempt_folders(trial: TrialRecord) -> set[str]:
-    return {f"attempt-{number}" for number in range(1, trial.attempt + 1)}
 
 
 def _keepers(records: Records) -> Iterator[str]:
     """Every epoch of the study has the event that began it; events are of trials that are there."""
     begun = [one.text.partition(" is ")[0] for one in records.events if one.kind == EventKind.TAKEOVER.value]
-    if begun != [f"keeper {epoch}" for epoch in range(1, records.study.epoch + 1)]:
-        yield f"every epoch must have its event; the study is in epoch {records.study.epoch}, of events are {begun}"
+    epoch = records.study.epoch
+    if len(begun) != epoch or begun != [f"keeper {number}" for number in range(1, epoch + 1)]:
+        yield f"every epoch must have its event; the study is in epoch {epoch}, of events are {begun}"
     known = {trial.number for trial in records.trials}
     for event in records.events:
         if event.trial is not None and event.trial not in known:

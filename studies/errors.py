@@ -52,13 +52,19 @@ class StorageError(StudiesError):
     """A database that cannot be reached, opened or written."""
 
 
+_SHOWN = 200
+"""Characters of what is wrong: a damaged value can be of any length."""
+
+
 class DamagedError(StorageError):
     """A database with a value that nobody can have written."""
 
     @classmethod
     def of(cls, kind: str, error: Exception) -> Self:
         """Where a value must be of a kind and is not."""
-        return cls(f"the database must hold {kind} there; it is damaged ({error}). Restore it from a copy.")
+        said = " ".join(str(error).split())
+        shown = said if len(said) <= _SHOWN else f"{said[:_SHOWN]}…"
+        return cls(f"the database must hold {kind} there; it is damaged ({shown}). Restore it from a copy.")
 
 
 class StorageUrlError(StorageError, ValueError):

@@ -2,7 +2,9 @@
 
 import os
 import shutil
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
@@ -11,16 +13,19 @@ from search_space.checked import Name
 from studies.errors import StorageError, WishError
 from studies.ledger.copies import Copied
 from studies.ledger.engine import StorageAddress
-from studies.ledger.files import own_folder
+from studies.ledger.files import is_marked, own_folder
 from studies.ledger.ledger import Ledger
 from studies.records import StudyRecord
 from studies.runtime.artefacts import delete_study_folder, mark_renamed
-from trial_runner.files import unfinished
+from studies.runtime.workload import occupied
+from trial_runner.files import abandoned, unfinished
 
 ARCHIVE = "deltaspace.db"
 """The database in the folder of an archive."""
 
 _FOLDERS = "deltaspace-artefacts"
+_HOLD_SECONDS = 600.0
+"""For so long other machines leave a study alone that is being deleted; this one sees whether the process lives."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,22 +53,37 @@ def rename_study(ledger: Ledger, name: str, new: str) -> StudyRecord:
         raise WishError(
             f"the name of a study must be of lower-case letters, digits, '.', '_' and '-'; got {new!r}. Choose another."
         ) from None
-    study = ledger.study(name)
-    if study.folder is not None:
-        mark_renamed(study.folder, study, new)
+    study = _half_renamed(ledger, name, new) or ledger.study(name)
+    if study.name == name:
+        if study.folder is not None:
+            mark_renamed(study.folder, study, new)
+        ledger.rename(study, new)
+        study = ledger.study(new)
     folder = own_folder(study)
-    ledger.rename(study, new)
-    if folder is not None and folder.name == name:
-        _move(ledger, ledger.study(new), folder, folder.with_name(new))
+    if folder is not None:
+        _move(ledger, study, folder, folder.with_name(new) if folder.name == name else folder)
     return ledger.study(new)
+
+
+def _half_renamed(ledger: Ledger, name: str, new: str) -> StudyRecord | None:
+    """The study of the new name, if it had the old one and nobody else has that now: a renaming that was killed."""
+    studies = {study.name: study for study in ledger.studies()}
+    study = studies.get(new)
+    if study is None or study.folder is None or name in studies:
+        return None
+    try:
+        return study if is_marked(study.folder, replace(study, name=name)) else None
+    except (OSError, ValueError):
+        return None
 
 
 def _move(ledger: Ledger, study: StudyRecord, folder: Path, there: Path) -> None:
     """Rename the folder of a study; where that fails it stays where it is."""
     try:
-        if there.exists():
-            return
-        folder.rename(there)
+        if folder != there:
+            if there.exists():
+                return
+            folder.rename(there)
     except OSError:
         return
     ledger.move_folder(study, there)
@@ -75,15 +95,34 @@ def family(ledger: Ledger, name: str) -> list[StudyRecord]:
     return [*ledger.confirmations(study.id), study]
 
 
+@contextmanager
+def _held(ledger: Ledger, studies: Sequence[StudyRecord]) -> Iterator[list[str]]:
+    """Hold studies, so that nobody launches them meanwhile; the names under which they are held.
+
+    Raises:
+        StudyHeldError: If a launch runs one of them.
+    """
+    with ExitStack() as stack:
+        held = [occupied(study, ledger, seconds=_HOLD_SECONDS, instead_of=None) for study in studies]
+        yield [stack.enter_context(one) for one in held]
+
+
 def delete_study(ledger: Ledger, name: str) -> Removal:
-    """Delete a study with its confirmations, and then their files.
+    """Delete the files of a study and of its confirmations, and then their records.
+
+    As long as anything is left, the study is in the ledger: what was killed half-way is called again.
 
     Raises:
         StudyHeldError: If a launch runs one of them. Nothing was deleted.
     """
     studies = family(ledger, name)
-    ledger.remove(studies)
+    with _held(ledger, studies) as launches:
+        return _delete(ledger, studies, launches)
+
+
+def _delete(ledger: Ledger, studies: Sequence[StudyRecord], launches: Sequence[str]) -> Removal:
     left = [line for study in studies for line in delete_study_folder(study)]
+    ledger.remove(studies, launches)
     return Removal(studies=tuple(study.name for study in studies), left=tuple(left))
 
 
@@ -91,27 +130,71 @@ def archive_study(ledger: Ledger, name: str, folder: Path) -> Removal:
     """Move a study with its confirmations and files to a folder with a database of its own.
 
     The copy is complete before anything is deleted. A folder that a database names and that is not the study's own is
-    neither copied nor deleted.
+    neither copied nor deleted. Where the folder is the very archive of the studies, only deleting them is left to do.
 
     Raises:
         StudyHeldError: If a launch runs one of them. Nothing was deleted.
-        StudiesError: If the folder is there already or cannot be written.
+        StudiesError: If the folder is there already with something else, or cannot be written.
     """
     studies = family(ledger, name)
-    ledger.check_are_free(studies)
+    with _held(ledger, studies) as launches:
+        if not _is_archive(ledger, studies, folder):
+            _write_archive(ledger, studies, folder)
+        return _delete(ledger, studies, launches)
+
+
+def _write_archive(ledger: Ledger, studies: Sequence[StudyRecord], folder: Path) -> None:
+    """Write an archive beside its place, and move it there when it is whole."""
+    own = {study.name: place for study in studies if (place := own_folder(study)) is not None}
+    temporary = unfinished(folder.absolute())
     try:
-        folder.mkdir(parents=True)
-        own = {study.name: place for study in studies if (place := own_folder(study)) is not None}
+        if folder.exists():
+            raise OSError(f"{folder} is there already")
+        temporary.mkdir(parents=True)
         for place in own.values():
-            shutil.copytree(place, folder / _FOLDERS / place.name, symlinks=True)
+            shutil.copytree(place, temporary / _FOLDERS / place.name, symlinks=True)
+        with Ledger.open(f"sqlite:///{temporary / ARCHIVE}") as archive:
+            archive.copy_from(ledger, {study.name for study in studies})
+            for study in archive.studies():
+                if study.name in own:
+                    archive.move_folder(study, (temporary / _FOLDERS / own[study.name].name).resolve())
+        temporary.rename(folder)
     except OSError as error:
         raise WishError(f"an archive needs a new folder; got: {error}. Choose another.") from error
-    with Ledger.open(f"sqlite:///{(folder / ARCHIVE).absolute()}") as archive:
-        archive.copy_from(ledger, {study.name for study in studies})
-        for study in archive.studies():
-            if study.name in own:
-                archive.move_folder(study, (folder / _FOLDERS / own[study.name].name).resolve())
-    return delete_study(ledger, name)
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+
+
+def _is_archive(ledger: Ledger, studies: Sequence[StudyRecord], folder: Path) -> bool:
+    """Whether a folder is an archive of the studies as they are: archiving them was killed when it was done."""
+    if not (folder / ARCHIVE).is_file():
+        return False
+    with Ledger.open(f"sqlite:///{(folder / ARCHIVE).absolute()}", read_only=True) as archive:
+        copies = {study.created_at: study for study in archive.studies()}
+        return all(
+            study.created_at in copies and _facts(archive, copies[study.created_at]) == _facts(ledger, study)
+            for study in studies
+        )
+
+
+def _facts(ledger: Ledger, study: StudyRecord) -> tuple[object, ...]:
+    """All that is recorded of a study, keys and places aside."""
+    return (
+        study.name,
+        study.epoch,
+        [replace(trial, study_id=0) for trial in ledger.trials(study.id)],
+        ledger.attempts(study.id),
+        ledger.readings(study.id),
+        ledger.events(study.id),
+        [replace(artefact, path=Path(artefact.path).name) for artefact in ledger.artefacts(study.id)],
+    )
+
+
+def leftovers(ledger: Ledger, study: StudyRecord) -> list[Path]:
+    """What commands that were killed left beside the database and the study's files, unfinished."""
+    own = own_folder(study)
+    folders = {ledger.home, *(() if own is None else (own.parent, own, *own.glob("trial-*/attempt-*")))} - {None}
+    return sorted(path for folder in folders if folder is not None for path in abandoned(folder))
 
 
 def back_up(ledger: Ledger, file: Path) -> list[Copied]:
@@ -121,9 +204,9 @@ def back_up(ledger: Ledger, file: Path) -> list[Copied]:
         WishError: If the file is there already.
         StorageError: If it cannot be written.
     """
+    temporary = unfinished(file.absolute())
     if file.exists():
         raise WishError(f"a backup needs a new file; {file} is there already. Choose another name.")
-    temporary = unfinished(file.absolute())
     try:
         with Ledger.open(f"sqlite:///{temporary}") as backup:
             copied = backup.copy_from(ledger)
@@ -148,7 +231,7 @@ def merge(ledger: Ledger, other_url: str) -> list[Copied]:
             raise WishError(f"two databases can be merged; got {other.url} twice.")
         copied = ledger.copy_from(other)
     for one in copied:
-        if one.is_new and one.name != one.study.name and one.study.folder is not None:
+        if one.name != one.study.name and one.study.folder is not None:  # also of a merge that was killed before
             mark_renamed(one.study.folder, one.study, one.name)
     return copied
 

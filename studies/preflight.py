@@ -74,7 +74,7 @@ def check(specification: Specification, *, takes_steps: bool = True) -> Check:
     machine = this_machine(specification.fleet)
     if cluster is not None:
         machine = on_cluster(machine, specification.fleet, cluster)
-    takes_steps = takes_steps and specification.fleet.shards == 1
+    takes_steps = takes_steps and specification.fleet.worker.shards == 1
     speed = measured_speed(specification, task, space, machine) if takes_steps else None
     work = Workload(
         trials=specification.trials,

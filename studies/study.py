@@ -2,7 +2,6 @@
 
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Never, Self
@@ -13,9 +12,10 @@ from studies.analysis.fronts import best_within, study_front
 from studies.analysis.leaderboard import leaderboard
 from studies.analysis.readings import readings_table, trial_page, trials_table
 from studies.analysis.sql import Limits, run_query
-from studies.analysis.summaries import StudySummary, study_summary
-from studies.errors import StudiesError, UnknownTrialError
+from studies.analysis.summaries import StudySummary, best_number, study_summary
+from studies.errors import UnknownTrialError
 from studies.ledger.ledger import Ledger
+from studies.runtime.progress import Observer, ProgressView, no_view, observed
 from studies.trial import Trial, absent
 
 if TYPE_CHECKING:
@@ -29,12 +29,7 @@ if TYPE_CHECKING:
     from studies.exports.export import Export, ExportKind
     from studies.exports.repair import Mended
     from studies.observer import Observer as TrialObserver
-    from studies.runtime.progress import Progress
     from trial_runner.requests import Reading
-
-Observer = Callable[["Progress"], None]
-ProgressView = Callable[[], AbstractContextManager[Observer]]
-"""Opens a view of a running launch: a function that shows every progress it is called with."""
 
 _OTHER_NAMES = {
     "best_trial": "best",
@@ -45,19 +40,6 @@ _OTHER_NAMES = {
 }
 
 AGAINST = ("mam_adapter", "lora_qv", "full_finetuning")
-
-
-@contextmanager
-def no_view() -> Iterator[Observer]:
-    """Show nothing."""
-    yield lambda progress: None
-
-
-def observed(progress: Observer | bool, view: ProgressView) -> AbstractContextManager[Observer]:
-    """What a caller wants to see: a function of its own, the view (True), or nothing (False)."""
-    if callable(progress):
-        return nullcontext(progress)
-    return view() if progress else no_view()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -164,8 +146,9 @@ class Study:
             StudiesError: If no trial is complete and the best is asked for.
         """
         with _opened(self.storage) as ledger:
-            which = _best_number(study_summary(ledger, self.name)) if number == "best" else number
-            return Trial(page=trial_page(ledger, self.name, which), storage=self.storage)
+            if number == "best":
+                number = best_number(ledger, self.name)
+            return Trial(page=trial_page(ledger, self.name, number), storage=self.storage)
 
     def leaderboard(self, top: int | None = None) -> "pandas.DataFrame":
         """The trials that have ended, best first, published methods beside what was discovered.
@@ -178,12 +161,7 @@ class Study:
                 more (``attrs["note"]`` says how many). None keeps all.
         """
         with _opened(self.storage) as ledger:
-            board = leaderboard(ledger, self.name, top=top)
-        table = board.table()
-        added = len(table) - (len(table) if top is None else min(top, len(table)))
-        if added:
-            table.attrs["note"] = f"the best {top}, and the best trials of {added} more published methods"
-        return table
+            return leaderboard(ledger, self.name, top=top).table()
 
     def query(self, sql: str, *, limit: int | None = None, timeout_seconds: float | None = None) -> "pandas.DataFrame":
         """The answer of the study's database to one SQL statement that only reads.
@@ -418,11 +396,3 @@ class Study:
 
 def _opened(storage: str) -> Ledger:
     return Ledger.open(storage, read_only=True)
-
-
-def _best_number(summary: StudySummary) -> int:
-    if summary.best is None:
-        raise StudiesError(
-            f"study {summary.name!r} must have a complete trial; got none among {summary.trials}. Launch it again."
-        )
-    return summary.best.number

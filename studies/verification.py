@@ -18,6 +18,7 @@ from studies.consistency import (
 from studies.ledger.invariants import file_violations, violations
 from studies.ledger.ledger import Ledger
 from studies.records import StudyKind, StudyRecord, TrialRecord, TrialState
+from studies.runtime.state import replay
 from studies.search.observation_log import KnownTrial, ObservationModel
 from studies.search.proposer import Proposer
 from studies.search.samplers import sampler_of
@@ -96,7 +97,7 @@ def replayed(ledger: Ledger, study: StudyRecord, space: SearchSpace, specificati
         opening=specification.opening,
         course=ObservationModel(goal=specification.goal(study.budget_parameters)),
     )
-    proposer.replay(ledger.trials(study.id), ledger.readings_by_trial(study.id))
+    replay(proposer, ledger.trials(study.id), ledger.readings_by_trial(study.id))
     return proposer
 
 

@@ -4,6 +4,7 @@ import errno
 import json
 import math
 import os
+import re
 import shutil
 import stat
 import uuid
@@ -12,6 +13,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from trial_runner.errors import ExportError, ExportWishError
+from trial_runner.processes import has_ended, machine_mark, start_of
 
 
 def default_cache_folder() -> Path:
@@ -49,9 +51,34 @@ def check_all_regular(folder: Path) -> None:
             raise ExportError(f"an export must have regular files and folders alone; {path} is neither. Remove it.")
 
 
+_UNFINISHED = re.compile(
+    r"\.(?P<name>.+)\.[0-9a-f]{8}-(?P<machine>[0-9a-f]{12})-(?P<process>\d{1,9})-(?P<start>\d*)\.tmp(-wal|-shm|-journal)?"
+)
+
+
 def unfinished(path: Path) -> Path:
-    """A name beside a path for what is not whole yet; a number of a process would be another container's too."""
-    return path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}.tmp")
+    """A name beside a path for what is not whole yet; what a process that was killed left there for it is deleted."""
+    for left in abandoned(path.parent, path.name):
+        with suppress(OSError):
+            shutil.rmtree(left) if left.is_dir() else left.unlink()
+    process = os.getpid()
+    owner = f"{machine_mark()}-{process}-{start_of(process) or ''}"
+    return path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}-{owner}.tmp")
+
+
+def abandoned(folder: Path, name: str | None = None) -> list[Path]:
+    """What processes of this machine that have ended left unfinished in a folder: for one name, or for any."""
+    try:
+        found = [(path, _UNFINISHED.fullmatch(path.name)) for path in sorted(folder.iterdir())]
+    except (OSError, ValueError):
+        return []
+    return [
+        path
+        for path, match in found
+        if match is not None
+        and name in (None, match["name"])
+        and has_ended(match["machine"], int(match["process"]), match["start"])
+    ]
 
 
 def check_is_new(path: Path) -> None:
@@ -126,8 +153,8 @@ def new_folder(path: Path) -> Iterator[Path]:
     Raises:
         ExportError: If something is at ``path``, nothing can be written there, or what was written cannot be read.
     """
-    check_is_new(path)
     temporary = unfinished(path)
+    check_is_new(path)
     try:
         temporary.mkdir(parents=True)
         yield temporary

@@ -142,7 +142,6 @@ def _task(task: Task, backbone: Backbone) -> Prepared:
         stack=backbone.shape.kind,
         metric=task.metric,
         metrics=task.metrics or TASK_KINDS[task.kind].metrics,
-        early_metric=task.early_metric,
         decoding=task.decoding,
         max_new_tokens=new,
         label_smoothing=0.0,

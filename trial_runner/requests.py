@@ -159,30 +159,24 @@ class Pack(Protocol):
     @property
     def free_slots(self) -> int:
         """How many more trials can be admitted; below 0 while it holds more than memory lets it compute together."""
-        ...
 
     def admit(self, request: TrialRequest) -> int:
         """Take a trial in and return its slot. Raises `RunnerError` if it cannot be built."""
-        ...
 
     def advance(self, steps: int) -> Sequence[SlotReading | Failure]:
         """Train every slot by up to ``steps`` steps; readings fall at the plan's evaluation steps.
 
         A slot that reaches its last step stays in place (so that it can be snapshot) until it is evicted.
         """
-        ...
 
     def evict(self, slot: int) -> None:
         """Remove a trial; the slot is free again and the frozen backbone is untouched."""
-        ...
 
     def snapshot(self, slot: int) -> Snapshot:
         """The state of a slot, detached from it."""
-        ...
 
     def restore(self, request: TrialRequest, snapshot: Snapshot) -> int:
         """Admit a trial and put it in the state of the snapshot; return its slot."""
-        ...
 
 
 class PackRunner(Protocol):
@@ -191,7 +185,6 @@ class PackRunner(Protocol):
     @property
     def identity(self) -> Mapping[str, str]:
         """What must be the same wherever trials of a study are trained, in words, with a hash of it."""
-        ...
 
     def open_pack(self, slots: int, *, fitting: TrainingPlan | None = None) -> Pack:
         """An empty pack of ``slots`` slots.
@@ -200,12 +193,9 @@ class PackRunner(Protocol):
             slots: How many.
             fitting: With a plan, fewer slots where memory does not hold so many trials of it.
         """
-        ...
 
     def save(self, snapshot: Snapshot, folder: Path) -> Path:
         """Write a snapshot to a new file in ``folder`` (temporary name, fsync, read back, rename); return its path."""
-        ...
 
     def load(self, path: Path) -> Snapshot:
         """Read a snapshot back. Raises `SnapshotError` if it is damaged."""
-        ...

@@ -288,7 +288,7 @@ def _shared_out(backbone: Backbone, mesh: "DeviceMesh") -> "ShardedBlocks":
     if backbone.source.quantization != "none":
         raise BackboneError(
             f"blocks of {backbone.source} cannot be sharded: codes are none of what PyTorch shares out. "
-            "Take backbone.dtype: bf16, or fleet.shards: 1."
+            "Take backbone.dtype: bf16, or fleet.worker.shards: 1."
         )
     stacks = stacks_of(backbone.model, backbone.family.ports(backbone.shape), backbone.shape)
     return ShardedBlocks(stacks, mesh)

@@ -7,11 +7,11 @@ from pathlib import Path
 
 from support.fixed_ledger import fixed_ledger
 
-from deltaspace.commands.main import COMMANDS, main
+from deltaspace.commands.main import COMMANDS, cli, main
 from fuzz_arms.mutations import NASTY
 
 _SERVING = ("dashboard",)
-_TRAINING = ("launch", "train", "confirm", "ablate", "d90")
+_TRAINING = ("launch", "train", "confirm", "ablate")
 _WORDS = (
     "finished", "middle", "finished-confirm", "nobody", "7", "0", "-1", "best", "lora_qv", "mam_adapter", "lora_qv:r=4",
     "select 1", "select * from trials", "drop table trials", "with recursive a(n) as (select 1) select * from a", "",
@@ -47,7 +47,5 @@ class Lines:
 
 
 def _options(name: str) -> list[str]:
-    import importlib
-
-    command = importlib.import_module(f"deltaspace.commands.{name}").command
+    command = cli.get_command(None, name)
     return [option for one in command.params for option in one.opts if option.startswith("--") and option != "--output"]

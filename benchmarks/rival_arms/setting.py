@@ -61,7 +61,7 @@ class Cell:
     def task_keys(self) -> dict[str, object]:
         """The section ``task`` of the study file."""
         folder = str(self.data.absolute())
-        return {**TASKS[self.task], "folder": folder, "validation_examples": self.validation}
+        return {**TASKS[self.task], "folder": folder, "examples": {"validation": self.validation}}
 
     @cached_property
     def specification(self) -> Specification:

@@ -87,7 +87,7 @@ def _waterfall(rows: Entries, metric: str) -> Figure:
         "base": before,
         "x": [row["gain"] for row in rows],
         "y": [-row["step"] for row in rows],
-        "width": 0.3,
+        "width": 0.24,
         "marker": {"color": [BLUE if row["gain"] >= 0 else VERMILION for row in rows]},
         "text": [f"{row['gain']:+.4f}" for row in rows],
         "textposition": "outside",

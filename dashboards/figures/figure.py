@@ -21,7 +21,7 @@ BLUE, ORANGE, GREEN, VERMILION, PURPLE, SKY, GREY = (
 
 RESOLVED, UNRESOLVED, PUBLISHED, DISCOVERED = BLUE, GREY, ORANGE, BLUE
 
-_ROW_PIXELS, _LINE_PIXELS = 44, 18
+_ROW_PIXELS, _LINE_PIXELS = 50, 18
 _LEAST_PIXELS = 150
 _LINE, _LINES = 44, 2
 
@@ -72,7 +72,7 @@ def _template(ink: str, ground: str, lines: str) -> dict[str, Any]:
             "legend": {"orientation": "h", "x": 0, "y": 1, "yanchor": "bottom"},
             "margin": {"l": 16, "r": 16, "t": 36, "b": 48},
             "hoverlabel": {"align": "left", "namelength": -1},
-            "annotationdefaults": {"font": {"color": ink}},
+            "annotationdefaults": {"font": {"color": ink}, "bgcolor": ground},
         }
     }
 
@@ -119,7 +119,7 @@ def rows_layout(labels: Sequence[str], across: str, **more: Any) -> dict[str, An
             "xanchor": "left",
             "y": -row,
             "yanchor": "bottom",
-            "yshift": 5,
+            "yshift": 11,
             "showarrow": False,
             "align": "left",
         }

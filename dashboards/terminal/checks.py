@@ -59,7 +59,7 @@ def bytes_text(count: float) -> str:
 
 def _data_rows(found: Check) -> Iterator[tuple[str, str]]:
     data, task = found.data, found.specification.task
-    place = task.folder or task.hub or task.name or ""
+    place = task.folder or task.title
     yield "task", f"{task.kind} from {place}, by {data.metric}"
     for split, count in data.examples.items():
         labels = data.labels.get(split, {})
@@ -96,7 +96,7 @@ def _trial_rows(found: Check) -> Iterator[tuple[str, str]]:
     passes = training.steps * training.batch_size / found.data.examples["train"]
     most = "" if training.batch_tokens is None else "at most "
     yield "trials", f"{study.trials:,} of {training.steps:,} steps{compared}; {most}{passes:.1f} passes over train"
-    if study.fleet.shards > 1:
+    if study.fleet.worker.shards > 1:
         yield "a step", "not timed, since the backbone is sharded: deltaspace plan reckons it"
     if found.speed is None or found.forecast is None:
         return
@@ -120,7 +120,7 @@ def _machine_rows(found: Check) -> Iterator[tuple[str, str]]:
         kinds = ", ".join(sorted({kind for node in nodes for kind in node.accelerators}))
         yield "cluster", f"{len(nodes)} nodes with {cores} cores and {count} GPUs{f' ({kinds})' if kinds else ''}"
     yield "workers", f"{machine.workers}, {machine.threads} thread{'s' * (machine.threads > 1)} each; {machine.fleet}"
-    shards = found.specification.fleet.shards
+    shards = found.specification.fleet.worker.shards
     if shards > 1:
         yield "shards", f"{shards} of each worker share one backbone, with a pack each"
     if found.specification.fleet.time_budget is not None:

@@ -241,10 +241,7 @@ def _method_places(view: MethodView) -> list[tuple[str | Text, SideView | None]]
 
 def counts_table(counts: Counts, backbone_parameters: int) -> Table:
     """Parameters by counting convention, and their percentage of the backbone."""
-    table = plain_table()
-    table.add_column("parameters")
-    table.add_column("", justify="right")
-    table.add_column("of the backbone", justify="right")
+    table = plain_table("parameters", "", "of the backbone", right=("", "of the backbone"))
     for convention, name in _CONVENTIONS.items():
         number = getattr(counts, convention)
         table.add_row(name, f"{number:,}", share_text(number / backbone_parameters, digits=4))
@@ -266,11 +263,7 @@ def count_renderable(view: CountView, *, backbone: str) -> RenderableType:
 
 
 def _conventions_table(conventions: Mapping[str, int], view: CountView) -> Table:
-    table = plain_table()
-    table.add_column("convention")
-    table.add_column("", justify="right")
-    table.add_column("of the backbone", justify="right")
-    table.add_column("what it counts")
+    table = plain_table("convention", "", "of the backbone", "what it counts", right=("", "of the backbone"))
     for name, number in conventions.items():
         share = share_text(number / view.backbone_parameters, digits=4)
         table.add_row(name, f"{number:,}", share, view.meanings[name])
@@ -280,14 +273,10 @@ def _conventions_table(conventions: Mapping[str, int], view: CountView) -> Table
 def configuration_renderable(view: ConfigurationView) -> RenderableType:
     """What a configuration does: sentence, dimensions, formulas, counts, nearest published methods."""
     head = Text.assemble((view.title, "bold"), f": {view.sentence}") if view.title else Text(view.sentence)
-    edits = plain_table()
-    for name in ("site", "sublayers", "what it computes"):
-        edits.add_column(name, overflow="fold")
+    edits = plain_table("site", "sublayers", "what it computes", folds=True)
     for edit in view.edits:
         edits.add_row(edit.site, str(edit.sublayers), Text(edit.formula))
-    near = plain_table()
-    for name in ("nearest published", "what differs"):
-        near.add_column(name)
+    near = plain_table("nearest published", "what differs")
     for one in view.nearest:
         near.add_row(one.method.name, Text("; ".join(one.differences) or "nothing but sizes"))
     parts: list[RenderableType] = [head, *([Text(view.subtitle)] if view.subtitle else [])]
@@ -297,9 +286,7 @@ def configuration_renderable(view: ConfigurationView) -> RenderableType:
 
 
 def _dimensions(view: ConfigurationView) -> Table:
-    table = plain_table()
-    for name in ("", "attention", _elsewhere(view.ffn)):
-        table.add_column(name)
+    table = plain_table("", "attention", _elsewhere(view.ffn))
     rows: Mapping[str, str] = {**_DIMENSIONS, **{name: name for name in _DETAILS}}
     for title, key in rows.items():
         cells = [getattr(side, key) if side is not None else None for side in (view.attention, view.ffn)]

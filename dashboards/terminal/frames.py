@@ -15,39 +15,54 @@ from studies.analysis.frames import entries_of
 if TYPE_CHECKING:
     import pandas
 
-_SHARES = ("share", "of_budget", "budget_fraction")
-_SIGNED = ("gain", "worth")
-_PROBABILITIES = ("as_good",)
-_RATES = ("best_rate", "from", "to")
+_FORMATS: Mapping[str, str] = {
+    **dict.fromkeys(("share", "of_budget"), ".0%"),
+    **dict.fromkeys(("gain", "worth", "difference"), "+.4f"),
+    **dict.fromkeys(("best_rate", "from", "to", "attention_learning_rate", "ffn_learning_rate"), ".1e"),
+    **dict.fromkeys(("validation_score", "test_mean", "test_median", "test_deviation"), ".4f"),
+    **dict.fromkeys(("mean", "deviation", "optimism"), ".4f"),
+    **dict.fromkeys(("p_value", "adjusted_p"), ".2g"),
+    "budget_fraction": ".1%",
+    "as_good": ".2f",
+}
+"""How a fraction is written, by the name of its column."""
+
 _ENDS = ("low", "high")
+_WITH_ENDS = ("share", "worth", "difference")
 
 
 def cell_text(name: str, value: object, others: Mapping[str, object]) -> str:
     """A cell of a frame as people read it, by the name of its column; ends of intervals are as what they are of."""
     if name in _ENDS:
-        name = next((other for other in (*_SHARES[:1], *_SIGNED[1:]) if other in others), name)
+        name = next((other for other in _WITH_ENDS if other in others), name)
     if value is None:
         return "–"
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, int):
-        return f"{value:,}"
+        planned = others.get("planned") if name == "seeds" else None
+        return f"{value:,}" if planned in (None, value) else f"{value} of {planned}"
     if not isinstance(value, float):
         return str(value)
-    if name in _SHARES:
-        return f"{value:.0%}"
-    if name in _RATES:
-        return f"{value:.1e}"
-    if name in _SIGNED:
-        return f"{value:+.4f}"
-    return f"{value:.2f}" if name in _PROBABILITIES else f"{value:.4f}" if 1e-3 <= abs(value) < 10 else f"{value:.4g}"
+    usual = ".4f" if 1e-3 <= abs(value) < 10 else ".4g"
+    return format(value, _FORMATS.get(name, usual))
+
+
+def frame_cells(frame: "pandas.DataFrame") -> dict[str, object]:
+    """A frame as JSON has it: its columns, its rows, and their cells as people read them."""
+    rows = entries_of(frame)
+    return {
+        "columns": [*map(str, frame.columns)],
+        "rows": [[*row.values()] for row in rows],
+        "texts": [[cell_text(column, value, row) for column, value in row.items()] for row in rows],
+    }
 
 
 def frame_table(frame: "pandas.DataFrame") -> Table:
     """The rows of a card; the ends of an interval stand as one column."""
     entries = entries_of(frame)
     has_interval = set(_ENDS) <= set(frame.columns)
-    columns = [name for name in frame.columns if not (has_interval and name == "high")]
+    columns = [name for name in frame.columns if not (has_interval and name == "high") and name != "planned"]
     table = plain_table()
     for name in columns:
         is_text = any(isinstance(entry[name], str) for entry in entries)
@@ -55,7 +70,7 @@ def frame_table(frame: "pandas.DataFrame") -> Table:
         table.add_column(escape(head), justify="left" if is_text else "right", no_wrap=not is_text, overflow="fold")
     for entry in entries:
         texts = {name: cell_text(name, value, entry) for name, value in entry.items()}
-        if has_interval:
+        if has_interval and entry["low"] is not None:
             texts["low"] = f"{texts['low']} to {texts['high']}"
         table.add_row(*(Text(texts[name]) for name in columns))
     return table

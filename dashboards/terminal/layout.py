@@ -1,7 +1,7 @@
 """The look that all tables share."""
 
 import io
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any, TextIO
 
 from rich.console import Console, ConsoleOptions, RenderableType
@@ -28,9 +28,18 @@ class Terminal(Console):
             yield segment if segment.control else Segment(visible(segment.text), segment.style)
 
 
-def plain_table() -> Table:
-    """An empty table in the house's look."""
-    return Table(header_style="bold", box=None, pad_edge=False, padding=(0, _GAP, 0, 0))
+def plain_table(*heads: str, right: Collection[str] = (), folds: bool = False) -> Table:
+    """An empty table in the house's look.
+
+    Args:
+        heads: Names of its columns; more can be added.
+        right: Those that stand right.
+        folds: Whether words that are too long go on in the next line.
+    """
+    table = Table(header_style="bold", box=None, pad_edge=False, padding=(0, _GAP, 0, 0))
+    for head in heads:
+        table.add_column(head, justify="right" if head in right else "left", overflow="fold" if folds else "ellipsis")
+    return table
 
 
 def one_line_table(

@@ -4,11 +4,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from rich.console import Group, RenderableType
-from rich.table import Table
 from rich.text import Text
 
 from dashboards.terminal.checks import bytes_text
-from dashboards.terminal.layout import plain_text
+from dashboards.terminal.layout import plain_table, plain_text
 from studies.resource_estimates.memory_plan import ResourcePlan
 
 
@@ -36,9 +35,7 @@ def plan_renderable(found: ResourcePlan) -> RenderableType:
         ),
         Text(),
     )
-    table = Table(box=None, pad_edge=False, show_edge=False)
-    for column in ("GPU", "pack", "memory", "a trial"):
-        table.add_column(column, justify="left" if column == "GPU" else "right")
+    table = plain_table("GPU", "pack", "memory", "a trial", right=("pack", "memory", "a trial"))
     for one in found.devices:
         table.add_row(
             one.gpu.name,

@@ -117,9 +117,7 @@ def space_renderable(view: SpaceView, *, title: str) -> RenderableType:
 
 
 def _dimensions(view: SpaceView) -> Table:
-    table = plain_table()
-    for name in ("at", "dimension", "choices"):
-        table.add_column(name, overflow="fold")
+    table = plain_table("at", "dimension", "choices", folds=True)
     for part, dimensions in view.dimensions.items():
         for number, (dimension, values) in enumerate(dimensions.items()):
             table.add_row("" if number else part, dimension, escape(", ".join(values)))
@@ -135,12 +133,8 @@ def _dimensions(view: SpaceView) -> Table:
 
 
 def _sizes(counted: Census) -> Table:
-    table = plain_table()
-    table.add_column("structures, sizes and learning rates aside")
-    for part in counted.parts:
-        table.add_column(part.part, justify="right")
-    table.add_column("layers", justify="right")
-    table.add_column("together", justify="right")
+    numbers = (*(part.part for part in counted.parts), "layers", "together")
+    table = plain_table("structures, sizes and learning rates aside", *numbers, right=numbers)
     rows = {
         "product of the dimensions": ([part.product for part in counted.parts], counted.layers[0], counted.product),
         "refused by a rule": ([sum(part.refused.values()) for part in counted.parts], None, None),
@@ -152,8 +146,8 @@ def _sizes(counted: Census) -> Table:
     }
     if any(part.pairs is not None for part in counted.parts):
         rows |= _rows_of_two([part.pairs for part in counted.parts])
-    for name, (numbers, layers, together) in rows.items():
-        cells = (*numbers, layers, together)
+    for name, (of_parts, layers, together) in rows.items():
+        cells = (*of_parts, layers, together)
         table.add_row(name, *("" if number is None else f"{number:,}" for number in cells))
     return table
 
@@ -171,11 +165,8 @@ def _rows_of_two(pairs: Sequence[PairCensus | None]) -> dict[str, tuple[list[int
 
 
 def _rules(view: SpaceView) -> Table:
-    table = plain_table()
-    table.add_column("rule")
-    for part in view.census.parts:
-        table.add_column(part.part, justify="right")
-    table.add_column("what it says", overflow="fold")
+    parts = [part.part for part in view.census.parts]
+    table = plain_table("rule", *parts, "what it says", right=parts, folds=True)
     for rule, text in view.rules.items():
         table.add_row(rule, *(f"{_refused(part).get(rule, 0):,}" for part in view.census.parts), escape(text))
     return table

@@ -192,9 +192,7 @@ def studies_table(summaries: Sequence[StudySummary]) -> RenderableType:
     """Every study of a storage."""
     if not summaries:
         return Text("no studies yet.")
-    table = plain_table()
-    for name in ("study", "task", "backbone"):
-        table.add_column(name, overflow="fold")
+    table = plain_table("study", "task", "backbone", folds=True)
     table.add_column("budget", justify="right", no_wrap=True)
     table.add_column("trials")
     table.add_column("best trial", no_wrap=True)
@@ -268,9 +266,7 @@ def _repeated(trial: TrialRecord) -> str:
 
 
 def _dimensions_table(trial: TrialRecord) -> Table:
-    table = plain_table()
-    for name in ("", "attention", "ffn"):
-        table.add_column(name)
+    table = plain_table("", "attention", "ffn")
     for name in _DIMENSIONS:
         table.add_row(name.replace("_", " "), *(_dimension(site, name) for site in (trial.attention, trial.ffn)))
     return table
@@ -286,9 +282,8 @@ def _dimension(site: SiteDimensions | None, name: str) -> str:
 def _readings(page: TrialPage) -> list[RenderableType]:
     if not page.readings:
         return []
-    table = plain_table()
-    for name in ("step", "rung", "attempt", page.study.metric, "train loss", "time"):
-        table.add_column(name, justify="right")
+    heads = ("step", "rung", "attempt", page.study.metric, "train loss", "time")
+    table = plain_table(*heads, right=heads)
     for reading in page.readings:
         table.add_row(
             str(reading.step),
@@ -304,9 +299,7 @@ def _readings(page: TrialPage) -> list[RenderableType]:
 def _attempts(page: TrialPage) -> list[RenderableType]:
     if not page.attempts:
         return []
-    table = plain_table()
-    for name in ("attempt", "worker", "begun", "took", "ending"):
-        table.add_column(name)
+    table = plain_table("attempt", "worker", "begun", "took", "ending")
     for attempt in page.attempts:
         took = duration_text((attempt.ended_at - attempt.started_at).total_seconds()) if attempt.ended_at else "-"
         begun = f"{attempt.started_at:%Y-%m-%d %H:%M:%S}"
@@ -317,9 +310,7 @@ def _attempts(page: TrialPage) -> list[RenderableType]:
 def _files(page: TrialPage) -> list[RenderableType]:
     if not page.artefacts:
         return []
-    table = plain_table()
-    for name in ("file", "step", "bytes", "path"):
-        table.add_column(name, overflow="fold")
+    table = plain_table("file", "step", "bytes", "path", folds=True)
     for artefact in page.artefacts:
         table.add_row(artefact.kind, str(artefact.step), f"{artefact.size_bytes:,}", escape(artefact.path))
     return [Text(), table]

@@ -1,6 +1,7 @@
 """Pages as HTML: a head, the navigation, and where the data are. Scripts show them; nothing of a study is markup."""
 
 import re
+from functools import cache
 from importlib.resources import files
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from studies.records import StudyRecord
 STATIC = Path(str(files("dashboards.web"))) / "static"
 
 _UNSEEN = re.compile("[\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+_OWN_STYLES = re.compile(r'getElementById\("([0-9a-f]{64})"\)')
 _TEMPLATES = Environment(loader=PackageLoader("dashboards.web"), autoescape=True, undefined=StrictUndefined)
 
 
@@ -25,6 +27,15 @@ def visible(text: str) -> str:
 def plotly_folder() -> Path:
     """The folder of the wheel of Plotly that holds its script."""
     return Path(str(files("plotly"))) / "package_data"
+
+
+@cache
+def plotly_styles() -> tuple[str, ...]:
+    """Names of the style sheets that Plotly would write into a page that has no element of that name.
+
+    They are for maps, which nothing here draws, and pages refuse styles that stand in them.
+    """
+    return tuple(_OWN_STYLES.findall((plotly_folder() / "plotly.min.js").read_text(encoding="utf-8")))
 
 
 def rendered(page: Page, study: StudyRecord | None, *, is_live: bool) -> str:
@@ -45,6 +56,7 @@ def rendered(page: Page, study: StudyRecord | None, *, is_live: bool) -> str:
         is_live=is_live,
         name="" if study is None else visible(study.name),
         colours=dict(FORM_COLOURS),
+        styles=plotly_styles(),
     )
 
 

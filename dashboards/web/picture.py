@@ -14,28 +14,29 @@ PORT_WIDTH, PORT_HEIGHT = 62, 24
 EDIT_WIDTH, EDIT_HEIGHT = 140, 38
 
 _COLUMN = 106
-_EDITS_AT = 236
-_PANEL = 390
+_EDITS_AT = 256
+_PANEL = 410
 _GAP = 10
 _TOP = 44
 
+# No two tensors that an edit may read or write stand at one height, so that no arrow crosses the box of another.
 _ATTENTION = {
-    Port.RES_IN: (_COLUMN, 400),
-    Port.X_ATTN: (56, 340),
-    Port.CTX: (156, 340),
-    Port.Q: (36, 270),
+    Port.RES_IN: (_COLUMN, 426),
+    Port.X_ATTN: (56, 350),
+    Port.CTX: (156, 380),
+    Port.Q: (36, 236),
     Port.K: (106, 270),
-    Port.V: (176, 270),
-    Port.HEAD: (_COLUMN, 200),
-    Port.CONCAT: (_COLUMN, 150),
-    Port.O: (_COLUMN, 100),
+    Port.V: (176, 304),
+    Port.HEAD: (_COLUMN, 184),
+    Port.CONCAT: (_COLUMN, 138),
+    Port.O: (_COLUMN, 94),
     Port.NORM: (_COLUMN, 50),
 }
 _FFN = {
     Port.RES_F: (_COLUMN, 400),
     Port.X_FFN: (_COLUMN, 340),
-    Port.U: (_COLUMN, 270),
-    Port.G: (36, 270),
+    Port.U: (_COLUMN, 262),
+    Port.G: (36, 300),
     Port.M: (_COLUMN, 205),
     Port.F: (_COLUMN, 145),
     Port.SUM: (_COLUMN, 95),

@@ -2,17 +2,17 @@
 
 import click
 
-from deltaspace.commands.confirm import fleet_options, launched
-from deltaspace.commands.help import examples
-from deltaspace.commands.launch import exit_code
-from deltaspace.commands.messages import say
+from deltaspace.commands.completion import study_names
+from deltaspace.commands.confirm import launched
 from deltaspace.commands.options import (
     MOST_SEEDS,
     TrialNumber,
+    ended,
+    examples,
+    fleet_options,
     published_point,
     run_options,
 )
-from deltaspace.commands.shell_arguments import study_names
 from search_space.published.point import PublishedPoint
 
 
@@ -39,7 +39,7 @@ from search_space.published.point import PublishedPoint
     "--seeds", type=click.IntRange(2, MOST_SEEDS), default=8, show_default=True, help="How often each step is trained."
 )
 @click.option("--name", metavar="NAME", help="Of the ablation.  [default: STUDY-ablate]")
-@fleet_options
+@fleet_options("as in the study", again="calling", time="none")
 @run_options
 def command(  # noqa: PLR0913 - one argument per option
     study: str,
@@ -75,9 +75,7 @@ def command(  # noqa: PLR0913 - one argument per option
     )
     found = launched(request, storage, take_over=take_over, quiet=quiet)
     report(found.study.name, storage, as_json=as_json)
-    advice = "" if found.finished else " Call the command again to continue."
-    say(f"{found.study.name}: {found.reason}.{advice} See 'deltaspace show {found.study.name}'.", err=True)
-    return exit_code(found)
+    return ended(found, "" if found.finished else " Call the command again to continue.")
 
 
 def report(name: str, storage: str, *, as_json: bool) -> None:

@@ -2,9 +2,8 @@
 
 import click
 
-from deltaspace.commands.help import examples
-from deltaspace.commands.options import json_option, size_option, storage_option
-from deltaspace.commands.shell_arguments import study_names
+from deltaspace.commands.completion import study_names
+from deltaspace.commands.options import examples, json_option, size_option, storage_option
 
 
 @click.command(

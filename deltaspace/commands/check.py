@@ -2,10 +2,8 @@
 
 import click
 
-from deltaspace.commands.help import examples
-from deltaspace.commands.messages import say
-from deltaspace.commands.options import json_option, set_option
-from deltaspace.commands.shell_arguments import study_files
+from deltaspace.commands.completion import study_files
+from deltaspace.commands.options import examples, json_option, notice, set_option
 
 
 @click.command(
@@ -57,7 +55,8 @@ def _check_backbone(backbone: str, as_json: bool) -> None:
 
 
 def _check_study(study: str, no_steps: bool, settings: tuple[str, ...], as_json: bool) -> None:
-    say("reading the data; then a few steps are timed, which takes up to a minute …", err=True)
+    if not no_steps:
+        notice("reading the data; then a few steps are timed, which takes up to a minute …")
 
     from dashboards.terminal.checks import check_renderable
     from deltaspace.commands.output import echo_json, show

@@ -5,17 +5,17 @@ from typing import TYPE_CHECKING
 
 import click
 
-from deltaspace.commands.help import examples
-from deltaspace.commands.launch import exit_code
-from deltaspace.commands.messages import say
+from deltaspace.commands.completion import study_names
 from deltaspace.commands.options import (
     MOST_SEEDS,
-    Function,
+    ended,
+    examples,
+    fleet_options,
     run_options,
+    say,
     size_option,
     takes_over,
 )
-from deltaspace.commands.shell_arguments import study_names
 from search_space.errors import SearchSpaceError
 from search_space.published.point import PublishedPoint
 
@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from studies.confirmation.request import Request
     from studies.launch.execution import LaunchResult
     from trial_runner.export.harness import Harness
-
-_FROM_STUDY = "[default: as in the study]"
 
 
 def _methods(_: click.Context, __: click.Parameter, lists: tuple[str, ...]) -> tuple[PublishedPoint, ...]:
@@ -35,29 +33,6 @@ def _methods(_: click.Context, __: click.Parameter, lists: tuple[str, ...]) -> t
         return tuple(map(PublishedPoint, dict.fromkeys(name for text in lists for name in _names(text))))
     except SearchSpaceError as error:
         raise click.BadParameter(str(error)) from None
-
-
-def fleet_options(function: Function) -> Function:
-    """Options of who does the work, where that is not as in the study."""
-    several = (
-        click.option(
-            "--workers", metavar="N|auto", help=f"Worker processes; auto is one per GPU, else per core.  {_FROM_STUDY}"
-        ),
-        click.option(
-            "--pack",
-            metavar="N|auto",
-            help=f"Trials that a worker trains in one pass; auto is as many as fit.  {_FROM_STUDY}",
-        ),
-        click.option("--backend", metavar="ray|inline", help=f"inline is one worker in this process.  {_FROM_STUDY}"),
-        click.option(
-            "--time-budget",
-            metavar="TIME",
-            help="Stop after 90s, 5m or 1h30m; calling again continues.  [default: none]",
-        ),
-    )
-    for option in reversed(several):
-        function = option(function)
-    return function
 
 
 def _names(text: str) -> list[str]:
@@ -111,7 +86,7 @@ def _names(text: str) -> list[str]:
 @click.option(
     "--lm-eval-limit", metavar="N", type=click.IntRange(1), help="Only the first examples of each task.  [default: all]"
 )
-@fleet_options
+@fleet_options("as in the study", again="calling", time="none")
 @run_options
 def command(  # noqa: PLR0913 - one argument per option
     study: str,
@@ -162,9 +137,7 @@ def command(  # noqa: PLR0913 - one argument per option
     if harness is not None and found.finished:
         _measure(found.study.name, harness, storage, quiet=quiet)
     report(found.study.name, storage, as_json=as_json)
-    advice = "" if found.finished else " Call the command again to continue."
-    say(f"{found.study.name}: {found.reason}.{advice} See 'deltaspace show {found.study.name}'.", err=True)
-    return exit_code(found)
+    return ended(found, "" if found.finished else " Call the command again to continue.")
 
 
 def launched(request: "Request", storage: str, *, take_over: bool, quiet: bool) -> "LaunchResult":

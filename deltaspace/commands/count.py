@@ -2,9 +2,8 @@
 
 import click
 
-from deltaspace.commands.help import examples
-from deltaspace.commands.options import backbone_option, json_option, parse_settings, set_option
-from deltaspace.commands.shell_arguments import method_names
+from deltaspace.commands.completion import method_names
+from deltaspace.commands.options import backbone_option, examples, json_option, parse_settings, set_option
 
 
 @click.command(

@@ -7,10 +7,8 @@ from pathlib import Path
 
 import click
 
-from deltaspace.commands.help import examples
-from deltaspace.commands.messages import say
-from deltaspace.commands.options import storage_option
-from deltaspace.commands.shell_arguments import study_names
+from deltaspace.commands.completion import study_names
+from deltaspace.commands.options import examples, say, storage_option
 
 
 @click.command(

@@ -4,9 +4,16 @@ from typing import Literal
 
 import click
 
-from deltaspace.commands.help import examples
-from deltaspace.commands.options import TRIAL, TrialNumber, json_option, parse_settings, set_option, storage_option
-from deltaspace.commands.shell_arguments import methods_and_studies
+from deltaspace.commands.completion import methods_and_studies
+from deltaspace.commands.options import (
+    TRIAL,
+    TrialNumber,
+    examples,
+    json_option,
+    parse_settings,
+    set_option,
+    storage_option,
+)
 
 
 @click.command(

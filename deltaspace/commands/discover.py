@@ -3,9 +3,8 @@
 import click
 from rich.markup import escape
 
-from deltaspace.commands.help import examples
-from deltaspace.commands.options import MOST_SEED, against_option, json_option, storage_option
-from deltaspace.commands.shell_arguments import study_names
+from deltaspace.commands.completion import study_names
+from deltaspace.commands.options import MOST_SEED, against_option, examples, json_option, storage_option
 from search_space.published.point import PublishedPoint
 
 _VIEWS = ("matters", "winner", "rates", "sizes")

@@ -6,10 +6,8 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 
-from deltaspace.commands.help import examples
-from deltaspace.commands.messages import say
-from deltaspace.commands.options import json_option, size_option, storage_option
-from deltaspace.commands.shell_arguments import study_names
+from deltaspace.commands.completion import study_names
+from deltaspace.commands.options import examples, json_option, say, size_option, storage_option
 
 if TYPE_CHECKING:
     from studies.exports.export import Export, ExportKind

@@ -5,9 +5,7 @@ from typing import Any
 
 import click
 
-from deltaspace.commands.help import examples
-from deltaspace.commands.messages import say
-from deltaspace.commands.options import MOST_NUMBER, json_option
+from deltaspace.commands.options import MOST_NUMBER, examples, json_option, notice, say
 
 
 @click.command(
@@ -65,7 +63,8 @@ def command(  # noqa: PLR0913 - one argument per option
     """
     if bool(data) == (from_python is not None):
         raise click.UsageError("name data, or --from-python, and not both.")
-    say("reading the data; then a few steps are timed, which takes up to a minute …", err=True)
+    if not no_steps:
+        notice("reading the data; then a few steps are timed, which takes up to a minute …")
 
     import yaml
 

@@ -6,15 +6,18 @@ from typing import IO, TYPE_CHECKING, Any, TextIO
 
 import click
 
+from deltaspace.commands.completion import study_files
 from deltaspace.commands.dashboard import shown_beside
-from deltaspace.commands.help import examples
-from deltaspace.commands.messages import say
 from deltaspace.commands.options import (
+    ended,
+    examples,
+    fleet_options,
+    notice,
     run_options,
+    say,
     set_option,
     takes_over,
 )
-from deltaspace.commands.shell_arguments import study_files
 from search_space.errors import SearchSpaceError
 from studies.errors import StudiesError
 from trial_runner.errors import RunnerError
@@ -24,7 +27,7 @@ if TYPE_CHECKING:
     from studies.runtime.progress import Progress
 
 _ROWS = 20
-_EXIT_MISUSED, _EXIT_INTERRUPTED = 2, 130
+_EXIT_MISUSED = 2
 _OVERRIDES = {
     "trials": "trials",
     "budget": "budget",
@@ -62,16 +65,7 @@ class _AppendedFile(click.File):
 @click.option("--trials", metavar="N", help=f"Trials in all.  {_FROM_FILE}")
 @click.option("--budget", metavar="SHARE|N", help=f"Share of the backbone, or number of parameters.  {_FROM_FILE}")
 @click.option("--seed", metavar="N", help=f"Everything random derives from it.  {_FROM_FILE}")
-@click.option(
-    "--workers", metavar="N|auto", help=f"Worker processes; auto is one per GPU, else per core.  {_FROM_FILE}"
-)
-@click.option(
-    "--pack", metavar="N|auto", help=f"Trials that a worker trains in one pass; auto is as many as fit.  {_FROM_FILE}"
-)
-@click.option("--backend", metavar="ray|inline", help=f"inline is one worker in this process.  {_FROM_FILE}")
-@click.option(
-    "--time-budget", metavar="TIME", help=f"Stop after 90s, 5m or 1h30m; launching again continues.  {_FROM_FILE}"
-)
+@fleet_options("as in the study file", again="launching", time="as in the study file")
 @set_option("Any other key of the study file, such as training.steps=300; repeatable.")
 @click.option(
     "--observe",
@@ -107,7 +101,7 @@ def command(  # noqa: PLR0913 - one argument per option
     resized to the same budget, stand beside what was discovered.
     """
     if not quiet:
-        say("reading the study and its data …", err=True)
+        notice("reading the study and its data …")
 
     from dashboards.terminal.events import EventLog
     from dashboards.terminal.observers import progress_view
@@ -150,16 +144,10 @@ def command(  # noqa: PLR0913 - one argument per option
     events.end(result.study.name, result.reason, finished=result.finished)
     for line in result.complaints:
         say(line, err=True)
-    _report(result, storage, as_json=as_json)
-    return exit_code(result)
+    return _report(result, storage, as_json=as_json)
 
 
-def exit_code(result: "LaunchResult") -> int:
-    """130 for a launch that a signal ended, else 0."""
-    return _EXIT_INTERRUPTED if result.is_interrupted else 0
-
-
-def _report(result: "LaunchResult", storage: str, *, as_json: bool) -> None:
+def _report(result: "LaunchResult", storage: str, *, as_json: bool) -> int:
     """The leaderboard to stdout, and how the launch ended to stderr."""
     from dashboards.terminal.tables import leaderboard_table
     from deltaspace.commands.output import echo_json, show
@@ -174,4 +162,4 @@ def _report(result: "LaunchResult", storage: str, *, as_json: bool) -> None:
     else:
         show(leaderboard_table(board))
     advice = "Launch it with a larger --trials for more." if result.finished else "Launch it again to continue."
-    say(f"{name}: {result.reason}. {advice} See 'deltaspace show {name}'.", err=True)
+    return ended(result, f" {advice}")

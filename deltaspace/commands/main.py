@@ -9,8 +9,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from dashboards.errors import DashboardError
-from deltaspace.commands.help import examples
-from deltaspace.commands.messages import say
+from deltaspace.commands.options import examples, say
 from search_space.errors import CodecError, SearchSpaceError
 from studies.errors import StudiesError, StudyHeldError
 from trial_runner.errors import RunnerError
@@ -38,7 +37,6 @@ COMMANDS: dict[str, str] = {
     "methods": "List the published methods and their four dimensions.",
     "count": "Count the parameters of a published method on a backbone.",
     "space": "Show the search space of a study: dimensions, size, rules, sample configurations.",
-    "d90": "Find the intrinsic dimension of a study's task.",
     "rename": "Give a study another name.",
     "delete": "Delete a study: its records, its confirmations, its files.",
     "archive": "Move a study to a new folder: its records, its confirmations, its files.",
@@ -49,6 +47,9 @@ COMMANDS: dict[str, str] = {
     "version": "Print the version; with --verbose what a report of a bug needs.",
 }
 """Name of every command and what it does; ``x`` is the function ``command`` of ``deltaspace.commands.x``."""
+
+_HOUSEKEEPING = ("rename", "delete", "archive", "backup", "merge")
+"""Commands that are functions of one module."""
 
 _EXIT_FAILED, _EXIT_MISUSED, _EXIT_INTERRUPTED = 1, 2, 130
 
@@ -62,7 +63,8 @@ class _LazyGroup(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
-        command = importlib.import_module(f"deltaspace.commands.{cmd_name}").command
+        module, name = ("housekeeping", cmd_name) if cmd_name in _HOUSEKEEPING else (cmd_name, "command")
+        command = getattr(importlib.import_module(f"deltaspace.commands.{module}"), name)
         return command if isinstance(command, click.Command) else None
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

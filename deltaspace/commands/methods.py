@@ -2,8 +2,7 @@
 
 import click
 
-from deltaspace.commands.help import examples
-from deltaspace.commands.options import backbone_option, json_option
+from deltaspace.commands.options import backbone_option, examples, json_option
 
 
 @click.command("methods", epilog=examples("deltaspace methods", "deltaspace methods --backbone roberta-base --json"))

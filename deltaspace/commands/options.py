@@ -1,20 +1,59 @@
-"""Options that several commands share, and how their texts are read."""
+"""What several commands share: options, how their texts are read, what is said and asked."""
 
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from search_space.errors import SearchSpaceError, SettingError
-from search_space.published.point import PublishedPoint
 from studies.analysis.visible import visible
 from studies.storage import DEFAULT_STORAGE, STORAGE_VARIABLE, storage_url
 
+_EXIT_INTERRUPTED = 130
 _FORMATS = ("table", "markdown", "csv", "tsv", "json")
 
+if TYPE_CHECKING:
+    from search_space.published.point import PublishedPoint
+    from studies.launch.execution import LaunchResult
+
 Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+def say(text: str, *, err: bool = False) -> None:
+    """Print a line; whatever a name in it holds, the terminal does not obey it."""
+    click.echo(visible(text), err=err)
+
+
+def notice(text: str) -> None:
+    """Say to someone at a terminal what takes its time now; a program is not told."""
+    if sys.stderr.isatty():
+        say(text, err=True)
+
+
+def examples(*lines: str) -> str:
+    """The examples at the end of a help text; click leaves the lines as they are."""
+    return "\b\nexamples:\n" + "\n".join(f"  {line}" for line in lines)
+
+
+def yes_option(function: Function) -> Function:
+    """``--yes``: do not ask."""
+    return click.option("--yes", is_flag=True, help="Do not ask.")(function)
+
+
+def ask(question: str, *, yes: bool) -> None:
+    """Go on only if the user wants it.
+
+    Raises:
+        UsageError: If nobody can be asked.
+        Abort: If the user does not want it.
+    """
+    if yes:
+        return
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        raise click.UsageError(f"{question} Say so with --yes.")
+    click.confirm(visible(question), err=True, abort=True)
 
 
 def storage_option(function: Function) -> Function:
@@ -69,12 +108,14 @@ def in_a_folder(_: click.Context, __: click.Parameter, file: Path | None) -> Pat
     return file
 
 
-def published_point(_: click.Context, __: click.Parameter, texts: tuple[str, ...]) -> PublishedPoint | None:
+def published_point(_: click.Context, __: click.Parameter, texts: tuple[str, ...]) -> "PublishedPoint | None":
     """The published method, or point of it, that an option names; None without.
 
     Raises:
         BadParameter: If there is none of the name, or it is given twice.
     """
+    from search_space.published.point import PublishedPoint
+
     if len(texts) > 1:
         raise click.BadParameter(f"one method is taken; got {', '.join(texts)}.")
     try:
@@ -140,6 +181,36 @@ def run_options(function: Function) -> Function:
     end = "If another launch runs it, end that one. Without, it is asked for on a terminal, refused elsewhere."
     function = click.option("--quiet", is_flag=True, help="Show no progress.")(json_option(function))
     return storage_option(click.option("--take-over", is_flag=True, help=end)(function))
+
+
+def fleet_options(default: str, *, again: str, time: str) -> Callable[[Function], Function]:
+    """Who does the work, and for how long.
+
+    Args:
+        default: Where the values are from else.
+        again: What continues a study.
+        time: Where the time is from else.
+    """
+    options = {
+        "workers": ("N|auto", f"Worker processes; auto is one per GPU, else per core.  [default: {default}]"),
+        "pack": ("N|auto", f"Trials that a worker trains in one pass; auto is as many as fit.  [default: {default}]"),
+        "backend": ("ray|inline", f"inline is one worker in this process.  [default: {default}]"),
+        "time-budget": ("TIME", f"Stop after 90s, 5m or 1h30m; {again} again continues.  [default: {time}]"),
+    }
+
+    def decorate(function: Function) -> Function:
+        for name, (form, told) in reversed(options.items()):
+            function = click.option(f"--{name}", metavar=form, help=told)(function)
+        return function
+
+    return decorate
+
+
+def ended(result: "LaunchResult", advice: str) -> int:
+    """Say how a launch ended, and what to do; return the exit code: 130 for one that a signal ended, else 0."""
+    name = result.study.name
+    say(f"{name}: {result.reason}.{advice} See 'deltaspace show {name}'.", err=True)
+    return _EXIT_INTERRUPTED if result.is_interrupted else 0
 
 
 def takes_over(name: str, storage: str, *, given: bool) -> bool:

@@ -4,9 +4,7 @@ from pathlib import Path
 
 import click
 
-from deltaspace.commands.help import examples
-from deltaspace.commands.messages import say
-from deltaspace.commands.options import MOST_NUMBER, json_option
+from deltaspace.commands.options import MOST_NUMBER, examples, json_option, say
 
 
 @click.command(

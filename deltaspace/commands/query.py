@@ -8,9 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from deltaspace.commands.help import examples
-from deltaspace.commands.messages import say
-from deltaspace.commands.options import in_a_folder, json_option, storage_option
+from deltaspace.commands.options import examples, in_a_folder, json_option, say, storage_option
 from studies.errors import QueryError, StudiesError
 
 if TYPE_CHECKING:

@@ -4,10 +4,8 @@ from pathlib import Path
 
 import click
 
-from deltaspace.commands.help import examples
-from deltaspace.commands.messages import say
-from deltaspace.commands.options import against_option, in_a_folder, storage_option
-from deltaspace.commands.shell_arguments import study_names
+from deltaspace.commands.completion import study_names
+from deltaspace.commands.options import against_option, examples, in_a_folder, say, storage_option
 from search_space.published.point import PublishedPoint
 
 

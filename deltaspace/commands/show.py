@@ -2,9 +2,8 @@
 
 import click
 
-from deltaspace.commands.help import examples
-from deltaspace.commands.options import MOST_NUMBER, json_option, storage_option, table_options
-from deltaspace.commands.shell_arguments import study_names
+from deltaspace.commands.completion import study_names
+from deltaspace.commands.options import MOST_NUMBER, examples, json_option, storage_option, table_options
 
 
 @click.command(

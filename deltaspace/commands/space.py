@@ -2,9 +2,8 @@
 
 import click
 
-from deltaspace.commands.help import examples
-from deltaspace.commands.options import MOST_SEED, json_option, set_option
-from deltaspace.commands.shell_arguments import study_files
+from deltaspace.commands.completion import study_files
+from deltaspace.commands.options import MOST_SEED, examples, json_option, set_option
 
 
 @click.command(

@@ -2,8 +2,7 @@
 
 import click
 
-from deltaspace.commands.help import examples
-from deltaspace.commands.options import json_option, storage_option, table_options
+from deltaspace.commands.options import examples, json_option, storage_option, table_options
 
 
 @click.command(

@@ -5,10 +5,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from deltaspace.commands.help import examples
-from deltaspace.commands.messages import say
-from deltaspace.commands.options import json_option, set_option
-from deltaspace.commands.shell_arguments import method_names
+from deltaspace.commands.completion import method_names
+from deltaspace.commands.options import examples, json_option, say, set_option
 
 if TYPE_CHECKING:
     from studies.exports.single_run import TrainingResult

@@ -4,9 +4,8 @@ from typing import Literal
 
 import click
 
-from deltaspace.commands.help import examples
-from deltaspace.commands.options import TRIAL, TrialNumber, json_option, storage_option
-from deltaspace.commands.shell_arguments import study_names
+from deltaspace.commands.completion import study_names
+from deltaspace.commands.options import TRIAL, TrialNumber, examples, json_option, storage_option
 
 
 @click.command(

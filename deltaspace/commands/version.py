@@ -6,9 +6,7 @@ from importlib.metadata import PackageNotFoundError, version
 
 import click
 
-from deltaspace.commands.help import examples
-from deltaspace.commands.messages import say
-from deltaspace.commands.options import json_option, storage_option
+from deltaspace.commands.options import examples, json_option, say, storage_option
 
 _PACKAGES = ("torch", "transformers", "datasets", "accelerate", "optuna", "ray", "sqlalchemy")
 

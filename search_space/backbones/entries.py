@@ -32,7 +32,7 @@ def check_bounds(config: Mapping[str, object]) -> None:
     for name, value in config.items():
         if isinstance(value, Mapping):
             check_bounds(value)
-        most = next((bound for word, bound in MOST.items() if word in name), None)
+        most = next((bound for word, bound in MOST.items() if word in str(name)), None)  # ids of labels are numbers
         if most is not None and type(value) is int and value > most:
             raise UnsupportedBackboneError(
                 f"{name} of a backbone config must be at most {most:,}; got {value:,}. "

@@ -16,6 +16,7 @@ from search_space.edit_protocol import Ends, Place, queries_of_a_block, sublayer
 from search_space.errors import InvalidEditError
 from search_space.gates import Gate
 from search_space.gates.gate import Logits
+from search_space.rules import refusal
 from search_space.symbols import Delta, per_head, root, target
 
 
@@ -226,6 +227,36 @@ class SizedForm(Form):
             widened: How many sublayers have one step more; plays no part where that cannot be.
         """
         return replace(self, width=width, widened=widened) if self.can_widen else replace(self, width=width)
+
+
+class WeightForm(SizedForm):
+    """A change of the backbone's weights that has a size of its own."""
+
+    __slots__ = ()
+
+    outside: ClassVar[Site | None] = Site.GLOBAL
+    reads: ClassVar[bool] = False
+    needs_weights: ClassVar[bool] = True
+    unmergeable: ClassVar[str | None] = None
+    can_widen: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        """Check the size."""
+        check_size(self)
+
+    def largest_width(self, edit: Ends, shape: BackboneShape) -> int | None:
+        """All weights."""
+        return shape.frozen_parameters
+
+    def check_on(self, edit: FormedEdit, shape: BackboneShape) -> None:
+        """There are only so many weights."""
+        most = shape.frozen_parameters
+        if self.width > most:
+            raise refusal("width", f"{self.name} of {self.width:,} where the backbone has {most:,}", "Lower it.")
+
+    def count(self, edit: Ends, shape: BackboneShape) -> AffineCount:
+        """Its size."""
+        return AffineCount(weights_per_width=1)
 
 
 def composed(edit: FormedEdit, shape: BackboneShape, delta: Delta) -> str:

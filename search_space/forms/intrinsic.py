@@ -3,16 +3,13 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
-from search_space.affine import AffineCount
 from search_space.backbones.shape import BackboneShape
-from search_space.dimensions import Site
-from search_space.edit_protocol import Ends
-from search_space.forms.form import FormedEdit, SizedForm, check_size
+from search_space.forms.form import FormedEdit, WeightForm
 from search_space.rules import refusal
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Intrinsic(SizedForm):
+class Intrinsic(WeightForm):
     """A change of all weights within a fixed random subspace (Aghajanyan et al. 2021): ``theta = theta_0 + P(z)``.
 
     P is a Fastfood transform per tensor.
@@ -28,40 +25,21 @@ class Intrinsic(SizedForm):
 
     name: ClassVar[str] = "intrinsic"
     learning_rates: ClassVar[tuple[float, float]] = (1e-3, 1e-1)
-    outside: ClassVar[Site | None] = Site.GLOBAL
-    reads: ClassVar[bool] = False
-    needs_weights: ClassVar[bool] = True
-    unmergeable: ClassVar[str | None] = None
-    can_widen: ClassVar[bool] = False
 
     width: int
     per_tensor: bool = False
-
-    def __post_init__(self) -> None:
-        """Check the size."""
-        check_size(self)
 
     @property
     def variant(self) -> str | None:
         """Whether tensors have factors."""
         return "a factor per tensor" if self.per_tensor else None
 
-    def largest_width(self, edit: Ends, shape: BackboneShape) -> int | None:
-        """All weights."""
-        return shape.frozen_parameters
-
     def check_on(self, edit: FormedEdit, shape: BackboneShape) -> None:
         """There are only so many weights, and the factors are taken from the dimension."""
-        most = shape.frozen_parameters
-        if self.width > most:
-            raise refusal("width", f"{self.name} of {self.width:,} where the backbone has {most:,}", "Lower it.")
+        WeightForm.check_on(self, edit, shape)
         if self.per_tensor and self.width <= shape.parameter_tensors:
             got = f"{self.width} with a factor for each of {shape.parameter_tensors} tensors"
             raise refusal("width", got, "Raise the dimension above their number.")
-
-    def count(self, edit: Ends, shape: BackboneShape) -> AffineCount:
-        """Its dimension, factors included."""
-        return AffineCount(weights_per_width=1)
 
     def words(self, edit: FormedEdit) -> str:
         """With its dimension."""

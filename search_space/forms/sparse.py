@@ -3,16 +3,13 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
-from search_space.affine import AffineCount
 from search_space.backbones.shape import BackboneShape
-from search_space.dimensions import Site
 from search_space.edit_protocol import Ends
-from search_space.forms.form import FormedEdit, SizedForm, check_size
-from search_space.rules import refusal
+from search_space.forms.form import FormedEdit, WeightForm
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sparse(SizedForm):
+class Sparse(WeightForm):
     """A sparse change of the backbone's weights, whose places are learned: diff pruning (Guo et al. 2021).
 
     ``theta = theta_0 + z w`` with hard-concrete gates z per weight and per tensor; then the ``width`` largest changes
@@ -27,31 +24,8 @@ class Sparse(SizedForm):
 
     name: ClassVar[str] = "sparse"
     learning_rates: ClassVar[tuple[float, float]] = (1e-5, 5e-4)
-    outside: ClassVar[Site | None] = Site.GLOBAL
-    reads: ClassVar[bool] = False
-    needs_weights: ClassVar[bool] = True
-    unmergeable: ClassVar[str | None] = None
-    can_widen: ClassVar[bool] = False
 
     width: int
-
-    def __post_init__(self) -> None:
-        """Check the size."""
-        check_size(self)
-
-    def largest_width(self, edit: Ends, shape: BackboneShape) -> int | None:
-        """All weights."""
-        return shape.frozen_parameters
-
-    def check_on(self, edit: FormedEdit, shape: BackboneShape) -> None:
-        """There are only so many weights."""
-        most = shape.frozen_parameters
-        if self.width > most:
-            raise refusal("width", f"{self.name} of {self.width:,} where the backbone has {most:,}", "Lower it.")
-
-    def count(self, edit: Ends, shape: BackboneShape) -> AffineCount:
-        """The weights that are kept."""
-        return AffineCount(weights_per_width=1)
 
     def training_surplus(self, edit: Ends, shape: BackboneShape) -> int:
         """A change and a gate for every weight, and a gate for every tensor."""

@@ -98,10 +98,14 @@ class Leaderboard:
     examples: ExampleCounts | None = None
 
     def table(self) -> "pandas.DataFrame":
-        """Its rows as a frame, one column per attribute."""
+        """Its rows as a frame, one column per attribute; ``attrs["note"]`` says why it has more than asked."""
         names = [field.name for field in fields(LeaderboardRow)]
-        entries = [{name: getattr(row, name) for name in names} for row in self.rows]
-        return frame(entries, columns=names)
+        table = frame([{name: getattr(row, name) for name in names} for row in self.rows], columns=names)
+        added = sum(row.place > line for line, row in enumerate(self.rows, start=1))
+        if added:
+            top = len(self.rows) - added
+            table.attrs["note"] = f"the best {top}, and the best trials of {added} more published methods"
+        return table
 
 
 def leaderboard(ledger: Ledger, name: str, *, top: int | None = None) -> Leaderboard:

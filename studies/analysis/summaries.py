@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from studies.analysis.frames import frame
 from studies.analysis.ranks import Ranking, ranking_of
+from studies.errors import StudiesError
 from studies.ledger.ledger import Ledger
 from studies.records import StudyKind, StudyRecord, TrialRecord, TrialState
 
@@ -73,6 +74,21 @@ def study_summary(ledger: Ledger, name: str) -> StudySummary:
     return summary_of(ledger, ledger.study(name))
 
 
+def best_number(ledger: Ledger, name: str) -> int:
+    """Number of the best trial of a study.
+
+    Raises:
+        UnknownStudyError: If there is no study of that name.
+        StudiesError: If no trial is complete.
+    """
+    summary = study_summary(ledger, name)
+    if summary.best is None:
+        raise StudiesError(
+            f"study {name!r} must have a complete trial; got none among {summary.trials}. Launch it again."
+        )
+    return summary.best.number
+
+
 def summaries_table(summaries: Sequence[StudySummary]) -> "pandas.DataFrame":
     """Studies as a frame, one row each."""
     plain = ("name", "backbone", "task", "metric", "budget_parameters", "backbone_parameters", "planned")
@@ -121,7 +137,8 @@ def task_name(study: StudyRecord) -> str:
     """Name, folder or hub name of a study's task; empty where it has none."""
     task = study.specification.get("task")
     entries = task if isinstance(task, Mapping) else {}
-    return next((str(entries[key]) for key in ("name", "folder", "hub") if entries.get(key)), "")
+    hub = entries.get("hub")
+    return str(entries.get("name") or entries.get("folder") or (hub["name"] if isinstance(hub, Mapping) else ""))
 
 
 def _sources(lessons: object) -> tuple[str, ...]:

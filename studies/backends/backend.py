@@ -29,6 +29,8 @@ RunnerFactory = Callable[[int], PackRunner]
 """Makes a worker's runner, given its number of threads. Travels between processes."""
 
 OBSERVE_SECONDS = 0.5
+SNAPSHOT_SECONDS = 600.0
+"""Between two measurements, after which trials are snapshot, so that no more is lost with a machine."""
 
 _GENERATIONS = 4
 _REASONS = {
@@ -49,7 +51,7 @@ def pack_size(options: Fleet, plan: StudyPlan, workers: int) -> tuple[int, Train
     has shown; so it takes a quarter of the worker's share of the trials at most.
     """
     if options.pack != "auto":
-        return int(options.pack) * options.shards, None
+        return int(options.pack) * options.worker.shards, None
     return most_slots(plan.target_trials, workers), plan.training
 
 

@@ -9,7 +9,6 @@ Started as ``python -m studies.backends.driver FILE_DESCRIPTOR PARENT ORDER``.
 
 import contextlib
 import ctypes
-import math
 import os
 import pickle
 import signal
@@ -26,7 +25,7 @@ from ray import tune
 from ray.exceptions import AuthenticationError
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-from studies.backends.backend import pack_size
+from studies.backends.backend import SNAPSHOT_SECONDS, pack_size
 from studies.backends.driver_process import DriverOrder, Ended, Shown, Started, Stop, not_taken_in
 from studies.backends.keeper_actor import FILES, PULSE, KeeperActor
 from studies.backends.keeper_monitor import KeeperWatch
@@ -103,7 +102,7 @@ def _driven(order: DriverOrder, connection: Connection) -> Standing:
         factory=order.factory,
         slots=slots,
         fitting=fitting,
-        snapshot_seconds=options.snapshot_every or math.inf,
+        snapshot_seconds=SNAPSHOT_SECONDS,
         threads=max(1, min(share.cores, order.asked_threads or share.cores)),
         home=Home(keeper=name, namespace=context.namespace, node=context.get_node_id(), mark=order.mark),
     )

@@ -1,6 +1,5 @@
 """One worker in this process: no Ray, no second process, nothing to wait for."""
 
-import math
 import os
 import threading
 import uuid
@@ -8,7 +7,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 
-from studies.backends.backend import RunnerFactory, Watch, asked_threads, pack_size
+from studies.backends.backend import SNAPSHOT_SECONDS, RunnerFactory, Watch, asked_threads, pack_size
 from studies.backends.trial_files import FilesInFolder
 from studies.backends.worker import PackWorker
 from studies.errors import StudiesError
@@ -105,7 +104,7 @@ def _work(
         runner=runner,
         slots=slots,
         fitting=fitting,
-        snapshot_seconds=options.snapshot_every or math.inf,
+        snapshot_seconds=SNAPSHOT_SECONDS,
         files=FilesInFolder(runner, plan.artefacts),
         should_leave=should_leave,
     )

@@ -86,22 +86,22 @@ def share_of(nodes: Sequence[ClusterNode], options: Fleet, *, is_own: bool) -> S
     """
     found = sum(node.gpus for node in nodes)
     workers = None if options.workers == "auto" else int(options.workers)
-    gpus = options.shards * (min(1, found) if options.gpus == "auto" else int(options.gpus))
+    gpus = options.worker.shards * (min(1, found) if options.worker.gpus == "auto" else int(options.worker.gpus))
     most = max((node.gpus for node in nodes), default=0)
-    if gpus > 1 and most < gpus and (is_own or options.gpus == "auto"):
+    if gpus > 1 and most < gpus and (is_own or options.worker.gpus == "auto"):
         raise LaunchError(
-            f"the shards of a backbone have a GPU each, on one node; got fleet.shards: {gpus} and {most} "
+            f"the shards of a backbone have a GPU each, on one node; got fleet.worker.shards: {gpus} and {most} "
             f"GPU{'' if most == 1 else 's'}. Take fewer."
         )
     places = sum(node.gpus // gpus for node in nodes) if gpus else 0
-    if gpus and workers is not None and workers > places and (is_own or options.gpus == "auto"):
+    if gpus and workers is not None and workers > places and (is_own or options.worker.gpus == "auto"):
         own = "a GPU of its own" if gpus == 1 else f"{gpus} GPUs of its own, on one node"
         raise LaunchError(f"every worker has {own}; got {workers} workers and {found} GPUs. Ask for fewer.")
-    if options.cpus != "auto":
-        return Share(cores=int(options.cpus), gpus=gpus, accelerator=options.accelerator)
-    bare = Share(cores=0, gpus=gpus, accelerator=options.accelerator)
+    if options.worker.cpus != "auto":
+        return Share(cores=int(options.worker.cpus), gpus=gpus, accelerator=options.worker.accelerator)
+    bare = Share(cores=0, gpus=gpus, accelerator=options.worker.accelerator)
     largest = max((node.cpus for node in nodes), default=1)
-    least = replace(bare, cores=1 if gpus else max(1, min(options.shards, largest)))
+    least = replace(bare, cores=1 if gpus else max(1, min(options.worker.shards, largest)))
     if gpus and bare.room(nodes) > least.room(nodes):
         return bare
     there = least.room(nodes) if workers is None else min(workers, least.room(nodes))

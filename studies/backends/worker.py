@@ -95,7 +95,7 @@ class PackWorker:
             self.moved_at = time.monotonic()
             reports, self._reports = sorted(self._reports, key=lambda report: report.trial), []
             answer = self._keeper.exchange(self._name, reports, self._pack.free_slots)
-            self._obey(answer)
+            self._obey(answer, reports)
             if answer.is_over or self._should_leave():
                 self.leave()
                 return True
@@ -116,8 +116,9 @@ class PackWorker:
         for slot in list(self._occupants):
             self._evict(slot)
 
-    def _obey(self, answer: WorkerAnswer) -> None:
-        over = {(one.trial, one.attempt) for one in answer.verdicts if one.decision is not Decision.GO_ON}
+    def _obey(self, answer: WorkerAnswer, reports: Sequence[WorkerReport]) -> None:
+        told = zip(reports, answer.decisions, strict=True)
+        over = {(report.trial, report.attempt) for report, decision in told if decision is not Decision.GO_ON}
         for slot, occupant in list(self._occupants.items()):
             if (occupant.request.trial, occupant.request.attempt) in over:
                 self._evict(slot)
@@ -179,7 +180,7 @@ class PackWorker:
             for slot, occupant in self._occupants.items()
             if occupant.step > occupant.saved_step
         ]
-        self._obey(self._keeper.exchange(self._name, reports, 0))
+        self._obey(self._keeper.exchange(self._name, reports, 0), reports)
         self._snapshots_at = time.monotonic()
 
     def _note(self, results: Sequence[SlotReading | Failure]) -> None:

@@ -56,16 +56,19 @@ class AblationResult:
             {
                 "step": one.number,
                 "label": one.contender.label,
-                "change": one.change,
-                "test_mean": one.contender.spread.mean if one.contender.spread else None,
-                "test_deviation": one.contender.spread.deviation if one.contender.spread else None,
-                "seeds": sum(score is not None for score in one.contender.scores),
+                "change": one.change or one.contender.label,
+                **one.contender.entry(),
+                "planned": len(one.contender.scores),
                 **{name: None if one.comparison is None else getattr(one.comparison, name) for name in names},
                 "stored_parameters": one.contender.stored_parameters,
             }
             for one in self.steps
         ]
         return frame(entries)
+
+    def tables(self) -> "dict[str, pandas.DataFrame]":
+        """All its numbers by what they are."""
+        return {"Steps": self.table()}
 
     def __str__(self) -> str:
         """The table, and what follows from it in sentences."""

@@ -1,7 +1,7 @@
 """What the trials of a confirmation say. Read from the ledger; nothing is trained here."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from html import escape
 from typing import TYPE_CHECKING
 
@@ -20,46 +20,55 @@ _FIRST = "mam_adapter"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ContenderResult:
+class ContenderResult(Contender):
     """A contender and its scores on the test split.
 
     Attributes:
-        label: Unique in the confirmation: the published method, else ``trial 17``.
         description: One phrase for people.
-        trial: Number of the trial of the study that it repeats; None for a baseline that the study has not completed.
         is_published: Whether it is a published method, as named or as rediscovered.
-        is_top: Whether it is one of the best configurations of the study.
-        baselines: The baselines that it is, as they were asked for.
         stored_parameters: Trainable parameters that must be kept.
         is_within_budget: Whether the budget holds them; full fine-tuning ignores it.
         attention_learning_rate: None without edits at attention.
         ffn_learning_rate: None without edits at the FFN.
-        validation_score: What the trial scored in the search.
         scores: On the test split, one per seed; None where the trial failed or has not ended.
         failed: How many seeds it failed with.
+        elsewhere: What was measured on other tasks once its trials had ended, over the seeds: ``task/metric``.
         spread: Of the scores; None without any.
         optimism: ``validation_score`` minus the mean on test; None where one of the two is missing.
-        change: What it has changed of the next contender, on a path; else None.
-        elsewhere: What was measured on other tasks once its trials had ended, over the seeds: ``task/metric``.
     """
 
-    label: str
     description: str
-    trial: int | None
     is_published: bool
-    is_top: bool
-    baselines: tuple[str, ...]
     stored_parameters: int
     is_within_budget: bool
     attention_learning_rate: float | None
     ffn_learning_rate: float | None
-    validation_score: float | None
     scores: tuple[float | None, ...]
     failed: int
-    spread: Spread | None
-    optimism: float | None
-    change: str | None = None
     elsewhere: Mapping[str, Spread] = field(default_factory=dict)
+    spread: Spread | None = field(init=False)
+    optimism: float | None = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Work out what the scores say."""
+        told, validation = spread(self.measured), self.validation_score
+        object.__setattr__(self, "spread", told)
+        object.__setattr__(self, "optimism", None if told is None or validation is None else validation - told.mean)
+
+    @property
+    def measured(self) -> tuple[float, ...]:
+        """The scores that there are."""
+        return tuple(score for score in self.scores if score is not None)
+
+    def entry(self) -> dict[str, object]:
+        """Its scores as a row of a frame."""
+        told = self.spread
+        return {
+            "test_mean": told.mean if told else None,
+            "test_deviation": told.deviation if told else None,
+            "test_median": told.median if told else None,
+            "seeds": len(self.measured),
+        }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -96,6 +105,11 @@ class ConfirmationResult:
         return self.ended == self.trials
 
     @property
+    def is_path(self) -> bool:
+        """Whether it trains the path of an ablation."""
+        return self.winner.change is not None
+
+    @property
     def winner(self) -> ContenderResult:
         """The best configuration of the study."""
         return self.contenders[0]
@@ -105,18 +119,34 @@ class ConfirmationResult:
         entries = [
             {
                 "label": one.label,
+                "trial": one.trial,
                 "description": one.description,
                 "validation_score": one.validation_score,
-                "test_mean": one.spread.mean if one.spread else None,
-                "test_deviation": one.spread.deviation if one.spread else None,
-                "test_median": one.spread.median if one.spread else None,
-                "seeds": sum(score is not None for score in one.scores),
+                **one.entry(),
+                "planned": len(one.scores),
                 "optimism": one.optimism,
                 "stored_parameters": one.stored_parameters,
+                "budget_fraction": one.stored_parameters / self.budget_parameters,
+                "attention_learning_rate": one.attention_learning_rate,
+                "ffn_learning_rate": one.ffn_learning_rate,
             }
             for one in self.contenders
         ]
         return frame(entries)
+
+    def tables(self) -> "dict[str, pandas.DataFrame]":
+        """All its numbers by what they are: the contenders, the winner minus every baseline, other tasks."""
+        names = ("baseline", "difference", "low", "high", "p_value", "adjusted_p", "pairs", "verdict")
+        compared = [{name: getattr(one, name) for name in names} for one in self.comparisons]
+        tasks = dict.fromkeys(name for one in self.contenders for name in one.elsewhere)
+        elsewhere = [
+            {"measured_by_lm_eval": name, "label": one.label, "mean": told.mean, "deviation": told.deviation}
+            for name in tasks
+            for one in self.contenders
+            if (told := one.elsewhere.get(name)) is not None
+        ]
+        found = {f"{self.winner.label} minus": frame(compared), "Other tasks": frame(elsewhere)}
+        return {"Configurations": self.table()} | {name: one for name, one in found.items() if not one.empty}
 
     def __str__(self) -> str:
         """The table, and what follows from it in sentences."""
@@ -187,25 +217,16 @@ def _result(ledger: Ledger, study: StudyRecord) -> ConfirmationResult:
 
 def _contender_result(contender: Contender, trials: Sequence[TrialRecord], study: StudyRecord) -> ContenderResult:
     first = trials[0]
-    measured = spread([trial.score for trial in trials if trial.score is not None])
-    validation = contender.validation_score
     return ContenderResult(
-        label=contender.label,
+        **{one.name: getattr(contender, one.name) for one in fields(contender)},
         description=first.description,
-        trial=contender.trial,
         is_published=bool(contender.baselines) or first.method is not None,
-        is_top=contender.is_top,
-        baselines=contender.baselines,
         stored_parameters=first.stored_parameters,
         is_within_budget=first.stored_parameters <= study.budget_parameters,
         attention_learning_rate=None if first.attention is None else first.attention.learning_rate,
         ffn_learning_rate=None if first.ffn is None else first.ffn.learning_rate,
-        validation_score=validation,
         scores=tuple(trial.score for trial in trials),
         failed=sum(trial.state is TrialState.FAILED for trial in trials),
-        spread=measured,
-        optimism=None if validation is None or measured is None else validation - measured.mean,
-        change=contender.change,
     )
 
 

@@ -4,6 +4,9 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, StrictUndefined
 
 from search_space.backbones.shape import BackboneShape
 from search_space.dimensions import StackKind
@@ -17,95 +20,9 @@ from trial_runner.tasks.instruction.kind import INSTRUCTION
 BESIDE = "backbone"
 """Folder of the embedded backbone beside an adapter of peft, which nobody could load from elsewhere."""
 
+_TEMPLATE = Path(__file__).with_name("card_usage.jinja")
 _NAMES = ("text", "question")
 _EXAMPLES = (("a text", "a question"), ("another text, which is longer", "another question"))
-
-_LOAD = {
-    "deltaspace": """{imports}from deltaspace import load_delta
-from transformers import {names}
-
-backbone = {backbone}
-tokenizer = AutoTokenizer.from_pretrained(backbone{revision})
-model = {auto_class}.from_pretrained(backbone{revision}, {held}).eval()
-delta = load_delta(model, {folder})  # what the model computes it computes with the delta, until delta.detach()
-""",
-    "peft": """{imports}from peft import PeftModel
-from transformers import {names}
-
-backbone = {backbone}
-tokenizer = AutoTokenizer.from_pretrained(backbone{revision})
-base = {auto_class}.from_pretrained(backbone{revision}, {held}{options})
-model = PeftModel.from_pretrained(base, {folder}).eval()
-""",
-    "merged": """{imports}from transformers import {names}
-
-tokenizer = AutoTokenizer.from_pretrained({folder}{options})
-model = {auto_class}.from_pretrained({folder}{options}).eval()
-""",
-}
-_MEAN = """each = model(**inputs).logits[:, -mask.shape[1] :]
-    logits = (each * mask).sum(dim=1) / mask.sum(dim=1)  # of the real tokens"""
-_MEAN_OF_DECODER = """start = base.config.decoder_start_token_id
-    later = inputs["input_ids"].roll(1, dims=1)  # the decoder reads the same text, one token later
-    later[:, 0] = base.config.pad_token_id if start is None else start
-    hidden = model(**inputs, decoder_input_ids=later, decoder_attention_mask=inputs["attention_mask"])
-    hidden = hidden.last_hidden_state[:, -mask.shape[1] :]
-    pooled = (hidden * mask).sum(dim=1) / mask.sum(dim=1)  # of the real tokens
-    logits = pooled @ head["weight"].T + head["bias"]"""
-_MEAN_OF_FILE = """hidden = model(**inputs).last_hidden_state[:, -mask.shape[1] :]
-    pooled = (hidden * mask).sum(dim=1) / mask.sum(dim=1)  # of the real tokens
-    logits = pooled @ head["weight"].T + head["bias"]"""
-_CLASSIFY = """
-texts = {texts}
-inputs = tokenizer(
-    {given}, truncation=True, max_length={max_tokens}, padding=True, {layout}, return_tensors="pt"
-)
-{before}with torch.no_grad():
-    {logits}
-{answers}
-"""
-_LABELS = """labels = {labels}
-answers = [labels[index] for index in logits.argmax(dim=-1)]"""
-_NUMBERS = "answers = logits.squeeze(-1).tolist()"
-_CUT = {
-    StackKind.ENCODER_DECODER: """inputs = tokenizer(
-    prompts, truncation=True, max_length={max_tokens}, padding=True, padding_side="right", return_tensors="pt"
-)
-""",
-    StackKind.DECODER: """rows = tokenizer(prompts, truncation=True, max_length={last_token})["input_ids"]
-end = tokenizer.convert_tokens_to_ids({separator})  # what stands between a text and its answer
-rows = [(row[:-1] if row[-1:] == [tokenizer.eos_token_id] else row) + [end] for row in rows]
-inputs = tokenizer.pad({{"input_ids": rows}}, padding=True, padding_side="left", return_tensors="pt")
-""",
-}
-_ONE_BY_ONE = """rows = tokenizer(prompts, truncation=True, max_length={last_token})["input_ids"]
-end = tokenizer.convert_tokens_to_ids({separator})  # what stands between a text and its answer
-rows = [(row[:-1] if row[-1:] == [tokenizer.eos_token_id] else row) + [end] for row in rows]
-"""
-_CHATS = """chats = [[{system}{{"role": "user", "content": text}}] for text in texts]
-"""
-_CHAT_CUT = """tokenizer.padding_side = tokenizer.truncation_side = "left"
-cut = {{"truncation": True, "max_length": {max_tokens}}}
-"""
-_CHAT = """rows = tokenizer.apply_chat_template(chats, add_generation_prompt=True, return_dict=False, **cut{options})
-"""
-_CONTINUED = """rows = tokenizer(texts, add_special_tokens=False, **cut)["input_ids"]
-"""
-_ROWS_PADDED = """inputs = tokenizer.pad({"input_ids": rows}, padding=True, return_tensors="pt")
-"""
-_GENERATE = """with torch.no_grad():
-    tokens = model.generate(input_ids=inputs["input_ids"], attention_mask=inputs["attention_mask"]){new}
-"""
-_GENERATE_ONE_BY_ONE = """with torch.no_grad():  # one by one: with a prompt, peft counts positions from the padding
-    inputs = [torch.tensor([row]) for row in rows]
-    tokens = [model.generate(input_ids=one, attention_mask=torch.ones_like(one)) for one in inputs]
-tokens = [written[0, one.shape[1] :].tolist() for written, one in zip(tokens, inputs, strict=True)]
-"""
-_WRITE = """
-texts = {texts}
-{cut}{generate}answers = tokenizer.batch_decode(tokens, skip_special_tokens=True, clean_up_tokenization_spaces=False)
-answers = [answer.strip() for answer in answers]
-"""
 _EMBEDDED = "embedded_folder()"
 _DTYPES = {"auto": "float32", "fp32": "float32", "bf16": "bfloat16"}
 _HELD = {
@@ -120,7 +37,6 @@ _HELD = {
     ),
 }
 """How transformers holds weights as trials had them."""
-_PADDED = "tokenizer.pad_token = tokenizer.pad_token or tokenizer.eos_token\n"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -173,14 +89,14 @@ class Writing:
         separator: What a decoder reads between a source and its answer; empty for an encoder-decoder.
         languages: Of source and target; None where the tokenizer knows none.
         generation: Arguments of a `GenerationConfig`, in Python.
-        asked: Of dialogues and texts that are continued, the lines that make rows of tokens of them.
+        dialogues: The task where its texts are dialogues that wait for an answer, or texts that are continued.
     """
 
     prompt: str
     separator: str
     languages: tuple[str, str] | None
     generation: Mapping[str, str]
-    asked: str = ""
+    dialogues: Task | None = None
 
 
 def classifying(kind: str, place: UsagePlace, reading: UsageExample, labels: tuple[str, ...]) -> str:
@@ -190,33 +106,16 @@ def classifying(kind: str, place: UsagePlace, reading: UsageExample, labels: tup
         kind: ``deltaspace``, ``peft`` or ``merged``.
         labels: Name of each class, by index; one name is that of the number that a regression predicts.
     """
-    auto_class, options, before, logits = "AutoModel", "", "", "logits = delta.logits(inputs)"
-    imports = "import torch\n"
+    head_file = kind == "peft" and reading.has_head_file
+    auto_class, options = "AutoModel", ""
     if kind == "merged":
         auto_class, options = "AutoModelForSequenceClassification", ", trust_remote_code=True"
-        logits = "logits = model(**inputs).logits"
-    elif kind == "peft":
-        before = 'mask = inputs["attention_mask"].unsqueeze(-1)\n'
-        if reading.has_head_file:
-            imports += "from safetensors.torch import load_file\n"
-            before += f'head = load_file("{place.folder}/head.safetensors")\n'
-            logits = _MEAN_OF_DECODER if reading.stack is StackKind.ENCODER_DECODER else _MEAN_OF_FILE
-        else:
-            auto_class, options = "AutoModelForTokenClassification", f", num_labels={len(labels)}"
-            logits = _MEAN
-    is_encoder = reading.stack is StackKind.ENCODER
-    layout = 'padding_side="right"' if is_encoder else 'padding_side="right", return_token_type_ids=False'
-    use = _CLASSIFY.format(
-        texts=python(reading.texts),
-        given="texts" if reading.columns == 1 else "*map(list, zip(*texts))",
-        max_tokens=reading.max_tokens,
-        layout=layout,
-        before=before,
-        logits=logits,
-        answers=_NUMBERS if len(labels) == 1 else _LABELS.format(labels=python(list(labels))),
+    elif kind == "peft" and not head_file:
+        auto_class, options = "AutoModelForTokenClassification", f", num_labels={len(labels)}"
+    names = {auto_class}
+    return _lines(
+        kind, place, reading, names, auto_class=auto_class, options=options, labels=list(labels), head_file=head_file
     )
-    padded = "" if is_encoder else _PADDED
-    return _load(kind, place, imports, auto_class, options) + padded + use
 
 
 def writing(kind: str, place: UsagePlace, reading: UsageExample, how: Writing, *, has_prompt: bool) -> str:
@@ -228,55 +127,37 @@ def writing(kind: str, place: UsagePlace, reading: UsageExample, how: Writing, *
     """
     is_decoder = reading.stack is StackKind.DECODER
     auto_class = "AutoModelForCausalLM" if is_decoder else "AutoModelForSeq2SeqLM"
-    options = ", ".join(f"{name}={value}" for name, value in how.generation.items())
-    languages = ""
-    if how.languages is not None:
-        languages = "tokenizer.src_lang, tokenizer.tgt_lang = {}, {}\n".format(*map(python, how.languages))
-    names = ", ".join(_NAMES[: reading.columns])
-    is_one_by_one = is_decoder and kind == "peft" and has_prompt
-    prompts = "texts" if how.prompt == "{text}" else f"[f{python(how.prompt)} for {names} in texts]"
-    cut = (_ONE_BY_ONE if is_one_by_one else _CUT[reading.stack]).format(
-        max_tokens=reading.max_tokens, last_token=reading.max_tokens - 1, separator=python(how.separator)
-    )
-    use = _WRITE.format(
-        texts=python(reading.texts),
-        cut=how.asked + ("" if is_one_by_one else _ROWS_PADDED) if how.asked else f"prompts = {prompts}\n{cut}",
-        generate=_GENERATE_ONE_BY_ONE
-        if is_one_by_one
-        else _GENERATE.format(new='[:, inputs["input_ids"].shape[1] :]' if is_decoder else ""),
-    )
-    configured = f"{'base' if kind == 'peft' else 'model'}.generation_config = GenerationConfig({options})\n"
-    load = _load(kind, place, "import torch\n", auto_class, "", "GenerationConfig")
-    return load + configured + languages + (_PADDED if is_decoder else "") + use
-
-
-def _asked(task: Task) -> str:
-    """The lines that make tokens of dialogues that wait for an answer, or of texts that are continued."""
-    cut = _CHAT_CUT.format(max_tokens=task.max_tokens)
-    if task.text is not None:
-        return cut + _CONTINUED
-    first = "" if task.system is None else f'{{"role": "system", "content": {python(task.system)}}}, '
-    told = "".join(f", {name}={python(value)}" for name, value in task.template_options.items())
-    return cut + _CHATS.format(system=first) + _CHAT.format(options=told)
-
-
-def _load(kind: str, place: UsagePlace, imports: str, auto_class: str, options: str, *names: str) -> str:
-    revision = "" if place.revision is None else f", revision={python(place.revision)}"
-    if place.backbone == _EMBEDDED and kind != "merged":
-        imports += "from trial_runner.backbones import embedded_folder\n"
-    quantizing = [one for one in ("BitsAndBytesConfig", "TorchAoConfig") if one in place.held and kind != "merged"]
-    if "TorchAoConfig" in quantizing:
-        imports += "from torchao.quantization import IntxWeightOnlyConfig, PerGroup\n"
-    listed = sorted({auto_class, "AutoTokenizer", *names, *quantizing})
-    return _LOAD[kind].format(
-        imports=imports,
-        names=", ".join(listed),
-        backbone=place.backbone,
-        revision=revision,
-        held=place.held,
+    asked = f"[f{python(how.prompt)} for {', '.join(_NAMES[: reading.columns])} in texts]"
+    return _lines(
+        kind,
+        place,
+        reading,
+        {auto_class, "GenerationConfig"},
         auto_class=auto_class,
-        options=options,
+        how=how,
+        generation=", ".join(f"{name}={value}" for name, value in how.generation.items()),
+        is_one_by_one=is_decoder and kind == "peft" and has_prompt,
+        prompts="texts" if how.prompt == "{text}" else asked,
+    )
+
+
+def _lines(kind: str, place: UsagePlace, reading: UsageExample, names: set[str], **known: Any) -> str:
+    """The template, filled."""
+    quantizing = {one for one in ("BitsAndBytesConfig", "TorchAoConfig") if one in place.held and kind != "merged"}
+    environment = Environment(
+        trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True, undefined=StrictUndefined
+    )
+    environment.filters["python"] = python
+    return environment.from_string(_TEMPLATE.read_text(encoding="utf-8")).render(
+        {"how": None, "head_file": False, "options": "", **known},
+        kind=kind,
+        place=place,
+        reading=reading,
+        stack=reading.stack.value,
         folder=python(place.folder),
+        revision="" if place.revision is None else f", revision={python(place.revision)}",
+        is_embedded=place.backbone == _EMBEDDED and kind != "merged",
+        names=", ".join(sorted({"AutoTokenizer", *names, *quantizing})),
     )
 
 
@@ -349,5 +230,5 @@ def writing_of(study: NewStudy, shape: BackboneShape) -> Writing | None:
         separator=encoder.separator,
         languages=encoder.languages,
         generation=generation,
-        asked=_asked(task) if task.kind == INSTRUCTION.name else "",
+        dialogues=task if task.kind == INSTRUCTION.name else None,
     )

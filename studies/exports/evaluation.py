@@ -56,7 +56,7 @@ def measure_by_harness(ledger: Ledger, name: str, harness: "Harness", tell: Tell
     study = ledger.study(name)
     if not confirmation_result(ledger, name).is_finished:
         raise WishError(f"lm-eval measures confirmations that have ended; '{name}' has not. Call the command again.")
-    ledger.check_are_free([study])
+    ledger.check_is_free(study)
     measuring = Measuring(asked_as(study))
     trials = [trial.number for trial in ledger.trials(study.id, states=[TrialState.COMPLETE])]
     known = {reading.trial: reading.metrics for reading in ledger.readings(study.id)}
@@ -85,4 +85,4 @@ def asked_as(study: NewStudy) -> "HarnessRequest":
     task = task_from_json(study.specification["task"])
     if task.kind != INSTRUCTION.name or task.text is not None:
         return HarnessRequest()
-    return HarnessRequest(is_chat=True, system=task.system, options=task.template_options)
+    return HarnessRequest(is_chat=True, system=task.dialogue.system, options=task.dialogue.template_options)

@@ -42,7 +42,7 @@ def runner_of(specification: Specification, factory: RunnerFactory | None = None
         backbone=specification.backbone,
         task=specification.task,
         precision=specification.training.precision,
-        shards=specification.fleet.shards,
+        shards=specification.fleet.worker.shards,
     )
     return order(len(os.sched_getaffinity(0)))
 

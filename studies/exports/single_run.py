@@ -92,7 +92,7 @@ def chosen_configuration(
         configuration = point.configuration(
             shape,
             parameters=max(budget, 2 * shape.parameters) if is_free else budget,
-            scale=specification.search.published_scale,
+            scale=specification.space_options.published_scale,
         )
         chosen = Chosen(configuration=configuration, method=text, learning_rates={})
     stored = count(chosen.configuration, shape).stored

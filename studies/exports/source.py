@@ -51,8 +51,10 @@ class ExportSource:
         """Name of the task, or of its folder or hub repository."""
         task = self.study.specification.get("task")
         entries = task if isinstance(task, dict) else {}
-        named = next(((key, str(entries[key])) for key in ("name", "folder", "hub") if entries.get(key)), ("", ""))
-        return Path(named[1]).name if named[0] == "folder" else named[1]
+        hub = entries.get("hub") or {}
+        return (
+            Path(entries["folder"]).name if entries.get("folder") else str(entries.get("name") or hub.get("name", ""))
+        )
 
     @property
     def title(self) -> str:

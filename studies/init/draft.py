@@ -249,8 +249,8 @@ def _task_keys(
             keys["decoding"] = {"max_new_tokens": most_written}
             why["decoding"] = of_what + _cut(measured.written, most_written).replace("are cut", "are longer")
             if measured.rewrites:
-                keys["learned_turns"] = "last"
-                why["learned_turns"] = "the chat template rewrites what was said before"
+                keys["dialogue"] = {**keys.get("dialogue", {}), "learned_turns": "last"}
+                why["dialogue"] = "the chat template rewrites what was said before"
         else:
             keys["max_target_tokens"] = most_written
             why["max_target_tokens"] = of_what + _cut(measured.written, most_written)
@@ -259,8 +259,8 @@ def _task_keys(
     why["max_tokens"] = of_what + _cut(measured.read, keys["max_tokens"])
     most = _MEASURED_EXAMPLES if measured.written is None else _MEASURED_TEXTS
     if measured.rows.get("validation", measured.rows["train"] // 10) > most:
-        keys["validation_examples"] = most
-        why["validation_examples"] = "a trial is measured on so many at each rung and at its end"
+        keys["examples"] = {"validation": most}
+        why["examples"] = "a trial is measured on so many at each rung and at its end"
     return keys, why
 
 

@@ -54,7 +54,7 @@ class DataSource:
             TaskError: If they cannot be had.
         """
         if "hub" in self.task:
-            with opened_hub(self.task["hub"], self.task.get("configuration")) as held:
+            with opened_hub(*_named(self.task["hub"])) as held:
                 splits = self.task.get("splits", {})
                 names = {split: splits.get(split, _usual(split, list(held))) for split in SPLITS}
                 yield {split: held[name] for split, name in names.items() if name is not None}
@@ -155,11 +155,15 @@ def _of_hub(name: str, configuration: str | None) -> DataSource:
         present = list(held)
     chosen, others = _assigned(present)
     splits = {split: each for split, each in chosen.items() if _usual(split, present) != each}
-    task: dict[str, Any] = {"hub": name}
-    task |= {"configuration": configuration} if configuration else {}
+    task: dict[str, Any] = {"hub": {"name": name, "configuration": configuration} if configuration else name}
     task |= {"splits": splits} if splits else {}
     title = _slug(configuration or name.rpartition("/")[2])
     return DataSource(title=title, task=task, remarks=(f"not used: {', '.join(others)}",) if others else ())
+
+
+def _named(hub: "str | Mapping[str, str]") -> tuple[str, str | None]:
+    """Name and configuration of a data set of the hub."""
+    return (hub, None) if isinstance(hub, str) else (hub["name"], hub.get("configuration"))
 
 
 def _usual(split: str, present: Sequence[str]) -> str | None:

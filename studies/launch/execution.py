@@ -66,7 +66,7 @@ def run_fleet(specification: Specification, study: StudyRecord, plan: StudyPlan,
         backbone=specification.backbone,
         task=specification.task,
         precision=specification.training.precision,
-        shards=fleet.shards,
+        shards=fleet.worker.shards,
     )
     backend = BACKENDS[fleet.backend]
     # open to the end: whoever closes a file last leaves it whole without its log, however the keeper has ended

@@ -1,7 +1,5 @@
 """What a launch must have before work begins: the task in tokens, what comes first, the plan of the keeper."""
 
-import math
-
 from search_space.backbones import shape_of
 from search_space.published.whole_model import HEAD_ONLY
 from search_space.space.space import SearchSpace
@@ -16,6 +14,9 @@ from studies.study_file.recorded_specification import BegunSpecification
 from trial_runner.backbones import config_of, load_tokenizer, position_limit, tokenizer_id
 from trial_runner.tasks import METRICS, prepare_task
 from trial_runner.tasks.kind import Prepared
+
+_STUCK_SECONDS = 3600.0
+"""Without any progress, after which a worker is replaced: enough to load a backbone or to measure a split once."""
 
 
 def prepared(specification: Specification) -> Prepared:
@@ -89,6 +90,6 @@ def plan_of(
         sampler_options=specification.search.sampler_options,
         artefacts=study_folder(specification.artefact_folder(), study),
         goal=specification.goal(study.budget_parameters),
-        stuck_seconds=specification.fleet.stuck_after or math.inf,
+        stuck_seconds=_STUCK_SECONDS,
         replicates=replicate_count(specification.search.replicates, specification.trials),
     )

@@ -13,6 +13,7 @@ from sqlalchemy import Connection, Select, Table, bindparam, insert, select
 from studies.ledger import reads
 from studies.ledger.database import home_of
 from studies.ledger.files import written_folder
+from studies.ledger.rows import sound
 from studies.ledger.tables import ARTEFACTS, ATTEMPTS, CONFIRMATIONS, EVENTS, EXAMPLES, READINGS, STUDIES, TRIALS
 from studies.records import StudyRecord
 
@@ -77,19 +78,19 @@ def _free(name: str, taken: set[str]) -> str:
 def _copy(source: Connection, target: Connection, study_id: int, changes: Mapping[str, Any]) -> int:
     """Copy one study; its key in the target."""
     of_study = {"study_id": study_id}
-    row = source.execute(_STUDY, of_study).one()._asdict()
+    row = sound(source.execute(_STUDY, of_study).one(), STUDIES)._asdict()
     row |= {**changes, "holder": None, "held_until": None}
     row["specification"] = with_name(row["specification"], row["name"])
     del row["id"]
     key = int(target.execute(insert(STUDIES).returning(STUDIES.c.id), row).scalar_one())
     for table in _OF_STUDY:
         rows = source.execute(select(table).where(table.c.study_id == bindparam("study_id")), of_study)
-        _insert(target, table, ({**row._asdict(), "study_id": key} for row in rows))
+        _insert(target, table, ({**sound(row, table)._asdict(), "study_id": key} for row in rows))
     old = {number: trial for number, trial in source.execute(_KEYS, of_study)}
     new = {old[number]: trial for number, trial in target.execute(_KEYS, {"study_id": key})}
     for table in _OF_TRIALS:
         rows = source.execute(_of_trials(table), of_study)
-        _insert(target, table, ({**row._asdict(), "trial_id": new[row.trial_id]} for row in rows))
+        _insert(target, table, ({**sound(row, table)._asdict(), "trial_id": new[row.trial_id]} for row in rows))
     return key
 
 

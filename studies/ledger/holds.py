@@ -10,17 +10,17 @@ import socket
 import uuid
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from hashlib import sha256
-from pathlib import Path
 from typing import Self
 
 from sqlalchemy import Connection, bindparam, select, update
 
-from studies.errors import StudyHeldError
+from studies.errors import DamagedError, StudyHeldError
 from studies.ledger.clock import WRITTEN_TIME
+from studies.ledger.rows import sound
 from studies.ledger.tables import STUDIES
+from trial_runner.processes import has_ended, machine_mark, start_of
 
-_HOLD = select(STUDIES.c.holder, STUDIES.c.held_until).where(STUDIES.c.id == bindparam("of_study"))
+_HOLD = select(*(STUDIES.c[name] for name in ("holder", "held_until"))).where(STUDIES.c.id == bindparam("of_study"))
 _LOCK = select(STUDIES.c.id).where(STUDIES.c.id == bindparam("of_study")).with_for_update()
 _SET = (
     update(STUDIES)
@@ -37,7 +37,6 @@ _LET_GO = (
     .where(STUDIES.c.id == bindparam("of_study"), STUDIES.c.holder == bindparam("of_holder"))
     .values(holder=None, held_until=None)
 )
-_BEGAN_FIELD = 19  # of /proc/PID/stat, counted from its state
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,8 +64,8 @@ class LaunchName:
         return cls(
             host=socket.gethostname(),
             process=process,
-            place=_place(),
-            began=(_begun(process) or ""),
+            place=machine_mark(),
+            began=(start_of(process) or ""),
             mark=uuid.uuid4().hex[:8],
         )
 
@@ -85,11 +84,7 @@ class LaunchName:
     @property
     def is_dead(self) -> bool:
         """Whether its process has certainly ended; of another machine's nobody here can tell."""
-        if self.place != _place():
-            return False
-        began = _begun(self.process)
-        # where a process of another user is hidden, nobody is told when it began
-        return began is None or ("" not in (began, self.began) and began != self.began)
+        return has_ended(self.place, self.process, self.began)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,7 +115,11 @@ class Hold:
 def holder(connection: Connection, study_id: int) -> Hold | None:
     """Who holds a study, alive or not."""
     row = connection.execute(_HOLD, {"of_study": study_id}).one_or_none()
-    return None if row is None or row.holder is None else Hold(holder=row.holder, until=row.held_until)
+    if row is None or row.holder is None:
+        return None
+    if sound(row, STUDIES).held_until is None:
+        raise DamagedError.of("until when a study is held", ValueError("nothing is there"))
+    return Hold(holder=row.holder, until=row.held_until)
 
 
 def held_error(name: str, hold: Hold) -> StudyHeldError:
@@ -165,29 +164,3 @@ def let_go(connection: Connection, study_id: int, launch: str) -> None:
 
 def _in(seconds: float) -> datetime:
     return WRITTEN_TIME.now() + timedelta(seconds=seconds)
-
-
-def _place() -> str:
-    """What tells this machine since its start, and this container, from every other."""
-    parts = [socket.gethostname()]
-    for path in ("/proc/sys/kernel/random/boot_id", "/proc/self/ns/pid"):
-        try:
-            parts.append(Path(path).readlink().name if path.endswith("pid") else Path(path).read_text().strip())
-        except OSError:
-            continue
-    return sha256(" ".join(parts).encode()).hexdigest()[:12]
-
-
-def _begun(process: int) -> str | None:
-    """When a process began; empty where that is not told; None if it has ended."""
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return None
-    except (OSError, OverflowError):
-        pass
-    try:
-        state, *fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
-    except OSError:
-        return ""
-    return None if state in "ZX" else fields[_BEGAN_FIELD - 1]

@@ -85,7 +85,7 @@ def _everything(link: Connection, study_id: int) -> tuple[StudyRecord, list[_Hel
         readings[reading.trial].append(reading)
     held = [
         _Held(trial=trial, attempts=attempts[trial.number], readings=readings[trial.number])
-        for trial in reads.trials(link, study_id)
+        for trial in reads.trials_as_they_are(link, study_id)
     ]
     return study, held, reads.artefacts(link, study_id)
 
@@ -94,7 +94,7 @@ def _numbers(trials: Sequence[TrialRecord]) -> Iterator[str]:
     """Numbers 0..n-1 without gap or repeat; no configuration twice."""
     numbers = [trial.number for trial in trials]
     if numbers != list(range(len(numbers))):
-        missing = sorted(set(range(max(numbers) + 1)) - set(numbers))
+        missing = sorted(set(range(len(numbers))) - set(numbers))
         repeated = sorted(number for number, count in Counter(numbers).items() if count > 1)
         yield f"trial numbers must be 0 to n-1; missing {missing}, repeated {repeated}"
     for fingerprint, count in Counter(trial.fingerprint for trial in trials).items():
@@ -144,7 +144,7 @@ def _lease(one: _Held, now: datetime) -> Iterator[str]:
 def _attempts(one: _Held) -> Iterator[str]:
     """Attempts 1..k without gap, k on the trial; the last one closes a terminal trial."""
     numbers = [attempt.attempt for attempt in one.attempts]
-    if numbers != list(range(1, one.trial.attempt + 1)):
+    if numbers != list(range(1, len(numbers) + 1)) or len(numbers) != one.trial.attempt:
         yield f"attempts must be 1 to {one.trial.attempt}; got {numbers}"
 
 

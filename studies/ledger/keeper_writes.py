@@ -3,7 +3,7 @@
 Every function works inside a transaction of the caller.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import timedelta
 from pathlib import Path
 
@@ -233,15 +233,15 @@ def add_metrics(connection: Connection, study: StudyRecord, number: int, metrics
 _TRIALS = select(TRIALS.c.id).where(TRIALS.c.study_id == bindparam("of_study"))
 
 
-def check_is_free(connection: Connection, study: StudyRecord) -> None:
-    """See that no launch runs a study, and keep it so until the transaction ends.
+def check_is_free(connection: Connection, study: StudyRecord, launches: Collection[str] = ()) -> None:
+    """See that no launch, but for some, runs a study, and keep it so until the transaction ends.
 
     Raises:
         StudyHeldError: If one does.
     """
     holds.lock(connection, study.id)
     present = holds.holder(connection, study.id)
-    if present is not None and present.is_live:
+    if present is not None and present.is_live and present.holder not in launches:
         raise holds.held_error(study.name, present)
 
 
@@ -269,28 +269,21 @@ def move_folder(connection: Connection, study: StudyRecord, folder: Path) -> Non
     place(connection, study.id, folder)
 
 
-def check_are_free(connection: Connection, studies: Sequence[StudyRecord]) -> None:
-    """See that no launch runs one of some studies.
-
-    Raises:
-        StudyHeldError: If one does.
-    """
-    for study in studies:
-        check_is_free(connection, study)
-
-
-def remove(connection: Connection, studies: Sequence[StudyRecord]) -> None:
+def remove(connection: Connection, studies: Sequence[StudyRecord], launches: Collection[str]) -> None:
     """Delete all that is recorded of studies, confirmations before what they confirm; files stay.
 
+    Args:
+        launches: Hold them, as what deletes does.
+
     Raises:
-        StudyHeldError: If a launch runs one of them.
+        StudyHeldError: If another launch runs one of them.
     """
     for study in studies:
-        _remove(connection, study)
+        _remove(connection, study, launches)
 
 
-def _remove(connection: Connection, study: StudyRecord) -> None:
-    check_is_free(connection, study)
+def _remove(connection: Connection, study: StudyRecord, launches: Collection[str]) -> None:
+    check_is_free(connection, study, launches)
     key = {"of_study": study.id}
     for table in (EXAMPLES, ARTEFACTS, READINGS, ATTEMPTS):
         connection.execute(delete(table).where(table.c.trial_id.in_(_TRIALS)), key)

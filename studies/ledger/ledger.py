@@ -160,7 +160,7 @@ class Ledger(AbstractContextManager["Ledger"]):
     rename = _write(keeper_writes.rename)
     remove = _write(keeper_writes.remove)
     move_folder = _write(keeper_writes.move_folder)
-    check_are_free = _write(keeper_writes.check_are_free)
+    check_is_free = _write(keeper_writes.check_is_free)
 
     def copy_from(self, other: "Ledger", studies: Collection[str] | None = None) -> list[Copied]:
         """Take studies in from another ledger; None takes all. One that is here already is left as it is.
@@ -200,16 +200,10 @@ class Ledger(AbstractContextManager["Ledger"]):
         """Queue every running trial again, its attempt lost; returns their numbers."""
         return self._take_back(study_id, epoch, lambda link: leases.recover(link, study_id))
 
-    def lease(
-        self, study_id: int, epoch: int, number: int, worker: str, lease_seconds: float = LEASE_SECONDS
-    ) -> AttemptRecord | None:
-        """Give a queued trial to a worker as its next attempt; None, and nothing written, if it is not queued."""
-        return self.lease_all(study_id, epoch, [number], worker, lease_seconds)[0]
-
     def lease_all(
         self, study_id: int, epoch: int, numbers: Sequence[int], worker: str, lease_seconds: float = LEASE_SECONDS
     ) -> list[AttemptRecord | None]:
-        """Give queued trials to a worker in one transaction; see `lease`."""
+        """Give queued trials to a worker as their next attempts; None for one that is not queued."""
 
         def work(link: Connection, in_doubt: list[AttemptRecord | None] | None) -> list[AttemptRecord | None]:
             keeper_writes.check_epoch(link, study_id, epoch)

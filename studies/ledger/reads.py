@@ -176,12 +176,24 @@ def trial(connection: Connection, study_id: int, number: int) -> TrialRecord:
 
 
 def trials(connection: Connection, study_id: int, states: Collection[TrialState] | None = None) -> list[TrialRecord]:
-    """Trials in the order of their numbers."""
-    if states is None:
-        rows = connection.execute(_TRIALS, {"study_id": study_id})
-    else:
+    """Trials in the order of their numbers; all of them are 0, 1, 2, ….
+
+    Raises:
+        DamagedError: If one is missing.
+    """
+    if states is not None:
         rows = connection.execute(_TRIALS_IN, {"study_id": study_id, "states": [state.value for state in states]})
-    return [trial_from_row(row) for row in rows]
+        return [trial_from_row(row) for row in rows]
+    found = trials_as_they_are(connection, study_id)
+    if found and (found[0].number, found[-1].number) != (0, len(found) - 1):
+        missing = min({*range(len(found))} - {trial.number for trial in found})
+        raise DamagedError.of("every trial of a study", ValueError(f"{missing} is missing"))
+    return found
+
+
+def trials_as_they_are(connection: Connection, study_id: int) -> list[TrialRecord]:
+    """Trials in the order of their numbers, whether one is missing or not."""
+    return [trial_from_row(row) for row in connection.execute(_TRIALS, {"study_id": study_id})]
 
 
 def trials_from(connection: Connection, study_id: int, first: int, end: int) -> list[TrialRecord]:

@@ -1,7 +1,7 @@
 """Records to rows and back. A query selects the fields of its record by name, see `columns_of`."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, fields
 from datetime import datetime
 from enum import StrEnum
@@ -34,6 +34,9 @@ from studies.records import (
 )
 
 Word = TypeVar("Word", bound=StrEnum)
+
+_LARGEST = 1e308
+_SHOWN = 60
 
 _SITES = ("attention", "ffn")
 _CONFIGURATIONS = 2**15
@@ -68,7 +71,7 @@ _sound: set[tuple[str, tuple[str, ...], tuple[type, ...]]] = set()
 
 
 def sound(row: Row[Any], table: Table) -> Row[Any]:
-    """A row whose values are of the kinds of their columns; SQLite takes a word where a number belongs.
+    """A row whose values are of the kinds of their columns; SQLite takes a word or infinity where a number belongs.
 
     Raises:
         DamagedError: If one is not.
@@ -79,13 +82,16 @@ def sound(row: Row[Any], table: Table) -> Row[Any]:
             if not issubclass(kind, _kinds(table, name)):
                 raise DamagedError.of(f"another kind of value in '{name}'", TypeError(f"of type {kind.__name__}"))
         _sound.add(key)
+    for value in row:
+        if value.__class__ is float and not math.isfinite(value):
+            raise DamagedError.of("finite numbers", ValueError(f"got {value}"))
     return row
 
 
 def _kinds(table: Table, name: str) -> tuple[type, ...]:
     """What may stand in a column, also in one of another table that a query adds."""
     if name == "configuration":
-        return (str,)
+        return (str, dict)  # read as text, see `TRIAL_COLUMNS`, and copied as it is
     if name not in table.c:
         return (int,) if name == "trial" else (str,)
     column = table.c[name]
@@ -140,8 +146,13 @@ def confirmation_from_row(row: Row[Any]) -> ConfirmationRecord:
         contenders = tuple(Contender(**{**one, "baselines": tuple(one["baselines"])}) for one in row.contenders)
     except (TypeError, KeyError) as error:
         raise DamagedError.of("contenders", error) from error
-    if not contenders:
-        raise DamagedError.of("contenders", ValueError("none"))
+    if not contenders or not all(map(_is_contender, contenders)):
+        raise DamagedError.of("contenders", ValueError(str(row.contenders)[:_SHOWN]))
+    for kind, values in ((int, row.seeds), (str, row.against), (str, [*row.left_out, *row.left_out.values()])):
+        if not all(type(value) is kind for value in values):
+            raise DamagedError.of("what a confirmation was asked for", ValueError(str(values)[:_SHOWN]))
+    if not row.seeds:
+        raise DamagedError.of("the seeds of a confirmation", ValueError("none"))
     return ConfirmationRecord(
         study=row.study,
         top=row.top,
@@ -150,6 +161,19 @@ def confirmation_from_row(row: Row[Any]) -> ConfirmationRecord:
         contenders=contenders,
         left_out=row.left_out,
         most_parameters=row.most_parameters,
+    )
+
+
+def _is_contender(one: Contender) -> bool:
+    """Whether its values are of their kinds."""
+    texts = (one.label, *one.baselines) if one.change is None else (one.label, one.change, *one.baselines)
+    score = 0.0 if one.validation_score is None else one.validation_score
+    return (
+        all(isinstance(text, str) for text in texts)
+        and isinstance(one.trial, int | None)
+        and isinstance(one.is_top, bool)
+        and isinstance(score, int | float)
+        and abs(score) <= _LARGEST
     )
 
 
@@ -168,6 +192,7 @@ def trial_from_row(row: Row[Any]) -> TrialRecord:
     values = dict(zip(_PLAIN, sound(row, TRIALS), strict=False))
     values["state"] = word_of(TrialState, values["state"])
     values["configuration"] = _configuration(values["configuration"])
+    _check_proposal(values["proposal"])
     return TrialRecord(**values, attention=_site(row[_ATTENTION]), ffn=_site(row[_FFN]))
 
 
@@ -182,6 +207,18 @@ def _configuration(text: str | None) -> Configuration:
         return configuration_from_json(read_json_text(text or ""))
     except (CodecError, ValueError, TypeError) as error:
         raise DamagedError.of("a configuration", error) from error
+
+
+def _check_proposal(proposal: Mapping[str, Any]) -> None:
+    """Refuse what no proposal holds: lists, what is not finite, learning rates that are none.
+
+    Raises:
+        DamagedError: If it holds such.
+    """
+    for name, value in proposal.items():
+        is_number = isinstance(value, int | float) and abs(value) <= _LARGEST
+        if not (is_number and value > 0 if "learning_rate" in name else is_number or isinstance(value, str | None)):
+            raise DamagedError.of("a proposal", ValueError(f"'{name[:_SHOWN]}' is {str(value)[:_SHOWN]}"))
 
 
 def _site(values: Sequence[Any]) -> SiteDimensions | None:
@@ -206,6 +243,6 @@ def reading_from_row(row: Row[Any]) -> ReadingRecord:
     """A row of ``readings`` with the trial's number; a metric of null is NaN."""
     try:
         metrics = {name: math.nan if value is None else float(value) for name, value in row.metrics.items()}
-    except (TypeError, ValueError, AttributeError) as error:
+    except (TypeError, ValueError, AttributeError, OverflowError) as error:
         raise DamagedError.of("numbers in 'metrics'", error) from error
     return ReadingRecord(**{**sound(row, READINGS)._mapping, "metrics": metrics})

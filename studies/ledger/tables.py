@@ -4,12 +4,13 @@ Rows never leave the store; see `studies.records` for what does.
 """
 
 from datetime import UTC, datetime
-from typing import Any, cast
+from typing import Any
 
 from sqlalchemy import (
     JSON,
     BigInteger,
     CheckConstraint,
+    Column,
     Connection,
     DateTime,
     Dialect,
@@ -17,6 +18,8 @@ from sqlalchemy import (
     ForeignKey,
     ForeignKeyConstraint,
     Index,
+    Integer,
+    LargeBinary,
     MetaData,
     String,
     Table,
@@ -26,7 +29,6 @@ from sqlalchemy import (
     event,
     text,
 )
-from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 from sqlalchemy.types import TypeEngine
 
 from studies.errors import DamagedError
@@ -76,79 +78,79 @@ class UtcTime(TypeDecorator[datetime]):
             raise DamagedError.of("a time", error) from error
 
 
-class Base(DeclarativeBase):
-    """Root of the mapping; every constraint has a name, so that a later revision can find it."""
-
-    metadata = MetaData(
-        naming_convention={
-            "ix": "ix_%(table_name)s_%(column_0_N_name)s",
-            "uq": "uq_%(table_name)s_%(column_0_N_name)s",
-            "ck": "ck_%(table_name)s_%(constraint_name)s",
-            "fk": "fk_%(table_name)s_%(column_0_N_name)s_%(referred_table_name)s",
-            "pk": "pk_%(table_name)s",
-        }
-    )
-    type_annotation_map = {  # noqa: RUF012
-        datetime: UtcTime(),
-        float: Double(),
-        str: Text(),
-        dict[str, Any]: JSON(none_as_null=True),
-        list[Any]: JSON(none_as_null=True),
+METADATA = MetaData(
+    naming_convention={
+        "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+        "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+        "ck": "ck_%(table_name)s_%(constraint_name)s",
+        "fk": "fk_%(table_name)s_%(column_0_N_name)s_%(referred_table_name)s",
+        "pk": "pk_%(table_name)s",
     }
+)
+"""Every constraint has a name, so that a later revision can find it."""
+
+VERSIONS = Table(
+    "deltaspace_version",
+    METADATA,
+    Column("version_num", String(32), primary_key=True),
+    info={"about": "The version of the tables, as Alembic stamps it; other programs have stamps of their own."},
+)
+
+STUDIES = Table(
+    "studies",
+    METADATA,
+    Column("id", Integer, primary_key=True),
+    Column("name", Text, unique=True, nullable=False),
+    Column("specification", JSON(none_as_null=True), nullable=False),
+    Column("backbone", Text, nullable=False),
+    Column("backbone_parameters", BigInteger, nullable=False),
+    Column("budget_parameters", BigInteger, nullable=False),
+    Column("metric", Text, nullable=False),
+    Column("seed", BigInteger, nullable=False),
+    Column("epoch", Integer, nullable=False),
+    Column("created_at", UtcTime, nullable=False),
+    Column("kind", Text, server_default="search", nullable=False),
+    Column("parent_id", Integer, ForeignKey("studies.id")),
+    Column("folder", Text),
+    Column("holder", Text),
+    Column("held_until", UtcTime),
+    CheckConstraint("epoch >= 0", name="epoch"),
+    CheckConstraint("backbone_parameters > 0 AND budget_parameters > 0", name="parameters"),
+    CheckConstraint("kind IN ('search', 'confirmation')", name="kind"),
+    CheckConstraint("(kind = 'confirmation') = (parent_id IS NOT NULL)", name="parent_exactly_of_confirmations"),
+    info={"about": "A study; its epoch is the number of the keeper that may write."},
+)
+
+CONFIRMATIONS = Table(
+    "confirmations",
+    METADATA,
+    Column("study_id", Integer, ForeignKey("studies.id"), primary_key=True),
+    Column("top", Integer, nullable=False),
+    Column("against", JSON(none_as_null=True), nullable=False),
+    Column("seeds", JSON(none_as_null=True), nullable=False),
+    Column("contenders", JSON(none_as_null=True), nullable=False),
+    Column("left_out", JSON(none_as_null=True), nullable=False),
+    Column("most_parameters", BigInteger),
+    CheckConstraint("top >= 1", name="top"),
+    CheckConstraint("most_parameters >= 0", name="most_parameters"),
+    info={"about": "What a confirmation was asked for, and whom it trains."},
+)
 
 
-class VersionRow(Base):
-    """The version of the tables, as Alembic stamps it; other programs in the same database have stamps of their own."""
-
-    __tablename__ = "deltaspace_version"
-
-    version_num: Mapped[str] = mapped_column(String(32), primary_key=True)
-
-
-class StudyRow(Base):
-    """A study; its epoch is the number of the keeper that may write. A confirmation names the study it confirms."""
-
-    __tablename__ = "studies"
-    __table_args__ = (
-        CheckConstraint("epoch >= 0", name="epoch"),
-        CheckConstraint("backbone_parameters > 0 AND budget_parameters > 0", name="parameters"),
-        CheckConstraint("kind IN ('search', 'confirmation')", name="kind"),
-        CheckConstraint("(kind = 'confirmation') = (parent_id IS NOT NULL)", name="parent_exactly_of_confirmations"),
-    )
-
-    id: Mapped[int] = mapped_column(primary_key=True)
-    name: Mapped[str] = mapped_column(unique=True)
-    specification: Mapped[dict[str, Any]]
-    backbone: Mapped[str]
-    backbone_parameters: Mapped[int] = mapped_column(BigInteger)
-    budget_parameters: Mapped[int] = mapped_column(BigInteger)
-    metric: Mapped[str]
-    seed: Mapped[int] = mapped_column(BigInteger)
-    epoch: Mapped[int]
-    created_at: Mapped[datetime]
-    kind: Mapped[str] = mapped_column(server_default="search")
-    parent_id: Mapped[int | None] = mapped_column(ForeignKey("studies.id"))
-    folder: Mapped[str | None]
-    holder: Mapped[str | None]
-    held_until: Mapped[datetime | None]
-
-
-class ConfirmationRow(Base):
-    """What a confirmation was asked for, and whom it trains."""
-
-    __tablename__ = "confirmations"
-    __table_args__ = (
-        CheckConstraint("top >= 1", name="top"),
-        CheckConstraint("most_parameters >= 0", name="most_parameters"),
-    )
-
-    study_id: Mapped[int] = mapped_column(ForeignKey("studies.id"), primary_key=True)
-    top: Mapped[int]
-    against: Mapped[list[Any]]
-    seeds: Mapped[list[Any]]
-    contenders: Mapped[list[Any]]
-    left_out: Mapped[dict[str, Any]]
-    most_parameters: Mapped[int | None] = mapped_column(BigInteger)
+def _dimensions(site: str) -> list[Column[Any]]:
+    """The columns of the edits at a kind of sublayer; none of them is there without edits."""
+    kinds = {
+        "form": Text,
+        "write": Text,
+        "insertion": Text,
+        "gate": Text,
+        "heads": Text,
+        "bottleneck": Integer,
+        "activation": Text,
+        "scale": Double,
+        "learning_rate": Double,
+    }
+    return [Column(f"{site}_{name}", kind) for name, kind in kinds.items()]
 
 
 def _all_or_none(site: str) -> CheckConstraint:
@@ -160,181 +162,138 @@ def _all_or_none(site: str) -> CheckConstraint:
     return CheckConstraint(f"{same} AND ({site}_form IS NOT NULL OR ({none}))", name=f"{site}_dimensions")
 
 
-class TrialRow(Base):
-    """A trial, with one column per design dimension. A terminal row never changes (a trigger sees to it)."""
+TRIALS = Table(
+    "trials",
+    METADATA,
+    Column("id", Integer, primary_key=True),
+    Column("study_id", Integer, ForeignKey("studies.id"), nullable=False),
+    Column("number", Integer, nullable=False),
+    Column("state", Text, nullable=False),
+    Column("score", Double),
+    Column("reason", Text),
+    Column("steps", Integer, nullable=False),
+    Column("last_score", Double),
+    Column("attempt", Integer, nullable=False),
+    Column("origin", Text, nullable=False),
+    Column("method", Text),
+    Column("description", Text, nullable=False),
+    *_dimensions("attention"),
+    *_dimensions("ffn"),
+    Column("attention_share", Double, nullable=False),
+    Column("stored_parameters", BigInteger, nullable=False),
+    Column("trained_parameters", BigInteger, nullable=False),
+    Column("head_parameters", BigInteger, nullable=False),
+    Column("seed", BigInteger, nullable=False),
+    Column("fingerprint", Text, nullable=False),
+    Column("configuration", JSON(none_as_null=True), nullable=False),
+    Column("proposal", JSON(none_as_null=True), nullable=False),
+    Column("created_at", UtcTime, nullable=False),
+    Column("ended_at", UtcTime),
+    Column("replicate_of", Integer),
+    Column("extra_flops", BigInteger),
+    UniqueConstraint("study_id", "number"),
+    UniqueConstraint("study_id", "fingerprint"),
+    Index(None, "study_id", "state"),
+    CheckConstraint("number >= 0", name="number"),
+    CheckConstraint("state IN ('queued', 'running', 'complete', 'pruned', 'failed')", name="state"),
+    CheckConstraint(f"origin IN {ORIGINS}", name="origin"),
+    CheckConstraint("(state = 'complete') = (score IS NOT NULL)", name="score_exactly_when_complete"),
+    CheckConstraint("(state IN ('pruned', 'failed')) = (reason IS NOT NULL)", name="reason_exactly_when_cut"),
+    CheckConstraint(f"(state IN {_TERMINAL}) = (ended_at IS NOT NULL)", name="ended_exactly_when_terminal"),
+    CheckConstraint("attempt >= CASE WHEN state = 'queued' THEN 0 ELSE 1 END", name="attempt"),
+    CheckConstraint("steps >= 0 AND (steps > 0) = (last_score IS NOT NULL)", name="last_score_exactly_with_steps"),
+    CheckConstraint(f"score BETWEEN -{_LARGEST} AND {_LARGEST}", name="score_is_finite"),
+    CheckConstraint(f"last_score BETWEEN -{_LARGEST} AND {_LARGEST}", name="last_score_is_finite"),
+    CheckConstraint("attention_share BETWEEN 0 AND 1", name="attention_share"),
+    CheckConstraint("stored_parameters >= 0 AND trained_parameters >= 0 AND head_parameters >= 0", name="parameters"),
+    _all_or_none("attention"),
+    _all_or_none("ffn"),
+    CheckConstraint(REPLICATES, name="replicate_of_exactly_of_replicates"),
+    CheckConstraint("extra_flops >= 0", name="extra_flops"),
+    info={
+        "about": "A trial, with one column per design dimension. A terminal row never changes (a trigger sees to it)."
+    },
+)
 
-    __tablename__ = "trials"
-    __table_args__ = (
-        UniqueConstraint("study_id", "number"),
-        UniqueConstraint("study_id", "fingerprint"),
-        Index(None, "study_id", "state"),
-        CheckConstraint("number >= 0", name="number"),
-        CheckConstraint("state IN ('queued', 'running', 'complete', 'pruned', 'failed')", name="state"),
-        CheckConstraint(f"origin IN {ORIGINS}", name="origin"),
-        CheckConstraint("(state = 'complete') = (score IS NOT NULL)", name="score_exactly_when_complete"),
-        CheckConstraint("(state IN ('pruned', 'failed')) = (reason IS NOT NULL)", name="reason_exactly_when_cut"),
-        CheckConstraint(f"(state IN {_TERMINAL}) = (ended_at IS NOT NULL)", name="ended_exactly_when_terminal"),
-        CheckConstraint("attempt >= CASE WHEN state = 'queued' THEN 0 ELSE 1 END", name="attempt"),
-        CheckConstraint("steps >= 0 AND (steps > 0) = (last_score IS NOT NULL)", name="last_score_exactly_with_steps"),
-        CheckConstraint(f"score BETWEEN -{_LARGEST} AND {_LARGEST}", name="score_is_finite"),
-        CheckConstraint(f"last_score BETWEEN -{_LARGEST} AND {_LARGEST}", name="last_score_is_finite"),
-        CheckConstraint("attention_share BETWEEN 0 AND 1", name="attention_share"),
-        CheckConstraint(
-            "stored_parameters >= 0 AND trained_parameters >= 0 AND head_parameters >= 0", name="parameters"
-        ),
-        _all_or_none("attention"),
-        _all_or_none("ffn"),
-        CheckConstraint(REPLICATES, name="replicate_of_exactly_of_replicates"),
-        CheckConstraint("extra_flops >= 0", name="extra_flops"),
-    )
+ATTEMPTS = Table(
+    "attempts",
+    METADATA,
+    Column("trial_id", Integer, ForeignKey("trials.id"), primary_key=True),
+    Column("attempt", Integer, primary_key=True, autoincrement=False),
+    Column("worker", Text, nullable=False),
+    Column("lease_expires_at", UtcTime, nullable=False),
+    Column("started_at", UtcTime, nullable=False),
+    Column("ended_at", UtcTime),
+    Column("ending", Text),
+    CheckConstraint("attempt >= 1", name="attempt"),
+    CheckConstraint("ending IN ('complete', 'pruned', 'failed', 'lost')", name="ending"),
+    CheckConstraint("(ending IS NULL) = (ended_at IS NULL)", name="ended_exactly_with_ending"),
+    Index("uq_attempts_one_open", "trial_id", unique=True, **_where("ended_at IS NULL")),
+    Index("uq_attempts_one_final", "trial_id", unique=True, **_where(f"ending IN {_TERMINAL}")),
+    info={"about": "One execution of a trial: at most one is open, at most one ends the trial."},
+)
 
-    id: Mapped[int] = mapped_column(primary_key=True)
-    study_id: Mapped[int] = mapped_column(ForeignKey("studies.id"))
-    number: Mapped[int]
-    state: Mapped[str]
-    score: Mapped[float | None]
-    reason: Mapped[str | None]
-    steps: Mapped[int]
-    last_score: Mapped[float | None]
-    attempt: Mapped[int]
-    origin: Mapped[str]
-    method: Mapped[str | None]
-    description: Mapped[str]
-    attention_form: Mapped[str | None]
-    attention_write: Mapped[str | None]
-    attention_insertion: Mapped[str | None]
-    attention_gate: Mapped[str | None]
-    attention_heads: Mapped[str | None]
-    attention_bottleneck: Mapped[int | None]
-    attention_activation: Mapped[str | None]
-    attention_scale: Mapped[float | None]
-    attention_learning_rate: Mapped[float | None]
-    ffn_form: Mapped[str | None]
-    ffn_write: Mapped[str | None]
-    ffn_insertion: Mapped[str | None]
-    ffn_gate: Mapped[str | None]
-    ffn_heads: Mapped[str | None]
-    ffn_bottleneck: Mapped[int | None]
-    ffn_activation: Mapped[str | None]
-    ffn_scale: Mapped[float | None]
-    ffn_learning_rate: Mapped[float | None]
-    attention_share: Mapped[float]
-    stored_parameters: Mapped[int] = mapped_column(BigInteger)
-    trained_parameters: Mapped[int] = mapped_column(BigInteger)
-    head_parameters: Mapped[int] = mapped_column(BigInteger)
-    seed: Mapped[int] = mapped_column(BigInteger)
-    fingerprint: Mapped[str]
-    configuration: Mapped[dict[str, Any]]
-    proposal: Mapped[dict[str, Any]]
-    created_at: Mapped[datetime]
-    ended_at: Mapped[datetime | None]
-    replicate_of: Mapped[int | None]
-    extra_flops: Mapped[int | None] = mapped_column(BigInteger)
+READINGS = Table(
+    "readings",
+    METADATA,
+    Column("trial_id", Integer, primary_key=True, autoincrement=False),
+    Column("step", Integer, primary_key=True, autoincrement=False),
+    Column("attempt", Integer, nullable=False),
+    Column("score", Double, nullable=False),
+    Column("metrics", JSON(none_as_null=True), nullable=False),
+    Column("train_loss", Double, nullable=False),
+    Column("seconds", Double, nullable=False),
+    Column("rung", Integer),
+    Column("heard_at", UtcTime),
+    ForeignKeyConstraint(["trial_id", "attempt"], ["attempts.trial_id", "attempts.attempt"]),
+    CheckConstraint("step >= 1", name="step"),
+    CheckConstraint("rung >= 0", name="rung"),
+    CheckConstraint(f"score BETWEEN -{_LARGEST} AND {_LARGEST}", name="score_is_finite"),
+    CheckConstraint(f"train_loss BETWEEN -{_LARGEST} AND {_LARGEST}", name="train_loss_is_finite"),
+    CheckConstraint(f"seconds BETWEEN 0 AND {_LARGEST}", name="seconds"),
+    sqlite_with_rowid=False,
+    info={"about": "A validation measurement; one per trial and step."},
+)
 
+EXAMPLES = Table(
+    "examples",
+    METADATA,
+    Column("trial_id", Integer, primary_key=True, autoincrement=False),
+    Column("step", Integer, primary_key=True, autoincrement=False),
+    Column("losses", LargeBinary, nullable=False),
+    Column("correct", LargeBinary),
+    ForeignKeyConstraint(["trial_id", "step"], ["readings.trial_id", "readings.step"]),
+    CheckConstraint("length(losses) > 0", name="losses"),
+    info={"about": "What a reading measured of each example: its loss, half a float, and a bit where it was right."},
+)
 
-class AttemptRow(Base):
-    """One execution of a trial: at most one is open, at most one ends the trial."""
+ARTEFACTS = Table(
+    "artefacts",
+    METADATA,
+    Column("id", Integer, primary_key=True),
+    Column("trial_id", Integer, ForeignKey("trials.id"), nullable=False),
+    Column("kind", Text, nullable=False),
+    Column("step", Integer, nullable=False),
+    Column("path", Text, nullable=False),
+    Column("sha256", Text, nullable=False),
+    Column("size_bytes", BigInteger, nullable=False),
+    UniqueConstraint("trial_id", "kind", "step"),
+    CheckConstraint("kind IN ('snapshot', 'delta')", name="kind"),
+    CheckConstraint("step >= 0 AND size_bytes >= 0", name="sizes"),
+    info={"about": "A file that belongs to a trial."},
+)
 
-    __tablename__ = "attempts"
-    __table_args__ = (
-        CheckConstraint("attempt >= 1", name="attempt"),
-        CheckConstraint("ending IN ('complete', 'pruned', 'failed', 'lost')", name="ending"),
-        CheckConstraint("(ending IS NULL) = (ended_at IS NULL)", name="ended_exactly_with_ending"),
-        Index("uq_attempts_one_open", "trial_id", unique=True, **_where("ended_at IS NULL")),
-        Index("uq_attempts_one_final", "trial_id", unique=True, **_where(f"ending IN {_TERMINAL}")),
-    )
-
-    trial_id: Mapped[int] = mapped_column(ForeignKey("trials.id"), primary_key=True)
-    attempt: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
-    worker: Mapped[str]
-    lease_expires_at: Mapped[datetime]
-    started_at: Mapped[datetime]
-    ended_at: Mapped[datetime | None]
-    ending: Mapped[str | None]
-
-
-class ReadingRow(Base):
-    """A validation measurement; one per trial and step."""
-
-    __tablename__ = "readings"
-    __table_args__ = (
-        ForeignKeyConstraint(["trial_id", "attempt"], ["attempts.trial_id", "attempts.attempt"]),
-        CheckConstraint("step >= 1", name="step"),
-        CheckConstraint("rung >= 0", name="rung"),
-        CheckConstraint(f"score BETWEEN -{_LARGEST} AND {_LARGEST}", name="score_is_finite"),
-        CheckConstraint(f"train_loss BETWEEN -{_LARGEST} AND {_LARGEST}", name="train_loss_is_finite"),
-        CheckConstraint(f"seconds BETWEEN 0 AND {_LARGEST}", name="seconds"),
-        {"sqlite_with_rowid": False},
-    )
-
-    trial_id: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
-    step: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
-    attempt: Mapped[int]
-    score: Mapped[float]
-    metrics: Mapped[dict[str, Any]]
-    train_loss: Mapped[float]
-    seconds: Mapped[float]
-    rung: Mapped[int | None]
-    heard_at: Mapped[datetime | None]
-
-
-class ExampleRow(Base):
-    """What a reading measured example by example: a loss each as half floats, and a bit each where it was right."""
-
-    __tablename__ = "examples"
-    __table_args__ = (
-        ForeignKeyConstraint(["trial_id", "step"], ["readings.trial_id", "readings.step"]),
-        CheckConstraint("length(losses) > 0", name="losses"),
-    )
-
-    trial_id: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
-    step: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
-    losses: Mapped[bytes]
-    correct: Mapped[bytes | None]
-
-
-class ArtefactRow(Base):
-    """A file that belongs to a trial."""
-
-    __tablename__ = "artefacts"
-    __table_args__ = (
-        UniqueConstraint("trial_id", "kind", "step"),
-        CheckConstraint("kind IN ('snapshot', 'delta')", name="kind"),
-        CheckConstraint("step >= 0 AND size_bytes >= 0", name="sizes"),
-    )
-
-    id: Mapped[int] = mapped_column(primary_key=True)
-    trial_id: Mapped[int] = mapped_column(ForeignKey("trials.id"))
-    kind: Mapped[str]
-    step: Mapped[int]
-    path: Mapped[str]
-    sha256: Mapped[str]
-    size_bytes: Mapped[int] = mapped_column(BigInteger)
-
-
-class EventRow(Base):
-    """Something worth knowing later."""
-
-    __tablename__ = "events"
-
-    id: Mapped[int] = mapped_column(primary_key=True)
-    study_id: Mapped[int] = mapped_column(ForeignKey("studies.id"), index=True)
-    at: Mapped[datetime]
-    kind: Mapped[str]
-    trial: Mapped[int | None]
-    text: Mapped[str]
-
-
-METADATA = Base.metadata
-VERSIONS = cast(Table, VersionRow.__table__)
-STUDIES = cast(Table, StudyRow.__table__)
-CONFIRMATIONS = cast(Table, ConfirmationRow.__table__)
-TRIALS = cast(Table, TrialRow.__table__)
-ATTEMPTS = cast(Table, AttemptRow.__table__)
-READINGS = cast(Table, ReadingRow.__table__)
-EXAMPLES = cast(Table, ExampleRow.__table__)
-ARTEFACTS = cast(Table, ArtefactRow.__table__)
-EVENTS = cast(Table, EventRow.__table__)
+EVENTS = Table(
+    "events",
+    METADATA,
+    Column("id", Integer, primary_key=True),
+    Column("study_id", Integer, ForeignKey("studies.id"), index=True, nullable=False),
+    Column("at", UtcTime, nullable=False),
+    Column("kind", Text, nullable=False),
+    Column("trial", Integer),
+    Column("text", Text, nullable=False),
+    info={"about": "Something worth knowing later."},
+)
 
 _FINAL_TRIGGERS = {
     "sqlite": (

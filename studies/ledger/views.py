@@ -310,8 +310,8 @@ VIEWS: tuple[DatabaseView, ...] = (
         name="confirmation_results",
         about=(
             "How the contenders of every confirmation did on the test split: a row each. The table `confirmations` has "
-            "what was asked for; a view cannot have the name of a table. Intervals and verdicts are "
-            "`deltaspace confirm`'s."
+            "what was asked for; a view cannot have the name of a table. `deltaspace confirm` and "
+            "`deltaspace show` tell intervals, p-values and verdicts."
         ),
         columns={
             "study": "Name of the study that is confirmed.",

@@ -57,8 +57,8 @@ class NewTrial:
         trained_parameters: Trainable parameters during training.
         head_parameters: Parameters of the task head, outside the budget.
         replicate_of: Number of the trial that it repeats; given exactly for replicates.
-        extra_flops: FLOPs per token that it adds at inference, by `search_space.parameter_counts.flops`; None if not
-            recorded.
+        extra_flops: FLOPs per token that it adds at inference, by `search_space.parameter_counts.flops`; None where
+            none was recorded.
     """
 
     number: int

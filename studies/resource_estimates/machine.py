@@ -35,7 +35,7 @@ def this_machine(fleet: Fleet) -> Machine:
     found = gpus()
     is_inline = fleet.backend == "inline"
     asked = None if fleet.workers == "auto" else int(fleet.workers)
-    workers = 1 if is_inline else asked or max(1, (len(found) or cores) // fleet.shards)
+    workers = 1 if is_inline else asked or max(1, (len(found) or cores) // fleet.worker.shards)
     address = os.environ.get("RAY_ADDRESS")
     ray = f"Ray {version('ray')}, " + (f"the cluster at {address}" if address else "started by the launch")
     threads = max(1, cores // workers)

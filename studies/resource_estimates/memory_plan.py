@@ -157,7 +157,7 @@ class ResourcePlan:
             lines.append(by_tokens if is_bound else f"training.batch_size: {found.batch_size} fits")
         lines.append(f"task.max_tokens below {self.tokens}: what a step takes falls with it")
         if self.weights.all_bytes > found.gpu.memory_bytes // 2 and study.backbone.quantization == "none":
-            lines.append(f"fleet.shards: {2 * found.shards} shares the weights out among as many GPUs")
+            lines.append(f"fleet.worker.shards: {2 * found.shards} shares the weights out among as many GPUs")
         larger = [one.gpu.name for one in self.devices if one.fits and one.gpu.memory_bytes > found.gpu.memory_bytes]
         if larger:
             lines.append(f"it fits {larger[0]}")
@@ -186,7 +186,7 @@ def plan(specification: Specification, gpus: tuple[Gpu, ...], wanted: Wanted) ->
     whole = ImaginedPack(specification.backbone, specification.task, slots=1)
     ways = _Ways(specification, specification.training.examples_of(whole.tokens))
     weights = HeldWeights(
-        all_bytes=whole.weights_bytes, blocks_bytes=whole.blocks_bytes, shards=specification.fleet.shards
+        all_bytes=whole.weights_bytes, blocks_bytes=whole.blocks_bytes, shards=specification.fleet.worker.shards
     )
     return ResourcePlan(
         specification=specification,

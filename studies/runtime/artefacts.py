@@ -56,7 +56,7 @@ def mark_renamed(folder: Path, study: StudyRecord, name: str) -> None:
 
 
 def delete_study_folder(study: StudyRecord) -> list[str]:
-    """Delete the files of a study that is recorded nowhere any more; what is not its own stays.
+    """Delete the files of a study that is to be forgotten; what is not its own stays.
 
     Returns:
         A line for each path that cannot be deleted.
@@ -64,6 +64,8 @@ def delete_study_folder(study: StudyRecord) -> list[str]:
     folder, refused = study.folder, []
     try:
         if folder is None or not is_marked(folder, study):
+            if folder is not None and folder.is_dir() and not folder.is_symlink() and not any(folder.iterdir()):
+                folder.rmdir()  # deleting was killed between the marker and the folder
             return []
         for place in sorted(folder.glob("trial-*")):
             if place.is_dir() and not place.is_symlink():

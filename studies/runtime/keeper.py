@@ -84,18 +84,19 @@ class StudyKeeper:
                 self._count_unbegun(replaced)
 
     def exchange(self, worker: str, reports: Sequence[WorkerReport], free_slots: int) -> WorkerAnswer:
-        """Hand in reports, hear the verdicts and take new leases."""
+        """Hand in reports, hear the decisions and take new leases."""
         with self._serving():
             self._hear(worker)
             self._roster.begin(worker)
             self._unbegun = 0
-            verdicts = self._results.settle(worker, reports)
+            decisions = self._results.settle(worker, reports)
             is_dismissed = self._is_dismissed(worker)
             # the slot of a failed trial is among the free ones already
             failed = {report.trial for report in reports if report.failure is not None}
-            freed = {verdict.trial for verdict in verdicts if verdict.decision is not Decision.GO_ON} - failed
+            told = zip(reports, decisions, strict=True)
+            freed = {report.trial for report, decision in told if decision is not Decision.GO_ON} - failed
             leases = () if is_dismissed else tuple(self._queue.lend(worker, free_slots + len(freed)))
-            return WorkerAnswer(verdicts=verdicts, leases=leases, is_over=is_dismissed or self._is_done())
+            return WorkerAnswer(decisions=decisions, leases=leases, is_over=is_dismissed or self._is_done())
 
     def prepare(self) -> bool:
         """Propose a trial ahead of need; see `TrialQueue.prepare`."""

@@ -11,7 +11,7 @@ from trial_runner.requests import Reading, TrialRequest
 
 
 class Decision(StrEnum):
-    """What becomes of a trial after a report."""
+    """What becomes of a trial after a report: it goes on, is over, or is no longer this worker's."""
 
     GO_ON = "go on"
     STOP = "stop"
@@ -60,31 +60,16 @@ class WorkerReport:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TrialVerdict:
-    """The keeper's word on one report.
-
-    Attributes:
-        trial: Number of the trial.
-        attempt: Number of the attempt.
-        decision: Go on; stop, the trial is over; or abandon, the trial is no longer this worker's.
-    """
-
-    trial: int
-    attempt: int
-    decision: Decision
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerAnswer:
     """The keeper's answer to a worker.
 
     Attributes:
-        verdicts: One per report.
-        leases: New trials, at most as many as there are free slots once the verdicts are carried out.
+        decisions: One per report, in their order.
+        leases: New trials, at most as many as there are free slots once the decisions are carried out.
         is_over: Nothing is left to do for this worker, now and later.
     """
 
-    verdicts: tuple[TrialVerdict, ...] = ()
+    decisions: tuple[Decision, ...] = ()
     leases: tuple[Lease, ...] = ()
     is_over: bool = False
 
@@ -100,7 +85,7 @@ class Keeper(Protocol):
         ...
 
     def exchange(self, worker: str, reports: Sequence[WorkerReport], free_slots: int) -> WorkerAnswer:
-        """Hand in reports, hear the verdicts and take new leases."""
+        """Hand in reports, hear the decisions and take new leases."""
         ...
 
     def heartbeat(self, worker: str) -> bool:

@@ -1,7 +1,8 @@
 """How far a launched study is: what the live view shows, and the clocks that tell the time that is left."""
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 
 from studies.errors import StudiesError
@@ -255,3 +256,21 @@ class ListeningClock:
         self._seconds += min(now - self._looked_at, self._longest)
         self._looked_at = now
         return self._seconds
+
+
+Observer = Callable[[Progress], None]
+ProgressView = Callable[[], AbstractContextManager[Observer]]
+"""Opens a view of a running launch: a function that shows every progress it is called with."""
+
+
+@contextmanager
+def no_view() -> Iterator[Observer]:
+    """Show nothing."""
+    yield lambda progress: None
+
+
+def observed(progress: Observer | bool, view: ProgressView) -> AbstractContextManager[Observer]:
+    """What a caller wants to see: a function of its own, the view (True), or nothing (False)."""
+    if callable(progress):
+        return nullcontext(progress)
+    return view() if progress else no_view()

@@ -8,7 +8,7 @@ from studies.errors import LaunchError
 from studies.ledger.reports import ReportEntry
 from studies.pruning.rungs import Rule
 from studies.records import Outcome, ReadingRecord, Settlement, TrialState
-from studies.runtime.messages import Decision, TrialVerdict, WorkerReport
+from studies.runtime.messages import Decision, WorkerReport
 from studies.runtime.roster import OpenTrial, is_by_loss
 from studies.runtime.state import StudyState
 from studies.surrogate.recorded_observations import loss_of
@@ -24,7 +24,7 @@ class Results:
         self._state = state
         self._plan = state.plan
 
-    def settle(self, worker: str, reports: Sequence[WorkerReport]) -> tuple[TrialVerdict, ...]:
+    def settle(self, worker: str, reports: Sequence[WorkerReport]) -> tuple[Decision, ...]:
         """Decide on the trials of reports, and record all of it in one transaction."""
         told: list[tuple[WorkerReport, OpenTrial | None, ReportEntry | None]] = []
         ended: set[int] = set()
@@ -39,7 +39,7 @@ class Results:
         settlements = iter(
             self._state.ledger.settle_all(self._state.study.id, self._state.epoch, entries) if entries else ()
         )
-        verdicts: list[TrialVerdict] = []
+        decisions: list[Decision] = []
         for report, held, entry in told:
             decision = Decision.GO_ON if entry is None or entry.outcome is None else Decision.STOP
             if held is None:
@@ -47,8 +47,8 @@ class Results:
                 self._delete_unnamed(report)
             elif entry is not None:
                 self._take_in(held, entry, next(settlements))
-            verdicts.append(TrialVerdict(trial=report.trial, attempt=report.attempt, decision=decision))
-        return tuple(verdicts)
+            decisions.append(decision)
+        return tuple(decisions)
 
     def end(self, open_trial: OpenTrial, outcome: Outcome) -> None:
         """End a trial without a report."""

@@ -4,10 +4,12 @@ import time
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
+from search_space.errors import SearchSpaceError
+from studies.errors import DamagedError
 from studies.ledger.database import Patience
 from studies.ledger.ledger import Ledger
 from studies.pruning.rungs import Rule, RungBoard
-from studies.records import EventKind, NewTrial, Outcome, StudyRecord, TrialState
+from studies.records import EventKind, NewTrial, Outcome, ReadingRecord, StudyRecord, TrialRecord, TrialState
 from studies.runtime.artefacts import delete_own_files, remove_orphans
 from studies.runtime.progress import Pace, Progress, RunningTrial
 from studies.runtime.roster import MAX_LOSSES, OpenTrial, Roster, recalled
@@ -17,6 +19,18 @@ from studies.search.observation_log import ObservationModel
 from studies.search.proposer import Proposer
 from studies.search.samplers import sampler_of
 from trial_runner.tasks.metrics.classes import ACCURACY
+
+
+def replay(proposer: Proposer, trials: Sequence[TrialRecord], readings: Mapping[int, Sequence[ReadingRecord]]) -> None:
+    """Tell a new proposer what a ledger holds; readings by number of the trial.
+
+    Raises:
+        DamagedError: If a trial's proposal cannot be one of the space.
+    """
+    try:
+        proposer.replay(trials, readings)
+    except (KeyError, TypeError, ValueError, SearchSpaceError) as error:
+        raise DamagedError.of("proposals of the study's space", error) from error
 
 
 class StudyState:
@@ -93,7 +107,7 @@ class StudyState:
                 use_validation_loss=True,
             ),
         )
-        self.proposer.replay(trials, by_trial)
+        replay(self.proposer, trials, by_trial)
         replicates = {trial.number for trial in trials if trial.replicate_of is not None}
         compared = [reading for reading in readings if reading.trial not in replicates]
         sizes = {trial.number: self.size(trial) for trial in trials}

@@ -41,7 +41,7 @@ from studies.study_file.fields import (
 )
 from trial_runner.errors import RunnerError
 from trial_runner.tasks import TASK_KINDS, Task, check_task
-from trial_runner.tasks.task import KEYS_ARE_KNOWN
+from trial_runner.tasks.groups import KEYS_ARE_KNOWN
 
 _USUAL = SpaceOptions()
 
@@ -121,9 +121,8 @@ class Space(Section):
             merged into the weights adds none.
         mergeable: Whether only what can be merged into the weights is tried, published methods included.
         learning_rates: Lowest and highest peak learning rate of a form, times the fixed scale of its gate and the
-            number of summed forms; forms left out keep their default.
-        head_learning_rates: Lowest and highest peak learning rate of the task head, which is then searched; null is
-            that of ``training.head_learning_rate``, at which published methods are tried first.
+            number of summed forms; forms left out keep their default. ``head`` makes that of the task head searched,
+            too; left out it is ``training.head_learning_rate``, at which published methods are tried first.
     """
 
     attention_forms: Forms = _USUAL.attention_forms
@@ -136,8 +135,7 @@ class Space(Section):
     size: Annotated[Range, AfterValidator(up_to_one)] | None = None
     max_extra_flops: Annotated[Whole, Field(ge=0)] | None = None
     mergeable: bool = False
-    learning_rates: dict[Annotated[str, among(FORMS)], Range] = Field(default_factory=dict)
-    head_learning_rates: Range | None = None
+    learning_rates: dict[Annotated[str, among((*FORMS, "head"))], Range] = Field(default_factory=dict)
 
     @model_validator(mode="after")
     def _check_together(self) -> Self:
@@ -145,7 +143,8 @@ class Space(Section):
             filled = self.options().learning_rates
         except SearchSpaceError as error:
             raise ValueError(str(error).rstrip(".")) from error
-        object.__setattr__(self, "learning_rates", filled)
+        head = {"head": self.learning_rates["head"]} if "head" in self.learning_rates else {}
+        object.__setattr__(self, "learning_rates", {**filled, **head})
         return self
 
     def options(self, **others: Any) -> SpaceOptions:
@@ -154,7 +153,11 @@ class Space(Section):
         Args:
             others: What the section ``search`` says of it.
         """
-        own = {name: getattr(self, name) for name in type(self).model_fields if name != "values"}
+        own = {
+            name: getattr(self, name) for name in type(self).model_fields if name not in ("values", "learning_rates")
+        }
+        rates = {name: rates for name, rates in self.learning_rates.items() if name != "head"}
+        own |= {"learning_rates": rates, "head_learning_rates": self.learning_rates.get("head")}
         values = {name: getattr(self.values, name) for name in FormValues.model_fields}
         return SpaceOptions(**{**own, **values, **others})
 
@@ -169,8 +172,6 @@ class Search(Section):
             those that came later (``dora``, ``vera``, ``unipelt``), ``none``, or a list. A method is resized to the
             budget; a point such as ``lora_qv:s=4`` has fixed hyper-parameters, and one that fixes a size is taken
             exactly as it is.
-        published_scale: Fixed scale of the published methods that have one (He et al. 2022: 4 for generation, 2 for
-            classification).
         sampler: ``factored``, ``tpe``, ``random``, ``nsga2``, ``gp``, ``qmc``, one that an installed package adds, or
             any of Optuna's as ``module:Class``, such as ``optuna.samplers:TPESampler``.
         sampler_options: What a sampler that is named as ``module:Class`` is made with, its seed aside.
@@ -185,7 +186,6 @@ class Search(Section):
     sampler: SamplerName = "factored"
     objectives: Annotated[tuple[SizeMeasure, ...], AfterValidator(score_first)] = (SizeMeasure.SCORE,)
     published: Annotated[str | tuple[PublishedPoint, ...], PlainValidator(read_published)] = "compared"
-    published_scale: Positive = _USUAL.published_scale
     sampler_options: dict[str, Any] = Field(default_factory=dict)
     learn_from: LearnFrom = "none"
     replicates: Annotated[Literal["auto"] | int, BeforeValidator(auto_count_or_zero)] = "auto"
@@ -208,6 +208,22 @@ class Search(Section):
         return self
 
 
+class Worker(Section):
+    """What each worker has.
+
+    Attributes:
+        gpus: Of each worker, or of each of its shards, 0 or 1; ``auto`` is one where the machines have any.
+        cpus: Cores; ``auto`` is as many as every worker can have.
+        accelerator: The kind of GPU that workers are placed on, as Ray names it; null for any.
+        shards: GPUs of a worker that share one backbone.
+    """
+
+    gpus: Annotated[Literal["auto"] | int, BeforeValidator(auto_or_one_gpu)] = "auto"
+    cpus: Annotated[Literal["auto"] | int, BeforeValidator(auto_or_count)] = "auto"
+    accelerator: Text | None = None
+    shards: Annotated[int, BeforeValidator(count_from_one)] = 1
+
+
 class Fleet(Section):
     """Who does the work. May differ from launch to launch.
 
@@ -216,16 +232,10 @@ class Fleet(Section):
         workers: ``auto`` is one per GPU, else one per core.
         pack: Trials that a worker trains in one pass; ``auto`` is as many as its memory holds.
         time_budget: Seconds after which no more trials begin and the running ones are laid aside.
-        gpus: Of each worker, or of each of its shards, 0 or 1; ``auto`` is one where the machines have any. On a
-            cluster that grows by what is asked for, 1 asks for nodes with GPUs that are not there yet.
-        cpus: Cores of each worker; ``auto`` is as many as every worker can have.
-        accelerator: The kind of GPU that workers are placed on, as Ray names it (``ray status -v``); null for any.
-        shards: GPUs of a worker that share one backbone, which may be too large for each alone: a part of every block
-            is held by each, and the block put together while it computes. Each has a ``pack`` of its own, a number.
-        snapshot_every: Seconds between two measurements after which trials are snapshot, so that no more is lost with
-            a machine; null for at measurements only.
-        stuck_after: Seconds without any progress after which a worker is replaced, such as those in which a backbone is
-            loaded or a validation split measured once; null for never.
+        worker: What each has: ``gpus``, 0 or 1 for it or for each of its shards, where ``auto`` is one where there
+            are any and 1 asks a cluster that grows for nodes with GPUs; ``cpus``, its cores, ``auto`` what every
+            worker can have; ``accelerator``, the kind of GPU as Ray names it (``ray status -v``), null for any;
+            ``shards``, GPUs that share one backbone too large for each alone, each with its own number as ``pack``.
         artefacts: Folder of the snapshots; null is ``deltaspace-artefacts`` in the working directory.
     """
 
@@ -233,12 +243,7 @@ class Fleet(Section):
     workers: Annotated[Literal["auto"] | int, BeforeValidator(auto_or_count)] = "auto"
     pack: Annotated[Literal["auto"] | int, BeforeValidator(auto_or_count)] = "auto"
     time_budget: Duration = None
-    gpus: Annotated[Literal["auto"] | int, BeforeValidator(auto_or_one_gpu)] = "auto"
-    cpus: Annotated[Literal["auto"] | int, BeforeValidator(auto_or_count)] = "auto"
-    accelerator: Text | None = None
-    shards: Annotated[int, BeforeValidator(count_from_one)] = 1
-    snapshot_every: Duration = 600.0
-    stuck_after: Duration = 3600.0
+    worker: Worker = Worker()
     artefacts: Text | None = None
 
 

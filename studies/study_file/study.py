@@ -93,25 +93,25 @@ class Specification(Section):
 
     @model_validator(mode="after")
     def _check_shards(self) -> Self:
-        fleet, quantization = self.fleet, self.backbone.quantization
-        if fleet.shards == 1:
+        fleet, worker, quantization = self.fleet, self.fleet.worker, self.backbone.quantization
+        if worker.shards == 1:
             return self
         if fleet.pack == "auto":
             raise ValueError(
-                f"fleet.pack: must be a number where fleet.shards is {fleet.shards}, of the trials of each; got auto. "
-                "deltaspace plan says how many fit"
+                f"fleet.pack: must be a number where fleet.worker.shards is {worker.shards}, of the trials of each; "
+                "got auto. deltaspace plan says how many fit"
             )
         if quantization != "none":
             raise ValueError(
-                f"fleet.shards: must be 1 where backbone.quantization is {quantization}, whose codes are not shared "
-                f"out; got {fleet.shards}"
+                f"fleet.worker.shards: must be 1 where backbone.quantization is {quantization}, whose codes are not "
+                f"shared out; got {worker.shards}"
             )
         for key in ("attention_forms", "ffn_forms"):
             named = [name for name in getattr(self.space, key) if FORMS[name].needs_weights]
             if named:
                 raise ValueError(
-                    f"space.{key}: must leave out what is computed of whole weights where fleet.shards is "
-                    f"{fleet.shards}; got {named[0]}"
+                    f"space.{key}: must leave out what is computed of whole weights where fleet.worker.shards is "
+                    f"{worker.shards}; got {named[0]}"
                 )
         return self
 
@@ -189,7 +189,6 @@ class Specification(Section):
         has_sizes = len(self.search.objectives) > 1 and self.space.size is None
         return self.space.options(
             published=self.search.published,
-            published_scale=self.search.published_scale,
             size=(SMALLEST_SHARE, 1.0) if has_sizes else self.space.size,
         )
 

@@ -114,8 +114,8 @@ def test_with_disks_of_their_own_and_postgresql_all_weights_come_to_the_launch(
     # the head has one core: all trials are trained on the other node, however long it loads
     other = cluster.add(cpus=2, hidden=folder if own_disk else None, HOME=str(home))
     small = {"trials": 4, "training.steps": 4, "training.batch_size": 4, "pruning.first_rung_steps": 4}
-    some = {"task.train_examples": 64, "task.validation_examples": 32, "search.replicates": 0, "search.published": []}
-    there = {"fleet.workers": 1, "fleet.cpus": 2, "fleet.pack": 2, "fleet.artefacts": str(folder)}
+    some = {"task.examples.train": 64, "task.examples.validation": 32, "search.replicates": 0, "search.published": []}
+    there = {"fleet.workers": 1, "fleet.worker.cpus": 2, "fleet.pack": 2, "fleet.artefacts": str(folder)}
     settings = {**small, **some, **there}
     study = deltaspace.launch("docstrings", storage=postgres_url, overrides=settings, progress=False)
     other.kill()

@@ -93,7 +93,7 @@ def test_the_embedded_study_is_confirmed(search: Search, tmp_path: Path, capsys:
     """The shipped backbone and task, with few steps."""
     url = search(
         backbone="embedded",
-        task={"name": "docstrings", "max_tokens": 16, "train_examples": 200, "validation_examples": 60},
+        task={"name": "docstrings", "max_tokens": 16, "examples": {"train": 200, "validation": 60}},
         budget="0.5%",
         training={"steps": 8, "batch_size": 8},
     )

@@ -96,7 +96,7 @@ WINDOWS = [
 
 
 def test_every_page_has_an_address_here() -> None:
-    assert set(PATHS) == {page.name for page in PAGES}
+    assert {*PATHS} == {page.name for page in PAGES}
 
 
 @pytest.mark.parametrize(("width", "scheme"), WINDOWS)
@@ -274,6 +274,93 @@ def test_a_table_is_sorted_with_the_keyboard_and_the_address_knows(look: Tab) ->
     assert cells == sorted(cells, reverse=True)
     look.page.reload()
     look.page.wait_for_selector("#board th[aria-sort=descending]")
+
+
+def test_the_focus_stays_where_the_keyboard_was(look: Tab) -> None:
+    """Marking and sorting draw a table anew; the next key must go on from there."""
+    look.open(PATHS["leaderboard"])
+    wait_for_ranking(look)
+    look.page.locator("#board td.pick input").nth(2).focus()
+    number = look.page.evaluate("() => document.activeElement.closest('tr').dataset.number")
+    look.page.keyboard.press("Space")
+    look.page.wait_for_selector(f"tr.marked[data-number='{number}']")
+    assert look.page.evaluate("() => document.activeElement.getAttribute('aria-label')") == f"mark trial {number}"
+    look.page.locator("#board th button", has_text="Parameters").press("Enter")
+    look.wait_for_text("#board th[aria-sort=descending]", "Parameters")
+    assert look.page.evaluate("() => document.activeElement.textContent").startswith("Parameters")
+    look.page.keyboard.press("Enter")
+    look.wait_for_text("#board th[aria-sort=ascending]", "Parameters")
+    look.page.locator(".picked button").press("Enter")
+    look.page.wait_for_function("() => !document.querySelector('tr.marked')")
+    assert look.page.evaluate("() => document.activeElement.className") == "picked"
+
+
+def test_the_leaderboard_is_as_long_as_its_rows(look: Tab) -> None:
+    look.open(PATHS["leaderboard"])
+    wait_for_ranking(look)
+    hidden = "(frame) => frame.scrollHeight - frame.clientHeight"
+    assert look.page.eval_on_selector("#board .frame", hidden) <= 1
+
+
+def test_what_is_still_worked_out_is_not_said_to_be_missing(look: Tab) -> None:
+    def unranked(route: Any) -> None:
+        found = route.fetch().json()
+        route.fulfill(json={name: value for name, value in found.items() if name != "ranking"})
+
+    look.page.route("**/trials.json*", unranked)
+    look.open(STUDY)
+    assert "being worked out" in look.text(".tiles")
+    assert "no trial is complete" not in look.text(".tiles")
+
+
+def test_sizes_of_one_magnitude_fill_their_plot_and_others_are_logarithmic(look: Tab) -> None:
+    look.open(PATHS["leaderboard"]).settle()
+    wait_for_ranking(look)
+    axis = "() => { const { type, range } = document.querySelector('.plot')._fullLayout.xaxis; return { type, range } }"
+    assert look.page.evaluate(axis)["type"] == "log"
+    look.page.locator("[name=origin]").select_option("published")
+    fits = (
+        f"() => {{ const {{ type, range: [low, high] }} = ({axis})(); return type === 'linear' && low > 0.9 * high }}"
+    )
+    look.page.wait_for_function(fits)
+
+
+def test_no_arrow_of_an_edit_crosses_a_tensor_that_it_does_not_change(look: Tab) -> None:
+    look.open(f"{STUDY}trial/?number=0")
+    look.page.wait_for_selector(".picture svg")
+    assert look.page.evaluate(_CROSSED) == []
+
+
+_CROSSED = """() => [...document.querySelectorAll(".picture svg")].flatMap((svg) => {
+    const boxes = [...svg.querySelectorAll("rect.port")].map((one) => ({
+        name: one.parentNode.querySelector("text").textContent,
+        holds: ({ x, y }, room) => {
+            const box = one.getBBox();
+            return x > box.x - room && x < box.x + box.width + room && y > box.y && y < box.y + box.height;
+        },
+    }));
+    return [...svg.querySelectorAll("path[stroke-width='1.8']")].flatMap((path) => {
+        const at = (part) => path.getPointAtLength(path.getTotalLength() * part);
+        const points = Array.from({ length: 200 }, (_, place) => at(place / 199));
+        const others = boxes.filter((box) => !box.holds(at(0), 4) && !box.holds(at(1), 4));
+        return others.filter((box) => points.some((one) => box.holds(one, 0))).map((box) => box.name);
+    });
+})"""
+"""Tensors that the arrow of an edit passes through without beginning or ending there."""
+
+
+def test_the_query_page_of_a_study_asks_about_it_and_lists_what_can_be_asked(look: Tab) -> None:
+    look.open(PATHS["leaderboard"])
+    look.page.get_by_role("link", name="Query").click()
+    look.page.wait_for_function("() => document.body?.dataset.ready && document.body.dataset.page === 'query'")
+    assert look.text(".study") == "planted"
+    assert "study = 'planted'" in look.page.locator("#sql").input_value()
+    listed = look.page.eval_on_selector_all("li code", "(all) => all.map((one) => one.textContent)")
+    assert {"leaderboard", "confirmation_results", "fronts", "trials", "readings"} <= set(listed)
+    for place in range(4):
+        look.page.locator("form .picked button").nth(1 + place).click()
+        look.page.wait_for_function(f"() => document.querySelector('section')?.dataset.answers === '{place + 1}'")
+        assert look.count("section[data-answers] tbody tr") > 0, place
 
 
 def test_the_first_key_leads_past_the_navigation(look: Tab) -> None:

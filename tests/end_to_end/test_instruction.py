@@ -63,7 +63,7 @@ def study(
     settings = {
         "backbone": backbone,
         "task.folder": data,
-        "task.system": SYSTEM,
+        "task.dialogue.system": SYSTEM,
         "task.max_tokens": 250,
         "task.decoding.max_new_tokens": NEW_TOKENS,
         "budget": 600,

@@ -53,7 +53,7 @@ def test_a_study_over_two_processes_one_of_which_is_killed_is_the_study_in_one(
     }
 
     def launched(name: str, factory: RunnerFactory, **fleet: object) -> tuple[list[TrialRecord], list[AttemptRecord]]:
-        given = {"workers": 1, "snapshot_every": 0.001, "artefacts": str(tmp_path / name), **fleet}
+        given = {"workers": 1, "artefacts": str(tmp_path / name), **fleet}
         specification = specification_from_mapping({**study, "fleet": given})
         url = f"sqlite:///{tmp_path / name}.db"
         assert launch(specification, storage_url=url, factory=factory, lease_seconds=30).finished
@@ -66,7 +66,7 @@ def test_a_study_over_two_processes_one_of_which_is_killed_is_the_study_in_one(
     order = {"backbone": specification.backbone, "task": specification.task, "precision": "fp64"}
     (tmp_path / DEATH).touch()
     sharded, attempts = launched(
-        "sharded", Mortal(**order, shards=2, trouble=tmp_path), backend=backend, shards=2, pack=2
+        "sharded", Mortal(**order, shards=2, trouble=tmp_path), backend=backend, worker={"shards": 2}, pack=2
     )
     assert not (tmp_path / DEATH).exists()
     assert max(one.attempt for one in attempts) == 2

@@ -31,7 +31,7 @@ delta = deltaspace.open_delta("winner")       # attached to the frozen backbone,
 SMALLER = {
     '"trials": 26, "training.steps": 200': (
         '"trials": 3, "training.steps": 8, "pruning.first_rung_steps": 4, "search.published": ["lora_qv"], '
-        '"task.validation_examples": 50, "fleet.backend": "inline"'
+        '"task.examples.validation": 50, "fleet.backend": "inline"'
     ),
     'seeds=5, against=["mam_adapter", "lora_qv"]': 'seeds=2, against=["lora_qv"]',
 }

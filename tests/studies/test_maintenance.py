@@ -1,12 +1,20 @@
 """Studies are renamed, deleted and archived, databases backed up and merged; nobody else's files are touched."""
 
 import os
+import random
+import shutil
 import sqlite3
+import subprocess
+import sys
+import warnings
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
+from types import FrameType
 
 import pytest
+from support.rotation import is_everything as everything
+from support.rotation import seed
 from support.trivial_launch import specification
 from support.trivial_runner import TrivialFactory
 
@@ -283,3 +291,91 @@ def test_what_cannot_be_taken_back_is_asked_for(
     assert main([*command, "--storage", url]) == 0
     with pytest.raises(UnknownStudyError):
         Study.open("trivial", url)
+
+
+def killed(line: int, *arguments: str) -> bool:
+    """End a process that runs a command at a line of its own that it comes to; False if it ended before."""
+    with warnings.catch_warnings(action="ignore"):  # of threads, which the command does not need
+        child = os.fork()
+    if child == 0:
+        seen = 0
+
+        def trace(frame: FrameType, event: str, _: object) -> object:
+            nonlocal seen
+            if not frame.f_code.co_filename.endswith(("studies/maintenance.py", "studies/runtime/artefacts.py")):
+                return None
+            seen += event == "line"
+            if seen == line:
+                os._exit(137)
+            return trace
+
+        sys.settrace(trace)
+        main(arguments)
+        os._exit(0)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 137
+
+
+def left_in(folder: Path) -> list[str]:
+    """What a command has left unfinished below a folder."""
+    return [str(path) for path in folder.rglob("*.tmp*")]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("command", ["delete", "archive", "backup", "rename"])
+def test_a_command_that_was_killed_at_any_line_is_finished_by_the_next(
+    here: Path, url: str, tmp_path: Path, command: str
+) -> None:
+    place = {"archive": tmp_path / "archive", "backup": tmp_path / "copy.db", "rename": "other"}.get(command)
+    asked = [command, *(["trivial"] if command != "backup" else []), *([str(place)] if place else [])]
+    asked += ["--storage", url, *(["--yes"] if command in ("delete", "archive") else [])]
+    shutil.copytree(here, tmp_path / "whole")
+    line, was_killed = 1, True
+    while was_killed:
+        was_killed = killed(line, *asked)
+        is_done = command == "backup" and place.exists()
+        assert main(asked) == 0 or is_done or studies_of(url) in ([], ["other"])
+        assert left_in(tmp_path) == []
+        assert studies_of(url) == {"backup": ["trivial"], "rename": ["other"]}.get(command, [])
+        if command in ("delete", "archive"):
+            assert list((here / "artefacts").iterdir()) == []
+        if command == "archive":
+            assert Study.open("trivial", f"sqlite:///{place / 'deltaspace.db'}").verify() == []
+        if command == "backup":
+            assert Study.open("trivial", f"sqlite:///{place}").verify() == []
+        if command == "rename":
+            assert Study.open("other", url).verify() == []
+            assert [path.name for path in (here / "artefacts").iterdir()] == ["other"]
+        for gone in (here, tmp_path / "archive"):
+            shutil.rmtree(gone, ignore_errors=True)
+        (tmp_path / "copy.db").unlink(missing_ok=True)
+        shutil.copytree(tmp_path / "whole", here)
+        line += 1 if everything() else 1 + random.Random(line + seed()).randrange(9)
+    assert line > 5
+
+
+def studies_of(url: str) -> list[str]:
+    with Ledger.open(url, read_only=True) as ledger:
+        return [study.name for study in ledger.studies()]
+
+
+def test_verify_names_what_a_killed_command_left(here: Path, url: str, capsys: pytest.CaptureFixture[str]) -> None:
+    asked = "from pathlib import Path; from trial_runner.files import unfinished; unfinished(Path('x.db')).touch()"
+    subprocess.run([sys.executable, "-c", asked], cwd=here, check=True)
+    (left,) = here.glob(".x.db.*.tmp")
+    capsys.readouterr()
+    assert main(["verify", "trivial", "--storage", url]) == 0
+    assert f"left by a command that was killed: {left}" in capsys.readouterr().err
+    with Ledger.open(url, read_only=True) as ledger:
+        back_up(ledger, here / "x.db")
+    assert not left.exists()
+
+
+def test_a_merge_that_was_killed_before_it_marked_the_files_is_finished_by_the_next(
+    here: Path, url: str, tmp_path: Path
+) -> None:
+    target = launched(tmp_path / "there", f"sqlite:///{tmp_path / 'there.db'}", trials=3)
+    with Ledger.open(target) as ledger, Ledger.open(url, read_only=True) as other:
+        ledger.copy_from(other)  # and killed
+        assert Study.open("trivial-2", target).verify() != []
+        merge(ledger, url)
+    assert Study.open("trivial-2", target).verify() == []

@@ -123,7 +123,7 @@ def test_the_command_prints_a_line_per_violation_and_fails_when_there_is_one(
 ) -> None:
     assert call("trivial") == (0, "", "trivial: nothing is broken.\n")
     code, out, _ = call("trivial", "--json")
-    assert (code, json.loads(out)) == (0, {"study": "trivial", "is_whole": True, "violations": []})
+    assert (code, json.loads(out)) == (0, {"study": "trivial", "is_whole": True, "violations": [], "leftovers": []})
     study.delta()[1].unlink()
     code, out, err = call("trivial")
     assert (code, err) == (1, "trivial: 1 violation.\n")

@@ -32,7 +32,8 @@ def chat_study(folder: Path, decoder: Path, *, name: str, system: str | None = N
     study = {
         "name": name,
         "backbone": str(backbone),
-        "task": {**task, "decoding": {"max_new_tokens": 6}} | ({} if system is None else {"system": system}),
+        "task": {**task, "decoding": {"max_new_tokens": 6}}
+        | ({} if system is None else {"dialogue": {"system": system}}),
         **short_training(folder, method),
     }
     (folder / "study.yaml").write_text(yaml.safe_dump(study))

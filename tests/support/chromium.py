@@ -10,9 +10,6 @@ from urllib.parse import urlsplit
 
 from support.left_out import leave_out
 
-_OF_PLOTLY = "Applying inline style violates"
-"""What the browser says when Plotly's style sheet for maps, which nothing here draws, is refused."""
-
 _READY = "body[data-ready]"
 SECONDS = 60
 
@@ -100,7 +97,7 @@ def tab(opened: Any, address: str, *, width: int = 1280, scheme: str = "light") 
 
 
 def _heard(found: Tab, said: Any) -> None:
-    if said.type == "error" and _OF_PLOTLY not in said.text:
+    if said.type == "error":
         found.problems.append(f"console: {said.text}")
 
 

@@ -53,6 +53,7 @@ def specification(
     replicates: str = "0",
     objective: str = "",
     rule: str = "significance",
+    gpus: str = "auto",
     **fleet: str,
 ) -> Specification:
     objectives = {"objectives": ["score", objective]} if objective else {}
@@ -71,7 +72,14 @@ def specification(
                 "replicates": replicates,
                 **objectives,
             },
-            "fleet": {"backend": backend, "pack": 2, "workers": 2, "artefacts": str(folder), **fleet},
+            "fleet": {
+                "backend": backend,
+                "pack": 2,
+                "workers": 2,
+                "worker": {"gpus": gpus},
+                "artefacts": str(folder),
+                **fleet,
+            },
         }
     )
 

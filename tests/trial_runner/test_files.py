@@ -1,6 +1,8 @@
 """A folder that is there whole or not at all."""
 
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -8,7 +10,7 @@ import torch
 from safetensors.torch import save
 
 from trial_runner.errors import ExportError
-from trial_runner.files import check_all_regular, check_regular, new_folder, whole_file
+from trial_runner.files import abandoned, check_all_regular, check_regular, new_folder, unfinished, whole_file
 
 WEIGHTS = save({"weight": torch.arange(6.0)})
 
@@ -78,3 +80,25 @@ def test_a_pipe_a_device_and_a_file_that_is_too_large_are_refused_before_they_ar
             check_regular(tmp_path / name)
     with pytest.raises(ExportError, match="device is neither"):
         check_all_regular(tmp_path)
+
+
+def dead_name(path: Path) -> Path:
+    """A name that a process has given to what it never finished."""
+    asked = "import sys; from pathlib import Path; from trial_runner.files import unfinished; "
+    command = [sys.executable, "-c", asked + "print(unfinished(Path(sys.argv[1])))", str(path)]
+    return Path(subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip())
+
+
+def test_what_a_killed_process_left_unfinished_is_deleted_by_the_next_that_writes_it(tmp_path: Path) -> None:
+    half, other = dead_name(tmp_path / "export"), dead_name(tmp_path / "other")
+    (half / "part").mkdir(parents=True)
+    other.write_text("of another name")
+    log = dead_name(tmp_path / "export")
+    log.with_name(f"{log.name}-wal").write_text("of a database")
+    living = unfinished(tmp_path / "export")
+    living.write_text("in the making")
+    assert sorted(abandoned(tmp_path)) == [other]
+    assert not half.exists()
+    with new_folder(tmp_path / "export"):
+        pass
+    assert {path.name for path in tmp_path.iterdir()} == {"export", other.name, living.name}

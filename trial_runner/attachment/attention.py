@@ -46,7 +46,6 @@ class AttentionTap(Protocol):
 
     def slots(self) -> int:
         """Blocks of rows that may differ in what edits do here: K, or 1 without an edit."""
-        ...
 
     def apart(self, rows: Tensor) -> AbstractContextManager[None]:
         """Within the block projections are edited of rows that are no tokens, and what tokens had is kept.
@@ -54,15 +53,12 @@ class AttentionTap(Protocol):
         Args:
             rows: What the projections read, ``(K, P, D)``.
         """
-        ...
 
     def prefix(self) -> Prefix | None:
         """What to put before the module's own keys and values; None for nothing."""
-        ...
 
     def needs_normaliser(self) -> bool:
         """Whether `edit_heads` needs the log-sum-exp of the logits."""
-        ...
 
     def edit_heads(
         self, heads: Tensor, query: Tensor, normaliser: Tensor | None, scaling: float, softcap: float | None
@@ -76,7 +72,6 @@ class AttentionTap(Protocol):
             scaling: Factor of the logits.
             softcap: What the logits are bent to stay below, before any mask; None where they are not.
         """
-        ...
 
 
 _taps: WeakKeyDictionary[nn.Module, AttentionTap] = WeakKeyDictionary()

@@ -50,7 +50,9 @@ class ShardedBlocks:
         self._computed: set[nn.Module] = set()
         every = [block for stack in stacks for block in stack]
         if len({id(block) for block in every}) < len(every):
-            raise BackboneError("a backbone whose blocks share their weights cannot be sharded; take fleet.shards: 1.")
+            raise BackboneError(
+                "a backbone whose blocks share their weights cannot be sharded; take fleet.worker.shards: 1."
+            )
         for forth, back in zip(self._forth, self._back, strict=True):
             path = self._paths[forth]
             for place, block in enumerate(path):

@@ -20,7 +20,7 @@ from trial_runner.deltas.blocks import (
     uniform,
 )
 from trial_runner.deltas.form_delta import COLUMNS, ROWS, FormDelta, FormPlace
-from trial_runner.deltas.prefix_stack import PrefixStack
+from trial_runner.deltas.prefix_stack import PrefixStack, StackLayer
 from trial_runner.errors import AttachError
 
 _BERT_DEVIATION = 0.02
@@ -131,7 +131,7 @@ def _layer_norm(width: int) -> nn.LayerNorm:
     return nn.LayerNorm(width, dtype=torch.float64)
 
 
-class StackedBottleneck(FormDelta):
+class StackedBottleneck(StackLayer):
     """A multi-head adapter whose matrices are one layer's table of a `PrefixStack`; it has no parameters of its own.
 
     ``act(q P_k^T / sqrt(d_h)) P_v``: a prefix with an activation for the softmax (He et al. 2022, released code).
@@ -142,18 +142,7 @@ class StackedBottleneck(FormDelta):
         super().__init__()
         self.blocks = blocks
         self._activation = ACTIVATIONS[form.activation]
-        self._stack = (stack,)
-        self._layer = layer
-
-    @property
-    def shared(self) -> PrefixStack:
-        """See `FormDelta`."""
-        return self._stack[0]
-
-    @property
-    def layer(self) -> int:
-        """See `FormDelta`."""
-        return self._layer
+        self.look_at(stack, layer)
 
     def table(self) -> tuple[Tensor, Tensor]:
         """The down matrices transposed and the up matrices, both ``(N, R, d_h)``."""

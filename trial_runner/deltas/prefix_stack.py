@@ -9,7 +9,7 @@ from search_space.backbones.shape import BackboneShape
 from search_space.dimensions import Site
 from search_space.edit import Edit
 from search_space.forms import SizedForm
-from trial_runner.deltas.form_delta import Padding, SharedDelta
+from trial_runner.deltas.form_delta import FormDelta, Padding, SharedDelta
 from trial_runner.errors import AttachError
 
 
@@ -76,3 +76,24 @@ class PrefixStack(SharedDelta):
         flat = torch.nn.functional.linear(hidden, self.outer.weight[rows], self.outer.bias[rows])
         keys, values = flat.view(-1, 2, heads, head_width).permute(1, 2, 0, 3)
         return keys, values
+
+
+class StackLayer(FormDelta):
+    """One layer's view of a `PrefixStack`; it has no parameters of its own."""
+
+    _stack: tuple[PrefixStack]
+    _layer: int
+
+    def look_at(self, stack: PrefixStack, layer: int) -> None:
+        """Keep the stack without registering it a second time."""
+        self._stack, self._layer = (stack,), layer
+
+    @property
+    def shared(self) -> PrefixStack:
+        """See `FormDelta`."""
+        return self._stack[0]
+
+    @property
+    def layer(self) -> int:
+        """See `FormDelta`."""
+        return self._layer

@@ -9,7 +9,7 @@ from search_space.edit import Edit
 from search_space.forms import Form
 from trial_runner.deltas.blocks import Blocks, block_product, normal, output_product
 from trial_runner.deltas.form_delta import FormDelta, FormPlace, Padding
-from trial_runner.deltas.prefix_stack import PrefixStack
+from trial_runner.deltas.prefix_stack import PrefixStack, StackLayer
 
 _DEVIATION = 0.02
 _TABLE = Padding(axis=-2, in_front=True, marks="is_real")
@@ -100,24 +100,13 @@ class SoftmaxMemoryDelta(TableDelta):
         return self.keys, self.values
 
 
-class StackedPrefix(TableDelta):
+class StackedPrefix(StackLayer, TableDelta):
     """One layer's view of a `PrefixStack`; it has no parameters of its own."""
 
     def __init__(self, stack: PrefixStack, layer: int, blocks: Blocks) -> None:
         """Keep the stack without registering it a second time."""
         super().__init__(blocks)
-        self._stack = (stack,)
-        self._layer = layer
-
-    @property
-    def shared(self) -> PrefixStack:
-        """See `FormDelta`."""
-        return self._stack[0]
-
-    @property
-    def layer(self) -> int:
-        """See `FormDelta`."""
-        return self._layer
+        self.look_at(stack, layer)
 
     @property
     def is_real(self) -> Tensor | None:  # type: ignore[override]

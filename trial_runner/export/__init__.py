@@ -8,7 +8,6 @@
 ``writing``          the project's own format
 ``loading``          attaching an export to a freshly loaded backbone
 ``heads``            the task head in files of its own
-``linear``           edits that are affine maps beside a linear layer
 ``merging``          edits folded into the weights of a backbone
 ``mean_pooled``      the classifier whose file stands beside merged weights
 ``peft_format``      the configurations that peft can express

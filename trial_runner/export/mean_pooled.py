@@ -14,17 +14,22 @@ from transformers.modeling_outputs import SequenceClassifierOutput
 
 
 class MeanPooledConfig(PretrainedConfig):  # type: ignore[misc]
-    """What the classifier is: its labels, and the config of its backbone.
+    """What the classifier is: its labels, the config of its backbone, and how it cuts texts.
 
     Args:
         backbone: Entries of the backbone's own config.
+        cut: ``max_tokens`` and the special tokens that stand ``before``, ``between`` and ``after`` texts; None for no
+            cut. A pair with nothing between its texts is cut at its end.
     """
 
     model_type = "mean_pooled_classifier"
 
-    def __init__(self, backbone: dict[str, Any] | None = None, **entries: Any) -> None:
-        """Keep both."""
+    def __init__(
+        self, backbone: dict[str, Any] | None = None, cut: dict[str, Any] | None = None, **entries: Any
+    ) -> None:
+        """Keep them."""
         self.backbone = backbone or {}
+        self.cut = cut
         super().__init__(**entries)
 
 
@@ -53,11 +58,16 @@ class MeanPooledClassifier(PreTrainedModel):  # type: ignore[misc]
     ) -> SequenceClassifierOutput:
         """Logits ``(B, labels)`` of tokens ``(B, T)`` that are padded on the right, and the loss of ``labels``.
 
-        The one output of a regression is the number itself.
+        The one output of a regression is the number itself. Longer texts are cut as in training, because a tokenizer
+        of transformers cuts only where it is called with ``truncation=True``.
 
         The decoder of an encoder-decoder reads the same text, one token later, behind its start token.
         """
         mask = torch.ones_like(input_ids) if attention_mask is None else attention_mask
+        if self.config.cut is not None and input_ids.shape[1] > self.config.cut["max_tokens"]:
+            kept = _kept(input_ids, mask, **self.config.cut)  # (B, max_tokens)
+            input_ids, mask = input_ids.gather(1, kept), mask.gather(1, kept)
+            token_type_ids = None if token_type_ids is None else token_type_ids.gather(1, kept)
         inputs: dict[str, Any] = {"input_ids": input_ids, "attention_mask": mask}
         inner: Any = self.backbone.config
         if inner.is_encoder_decoder:
@@ -72,6 +82,30 @@ class MeanPooledClassifier(PreTrainedModel):  # type: ignore[misc]
         logits = self.classifier((hidden * real).sum(dim=1) / real.sum(dim=1))
         loss = None if labels is None else _loss(logits, labels)
         return SequenceClassifierOutput(loss=loss, logits=logits)
+
+
+def _kept(
+    input_ids: Tensor, mask: Tensor, *, max_tokens: int, before: list[int], between: list[int], after: list[int]
+) -> Tensor:
+    """Places ``(B, max_tokens)`` of the tokens that a tokenizer keeps which cuts the longer text first."""
+    kept = []
+    for row, length in zip(input_ids.tolist(), mask.sum(dim=1).tolist(), strict=True):
+        if length <= max_tokens:
+            kept.append([*range(max_tokens)])
+            continue
+        start, end = len(before), length - len(after)
+        gaps = [at for at in range(start, end) if between and row[at : at + len(between)] == between]
+        if gaps:
+            room, second = max_tokens - len(before + between + after), gaps[0] + len(between)
+            lengths = gaps[0] - start, end - second
+            shorter = min(*lengths, room // 2)
+            longer = room - shorter
+            of_first, of_second = (shorter, longer) if lengths[0] <= lengths[1] else (longer, shorter)
+            texts = [*range(start + of_first), *range(gaps[0], second + of_second)]
+            kept.append([*texts, *range(end, length)])
+        else:
+            kept.append([*range(max_tokens - len(after)), *range(end, length)])
+    return torch.tensor(kept, device=input_ids.device)
 
 
 def _loss(logits: Tensor, labels: Tensor) -> Tensor:

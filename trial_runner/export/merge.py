@@ -9,19 +9,72 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from search_space.backbones import BackboneFamily, PortTable
+from search_space.backbones import BackboneFamily, PortLocation, PortTable
 from search_space.backbones.shape import BackboneShape, Sublayer
 from search_space.dimensions import Port, Site, StackKind
 from search_space.mergeability import READ_BY, WRITTEN, unmergeable
 from trial_runner.backbones import Backbone, tokenizer_id
 from trial_runner.backbones.locate import padding_token
+from trial_runner.deltas.affine import Affine
 from trial_runner.deltas.delta_set import DeltaSet, SublayerPlan
 from trial_runner.errors import ExportError, ExportWishError
 from trial_runner.export import mean_pooled
 from trial_runner.export.heads import TaskHead
-from trial_runner.export.linear import LinearSlice
 from trial_runner.huggingface import hub_access, quiet_transformers
-from trial_runner.linear_layers import hold_dense
+from trial_runner.linear_layers import dense_weight, hold_dense
+
+
+class LinearSlice:
+    """The linear layer behind a port: a whole module, or the columns of a fused one.
+
+    Args:
+        module: ``nn.Linear``, which stores ``(D_out, D_in)``, or the ``Conv1D`` of GPT-2, which stores it transposed.
+        location: Of the port that it writes.
+    """
+
+    def __init__(self, module: nn.Module, location: PortLocation) -> None:
+        """Find the columns."""
+        self._weight = dense_weight(module)  # (D_in, all columns)
+        bias = module.bias
+        self._bias = bias.detach() if isinstance(bias, Tensor) else None
+        self._columns = location.columns(self._weight.shape[1])
+        self.matrix = self._weight[:, self._columns].double()  # (D_in, D_out)
+        none = torch.zeros(self.matrix.shape[1], dtype=torch.float64, device=self._weight.device)
+        self.bias = none if self._bias is None else self._bias[self._columns].double()  # (D_out,)
+
+    def add(self, beside: Affine) -> None:
+        """A map of the same input, in parallel."""
+        self.matrix = self.matrix + beside.matrix(self.matrix)
+        self.bias = self.bias if beside.shift is None else self.bias + beside.shift
+
+    def follow(self, after: Affine, *, replaces: bool) -> None:
+        """A map of what the layer writes: added to it, or in its place."""
+        matrix, bias = after(self.matrix), after(self.bias.unsqueeze(0)).squeeze(0)
+        self.matrix = matrix if replaces else self.matrix + matrix
+        self.bias = bias if replaces else self.bias + bias
+        self.bias = self.bias if after.shift is None else self.bias + after.shift
+
+    def precede(self, first: Affine, *, replaces: bool) -> None:
+        """A map of what the layer reads: added to it, or in its place."""
+        if first.shift is not None:
+            self.bias = self.bias + first.shift @ self.matrix
+        matrix = first.before(self.matrix)
+        self.matrix = matrix if replaces else self.matrix + matrix
+
+    def store(self) -> None:
+        """Write the matrix and the bias back into the module.
+
+        Raises:
+            ExportError: If there is a bias that the module has no place for.
+        """
+        self._weight[:, self._columns] = self.matrix.to(self._weight.dtype)
+        if self._bias is not None:
+            self._bias[self._columns] = self.bias.to(self._bias.dtype)
+        elif self.bias.any():
+            raise ExportError(
+                "a bias must have a place in the layer that it is merged into; there is none. This is a bug."
+            )
+
 
 _CLASSIFIER = mean_pooled.MeanPooledClassifier
 
@@ -106,12 +159,14 @@ def write_merged(
     """
     model: Any = copy.deepcopy(backbone.model)
     merge(model, deltas, backbone.family, backbone.shape)
+    tokenizer: Any = backbone.load_tokenizer()
     if head is not None:
         whole = _classifier(model, head)
+        most = max_tokens if tokenizer.truncation_side == "right" else None
+        whole.config.cut = None if most is None else _cut(tokenizer, most)
         shutil.copy(mean_pooled.__file__, folder)
     else:
         whole = model if backbone.shape.kind is StackKind.ENCODER else _with_language_model(backbone, model)
-    tokenizer: Any = backbone.load_tokenizer()
     tokenizer.padding_side = "left" if head is None and backbone.shape.kind is StackKind.DECODER else "right"
     tokenizer.pad_token = tokenizer.pad_token or tokenizer.eos_token
     tokenizer.model_max_length = max_tokens or tokenizer.model_max_length
@@ -154,6 +209,18 @@ def _classifier(base: Any, head: TaskHead) -> Any:
     whole.backbone.load_state_dict(base.state_dict())
     whole.classifier.load_state_dict(head.tensors())
     return whole
+
+
+def _cut(tokenizer: Any, max_tokens: int) -> dict[str, Any]:
+    """How the classifier cuts texts: to how many tokens, and which ones the tokenizer puts around one or two texts."""
+    text, one, two = (
+        tokenizer(*texts, add_special_tokens=is_whole)["input_ids"]
+        for texts, is_whole in ((("a",), False), (("a",), True), (("a", "a"), True))
+    )
+    first = next(at for at in range(len(one)) if one[at : at + len(text)] == text)
+    after = one[first + len(text) :]
+    between = two[first + len(text) : len(two) - len(text) - len(after)]
+    return {"max_tokens": max_tokens, "before": one[:first], "between": between, "after": after}
 
 
 def _with_language_model(backbone: Backbone, base: Any) -> Any:

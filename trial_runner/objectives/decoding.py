@@ -6,7 +6,7 @@ Shapes: `K` slots, `M` sources that all of them get.
 from collections.abc import Sequence
 from contextlib import suppress
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
@@ -21,34 +21,11 @@ from transformers import (
 from search_space.dimensions import StackKind
 from trial_runner.backbones import LanguageModel
 from trial_runner.huggingface import quiet_transformers
-from trial_runner.tasks import Decoding, Prompts
+from trial_runner.tasks import Prompts
+from trial_runner.tasks.kind import Written
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
-
-
-class Written(Protocol):
-    """How the answers of a task begin, go on and end; a prepared task says so, and an encoder of its texts."""
-
-    @property
-    def decoding(self) -> Decoding:
-        """How they are generated."""
-        ...
-
-    @property
-    def max_new_tokens(self) -> int:
-        """Most tokens of one."""
-        ...
-
-    @property
-    def start_token_id(self) -> int | None:
-        """What the decoder of an encoder-decoder begins with; None leaves it to the model."""
-        ...
-
-    @property
-    def eos_token_id(self) -> int:
-        """Ends one."""
-        ...
 
 
 def generation_config(written: Written, *, pad_token_id: int, start_token_id: int | None) -> GenerationConfig:

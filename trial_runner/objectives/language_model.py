@@ -187,7 +187,7 @@ class LanguageModelObjective:
         measured = [{**compute_loss(names, loss), "validation_loss": loss} for loss in losses]
         if self.metric in measured[0] and not is_final:
             return measured
-        if not is_final and task.early_metric == "loss":
+        if not is_final:
             return [{**each, PROXY_LOSS: each["validation_loss"]} for each in measured]
         if all(name in measured[0] for name in names):
             return measured

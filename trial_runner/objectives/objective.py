@@ -51,17 +51,14 @@ class Objective(Protocol):
     @property
     def metric(self) -> str:
         """Name of what a trial is scored by in the end, among what `measure` returns."""
-        ...
 
     @property
     def labels(self) -> Sequence[str]:
         """Names of the classes; empty where there are none."""
-        ...
 
     @property
     def frozen_modules(self) -> Sequence[nn.Module]:
         """Frozen modules beside the backbone that losses are computed with."""
-        ...
 
     def check(self, deltas: DeltaSet) -> None:
         """Refuse deltas that cannot learn this.
@@ -69,15 +66,12 @@ class Objective(Protocol):
         Raises:
             AttachError: If they cannot.
         """
-        ...
 
     def head(self, *, seed: int) -> nn.Module:
         """A new task head, trained and counted apart; without parameters where the backbone's own is used."""
-        ...
 
     def lengths(self, split: str) -> NDArray[Any]:
         """Tokens of each example of a split, ``(examples,)``."""
-        ...
 
     def batch(self, split: str, indices: NDArray[Any]) -> TrainingBatch:
         """Examples to learn from.
@@ -86,15 +80,12 @@ class Objective(Protocol):
             split: Where they are.
             indices: Examples of each slot, slot by slot, ``(K B,)``.
         """
-        ...
 
     def losses(self, together: Pass, batch: TrainingBatch) -> Tensor:
         """Mean training loss of each slot on a batch of its examples, ``(K,)``, or these examples' part of it."""
-        ...
 
     def score(self, metrics: Mapping[str, float]) -> float:
         """The score of what `measure` returned of a slot; higher is better."""
-        ...
 
     def measure(
         self, together: Pass, split: str, *, is_final: bool, most: int | None = None
@@ -107,7 +98,6 @@ class Objective(Protocol):
                 have a cheap stand-in for the metric, the same for all trials.
             most: Of so many examples at most, the same each time; None for all of them.
         """
-        ...
 
     def rehearse(self, together: Pass, split: str) -> None:
         """What a measurement after the last step computes beside losses, of tensors that have no memory, at its widest.
@@ -115,7 +105,6 @@ class Objective(Protocol):
         Args:
             split: Where slots are measured.
         """
-        ...
 
     def written_tokens(self, slots: int) -> int:
         """Of what is read and written in one pass of a measurement, all rows together; 0 where nothing is written.
@@ -123,7 +112,6 @@ class Objective(Protocol):
         Args:
             slots: K.
         """
-        ...
 
     def measure_robust(self, alone: Pass, deltas: DeltaSet, split: str, *, seed: int) -> ObjectiveMeasurement:
         """The same of one slot, whose robust prefixes are tuned for every batch.
@@ -132,7 +120,6 @@ class Objective(Protocol):
             split: Where it is measured.
             seed: Of the order in which training examples are looked at.
         """
-        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,7 +14,7 @@ from trial_runner.objectives.classification import ClassificationObjective
 from trial_runner.objectives.objective import ObjectiveFactory, ObjectiveMeasurement
 from trial_runner.objectives.robust import has_robust_prefix
 from trial_runner.tasks import TASK_KINDS, Split, compute_numbers, same_prediction
-from trial_runner.tasks.regression.preparation import PreparedRegression
+from trial_runner.tasks.regression.kind import PreparedRegression
 
 _SAME = 3
 """Predictions that agree to so many decimals of a standard deviation of the task are one."""

@@ -22,8 +22,7 @@ from trial_runner.errors import AttachError
 from trial_runner.packed.dropout import current
 from trial_runner.packed.packed_prompt import PackedPrompt
 from trial_runner.packed.prefix import Prefix
-from trial_runner.packed.stacks import ModuleStack, Shared, by_slots, last_rows
-from trial_runner.packed.structure import paddings, shared_structure, structure
+from trial_runner.packed.stacks import ModuleStack, Shared, by_slots, last_rows, paddings, shared_structure, structure
 
 
 class SlotRows:

@@ -10,8 +10,7 @@ from torch import Tensor, nn
 
 from trial_runner.deltas.prompt import PromptDelta
 from trial_runner.errors import AttachError
-from trial_runner.packed.stacks import ModuleStack, last_rows
-from trial_runner.packed.structure import paddings
+from trial_runner.packed.stacks import ModuleStack, last_rows, paddings
 
 
 class PackedPrompt:

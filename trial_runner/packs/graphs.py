@@ -24,7 +24,6 @@ class GraphRecorder(Protocol):
 
     def record(self, function: Callable[[], Tensors]) -> tuple[Callable[[], None], Tensors]:
         """How to run it again, and what it then leaves its results in; recording itself computes nothing."""
-        ...
 
 
 class CudaRecorder:

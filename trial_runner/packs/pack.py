@@ -148,7 +148,7 @@ class TrialPack:
         if self._frozen.is_sharded and whole:
             raise AttachError(
                 f"forms that are computed of weights need whole ones, which shards do not have; trial {request.trial} "
-                f"has {whole[0]}. Take fleet.shards: 1, or another form."
+                f"has {whole[0]}. Take fleet.worker.shards: 1, or another form."
             )
         try:
             return DeltaSet(

@@ -1,8 +1,12 @@
 """What every configuration promises on every backbone. Each promise is a function that raises where it is broken."""
 
+from collections.abc import Callable
+from typing import Any
+
 import torch
 from safetensors.torch import load, save
 from torch import Tensor
+from torch.overrides import TorchFunctionMode
 
 from search_space.backbones.shape import BackboneShape
 from search_space.configuration import Configuration
@@ -23,8 +27,24 @@ from search_space.gates import (
 from search_space.parameter_counts.counts import count
 from trial_runner.deltas.delta_set import DeltaSet
 from trial_runner.errors import BrokenPromiseError
-from trial_runner.port_discovery.double import in_double
 from trial_runner.port_discovery.rig import Rig
+
+
+class in_double(TorchFunctionMode):  # noqa: N801 - read as a verb: with in_double()
+    """Within the block no tensor of float64 is made one of float32."""
+
+    def __torch_function__(
+        self, func: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        """See `torch.overrides`."""
+        kwargs = kwargs or {}
+        first = args[0] if args else None
+        if isinstance(first, Tensor) and first.dtype == torch.float64:
+            asked = (*args[1:], *kwargs.values())
+            if func is Tensor.float or (func is Tensor.to and torch.float32 in asked):
+                return first
+        return func(*args, **kwargs)
+
 
 _SEED = 3
 _RATE = 0.05

@@ -38,7 +38,6 @@ class RankFactory(Protocol):
         Raises:
             RunnerError: If backbone or task cannot be had.
         """
-        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

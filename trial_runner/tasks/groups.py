@@ -1,16 +1,34 @@
 """Groups of examples, such as the seen and unseen categories of WebNLG, that are measured on their own too."""
 
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import field
+from typing import Annotated
 
+from pydantic import BeforeValidator, ConfigDict
+from pydantic.dataclasses import dataclass
+
+from search_space.checked import Text
 from trial_runner.errors import TaskError
+
+KEYS_ARE_KNOWN = ConfigDict(extra="forbid", validate_default=True)
 
 NO_GROUP = ""
 _NAME = re.compile(r"[a-z0-9][a-z0-9_]*")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+def _group_values(value: object) -> tuple[str, ...]:
+    """Values of a column as text; one stands for a list of one."""
+    values = value if isinstance(value, list | tuple) else [value]
+    if not values or not all(isinstance(each, str | int) for each in values):
+        raise ValueError("must be a list of texts, whole numbers or true and false")
+    return tuple(str(each).lower() if isinstance(each, bool) else str(each) for each in values)
+
+
+_GroupValues = Annotated[tuple[str, ...], BeforeValidator(_group_values)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, config=KEYS_ARE_KNOWN)
 class Grouping:
     """Which column says to which group an example belongs.
 
@@ -23,8 +41,8 @@ class Grouping:
         TaskError: If a group's name cannot be part of a metric's, or a value is in two groups.
     """
 
-    column: str
-    values: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    column: Text
+    values: dict[Text, _GroupValues] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Check names and values."""

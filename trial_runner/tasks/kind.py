@@ -45,52 +45,42 @@ class Prepared(Protocol):
     @property
     def name(self) -> str:
         """Short name of the task."""
-        ...
 
     @property
     def objective(self) -> str:
         """What its trials learn: a word of `trial_runner.objectives.OBJECTIVES`."""
-        ...
 
     @property
     def labels(self) -> tuple[str, ...]:
         """Name of each class, by index; empty where there are none."""
-        ...
 
     @property
     def metric(self) -> str:
         """What the search maximises, negated where lower is better."""
-        ...
 
     @property
     def guessing_loss(self) -> float | None:
         """Mean loss of guessing by the frequencies of the labels in train; None without labels."""
-        ...
 
     @property
     def constant_score(self) -> float | None:
         """Score on validation of predicting the most frequent label of train for everything; None without labels."""
-        ...
 
     @property
     def splits(self) -> Mapping[str, Any]:
         """``train``, ``validation`` and ``test``: their length is their examples, ``first(n)`` the first of them."""
-        ...
 
     @property
     def notes(self) -> tuple[str, ...]:
         """One line for each thing that was done to the data."""
-        ...
 
     @property
     def cuts(self) -> Sequence[Cut]:
         """What was cut; the notes say it, too."""
-        ...
 
     @property
     def fingerprint(self) -> str:
         """Hash of the task, the data, the tokenizer and the largest lengths, as hex."""
-        ...
 
 
 class Preparation(Protocol):
@@ -99,12 +89,10 @@ class Preparation(Protocol):
     @property
     def facts(self) -> Mapping[str, Any]:
         """All of the task that decides the tokens, JSON-able, without the place of a folder."""
-        ...
 
     @property
     def identity(self) -> str:
         """What else decides them, beside what the tokenizer does to a text; empty if nothing does."""
-        ...
 
     def read(self, dataset: "Dataset", split: str, group: str) -> Rows:
         """The rows of a dataset, which are in a group unless a column says so.
@@ -112,67 +100,58 @@ class Preparation(Protocol):
         Raises:
             TaskError: If they are not what the task says.
         """
-        ...
 
     def tokenised(self, raw: RawTask[Any], fingerprint: str) -> Any:
         """A `Prepared` task of what was read: completed, cut and tokenised."""
-        ...
 
     def stored(self, prepared: Any) -> tuple[Facts, Arrays]:
         """What the cache keeps of it."""
-        ...
 
     def restored(self, fingerprint: str, facts: Facts, arrays: Arrays) -> Any:
         """The `Prepared` task of what the cache has kept."""
-        ...
 
 
-class Encoder(Protocol):
-    """How prompts become tokens, and answers begin, go on and end."""
-
-    @property
-    def identity(self) -> str:
-        """What, beside what a tokenizer does to a text, decides the tokens."""
-        ...
-
-    @property
-    def stack(self) -> StackKind:
-        """Kind of the model."""
-        ...
-
-    @property
-    def separator(self) -> str:
-        """What a decoder reads between a source and its target; empty where there is no such thing."""
-        ...
-
-    @property
-    def languages(self) -> tuple[str, str] | None:
-        """Of source and target; None where the tokenizer knows none."""
-        ...
+class Written(Protocol):
+    """How the answers of a task begin, go on and end; a prepared task says so, and an encoder of its texts."""
 
     @property
     def decoding(self) -> Decoding:
         """How answers are generated."""
-        ...
 
     @property
     def max_new_tokens(self) -> int:
         """Most tokens of an answer."""
-        ...
 
     @property
     def start_token_id(self) -> int | None:
         """What the decoder of an encoder-decoder begins with; None leaves it to the model."""
-        ...
 
     @property
     def eos_token_id(self) -> int:
         """Ends an answer."""
-        ...
+
+
+class Encoder(Written, Protocol):
+    """How prompts become tokens, and what is written for them."""
+
+    @property
+    def identity(self) -> str:
+        """What, beside what a tokenizer does to a text, decides the tokens."""
+
+    @property
+    def stack(self) -> StackKind:
+        """Kind of the model."""
+
+    @property
+    def separator(self) -> str:
+        """What a decoder reads between a source and its target; empty where there is no such thing."""
+
+    @property
+    def languages(self) -> tuple[str, str] | None:
+        """Of source and target; None where the tokenizer knows none."""
 
     def sources(self, texts: Sequence[str]) -> tuple[TokenRows, int]:
         """Tokens of prompts, and how many of them were cut."""
-        ...
 
 
 @runtime_checkable
@@ -182,37 +161,30 @@ class TaskKind(Protocol):
     @property
     def name(self) -> str:
         """As written in a study file."""
-        ...
 
     @property
     def column_keys(self) -> tuple[str, ...]:
         """Keys of a task that name columns of this kind."""
-        ...
 
     @property
     def other_keys(self) -> tuple[str, ...]:
         """Other keys that only some kinds have, and this one does."""
-        ...
 
     @property
     def needed(self) -> tuple[str, ...]:
         """Those of the columns that must be named, unless the task is embedded."""
-        ...
 
     @property
     def metrics(self) -> tuple[str, ...]:
         """Names of what it can be measured by, the usual one first."""
-        ...
 
     @property
     def prompt(self) -> Callable[[Task, Sequence[str]], str] | None:
         """What a language model reads of the texts of the columns that are read; None where it writes no answer."""
-        ...
 
     @property
     def encoder(self) -> "Callable[[Task, PreTrainedTokenizerFast, StackKind], Encoder] | None":
         """What makes tokens of those prompts for a tokenizer and a kind of model; None where it writes no answer."""
-        ...
 
     def check(self, task: Task) -> None:
         """Refuse a task whose values do not fit each other.
@@ -220,15 +192,12 @@ class TaskKind(Protocol):
         Raises:
             TaskError: If they do not.
         """
-        ...
 
     def read_columns(self, task: Task) -> tuple[str, ...]:
         """Columns of what a model reads, in the order in which predictions take their texts."""
-        ...
 
     def as_read(self, task: Task, column: str, value: object) -> object:
         """What is read of a value in one of these columns for a prediction: a text, where one can be made of it."""
-        ...
 
     def preparation(
         self, task: Task, tokenizer: "PreTrainedTokenizerFast", stack: StackKind, position_limit_tokens: int | None
@@ -238,7 +207,6 @@ class TaskKind(Protocol):
         Raises:
             TaskError: If the backbone cannot do such a task, or has not enough positions for its lengths.
         """
-        ...
 
 
 def check_length(name: str, tokens: int, limit: int | None) -> None:
@@ -253,17 +221,17 @@ def check_length(name: str, tokens: int, limit: int | None) -> None:
 
 def place_facts(task: Task) -> dict[str, Any]:
     """What a kind's facts have in common: where the data stands, and how much of it is used."""
-    grouping = task.grouping
+    grouping = task.group
     joined = {} if task.join is None else {"join": task.join}
     return {
         **joined,
         "kind": "embedded" if task.name is not None else "folder" if task.folder is not None else "hub",
         "name": task.title,
-        "configuration": task.configuration,
-        "revision": task.revision,
+        "configuration": None if task.hub is None else task.hub.configuration,
+        "revision": None if task.hub is None else task.hub.revision,
         "group": None if grouping is None else {"column": grouping.column, "values": dict(grouping.values)},
         "max_tokens": task.max_tokens,
         "splits": dict(task.splits),
-        "train_examples": task.train_examples,
-        "validation_examples": task.validation_examples,
+        "train_examples": task.examples.train,
+        "validation_examples": task.examples.validation,
     }

@@ -52,7 +52,6 @@ def check_task(task: Task) -> None:
     if task.name is not None:
         _check_embedded(task.name, kind)
     _check_keys(task, kind)
-    task.grouping  # noqa: B018
     for names in task.splits.values():
         for group, _ in parts_of(names):
             if group != NO_GROUP:

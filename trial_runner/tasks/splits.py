@@ -111,7 +111,7 @@ def subsample(raw: RawTask[RowsT], task: Task) -> RawTask[RowsT]:
     """Keep as many examples of train and validation as were asked for, chosen by hash, in their order."""
     splits = dict(raw.splits)
     notes = list(raw.notes)
-    for name, count in (("train", task.train_examples), ("validation", task.validation_examples)):
+    for name, count in (("train", task.examples.train), ("validation", task.examples.validation)):
         split = splits[name]
         if count is None or count >= len(split):
             continue

@@ -5,19 +5,17 @@ from dataclasses import MISSING, field, fields
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 from pydantic.dataclasses import dataclass
 
 from search_space.checked import Distinct, Name, Number, Size, Text, Whole, choice
-from trial_runner.tasks.groups import NO_GROUP, Grouping
+from trial_runner.tasks.groups import KEYS_ARE_KNOWN, NO_GROUP, Grouping
 from trial_runner.tasks.metrics import METRICS
 
 SplitName = str | dict[str, str]
 """What the data calls a split; a mapping from groups to names joins several."""
 
 SPLITS = ("train", "validation", "test")
-
-KEYS_ARE_KNOWN = ConfigDict(extra="forbid", validate_default=True)
 
 
 def _split_once(value: object) -> object:
@@ -33,18 +31,14 @@ def _split_name(value: object) -> object:
     return value
 
 
-def _group_values(value: object) -> tuple[str, ...]:
-    """Values of a column as text; one stands for a list of one."""
-    values = value if isinstance(value, list | tuple) else [value]
-    if not values or not all(isinstance(each, str | int) for each in values):
-        raise ValueError("must be a list of texts, whole numbers or true and false")
-    return tuple(str(each).lower() if isinstance(each, bool) else str(each) for each in values)
+def _named(key: str) -> BeforeValidator:
+    """One text stands for a mapping of which it is a key."""
+    return BeforeValidator(lambda value: {key: value} if isinstance(value, str) else value)
 
 
 Columns = Annotated[tuple[Text, ...], BeforeValidator(_split_once), Field(min_length=1, max_length=2)]
 MetricName = Annotated[str, AfterValidator(lambda name: choice(name, METRICS))]
 _SplitName = Annotated[SplitName, BeforeValidator(_split_name)]
-_GroupValues = Annotated[tuple[str, ...], BeforeValidator(_group_values)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, config=KEYS_ARE_KNOWN)
@@ -67,6 +61,67 @@ class Decoding:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, config=KEYS_ARE_KNOWN)
+class HubData:
+    """A data set of the Hugging Face hub.
+
+    Attributes:
+        name: Such as ``nyu-mll/glue``.
+        configuration: Such as ``sst2``.
+        revision: Branch, tag or commit; null is the newest.
+    """
+
+    name: Text
+    configuration: Text | None = None
+    revision: Text | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, config=KEYS_ARE_KNOWN)
+class Questions:
+    """Columns of question answering.
+
+    Attributes:
+        context: Of what is asked about.
+        question: Of the question, or of all questions of a conversation.
+        answers: A text, a list of texts, or ``{"text": [...]}`` as in SQuAD; of a conversation the answer of each
+            question, or ``{"input_text": [...]}`` as in CoQA.
+    """
+
+    context: Text = "context"
+    question: Text = "question"
+    answers: Text = "answers"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, config=KEYS_ARE_KNOWN)
+class Dialogue:
+    """How dialogues are written and learned.
+
+    Attributes:
+        system: The system's message before dialogues that have none.
+        learned_turns: Whether ``all`` answers of a dialogue are learned or the ``last``.
+        answer_after: What the answer proper stands behind in a written text, such as ``Answer:``.
+        template_options: What else the tokenizer's chat template is told.
+    """
+
+    system: Text | None = None
+    learned_turns: Literal["all", "last"] = "all"
+    answer_after: Text | None = None
+    template_options: dict[Text, bool | int | Text] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, config=KEYS_ARE_KNOWN)
+class Examples:
+    """Most examples of a split that are used, the same ones always, chosen by hash; null uses all.
+
+    Attributes:
+        train: That are learned from.
+        validation: That a trial is measured on.
+    """
+
+    train: Size | None = None
+    validation: Size | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, config=KEYS_ARE_KNOWN)
 class Task:
     """What is learned. Exactly one of ``name``, ``folder`` and ``hub``.
 
@@ -79,9 +134,8 @@ class Task:
         name: An embedded task, such as ``docstrings``.
         folder: Holds ``train``, ``validation`` and ``test`` as .jsonl, .json, .csv of any separator, .tsv, .parquet or
             .arrow, packed as .gz or not, or as folders that ``datasets`` has saved; relative to the study file.
-        hub: A data set of the Hugging Face hub, such as ``nyu-mll/glue``.
-        configuration: Of the hub's data set, such as ``sst2``.
-        revision: Branch, tag or commit of the hub's data set; null is the newest.
+        hub: A data set of the Hugging Face hub, such as ``nyu-mll/glue``, or ``{name, configuration, revision}``: a
+            configuration such as ``sst2``; a branch, tag or commit, null for the newest.
         text: Of classification and regression, the column of the text, or the two columns of a pair. Of instruction,
             the column of texts without roles, of which every token is learned.
         label: Of classification, the column of the label.
@@ -91,25 +145,22 @@ class Task:
         target: Column of what is to be written: a text, or a list of texts, each of which is learned and measured
             against.
         references: Column of the texts that validation and test are measured against; null is ``target``.
-        context: Of question answering, the column of what is asked about; null is ``context``.
-        question: The column of the question, or of all questions of a conversation; null is ``question``.
+        questions: Of question answering, columns not called so: ``context``, what is asked about; ``question``,
+            or all questions of a conversation; ``answers``, a text, a list of texts, or ``{"text": [...]}`` as in
+            SQuAD, of a conversation the answer of each question, or ``{"input_text": [...]}`` as in CoQA.
         messages: Of instruction, the column of the dialogues: lists of messages, each with a ``role`` and a ``content``
             (or ``from`` and ``value``). Null is ``messages``, unless ``source`` and ``target`` name the columns of a
             user's message and its answer, or ``text`` that of texts.
-        system: Of instruction, the system's message before dialogues that have none.
-        learned_turns: Of instruction, whether ``all`` answers of a dialogue are learned or the ``last``; texts of users
-            and systems never are.
-        answer_after: Of instruction, what the answer proper stands behind in a written text, such as ``Answer:``;
-            ``exact_match`` and ``token_f1`` look at what follows the last of it.
-        template_options: Of instruction, what else the tokenizer's chat template is told, such as
+        dialogue: Of instruction: ``system``, the system's message before dialogues that have none; ``learned_turns``,
+            whether ``all`` answers are learned or the ``last``, texts of users and systems never; ``answer_after``,
+            what the answer proper stands behind in a written text, such as ``Answer:``, for ``exact_match`` and
+            ``token_f1``; ``template_options``, what else the tokenizer's chat template is told, such as
             ``{enable_thinking: false}``.
-        answers: The column of the answers: a text, a list of texts, or ``{"text": [...]}`` as in SQuAD; of a
-            conversation the answer of each question, or ``{"input_text": [...]}`` as in CoQA. Null is ``answers``.
         join: Put between the texts where a column of what is read holds lists of texts, such as the turns of a
             dialogue; null refuses lists. Of messages with a role and a content, a text task whose source is its
             target, too, reads all but the last and learns the last.
-        group: Column whose values are measured on their own too, as ``bleu_seen``.
-        groups: Names of the groups and the values of each; empty makes every value a group.
+        group: Column whose values are measured on their own too, as ``bleu_seen``; or ``{column, values}`` with those
+            of each group, such as ``{seen: [true], unseen: [false]}``.
         instruction: Put before every source, such as ``translate English to German:``.
         languages: Of source and target, as a tokenizer that knows languages calls them: ``[en_XX, ro_RO]``.
         splits: Names of splits that are not called train, validation and test (of a folder: of files, also by a path
@@ -117,62 +168,46 @@ class Task:
             ``{matched: validation_matched, mismatched: validation_mismatched}``.
         metric: What is maximised; ``ter``, ``loss`` and ``perplexity`` with a minus sign.
         metrics: What is measured, ``metric`` among it; empty is all of the kind.
-        early_metric: What texts are scored by at every measurement but a trial's last one: the ``loss`` (with a minus
-            sign), which takes no generation, or the ``metric``.
         max_tokens: Longer texts are cut; of a pair, the longer text first; of a decoder the separator is counted too.
         max_target_tokens: Longer targets are cut, the end of text is kept.
         label_smoothing: Share of the probability that the loss spreads over the vocabulary.
         decoding: How texts are generated.
-        train_examples: At most so many are used, the same ones always, chosen by hash; null uses all.
-        validation_examples: The same for validation. A trial is measured on them at each rung and at its end; measuring
-            an example costs a third of training on it once.
+        examples: Most examples of ``train`` and ``validation`` that are used, the same always, chosen by hash; null
+            uses all. A trial is measured on those of validation at each rung and at its end, which costs a third of
+            training on them once.
     """
 
     kind: str = "classification"
     name: Name | None = None
     folder: Text | None = None
-    hub: Text | None = None
-    configuration: Text | None = None
-    revision: Text | None = None
+    hub: Annotated[HubData, _named("name")] | None = None
     text: Columns | None = None
     label: Text | None = None
     labels: Annotated[tuple[Text, ...], Distinct, Field(min_length=2)] | None = None
     source: Text | None = None
     target: Text | None = None
     references: Text | None = None
-    context: Text | None = None
-    question: Text | None = None
-    answers: Text | None = None
+    questions: Questions = Questions()
     messages: Text | None = None
-    system: Text | None = None
-    learned_turns: Literal["all", "last"] = "all"
-    answer_after: Text | None = None
-    template_options: dict[Text, bool | int | Text] = field(default_factory=dict)
+    dialogue: Dialogue = Dialogue()
     join: Annotated[str, Field(min_length=1)] | None = None
-    group: Text | None = None
-    groups: dict[Text, _GroupValues] = field(default_factory=dict)
+    group: Annotated[Grouping, _named("column")] | None = None
     instruction: Text | None = None
     languages: tuple[Text, Text] | None = None
     splits: dict[Literal["train", "validation", "test"], _SplitName] = field(default_factory=dict)
     metric: MetricName = "accuracy"
     metrics: Annotated[tuple[MetricName, ...], Distinct] = ()
-    early_metric: Literal["loss", "metric"] = "loss"
     max_tokens: Annotated[Whole, Field(ge=8)] = 64  # room for the special tokens of a pair and a token of each text
     max_target_tokens: Annotated[Whole, Field(ge=4)] = 64  # a token of text beside the special tokens around it
     label_smoothing: Annotated[Number, Field(ge=0, lt=1)] = 0.0
     decoding: Decoding = Decoding()
-    train_examples: Size | None = None
-    validation_examples: Size | None = None
+    examples: Examples = Examples()
 
     @model_validator(mode="after")
     def _check_place(self) -> Self:
         given = [key for key in ("name", "folder", "hub") if getattr(self, key) is not None]
         if len(given) != 1:
             raise ValueError(f"must have exactly one of name, folder and hub; got {' and '.join(given) or 'none'}")
-        if self.hub is None and (self.configuration is not None or self.revision is not None):
-            raise ValueError("must not have a configuration or revision unless it comes from the hub")
-        if self.groups and self.group is None:
-            raise ValueError("must name the column group that the values of groups stand in")
         return self
 
     @property
@@ -180,17 +215,9 @@ class Task:
         """Short name of the task, the same wherever its folder is."""
         if self.folder is not None:
             return Path(self.folder).expanduser().absolute().name
-        name = self.name or self.hub or ""
-        return f"{name}/{self.configuration}" if self.configuration else name
-
-    @property
-    def grouping(self) -> Grouping | None:
-        """Which column says to which group an example belongs.
-
-        Raises:
-            TaskError: If a group's name cannot be part of a metric's, or a value is in two groups.
-        """
-        return None if self.group is None else Grouping(column=self.group, values=dict(self.groups))
+        if self.hub is None:
+            return self.name or ""
+        return f"{self.hub.name}/{self.hub.configuration}" if self.hub.configuration else self.hub.name
 
     @property
     def most_new_tokens(self) -> int:

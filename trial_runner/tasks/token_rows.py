@@ -1,5 +1,6 @@
 """Rows of tokens, and what is generated from, as numpy arrays. No torch."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Self
 
@@ -33,6 +34,12 @@ class TokenRows:
 
     ids: npt.NDArray[np.int32]
     offsets: npt.NDArray[np.int64]
+
+    @classmethod
+    def of(cls, rows: Sequence[Sequence[int]]) -> Self:
+        """Lists of tokens."""
+        ids = np.fromiter((token for row in rows for token in row), dtype=np.int32)
+        return cls(ids=ids, offsets=np.cumsum([0, *(len(row) for row in rows)], dtype=np.int64))
 
     @property
     def lengths(self) -> npt.NDArray[np.int64]:

@@ -4,10 +4,9 @@ import threading
 import time
 from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 from dashboards.web.cache.background import Background, CachedResult
-from dashboards.web.cache.rows import COLUMNS, encoded
 from dashboards.web.json_bytes import joined, listed, to_json
 from search_space.backbones import shape_of
 from search_space.backbones.shape import BackboneShape
@@ -17,7 +16,7 @@ from studies.analysis.ranks import Ranking, ranking_of
 from studies.analysis.verdict import verdict
 from studies.errors import StudiesError
 from studies.ledger.ledger import Ledger
-from studies.records import ReadingRecord, StudyKind, StudyRecord, TrialRecord, TrialState
+from studies.records import ReadingRecord, SiteDimensions, StudyKind, StudyRecord, TrialRecord, TrialState
 from trial_runner.backbones.locate import config_of
 from trial_runner.errors import RunnerError
 
@@ -32,6 +31,27 @@ _ONE_BY_ONE = 50
 _ESTIMATED = 2000
 """Places up to which trials that are not complete are told their estimates; complete ones always are."""
 _OPEN = (TrialState.QUEUED, TrialState.RUNNING)
+
+_SIDES = ("attention", "ffn")
+_SITE = tuple(field.name for field in fields(SiteDimensions))
+_PLAIN = (
+    "number",
+    "state",
+    "origin",
+    "method",
+    "description",
+    "score",
+    "last_score",
+    "steps",
+    "attempt",
+    "stored_parameters",
+    "attention_share",
+    "replicate_of",
+    "reason",
+)
+
+COLUMNS = (*_PLAIN, "ended_at", *(f"{side}_{name}" for side in _SIDES for name in _SITE))
+"""What a row holds, in this order; times are seconds since 1970."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,7 +155,7 @@ class WatchedStudy:
         if news:
             self._version += 1
         for trial in news:
-            kept = _Kept(trial=trial, changed=self._version, row=encoded(trial))
+            kept = _Kept(trial=trial, changed=self._version, row=_encoded(trial))
             if trial.number < len(self._kept):
                 self._kept[trial.number] = kept
             else:
@@ -236,3 +256,12 @@ def _estimated(ranking: Ranking, trials: Sequence[TrialRecord]) -> Iterator[Tria
     for place, trial in enumerate(ranking.trials):
         if place < _ESTIMATED or trial.state is TrialState.COMPLETE:
             yield trial
+
+
+def _encoded(trial: TrialRecord) -> bytes:
+    """A trial as a row of JSON: what tables, filters and plots of all trials need of it."""
+    row: list[object] = [getattr(trial, name) for name in _PLAIN]
+    row.append(None if trial.ended_at is None else round(trial.ended_at.timestamp()))
+    for site in (trial.attention, trial.ffn):
+        row += [None] * len(_SITE) if site is None else [getattr(site, name) for name in _SITE]
+    return to_json(row)

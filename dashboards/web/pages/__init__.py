@@ -12,5 +12,6 @@ PAGES: tuple[Page, ...] = (
     discover.PAGE,
     confirmations.PAGE,
     query.PAGE,
+    query.OF_STUDY,
 )
 """Every page, in the order of the navigation."""

@@ -1,10 +1,9 @@
 """What a study has taught: the views, each worked out once per state of the study."""
 
 from dashboards.figures.cards import figures_of
-from dashboards.terminal.frames import cell_text
+from dashboards.terminal.frames import frame_cells
 from dashboards.web.pages.page import Page, PageRequest
 from studies.analysis.discover import ANALYSES, discovered, knowledge_of
-from studies.analysis.frames import entries_of
 from studies.errors import StudiesError
 from studies.study_file.recorded_specification import recorded_space
 
@@ -29,14 +28,11 @@ def _answer(asked: PageRequest, name: str) -> object:
     study = asked.study
     knowledge = knowledge_of(study.ledger, study.record.name, recorded_space)
     (card,) = discovered(knowledge, [name])
-    rows = entries_of(card.data)
     return {
         "question": card.question,
         "sentences": card.sentences,
         "note": card.note,
-        "columns": [*map(str, card.data.columns)],
-        "rows": [[*row.values()] for row in rows],
-        "texts": [[cell_text(column, value, row) for column, value in row.items()] for row in rows],
+        **frame_cells(card.data),
         "figures": figures_of(card),
     }
 

@@ -1,7 +1,11 @@
 """A box for SQL that only reads."""
 
-from dashboards.web.pages.page import Page
+from dataclasses import replace
+
+from dashboards.web.pages.page import Page, PageRequest
 from studies.analysis.sql import Limits, run_query
+from studies.ledger.tables import METADATA
+from studies.ledger.views import VIEWS
 
 MOST_ROWS = 1000
 MOST_SECONDS = 10.0
@@ -15,4 +19,17 @@ def answer(url: str, sql: str) -> dict[str, object]:
     return {"columns": found.columns, "rows": found.rows, "is_cut": found.is_cut}
 
 
-PAGE = Page(name="query", title="Query", of_study=False, answers={}, is_exported=False)
+def _sources(asked: PageRequest) -> object:
+    """Every view and table with its columns, and the study whose page asks."""
+    tables = {one.name: [*one.columns.keys()] for one in METADATA.sorted_tables}
+    return {
+        "study": None if asked.watched is None else asked.watched.record.name,
+        "sources": [
+            *({"name": one.name, "about": one.about, "columns": [*one.columns]} for one in VIEWS),
+            *({"name": name, "about": "a table", "columns": columns} for name, columns in tables.items()),
+        ],
+    }
+
+
+PAGE = Page(name="query", title="Query", of_study=False, answers={"sources.json": _sources}, is_exported=False)
+OF_STUDY = replace(PAGE, of_study=True)

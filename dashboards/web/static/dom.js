@@ -22,11 +22,25 @@ function filled(element, attributes, children) {
   return element;
 }
 
-/** Replace what an element holds. */
+/** Replace what an element holds; the keyboard's focus, and how far tables are scrolled, stay where they were. */
 export function fill(element, ...children) {
+  const focused = element.contains(document.activeElement) ? document.activeElement : null;
+  const scrolled = [...element.querySelectorAll(".frame")].map((frame) => [frame, frame.scrollLeft]);
   element.replaceChildren(...kept(children));
+  for (const [frame, left] of scrolled) frame.scrollLeft = left;
+  if (focused && focused !== document.activeElement) refocus(element, focused);
   return element;
 }
+
+/** Focus what was focused, else what stands in its place, else where it was. */
+function refocus(element, focused) {
+  const alike = [...element.querySelectorAll(focused.tagName)];
+  const next = element.contains(focused) ? focused : (alike.find((one) => keyOf(one) === keyOf(focused)) ?? alike[0] ?? element);
+  if (next === element) element.tabIndex = -1;
+  next.focus({ preventScroll: true });
+}
+
+const keyOf = (one) => one.dataset.key ?? one.getAttribute("aria-label") ?? one.getAttribute("name") ?? one.textContent;
 
 function kept(children) {
   const given = children.flat(Infinity).filter((child) => child !== null && child !== undefined && child !== false);

@@ -6,6 +6,7 @@ import { ask, follow, Trials } from "./data.js";
 import { fill, h, told } from "./dom.js";
 import { count, estimate, percent, rate, score, words } from "./format.js";
 import { plain } from "./plots.js";
+import { Table } from "./table.js";
 
 export const STATES = ["complete", "pruned", "failed", "running", "queued"];
 
@@ -72,6 +73,24 @@ export const hover = (trial) => `trial ${trial.number}, ${plain(trial.method ?? 
 
 function wrapped(text) {
   return text.replace(/(.{50,70}?)\s/g, "$1\n").slice(0, 240);
+}
+
+/** A frame of the server as a table, filled; the ends of an interval stand as one column. Its trials can be marked where that is wanted. */
+export function frameTable(name, caption, { columns: names, rows, texts }, base, { isMarked = false } = {}) {
+  const entries = rows.map((row, line) => ({ ...Object.fromEntries(names.map((name, place) => [name, row[place]])), texts: texts[line] }));
+  const hasInterval = names.includes("low") && names.includes("high");
+  const shown = names.filter((name) => name !== "planned" && !(hasInterval && name === "high"));
+  const columns = shown.map((name) => {
+    const place = names.indexOf(name);
+    const isInterval = hasInterval && name === "low";
+    const isNumber = isInterval || entries.some((row) => typeof row[name] === "number");
+    const text = (row) => (isInterval && row.low !== null ? `${row.texts[place]} to ${row.texts[names.indexOf("high")]}` : row.texts[place]);
+    const cell = (row) => (name === "trial" && row[name] !== null ? trialLink(base, row[name]) : told(text(row)));
+    return { name, title: isInterval ? "95%" : words(name), isNumber, value: (row) => row[name], cell, kind: entries.some((row) => String(row[name] ?? "").length > 40) ? "words" : "tight" };
+  });
+  const table = new Table(columns, { caption, name, number: isMarked && names.includes("trial") ? (row) => row.trial : null });
+  table.show(entries);
+  return table;
 }
 
 /** The trials that are marked, with links to compare them. */

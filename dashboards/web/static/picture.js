@@ -22,7 +22,7 @@ function drawn(panel, place, norm) {
     s("defs", {}, arrow(`flow-${place}`, null), colours.map((one) => arrow(`edit-${place}-${one.slice(1)}`, one))),
     s("text", { x: 10, y: 20, class: "panel-title", "font-weight": 650 }, panel.title + (norm && place === 0 ? ` (${norm})` : "")),
     panel.flows.map(([from, to]) => flow(at.get(from), at.get(to), place)),
-    panel.edits.map((edit, lane) => lines(edit, at, lane, place)),
+    panel.edits.map((edit, lane) => lines(edit, at, heights(panel.edits), lane, place)),
     panel.ports.map((port) => portBox(port, panel.edits.find((edit) => edit.write === port.name))),
     panel.edits.map(editBox),
   );
@@ -58,7 +58,7 @@ function editBox(edit) {
 }
 
 /** Dashed from what is read, solid to what is written. */
-function lines(edit, at, lane, place) {
+function lines(edit, at, meets, lane, place) {
   const tone = formColour(edit.form);
   const edge = edit.x - EDIT.width / 2;
   const line = (d, isRead) => {
@@ -70,12 +70,21 @@ function lines(edit, at, lane, place) {
   const write = at.get(edit.write);
   const read = edit.read ? at.get(edit.read) : null;
   const right = (port) => port.x + PORT.width / 2;
-  const isSame = edit.read === edit.write;
-  const down = isSame ? 6 : 0;
+  const [from, to] = [read ? read.y + meets(edit.read, lane, "read") : 0, write.y + meets(edit.write, lane, "write")];
   return [
-    read ? line(`M${right(read)} ${read.y + down}C${bend} ${read.y + down} ${bend - 10} ${edit.y + 9} ${edge - 1} ${edit.y + 9}`, true) : null,
-    line(`M${edge} ${edit.y - 9}C${bend - 10} ${edit.y - 9} ${bend} ${write.y - down} ${right(write) + 2} ${write.y - down}`, false),
+    read ? line(`M${right(read)} ${from}C${bend} ${from} ${bend - 10} ${edit.y + 9} ${edge - 1} ${edit.y + 9}`, true) : null,
+    line(`M${edge} ${edit.y - 9}C${bend - 10} ${edit.y - 9} ${bend} ${to} ${right(write) + 2} ${to}`, false),
   ];
+}
+
+/** Where the lines of a tensor meet it, above or below its middle: each at a height of its own. */
+function heights(edits) {
+  const ends = edits.flatMap((edit, lane) => ["write", "read"].map((way) => ({ port: edit[way], y: edit.y, lane, way })));
+  return (port, lane, way) => {
+    const own = ends.filter((end) => end.port === port).sort((one, other) => one.y - other.y);
+    const place = own.findIndex((end) => end.lane === lane && end.way === way);
+    return (place - (own.length - 1) / 2) * Math.min(10, (PORT.height - 6) / Math.max(1, own.length - 1));
+  };
 }
 
 function outside(edits) {

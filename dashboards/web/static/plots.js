@@ -37,6 +37,7 @@ export class Plot {
     );
     this.columns = [];
     this.rows = [];
+    this.revision = 0;
     this.drawn = Promise.resolve();
     plots.add(this);
   }
@@ -62,6 +63,9 @@ export class Plot {
       const Plotly = await plotly();
       if (!this.area.isConnected) return;
       const { traces, layout } = themed(withPicks(this.traces), this.layout, this.height);
+      // Else Plotly takes data that are equal to those before for drawn, and the ranges of their axes are lost.
+      layout.datarevision = this.revision += 1;
+      layout.annotations = [...(layout.annotations ?? []), ...namesOf(traces, layout)];
       await Plotly.react(this.area, traces, layout, { displayModeBar: false, responsive: true, showTips: false });
       if (!this.isHeard) {
         this.isHeard = true;
@@ -129,8 +133,18 @@ function withPicks(traces) {
     return trace;
   });
   if (x.length === 0) return found;
-  const ring = { type: "scatter", mode: "markers+text", x, y, customdata: numbers, text: numbers.map(String), textposition: "top center", name: "marked", showlegend: false, hoverinfo: "skip", cliponaxis: false, marker: { symbol: "circle-open", size: 16, line: { width: 2.5 } }, meta: "ring" };
+  const ring = { type: "scatter", mode: "markers", x, y, customdata: numbers, name: "marked", showlegend: false, hoverinfo: "skip", cliponaxis: false, marker: { symbol: "circle-open", size: 16, line: { width: 2.5 } }, meta: "ring" };
   return [...found, ring];
+}
+
+/** The numbers of the trials that are ringed, beside their rings, so that no point is crossed. */
+function namesOf(traces, layout) {
+  const at = (axis, value) => (axis?.type === "log" ? Math.log10(value) : value);
+  const { color } = traces.at(-1)?.marker ?? {};
+  const rings = traces.filter((trace) => trace.meta === "ring");
+  return rings.flatMap(({ x, y, customdata }) =>
+    customdata.map((number, place) => ({ x: at(layout.xaxis, x[place]), y: at(layout.yaxis, y[place]), text: String(number), font: { color }, ax: 26, ay: -24, standoff: 9, arrowhead: 0, arrowwidth: 1, arrowcolor: color, bgcolor: layout.paper_bgcolor, bordercolor: color, borderpad: 1 })),
+  );
 }
 
 function themed(traces, layout, height) {
@@ -143,16 +157,17 @@ function themed(traces, layout, height) {
   );
   const font = { family: "system-ui, sans-serif", size: 12, color: ink };
   return {
-    traces: traces.map((trace) => (trace.meta === "ring" ? { ...trace, marker: { ...trace.marker, color: accent, line: { ...trace.marker.line, color: accent } }, textfont: { color: accent, size: 12 } } : trace)),
+    traces: traces.map((trace) => (trace.meta === "ring" ? { ...trace, marker: { ...trace.marker, color: accent, line: { ...trace.marker.line, color: accent } } } : trace)),
     layout: {
       margin: { l: 52, r: 12, t: 10, b: 42 },
       hovermode: "closest",
-      legend: { orientation: "h", y: -0.22, x: 0, font: { size: 11 }, itemsizing: "constant" },
+      legend: { orientation: "h", y: -0.3, x: 0, font: { size: 11 }, itemsizing: "constant" },
       ...layout,
       ...axes,
       font,
       height,
       autosize: true,
+      annotations: layout.annotations?.map((one) => ({ bgcolor: back, ...one })),
       paper_bgcolor: back,
       plot_bgcolor: back,
       hoverlabel: { font: { family: "system-ui, sans-serif", size: 12 }, align: "left", namelength: 0 },

@@ -23,6 +23,8 @@ export class Table {
     const table = h("table", { class: isWide ? "wide" : "" }, h("caption", {}, caption), this.head, this.body);
     this.frame = h("div", { class: "frame", tabindex: 0, role: "region", "aria-label": caption }, table);
     this.element = h("div", { class: "table" }, this.frame, this.more);
+    // The head of a table that is no wider than its place stays in sight as the page is scrolled.
+    new ResizeObserver(() => this.frame.classList.toggle("fits", table.offsetWidth <= this.frame.clientWidth)).observe(table);
   }
 
   show(rows) {
@@ -49,7 +51,7 @@ export class Table {
           return h(
             "th",
             { scope: "col", class: one.isNumber ? "number" : "", "aria-sort": sort, title: one.hint },
-            isSorted && title ? h("button", { type: "button", onclick: () => this.sort(one, sort) }, title, h("span", { "aria-hidden": "true" }, sort ? (way === "down" ? " ▾" : " ▴") : "")) : title,
+            isSorted && title ? h("button", { type: "button", "data-key": one.name, onclick: () => this.sort(one, sort) }, title, h("span", { "aria-hidden": "true" }, sort ? (way === "down" ? " ▾" : " ▴") : "")) : title,
           );
         }),
       ),
@@ -72,7 +74,7 @@ export class Table {
     const hidden = rows.length - this.shown;
     fill(
       this.more,
-      rows.length === 0 ? "none" : hidden > 0 ? [`${this.shown} of ${rows.length} rows `, h("button", { type: "button", onclick: () => this.grow() }, `show ${Math.min(hidden, STEP)} more`)] : null,
+      rows.length === 0 ? "none" : hidden > 0 ? [`${this.shown} of ${rows.length} rows `, h("button", { type: "button", "data-key": "grow", onclick: () => this.grow() }, `show ${Math.min(hidden, STEP)} more`)] : null,
     );
   }
 

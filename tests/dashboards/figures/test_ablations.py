@@ -5,7 +5,6 @@ import pytest
 from dashboards.figures.confirmations import ablation_figure
 from studies.confirmation.ablation_path import path_of
 from studies.confirmation.results import ConfirmationResult, ContenderResult
-from studies.confirmation.statistics import spread
 from studies.confirmation.verdicts import compare
 
 SEEDS = 8
@@ -26,8 +25,6 @@ def contender(label: str, scores: list[float], change: str | None) -> ContenderR
         validation_score=None,
         scores=tuple(scores),
         failed=0,
-        spread=spread(scores),
-        optimism=None,
         change=change,
     )
 

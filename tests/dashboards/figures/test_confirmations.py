@@ -6,7 +6,7 @@ import pytest
 
 from dashboards.figures.confirmations import confirmation_figure
 from studies.confirmation.results import ConfirmationResult, ContenderResult
-from studies.confirmation.statistics import mean_interval, spread
+from studies.confirmation.statistics import mean_interval
 
 
 def contender(label: str, scores: tuple[float | None, ...], *, is_published: bool) -> ContenderResult:
@@ -24,8 +24,6 @@ def contender(label: str, scores: tuple[float | None, ...], *, is_published: boo
         validation_score=None,
         scores=scores,
         failed=0,
-        spread=spread([one for one in scores if one is not None]),
-        optimism=None,
     )
 
 

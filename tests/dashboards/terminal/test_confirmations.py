@@ -6,7 +6,8 @@ from dataclasses import replace
 import pytest
 from rich.console import Console
 
-from dashboards.terminal.confirmations import confirmation_renderable
+from dashboards.terminal.confirmations import ablation_renderable, confirmation_renderable
+from studies.confirmation.ablation_path import path_of
 from studies.confirmation.results import ConfirmationResult, ContenderResult
 from studies.confirmation.statistics import spread
 from studies.confirmation.verdicts import compare
@@ -16,7 +17,6 @@ BASELINE = (0.8501, 0.8502, 0.8503, 0.8504, 0.8506)
 
 
 def contender(label: str, scores: tuple[float | None, ...], *, is_published: bool, place: int) -> ContenderResult:
-    measured = spread([score for score in scores if score is not None])
     return ContenderResult(
         label=label,
         description=f"what {label} is",
@@ -31,8 +31,6 @@ def contender(label: str, scores: tuple[float | None, ...], *, is_published: boo
         validation_score=0.88,
         scores=scores,
         failed=sum(score is None for score in scores),
-        spread=measured,
-        optimism=None if measured is None else 0.88 - measured.mean,
     )
 
 
@@ -66,7 +64,8 @@ def printed(result: ConfirmationResult, width: int = 200) -> str:
 def test_every_contender_has_a_line_with_its_numbers(result: ConfirmationResult) -> None:
     lines = printed(result).splitlines()
     (winner,) = [line for line in lines if "what trial 17 is" in line]
-    assert winner.split()[-8:] == ["0.8800", "0.8703", "0.0002", "0.8703", "5", "99.5%", "1.5e-03", "-"]
+    numbers = ["0.8800", "0.8703", "0.0002", "0.8703", "5", "0.0097", "597", "99.5%", "1.5e-03", "–"]
+    assert winner.split()[-10:] == numbers
 
 
 @pytest.mark.parametrize("width", [80, 100, 120, 150])
@@ -91,7 +90,7 @@ def test_what_has_no_score_yet_is_a_dash(result: ConfirmationResult) -> None:
     waiting = replace(waiting, failed=0)
     text = printed(replace(result, ended=5, contenders=(waiting, result.contenders[1]), comparisons=()))
     (line,) = [line for line in text.splitlines() if "what trial 17 is" in line]
-    assert line.split()[-9:-3] == ["-", "-", "-", "0", "of", "5"]
+    assert line.split()[-11:-4] == ["–", "–", "–", "0", "of", "5", "–"]
     assert "Not finished: 5 of 10 trials have ended." in text
 
 
@@ -100,9 +99,26 @@ def test_figures_of_lm_eval_stand_below_with_every_configuration_that_has_them(r
     name = "gsm8k[:200]/exact_match,strict-match"
     both = [{name: spread([0.25, 0.35]), "mmlu/acc": spread([0.5])}, {name: spread([0.2, 0.2])}]
     with_figures = [replace(one, elsewhere=figures) for one, figures in zip((winner, baseline), both, strict=True)]
-    text = printed(replace(result, contenders=tuple(with_figures)), width=80)
+    text = printed(replace(result, contenders=tuple(with_figures)), width=100)
     rows = [line.split() for line in text.splitlines()]
     assert [name, "trial", "17", "0.3000", "0.0707"] in rows
-    assert ["full_finetuning", "0.2000", "0.0000"] in rows
-    assert ["mmlu/acc", "trial", "17", "0.5000", "-"] in rows
+    assert [name, "full_finetuning", "0.2000", "0.0000"] in rows
+    assert ["mmlu/acc", "trial", "17", "0.5000", "–"] in rows
     assert "lm-eval" not in printed(result)
+
+
+@pytest.mark.parametrize("width", [80, 120, 170])
+def test_every_step_of_an_ablation_has_what_it_changes_and_what_that_is_worth(
+    result: ConfirmationResult, width: int
+) -> None:
+    winner, baseline = result.contenders
+    path = replace(result, contenders=(replace(winner, change="FFN gate"), replace(baseline, change="")))
+    console = Console(file=io.StringIO(), width=width, highlight=False)
+    console.print(ablation_renderable(path_of(path)))
+    assert isinstance(console.file, io.StringIO)
+    begins, ends = [line for line in console.file.getvalue().splitlines() if line.lstrip()[:2] in ("0 ", "1 ")]
+    assert "full_" in begins
+    assert "to" not in begins.split()
+    for needed in ("FFN gate", "0.8703", "+0.0200", "0.0079"):
+        assert needed in ends
+    assert max(map(len, console.file.getvalue().splitlines())) <= width

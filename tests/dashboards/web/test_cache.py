@@ -12,9 +12,8 @@ from conftest import reading
 
 from dashboards.web.cache import study as watching
 from dashboards.web.cache.background import Background
-from dashboards.web.cache.rows import COLUMNS
 from dashboards.web.cache.storage import WatchedStorage
-from dashboards.web.cache.study import WatchedStudy
+from dashboards.web.cache.study import COLUMNS, WatchedStudy
 from studies.errors import StorageError, StudiesError, UnknownStudyError
 from studies.ledger.ledger import Ledger
 from studies.records import NewStudy, NewTrial, Outcome, TrialState

@@ -184,10 +184,3 @@ def test_of_a_backbone_of_no_family_it_is_said_how_to_find_out_more(
 def test_what_the_system_says_of_a_file_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     name = 300 * "9"
     assert refused(capsys, "backup", name) == (1, f"{name} cannot be used: File name too long.")
-
-
-def test_a_list_with_a_number_of_5000_digits_is_misuse(capsys: pytest.CaptureFixture[str]) -> None:
-    code, line = refused(capsys, "d90", "docstrings", "--dimensions", 5000 * "9")
-    assert code == 2
-    assert "of at most 12 digits" in line
-    assert len(line) < 300

@@ -84,7 +84,7 @@ def test_a_study_that_init_wrote_is_launched(
     monkeypatch.chdir(tmp_path)
     backbone = None if KINDS[name][0] == "classification" else str(tiny_backbone("t5"))
     file = deltaspace.init(DATA / name, backbone=backbone, budget="1%", takes_steps=False)
-    small = ["training.steps=2", "task.validation_examples=4", "search.published=none", "pruning.first_rung_steps=null"]
+    small = ["training.steps=2", "task.examples.validation=4", "search.published=none", "pruning.first_rung_steps=null"]
     settings = [part for setting in small for part in ("--set", setting)]
     assert main(["launch", str(file), "--trials", "2", "--backend", "inline", "--pack", "1", *settings]) == 0
     assert " validation, " in capsys.readouterr().err

@@ -115,10 +115,10 @@ def test_keys_of_the_study_can_be_set(run: Run) -> None:
 
 
 def test_published_points_alone_have_a_space_too(run: Run) -> None:
-    only = "{attention_forms: [], ffn_forms: [], published: ['lora_qv:r=8']}"
-    data = read(run("--set", f"search={only}", "--draw", "3", "--json"))
+    only = ("--set", "space={attention_forms: [], ffn_forms: []}", "--set", "search.published=['lora_qv:r=8']")
+    data = read(run(*only, "--draw", "3", "--json"))
     assert (data["published"], data["samples"], data["census"]["distinct"]) == (["lora_qv:r=8"], [], 0)
-    assert "published methods that fit: lora_qv:r=8" in run("--set", f"search={only}")
+    assert "published methods that fit: lora_qv:r=8" in run(*only)
 
 
 @pytest.mark.parametrize(

@@ -93,6 +93,11 @@ def test_published_backbones_are_read_as_their_family() -> None:
         assert family_of(config_of(backbone)).name == shape_of(config_of(backbone)).family == family
 
 
+def test_a_config_in_memory_numbers_its_labels() -> None:
+    config = config_of("roberta_base")
+    assert family_of(config | {"id2label": {0: "no", 1: "yes"}}) is family_of(config)
+
+
 def test_xlm_roberta_is_read_as_roberta() -> None:
     config = config_of("roberta_base") | {"model_type": "xlm-roberta"}
     assert shape_of(config) == shape_of(config_of("roberta_base"))

@@ -90,10 +90,9 @@ def test_what_does_not_exist_is_named(ledger: Ledger) -> None:
 @pytest.mark.parametrize(
     ("task", "metric", "early"),
     [
-        ({"kind": "translation", "early_metric": "loss"}, "bleu", "loss"),
-        ({"kind": "translation", "early_metric": "metric"}, "bleu", "bleu"),
-        ({"kind": "translation", "early_metric": "loss"}, "perplexity", "perplexity"),
-        ({"kind": "classification", "early_metric": "loss"}, "accuracy", "accuracy"),
+        ({"kind": "translation"}, "bleu", "loss"),
+        ({"kind": "translation"}, "perplexity", "perplexity"),
+        ({"kind": "classification"}, "accuracy", "accuracy"),
         ({"name": "docstrings"}, "accuracy", "accuracy"),
     ],
 )

@@ -44,7 +44,7 @@ def test_the_most_threads_are_what_the_user_says(
 def test_a_pack_is_of_each_shard() -> None:
     plan: Any = "nobody looks at it where the number of trials is given"
     assert pack_size(Fleet(pack=3), plan, 1) == (3, None)
-    assert pack_size(Fleet(pack=3, shards=4), plan, 1) == (12, None)
+    assert pack_size(Fleet(pack=3, worker={"shards": 4}), plan, 1) == (12, None)
 
 
 @pytest.mark.parametrize(("text", "threads"), [(None, 4), ("1", 1), ("3", 3), ("8", 4)])

@@ -14,7 +14,8 @@ def node(cpus: int, gpus: int = 0, kinds: frozenset[str] = frozenset()) -> Clust
 
 
 def share(nodes: list[ClusterNode], *, is_own: bool = False, **options: object) -> Share:
-    return share_of(nodes, Fleet(**options), is_own=is_own)  # type: ignore[arg-type]
+    worker = {key: options.pop(key) for key in ("gpus", "cpus", "shards", "accelerator") if key in options}
+    return share_of(nodes, Fleet(worker=worker, **options), is_own=is_own)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -55,7 +56,7 @@ def test_more_workers_than_gpus_are_refused_unless_gpus_may_come():
 
 
 def test_shards_that_no_node_has_gpus_for_are_refused_unless_such_a_node_may_come():
-    with pytest.raises(LaunchError, match=r"a GPU each, on one node; got fleet\.shards: 4 and 2 GPUs\. Take"):
+    with pytest.raises(LaunchError, match=r"a GPU each, on one node; got fleet\.worker\.shards: 4 and 2 GPUs\. Take"):
         share([node(8, 2), node(8, 2)], shards=4)
     with pytest.raises(LaunchError, match="every worker has 2 GPUs of its own, on one node; got 3 workers and 5 GPUs"):
         share([node(8, 5)], shards=2, workers=3)

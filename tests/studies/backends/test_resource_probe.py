@@ -51,7 +51,7 @@ def test_workers_are_counted_as_a_launch_places_them(monkeypatch):
     here = Machine(cores=2, gpus=(), workers=2, threads=1, fleet="Ray")
     found = on_cluster(here, Fleet(), cluster(WHOLE, WITH_GPUS))
     assert (found.workers, found.threads) == (4, 4)
-    assert on_cluster(here, Fleet(gpus=0), cluster(WHOLE, replace(WITH_GPUS, problem="lost"))).workers == 8
+    assert on_cluster(here, Fleet(worker={"gpus": 0}), cluster(WHOLE, replace(WITH_GPUS, problem="lost"))).workers == 8
 
 
 def test_a_node_answers_for_its_folder_and_the_backbone(tmp_path):

@@ -34,6 +34,7 @@ from studies.ledger.ledger import Ledger
 from studies.records import ConfirmationRecord, StudyKind, StudyRecord, TrialRecord, TrialState
 from studies.runtime.artefacts import study_folder
 from studies.study_file import Specification, specification_from_mapping
+from studies.study_file.recorded_specification import BegunSpecification
 from studies.verification import replay_violations, replayed
 from trial_runner.backbones import config_of
 from trial_runner.requests import TrialRequest
@@ -201,7 +202,7 @@ def test_a_confirmation_keeps_every_invariant_of_a_study(study: Study) -> None:
     shape = shape_of(config_of(study.specification.backbone.name))
     space = SearchSpace(shape=shape, budget=record.budget_parameters, options=study.specification.space_options)
     with Ledger.open(study.url, read_only=True) as ledger:
-        proposer = replayed(ledger, record, space, study.specification)
+        proposer = replayed(ledger, record, space, BegunSpecification.of(study.specification))
         assert list(replay_violations(ledger, record.id, proposer)) == []
 
 

@@ -37,9 +37,7 @@ TEXTS: dict[str, Any] = {
 }
 QUESTIONS: dict[str, Any] = {
     "kind": "question_answering",
-    "context": "source",
-    "question": "target",
-    "answers": "label",
+    "questions": {"context": "source", "question": "target", "answers": "label"},
     "max_tokens": 40,
     "max_target_tokens": 12,
 }
@@ -119,7 +117,7 @@ def run(tmp_path: Path, tiny_backbone: Callable[[str], Path], monkeypatch: pytes
         url = f"sqlite:///{folder / 'ledger.db'}"
         monkeypatch.setenv("DELTASPACE_STORAGE", url)
         # enough to tell long texts from short ones; texts are written by whatever it is
-        training = {"steps": 4} if "kind" in task else {"steps": 16, "head_learning_rate": 0.3}
+        training = {"steps": 4} if "kind" in task else {"steps": 32, "head_learning_rate": 0.3}
         rate = 0.5 if "kind" in task else 0.02
         study = {
             "name": "one",
@@ -156,9 +154,10 @@ def test_no_label_of_a_classification_changes_where_there_is_nothing_but_the_fol
     texts = [(row["source"], row["target"]) for row in NEW] if task is PAIRS else [row["source"] for row in NEW]
     ran.card("peft"), ran.card("merged")
     programs = [(ran.folder / form, ran.code(form, texts=texts), ("answers", "logits")) for form in ALONE]
-    uncut = ran.code("merged", texts=texts).replace("truncation=True", "truncation=False")
-    programs += [(ran.folder / "merged", uncut, ("answers", "logits"))]
-    *found, without = run_afresh(programs, ran.folder)
+    for form in ALONE:
+        uncut = ran.code(form, texts=texts).replace("truncation=True", "truncation=False")
+        programs += [(ran.folder / form, uncut, ("answers", "logits"))]
+    *found, without, cut_by_itself = run_afresh(programs, ran.folder)
     for form, each in zip(ALONE, found, strict=True):
         changed = [one for one, line in zip(each["answers"], ours, strict=True) if one != line["prediction"]]
         assert changed == [], form
@@ -166,8 +165,9 @@ def test_no_label_of_a_classification_changes_where_there_is_nothing_but_the_fol
         wanted = torch.tensor([list(line["scores"].values()) for line in ours], dtype=torch.float64)
         torch.testing.assert_close(scores, wanted, rtol=0, atol=1e-5)
     assert {line["prediction"] for line in ours} == {"none", "some"}
-    differences = torch.tensor(without["logits"]) - torch.tensor(found[1]["logits"])
+    differences = torch.tensor(without["logits"]) - torch.tensor(found[0]["logits"])
     assert differences.abs().max() > 1e-2  # texts that are not cut are others
+    assert cut_by_itself["answers"] == found[1]["answers"]
 
 
 @pytest.mark.parametrize("family", ["gpt2", *(pytest.param(one, marks=pytest.mark.slow) for one in ("bart", "t5"))])
@@ -178,7 +178,7 @@ def test_every_form_of_an_export_writes_what_the_trial_writes(run: Run, family: 
     known = ran.executed("deltaspace", texts=texts)
     known["delta"].detach()
     assert known["answers"] == answers
-    assert len(set(answers)) > 2
+    assert len(set(answers)) > 1
     inputs = {name: known["inputs"][name] for name in ("input_ids", "attention_mask")}
     assert known["model"].generate(**inputs).tolist() != known["tokens"].tolist()  # without the delta
     ran.card("peft"), ran.card("merged")

@@ -8,8 +8,8 @@ from optuna.distributions import CategoricalDistribution, FloatDistribution, Int
 from optuna.storages import RDBStorage
 from optuna.trial import FrozenTrial, TrialState, create_trial
 
-from studies.exports import optuna_rows
-from studies.exports.optuna_rows import add_trials
+from studies.exports import optuna as optuna_export
+from studies.exports.optuna import add_trials
 
 DISTRIBUTIONS = {
     "form": CategoricalDistribution(["lowrank", None, 4]),
@@ -44,7 +44,7 @@ def trials() -> list[FrozenTrial]:
 
 
 def test_a_study_is_the_same_however_it_was_written(tmp_path, monkeypatch):
-    monkeypatch.setattr(optuna_rows, "BATCH", 2)
+    monkeypatch.setattr(optuna_export, "BATCH", 2)
     read = []
     for name in ("theirs", "ours"):
         storage = RDBStorage(f"sqlite:///{tmp_path / name}.db")

@@ -11,18 +11,15 @@ import pytest
 from support.trivial_runner import TrivialFactory, TrivialRunner
 from support.work_clock import STEP_SECONDS, WorkClock
 
-from search_space.backbones import shape_of
 from search_space.errors import BudgetError, UnsupportedBackboneError
 from studies.errors import StorageError, StudyChangedError
 from studies.launch.launch import launch
-from studies.launch.study_creation import new_study
 from studies.ledger.invariants import violations
 from studies.ledger.ledger import Ledger
 from studies.records import TrialRecord, TrialState
 from studies.runtime.progress import Progress
 from studies.runtime.study_plan import StudyPlan
 from studies.study_file import Specification, specification_from_mapping
-from trial_runner.backbones import config_of
 from trial_runner.errors import RunnerError
 
 BACKBONES = Path(__file__).parents[2] / "data" / "backbones"
@@ -268,14 +265,3 @@ def test_the_last_trials_repeat_the_best_and_the_same_study_repeats_the_same(tmp
         assert broken(url, study) == []
     assert found[0] == found[1]
     assert [replicate_of is not None for _, replicate_of, _ in found[0]] == [False] * 18 + [True] * 12
-
-
-def test_a_study_of_before_there_were_replicates_has_none(tmp_path):
-    url = f"sqlite:///{tmp_path / 'old.db'}"
-    study = specification(tmp_path, trials=100, search={"sampler": "random", "published": ["bitfit"]})
-    with Ledger.open(url) as ledger:
-        new = new_study(study, shape_of(config_of(study.backbone.name)))
-        assert new.specification["search"].pop("replicates") == "auto"
-        ledger.create_study(new)
-    assert launch(study, storage_url=url, factory=TrivialFactory()).finished
-    assert {trial.origin for trial in trials_of(url)} == {"published", "proposed"}

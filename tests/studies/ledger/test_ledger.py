@@ -115,7 +115,7 @@ def test_a_configuration_is_in_a_study_once(kept, values):
 
 def test_trials_can_be_asked_for_by_state(kept, values):
     kept.ledger.add_trials(kept.id, kept.epoch, [values.trial(number) for number in range(4)])
-    kept.ledger.lease(kept.id, kept.epoch, 2, "w")
+    kept.ledger.lease_all(kept.id, kept.epoch, [2], "w")
     queued = kept.ledger.trials(kept.id, states=[TrialState.QUEUED])
     assert [trial.number for trial in queued] == [0, 1, 3]
     both = kept.ledger.trials(kept.id, states={TrialState.QUEUED, TrialState.RUNNING})
@@ -181,11 +181,11 @@ def test_an_unknown_trial_is_answered_with_the_numbers_that_exist(kept, values):
 
 def test_only_a_queued_trial_is_leased(kept, values):
     kept.ledger.add_trials(kept.id, kept.epoch, [values.trial(0)])
-    lease = kept.ledger.lease(kept.id, kept.epoch, 0, "w", 30)
+    lease = kept.ledger.lease_all(kept.id, kept.epoch, [0], "w", 30)[0]
     assert (lease.trial, lease.attempt, lease.worker) == (0, 1, "w")
     assert kept.ledger.attempts(kept.id, 0) == [lease]
-    assert kept.ledger.lease(kept.id, kept.epoch, 0, "other", 30) is None
-    assert kept.ledger.lease(kept.id, kept.epoch, 1, "other", 30) is None
+    assert kept.ledger.lease_all(kept.id, kept.epoch, [0], "other", 30)[0] is None
+    assert kept.ledger.lease_all(kept.id, kept.epoch, [1], "other", 30)[0] is None
     assert kept.ledger.attempts(kept.id) == [lease]
 
 
@@ -211,7 +211,7 @@ def test_a_released_attempt_is_lost_and_its_trial_becomes_the_next_attempt(kept,
     [lost] = kept.ledger.attempts(kept.id, 0)
     assert lost.ending == "lost"
     assert lost.ended_at is not None
-    assert kept.ledger.lease(kept.id, kept.epoch, 0, "b").attempt == 2
+    assert kept.ledger.lease_all(kept.id, kept.epoch, [0], "b")[0].attempt == 2
     assert [attempt.attempt for attempt in kept.ledger.attempts(kept.id, 0)] == [1, 2]
     assert kept.ledger.release(kept.id, kept.epoch, "a", "gone") == []
     assert kept.ledger.release(kept.id, kept.epoch, "b", "gone") == [0, 1]
@@ -250,7 +250,7 @@ WRITES = {
     "recover": lambda kept, values: kept.ledger.recover(kept.id, kept.epoch),
     "add_trials": lambda kept, values: kept.ledger.add_trials(kept.id, kept.epoch, [values.trial(2)]),
     "add_known": lambda kept, values: kept.ledger.add_trials(kept.id, kept.epoch, [values.trial(0)]),
-    "lease": lambda kept, values: kept.ledger.lease(kept.id, kept.epoch, 1, "w"),
+    "lease": lambda kept, values: kept.ledger.lease_all(kept.id, kept.epoch, [1], "w")[0],
     "renew": lambda kept, values: kept.ledger.renew(kept.id, kept.epoch, "w", 9999),
     "release": lambda kept, values: kept.ledger.release(kept.id, kept.epoch, "w", "gone"),
     "settle": lambda kept, values: kept.ledger.settle(kept.id, kept.epoch, 0, 1, outcome=values.complete),

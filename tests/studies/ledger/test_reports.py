@@ -103,7 +103,7 @@ def test_a_late_attempt_is_not_accepted(running, values):
     running.ledger.release(running.id, running.epoch, "w", "gone")
     report = {"readings": [values.reading(0, 10)], "outcome": values.complete}
     assert settle(running, **report) == REFUSED
-    running.ledger.lease(running.id, running.epoch, 0, "other")
+    running.ledger.lease_all(running.id, running.epoch, [0], "other")
     before = everything(running)
     assert settle(running, **report) == REFUSED
     assert everything(running) == before
@@ -117,7 +117,7 @@ def test_a_trial_that_does_not_exist_is_not_accepted(running, values):
 def test_a_later_attempt_adds_only_what_is_new(running, values):
     settle(running, readings=[values.reading(0, 10, score=0.6), values.reading(0, 20, score=0.7)])
     running.ledger.release(running.id, running.epoch, "w", "gone")
-    running.ledger.lease(running.id, running.epoch, 0, "other")
+    running.ledger.lease_all(running.id, running.epoch, [0], "other")
     again = [values.reading(0, step, attempt=2, score=0.9) for step in (20, 30)]
     assert settle(running, attempt=2, readings=again)
     found = [(reading.step, reading.attempt, reading.score) for reading in running.ledger.readings(running.id)]

@@ -180,7 +180,7 @@ def test_every_contender_has_the_trials_of_its_seeds_and_those_that_failed_do_no
     epoch = ledger.take_over(study.id, "keeper")
     scores = {0: 0.5, 1: 0.7, 2: 0.25}
     for number in range(4):
-        ledger.lease(study.id, epoch, number, "w")
+        ledger.lease_all(study.id, epoch, [number], "w")
         if number in scores:
             reading = values.reading(number, 10, score=scores[number])
             outcome = replace(values.complete, score=scores[number])

@@ -99,7 +99,7 @@ def test_gpus_that_share_a_backbone_hold_a_part_of_its_blocks_each_and_train_a_p
     config = {**config, "num_hidden_layers": 2, "layer_types": ["full_attention"] * 2}
     wanted = Wanted(slots=2)
     whole = plan(study_of(tmp_path, config), (GPUS[-1],), wanted)
-    shared = plan(study_of(tmp_path, config, fleet={"shards": 4, "pack": 2}), (GPUS[-1],), wanted)
+    shared = plan(study_of(tmp_path, config, fleet={"worker": {"shards": 4}, "pack": 2}), (GPUS[-1],), wanted)
     blocks, every = sum(whole.weights.blocks_bytes), whole.weights.all_bytes
     assert whole.weights.held_bytes == every
     assert 0 < blocks < every

@@ -1,4 +1,4 @@
-"""The keeper: leases, verdicts, takeovers, and late or repeated calls. On SQLite and PostgreSQL."""
+"""The keeper: leases, decisions, takeovers, and late or repeated calls. On SQLite and PostgreSQL."""
 
 import errno
 import os
@@ -56,7 +56,7 @@ def take(keeper: StudyKeeper, count: int, worker: str = "w/1") -> list[Lease]:
 
 
 def tell(keeper: StudyKeeper, *reports: WorkerReport, worker: str = "w/1") -> list[Decision]:
-    return [verdict.decision for verdict in keeper.exchange(worker, reports, 0).verdicts]
+    return list(keeper.exchange(worker, reports, 0).decisions)
 
 
 def key_of(plan: StudyPlan) -> tuple[Ledger, int]:
@@ -119,7 +119,7 @@ def test_the_slot_of_a_trial_that_stops_is_filled_in_the_same_exchange(new_plan,
     keeper = keep(new_plan())
     first = take(keeper, 1)[0]
     answer = keeper.exchange("w/1", [report(first, 16, 0.5)], 0)
-    assert [one.decision for one in answer.verdicts] == [Decision.STOP]
+    assert answer.decisions == (Decision.STOP,)
     assert [one.request.trial for one in answer.leases] == [1]
 
 
@@ -283,7 +283,7 @@ def test_another_incarnation_of_a_worker_takes_its_place(new_plan, keep, storage
     assert states(plan) == ["queued"]
     assert keeper.heartbeat("w/1")
     answer = keeper.exchange("w/1", [report(lease, 16, 0.9)], 5)
-    assert [one.decision for one in answer.verdicts] == [Decision.ABANDON]
+    assert answer.decisions == (Decision.ABANDON,)
     assert (answer.leases, answer.is_over) == ((), True)
     again = take(keeper, 1, "w/2")[0]
     assert (again.request.trial, again.request.attempt) == (0, 2)
@@ -476,7 +476,7 @@ def test_after_draining_nothing_is_lent_and_workers_are_told_to_leave(new_plan, 
     assert keeper.heartbeat("w/1")
     answer = keeper.exchange("w/1", [report(lease, 4, 0.5)], 3)
     assert (answer.leases, answer.is_over) == ((), True)
-    assert [one.decision for one in answer.verdicts] == [Decision.GO_ON]
+    assert answer.decisions == (Decision.GO_ON,)
     standing = keeper.standing()
     assert not standing.is_done
     assert standing.summary == "stopped after 0 of 8 trials: the time budget is used up"
@@ -745,7 +745,8 @@ def test_the_factored_search_is_told_what_the_ledger_holds_and_a_takeover_propos
                 reports.append(report(lease, 16 if trial in seen else 4, 0.3 + 0.1 * (trial % 5)))
         seen |= {*held}
         answer = keeper.exchange("w/1", reports, sum(one.failure is not None for one in reports))
-        going = {one.trial for one in answer.verdicts if one.decision is Decision.GO_ON}
+        told = zip(reports, answer.decisions, strict=True)
+        going = {one.trial for one, decision in told if decision is Decision.GO_ON}
         held = {trial: lease for trial, lease in held.items() if trial in going}
         held |= {lease.request.trial: lease for lease in answer.leases}
     assert {*states(plan)} == {"complete", "pruned", "failed", "running"}

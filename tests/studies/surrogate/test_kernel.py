@@ -60,11 +60,7 @@ def test_matern_is_that_of_scikit_learn() -> None:
 
 def test_a_side_without_edits_is_like_another_without_and_like_nothing_else():
     known = StructureDistances()
-    alone = [
-        Features(side(), None),
-        Features(None, side()),
-        Features(None, None),
-    ]
+    alone = [Features(side(), None), Features(None, side()), Features(None, None)]
     points = Points.of(alone, known)
     attention, ffn = PointPairs(points, points, known).similarities(VALUES)
     np.testing.assert_array_equal(attention, [[1, 0, 0], [0, 1, 1], [0, 1, 1]])

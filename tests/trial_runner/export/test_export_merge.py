@@ -42,6 +42,7 @@ from trial_runner.deltas.delta_set import DeltaSet
 from trial_runner.errors import ExportError
 from trial_runner.export import merge, new_folder, write_merged
 from trial_runner.export.mean_pooled import MeanPooledClassifier
+from trial_runner.export.merge import merged_tokenizer
 from trial_runner.huggingface import quiet_transformers
 from trial_runner.port_discovery.examples import small_memory
 from trial_runner.port_discovery.rig import Rig
@@ -245,6 +246,26 @@ def test_a_merged_classification_is_one_of_transformers_that_asks_before_it_runs
     stored = json.loads((folder / "tokenizer.json").read_text())["truncation"]
     assert (stored["max_length"], stored["direction"]) == (24, "Right")
     assert "deltaspace" not in (folder / "config.json").read_text()
+
+
+LONG = ("a cat sat on a mat all day long", "why")
+SHORT, LONGER = ("one", "two"), ("where was it then", "it was in the kitchen of a house by the sea")
+
+
+@pytest.mark.parametrize("columns", [1, 2], ids=["texts", "pairs"])
+@pytest.mark.parametrize("family", ["bert", "roberta", "t5"])
+def test_a_merged_classification_cuts_texts_that_its_tokenizer_left_long(
+    rig_named: RigMaker, family: str, columns: int, tmp_path: Path
+) -> None:
+    folder, _, _ = written(rig_named(family), tmp_path / "merged", Q)
+    with quiet_transformers():
+        model, tokenizer = MeanPooledClassifier.from_pretrained(folder), merged_tokenizer(folder)
+    texts = [list(column) for column in zip(LONG, SHORT, LONGER, LONGER[::-1], strict=True)][:columns]
+    whole = tokenizer(*texts, padding=True, return_tensors="pt")
+    cut = tokenizer(*texts, padding=True, truncation=True, max_length=24, return_tensors="pt")
+    assert whole["input_ids"].shape[1] > cut["input_ids"].shape[1] == 24
+    with torch.no_grad():
+        torch.testing.assert_close(model(**whole).logits, model(**cut).logits, rtol=0, atol=0)
 
 
 @pytest.mark.parametrize("family", ["bart", "t5", "gpt2", "llama"])

@@ -194,14 +194,6 @@ def test_before_the_last_step_the_score_is_the_loss_and_nothing_is_written(
     assert all(each.score == each.metrics["bleu"] and PROXY_LOSS not in each.metrics for each in final)
 
 
-def test_the_metric_can_be_asked_for_at_every_step(new_text_runner: NewRunner) -> None:
-    runner = new_text_runner("bart", metric="ter", early_metric="metric")
-    pack, _ = admitted(runner, steps=4)
-    readings = [each for each in pack.advance(4) if isinstance(each, Reading)]
-    assert [each.step for each in readings] == [2, 4]
-    assert all(each.score == -each.metrics["ter"] and PROXY_LOSS not in each.metrics for each in readings)
-
-
 def test_a_metric_of_the_loss_needs_no_stand_in(new_text_runner: NewRunner, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Writer, "write", None)
     runner = new_text_runner("gpt2", metric="perplexity", metrics=("perplexity",))

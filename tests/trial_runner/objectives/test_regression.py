@@ -13,7 +13,7 @@ from search_space.published import published_method
 from trial_runner.errors import AttachError
 from trial_runner.requests import SlotReading
 from trial_runner.runner import TorchRunner
-from trial_runner.tasks.regression.preparation import PreparedRegression
+from trial_runner.tasks.regression.kind import PreparedRegression
 
 METHODS = ("lora_qv", "mam_adapter", "head_only", "robust_prefix_tuning")
 

@@ -14,8 +14,7 @@ from search_space.forms import LowRank, Phm
 from search_space.gates import Add, SigmoidGate
 from search_space.layers import LayerRange
 from trial_runner.errors import BrokenPromiseError
-from trial_runner.port_discovery.double import in_double
-from trial_runner.port_discovery.promises import build, check_everything
+from trial_runner.port_discovery.promises import build, check_everything, in_double
 from trial_runner.port_discovery.rig import Rig
 
 LORA = Configuration(

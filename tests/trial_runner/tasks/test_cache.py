@@ -69,7 +69,7 @@ def test_other_data_another_tokenizer_and_another_length_are_prepared_anew(tmp_p
         prepare_task(source(folder), tokenizer, "id", tmp_path / "cache").fingerprint,
         prepare_task(source(folder), tokenizer, "other id", tmp_path / "cache").fingerprint,
         prepare_task(source(folder, max_tokens=9), tokenizer, "id", tmp_path / "cache").fingerprint,
-        prepare_task(source(folder, train_examples=9), tokenizer, "id", tmp_path / "cache").fingerprint,
+        prepare_task(source(folder, examples={"train": 9}), tokenizer, "id", tmp_path / "cache").fingerprint,
     ]
     with (folder / "train.jsonl").open("a") as file:
         file.write('{"text": "one more", "label": 1}\n')

@@ -21,13 +21,12 @@ TEXTS = {
     [
         ({"max_tokens": 7}, "max_tokens"),
         ({"max_target_tokens": 3}, "max_target_tokens"),
-        ({"early_metric": "bleu"}, "early_metric"),
         ({"label_smoothing": 1.0}, "label_smoothing"),
         ({"label_smoothing": float("nan")}, "label_smoothing"),
         ({"metric": "bleue"}, "metric"),
         ({"splits": {"dev": "x"}}, "splits"),
-        ({"validation_examples": 0}, "validation_examples"),
-        ({"train_examples": True}, "train_examples"),
+        ({"examples": {"validation": 0}}, "examples"),
+        ({"examples": {"train": True}}, "examples"),
         ({"text": []}, "text"),
         ({"text": ["a", "b", "c"]}, "text"),
         ({"labels": ["a", "a"]}, "labels"),
@@ -62,7 +61,6 @@ def test_a_value_that_cannot_be_is_refused_where_it_stands(changes, key):
         (CLASSES | {"text": "label"}, "beside its label column"),
         (CLASSES | {"text": ["a", "a"]}, "one or two text columns"),
         (CLASSES | {"label": None}, "must name the columns text and label, because it is read from a folder"),
-        (CLASSES | {"group": "set", "groups": {"A": ["x"]}}, "named with a-z"),
     ],
 )
 def test_a_task_that_does_not_fit_its_kind_is_refused(task, message):
@@ -73,16 +71,12 @@ def test_a_task_that_does_not_fit_its_kind_is_refused(task, message):
 def test_the_title_is_short_and_the_same_wherever_the_folder_is():
     assert Task(**CLASSES).title == "sst2"
     assert Task(**(CLASSES | {"folder": "/elsewhere/sst2/"})).title == "sst2"
-    assert Task(hub="nyu-mll/glue", configuration="sst2").title == "nyu-mll/glue/sst2"
+    assert Task(hub={"name": "nyu-mll/glue", "configuration": "sst2"}).title == "nyu-mll/glue/sst2"
     assert Task(name="docstrings").title == "docstrings"
 
 
 def test_all_metrics_of_the_kind_are_measured_unless_some_are_named():
     assert TASK_KINDS["translation"].metrics == ("bleu", "chrf", "ter", "loss", "perplexity")
-
-
-def test_before_the_last_step_a_text_is_scored_by_its_loss_unless_the_metric_is_asked_for():
-    assert Task(**TEXTS).early_metric == "loss"
 
 
 def test_a_text_is_as_long_as_a_target_unless_its_length_is_given():
@@ -95,9 +89,9 @@ def test_a_group_is_what_its_column_says():
     assert [each_value.name_of(value) for value in ("Un-seen!", True, 3, None, "")] == ["un_seen", "true", "3", "", ""]
     named = Grouping(column="set", values={"seen": ("true", "food"), "unseen": ("false",)})
     assert [named.name_of(value) for value in (True, "food", False, "else", None)] == ["seen", "seen", "unseen", "", ""]
-    with pytest.raises(TaskError, match="must be in one group"):
+    with pytest.raises(ValidationError, match="must be in one group"):
         Grouping(column="set", values={"a": ("x",), "b": ("x",)})
-    with pytest.raises(TaskError, match="named with a-z"):
+    with pytest.raises(ValidationError, match="named with a-z"):
         Grouping(column="set", values={"A": ("x",)})
 
 

@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import numpy.typing as npt
 
 from trial_runner.huggingface import quiet_transformers
 from trial_runner.tasks.classification.split import Split
+from trial_runner.tasks.token_rows import TokenRows
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
@@ -43,16 +43,12 @@ def encode_split(
         ids += encoded["input_ids"]
         types += encoded.get("token_type_ids", [])
         cut += sum(bool(encoding.overflowing) for encoding in encoded.encodings)
-    flat_types = _flat(types)
+    rows, flat_types = TokenRows.of(ids), TokenRows.of(types).ids
     split = Split(
-        input_ids=_flat(ids),
-        offsets=np.cumsum([0, *(len(row) for row in ids)], dtype=np.int64),
+        input_ids=rows.ids,
+        offsets=rows.offsets,
         labels=labels,
         token_type_ids=flat_types if flat_types.any() else None,
         groups=groups if any(groups) else None,
     )
     return split, cut
-
-
-def _flat(rows: Sequence[Sequence[int]]) -> npt.NDArray[np.int32]:
-    return np.fromiter((token for row in rows for token in row), dtype=np.int32)

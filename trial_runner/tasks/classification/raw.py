@@ -113,7 +113,7 @@ def read_split(
         columns=columns,
         labels=tuple(read(value, class_names, row, split) for row, value in enumerate(values, start=1)),
         class_names=None if class_names is None else tuple(class_names),
-        groups=read_groups(dataset, task.grouping, split, group),
+        groups=read_groups(dataset, task.group, split, group),
     )
 
 

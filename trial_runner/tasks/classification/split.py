@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -11,6 +11,7 @@ from trial_runner.tasks.evaluation import compute, score_of
 from trial_runner.tasks.kind import Cut
 from trial_runner.tasks.metrics import METRICS, Measures
 from trial_runner.tasks.splits import Takeable
+from trial_runner.tasks.token_rows import TokenRows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -53,21 +54,24 @@ class Split(Takeable):
         return len(self.labels)
 
     @property
+    def rows(self) -> TokenRows:
+        """The tokens of the examples."""
+        return TokenRows(ids=self.input_ids, offsets=self.offsets)
+
+    @property
     def lengths(self) -> npt.NDArray[np.int64]:
         """Tokens of each example, ``(B,)``."""
-        return np.diff(self.offsets)
+        return self.rows.lengths
 
     def take(self, rows: npt.NDArray[np.int64]) -> Self:
         """The examples of the given indices, in their order."""
-        lengths = self.lengths[rows]
-        offsets = np.concatenate(([0], np.cumsum(lengths)))
-        places = np.repeat(self.offsets[rows] - offsets[:-1], lengths) + np.arange(offsets[-1])
+        taken = self.rows.take(rows)
         return replace(
             self,
-            input_ids=self.input_ids[places],
-            offsets=offsets,
+            input_ids=taken.ids,
+            offsets=taken.offsets,
             labels=self.labels[rows],
-            token_type_ids=None if self.token_type_ids is None else self.token_type_ids[places],
+            token_type_ids=None if self.token_type_ids is None else self.token_type_ids[self.rows.places(rows)],
             groups=None if self.groups is None else tuple(self.groups[row] for row in rows),
         )
 
@@ -80,18 +84,11 @@ class Split(Takeable):
             multiple_of: The length is rounded up to a multiple of it.
         """
         rows = np.asarray(indices, dtype=np.int64)
-        begins = self.offsets[rows]
-        lengths = self.offsets[rows + 1] - begins
-        width = -(-int(lengths.max(initial=0)) // multiple_of) * multiple_of
-        columns = np.arange(width)
-        mask = columns < lengths[:, None]  # (B, T)
-        places = (begins[:, None] + columns)[mask]
-        return Batch(
-            input_ids=_padded(self.input_ids[places], mask, pad_token_id),
-            attention_mask=mask,
-            token_type_ids=None if self.token_type_ids is None else _padded(self.token_type_ids[places], mask, 0),
-            labels=self.labels[rows],
-        )
+        ids, mask = self.rows.padded(rows, pad_token_id, multiple_of=multiple_of)
+        types = None
+        if self.token_type_ids is not None:
+            types, _ = replace(self.rows, ids=self.token_type_ids).padded(rows, 0, multiple_of=multiple_of)
+        return Batch(input_ids=ids, attention_mask=mask, token_type_ids=types, labels=self.labels[rows])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -105,6 +102,7 @@ class PreparedTask:
         splits: ``train``, ``validation`` and ``test``.
         notes: One line for each thing that was done to the data.
         cuts: What was cut to the largest length.
+        objective: What its trials learn; a word of `trial_runner.objectives.OBJECTIVES`.
         fingerprint: Hash of the source, the data, the tokenizer and the largest length, as hex.
     """
 
@@ -115,11 +113,7 @@ class PreparedTask:
     notes: tuple[str, ...]
     fingerprint: str
     cuts: tuple[Cut, ...] = ()
-
-    @property
-    def objective(self) -> str:
-        """What its trials learn; a word of `trial_runner.objectives.OBJECTIVES`."""
-        return "classification"
+    objective: ClassVar[str] = "classification"
 
     @property
     def guessing_loss(self) -> float:
@@ -137,10 +131,3 @@ class PreparedTask:
             return None
         value = compute([self.metric], predicted, true, classes=len(self.labels))[self.metric]
         return score_of(self.metric, value)
-
-
-def _padded(flat: npt.NDArray[Any], mask: npt.NDArray[np.bool_], filler: int) -> npt.NDArray[np.int64]:
-    """Values in the places of the mask, row by row, ``(B, T)``."""
-    padded = np.full(mask.shape, filler, dtype=np.int64)
-    padded[mask] = flat
-    return padded

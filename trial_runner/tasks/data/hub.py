@@ -10,7 +10,7 @@ from trial_runner.huggingface import hub_access, is_hub_name, one_line, quiet_da
 from trial_runner.tasks.data.folder import OTHER_NAMES
 from trial_runner.tasks.data.rows import RawTask, RowsReader, RowsT, joined
 from trial_runner.tasks.groups import NO_GROUP
-from trial_runner.tasks.task import SPLITS, Task, parts_of, taken_names
+from trial_runner.tasks.task import SPLITS, HubData, Task, parts_of, taken_names
 
 if TYPE_CHECKING:
     from datasets import DatasetDict
@@ -29,14 +29,14 @@ def read_hub(task: Task, read: RowsReader[RowsT]) -> RawTask[RowsT]:
         TaskError: If it cannot be reached or read, lacks a split that was named, or if its columns or rows are
             not those of the task.
     """
-    hub = task.hub or ""
-    if not is_hub_name(hub):
-        raise TaskError(f"a hub dataset must be named like 'owner/dataset'; got {hub!r}.")
-    options = {} if task.revision is None else {"revision": task.revision}
-    configuration = task.configuration
-    if task.revision == _PARQUET and configuration is not None:
+    hub = task.hub or HubData(name=task.title)
+    if not is_hub_name(hub.name):
+        raise TaskError(f"a hub dataset must be named like 'owner/dataset'; got {hub.name!r}.")
+    options = {} if hub.revision is None else {"revision": hub.revision}
+    configuration = hub.configuration
+    if hub.revision == _PARQUET and configuration is not None:
         options["data_dir"], configuration = configuration, None  # a folder of that branch
-    with opened_hub(hub, configuration, options, title=task.title) as held:
+    with opened_hub(hub.name, configuration, options, title=task.title) as held:
         names = {split: _names_of(task, split, list(held)) for split in SPLITS}
         return RawTask(
             splits={

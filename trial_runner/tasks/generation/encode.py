@@ -4,15 +4,13 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from search_space.dimensions import StackKind
 from trial_runner.errors import TaskError
 from trial_runner.huggingface import quiet_transformers
 from trial_runner.tasks.generation.raw import RawTextSplit
 from trial_runner.tasks.generation.split import TextSplit
 from trial_runner.tasks.kind import Cut
-from trial_runner.tasks.task import Decoding, Task
+from trial_runner.tasks.task import Task
 from trial_runner.tasks.token_rows import TokenRows
 
 if TYPE_CHECKING:
@@ -34,6 +32,8 @@ class TextEncoder:
 
     Attributes:
         stack: Kind of the model.
+        decoding: How texts are generated.
+        max_new_tokens: Most tokens of a generated text.
         languages: Of source and target; None where the tokenizer knows none.
         separator: What a decoder reads between a source and its target; empty for an encoder-decoder.
         eos_token_id: Ends a text.
@@ -54,20 +54,12 @@ class TextEncoder:
         self._task = task
         self._tokenizer = tokenizer
         self.stack = stack
+        self.decoding = task.decoding
+        self.max_new_tokens = task.most_new_tokens
         self.languages = task.languages if hasattr(tokenizer, "src_lang") else None
         self.eos_token_id: int = tokenizer.eos_token_id
         is_decoder = stack is StackKind.DECODER
         self.separator = str(tokenizer.bos_token or tokenizer.eos_token) if is_decoder else ""
-
-    @property
-    def decoding(self) -> Decoding:
-        """How texts are generated."""
-        return self._task.decoding
-
-    @property
-    def max_new_tokens(self) -> int:
-        """Most tokens of a generated text."""
-        return self._task.most_new_tokens
 
     @property
     def start_token_id(self) -> int | None:
@@ -130,8 +122,7 @@ class TextEncoder:
                 has_end = end and row and row[-1] == self.eos_token_id
                 rows.append([*(row[:-1] if has_end else row), *end])
             cut += sum(bool(encoding.overflowing) for encoding in encoded.encodings)
-        ids = np.fromiter((token for row in rows for token in row), dtype=np.int32)
-        return TokenRows(ids=ids, offsets=np.cumsum([0, *(len(row) for row in rows)], dtype=np.int64)), cut
+        return TokenRows.of(rows), cut
 
     @contextmanager
     def _speaking(self) -> Iterator[None]:

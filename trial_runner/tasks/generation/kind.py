@@ -1,7 +1,7 @@
 """Kinds of task whose answer is a text."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy.typing as npt
@@ -9,25 +9,21 @@ import numpy.typing as npt
 from search_space.dimensions import StackKind
 from trial_runner.errors import TaskError
 from trial_runner.tasks.cache import Arrays, Facts, as_texts, from_texts
-from trial_runner.tasks.data.rows import RawTask
+from trial_runner.tasks.data.rows import RawTask, usable_rows
 from trial_runner.tasks.evaluation import metrics_of
 from trial_runner.tasks.generation.encode import TextEncoder
-from trial_runner.tasks.generation.questions import (
-    QUESTION_KEYS,
-    question_as_read,
-    question_columns,
-    questioned,
-    read_questions,
-)
 from trial_runner.tasks.generation.raw import (
     PAIR_KEYS,
     RawTextSplit,
     instructed,
     pair_columns,
+    question_as_read,
+    question_columns,
+    questioned,
     read_pairs,
+    read_questions,
     source_as_read,
 )
-from trial_runner.tasks.generation.rows import drop_unanswered, learn_every_reference, merge_sources
 from trial_runner.tasks.generation.split import PreparedTextTask, TextSplit, WrittenSplit
 from trial_runner.tasks.kind import Cut, Encoder, check_length, place_facts
 from trial_runner.tasks.splits import complete_splits, drop_repeated, subsample
@@ -38,9 +34,11 @@ if TYPE_CHECKING:
     from datasets import Dataset
     from transformers import PreTrainedTokenizerFast
 
+_MEASURED = ("validation", "test")
+
+
 _WRITTEN_KEYS = (
     "metrics",
-    "early_metric",
     "max_target_tokens",
     "label_smoothing",
     "decoding",
@@ -180,7 +178,6 @@ class TextPreparation:
             stack=self.encoder.stack,
             metric=task.metric,
             metrics=task.metrics or self.usual_metrics,
-            early_metric=task.early_metric,
             decoding=task.decoding,
             max_new_tokens=task.most_new_tokens,
             label_smoothing=task.label_smoothing,
@@ -189,7 +186,7 @@ class TextPreparation:
             splits=splits,
             notes=tuple(facts["notes"]),
             cuts=tuple(Cut(**cut) for cut in facts["cuts"]),
-            answer_after=task.answer_after,
+            answer_after=task.dialogue.answer_after,
             fingerprint=fingerprint,
         )
 
@@ -268,7 +265,7 @@ QUESTION_ANSWERING = Generation(
     name="question_answering",
     usual_metric="token_f1",
     needed=(),
-    column_keys=QUESTION_KEYS,
+    column_keys=("questions",),
     read_keys=("context", "question"),
     columns=question_columns,
     read=read_questions,
@@ -276,3 +273,51 @@ QUESTION_ANSWERING = Generation(
     as_read=question_as_read,
     learns_every_reference=False,
 )
+
+
+def drop_unanswered(raw: RawTask[RawTextSplit], task: Task) -> RawTask[RawTextSplit]:
+    """Leave out splits whose references are hidden, and rows without a reference, of the hub also blank ones.
+
+    Raises:
+        TaskError: If train is missing, or nothing of it remains, or a row of a local train has no target.
+    """
+
+    def answered(name: str, split: RawTextSplit) -> list[int]:
+        rows = [row for row, references in enumerate(split.references) if references and split.subjects[row]]
+        if name == "train" and (not rows or (len(rows) < len(split) and task.hub is None)):
+            raise TaskError(f"each row of train must have a target; row {split.references.index(()) + 1} has none.")
+        return rows
+
+    return usable_rows(raw, answered, hidden="references", unused="{count} rows without a text or a reference are")
+
+
+def merge_sources(raw: RawTask[RawTextSplit]) -> RawTask[RawTextSplit]:
+    """Make the rows of validation and test with the same source one, with all their references."""
+    splits = dict(raw.splits)
+    notes = list(raw.notes)
+    for name in _MEASURED:
+        split = splits[name]
+        rows: dict[str, list[int]] = {}
+        for row, text in enumerate(split.sources):
+            rows.setdefault(text, []).append(row)
+        if len(rows) < len(split):
+            merged = [
+                tuple(dict.fromkeys(text for row in same for text in split.references[row])) for same in rows.values()
+            ]
+            first = split.take(same[0] for same in rows.values())
+            splits[name] = replace(first, references=tuple(merged))
+            notes.append(f"{name}: {len(split)} rows have {len(rows)} sources; those of a source are its references")
+    return RawTask(splits=splits, notes=tuple(notes))
+
+
+def learn_every_reference(raw: RawTask[RawTextSplit]) -> RawTask[RawTextSplit]:
+    """Make every reference of a row of train a target of its own."""
+    train = raw.splits["train"]
+    if all(len(each) == 1 for each in train.references):
+        return raw
+    pairs = [(row, text) for row, references in enumerate(train.references) for text in references]
+    rows = train.take(row for row, _ in pairs)
+    targets = tuple(text for _, text in pairs)
+    learned = replace(rows, targets=targets, references=tuple((text,) for text in targets))
+    note = f"train: {len(train)} rows have {len(learned)} references; each is learned"
+    return RawTask(splits={**raw.splits, "train": learned}, notes=(*raw.notes, note))

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Literal, Protocol, Self
+from typing import ClassVar, Protocol, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -42,44 +42,35 @@ class WrittenSplit(Protocol):
     @property
     def sources(self) -> TokenRows:
         """What is read before an answer is written."""
-        ...
 
     @property
     def references(self) -> tuple[tuple[str, ...], ...]:
         """Of each example what a written text is measured against; of train nothing."""
-        ...
 
     @property
     def groups(self) -> tuple[str, ...]:
         """Of each example the group that is measured on its own too, or an empty name."""
-        ...
 
     @property
     def lengths(self) -> npt.NDArray[np.int64]:
         """Tokens of each example, what is read and what is written together, ``(B,)``."""
-        ...
 
     def __len__(self) -> int:
         """Number of examples."""
-        ...
 
     def first(self, count: int) -> Self:
         """The first examples."""
-        ...
 
     def some(self, most: int | None) -> Self:
         """At most so many of the examples, the same each time; all of them for None."""
-        ...
 
     def batch(
         self, indices: npt.ArrayLike, pad_token_id: int, *, start_token_id: int = 0, multiple_of: int = 1
     ) -> TextBatch:
         """The examples of the given indices to learn from, in their order; see `TextSplit.batch`."""
-        ...
 
     def prompts(self, indices: npt.ArrayLike, pad_token_id: int, *, multiple_of: int = 1) -> Prompts:
         """What is read of the given indices, to generate from, in their order."""
-        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -179,7 +170,6 @@ class PreparedTextTask:
         stack: Of the model that it is for: an encoder-decoder or a decoder.
         metric: What the search maximises, negated if lower is better; see `trial_runner.tasks.evaluation.score_of`.
         metrics: All that are measured, ``metric`` among them.
-        early_metric: What a trial is scored by before its last step.
         decoding: How answers are generated.
         max_new_tokens: Most tokens of a generated answer.
         label_smoothing: Of the loss, in [0, 1).
@@ -191,6 +181,10 @@ class PreparedTextTask:
         cuts: What was cut to the largest lengths.
         answer_after: What the answer proper stands behind in a written text; None where all of it is the answer.
         fingerprint: Hash of the source, the data, the tokenizer and the largest lengths, as hex.
+        objective: What its trials learn; a word of `trial_runner.objectives.OBJECTIVES`.
+        labels: None: the backbone's own head writes the text, so that there is no task head.
+        guessing_loss: None: what could be written is too much to guess.
+        constant_score: None: there is no most frequent text.
     """
 
     name: str
@@ -198,7 +192,6 @@ class PreparedTextTask:
     stack: StackKind
     metric: str
     metrics: tuple[str, ...]
-    early_metric: Literal["loss", "metric"]
     decoding: Decoding
     max_new_tokens: int
     label_smoothing: float
@@ -209,23 +202,7 @@ class PreparedTextTask:
     fingerprint: str
     cuts: tuple[Cut, ...] = ()
     answer_after: str | None = None
-
-    @property
-    def objective(self) -> str:
-        """What its trials learn; a word of `trial_runner.objectives.OBJECTIVES`."""
-        return "language_model"
-
-    @property
-    def labels(self) -> tuple[str, ...]:
-        """None: the backbone's own head writes the text, so that there is no task head."""
-        return ()
-
-    @property
-    def guessing_loss(self) -> None:
-        """None: what could be written is too much to guess."""
-        return None
-
-    @property
-    def constant_score(self) -> None:
-        """None: there is no most frequent text."""
-        return None
+    objective: ClassVar[str] = "language_model"
+    labels: ClassVar[tuple[str, ...]] = ()
+    guessing_loss: ClassVar[None] = None
+    constant_score: ClassVar[None] = None

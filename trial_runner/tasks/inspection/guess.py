@@ -125,7 +125,7 @@ def _wished(columns: Mapping[str, Column], kind: str | None, wished: Mapping[str
         text = wished.get("text") or _text_names(columns, label)
         return _labelled(columns, tuple(text), label, kind) if label and text else None
     if "context" in wished or "question" in wished:
-        return Guess(kind="question_answering", keys=wished, why={})
+        return Guess(kind="question_answering", keys={"questions": wished}, why={})
     source, target = wished.get("source"), wished.get("target")
     if not source or not target:
         raise TaskError("a task from text to text needs both columns; name them with --source and --target.")
@@ -139,7 +139,7 @@ def _guessed(
     if kind == "regression":
         return _numbered(columns)
     if kind == "question_answering" or (kind is None and set(_ASKED) <= set(columns)):
-        return Guess(kind="question_answering", keys={key: key for key in _ASKED}, why={})
+        return Guess(kind="question_answering", keys={"questions": {key: key for key in _ASKED}}, why={})
     strong = [name for name in _label_names(columns) if name.lower() in _LABELS[:_STRONG_LABELS]]
     if not is_written and strong and (text := _text_names(columns, strong[0])):
         return _labelled(columns, text, strong[0], kind)
@@ -235,7 +235,12 @@ def _dialogues(columns: Mapping[str, Column], name: str) -> Guess:
     for other in columns.values():
         mark = _mark_of(column, other) if other.name != name else None
         if mark is not None:
-            keys = {"messages": name, "references": other.name, "answer_after": mark, "metric": "exact_match"}
+            keys = {
+                "messages": name,
+                "references": other.name,
+                "metric": "exact_match",
+                "dialogue": {"answer_after": mark},
+            }
             why = {"references": f"each last message ends with it, behind {mark!r}"}
             return Guess(kind="instruction", keys=keys, why=why)
     return Guess(kind="instruction", keys={"messages": name}, why={"messages": "their answers are learned"})

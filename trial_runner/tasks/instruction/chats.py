@@ -1,13 +1,13 @@
 """Dialogues as they were read: messages with a role and a content."""
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 from trial_runner.errors import TaskError
 from trial_runner.tasks.data.columns import column, read_groups, texts_of
-from trial_runner.tasks.data.rows import normalised
+from trial_runner.tasks.data.rows import RowTuples, normalised
 from trial_runner.tasks.generation.raw import read_source
 from trial_runner.tasks.task import Task
 
@@ -27,7 +27,7 @@ Chat = tuple[Message, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RawChats:
+class RawChats(RowTuples):
     """The dialogues of one split.
 
     Attributes:
@@ -43,23 +43,6 @@ class RawChats:
     def __len__(self) -> int:
         """Number of rows."""
         return len(self.chats)
-
-    def take(self, rows: Iterable[int]) -> Self:
-        """Some of the rows, in the order given."""
-        rows = list(rows)
-        return type(self)(
-            chats=tuple(self.chats[row] for row in rows),
-            references=tuple(self.references[row] for row in rows),
-            groups=tuple(self.groups[row] for row in rows),
-        )
-
-    def followed_by(self, other: Self) -> Self:
-        """These rows, then those of another part of the same split."""
-        return type(self)(
-            chats=self.chats + other.chats,
-            references=self.references + other.references,
-            groups=self.groups + other.groups,
-        )
 
     def keys(self) -> list[str]:
         """A key per row, equal for dialogues whose questions differ only in case and white space."""
@@ -111,9 +94,9 @@ def _as_message(value: Any) -> Message | None:
 
 def with_system(chat: Chat, task: Task) -> Chat:
     """A dialogue that begins with the system's message of the task, if that has one and the dialogue none."""
-    if task.system is None or chat[0]["role"] in (SYSTEM, PLAIN):
+    if task.dialogue.system is None or chat[0]["role"] in (SYSTEM, PLAIN):
         return chat
-    return ({"role": SYSTEM, "content": task.system}, *chat)
+    return ({"role": SYSTEM, "content": task.dialogue.system}, *chat)
 
 
 def as_question(value: object) -> str | None:
@@ -151,7 +134,7 @@ def read_chats(dataset: "Dataset", task: Task, split: str, group: str = "") -> R
         TaskError: If a column is missing, the split is empty, or what stands there is no dialogue or text.
     """
     columns = chat_columns(task)
-    groups = read_groups(dataset, task.grouping, split, group)
+    groups = read_groups(dataset, task.group, split, group)
     if columns.get("text") is not None:
         chats = _plain(dataset, str(columns["text"]), task, split)
     elif columns["messages"] is not None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from search_space.dimensions import StackKind
 from trial_runner.errors import TaskError
-from trial_runner.tasks.data.rows import RawTask
+from trial_runner.tasks.data.rows import RawTask, usable_rows
 from trial_runner.tasks.evaluation import metrics_of
 from trial_runner.tasks.generation.kind import TextPreparation, check_new_tokens
 from trial_runner.tasks.generation.split import PreparedTextTask
@@ -39,13 +39,9 @@ class Instruction:
     column_keys = CHAT_KEYS
     other_keys = (
         "metrics",
-        "early_metric",
         "label_smoothing",
         "decoding",
-        "system",
-        "learned_turns",
-        "answer_after",
-        "template_options",
+        "dialogue",
     )
     needed = ()
 
@@ -104,9 +100,9 @@ def _check_plain(task: Task) -> None:
         raise TaskError(f"must name one column of texts; got {' and '.join(task.text or ())}.")
     only_chats = {
         "references": task.references,
-        "system": task.system,
-        "answer_after": task.answer_after,
-        "template_options": task.template_options,
+        "system": task.dialogue.system,
+        "answer_after": task.dialogue.answer_after,
+        "template_options": task.dialogue.template_options,
     }
     if wrong := [key for key, value in only_chats.items() if value]:
         raise TaskError(f"must not have {' and '.join(wrong)}, because plain texts have no answers.")
@@ -130,9 +126,9 @@ class _InstructionPreparation(TextPreparation):
         own = {
             "task_kind": task.kind,
             "columns": chat_columns(task),
-            "system": task.system,
-            "learned_turns": task.learned_turns,
-            "template_options": dict(task.template_options),
+            "system": task.dialogue.system,
+            "learned_turns": task.dialogue.learned_turns,
+            "template_options": dict(task.dialogue.template_options),
         }
         return {**place_facts(task), **own}
 
@@ -169,21 +165,14 @@ def _with_answers(raw: RawTask[RawChats]) -> RawTask[RawChats]:
     Raises:
         TaskError: If train is missing, or none of it has an answer.
     """
-    if "train" not in raw.splits:
-        raise TaskError(f"a task must have a split 'train'; got {', '.join(raw.splits) or 'none'}.")
-    splits: dict[str, RawChats] = {}
-    notes = [*raw.notes]
-    for name, split in raw.splits.items():
+
+    def answered(name: str, split: RawChats) -> list[int]:
         rows = [row for row, chat in enumerate(split.chats) if chat and (chat[0]["role"] == PLAIN or answers_of(chat))]
         if not rows and name == "train":
             raise TaskError("dialogues of train must have an answer, a message of the role assistant; none has.")
-        if not rows:
-            notes.append(f"{name}: its answers are hidden, so it is not used")
-            continue
-        if len(rows) < len(split):
-            notes.append(f"{name}: {len(split) - len(rows)} of {len(split)} dialogues have no answer and are not used")
-        splits[name] = split if len(rows) == len(split) else split.take(rows)
-    return RawTask(splits=splits, notes=tuple(notes))
+        return rows
+
+    return usable_rows(raw, answered, hidden="answers", unused="{count} of {of} dialogues have no answer and are")
 
 
 INSTRUCTION = Instruction()

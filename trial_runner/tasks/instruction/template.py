@@ -21,7 +21,7 @@ from trial_runner.tasks.instruction.chats import (
 )
 from trial_runner.tasks.instruction.split import ChatSplit
 from trial_runner.tasks.kind import Cut
-from trial_runner.tasks.task import Decoding, Task
+from trial_runner.tasks.task import Task
 from trial_runner.tasks.token_rows import TokenRows
 
 if TYPE_CHECKING:
@@ -62,6 +62,8 @@ class ChatEncoder:
 
     Attributes:
         stack: Kind of the model.
+        decoding: How answers are generated.
+        max_new_tokens: Most tokens of an answer.
         languages: None; no chat template knows languages.
         separator: Empty: a template says itself what stands before an answer.
         start_token_id: None; a decoder has none.
@@ -83,6 +85,8 @@ class ChatEncoder:
         self._task = task
         self._tokenizer = tokenizer
         self.stack = stack
+        self.decoding = task.decoding
+        self.max_new_tokens = task.most_new_tokens
         self._special = {*tokenizer.all_special_ids}
         self._special |= {token for token, added in tokenizer.added_tokens_decoder.items() if added.special}
         template = tokenizer.chat_template
@@ -98,16 +102,6 @@ class ChatEncoder:
         probe = ({"role": "user", "content": "a"}, {"role": "assistant", "content": "b"})
         told = self.told(with_system(probe, task), where="a dialogue of two messages")
         self.eos_token_id = told.ids[told.answers[-1][1] - 1]
-
-    @property
-    def decoding(self) -> Decoding:
-        """How answers are generated."""
-        return self._task.decoding
-
-    @property
-    def max_new_tokens(self) -> int:
-        """Most tokens of an answer."""
-        return self._task.most_new_tokens
 
     @property
     def identity(self) -> str:
@@ -132,7 +126,7 @@ class ChatEncoder:
         """
         from jinja2 import TemplateError
 
-        options = dict(self._task.template_options)
+        options = dict(self._task.dialogue.template_options)
         try:
             with quiet_transformers():
                 text: Any = self._tokenizer.apply_chat_template(
@@ -172,7 +166,7 @@ class ChatEncoder:
         whole = self.text(chat[: places[-1] + 1])
         ids, offsets = self._tokens(whole)
         found = self._tagged(chat[: places[-1] + 1], where, len(places)) if self._is_tagged else None
-        learned = places if self._task.learned_turns == "all" else places[-1:]
+        learned = places if self._task.dialogue.learned_turns == "all" else places[-1:]
         if found is None:
             found = [self._by_difference(chat, place, whole, offsets, where) for place in learned]
         prompt = self._before(chat, places[-1], whole, where)
@@ -194,7 +188,7 @@ class ChatEncoder:
                 [dict(message) for message in chat],
                 return_dict=True,
                 return_assistant_tokens_mask=True,
-                **dict(self._task.template_options),
+                **dict(self._task.dialogue.template_options),
             )
         edges = np.flatnonzero(np.diff([0, *encoded["assistant_masks"], 0]))
         spans = [(int(begin), int(end)) for begin, end in zip(edges[::2], edges[1::2], strict=True)]
@@ -269,9 +263,9 @@ class ChatEncoder:
             for row, told in zip(rows, kept, strict=True)
         )
         split = ChatSplit(
-            rows=_rows([told.ids[:longest] for told in kept]),
+            rows=TokenRows.of([told.ids[:longest] for told in kept]),
             learned=np.concatenate([_learned(told, longest) for told in kept] or [np.zeros(0, dtype=np.bool_)]),
-            sources=_rows([told.prompt for told in kept]),
+            sources=TokenRows.of([told.prompt for told in kept]),
             references=references,
             groups=tuple(raw.groups[row] for row in rows),
         )
@@ -300,12 +294,7 @@ class ChatEncoder:
         else:
             chats = [with_system(question_of(text), self._task) for text in texts]
             rows = [self._tokens(self.text(chat, asks=True))[0] for chat in chats]
-        return _rows([row[-longest:] for row in rows]), sum(len(row) > longest for row in rows)
-
-
-def _rows(rows: Sequence[Sequence[int]]) -> TokenRows:
-    ids = np.fromiter((token for row in rows for token in row), dtype=np.int32)
-    return TokenRows(ids=ids, offsets=np.cumsum([0, *(len(row) for row in rows)], dtype=np.int64))
+        return TokenRows.of([row[-longest:] for row in rows]), sum(len(row) > longest for row in rows)
 
 
 def _learned(told: Told, longest: int) -> npt.NDArray[np.bool_]:

@@ -1,11 +1,9 @@
 import { onChange } from "../address.js";
 import { ask } from "../data.js";
 import { fill, h, told } from "../dom.js";
-import { count, words } from "../format.js";
+import { count } from "../format.js";
 import { Plot } from "../plots.js";
-import { pickedBar, trialLink, watched } from "../parts.js";
-import { Table } from "../table.js";
-
+import { frameTable, pickedBar, watched } from "../parts.js";
 
 export async function show(page) {
   const { place, base, api, problem } = page;
@@ -48,15 +46,14 @@ function drawSection(one, found, base) {
     fill(one.body, h("p", { class: "quiet" }, told(found.problem)));
     return;
   }
-  const { question, sentences, note, columns, rows, texts } = found.answer;
+  const { question, sentences, note, columns, rows } = found.answer;
   fill(one.title, told(question));
-  const entries = rows.map((row, line) => ({ ...Object.fromEntries(columns.map((name, place) => [name, row[place]])), texts: texts[line] }));
   const said = sentences.map((sentence) => h("p", { class: "verdict" }, told(sentence)));
-  if (entries.length === 0) {
+  if (rows.length === 0) {
     fill(one.body, said, h("p", { class: "quiet hint" }, told(note)));
     return;
   }
-  one.table = tableOf(one.view, question, columns, entries, base);
+  one.table = frameTable(one.view, question, found.answer, base, { isMarked: true });
   const data = { columns, rows };
   const figures = found.answer.figures.map((figure) => {
     const height = figure.layout.height ?? 420;
@@ -65,18 +62,5 @@ function drawSection(one, found, base) {
     known.show(figure.data, { ...figure.layout, title: undefined, legend: { orientation: "h", y: -84 / height, x: 0, ...figure.layout.legend } }, data);
     return known.element;
   });
-  fill(one.body, said, h("div", { class: "grid figures" }, figures), h("p", { class: "quiet hint" }, told(note)), h("details", { class: "board" }, h("summary", {}, `The numbers: ${count(entries.length)} rows`), one.table.show(entries)));
-}
-
-function tableOf(view, question, names, entries, base) {
-  const hasInterval = names.includes("low") && names.includes("high");
-  const columns = names.flatMap((name, place) => {
-    if (hasInterval && name === "high") return [];
-    const isInterval = hasInterval && name === "low";
-    const isNumber = isInterval || entries.some((row) => typeof row[name] === "number");
-    const text = (row) => (isInterval ? `${row.texts[place]} to ${row.texts[names.indexOf("high")]}` : row.texts[place]);
-    const cell = (row) => (name === "trial" && row[name] !== null ? trialLink(base, row[name]) : told(text(row)));
-    return [{ name, title: isInterval ? "95%" : words(name), isNumber, value: (row) => row[name], cell, kind: entries.some((row) => String(row[name] ?? "").length > 40) ? "words" : "tight" }];
-  });
-  return new Table(columns, { caption: question, name: view, number: names.includes("trial") ? (row) => row.trial : null });
+  fill(one.body, said, h("div", { class: "grid figures" }, figures), h("p", { class: "quiet hint" }, told(note)), h("details", { class: "board" }, h("summary", {}, `The numbers: ${count(rows.length)} rows`), one.table.element));
 }

@@ -18,7 +18,7 @@ export async function show(page) {
   const said = h("p", { class: "quiet", role: "status" });
   const verdict = h("p", { class: "verdict" });
   const plots = {
-    size: new Plot("Score by parameters", { hint: "The line is the front: nothing smaller scores more." }),
+    size: new Plot("Score by parameters", { hint: "The line is the front: nothing smaller scores more. What stores nothing has no place here." }),
     share: new Plot("Score by share at attention"),
     attentionRate: new Plot("Score by rate at attention"),
     ffnRate: new Plot("Score by rate at the FFN"),
@@ -28,7 +28,7 @@ export async function show(page) {
   };
   let table = null;
   const legend = h("div", { class: "legend" });
-  fill(place, verdict, filters, said, pickedBar(base), h("div", { id: "board", class: "board" }), legend, h("div", { class: "grid" }, Object.values(plots).map((plot) => plot.element)));
+  fill(place, verdict, filters, said, h("p", {}, h("a", { href: "#plots" }, "to the plots of these trials")), pickedBar(base), h("div", { id: "board", class: "board" }), legend, h("div", { id: "plots", class: "grid view" }, Object.values(plots).map((plot) => plot.element)));
 
   const redraw = async (trials) => {
     if (!table) {
@@ -165,7 +165,7 @@ function drawPlots(plots, trials, rows) {
   const yaxis = { title: trials.study.metric };
   const show = (plot, x, name, axis, more = []) =>
     plot.show([...points(some, x, newest), ...more], { xaxis: { title: name, ...axis }, yaxis, showlegend: false }, { columns: ["trial", name, "score", "state", "method", "attention_form", "ffn_form"], rows: measured.map((one) => [one.number, x(one), newest(one), one.state, one.method, one.attention_form, one.ffn_form]) }, note);
-  show(plots.size, (one) => one.stored_parameters, "stored parameters", { rangemode: "tozero" }, [front(measured)]);
+  show(plots.size, (one) => one.stored_parameters || null, "stored parameters", sizeAxis(measured), [front(measured)]);
   show(plots.share, (one) => one.attention_share, "share at attention", { range: [-0.04, 1.04] });
   show(plots.attentionRate, (one) => one.attention_learning_rate, "learning rate at attention", { type: "log", exponentformat: "e", dtick: "D2", minor: {} });
   show(plots.ffnRate, (one) => one.ffn_learning_rate, "learning rate at the FFN", { type: "log", exponentformat: "e", dtick: "D2", minor: {} });
@@ -175,11 +175,17 @@ function drawPlots(plots, trials, rows) {
   show(plots.ffnForm, form("ffn_form"), "form at the FFN", category);
 }
 
+/** As wide as the sizes, and logarithmic where they are of several magnitudes. */
+function sizeAxis(rows) {
+  const sizes = rows.map((one) => one.stored_parameters).filter((one) => one > 0);
+  return Math.max(...sizes) > 10 * Math.min(...sizes) ? { type: "log", dtick: "D2" } : { tickformat: ",", nticks: 5 };
+}
+
 /** The best score of complete trials up to every size. */
 function front(rows) {
   let best = -Infinity;
   const steps = rows
-    .filter((one) => one.state === "complete")
+    .filter((one) => one.state === "complete" && one.stored_parameters > 0)
     .sort((one, other) => one.stored_parameters - other.stored_parameters || other.score - one.score)
     .flatMap((one) => (one.score > best ? ((best = one.score), [one]) : []));
   return { type: "scatter", mode: "lines", name: "front", x: steps.map((one) => one.stored_parameters), y: steps.map((one) => one.score), line: { shape: "hv", color: colour("quiet"), width: 1.2 }, hoverinfo: "skip" };

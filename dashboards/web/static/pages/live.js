@@ -20,7 +20,7 @@ export async function show(page) {
   let tables = null;
 
   const draw = async (trials) => {
-    now = isLive ? await ask(`${api}live.json`) : await ask(`${api}live.json`);
+    now = await ask(`${api}live.json`);
     tables ??= tablesOf(trials, base, () => now);
     head(parts.head, trials, now, base);
     drawHistory(history, trials);
@@ -71,6 +71,7 @@ function head(place, trials, now, base) {
   const ended = now.counts.complete + now.counts.pruned + now.counts.failed;
   const left = now.pace !== null && study.planned > ended && now.counts.running ? now.pace * (study.planned - ended) : null;
   const known = best ? trials.estimates.get(best.number) : null;
+  const awaited = ranking === null && now.counts.complete > 0 ? "being worked out …" : "";
   fill(
     place,
     h("p", { class: "quiet" }, study.confirms === null ? "" : ["confirms ", told(study.confirms), " on the test split; "], told(study.task), " on ", told(study.backbone), `, budget ${count(study.budget_parameters)} parameters (${percent(study.budget_parameters / study.backbone_parameters, 2)} of the backbone), seed ${study.seed}, begun ${moment(study.created_at).slice(0, 16)} UTC`),
@@ -80,8 +81,8 @@ function head(place, trials, now, base) {
       "div",
       { class: "tiles" },
       tile("Trials ended", `${count(ended)} / ${count(study.planned ?? trials.rows.length)}`, left === null ? (now.counts.running ? "" : "nothing runs") : `about ${duration(left)} left`),
-      tile("Best trial", best ? score(best.score) : "–", best ? [trialLink(base, best.number), " ", told(best.method ?? "discovered")] : "no trial is complete yet"),
-      tile("Its estimate", known ? estimate(known.mean, known.reach) : "–", known ? "if trained again, 95%" : "from twelve trials on"),
+      tile("Best trial", best ? score(best.score) : "–", best ? [trialLink(base, best.number), " ", told(best.method ?? "discovered")] : awaited || "no trial is complete yet"),
+      tile("Its estimate", known ? estimate(known.mean, known.reach) : "–", known ? "if trained again, 95%" : awaited || "from twelve trials on"),
       tile("Pruned", ended ? percent(now.counts.pruned / ended, 0) : "–", "of the trials that ended"),
       tile("Pace", now.pace === null ? "–" : duration(now.pace), "from one ending to the next"),
     ),

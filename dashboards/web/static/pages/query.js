@@ -4,16 +4,23 @@ import { fill, h, told, visible } from "../dom.js";
 import { count } from "../format.js";
 import { Table } from "../table.js";
 
-const EXAMPLES = [
-  ["How many trials are in each state", "select state, count(*) as trials from trials group by state order by trials desc"],
-  ["The best pairs of forms", "select attention_form, ffn_form, max(score) as best, count(*) as trials\nfrom trials where state = 'complete'\ngroup by attention_form, ffn_form order by best desc limit 20"],
-  ["What was pruned, and when", "select steps, count(*) as pruned from trials where state = 'pruned' group by steps order by steps"],
-  ["Seconds per worker", "select worker, count(*) as attempts from attempts group by worker order by attempts desc"],
-];
+/** Questions about one study, or about all of the storage. */
+function examples(study) {
+  const own = study === null ? "" : `study = '${study.replaceAll("'", "''")}'`;
+  const where = (...conditions) => (conditions.some(Boolean) ? `\nwhere ${conditions.filter(Boolean).join(" and ")}` : "");
+  return [
+    ["How many trials are in each state", `select state, count(*) as trials from budget_use${where(own)}\ngroup by state order by trials desc`],
+    ["The best trials", `select place, trial, method, score, description from leaderboard${where(own)}\norder by study, place limit 20`],
+    ["The best forms at either side", `select side, form, max(score) as best, count(*) as edits\nfrom configurations join budget_use using (trial_id)${where(own && `budget_use.${own}`, "state = 'complete'")}\ngroup by side, form order by best desc limit 20`],
+    ["What was pruned, and when", `select steps, count(*) as pruned from leaderboard${where(own, "state = 'pruned'")}\ngroup by steps order by steps`],
+  ];
+}
 
-export async function show({ place, api }) {
+export async function show({ place, root, api }) {
+  const { study, sources } = await ask(`${api}sources.json`);
+  const asked = examples(study);
   const box = h("textarea", { id: "sql", spellcheck: "false", "aria-describedby": "sql-hint" });
-  box.value = read("sql", EXAMPLES[0][1]);
+  box.value = read("sql", asked[0][1]);
   const result = h("section", { "aria-live": "polite" });
   const run = h("button", { type: "submit" }, "Ask (Ctrl+Enter)");
   const form = h(
@@ -21,14 +28,14 @@ export async function show({ place, api }) {
     {},
     h("label", { for: "sql" }, "SQL"),
     box,
-    h("p", { id: "sql-hint", class: "quiet hint" }, "One statement that reads; the connection cannot write. At most 1,000 rows are shown. Tables: studies, trials, attempts, readings, examples, artefacts, events."),
-    h("p", { class: "picked" }, run, EXAMPLES.map(([title, sql]) => h("button", { type: "button", onclick: () => ((box.value = sql), answer()) }, title))),
+    h("p", { id: "sql-hint", class: "quiet hint" }, "One statement that reads; the connection cannot write. At most 1,000 rows are shown."),
+    h("p", { class: "picked" }, run, asked.map(([title, sql]) => h("button", { type: "button", onclick: () => ((box.value = sql), answer()) }, title))),
   );
   const answer = async () => {
     write({ sql: box.value });
     run.disabled = true;
     try {
-      const found = await ask(`${api}query.json`, { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify({ sql: box.value }) });
+      const found = await ask(`${root}api/query.json`, { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify({ sql: box.value }) });
       const columns = found.columns.map((name, place) => {
         const isNumber = found.rows.some((row) => typeof row[place] === "number") && found.rows.every((row) => row[place] === null || typeof row[place] === "number");
         return { name: String(place), title: visible(name), isNumber, value: (row) => row[place], cell: (row) => (row[place] === null ? "–" : told(row[place])), kind: isNumber ? "" : "tight" };
@@ -47,6 +54,12 @@ export async function show({ place, api }) {
     answer();
   });
   box.addEventListener("keydown", (event) => event.key === "Enter" && (event.ctrlKey || event.metaKey) && (event.preventDefault(), answer()));
-  fill(place, form, result);
+  fill(place, study === null ? null : h("p", { class: "quiet" }, "The storage holds all studies; the examples ask about ", told(study), "."), form, result, listed(sources));
   if (read("sql")) await answer();
+}
+
+/** What can be asked about: every view and table with its columns. */
+function listed(sources) {
+  const entry = (one) => h("li", {}, h("code", {}, one.name), " ", one.about, h("br"), h("span", { class: "quiet formula" }, one.columns.join(", ")));
+  return h("section", {}, h("h2", {}, "What can be asked about"), h("ul", { class: "plain" }, sources.map(entry)));
 }

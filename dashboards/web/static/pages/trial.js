@@ -52,7 +52,7 @@ function content(found, trials, base, { curve, loss }) {
       { class: "picked" },
       found.number > 0 ? h("a", { href: `?number=${found.number - 1}`, "data-keep-not": "" }, "← previous") : null,
       found.number < last ? h("a", { href: `?number=${found.number + 1}` }, "next →") : null,
-      h("button", { type: "button", "aria-pressed": marked ? "true" : "false", onclick: () => pick(found.number) }, marked ? "unmark" : "mark"),
+      h("button", { type: "button", "data-key": "mark", "aria-pressed": marked ? "true" : "false", onclick: () => pick(found.number) }, marked ? "unmark" : "mark"),
       trials.best && trials.best.number !== found.number ? h("a", { href: `${base}compare/?first=${found.number}&second=${trials.best.number}` }, "compare with the best") : null,
       h("a", { href: `${base}leaderboard/?pick=${found.number}` }, "show in the leaderboard"),
     ),

@@ -19,7 +19,7 @@ from search_space.gates import Add
 from search_space.parameter_counts.counts import count
 from trial_runner.deltas import build_whole
 from trial_runner.deltas.whole_model import IntrinsicDelta, SparseDelta, WholeModelDelta, swapped
-from trial_runner.deltas.whole_model.fastfood import Fastfood, walsh_hadamard
+from trial_runner.deltas.whole_model.intrinsic import Fastfood, walsh_hadamard
 from trial_runner.deltas.whole_model.sparse import hard_concrete
 from trial_runner.errors import AttachError
 

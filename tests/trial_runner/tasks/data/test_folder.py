@@ -177,12 +177,12 @@ def test_a_smaller_train_split_is_a_fixed_part_of_the_whole(write_rows, prepare,
     write_rows("validation.jsonl", rows_of(20, "other"))
     folder = write_rows("test.jsonl", rows_of(20, "unseen"))
     whole = texts_of(prepare(folder), "train", tokenizer)
-    task = prepare(folder, train_examples=10, validation_examples=5)
+    task = prepare(folder, examples={"train": 10, "validation": 5})
     ten = texts_of(task, "train", tokenizer)
     assert (len(ten), len(task.splits["validation"]), len(task.splits["test"])) == (10, 5, 20)
     assert ten == [text for text in whole if text in ten]
     assert ten != whole[:10]
-    assert set(ten) < set(texts_of(prepare(folder, train_examples=20), "train", tokenizer))
+    assert set(ten) < set(texts_of(prepare(folder, examples={"train": 20}), "train", tokenizer))
     assert task.notes[0] == "train: 10 of 50 rows, chosen by a hash of the text"
 
 

@@ -306,7 +306,7 @@ def test_a_conversation_is_a_question_per_turn_that_remembers_two(write_rows, pr
             "answers": {"input_text": ["1", "2", "3", "4"], "answer_start": [0, 0, 0, 0]},
         }
         folder = write_rows(f"{split}.jsonl", [row])
-    columns = {"context": "story", "question": "questions"}
+    columns = {"questions": {"context": "story", "question": "questions"}}
     task = prepared(folder, "t5", task_kind="question_answering", columns=columns, max_tokens=60)
     asked = [
         text.split(" : ")[1].removesuffix(" c ##o ##n ##t ##e ##x ##t") for text in texts(task, "test", "t5", tokens)
@@ -318,7 +318,7 @@ def test_a_conversation_is_a_question_per_turn_that_remembers_two(write_rows, pr
 def test_groups_of_examples_are_kept(write_rows, prepared):
     for split in ("train", "validation", "test"):
         folder = write_rows(f"{split}.jsonl", [{**row, "seen": n != 1} for n, row in enumerate(pairs(split))])
-    task = prepared(folder, group="seen", groups={"seen": ("true",), "unseen": ("false",)})
+    task = prepared(folder, group={"column": "seen", "values": {"seen": ("true",), "unseen": ("false",)}})
     assert task.splits["test"].groups == ("seen", "unseen", "seen")
     with pytest.raises(TaskError, match=r"must have a column 'sene'; it has: en, de, seen\. Did you mean 'seen'"):
         prepared(folder, group="sene")

@@ -36,10 +36,10 @@ def prepared(tiny_backbone, tmp_path):
     return run
 
 
-def text_source(task_kind="translation", metric="bleu", source="en", target="ro", **options):
+def text_source(task_kind="translation", metric="bleu", source="en", target="ro", hub="owner/dataset", **options):
     return Task(
         kind=task_kind,
-        hub="owner/dataset",
+        hub=hub,
         source=source,
         target=target,
         max_tokens=128,
@@ -103,9 +103,9 @@ def test_lists_of_mappings_and_of_lists_are_read_as_the_hub_stores_them(hub, pre
 
 def test_a_revision_is_asked_for_and_of_the_hubs_own_copy_the_configuration_is_a_folder(hub, prepared):
     asked = hub({split: translations(split) for split in ("train", "validation", "test")})
-    prepared(text_source(configuration="ro-en"))
-    prepared(text_source(configuration="ro-en", revision="v2"))
-    prepared(text_source(configuration="ro-en", revision="refs/convert/parquet"))
+    prepared(text_source(hub={"name": "owner/dataset", "configuration": "ro-en"}))
+    prepared(text_source(hub={"name": "owner/dataset", "configuration": "ro-en", "revision": "v2"}))
+    prepared(text_source(hub={"name": "owner/dataset", "configuration": "ro-en", "revision": "refs/convert/parquet"}))
     assert asked == [
         ("owner/dataset", "ro-en", {}),
         ("owner/dataset", "ro-en", {"revision": "v2"}),

@@ -78,7 +78,7 @@ CASES: dict[str, tuple[list[dict[str, Any]], str, dict[str, Any]]] = {
     "SQuAD": (
         many(context=text, question=text, answers=lambda n: {"text": [str(n)], "answer_start": [0]}),
         "question_answering",
-        {"context": "context", "question": "question", "answers": "answers"},
+        {"questions": {"context": "context", "question": "question", "answers": "answers"}},
     ),
     "a chat": (
         many(messages=lambda n: [{"role": "user", "content": text(n)}, {"role": "assistant", "content": str(n)}]),
@@ -129,7 +129,7 @@ def test_dialogues_are_learned_as_such_where_the_backbone_can_be_talked_with() -
 
 def test_an_answer_that_ends_each_dialogue_is_what_it_is_measured_by() -> None:
     found = seen(many(messages=chat, answer=str), can_chat=True)
-    measured = {"references": "answer", "answer_after": "Answer:", "metric": "exact_match"}
+    measured = {"references": "answer", "metric": "exact_match", "dialogue": {"answer_after": "Answer:"}}
     assert (found.kind, found.keys, found.left) == ("instruction", {"messages": "messages", **measured}, ())
     others = seen(many(messages=lambda n: chat(n, "." * (n % 7 == 6)), answer=str), can_chat=True)
     assert others.keys == {"messages": "messages"}, "some do not end with it"

@@ -90,7 +90,7 @@ def test_plain_texts_are_learned_whole_and_measured_by_their_loss(prepared: Call
         ({"text": ("a",), "metric": "rougeL"}, "no answers to be measured by rougeL. Set metric: loss, or perplexity"),
         ({"text": ("a", "b"), "metric": "loss"}, "must name one column of texts; got a and b"),
         (
-            {"text": ("a",), "metric": "loss", "system": "s"},
+            {"text": ("a",), "metric": "loss", "dialogue": {"system": "s"}},
             "must not have system, because plain texts",
         ),
         ({"text": ("a",), "messages": "b", "metric": "loss"}, "got messages and of text"),

@@ -15,6 +15,7 @@ from trial_runner.errors import TaskError
 from trial_runner.tasks import IGNORED, Task
 from trial_runner.tasks.instruction.chats import RawChats
 from trial_runner.tasks.instruction.template import ChatEncoder
+from trial_runner.tasks.task import Dialogue
 
 TASK = Task(kind="instruction", folder="x", metric="rougeL", max_tokens=400)
 
@@ -55,7 +56,7 @@ SECOND = "<|im_start|>user\nand 7?<|im_end|>\n<|im_start|>assistant\n"
 def test_tokens_are_those_of_the_template_and_answers_alone_are_learned(
     template: str, turns: Any, encoder: Callable[..., ChatEncoder]
 ) -> None:
-    told = encoder(template, replace(TASK, learned_turns=turns))
+    told = encoder(template, replace(TASK, dialogue=Dialogue(learned_turns=turns)))
     split, cuts, unused = told.encode(raw(TWO), "validation")
     written = told._tokenizer.apply_chat_template([dict(each) for each in TWO], return_dict=False)
     parts = [(SYSTEM + FIRST, False), ("hello<|im_end|>", turns == "all"), ("\n" + SECOND, False)]
@@ -87,12 +88,14 @@ def test_a_template_that_rewrites_what_was_said_is_refused_in_a_line_and_its_las
 ) -> None:
     with pytest.raises(TaskError, match=r"must not rewrite .* in row 1 of train\. Learn the last answer alone with"):
         encoder(THINKING).encode(raw(TWO), "train")
-    last = encoder(THINKING, replace(TASK, learned_turns="last", template_options={"enable_thinking": False}))
+    last = encoder(
+        THINKING, replace(TASK, dialogue=Dialogue(learned_turns="last", template_options={"enable_thinking": False}))
+    )
     split, _, _ = last.encode(raw(TWO), "validation")
     thoughts = "<think>\n\n</think>\n\n"
     assert split.sources.ids.tolist() == ids_of(last, f"{SYSTEM}{FIRST}hello<|im_end|>\n{SECOND}{thoughts}")
     assert split.rows.ids[split.learned].tolist() == ids_of(last, "no, 3<|im_end|>")
-    thinking = encoder(THINKING, replace(TASK, learned_turns="last"))
+    thinking = encoder(THINKING, replace(TASK, dialogue=Dialogue(learned_turns="last")))
     split, _, _ = thinking.encode(raw(ONE), "validation")
     assert split.rows.ids[split.learned].tolist() == ids_of(thinking, f"{thoughts}hello<|im_end|>")
 
@@ -102,7 +105,7 @@ def test_a_system_prompt_comes_before_dialogues_and_questions_that_have_none(
 ) -> None:
     from trial_runner.tasks.instruction.chats import as_question, with_system
 
-    task = replace(TASK, system="be kind")
+    task = replace(TASK, dialogue=Dialogue(system="be kind"))
     told = encoder(task=task)
     assert with_system(ONE, task) == TWO[:3]
     assert with_system(TWO, task) == TWO

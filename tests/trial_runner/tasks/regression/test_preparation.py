@@ -12,7 +12,7 @@ from search_space.dimensions import StackKind
 from trial_runner.backbones import load_tokenizer, tokenizer_id
 from trial_runner.errors import TaskError
 from trial_runner.tasks import Task, prepare_task
-from trial_runner.tasks.regression.preparation import PreparedRegression
+from trial_runner.tasks.regression.kind import PreparedRegression
 
 NUMBERS = {"train": (1.0, 4.5, -1, "2.25", 0), "validation": (3, 5.0), "test": (-1.0, -1.0)}
 

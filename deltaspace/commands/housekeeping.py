@@ -1,0 +1,131 @@
+"""``deltaspace rename``, ``delete``, ``archive``, ``backup`` and ``merge``."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from deltaspace.commands.completion import study_names
+from deltaspace.commands.options import ask, examples, say, storage_option, yes_option
+
+if TYPE_CHECKING:
+    from studies.maintenance import Removal
+
+
+@click.command("rename", epilog=examples("deltaspace rename docstrings docstrings-half-percent"))
+@click.argument("study", shell_complete=study_names)
+@click.argument("name", metavar="NEW-NAME")
+@storage_option
+def rename(study: str, name: str, storage: str) -> None:
+    """Give a study another name.
+
+    Its folder is renamed with it. The study file that continues it needs the new name too. A study that a launch runs
+    keeps its name.
+    """
+    from studies.ledger.ledger import Ledger
+    from studies.maintenance import rename_study
+
+    with Ledger.open(storage, create=False) as ledger:
+        renamed = rename_study(ledger, study, name)
+    where = "" if renamed.folder is None else f" Its files are in {renamed.folder}."
+    say(f"{study} is {name} now.{where} To continue it, set 'name: {name}' in its study file.", err=True)
+
+
+@click.command("delete", epilog=examples("deltaspace delete docstrings", "deltaspace delete docstrings --yes"))
+@click.argument("study", shell_complete=study_names)
+@yes_option
+@storage_option
+def delete(study: str, yes: bool, storage: str) -> int:
+    """Delete a study: its records, its confirmations, its files.
+
+    This cannot be taken back. A study that a launch runs is not deleted.
+    """
+    from studies.ledger.ledger import Ledger
+    from studies.maintenance import delete_study, family
+
+    with Ledger.open(storage, create=False) as ledger:
+        *others, _ = names = [one.name for one in family(ledger, study)]
+        trials = sum(sum(ledger.state_counts(ledger.study(name).id).values()) for name in names)
+        with_them = f" and {', '.join(others)}" if others else ""
+        ask(f"Delete {study}{with_them}: {trials} trials and their files?", yes=yes)
+        removal = delete_study(ledger, study)
+    return _told(removal, f"deleted: {', '.join(removal.studies)}.")
+
+
+@click.command("archive", epilog=examples("deltaspace archive docstrings old/docstrings"))
+@click.argument("study", shell_complete=study_names)
+@click.argument("folder", metavar="FOLDER", type=click.Path(path_type=Path))
+@yes_option
+@storage_option
+def archive(study: str, folder: Path, yes: bool, storage: str) -> int:
+    """Move a study to a new folder: its records, its confirmations, its files.
+
+    FOLDER gets a database of its own with the files beside it, and can be moved. Every command reads it with
+    --storage, and 'merge' takes its records back. A study that a launch runs is not moved.
+    """
+    from studies.ledger.ledger import Ledger
+    from studies.maintenance import ARCHIVE, archive_study
+
+    with Ledger.open(storage, create=False) as ledger:
+        ledger.study(study)
+        ask(f"Move {study} out of {ledger.url} to {folder}?", yes=yes)
+        removal = archive_study(ledger, study, folder)
+    return _told(removal, f"archived: {', '.join(removal.studies)}; see --storage sqlite:///{folder / ARCHIVE}.")
+
+
+@click.command(
+    "backup", epilog=examples("deltaspace backup monday.db", "deltaspace show docstrings --storage sqlite:///monday.db")
+)
+@click.argument("file", metavar="FILE", type=click.Path(path_type=Path))
+@storage_option
+def backup(file: Path, storage: str) -> None:
+    """Write all studies of a database to a new SQLite file.
+
+    The backup is one consistent state, also while a launch writes and also of PostgreSQL. Files of trials are not
+    copied; the backup knows where they lie. Do not continue both it and the database that it is of.
+    """
+    from studies.ledger.ledger import Ledger
+    from studies.maintenance import back_up
+
+    with Ledger.open(storage, read_only=True) as ledger:
+        copied = back_up(ledger, file)
+        say(
+            f"{file} holds what {ledger.url} holds: {len(copied)} {'study' if len(copied) == 1 else 'studies'}.",
+            err=True,
+        )
+
+
+@click.command(
+    "merge",
+    epilog=examples(
+        "deltaspace merge sqlite:///laptop.db",
+        "deltaspace merge sqlite:///old/deltaspace.db --storage postgresql://me@host/studies",
+    ),
+)
+@click.argument("other", metavar="URL")
+@storage_option
+def merge(other: str, storage: str) -> None:
+    """Take the studies of another database into this one.
+
+    The other stays as it is, and the files of its studies where they are. A study that is here already is left out;
+    one whose name is another's gets a name with a number.
+    """
+    from studies.ledger.ledger import Ledger
+    from studies.maintenance import merge as merged
+
+    Ledger.open(other, read_only=True).close()  # nothing is created here for one that is none
+    with Ledger.open(storage) as ledger:
+        for one in merged(ledger, other):
+            if not one.is_new:
+                say(f"{one.study.name}: left out; it is here already as {one.name}.", err=True)
+            elif one.name != one.study.name:
+                say(f"{one.study.name}: taken as {one.name}; another study has its name.", err=True)
+            else:
+                say(f"{one.name}: taken.", err=True)
+
+
+def _told(removal: "Removal", text: str) -> int:
+    """Say what was done and what could not be; return the exit code."""
+    for line in (*removal.left, text):
+        say(line, err=True)
+    return 1 if removal.left else 0

@@ -1,0 +1,65 @@
+"""The shipped study of the intrinsic dimension, and the query of the guide that reads it off."""
+
+import json
+import random
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import yaml
+
+from deltaspace.commands.main import main
+from studies.study_file import specification_of
+
+ROOT = Path(__file__).parents[2]
+
+
+def _query(study: str) -> str:
+    """The query of the guide, asked of another study."""
+    guide = (ROOT / "docs" / "how-to" / "trade-score-for-size.md").read_text()
+    (query,) = re.findall(r"```sql\n([^`]*intrinsic-dimension[^`]*)```", guide)
+    return str(query).replace("intrinsic-dimension", study)
+
+
+def test_the_shipped_study_trains_every_dimension_to_the_end() -> None:
+    study = specification_of("intrinsic_dimension")
+    assert study.trials == len(study.space_options.published_points)
+    assert study.rung_steps == (study.training.steps,)
+
+
+def test_the_share_of_full_fine_tuning_is_read_off_by_a_query(
+    tmp_path: Path,
+    tiny_backbone: Callable[..., Path],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setenv("DELTASPACE_STORAGE", f"sqlite:///{tmp_path / 'ledger.db'}")
+    draw, folder = random.Random(0), tmp_path / "letters"
+    folder.mkdir()
+    for name, size in (("train", 48), ("validation", 24), ("test", 8)):
+        rows = []
+        for index in range(size):
+            label, other = ("a", "b") if index % 2 else ("b", "a")
+            rows.append({"text": " ".join(draw.choices([label, other], [4, 1], k=6)), "label": label})
+        (folder / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    points = ["full_finetuning", "intrinsic_did:dint=10", "intrinsic_did:dint=60", "intrinsic_did:dint=400"]
+    keys = {
+        **yaml.safe_load((ROOT / "studies" / "examples" / "intrinsic_dimension.yaml").read_text()),
+        "name": "letters",
+        "backbone": str(tiny_backbone("roberta")),
+        "task": {"folder": "letters", "text": "text", "label": "label", "max_tokens": 8},
+        "trials": len(points),
+        "training": {"steps": 6, "batch_size": 8, "precision": "fp32"},
+        "search": {"sampler": "random", "published": points},
+        "fleet": {"backend": "inline", "pack": 2, "artefacts": str(tmp_path / "artefacts")},
+    }
+    (tmp_path / "letters.yaml").write_text(yaml.safe_dump(keys))
+    assert main(["launch", str(tmp_path / "letters.yaml"), "--quiet"]) == 0, capsys.readouterr().err
+    capsys.readouterr()
+
+    assert main(["query", _query("letters"), "--json"]) == 0, capsys.readouterr().err
+    found = json.loads(capsys.readouterr().out)
+    assert [row["method"] for row in found] == [*points[1:], points[0]]
+    full = found[-1]["score"]
+    assert [row["of_full"] for row in found] == pytest.approx([row["score"] / full for row in found])

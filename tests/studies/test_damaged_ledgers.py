@@ -1,0 +1,61 @@
+"""An odd value in any column of a ledger: whoever reads it says so in one line, or goes on."""
+
+import random
+import shutil
+from pathlib import Path
+
+import pytest
+from support.odd_values import SLOW, Damage, damages, problem_of, readers
+from support.rotation import is_everything, seed
+from support.trivial_launch import specification
+from support.trivial_runner import TrivialFactory
+
+from studies.confirmation.execution import confirm
+from studies.confirmation.request import ConfirmationRequest
+from studies.launch.launch import launch
+
+DAMAGES_OF_A_RUN = 12
+
+
+@pytest.fixture
+def whole(tmp_path: Path) -> Path:
+    """A ledger with a finished study, replicates and a confirmation."""
+    url = f"sqlite:///{tmp_path / 'whole.db'}"
+    study = specification(tmp_path / "artefacts", "inline", 14, "tpe", "2")
+    assert launch(study, storage_url=url, factory=TrivialFactory()).finished
+    request = ConfirmationRequest(study="trivial", top=2, seeds=2, against=("bitfit",))
+    assert confirm(request, storage_url=url, factory=TrivialFactory()).finished
+    return tmp_path / "whole.db"
+
+
+def problems(one: Damage, whole: Path, folder: Path, *commands: str) -> list[str]:
+    """What is wrong with how commands take a damage; nothing where the database itself refuses it."""
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
+    odd = whole.with_name("odd.db")  # beside the other, where it finds the files of the trials
+    if not one.plant(whole, odd):
+        return []
+    study = specification(whole.parent / "artefacts", "inline", 14, "tpe", "2")
+    asked = readers(f"sqlite:///{odd}", folder, study)
+    found = {name: problem_of(asked[name]) for name in commands or asked}
+    return [f"{one.name}, {name}: {problem}" for name, problem in found.items() if problem]
+
+
+@pytest.mark.slow
+def test_an_odd_value_in_any_column_is_one_line_whatever_reads_it(whole: Path, tmp_path: Path) -> None:
+    planted = list(damages())
+    assert len(planted) >= 1000
+    draw = random.Random(seed())
+    if not is_everything():
+        planted = draw.sample(planted, DAMAGES_OF_A_RUN)
+    quick = [name for name in readers("", tmp_path, specification(tmp_path, "inline", 14)) if name not in SLOW]
+    for one in planted:
+        commands = () if is_everything() else (*quick, *([draw.choice(SLOW)] if draw.random() < 0.1 else []))
+        assert problems(one, whole, tmp_path / "odd", *commands) == []
+
+
+@pytest.mark.parametrize("kind", ["an unknown key", "values that are words", "values that are lists"])
+@pytest.mark.parametrize("command", ["verify", "launch", "merge"])
+def test_a_proposal_that_no_space_makes_is_one_line(whole: Path, tmp_path: Path, kind: str, command: str) -> None:
+    (one,) = (one for one in damages() if one.name == f"trials.proposal: {kind}")
+    assert problems(one, whole, tmp_path / "odd", command) == []

@@ -1,0 +1,129 @@
+"""Odd values for every column of a ledger, and every command that reads one."""
+
+import contextlib
+import io
+import shutil
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+
+from sqlalchemy import JSON
+from support.corruptions import LEFT_OUT, PLANTED_IN
+from support.trivial_runner import TrivialFactory
+
+from deltaspace.commands.main import main
+from studies.errors import StudiesError
+from studies.launch.launch import launch
+from studies.ledger.tables import METADATA
+from studies.ledger.views import VIEWS
+from studies.study_file import Specification
+
+ODD = {
+    "1e18": "1e18",
+    "the largest integer": "9223372036854775807",
+    "a negative number": "-1",
+    "infinity": "9e999",
+    "negative infinity": "-9e999",
+    "null": "NULL",
+    "a word": "'song'",
+    "no text": "''",
+    "NUL": "char(0)",
+    "bytes": "x'00ff41'",
+    "no UTF-8": "CAST(x'ff41' AS TEXT)",
+    "a long text": "printf('%.*c', 1000000, 'x')",
+}
+ODD_JSON = {
+    "a number": "'7'",
+    "a list": "'[]'",
+    "no JSON": "'{'",
+    "not a number": "'NaN'",
+    "an unknown key": "json_set({column}, '$.no_such_key', 'song')",
+    "a list under an unknown key": "json_set({column}, '$.no_such_key', json('[1]'))",
+    "many levels": "printf('%.*c', 100000, '[')",
+    "values that are words": "(SELECT json_group_object(key, 'song') FROM json_each({column}))",
+    "values that are too large": "(SELECT json_group_object(key, 1e18) FROM json_each({column}))",
+    "values that are lists": "(SELECT json_group_object(key, json('[]')) FROM json_each({column}))",
+    "values that are null": "(SELECT json_group_object(key, NULL) FROM json_each({column}))",
+}
+
+
+@dataclass(frozen=True)
+class Damage:
+    """An odd value in a column."""
+
+    name: str
+    statement: str
+
+    def plant(self, whole: Path, file: Path) -> bool:
+        """Copy a ledger and damage the copy; False if the database itself refuses it."""
+        for end in ("", "-wal", "-shm"):  # a connection may still be open
+            file.with_name(file.name + end).unlink(missing_ok=True)
+        shutil.copy(whole, file)
+        with closing(sqlite3.connect(file)) as link, link:
+            link.execute("PRAGMA ignore_check_constraints = ON")
+            link.execute("DROP TRIGGER IF EXISTS trials_are_final")
+            try:
+                return link.execute(self.statement).rowcount > 0
+            except (sqlite3.IntegrityError, sqlite3.OperationalError):
+                return False
+
+
+def damages() -> Iterator[Damage]:
+    """All of them."""
+    for table in METADATA.sorted_tables:
+        if table.name in LEFT_OUT:
+            continue
+        for column in table.columns:
+            values = ODD | (ODD_JSON if isinstance(column.type, JSON) else {})
+            for name, value in values.items():
+                shown = value.replace("{column}", column.name)
+                where = PLANTED_IN[table.name]
+                yield Damage(
+                    f"{table.name}.{column.name}: {name}",
+                    f"UPDATE {table.name} SET {column.name} = {shown} WHERE {where}",
+                )
+
+
+def readers(url: str, folder: Path, study: Specification) -> dict[str, Callable[[], object]]:
+    """Every command that reads a ledger, and a launch that goes on with its study."""
+    lines = {
+        "show": ["show", "trivial"],
+        "show of a confirmation": ["show", "trivial-confirm"],
+        "trial": ["trial", "trivial", "3"],
+        "best": ["best", "trivial"],
+        "studies": ["studies"],
+        "discover": ["discover", "trivial"],
+        "report": ["report", "trivial", str(folder / "report.html")],
+        "verify": ["verify", "trivial"],
+        "verify of a confirmation": ["verify", "trivial-confirm"],
+        "export": ["export", "trivial", str(folder / "optuna.db"), "--format", "optuna"],
+        "merge": ["merge", url, "--storage", f"sqlite:///{folder / 'merged.db'}"],
+    }
+    asked = {name: _asked(line, url) for name, line in lines.items()}
+    for view in VIEWS:
+        asked[f"query of {view.name}"] = _asked(["query", f"SELECT * FROM {view.name}"], url)
+    return {**asked, "launch": lambda: launch(study, storage_url=url, factory=TrivialFactory())}
+
+
+SLOW = ("show of a confirmation", "discover", "report", "export")
+"""Readers that take seconds."""
+
+
+def _asked(line: list[str], url: str) -> Callable[[], object]:
+    return lambda: main([*line, *([] if "--storage" in line else ["--storage", url])])
+
+
+def problem_of(ask: Callable[[], object]) -> str:
+    """What is wrong with how a command ends; empty if it is done, or says on one line why not."""
+    said = io.StringIO()
+    try:
+        with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(said):
+            ask()
+    except StudiesError as error:
+        said.write(f"deltaspace: {error}\n")
+    except Exception as error:
+        return f"{type(error).__name__}: {error}"
+    errors = [line for line in said.getvalue().splitlines() if line.startswith("deltaspace: ")]
+    return "" if len(errors) <= 1 and all(len(line) < 2000 for line in errors) else str(errors)[:500]

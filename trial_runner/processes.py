@@ -1,0 +1,49 @@
+"""Which process did something, so that any other can tell whether it still runs."""
+
+import os
+import socket
+from functools import lru_cache
+from hashlib import sha256
+from pathlib import Path
+
+_START_FIELD = 19  # of /proc/PID/stat, counted from its state
+
+
+def machine_mark() -> str:
+    """What tells this machine since its start, and this container, from every other: 12 hex digits."""
+    return _mark_seen_by(os.getpid())
+
+
+@lru_cache(maxsize=1)
+def _mark_seen_by(_process: int) -> str:
+    parts = [socket.gethostname()]
+    for path in ("/proc/sys/kernel/random/boot_id", "/proc/self/ns/pid"):
+        try:
+            parts.append(Path(path).readlink().name if path.endswith("pid") else Path(path).read_text().strip())
+        except OSError:
+            continue
+    return sha256(" ".join(parts).encode()).hexdigest()[:12]
+
+
+def start_of(process: int) -> str | None:
+    """When a process of this machine started, as the machine counts; empty where that is not told; None if it ended."""
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return None
+    except (OSError, OverflowError):
+        pass
+    try:
+        state, *fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return ""
+    return None if state in "ZX" else fields[_START_FIELD - 1]
+
+
+def has_ended(machine: str, process: int, start: str) -> bool:
+    """Whether a process has certainly ended; of another machine's nobody here can tell."""
+    if machine != machine_mark():
+        return False
+    found = start_of(process)
+    # where a process of another user is hidden, nobody is told when it started
+    return found is None or ("" not in (found, start) and found != start)
