@@ -48,7 +48,7 @@ COMMANDS: dict[str, str] = {
 }
 """Name of every command and what it does; ``x`` is the function ``command`` of ``deltaspace.commands.x``."""
 
-_HOUSEKEEPING = ("rename", "delete", "archive", "backup", "merge")
+_MAINTENANCE = ("rename", "delete", "archive", "backup", "merge")
 """Commands that are functions of one module."""
 
 _EXIT_FAILED, _EXIT_MISUSED, _EXIT_INTERRUPTED = 1, 2, 130
@@ -63,7 +63,7 @@ class _LazyGroup(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
-        module, name = ("housekeeping", cmd_name) if cmd_name in _HOUSEKEEPING else (cmd_name, "command")
+        module, name = ("maintenance", cmd_name) if cmd_name in _MAINTENANCE else (cmd_name, "command")
         command = getattr(importlib.import_module(f"deltaspace.commands.{module}"), name)
         return command if isinstance(command, click.Command) else None
 

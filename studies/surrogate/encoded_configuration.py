@@ -1,9 +1,14 @@
 """A configuration as what moves change: the structure, layers and rate of each side, and the share of attention."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from search_space.backbones.shape import BackboneShape
+from search_space.edit import Edit
+from search_space.forms import Phm
 from search_space.layers import Layers
+from search_space.parameter_counts.budget import Side, SplitCost
+from studies.surrogate.features import SideStructure, is_mixed
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,3 +68,50 @@ def reflected(number: float, low: float, high: float) -> float:
         return low
     place = (number - low) % (2 * (high - low))
     return low + (place if place <= high - low else 2 * (high - low) - place)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SideFacts:
+    """What follows from the structure of a side.
+
+    Attributes:
+        structure: As the model sees it.
+        cost: Of its edits; the first ones of a part apart from the second ones, half each.
+        products: The sizes of the Kronecker products that its edits share.
+        edits: The first ones, then the second ones, as small as they can be.
+        is_sized: Whether it has something to size.
+        is_split: Whether first and second edits have.
+        mixed: The forms of the first and the second edits, where they are two forms at one site; else empty.
+    """
+
+    structure: SideStructure
+    cost: SplitCost
+    products: frozenset[int]
+    edits: tuple[Edit, ...]
+    is_sized: bool
+    is_split: bool
+    mixed: tuple[str, ...]
+
+    @classmethod
+    def of(cls, first: tuple[Edit, ...], second: tuple[Edit, ...], shape: BackboneShape) -> "SideFacts":
+        """The facts of some edits; of the first ones there is at least one."""
+        edits = (*first, *second)
+        side = Side(groups=(first, second), share=0.5) if second else Side(groups=(first,))
+        return cls(
+            structure=SideStructure.of(edits),
+            cost=side.cost(shape),
+            products=frozenset(edit.form.n for edit in edits if isinstance(edit.form, Phm) and edit.form.shared),
+            edits=edits,
+            is_sized=any(edit.sized_form is not None for edit in edits),
+            is_split=all(any(edit.sized_form is not None for edit in some) for some in (first, second)),
+            mixed=(first[0].form.name, second[0].form.name) if second and is_mixed(edits) else (),
+        )
+
+    @property
+    def form(self) -> str:
+        """Of the first edit; its rates have that form's range."""
+        return self.edits[0].form.name
+
+    def cost_at(self, split: float) -> SplitCost:
+        """Of its edits with another split."""
+        return replace(self.cost, share=split) if self.is_split else self.cost

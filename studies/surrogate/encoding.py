@@ -1,17 +1,15 @@
 """The search space as moves need it: configurations to genes, genes to views, candidates and Optuna's parameters."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from itertools import pairwise
 
 import numpy as np
 
-from search_space.backbones.shape import BackboneShape
 from search_space.configuration import Configuration
 from search_space.dimensions import Site
 from search_space.edit import Edit
-from search_space.forms import Phm
 from search_space.layers import AllLayers, LayerRange, Layers, SpindleGroups
 from search_space.parameter_counts.budget import Side, SplitCost
 from search_space.parameter_counts.counts import count_edits, shared_count
@@ -20,7 +18,7 @@ from search_space.space.points import ATTENTION, FFN, site_of
 from search_space.space.product import Pair, Point
 from search_space.space.random_draw import GivenTrial
 from search_space.space.space import Candidate, SearchSpace
-from studies.surrogate.encoded_configuration import EncodedConfiguration, EncodedSide, EncodedSideStructure
+from studies.surrogate.encoded_configuration import EncodedConfiguration, EncodedSide, EncodedSideStructure, SideFacts
 from studies.surrogate.features import (
     Features,
     SideStructure,
@@ -33,53 +31,6 @@ from studies.surrogate.features import (
 )
 from studies.surrogate.observation import Observation
 from studies.surrogate.structure_distances import StructureDistances
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SideFacts:
-    """What follows from the structure of a side.
-
-    Attributes:
-        structure: As the model sees it.
-        cost: Of its edits; the first ones of a part apart from the second ones, half each.
-        products: The sizes of the Kronecker products that its edits share.
-        edits: The first ones, then the second ones, as small as they can be.
-        is_sized: Whether it has something to size.
-        is_split: Whether first and second edits have.
-        mixed: The forms of the first and the second edits, where they are two forms at one site; else empty.
-    """
-
-    structure: SideStructure
-    cost: SplitCost
-    products: frozenset[int]
-    edits: tuple[Edit, ...]
-    is_sized: bool
-    is_split: bool
-    mixed: tuple[str, ...]
-
-    @classmethod
-    def of(cls, first: tuple[Edit, ...], second: tuple[Edit, ...], shape: BackboneShape) -> "SideFacts":
-        """The facts of some edits; of the first ones there is at least one."""
-        edits = (*first, *second)
-        side = Side(groups=(first, second), share=0.5) if second else Side(groups=(first,))
-        return cls(
-            structure=SideStructure.of(edits),
-            cost=side.cost(shape),
-            products=frozenset(edit.form.n for edit in edits if isinstance(edit.form, Phm) and edit.form.shared),
-            edits=edits,
-            is_sized=any(edit.sized_form is not None for edit in edits),
-            is_split=all(any(edit.sized_form is not None for edit in some) for some in (first, second)),
-            mixed=(first[0].form.name, second[0].form.name) if second and is_mixed(edits) else (),
-        )
-
-    @property
-    def form(self) -> str:
-        """Of the first edit; its rates have that form's range."""
-        return self.edits[0].form.name
-
-    def cost_at(self, split: float) -> SplitCost:
-        """Of its edits with another split."""
-        return replace(self.cost, share=split) if self.is_split else self.cost
 
 
 class PartStructures:

@@ -76,7 +76,7 @@ class HubData:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, config=KEYS_ARE_KNOWN)
-class Questions:
+class QuestionColumns:
     """Columns of question answering.
 
     Attributes:
@@ -187,7 +187,7 @@ class Task:
     source: Text | None = None
     target: Text | None = None
     references: Text | None = None
-    questions: Questions = Questions()
+    questions: QuestionColumns = QuestionColumns()
     messages: Text | None = None
     dialogue: Dialogue = Dialogue()
     join: Annotated[str, Field(min_length=1)] | None = None
