@@ -117,8 +117,8 @@ def run(tmp_path: Path, tiny_backbone: Callable[[str], Path], monkeypatch: pytes
         url = f"sqlite:///{folder / 'ledger.db'}"
         monkeypatch.setenv("DELTASPACE_STORAGE", url)
         # enough to tell long texts from short ones; texts are written by whatever it is
-        training = {"steps": 4} if "kind" in task else {"steps": 32, "head_learning_rate": 0.3}
-        rate = 0.5 if "kind" in task else 0.02
+        training = {"steps": 4} if "kind" in task else {"steps": 16, "head_learning_rate": 0.3}
+        rate = 1.0 if "kind" in task else 0.04  # of the output; that of the weights is half at the scale 2
         study = {
             "name": "one",
             "backbone": str(tiny_backbone(family)),
@@ -178,7 +178,7 @@ def test_every_form_of_an_export_writes_what_the_trial_writes(run: Run, family: 
     known = ran.executed("deltaspace", texts=texts)
     known["delta"].detach()
     assert known["answers"] == answers
-    assert len(set(answers)) > 1
+    assert len(set(answers)) > 2
     inputs = {name: known["inputs"][name] for name in ("input_ids", "attention_mask")}
     assert known["model"].generate(**inputs).tolist() != known["tokens"].tolist()  # without the delta
     ran.card("peft"), ran.card("merged")
