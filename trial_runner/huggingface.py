@@ -7,6 +7,7 @@ import logging
 import os
 import re
 import socket
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -61,7 +62,8 @@ def quiet_transformers() -> Iterator[None]:
 
     had_bars = transformers_logging.is_progress_bar_enabled()
     transformers_logging.disable_progress_bar()
-    with at_least("transformers", logging.ERROR), quiet_quantizers():  # it imports torchao where that is installed
+    with at_least("transformers", logging.ERROR), quiet_quantizers(), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Recommended: pip install sacremoses")  # which nothing here calls
         try:
             yield
         finally:

@@ -41,6 +41,8 @@ def command(study: str | None, backbone: str | None, no_steps: bool, settings: t
 
 
 def _check_backbone(backbone: str, as_json: bool) -> None:
+    notice("reading the backbone; then every edit is put on a copy of two blocks, which takes up to a minute …")
+
     from dashboards.terminal.proofs import proof_json, proof_renderable
     from deltaspace.commands.output import echo_json, show
     from trial_runner.port_discovery.known_tables import proof_of

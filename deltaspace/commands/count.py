@@ -30,10 +30,10 @@ def command(method: str, backbone: str, settings: tuple[str, ...], as_json: bool
     from dashboards.terminal.configurations import count_renderable, view_count
     from deltaspace.commands.output import echo_json, show
     from deltaspace.descriptions import shape_of
-    from search_space.published import published_method
+    from search_space.published.point import PublishedPoint
 
-    published = published_method(method)
-    values = parse_settings(settings)
+    point = PublishedPoint(method)
+    published, values = point.method, {**point.settings, **parse_settings(settings)}
     shape = shape_of(backbone)
     view = view_count(published, shape, values)
     if not as_json:

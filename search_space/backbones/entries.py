@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from search_space.errors import UnsupportedBackboneError
 
@@ -23,8 +24,11 @@ what `BackboneShape` may hold.
 """
 
 
-def check_bounds(config: Mapping[str, object]) -> None:
+def check_bounds(config: Mapping[Any, object]) -> None:
     """Refuse a config whose numbers no backbone has, before anything is made of them.
+
+    Args:
+        config: As in the file, or of a loaded model, in which labels have numbers for names.
 
     Raises:
         UnsupportedBackboneError: If an entry, or one of a config within it, is too large.

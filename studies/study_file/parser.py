@@ -31,16 +31,18 @@ def example_names() -> tuple[str, ...]:
 def study_file(name: str) -> Path:
     """The study file that a user means: a path, or the name of a shipped example when there is no such file.
 
+    A folder is none: the data of an example may stand beside it under its name.
+
     Raises:
         SpecificationError: If it is one word, and neither a file nor an example.
     """
     path = Path(name)
     stem = path.name.removesuffix(".yaml")
-    if path.exists() or path.name != name:
+    if (path.exists() and not path.is_dir()) or path.name != name:
         return path
     if stem in example_names():
         return _EXAMPLES / f"{stem}.yaml"
-    if path.suffix:
+    if path.suffix or path.exists():
         return path
     known = example_names()
     raise SpecificationError(

@@ -2,6 +2,8 @@
 
 import hashlib
 import json
+import tempfile
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from trial_runner.backbones.locate import config_of, source_of
@@ -19,8 +21,7 @@ def load_tokenizer(name: str) -> "PreTrainedTokenizerFast":
         name: ``"embedded"``, a folder with a ``config.json``, or a hub name.
 
     Raises:
-        BackboneError: If it cannot be found or read, has no fast implementation, or has more tokens than the
-            backbone has embeddings.
+        BackboneError: If it cannot be found or read, or has more tokens than the backbone has embeddings.
     """
     config = config_of(name)
     source = source_of(name)
@@ -31,8 +32,6 @@ def load_tokenizer(name: str) -> "PreTrainedTokenizerFast":
             tokenizer = AutoTokenizer.from_pretrained(source, trust_remote_code=False)
         except (OSError, ValueError, ImportError) as error:
             raise BackboneError(f"backbone {name} must have a readable tokenizer; {one_line(error)}") from error
-    if not tokenizer.is_fast:
-        raise BackboneError(f"the tokenizer of backbone {name} must be a fast one; got {type(tokenizer).__name__}.")
     if len(tokenizer) <= len(tokenizer.all_special_ids):  # what transformers makes of a folder without one
         raise BackboneError(f"backbone {name} must have a tokenizer with a vocabulary; got special tokens only.")
     if len(tokenizer) > config.get("vocab_size", len(tokenizer)):
@@ -45,7 +44,21 @@ def load_tokenizer(name: str) -> "PreTrainedTokenizerFast":
 
 def tokenizer_id(tokenizer: "PreTrainedTokenizerFast") -> str:
     """SHA-256 over what a tokenizer does to a text, as hex; equal wherever the same tokenizer is loaded from."""
+    if not tokenizer.is_fast:
+        return _id_of_files(tokenizer)
     state = json.loads(tokenizer.backend_tokenizer.to_str())
     for setting_of_the_last_call in ("truncation", "padding"):
         state.pop(setting_of_the_last_call, None)
     return hashlib.sha256(json.dumps(state, sort_keys=True).encode()).hexdigest()
+
+
+def _id_of_files(tokenizer: "PreTrainedTokenizerFast") -> str:
+    """The same of one in Python, such as Marian's: over its class, its added tokens and the files it is made of."""
+    added = sorted(tokenizer.get_added_vocab().items())
+    digest = hashlib.sha256(
+        f"{type(tokenizer).__name__} {sorted(tokenizer.special_tokens_map.items())} {added}".encode()
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        for file in sorted(map(Path, tokenizer.save_vocabulary(folder))):
+            digest.update(file.name.encode() + hashlib.sha256(file.read_bytes()).digest())
+    return digest.hexdigest()

@@ -1,8 +1,8 @@
 """Rows of tokens, and what is generated from, as numpy arrays. No torch."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -83,3 +83,17 @@ class TokenRows:
 def rounded(width: int, multiple_of: int) -> int:
     """The next multiple from a width on."""
     return -(-width // multiple_of) * multiple_of
+
+
+def encoded_rows(tokenize: Callable[..., Any], most: int, truncation: str | bool = True) -> tuple[Any, int]:
+    """What a tokenizer makes of texts, none longer than ``most`` tokens, and how many were cut.
+
+    Args:
+        tokenize: The tokenizer and the texts; called with how they are cut.
+        truncation: How a tokenizer cuts.
+    """
+    encoded = tokenize(truncation=truncation, max_length=most, padding=False)
+    if encoded.is_fast:
+        return encoded, sum(bool(encoding.overflowing) for encoding in encoded.encodings)
+    whole = tokenize(truncation=False, padding=False)["input_ids"]  # one in Python does not say what it cut
+    return encoded, sum(len(row) > most for row in whole)

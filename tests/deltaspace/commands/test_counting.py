@@ -53,6 +53,11 @@ def test_a_count_has_what_is_attached_and_every_convention(run: Run) -> None:
     assert found["invalid"] is None
 
 
+def test_a_point_is_counted_as_its_method_with_those_settings(run: Run) -> None:
+    assert counted(run, "lora_qv:r=8", "gpt2")["stored"] == counted(run, "lora_qv", "gpt2", "r=8")["stored"]
+    assert counted(run, "lora_qv:r=8", "gpt2", "r=2")["stored"] == counted(run, "lora_qv", "gpt2", "r=2")["stored"]
+
+
 def test_a_count_as_a_table_says_what_other_conventions_count(run: Run) -> None:
     text = run("count", "mam_inducer", backbone="gpt2")
     for part in ("2,001,816", "impl", "repo_config_requires_grad", "2,057,112", "1.6235%", "two norms a block"):

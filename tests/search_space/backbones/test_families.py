@@ -345,3 +345,9 @@ def test_the_ffn_of_a_t5_is_gated_if_its_projection_says_so_and_in_mt5_unless_it
 def test_the_stacks_of_a_t5_may_differ_in_depth() -> None:
     shape = read(config_of("t5_small"), num_decoder_layers=2)
     assert (shape.encoder_layers, shape.decoder_layers, len(shape.sublayers(Site.ATTENTION))) == (6, 2, 6 + 2 + 2)
+
+
+def test_a_config_of_a_loaded_model_numbers_its_labels() -> None:
+    config = config_of("bert_base_uncased") | {"id2label": {0: "LABEL_0", 1: "LABEL_1"}, "label2id": {"LABEL_0": 0}}
+    assert family_of(config) is FAMILIES["bert"]
+    assert shape_of(config) == shape_of(config_of("bert_base_uncased"))

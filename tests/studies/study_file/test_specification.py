@@ -836,3 +836,16 @@ def test_a_value_that_is_none_of_its_tag_is_refused_in_a_line(tmp_path: Path) ->
         with pytest.raises(SpecificationError, match="must be YAML; ") as caught:
             read_specification(file)
         assert len(str(caught.value).splitlines()) == 1
+
+
+def test_data_in_a_folder_of_the_name_of_an_example_do_not_hide_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "banking77").mkdir()
+    (tmp_path / "mine").mkdir()
+    assert study_file("banking77") == EXAMPLES / "banking77.yaml"
+    assert study_file("mine") == Path("mine")
+    (tmp_path / "banking77").rmdir()
+    (tmp_path / "banking77").write_text("name: mine")
+    assert study_file("banking77") == Path("banking77")

@@ -1,13 +1,14 @@
 """Tokenising a split."""
 
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy.typing as npt
 
 from trial_runner.huggingface import quiet_transformers
 from trial_runner.tasks.classification.split import Split
-from trial_runner.tasks.token_rows import TokenRows
+from trial_runner.tasks.token_rows import TokenRows, encoded_rows
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
@@ -39,10 +40,10 @@ def encode_split(
     for begin in range(0, len(labels), _ROWS_AT_ONCE):
         texts = [list(column[begin : begin + _ROWS_AT_ONCE]) for column in columns]
         with quiet_transformers():
-            encoded = tokenizer(*texts, truncation="longest_first", max_length=max_tokens, padding=False)
+            encoded, cut_here = encoded_rows(partial(tokenizer, *texts), max_tokens, "longest_first")
         ids += encoded["input_ids"]
         types += encoded.get("token_type_ids", [])
-        cut += sum(bool(encoding.overflowing) for encoding in encoded.encodings)
+        cut += cut_here
     rows, flat_types = TokenRows.of(ids), TokenRows.of(types).ids
     split = Split(
         input_ids=rows.ids,

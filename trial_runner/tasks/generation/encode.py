@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING
 
 from search_space.dimensions import StackKind
@@ -11,7 +12,7 @@ from trial_runner.tasks.generation.raw import RawTextSplit
 from trial_runner.tasks.generation.split import TextSplit
 from trial_runner.tasks.kind import Cut
 from trial_runner.tasks.task import Task
-from trial_runner.tasks.token_rows import TokenRows
+from trial_runner.tasks.token_rows import TokenRows, encoded_rows
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
@@ -113,15 +114,15 @@ class TextEncoder:
         """Tokens of the texts, each followed by ``end``, and how many texts were cut."""
         rows: list[list[int]] = []
         cut = 0
-        options = {"truncation": True, "max_length": longest - len(end), "padding": False}
-        options["add_special_tokens"] = not (is_target and self.stack is StackKind.DECODER)
+        special = not (is_target and self.stack is StackKind.DECODER)
         for begin in range(0, len(texts), _ROWS_AT_ONCE):
-            some = list(texts[begin : begin + _ROWS_AT_ONCE])
-            encoded = self._tokenizer(text_target=some, **options) if is_target else self._tokenizer(some, **options)
+            some = {"text_target" if is_target else "text": list(texts[begin : begin + _ROWS_AT_ONCE])}
+            tokenize = partial(self._tokenizer, **some, add_special_tokens=special)
+            encoded, cut_here = encoded_rows(tokenize, longest - len(end))
             for row in encoded["input_ids"]:
                 has_end = end and row and row[-1] == self.eos_token_id
                 rows.append([*(row[:-1] if has_end else row), *end])
-            cut += sum(bool(encoding.overflowing) for encoding in encoded.encodings)
+            cut += cut_here
         return TokenRows.of(rows), cut
 
     @contextmanager

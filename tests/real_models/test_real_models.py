@@ -1,0 +1,210 @@
+"""Real pretrained models, from their weights to answers in stock libraries; every folder in a folder of models.
+
+Their weights are not of this project, so the tests are left out unless ``DELTASPACE_TEST_MODELS`` names such a folder.
+What they learn is made here, and far too little to learn anything: what is tested is that everything agrees.
+"""
+
+import json
+import os
+import random
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+import yaml
+from safetensors.torch import load_file
+from support.left_out import WORDS
+from support.tiny_backbones import rig_of
+from torch import Tensor
+from transformers import AutoModel
+
+import deltaspace
+from deltaspace.commands.main import main
+from search_space.dimensions import StackKind
+from trial_runner.backbones import load_tokenizer
+
+pytestmark = pytest.mark.slow
+
+MODELS = "DELTASPACE_TEST_MODELS"
+CITIES, FOODS = ("Rome", "Oslo", "Bern", "Lima"), ("soup", "fish", "rice")
+ROWS = {"train": 6, "validation": 2, "test": 2}
+METHODS = ["lora_qv", "scaled_parallel_adapter_ffn"]
+LORA, ADAPTER, TRIALS = 0, 1, 3
+"""Trials: the two published methods come first, then a discovery."""
+FORMS: dict[str, dict[str, Any]] = {"own": {}, "merged": {"kind": "merged"}, "peft": {"kind": "peft"}}
+TEXTS = ["name : Rome | food : soup", "name : Lima | food : rice and a little fish, which is said to be good"]
+
+
+def folders() -> list[Path]:
+    """Of the models that there are."""
+    place = os.environ.get(MODELS)
+    return [] if place is None else sorted(config.parent for config in Path(place).glob("*/config.json"))
+
+
+@pytest.fixture(
+    scope="module", params=folders() or [None], ids=lambda folder: "none" if folder is None else folder.name
+)
+def model(request: pytest.FixtureRequest) -> Path:
+    if request.param is None:
+        pytest.skip(f"{WORDS}real models ({MODELS}=/folder of folders)")
+    torch.set_num_threads(1)
+    return Path(request.param)
+
+
+def row(kind: str, number: int) -> dict[str, Any]:
+    draw = random.Random(number)
+    city, food = draw.choice(CITIES), draw.choice(FOODS)
+    read, written = f"name : {city} | food : {food}", f"In {city} there is {food} number {number}."
+    if kind == "classification":
+        return {"text": read, "label": food}
+    if kind == "instruction":
+        turns = (("user", read), ("assistant", written))
+        return {"messages": [{"role": role, "content": content} for role, content in turns]}
+    return {"read": read, "written": written}
+
+
+def kind_of(model: Path) -> str:
+    """The kind of task that fits."""
+    if deltaspace.shape_of(str(model)).kind is StackKind.ENCODER:
+        return "classification"
+    return "data_to_text" if load_tokenizer(str(model)).chat_template is None else "instruction"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Studied:
+    """A study that has come to its end.
+
+    Attributes:
+        kind: Of its task.
+        place: Of the exports.
+        study: What was launched.
+    """
+
+    kind: str
+    place: Path
+    study: deltaspace.Study
+
+    def exported(self, trial: int, form: str) -> Path:
+        """The folder of a trial in a form; it is written once."""
+        folder = self.place / f"{trial}-{form}"
+        if not folder.exists():
+            self.study.trial(trial).export(folder, **FORMS[form])
+        return folder
+
+    @cached_property
+    def predicted(self) -> list[str]:
+        """What ``predict`` makes of our texts with LoRA."""
+        return list(deltaspace.predict(self.exported(LORA, "own"), TEXTS)["prediction"])
+
+
+@pytest.fixture(scope="module")
+def studied(model: Path, tmp_path_factory: pytest.TempPathFactory) -> Studied:
+    """Three trials of two steps, measured to the end."""
+    place, kind = tmp_path_factory.mktemp(model.name), kind_of(model)
+    for split, size in ROWS.items():
+        rows = [json.dumps(row(kind, number)) + "\n" for number in range(size)]
+        (place / f"{split}.jsonl").write_text("".join(rows))
+    columns = {
+        "classification": {"text": "text", "label": "label"},
+        "instruction": {"messages": "messages", "metric": "rougeL", "max_tokens": 96},
+        "data_to_text": {"source": "read", "target": "written", "metric": "rougeL"},
+    }[kind]
+    written = {} if kind == "classification" else {"decoding": {"max_new_tokens": 8, "min_new_tokens": 4}}
+    study = {
+        "name": model.name,
+        "backbone": str(model),
+        "task": {"kind": kind, "folder": str(place), **columns, **written},
+        "budget": "0.5%",
+        "trials": TRIALS,
+        "training": {"steps": 2, "batch_size": 2, "precision": "fp32", "warmup_fraction": 0},
+        "pruning": {"first_rung_steps": None},
+        "space": {"learning_rates": {"lowrank": [0.01, 0.01], "bottleneck": [0.001, 0.001]}},
+        "search": {"published": METHODS},
+        "fleet": {"backend": "inline", "artefacts": str(place / "artefacts")},
+    }
+    (place / "study.yaml").write_text(yaml.safe_dump(study))
+    launched = deltaspace.launch(place / "study.yaml", storage=f"sqlite:///{place / 'ledger.db'}", progress=False)
+    return Studied(kind=kind, place=place, study=launched)
+
+
+def hidden_states(model: Any) -> Tensor:
+    """The last ones of two texts of random words."""
+    ids = torch.randint(20, 900, (2, 9), generator=torch.Generator().manual_seed(0))
+    inputs = {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
+    if model.config.is_encoder_decoder:
+        inputs["decoder_input_ids"] = ids.flip(1)
+    with torch.no_grad():
+        found: Tensor = model(**inputs).last_hidden_state
+    return found
+
+
+@pytest.fixture
+def card_of(monkeypatch: pytest.MonkeyPatch) -> Callable[[Path], list[str]]:
+    """What the lines of Python on the card of an export answer to our texts."""
+
+    def answers(folder: Path) -> list[str]:
+        (code,) = re.findall(r"```python\n(.*?)```", (folder / "README.md").read_text(), re.DOTALL)
+        monkeypatch.chdir(folder)
+        known: dict[str, Any] = {"__name__": "card"}
+        exec(re.sub(r"^texts = .*$", lambda _: f"texts = {TEXTS!r}", code, flags=re.MULTILINE), known)
+        return list(known["answers"])
+
+    return answers
+
+
+def test_every_edit_keeps_the_contract(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["check", "--backbone", str(model), "--json"]) == 0
+    said = json.loads(capsys.readouterr().out)
+    assert (said["usable"], said["table"], said["broken"]) == (True, "family", {})
+    assert said["kept"] > 90
+
+
+def test_parameters_are_counted_as_in_the_weights_and_nothing_is_changed_without_edits(model: Path) -> None:
+    stock = AutoModel.from_pretrained(model, dtype=torch.float32, attn_implementation="eager").eval()
+    parameters = sum(parameter.numel() for parameter in stock.parameters())
+    assert parameters == deltaspace.shape_of(str(model)).parameters
+    expected, found = hidden_states(stock), hidden_states(rig_of(model, precision="float32").backbone.model)
+    torch.testing.assert_close(found, expected, rtol=0, atol=float(2e-6 * expected.abs().max()))
+
+
+def test_all_trials_are_complete_and_stored_as_counted(model: Path, studied: Studied) -> None:
+    board, shape = studied.study.leaderboard(), deltaspace.shape_of(str(model))
+    assert len(board) == TRIALS
+    assert set(board["state"]) == {"complete"}
+    for number in (LORA, ADAPTER):
+        trial = studied.study.trial(number)
+        tensors = load_file(studied.exported(number, "own") / "delta.safetensors").items()
+        stored = sum(tensor.numel() for name, tensor in tensors if not name.startswith("head."))
+        assert stored == deltaspace.count(trial).stored
+        assert 0 < stored <= 0.005 * shape.parameters
+
+
+def test_an_export_moves_what_a_model_computes_until_it_is_detached(model: Path, studied: Studied) -> None:
+    stock = AutoModel.from_pretrained(model, dtype=torch.float32).eval()
+    without = hidden_states(stock)
+    delta = deltaspace.load_delta(stock, studied.exported(ADAPTER, "own"))
+    moved = (hidden_states(stock) - without).abs().max()
+    delta.detach()
+    assert moved > 1e-4 * without.abs().max()
+    assert torch.equal(hidden_states(stock), without)
+
+
+def test_the_best_is_confirmed_on_test_data(studied: Studied) -> None:
+    confirmed = studied.study.confirm(top=1, seeds=2, against=(), progress=False)
+    assert confirmed.is_finished
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("form", FORMS)
+def test_stock_libraries_answer_as_we_predict(
+    studied: Studied, card_of: Callable[[Path], list[str]], form: str
+) -> None:
+    ours = studied.predicted
+    assert len(ours) == len(TEXTS)
+    assert all(ours)
+    assert card_of(studied.exported(LORA, form)) == ours
