@@ -114,6 +114,29 @@ def _check_is_new(output: Path) -> None:
         raise WishError(f"predictions must go to a folder that exists; there is no {output.parent}. Make it first.")
 
 
+_GROUPS: Mapping[str, Mapping[str, str]] = {
+    "hub": {"hub": "name", "configuration": "configuration", "revision": "revision"},
+    "questions": {"context": "context", "question": "question", "answers": "answers"},
+    "dialogue": {key: key for key in ("system", "learned_turns", "answer_after", "template_options")},
+    "group": {"group": "column", "groups": "values"},
+    "examples": {"train_examples": "train", "validation_examples": "validation"},
+}
+_UNREAD = ("early_metric", "preset")
+
+
+def _grouped(task: Mapping[str, Any]) -> dict[str, Any]:
+    """The task of an export with what belongs together in one mapping; some exports list it key by key."""
+    if not isinstance(task, Mapping) or "train_examples" not in task:
+        return dict(task)
+    listed = {key for keys in _GROUPS.values() for key in keys} | set(_UNREAD)
+    grouped = {key: value for key, value in task.items() if key not in listed}
+    for name, keys in _GROUPS.items():
+        values = {own: task[key] for key, own in keys.items() if task.get(key) is not None}
+        if values.keys() - {"values"}:
+            grouped[name] = values
+    return grouped
+
+
 def _plan(facts: Mapping[str, Any], columns: tuple[str, ...], folder: Path) -> _InferencePlan:
     """What the task of the training says, with other columns if they are given."""
     if facts.get("task") is None:
@@ -124,7 +147,7 @@ def _plan(facts: Mapping[str, Any], columns: tuple[str, ...], folder: Path) -> _
             )
         return _InferencePlan(columns=columns, task=None)
     try:
-        task = task_from_json(facts["task"])
+        task = task_from_json(_grouped(facts["task"]))
     except ValidationError as error:
         raise StudiesError(
             f"the export in {folder} must have a task that this release can read; {error.error_count()} of its keys "

@@ -12,19 +12,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
-from support.trivial_launch import OPTIONS, specification
 from support.trivial_runner import score_at
 
-from search_space.backbones import shape_of
-from search_space.space.space import SearchSpace
 from studies.errors import StudiesError
 from studies.launch.preparation import plan_of
 from studies.ledger.invariants import violations
 from studies.ledger.ledger import Ledger
 from studies.records import StudyKind, TrialRecord
 from studies.runtime.artefacts import study_folder
+from studies.study_file.recorded_specification import recorded_space, recorded_specification
 from studies.verification import replay_violations, replayed
-from trial_runner.backbones import config_of
 
 TESTS = Path(__file__).parents[1]
 
@@ -123,14 +120,11 @@ class Study:
         return found + [f"nobody's file {path}" for path in files if str(path) not in named]
 
     def _broken_search(self, ledger: Ledger) -> list[str]:
-        searched = {key: {**OPTIONS, **self.options}[key] for key in ("sampler", "rule", "replicates", "objective")}
-        study = specification(self.folder, self.backend, self.trials, **searched)
         record = ledger.study(self.name)
-        shape = shape_of(config_of(study.backbone.name))
-        space = SearchSpace(shape=shape, budget=record.budget_parameters, options=study.search)
-        plan = plan_of(study, record, space, storage_url=self.url, labels=0)
+        begun, space = recorded_specification(record), recorded_space(record)
+        plan = plan_of(begun, record, space, storage_url=self.url, labels=0)
         found = violations(ledger, record.id, rung_steps=plan.rungs.steps)
-        return [*found, *replay_violations(ledger, record.id, replayed(ledger, record, space, study.search))]
+        return [*found, *replay_violations(ledger, record.id, replayed(ledger, record, space, begun))]
 
     def release(self) -> None:
         """Let it come to its end as fast as it can."""

@@ -40,7 +40,7 @@ def test_a_launch_after_the_clock_was_set_back_ends_nothing_before_it_began(kept
     kept.ledger.add_trials(kept.id, kept.epoch, [values.trial(0)], worker="w")
     monkeypatch.setattr(clock, "datetime", SetBack)
     later = WrittenTime()
-    for user in ("keeping", "leases", "settling"):
+    for user in ("keeper_writes", "leases", "reports"):
         monkeypatch.setattr(f"studies.ledger.{user}.WRITTEN_TIME", later)
     epoch = kept.ledger.take_over(kept.id, "later")
     if ending == "recovered":
