@@ -53,7 +53,7 @@ FIRST_KEYS = """A dozen keys are what most studies set; of the others the defaul
 name: reviews
 backbone: FacebookAI/roberta-base   # embedded, a folder, or a name on the hub
 task:
-  folder: data/reviews              # holds train, validation and test
+  folder: reviews                   # holds train, validation and test
   text: review
   label: stars
   metric: accuracy

@@ -442,7 +442,7 @@ def test_rungs_lie_a_reduction_apart_and_the_last_step_is_always_measured(
     assert study.training_plan().evaluate_at_steps == rungs
 
 
-@pytest.mark.parametrize("pruning", [{}, {"rule": "ranks"}, {"first_rung_steps": 5}])
+@pytest.mark.parametrize("pruning", [{}, {"rule": "significance"}, {"first_rung_steps": 5}])
 @pytest.mark.parametrize("warmup", [0.1, 0.3])
 def test_the_last_rung_is_at_most_half_of_the_way_whatever_the_steps(pruning: dict[str, object], warmup: float) -> None:
     for steps in range(10, 1001, 3):

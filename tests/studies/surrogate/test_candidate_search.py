@@ -28,7 +28,7 @@ from studies.surrogate.prior_mean import BEST_RATE
 from studies.surrogate.settings import FactoredSettings
 from studies.surrogate.structure_distances import ABSENT, StructureDistances
 
-SUPPORT = Path(__file__).parents[3]
+SUPPORT = Path(__file__).parents[2]
 MODEL_ALONE = FactoredSettings(fresh=0.0, rated=0.0)
 
 

@@ -16,7 +16,7 @@ from studies.surrogate.mutation import Moves, Mutation, Parents
 from studies.surrogate.observation import Observation
 from studies.surrogate.random_candidates import BOTH_SIDES, RandomCandidates
 
-BACKBONES = Path(__file__).parents[3] / "data" / "backbones"
+BACKBONES = Path(__file__).parents[2] / "data" / "backbones"
 
 
 def only(**move: float) -> Moves:
