@@ -49,6 +49,7 @@ from studies.runtime.keeper import StudyKeeper  # noqa: E402
 from studies.runtime.messages import Decision, WorkerAnswer, WorkerReport  # noqa: E402
 from studies.runtime.study_plan import StudyPlan  # noqa: E402
 from studies.study_file import specification_from_mapping  # noqa: E402
+from studies.study_file.recorded_specification import BegunSpecification  # noqa: E402
 from trial_runner.example_losses import ExampleLosses  # noqa: E402
 from trial_runner.requests import Reading, TrialRequest  # noqa: E402
 
@@ -239,7 +240,7 @@ def kept_study(url: str, folder: Path, sampler: str, clock: SimulatedTime) -> It
     space = SearchSpace(shape=shape, budget=specification.parameter_budget().parameters(shape))
     with Ledger.open(url) as ledger:
         study = ledger.create_study(new_study(specification, shape))
-    plan = plan_of(specification, study, space, storage_url=url, labels=2, examples=EXAMPLES)
+    plan = plan_of(BegunSpecification.of(specification), study, space, storage_url=url, labels=2, examples=EXAMPLES)
     for module in (keeper_module, progress_module, queue_module, results_module, state_module):
         module.time = clock  # type: ignore[attr-defined]
     keeper = StudyKeeper(plan)

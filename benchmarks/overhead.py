@@ -40,6 +40,7 @@ from studies.runtime.keeper import StudyKeeper  # noqa: E402
 from studies.search.candidates import new_trial  # noqa: E402
 from studies.search.proposer import Proposal, Proposer  # noqa: E402
 from studies.study_file import Specification, specification_from_mapping  # noqa: E402
+from studies.study_file.recorded_specification import BegunSpecification  # noqa: E402
 from studies.verification import replayed  # noqa: E402
 
 WARM_UP_TRIALS = 20
@@ -227,7 +228,7 @@ def filled_ledger(
 def replay_seconds(trials: int) -> tuple[float, float, float]:
     """Seconds to replay a study into Optuna, to take it over as a keeper does, and its bytes per trial."""
     with scratch() as folder:
-        study = specification(folder, "inline", trials, steps=max(STEPS))
+        study = BegunSpecification.of(specification(folder, "inline", trials, steps=max(STEPS)))
         space = search_space(study)
         proposer = Proposer(space, sampler="random", seed=0)
         proposals = [proposer.propose() for _ in range(min(trials, 500))]
@@ -235,7 +236,7 @@ def replay_seconds(trials: int) -> tuple[float, float, float]:
         ledger, record = filled_ledger(folder, proposals, space, STEPS)
         with ledger:
             plan = plan_of(study, record, space, storage_url=f"sqlite:///{folder / 'ledger.db'}", labels=2)
-            replay = milliseconds(lambda: replayed(ledger, record, space, study.search)) / 1000
+            replay = milliseconds(lambda: replayed(ledger, record, space, study)) / 1000
         keepers: list[StudyKeeper] = []
         takeover = milliseconds(lambda: keepers.append(StudyKeeper(plan))) / 1000
         keepers[0].close()

@@ -103,8 +103,8 @@ def test_an_observer_that_raises_is_told_nothing_more_and_ends_nothing(study: St
 
 def test_an_observer_is_named_by_its_module_or_its_word(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(Path(__file__).parent)
-    assert type(named_observer("test_observing:Noting", {})).__name__ == "Noting"
-    assert type(named_observer("mine", {"mine": "test_observing:Noting"})).__name__ == "Noting"
+    assert type(named_observer("test_observer:Noting", {})).__name__ == "Noting"
+    assert type(named_observer("mine", {"mine": "test_observer:Noting"})).__name__ == "Noting"
 
 
 @pytest.mark.parametrize("text", ["", "tensorbord", "nowhere:x", "json:nothing", ":x", "json:"])

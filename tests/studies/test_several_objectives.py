@@ -29,7 +29,7 @@ def _specification(folder: Path, trials: int, search: dict[str, object]) -> Spec
             "budget": "0.5%",
             "trials": trials,
             "training": {"steps": 16},
-            "pruning": {"first_rung_steps": 4, "rule": "significance"},
+            "pruning": {"first_rung_steps": 4, "rule": "chance"},
             "search": search,
             "fleet": {"backend": "inline", "pack": 1, "artefacts": str(folder / "artefacts")},
         }
