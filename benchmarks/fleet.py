@@ -116,12 +116,12 @@ class Worker:
             )
         return found
 
-    def hear(self, answer: WorkerAnswer) -> None:
-        """Go on, stop and begin as the keeper says."""
-        for verdict in answer.verdicts:
-            request, done = self.holds.pop(verdict.trial)
-            if verdict.decision is Decision.GO_ON:
-                self.holds[verdict.trial] = (request, done + 1)
+    def obey(self, reports: Sequence[WorkerReport], answer: WorkerAnswer) -> None:
+        """Continue, stop and begin trials as the keeper answered its reports."""
+        for report, decision in zip(reports, answer.decisions, strict=True):
+            request, done = self.holds.pop(report.trial)
+            if decision is Decision.GO_ON:
+                self.holds[report.trial] = (request, done + 1)
         for lease in answer.leases:
             self.holds[lease.request.trial] = (lease.request, 0)
 
@@ -186,7 +186,7 @@ def simulate(fleet: Fleet, keeper: StudyKeeper, plan: StudyPlan, clock: Simulate
             tally.busy, tally.processor = tally.busy + took, tally.processor + processor
             tally.passed = free_at - measured_from
         if what == "exchange":
-            worker.hear(answer)
+            worker.obey(reports, answer)
             if arrived > measured_from:
                 tally.waits.append(free_at - arrived)
                 tally.readings += len(reports)
