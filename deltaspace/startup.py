@@ -109,7 +109,7 @@ def init(
         StudiesError: If the file is there already or cannot be written.
     """
     from studies.init import Choices, draft_study, source_of, study_text
-    from studies.init.sources import save_object
+    from studies.init.sources import save_object, slug
     from studies.study_file import specification_from_mapping
     from studies.study_file.fields import parse_duration
     from trial_runner.tasks.inspection import ColumnOptions
@@ -128,6 +128,8 @@ def init(
         folder = Path(output).parent if output else Path()
         data = [save_object(data, folder / f"{own.get('name', 'study')}-data")]
     source = source_of(data, configuration=configuration)
+    if output is not None:
+        own.setdefault("name", slug(Path(output).stem))
     draft = draft_study(source, Choices(**own, wishes=wishes))
     file = Path(output) if output else Path(f"{draft.keys['name']}.yaml")
     if file.exists() and not overwrite:

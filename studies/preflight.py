@@ -16,7 +16,7 @@ from studies.resource_estimates.noise import noise_warning_of
 from studies.resource_estimates.speed import Speed, measured_speed
 from studies.study_file import Specification
 from studies.study_file.recorded_specification import BegunSpecification
-from trial_runner.backbones import config_of
+from trial_runner.backbones import config_of, load_tokenizer
 from trial_runner.port_discovery.known_tables import make_known
 
 
@@ -87,7 +87,7 @@ def check(specification: Specification, *, takes_steps: bool = True) -> Check:
     )
     return Check(
         specification=specification,
-        data=data_facts(task),
+        data=data_facts(task, load_tokenizer(specification.backbone.name)),
         machine=machine,
         speed=speed,
         forecast=None if speed is None else forecast(work, speed),

@@ -9,6 +9,7 @@ from rich.text import Text
 
 from dashboards.terminal.layout import plain_text
 from dashboards.terminal.text import duration_text
+from studies.analysis.visible import visible
 from studies.preflight import Check
 from studies.resource_estimates.noise import expected_score, is_share, smallest_difference
 
@@ -68,6 +69,8 @@ def _data_rows(found: Check) -> Iterator[tuple[str, str]]:
         yield "constant prediction", f"{data.metric} {data.constant_score:.4f} on validation"
     for text, _ in data.cut_texts:
         yield "too long", text
+    for sample in data.samples:
+        yield "is read as", visible(sample)
     for note in data.notes:
         split, _, said = note.partition(": ")
         yield split, said

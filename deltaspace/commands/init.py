@@ -21,7 +21,7 @@ from deltaspace.commands.options import MOST_NUMBER, examples, json_option, noti
 @click.argument("data", metavar="FOLDER|FILES|HUB_NAME", nargs=-1)
 @click.option("--from-python", metavar="MODULE:NAME", help="A frame or a Dataset; also FILE.py:NAME, or a function.")
 @click.option("--configuration", metavar="NAME", help="Of a dataset of the hub, such as sst2 of nyu-mll/glue.")
-@click.option("--name", metavar="NAME", help="Of the study.  [default: that of the data]")
+@click.option("--name", metavar="NAME", help="Of the study.  [default: that of --output, or of the data]")
 @click.option(
     "--backbone",
     metavar="NAME|FOLDER",

@@ -48,7 +48,7 @@ FEWEST_TRIALS, MOST_TRIALS = 24, 100
 """Published methods and some discoveries; and from where on more are for another day."""
 FEWEST_STEPS = 60
 _COMMENT_COLUMN = 36
-_UNEVEN = 0.75
+_UNEVEN = 0.6
 _FEW = 100
 
 

@@ -128,7 +128,7 @@ def _of_files(paths: Sequence[Path]) -> DataSource:
     title = stem_of(paths[0]) if len(paths) == 1 and not _role(stem_of(paths[0])) else folder.name
     relative = Path(os.path.relpath(folder))
     shown = folder if relative.parts[:1] == ("..",) else relative
-    return _source(shown, [folder / path.absolute().relative_to(folder) for path in paths], title=_slug(title))
+    return _source(shown, [folder / path.absolute().relative_to(folder) for path in paths], title=slug(title))
 
 
 def _source(folder: Path, files: Sequence[Path], *, title: str) -> DataSource:
@@ -157,7 +157,7 @@ def _of_hub(name: str, configuration: str | None) -> DataSource:
     splits = {split: each for split, each in chosen.items() if _usual(split, present) != each}
     task: dict[str, Any] = {"hub": {"name": name, "configuration": configuration} if configuration else name}
     task |= {"splits": splits} if splits else {}
-    title = _slug(configuration or name.rpartition("/")[2])
+    title = slug(configuration or name.rpartition("/")[2])
     return DataSource(title=title, task=task, remarks=(f"not used: {', '.join(others)}",) if others else ())
 
 
@@ -203,10 +203,10 @@ def _role(name: str) -> str | None:
 
 
 def _title(folder: Path) -> str:
-    return _slug(folder.absolute().name)
+    return slug(folder.absolute().name)
 
 
-def _slug(text: str) -> str:
+def slug(text: str) -> str:
     """A name as a study may have it."""
     return re.sub(r"[^a-z0-9._-]+", "-", text.lower()).strip("-._") or "study"
 

@@ -2,13 +2,22 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from trial_runner.tasks import SPLITS, Prepared
 from trial_runner.tasks.kind import Cut
+from trial_runner.tasks.token_rows import TokenRows
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerFast
 
 _MANY_CUT = 0.1
+_FEW_OF_A_LABEL = 10
+_SAMPLES = 2
+_SAMPLE_TOKENS = 48
+"""Tokens of a sample that are shown, half of them from its end."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,6 +31,8 @@ class DataFacts:
         constant_score: Of predicting the most frequent label of train for every validation example; None without.
         cuts: What is cut to the largest lengths.
         notes: What else was done to the data: carved, left out, seen twice.
+        contradictions: How many texts of train have two labels, and the first of them; none without labels.
+        samples: The first examples of train as the model reads them.
     """
 
     examples: Mapping[str, int]
@@ -30,6 +41,8 @@ class DataFacts:
     constant_score: float | None
     cuts: tuple[Cut, ...]
     notes: tuple[str, ...]
+    contradictions: tuple[int, str] = (0, "")
+    samples: tuple[str, ...] = ()
 
     @property
     def summary(self) -> str:
@@ -64,7 +77,26 @@ class DataFacts:
             for text, is_much in self.cut_texts
             if is_much
         ]
-        return (*cut, *self._labels_that_lack())
+        return (*cut, *self._labels_that_lack(), *self._doubtful_labels())
+
+    def _doubtful_labels(self) -> tuple[str, ...]:
+        lines = []
+        spellings: dict[str, list[str]] = {}
+        for name in self.labels.get("train", {}):
+            spellings.setdefault(" ".join(name.casefold().split()), []).append(repr(name))
+        alike = [", ".join(names) for names in spellings.values() if len(names) > 1]
+        if alike:
+            lines.append(f"labels that differ only in case or white space are labels of their own: {'; '.join(alike)}.")
+        count, text = self.contradictions
+        if count:
+            lines.append(f"{count} text{'s' * (count > 1)} of train with two labels: {text}.")
+        rarest = min(((number, name) for name, number in self.labels.get("validation", {}).items()), default=None)
+        if self.metric in ("f1", "matthews") and rarest is not None and 0 < rarest[0] < _FEW_OF_A_LABEL:
+            lines.append(
+                f"{self.metric} rests on {rarest[0]} validation example{'s' * (rarest[0] > 1)} of {rarest[1]!r}; one "
+                "more of them right changes it much."
+            )
+        return tuple(lines)
 
     def _labels_that_lack(self) -> tuple[str, ...]:
         lines = []
@@ -76,15 +108,17 @@ class DataFacts:
         return tuple(lines)
 
 
-def data_facts(task: Prepared) -> DataFacts:
-    """What can be said of a prepared task."""
+def data_facts(task: Prepared, tokenizer: "PreTrainedTokenizerFast | None" = None) -> DataFacts:
+    """What can be said of a prepared task; with its tokenizer also what its texts look like."""
     splits = {name: task.splits[name] for name in SPLITS if name in task.splits}
     said = {str(cut) for cut in task.cuts}
     labels = {}
+    contradictions = (0, "")
     if len(task.labels) > 1:  # the one of a regression is the name of its numbers
         for name, split in splits.items():
             counts = np.bincount(split.labels, minlength=len(task.labels))
             labels[name] = dict(zip(task.labels, map(int, counts), strict=True))
+        contradictions = _contradictions(splits["train"], task.labels, tokenizer)
     return DataFacts(
         examples={name: len(split) for name, split in splits.items()},
         labels=labels,
@@ -92,4 +126,47 @@ def data_facts(task: Prepared) -> DataFacts:
         constant_score=task.constant_score,
         cuts=tuple(task.cuts),
         notes=tuple(note for note in task.notes if note not in said),
+        contradictions=contradictions,
+        samples=() if tokenizer is None else _samples(splits["train"], task.labels, tokenizer),
     )
+
+
+def _contradictions(split: Any, names: tuple[str, ...], tokenizer: "PreTrainedTokenizerFast | None") -> tuple[int, str]:
+    """How many texts have two labels, and the first of them with its labels."""
+    labels_of: dict[bytes, set[int]] = {}
+    for row, label in enumerate(split.labels):
+        labels_of.setdefault(_tokens(split.rows, row).tobytes(), set()).add(int(label))
+    found = [(tokens, sorted(labels)) for tokens, labels in labels_of.items() if len(labels) > 1]
+    if not found:
+        return 0, ""
+    tokens, labels = found[0]
+    text = "" if tokenizer is None else f"{_text(np.frombuffer(tokens, split.rows.ids.dtype), tokenizer)} "
+    return len(found), f"{text}({', '.join(names[label] for label in labels)})"
+
+
+def _samples(split: Any, names: tuple[str, ...], tokenizer: "PreTrainedTokenizerFast") -> tuple[str, ...]:
+    """The first examples of a split, what is read and what is learned."""
+    rows: TokenRows = split.rows if hasattr(split, "rows") else split.sources
+    found = []
+    for row in range(min(_SAMPLES, len(split))):
+        read = _tokens(rows, row)
+        learned = ""
+        if hasattr(split, "targets"):
+            learned = f" → {_text(_tokens(split.targets, row), tokenizer)}"
+        elif hasattr(split, "labels"):
+            label = split.labels[row]
+            learned = f" → {names[label] if len(names) > 1 else format(label, 'g')}"
+        found.append(f"{_text(read, tokenizer)}{learned} ({len(read)} tokens)")
+    return tuple(found)
+
+
+def _tokens(rows: TokenRows, row: int) -> Any:
+    return rows.ids[rows.offsets[row] : rows.offsets[row + 1]]
+
+
+def _text(tokens: Any, tokenizer: "PreTrainedTokenizerFast") -> str:
+    """Tokens as text with the special ones, on one line, the middle of a long one left out."""
+    if len(tokens) <= _SAMPLE_TOKENS:
+        return " ".join(str(tokenizer.decode(tokens)).split())
+    half = _SAMPLE_TOKENS // 2
+    return f"{_text(tokens[:half], tokenizer)} … {_text(tokens[-half:], tokenizer)}"

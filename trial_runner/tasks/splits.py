@@ -55,8 +55,8 @@ class Takeable(ABC):
 def complete_splits(task: RawTask[RowsT]) -> RawTask[RowsT]:
     """Carve a missing validation or test split, each a tenth of train, out of it.
 
-    The hash of the normalised text decides, so equal texts never end up in two splits; of a question, the text that it
-    is about decides.
+    The hash of the normalised text decides, so equal texts never end up in two splits, nor does a text of a split that
+    is there already; of a question, the text that it is about decides.
 
     Raises:
         TaskError: If train is too small to be carved.
@@ -65,10 +65,12 @@ def complete_splits(task: RawTask[RowsT]) -> RawTask[RowsT]:
     if not missing:
         return task
     train = task.splits["train"]
+    held = {key for name, split in task.splits.items() if name != "train" for key in split.origins()}
     rows: dict[str, list[int]] = {name: [] for name in ("train", *missing)}
     for row, key in enumerate(train.origins()):
         share = text_hash(key, "carve") % 1000
-        rows[next((name for name in missing if share in _CARVED[name]), "train")].append(row)
+        carved = (name for name in missing if share in _CARVED[name] and key not in held)
+        rows[next(carved, "train")].append(row)
     splits: dict[str, RowsT] = {**task.splits}
     notes = list(task.notes)
     for name, chosen in rows.items():

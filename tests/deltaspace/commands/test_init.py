@@ -74,6 +74,13 @@ def test_a_study_file_elsewhere_finds_the_data_and_the_backbone(
     assert read_specification("studies/mine.yaml").task.folder == str(here / "data")
 
 
+def test_two_files_of_one_folder_are_two_studies(said: Run, here: Path) -> None:
+    write_csv(here / "data" / "train.csv")
+    for name in ("First", "second"):
+        said("data", "--output", f"{name}.yaml")
+        assert read_specification(f"{name}.yaml").name == name.lower()
+
+
 def test_nothing_is_overwritten_unless_it_is_said(said: Run, here: Path) -> None:
     write_csv(here / "reviews.csv")
     (here / "reviews.yaml").write_text("mine")

@@ -78,10 +78,19 @@ def check_encoding(path: Path) -> None:
                 line += error.object[: error.start].count(b"\n")
                 byte = error.object[error.start]
                 raise TaskError(
-                    f"{path.name} must be UTF-8 text; got byte 0x{byte:02x} in line {line}. {_advice(path, 'latin1')}"
+                    f"{path.name} must be UTF-8 text; got byte 0x{byte:02x} in line {line}. "
+                    f"{_advice(path, _single_byte_encoding(path))}"
                 ) from None
             line += chunk.count(b"\n")
             chunk = file.read(_CHUNK_BYTES)
+
+
+def _single_byte_encoding(path: Path) -> str:
+    """Windows' code page where it has signs that are control characters in Latin 1, such as dashes and the euro."""
+    with _opened(path) as file:
+        windows = bytes(range(0x80, 0xA0))
+        has_signs = any(chunk.translate(None, windows) != chunk for chunk in iter(lambda: file.read(_CHUNK_BYTES), b""))
+    return "cp1252" if has_signs else "latin1"
 
 
 def beginning_of(path: Path, folder: Path, most_bytes: int) -> Path | None:

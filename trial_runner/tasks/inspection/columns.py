@@ -1,6 +1,6 @@
 """What the columns of a dataset hold, from some of its rows."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
@@ -41,6 +41,7 @@ class Column:
         distinct: Different values among them, of plain texts, numbers and labels; 0 of others.
         words: Mean words of a text; of a list of texts of all of them; 0 of others.
         keys: Of texts by language, the languages.
+        filled: Share of the rows that have a value.
     """
 
     name: str
@@ -49,6 +50,7 @@ class Column:
     distinct: int = 0
     words: float = 0.0
     keys: tuple[str, ...] = ()
+    filled: float = 1.0
 
 
 def look_at(dataset: "Dataset") -> tuple[Column, ...]:
@@ -60,7 +62,11 @@ def _look(dataset: "Dataset", name: str) -> Column:
     values = tuple(column(dataset, name, "train"))
     there = [value for value in values if value is not None and value != "" and value != []]
     if not there:
-        return Column(name=name, kind=ColumnKind.EMPTY, values=values)
+        return Column(name=name, kind=ColumnKind.EMPTY, values=values, filled=0.0)
+    return replace(_filled(dataset, name, values, there), filled=len(there) / len(values))
+
+
+def _filled(dataset: "Dataset", name: str, values: tuple[Any, ...], there: list[Any]) -> Column:
     if getattr(dataset.features[name], "names", None) is not None:
         return Column(name=name, kind=ColumnKind.LABEL, values=values, distinct=len(set(there)))
     if all(isinstance(value, str | int | float) for value in there):

@@ -44,6 +44,7 @@ _FROM_TO: Sequence[tuple[str, tuple[str, ...], tuple[str, ...]]] = (
 )
 _REFERENCES = ("references", "reference", "refs", "ref")
 _ASKED = ("context", "question", "answers")
+_CHOICES = ("choices", "choice", "options", "endings", "candidates", "answers", "alternatives")
 _READ = (ColumnKind.TEXT, ColumnKind.TEXTS, ColumnKind.TRIPLES, ColumnKind.CONVERSATION)
 _WRITTEN = (ColumnKind.TEXT, ColumnKind.TEXTS, ColumnKind.LABEL)
 _JOIN = "\n"
@@ -51,6 +52,8 @@ _MUCH_SHORTER = 3.0
 _MANY_NUMBERS = 10
 """More different numbers than these are a scale, not classes; half stars up to five are ten."""
 _WORDS_OF_AN_ANSWER = 3
+_FILLED = 0.9
+"""A column that fewer rows have a value of is no label unless it is named so."""
 _OF_LABELS = (None, "classification", "regression")
 
 
@@ -103,6 +106,8 @@ def guess(
     for name in (each for value in wished.values() for each in ((value,) if isinstance(value, str) else value)):
         if name.partition(".")[0] not in columns:
             raise TaskError(f"no column {name!r}; there are: {', '.join(columns)}.{nearest(name, columns)}")
+    if not wished:
+        _refuse_choices(columns)
     talks = can_chat or wishes.kind == "instruction"
     found = _wished(columns, wishes.kind, wished) or _guessed(splits, columns, wishes.kind, can_chat=talks)
     if found is None:
@@ -113,7 +118,46 @@ def guess(
         )
     used = {name for value in found.keys.values() for name in ((value,) if isinstance(value, str) else value)}
     left = tuple(name for name in columns if name not in used and not any(each.startswith(f"{name}.") for each in used))
-    return Guess(kind=found.kind, keys=found.keys, why=found.why, left=left)
+    return Guess(kind=found.kind, keys=found.keys, why=_with_alternatives(columns, found, wished), left=left)
+
+
+def _refuse_choices(columns: Mapping[str, Column]) -> None:
+    """Refuse rows that each have choices of their own.
+
+    Raises:
+        TaskError: If a column lists the choices of a row and another says which is right.
+    """
+    lists = [column for column in columns.values() if column.kind is ColumnKind.TEXTS and column.name in _CHOICES]
+    for choices in lists:
+        for right in columns.values():
+            if right is not choices and _says_which(right, choices):
+                raise TaskError(
+                    f"multiple choice is no kind of task here: {right.name!r} says which text of {choices.name!r} is "
+                    "right. Make a row of every choice, beside its question, and label it right or wrong."
+                )
+
+
+def _says_which(right: Column, choices: Column) -> bool:
+    """Whether each value is a place in the list of its row, or one of its texts."""
+    pairs = list(zip(right.values, choices.values, strict=True))
+    is_place = right.kind in (ColumnKind.LABEL, ColumnKind.NUMBER) and all(
+        isinstance(value, int) and 0 <= value < len(texts or ()) for value, texts in pairs
+    )
+    return is_place or all(isinstance(value, str) and value in (texts or ()) for value, texts in pairs)
+
+
+def _with_alternatives(columns: Mapping[str, Column], found: Guess, wished: Mapping[str, Any]) -> dict[str, str]:
+    """Why the keys are so, and which other columns could be the text and the label that nobody named."""
+    why = dict(found.why)
+    used = {name for value in found.keys.values() for name in ((value,) if isinstance(value, str) else value)}
+    scales = [name for name, column in columns.items() if _is_scale(column)]
+    texts = [name for name, column in columns.items() if column.kind is ColumnKind.TEXT]
+    labels = [*_label_names(columns), *scales]
+    for key, candidates in (("text", texts), ("label", labels)):
+        others = [name for name in dict.fromkeys(candidates) if name not in used]
+        if "label" in found.keys and key not in wished and others:
+            why[key] = "; ".join([*filter(None, [why.get(key)]), f"or {', '.join(others)}"])
+    return why
 
 
 def _wished(columns: Mapping[str, Column], kind: str | None, wished: Mapping[str, Any]) -> Guess | None:
@@ -121,15 +165,30 @@ def _wished(columns: Mapping[str, Column], kind: str | None, wished: Mapping[str
     if not wished:
         return None
     if "label" in wished or "text" in wished:
-        label = wished.get("label") or next(iter(_label_names(columns)), None)
-        text = wished.get("text") or _text_names(columns, label)
-        return _labelled(columns, tuple(text), label, kind) if label and text else None
+        return _labelled_as_wished(columns, kind, wished)
     if "context" in wished or "question" in wished:
         return Guess(kind="question_answering", keys={"questions": wished}, why={})
     source, target = wished.get("source"), wished.get("target")
     if not source or not target:
         raise TaskError("a task from text to text needs both columns; name them with --source and --target.")
     return _written(columns, kind or "summarisation", source, target, {})
+
+
+def _labelled_as_wished(columns: Mapping[str, Column], kind: str | None, wished: Mapping[str, Any]) -> Guess:
+    named = wished.get("text") or ()
+    label = wished.get("label") or next((name for name in _label_names(columns) if name not in named), None)
+    if label is None:
+        raise TaskError(f"a label must be among the columns; of {', '.join(columns)} none is. Name it with --label.")
+    text = named or _text_names(columns, label)
+    if not text:
+        raise TaskError(f"a text must stand beside the label {label!r}; no other column has one. Name it with --text.")
+    column = columns.get(label)
+    if column is not None and column.kind is ColumnKind.TEXT and 2 * column.distinct > len(column.values):
+        raise TaskError(
+            f"a label must occur in several rows; {label!r} has {column.distinct} different texts in "
+            f"{len(column.values)} rows. Name another with --label."
+        )
+    return _labelled(columns, tuple(text), label, kind, is_named="label" in wished)
 
 
 def _guessed(
@@ -162,7 +221,11 @@ def _label_names(columns: Mapping[str, Column]) -> list[str]:
         for name, column in columns.items()
         if name.lower() == usual and column.kind in (ColumnKind.LABEL, ColumnKind.NUMBER)
     ]
-    others = [name for name, column in columns.items() if column.kind is ColumnKind.LABEL and name not in by_name]
+    others = [
+        name
+        for name, column in columns.items()
+        if column.kind is ColumnKind.LABEL and column.filled >= _FILLED and name not in by_name
+    ]
     wide = [name for name in columns if name.lower() in _LABELS[:_STRONG_LABELS] and name not in by_name]
     return [*by_name, *(name for name in wide if columns[name].kind is ColumnKind.TEXT), *reversed(others)]
 
@@ -193,7 +256,9 @@ def _numbered(columns: Mapping[str, Column]) -> Guess | None:
     return _labelled(columns, text, scales[-1], "regression") if text else None
 
 
-def _labelled(columns: Mapping[str, Column], text: Sequence[str], label: str, kind: str | None) -> Guess:
+def _labelled(
+    columns: Mapping[str, Column], text: Sequence[str], label: str, kind: str | None, *, is_named: bool = False
+) -> Guess:
     """A classification, or a regression where that is wished or the label is a scale."""
     if kind == "regression" or (kind is None and label in columns and _is_scale(columns[label])):
         join, why = _joined(columns, text)
@@ -203,12 +268,12 @@ def _labelled(columns: Mapping[str, Column], text: Sequence[str], label: str, ki
             range_of = f" from {min(there):g} to {max(there):g}" if there else ""
             why = {"label": f"{columns[label].distinct} different numbers{range_of}", **why}
         return Guess(kind="regression", keys=keys, why=why)
-    return _classification(columns, text, label)
+    return _classification(columns, text, label, is_named=is_named)
 
 
-def _classification(columns: Mapping[str, Column], text: Sequence[str], label: str) -> Guess:
+def _classification(columns: Mapping[str, Column], text: Sequence[str], label: str, *, is_named: bool) -> Guess:
     why = {"label": f"{columns[label].distinct} different ones"} if label in columns and columns[label].distinct else {}
-    named = _same_in_words(columns, label, text)
+    named = None if is_named else _same_in_words(columns, label, text)
     if named is not None:
         why["label"] = f"says the same as {label}, in words"
     join, why_join = _joined(columns, text)

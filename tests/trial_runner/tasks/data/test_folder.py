@@ -132,6 +132,15 @@ def test_missing_splits_are_carved_from_train_without_leaking_equal_texts(write_
     )
 
 
+def test_a_carved_split_has_no_text_of_a_split_that_is_there(write_rows, prepare, tiny_backbone):
+    write_rows("train.jsonl", rows_of(400))
+    task = prepare(write_rows("test.jsonl", rows_of(200)))
+    tokenizer = load_tokenizer(str(tiny_backbone("roberta")))
+    validation, test = (set(texts_of(task, split, tokenizer)) for split in ("validation", "test"))
+    assert validation
+    assert not validation & test
+
+
 def test_what_is_carved_does_not_depend_on_the_other_rows(write_rows, prepare, tiny_backbone):
     tokenizer = load_tokenizer(str(tiny_backbone("roberta")))
     some = texts_of(prepare(write_rows("train.jsonl", rows_of(100))), "validation", tokenizer)

@@ -128,9 +128,14 @@ def test_a_comma_stays_the_separator_of_a_text_with_others_in_it(tmp_path: Path)
 
 
 REFUSED = {
-    "latin-1": ("train.csv", "text,label\nok,a\ncafé,b\n".encode("latin-1"), r"got byte 0xe9 in line 3\. .*iconv -f"),
+    "latin-1": (
+        "train.csv",
+        "text,label\nok,a\ncafé,b\n".encode("latin-1"),
+        r"got byte 0xe9 in line 3\. .*iconv -f latin1",
+    ),
     "latin-1 of lines": ("train.jsonl", '{"text": "café"}\n'.encode("latin-1"), r"UTF-8 text; got byte 0xe9 in line 1"),
     "latin-1, packed": ("train.csv.gz", gzip.compress(b"text,label\n\xe9,b\n"), r"line 2\. .*gunzip -c train\.csv\.gz"),
+    "Windows": ("train.csv", "text,label\ncafé –,b\n".encode("cp1252"), r"0xe9 in line 2\. .*iconv -f cp1252"),
     "UTF-16": ("train.csv", "text,label\na,b\n".encode("utf-16"), r"it is UTF-16\. .*iconv -f utf-16"),
     "not packed": ("train.csv.gz", b"text,label\na,b\n", r"must be readable as csv; Not a gzipped file"),
     "packed by half": ("train.jsonl.gz", gzip.compress(LINES * 50)[:-20], r"must be readable as json; .*ended"),

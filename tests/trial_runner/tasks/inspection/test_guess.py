@@ -1,6 +1,6 @@
 """Which task is seen in columns: those of well-known data sets, and of rows that somebody has made."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import datasets
@@ -166,6 +166,33 @@ def test_what_is_named_is_not_guessed() -> None:
     assert found.left == ("label",)
     written = seen(rows, ColumnOptions(kind="translation", columns={"source": "text", "target": "title"}))
     assert (written.kind, written.keys) == ("translation", {"source": "text", "target": "title"})
+
+
+def test_a_label_that_is_named_is_the_label_or_one_line() -> None:
+    rows = many(review=text, note=lambda n: ("good", "bad")[n % 2] if n % 2 else None, stars=lambda n: n % 5)
+    assert seen(rows, ColumnOptions(columns={"label": "note"})).keys == {"text": "review", "label": "note"}
+    with pytest.raises(TaskError, match=r"'review' has 40 different texts in 40 rows\. Name another with --label\.$"):
+        seen(many(review=text, other=text), ColumnOptions(columns={"label": "review"}))
+    with pytest.raises(TaskError, match=r"beside the label 'review'; no other column has one\. Name it with --text\.$"):
+        seen(many(review=text, stars=lambda n: n % 5), ColumnOptions(columns={"label": "review"}))
+
+
+def test_a_column_that_is_often_empty_is_no_label_and_others_are_said_beside_it() -> None:
+    rows = many(review=text, stars=lambda n: n % 5, note=lambda n: ("good", "bad")[n % 4 // 2] if n % 2 else None)
+    assert seen(rows).keys == {"text": "review", "label": "stars"}
+    both = many(review=text, verdict=lambda n: ("good", "bad")[n % 2], tone=lambda n: ("calm", "loud")[n % 2])
+    assert seen(both).why["label"] == "2 different ones; or verdict"
+    assert seen(rows).why["label"] == "5 different ones"
+
+
+@pytest.mark.parametrize("right", [lambda n: n % 2, lambda n: f"choice {n + n % 2}"], ids=["by place", "by text"])
+def test_rows_with_choices_of_their_own_are_refused_by_name(right: Callable[[int], object]) -> None:
+    choices = lambda n: [f"choice {n}", f"choice {n + 1}"]  # noqa: E731
+    rows = many(dialogue=lambda n: ["hello there", text(n)], question=text, choice=choices, label=right)
+    with pytest.raises(
+        TaskError, match=r"multiple choice is no kind of task here: 'label' says which text of 'choice'"
+    ):
+        seen(rows)
 
 
 def test_a_name_that_is_no_column_is_one_line() -> None:
