@@ -7,14 +7,14 @@ from dashboards.figures.figure import (
     BLUE,
     GREY,
     ORANGE,
-    UNRESOLVED,
     VERMILION,
     Figure,
     axis,
-    error_bars,
     origin_marker,
     plain,
+    points,
     rows_layout,
+    strokes,
 )
 from studies.analysis.leaderboard import Leaderboard
 from studies.records import TrialState
@@ -31,34 +31,27 @@ def leaderboard_figure(board: Leaderboard) -> Figure:
     labels = [
         f"{row.place}. {row.method if not row.is_discovered else f'trial {row.number}'}: {row.sentence}" for row in rows
     ]
-    down = [-place for place in range(len(rows))]
-    expected = [(row.score or 0.0) if row.estimate is None else row.estimate for row in rows]
     ends = [
         None if row.estimate_low is None or row.estimate_high is None else (row.estimate_low, row.estimate_high)
         for row in rows
     ]
-    estimates = {
-        "type": "scatter",
-        "mode": "markers",
-        "name": "estimate, 95% interval",
-        "x": expected,
-        "y": down,
-        "error_x": error_bars(expected, ends),
-        "marker": origin_marker([not row.is_discovered for row in rows]),
-        "customdata": [row.number for row in rows],
-        "text": [plain(row.sentence) for row in rows],
-        "hovertemplate": "%{text}<br>estimate %{x:.4f}<extra></extra>",
-    }
-    scores = {
-        "type": "scatter",
-        "mode": "markers",
-        "name": "score",
-        "x": [row.score for row in rows],
-        "y": down,
-        "marker": {"symbol": "line-ns-open", "size": 12, "color": UNRESOLVED, "line": {"width": 2}},
-        "customdata": [row.number for row in rows],
-        "hovertemplate": "score %{x:.4f}<extra></extra>",
-    }
+    numbers = [row.number for row in rows]
+    estimates = points(
+        [(row.score or 0.0) if row.estimate is None else row.estimate for row in rows],
+        ends,
+        [row.sentence for row in rows],
+        name="estimate, 95% interval",
+        marker=origin_marker([not row.is_discovered for row in rows]),
+        customdata=numbers,
+        hovertemplate="%{text}<br>estimate %{x:.4f}<extra></extra>",
+    )
+    scores = strokes(
+        [row.score for row in rows],
+        range(len(rows)),
+        [f"score {row.score:.4f}" for row in rows],
+        name="score",
+        customdata=numbers,
+    )
     return Figure(
         name="leaderboard",
         title=f"The best {len(rows)} trials; published methods are orange diamonds",

@@ -14,8 +14,8 @@ from dashboards.figures.figure import (
     VERMILION,
     Figure,
     axis,
-    error_bars,
     plain,
+    points,
     resolved_marker,
     rows_layout,
     zero_line,
@@ -36,20 +36,12 @@ def figures_of(card: Card) -> tuple[Figure, ...]:
 
 def _intervals(rows: Entries, labels: Sequence[str], value: str, are_clear: Sequence[bool]) -> Mapping[str, Any]:
     """Points with their intervals, the first row on top."""
-    values = [row[value] for row in rows]
-    return {
-        "type": "scatter",
-        "mode": "markers",
-        "x": values,
-        "y": [-place for place in range(len(rows))],
-        "error_x": error_bars(values, [(row["low"], row["high"]) for row in rows]),
-        "marker": resolved_marker(are_clear),
-        "text": [
-            plain(f"{label}: {row[value]:.4g} ({row['low']:.4g} to {row['high']:.4g})")
-            for label, row in zip(labels, rows, strict=True)
-        ],
-        "hovertemplate": "%{text}<extra></extra>",
-    }
+    ends = [(row["low"], row["high"]) for row in rows]
+    texts = [
+        f"{label}: {row[value]:.4g} ({low:.4g} to {high:.4g})"
+        for label, row, (low, high) in zip(labels, rows, ends, strict=True)
+    ]
+    return points([row[value] for row in rows], ends, texts, marker=resolved_marker(are_clear))
 
 
 def _matters(card: Card) -> tuple[Figure, ...]:

@@ -1,103 +1,82 @@
-"""A confirmation: what every contender scores on the test split, seed by seed."""
+"""A confirmation: what every contender scores on the test split, seed by seed, or what each step of a path is worth."""
 
-from dashboards.figures.figure import (
-    UNRESOLVED,
-    Figure,
-    error_bars,
-    origin_marker,
-    plain,
-    resolved_marker,
-    rows_layout,
-    zero_line,
-)
+from dashboards.confirmations import ConfirmationCard
+from dashboards.figures.figure import Figure, origin_marker, points, resolved_marker, rows_layout, strokes, zero_line
 from studies.confirmation.ablation_path import AblationResult
-from studies.confirmation.results import ConfirmationResult, ContenderResult
+from studies.confirmation.results import ConfirmationResult
 from studies.confirmation.statistics import LEVEL, mean_interval
 from studies.confirmation.verdicts import ConfirmationVerdict
 
 
-def confirmation_figure(result: ConfirmationResult) -> Figure | None:
-    """Means with their intervals and the seeds beside them, in the order of the contenders; None without a score."""
-    told = [one for one in result.contenders if one.spread is not None]
+def confirmation_figure(card: ConfirmationCard) -> Figure | None:
+    """The figure of a confirmation or an ablation; None while there is nothing to show."""
+    name = "".join(one if one.isalnum() else "-" for one in card.result.name)
+    return _contenders(card.result, name) if card.path is None else _steps(card.path, name)
+
+
+def _contenders(result: ConfirmationResult, name: str) -> Figure | None:
+    """Means with their intervals and the seeds beside them, in the order of the contenders."""
+    told = [(one, one.spread.mean) for one in result.contenders if one.spread is not None]
     if not told:
         return None
     seeds = [
         (place, one, seed, score)
-        for place, one in enumerate(told)
+        for place, (one, _) in enumerate(told)
         for seed, score in zip(result.seeds, one.scores, strict=False)
         if score is not None
     ]
-    points = {
-        "type": "scatter",
-        "mode": "markers",
-        "name": "a seed",
-        "x": [score for *_, score in seeds],
-        "y": [-place for place, *_ in seeds],
-        "customdata": [one.trial for _, one, *_ in seeds],
-        "text": [plain(f"{one.label}, seed {seed}: {score:.4f}") for _, one, seed, score in seeds],
-        "hovertemplate": "%{text}<extra></extra>",
-        "marker": {"symbol": "line-ns-open", "size": 12, "color": UNRESOLVED, "line": {"width": 1.5}},
-    }
-    clean = "".join(one if one.isalnum() else "-" for one in result.name)
+    scores = strokes(
+        [score for *_, score in seeds],
+        [place for place, *_ in seeds],
+        [f"{one.label}, seed {seed}: {score:.4f}" for _, one, seed, score in seeds],
+        name="a seed",
+        customdata=[one.trial for _, one, *_ in seeds],
+    )
+    means = points(
+        [mean for _, mean in told],
+        [mean_interval(one.measured) for one, _ in told],
+        [one.description for one, _ in told],
+        name=f"mean, {LEVEL:.0%} interval",
+        marker=origin_marker([one.is_published for one, _ in told]),
+        customdata=[one.trial for one, _ in told],
+        hovertemplate="%{text}<br>mean %{x:.4f}<extra></extra>",
+    )
     return Figure(
-        name=f"confirmation-{clean}",
+        name=f"confirmation-{name}",
         title="Scores on the test split; published methods are orange diamonds",
         says=f"Means of {len(told)} configurations. Verdicts compare them seed by seed, not by these intervals.",
-        data=[points, _means(told)],
+        data=[scores, means],
         layout=rows_layout(
-            [f"{one.label}: {one.description}" if one.description != one.label else one.label for one in told],
+            [f"{one.label}: {one.description}" if one.description != one.label else one.label for one, _ in told],
             f"{result.metric} on the test split",
             showlegend=True,
         ),
     )
 
 
-def _means(told: list[ContenderResult]) -> dict[str, object]:
-    means = [one.spread.mean if one.spread else 0.0 for one in told]
-    ends = [mean_interval([score for score in one.scores if score is not None]) for one in told]
-    return {
-        "type": "scatter",
-        "mode": "markers",
-        "name": f"mean, {LEVEL:.0%} interval",
-        "x": means,
-        "y": [-place for place in range(len(told))],
-        "error_x": error_bars(means, ends),
-        "marker": origin_marker([one.is_published for one in told]),
-        "customdata": [one.trial for one in told],
-        "text": [plain(one.description) for one in told],
-        "hovertemplate": "%{text}<br>mean %{x:.4f}<extra></extra>",
-    }
-
-
-def ablation_figure(result: AblationResult) -> Figure | None:
+def _steps(path: AblationResult, name: str) -> Figure | None:
     """Differences of consecutive steps with their paired intervals; None until all trials have ended."""
-    told = [
-        (f"{step.number}. {step.change}", step.comparison)
-        for step in result.steps
-        if step.comparison is not None and step.comparison.difference is not None
+    told = [(f"{step.number}. {step.change}", step.comparison) for step in path.steps]
+    found = [
+        (label, one, one.difference, (one.low or 0.0, one.high or 0.0))
+        for label, one in (*told, ("the whole path", path.total))
+        if one is not None and one.difference is not None
     ]
-    if result.total is not None and result.total.difference is not None:
-        told.append(("the whole path", result.total))
-    found = [(label, one, one.difference or 0.0, one.low or 0.0, one.high or 0.0) for label, one in told]
     if not found:
         return None
-    is_shown = [one.verdict in (ConfirmationVerdict.BEATS, ConfirmationVerdict.LOSES) for _, one, *_ in found]
-    own = result.confirmation
-    trace = {
-        "type": "scatter",
-        "mode": "markers",
-        "x": [difference for *_, difference, _, _ in found],
-        "y": [-place for place in range(len(found))],
-        "error_x": error_bars([one for *_, one, _, _ in found], [(low, high) for *_, low, high in found]),
-        "marker": resolved_marker(is_shown),
-        "text": [plain(f"{label}: {difference:+.4f}") for label, _, difference, _, _ in found],
-        "hovertemplate": "%{text}<extra></extra>",
-    }
+    are_shown = [one.verdict in (ConfirmationVerdict.BEATS, ConfirmationVerdict.LOSES) for _, one, *_ in found]
+    own, labels = path.confirmation, [label for label, *_ in found]
+    trace = points(
+        [difference for *_, difference, _ in found],
+        [ends for *_, ends in found],
+        [f"{label}: {difference:+.4f}" for label, _, difference, _ in found],
+        marker=resolved_marker(are_shown),
+    )
     across = f"difference in {own.metric} on the test split, {LEVEL:.0%} interval"
     return Figure(
-        name=f"ablation-{''.join(one if one.isalnum() else '-' for one in own.name)}",
+        name=f"ablation-{name}",
         title=f"Each step minus the one before, {len(own.seeds)} seeds",
-        says=f"Differences of {len(found) - 1} steps; an effect is shown of {sum(is_shown)}.",
+        says=f"Differences of {len(found) - 1} steps; an effect is shown of {sum(are_shown)}.",
         data=[trace],
-        layout=rows_layout([label for label, *_ in found], across, shapes=[zero_line()]),
+        layout=rows_layout(labels, across, shapes=[zero_line()]),
     )

@@ -155,6 +155,36 @@ def error_bars(values: Sequence[float], ends: Sequence[tuple[float, float] | Non
     }
 
 
+def points(
+    values: Sequence[float], ends: Sequence[tuple[float, float] | None], texts: Sequence[str], **more: Any
+) -> dict[str, Any]:
+    """A point with its interval a row, the first on top; hovering shows its text."""
+    return {
+        "type": "scatter",
+        "mode": "markers",
+        "x": values,
+        "y": [-row for row in range(len(values))],
+        "error_x": error_bars(values, ends),
+        "text": [plain(text) for text in texts],
+        "hovertemplate": "%{text}<extra></extra>",
+        **more,
+    }
+
+
+def strokes(values: Sequence[float | None], rows: Sequence[int], texts: Sequence[str], **more: Any) -> dict[str, Any]:
+    """Short vertical strokes on rows."""
+    return {
+        "type": "scatter",
+        "mode": "markers",
+        "x": values,
+        "y": [-row for row in rows],
+        "marker": {"symbol": "line-ns-open", "size": 12, "color": UNRESOLVED, "line": {"width": 2}},
+        "text": [plain(text) for text in texts],
+        "hovertemplate": "%{text}<extra></extra>",
+        **more,
+    }
+
+
 def origin_marker(are_published: Sequence[bool]) -> dict[str, Any]:
     """Published methods as diamonds, discoveries as circles."""
     return {

@@ -3,17 +3,17 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from dashboards.confirmations import confirmation_card
 from dashboards.figures.boards import curves_figure, leaderboard_figure
 from dashboards.figures.cards import figures_of
-from dashboards.figures.confirmations import ablation_figure, confirmation_figure
+from dashboards.figures.confirmations import confirmation_figure
 from dashboards.figures.figure import Figure
 from search_space.published.point import PublishedPoint
 from studies.analysis.discover import StudyPosterior, discovered, summary
 from studies.analysis.frames import frame
 from studies.analysis.leaderboard import Leaderboard, leaderboard
 from studies.analysis.summaries import StudySummary
-from studies.confirmation.ablation_path import is_ablation, path_notes, path_of, path_sentences
-from studies.confirmation.results import ConfirmationResult, confirmation_results, notes, verdict_sentences
+from studies.confirmation.results import ConfirmationResult, confirmation_results
 from studies.ledger.ledger import Ledger
 
 if TYPE_CHECKING:
@@ -101,7 +101,7 @@ def report_of(
         for card in cards
     ]
     sections.append(_curves(knowledge))
-    sections += [_confirmation(ledger, result) for result in confirmation_results(ledger, name)]
+    sections += [_confirmation(result) for result in confirmation_results(ledger, name)]
     return StudyReport(summary=board.summary, sentences=summary(knowledge, cards), sections=tuple(sections))
 
 
@@ -133,24 +133,14 @@ def _curves(knowledge: StudyPosterior) -> ReportSection:
     )
 
 
-def _confirmation(ledger: Ledger, result: ConfirmationResult) -> ReportSection:
-    title = f"On the test split: {result.name}"
-    if not is_ablation(ledger, result.name):
-        said, note = verdict_sentences(result), " ".join(notes(result))
-        drawn = _drawn(confirmation_figure(result))
-        return ReportSection(
-            name=result.name, title=title, sentences=said, figures=drawn, table=result.table(), note=note
-        )
-    path = path_of(result)
+def _confirmation(result: ConfirmationResult) -> ReportSection:
+    card = confirmation_card(result)
+    figure = confirmation_figure(card)
     return ReportSection(
         name=result.name,
-        title=title,
-        sentences=path_sentences(path),
-        figures=_drawn(ablation_figure(path)),
-        table=path.table(),
-        note=" ".join(path_notes(path)),
+        title=f"On the test split: {result.name}",
+        sentences=card.sentences,
+        figures=() if figure is None else (figure,),
+        table=card.table(),
+        note=" ".join(card.notes),
     )
-
-
-def _drawn(figure: Figure | None) -> tuple[Figure, ...]:
-    return () if figure is None else (figure,)

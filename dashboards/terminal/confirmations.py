@@ -1,14 +1,12 @@
 """A confirmation or an ablation for the terminal: its tables, what follows, and what must be known."""
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.text import Text
 
+from dashboards.confirmations import ConfirmationCard
 from dashboards.terminal.frames import frame_table
-from studies.confirmation.ablation_path import AblationResult, path_notes, path_sentences
-from studies.confirmation.results import ConfirmationResult, notes, verdict_sentences
 
 if TYPE_CHECKING:
     import pandas
@@ -19,31 +17,14 @@ _OF_STEPS = ("label", "test_deviation", "test_median", "p_value")
 _MIDDLE_WIDTH, _FULL_WIDTH = 100, 160
 
 
-def confirmation_renderable(result: ConfirmationResult) -> RenderableType:
-    """Every contender, the winner beside every baseline, what follows, and what must be known."""
-    said = f"{len(result.contenders)} configurations of {result.study}"
-    return _rendered(result, said, result.tables(), verdict_sentences(result), notes(result))
-
-
-def ablation_renderable(result: AblationResult) -> RenderableType:
-    """Every step with what it changes and what that is worth, what follows, and what must be known."""
-    own, ends = result.confirmation, [result.steps[place].contender.label for place in (0, -1)]
-    said = f"from {ends[0]} to {ends[1]} of {own.study}"
-    return _rendered(own, said, result.tables(), path_sentences(result), path_notes(result))
-
-
-def _rendered(
-    own: ConfirmationResult,
-    said: str,
-    tables: "dict[str, pandas.DataFrame]",
-    sentences: Sequence[str],
-    remarks: Sequence[str],
-) -> RenderableType:
-    head = Text.assemble((own.name, "bold"), f": {said}, {len(own.seeds)} seeds each, {own.metric} on the test split")
-    parts: list[RenderableType] = [head]
-    for place, (name, table) in enumerate(tables.items()):
+def confirmation_renderable(card: ConfirmationCard) -> RenderableType:
+    """Every contender or step with its numbers, what follows, and what must be known."""
+    own = card.result
+    said = f": {card.subject}, {len(own.seeds)} seeds each, {own.metric} on the test split"
+    parts: list[RenderableType] = [Text.assemble((own.name, "bold"), said)]
+    for place, (name, table) in enumerate(card.tables.items()):
         parts += [Text(), *([Text(name, "bold")] if place else []), _Fitted(table)]
-    for lines, style in ((sentences, "bold"), (remarks, "dim")):
+    for lines, style in ((card.sentences, "bold"), (card.notes, "dim")):
         if lines:
             parts += [Text(), *(Text(line, style) for line in lines)]
     return Group(*parts)

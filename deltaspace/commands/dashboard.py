@@ -7,17 +7,15 @@ from pathlib import Path
 
 import click
 
-from deltaspace.commands.completion import study_names
-from deltaspace.commands.options import examples, say, storage_option
+from deltaspace.commands.options import command, reading, say, storage_option
+from deltaspace.commands.shell_completion import study_names
 
 
-@click.command(
+@command(
     "dashboard",
-    epilog=examples(
-        "deltaspace dashboard --open",
-        "deltaspace dashboard docstrings --export site",
-        "deltaspace dashboard --host 192.168.1.7 --token the-secret-of-my-team",
-    ),
+    "deltaspace dashboard --open",
+    "deltaspace dashboard docstrings --export site",
+    "deltaspace dashboard --host 192.168.1.7 --token the-secret-of-my-team",
 )
 @click.argument("study", required=False, shell_complete=study_names)
 @storage_option
@@ -34,7 +32,7 @@ from deltaspace.commands.options import examples, say, storage_option
 @click.option(
     "--token", metavar="T", default="", envvar="DELTASPACE_TOKEN", show_envvar=True, help="What everybody must know."
 )
-def command(  # noqa: PLR0913
+def dashboard(  # noqa: PLR0913
     study: str | None, storage: str, port: int | None, opens: bool, folder: Path | None, host: str, token: str
 ) -> None:
     """Show the studies of a storage in the browser, also while they run.
@@ -85,9 +83,7 @@ def shown_beside(storage: str, *, is_wanted: bool) -> Iterator[None]:
 
 def _path_of(storage: str, study: str) -> str:
     """Where the pages of a study are."""
-    from studies.ledger.ledger import Ledger
-
-    with Ledger.open(storage, read_only=True) as ledger:
+    with reading(storage) as ledger:
         return f"studies/{ledger.study(study).id}/"
 
 

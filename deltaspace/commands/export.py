@@ -6,28 +6,32 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 
-from deltaspace.commands.completion import study_names
-from deltaspace.commands.options import examples, json_option, say, size_option, storage_option
+from deltaspace.commands.options import (
+    command,
+    json_option,
+    reading,
+    say,
+    size_option,
+    storage_option,
+    study_argument,
+)
 
 if TYPE_CHECKING:
     from studies.exports.export import Export, ExportKind
-    from studies.ledger.ledger import Ledger
     from trial_runner.requests import Reading
 
 
-@click.command(
+@command(
     "export",
-    epilog=examples(
-        "deltaspace export docstrings best winner",
-        "deltaspace export docstrings best small --size 0.1%",
-        "deltaspace export docstrings 17 lora --format peft",
-        "deltaspace export docstrings 17 merged --merge",
-        "deltaspace export docstrings best winner --push me/winner",
-        "deltaspace export docstrings 3 pruned-once --retrain",
-        "deltaspace export docstrings trials.db --format optuna",
-    ),
+    "deltaspace export docstrings best winner",
+    "deltaspace export docstrings best small --size 0.1%",
+    "deltaspace export docstrings 17 lora --format peft",
+    "deltaspace export docstrings 17 merged --merge",
+    "deltaspace export docstrings best winner --push me/winner",
+    "deltaspace export docstrings 3 pruned-once --retrain",
+    "deltaspace export docstrings trials.db --format optuna",
 )
-@click.argument("study", shell_complete=study_names)
+@study_argument
 @click.argument("target", metavar="NUMBER|best DIR", nargs=-1, required=True)
 @click.option(
     "--format",
@@ -48,7 +52,7 @@ if TYPE_CHECKING:
 @size_option
 @storage_option
 @json_option
-def command(  # noqa: PLR0913 - one argument per option
+def export(  # noqa: PLR0913 - one argument per option
     study: str,
     target: tuple[str, ...],
     form: str,
@@ -67,14 +71,12 @@ def command(  # noqa: PLR0913 - one argument per option
     new SQLite file instead: deltaspace export STUDY FILE --format optuna.
     """
     from deltaspace.commands.output import echo_json
-    from studies.ledger.ledger import Ledger
     from studies.study import Study
 
     if form == "optuna":
         if merge or retrain or size or push or len(target) != 1:
             raise click.UsageError("--format optuna takes STUDY and FILE, the whole study, and no other flag.")
-        with Ledger.open(storage, read_only=True) as ledger:
-            _export_optuna(ledger, study, Path(target[0]), as_json=as_json)
+        _export_optuna(storage, study, Path(target[0]), as_json=as_json)
         return
     if merge and form != "deltaspace":
         raise click.UsageError(f"--merge and --format {form} exclude each other.")
@@ -113,11 +115,12 @@ def _tell(reading: "Reading") -> None:
     say(f"step {reading.step}: score {reading.score:.4f}", err=True)
 
 
-def _export_optuna(ledger: "Ledger", study: str, file: Path, *, as_json: bool) -> None:
+def _export_optuna(storage: str, study: str, file: Path, *, as_json: bool) -> None:
     from deltaspace.commands.output import echo_json
     from studies.exports.optuna import export_optuna
 
-    trials = export_optuna(ledger, study, file)
+    with reading(storage) as ledger:
+        trials = export_optuna(ledger, study, file)
     if as_json:
         echo_json({"file": str(file), "format": "optuna", "study": study, "trials": trials})
         return

@@ -6,18 +6,19 @@ from typing import IO, TYPE_CHECKING, Any, TextIO
 
 import click
 
-from deltaspace.commands.completion import study_files
 from deltaspace.commands.dashboard import shown_beside
 from deltaspace.commands.options import (
+    command,
     ended,
-    examples,
     fleet_options,
     notice,
+    override_option,
+    reading,
     run_options,
     say,
-    set_option,
     takes_over,
 )
+from deltaspace.commands.shell_completion import study_files
 from search_space.errors import SearchSpaceError
 from studies.errors import StudiesError
 from trial_runner.errors import RunnerError
@@ -52,21 +53,19 @@ class _AppendedFile(click.File):
         return super().convert(value, param, ctx)
 
 
-@click.command(
+@command(
     "launch",
-    epilog=examples(
-        "deltaspace launch docstrings",
-        "deltaspace launch study.yaml --trials 100 --budget 1% --time-budget 30m",
-        "deltaspace launch docstrings --quiet --log docstrings.jsonl",
-        "deltaspace launch sst2 --set task.folder=./data/sst2 --set training.steps=400",
-    ),
+    "deltaspace launch docstrings",
+    "deltaspace launch study.yaml --trials 100 --budget 1% --time-budget 30m",
+    "deltaspace launch docstrings --quiet --log docstrings.jsonl",
+    "deltaspace launch sst2 --set task.folder=./data/sst2 --set training.steps=400",
 )
 @click.argument("study", metavar="STUDY.yaml", shell_complete=study_files)
 @click.option("--trials", metavar="N", help=f"Trials in all.  {_FROM_FILE}")
 @click.option("--budget", metavar="SHARE|N", help=f"Share of the backbone, or number of parameters.  {_FROM_FILE}")
 @click.option("--seed", metavar="N", help=f"Everything random derives from it.  {_FROM_FILE}")
 @fleet_options("as in the study file", again="launching", time="as in the study file")
-@set_option("Any other key of the study file, such as training.steps=300; repeatable.")
+@override_option("Any other key of the study file, such as training.steps=300; repeatable.")
 @click.option(
     "--observe",
     "observed",
@@ -82,9 +81,9 @@ class _AppendedFile(click.File):
     help="Append what happens to a file, a line of JSON per event.",
 )
 @click.option("--dashboard", "has_dashboard", is_flag=True, help="Show it in the browser while it runs.")
-def command(  # noqa: PLR0913 - one argument per option
+def launch(  # noqa: PLR0913 - one argument per option
     study: str,
-    settings: tuple[str, ...],
+    overrides: dict[str, object],
     storage: str,
     take_over: bool,
     observed: tuple[str, ...],
@@ -106,9 +105,8 @@ def command(  # noqa: PLR0913 - one argument per option
     from dashboards.terminal.events import EventLog
     from dashboards.terminal.observers import progress_view
     from deltaspace.launch_options import announce
-    from studies.study_file import parse_override, specification_of
+    from studies.study_file import specification_of
 
-    overrides = dict(parse_override(setting) for setting in settings)
     overrides |= {_OVERRIDES[name]: value for name, value in given.items() if value is not None}
     specification = specification_of(study, overrides)
 
@@ -150,16 +148,13 @@ def command(  # noqa: PLR0913 - one argument per option
 def _report(result: "LaunchResult", storage: str, *, as_json: bool) -> int:
     """The leaderboard to stdout, and how the launch ended to stderr."""
     from dashboards.terminal.tables import leaderboard_table
-    from deltaspace.commands.output import echo_json, show
+    from deltaspace.commands.output import answer
     from studies.analysis.leaderboard import leaderboard
-    from studies.ledger.ledger import Ledger
 
     name = result.study.name
-    with Ledger.open(storage, read_only=True) as ledger:
+    with reading(storage) as ledger:
         board = leaderboard(ledger, name, top=_ROWS)
-    if as_json:
-        echo_json({"study": name, "finished": result.finished, "reason": result.reason, "leaderboard": board})
-    else:
-        show(leaderboard_table(board))
+    told = {"study": name, "finished": result.finished, "reason": result.reason}
+    answer(board, leaderboard_table, as_json=as_json, entries=lambda board: {**told, "leaderboard": board})
     advice = "Launch it with a larger --trials for more." if result.finished else "Launch it again to continue."
     return ended(result, f" {advice}")

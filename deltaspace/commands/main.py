@@ -9,7 +9,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from dashboards.errors import DashboardError
-from deltaspace.commands.options import examples, say
+from deltaspace.commands.options import examples_text, say
 from search_space.errors import CodecError, SearchSpaceError
 from studies.errors import StudiesError, StudyHeldError
 from trial_runner.errors import RunnerError
@@ -46,10 +46,18 @@ COMMANDS: dict[str, str] = {
     "completion": "Print the script that lets a shell complete commands, options and names of studies.",
     "version": "Print the version; with --verbose what a report of a bug needs.",
 }
-"""Name of every command and what it does; ``x`` is the function ``command`` of ``deltaspace.commands.x``."""
+"""Name of every command and what it does."""
 
-_MAINTENANCE = ("rename", "delete", "archive", "backup", "merge")
-"""Commands that are functions of one module."""
+_MODULES = {
+    "startup": ("init", "check", "plan"),
+    "results": ("studies", "show", "best", "trial", "discover", "report"),
+    "confirmation": ("confirm", "ablate"),
+    "training": ("train", "predict"),
+    "design_space": ("methods", "count", "space", "describe"),
+    "maintenance": ("verify", "rename", "delete", "archive", "backup", "merge"),
+    "program": ("completion", "version"),
+}
+"""Modules of several commands; any other command has a module of its own name."""
 
 _EXIT_FAILED, _EXIT_MISUSED, _EXIT_INTERRUPTED = 1, 2, 130
 
@@ -63,9 +71,9 @@ class _LazyGroup(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
-        module, name = ("maintenance", cmd_name) if cmd_name in _MAINTENANCE else (cmd_name, "command")
-        command = getattr(importlib.import_module(f"deltaspace.commands.{module}"), name)
-        return command if isinstance(command, click.Command) else None
+        module = next((module for module, names in _MODULES.items() if cmd_name in names), cmd_name)
+        found = vars(importlib.import_module(f"deltaspace.commands.{module}")).values()
+        return next(one for one in found if isinstance(one, click.Command) and one.name == cmd_name)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
@@ -89,7 +97,7 @@ class _LazyGroup(click.Group):
 @click.group(
     cls=_LazyGroup,
     context_settings={"help_option_names": ["-h", "--help"], "show_default": True},
-    epilog=examples("deltaspace launch docstrings", "deltaspace show docstrings --top 10", "deltaspace methods"),
+    epilog=examples_text("deltaspace launch docstrings", "deltaspace show docstrings --top 10", "deltaspace methods"),
 )
 @click.version_option(package_name="deltaspace")
 def cli() -> None:

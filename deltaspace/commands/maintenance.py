@@ -1,19 +1,72 @@
-"""``deltaspace rename``, ``delete``, ``archive``, ``backup`` and ``merge``."""
+"""``deltaspace verify``, ``rename``, ``delete``, ``archive``, ``backup`` and ``merge``."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from deltaspace.commands.completion import study_names
-from deltaspace.commands.options import ask, examples, say, storage_option, yes_option
+from deltaspace.commands.options import (
+    ask,
+    command,
+    json_option,
+    reading,
+    say,
+    storage_option,
+    study_argument,
+    writing,
+    yes_option,
+)
 
 if TYPE_CHECKING:
+    from studies.exports.repair import Mended
     from studies.maintenance import Removal
 
 
-@click.command("rename", epilog=examples("deltaspace rename docstrings docstrings-half-percent"))
-@click.argument("study", shell_complete=study_names)
+@command(
+    "verify",
+    "deltaspace verify docstrings",
+    "deltaspace verify docstrings --json",
+    "deltaspace verify docstrings --retrain",
+)
+@study_argument
+@click.option("--retrain", is_flag=True, help="First train trials anew whose weights are gone or changed.")
+@storage_option
+@json_option
+def verify(study: str, retrain: bool, storage: str, as_json: bool) -> int:
+    """Check that a study is whole: its records, its proposals, its files.
+
+    All that follows from something else that is recorded is recomputed: what each proposal makes, the rungs, scores,
+    states and attempts of the trials, what the sampler is told when the study is continued, the files of the artefacts
+    with their hashes, a confirmation from its study. SQLite checks its own file. Each violation is one line on stdout,
+    and the exit code is 1 when there are any. What killed commands left unfinished is named too. Nothing is changed.
+
+    With --retrain every complete trial whose weights are gone or changed is trained from scratch with its seed first.
+    What it measures is held against what is recorded; weights that are the recorded ones to the last bit are put back.
+    """
+    from deltaspace.commands.output import echo_json
+    from studies.maintenance import leftovers
+    from studies.study import Study
+
+    def tell(mended: "Mended") -> None:
+        say(mended.sentence(study), err=True)
+
+    found = Study.open(study, storage).verify(retrain=tell if retrain else None)
+    with reading(storage) as ledger:
+        left = [str(path) for path in leftovers(ledger, ledger.study(study))]
+    if as_json:
+        echo_json({"study": study, "is_whole": not found, "violations": found, "leftovers": left})
+    else:
+        for line in found:
+            say(line)
+        for path in left:
+            say(f"left by a command that was killed: {path}; call it again, or delete this.", err=True)
+    said = f"{len(found)} violation{'s' if len(found) != 1 else ''}" if found else "nothing is broken"
+    say(f"{study}: {said}.", err=True)
+    return 1 if found else 0
+
+
+@command("rename", "deltaspace rename docstrings docstrings-half-percent")
+@study_argument
 @click.argument("name", metavar="NEW-NAME")
 @storage_option
 def rename(study: str, name: str, storage: str) -> None:
@@ -22,17 +75,16 @@ def rename(study: str, name: str, storage: str) -> None:
     Its folder is renamed with it. The study file that continues it needs the new name too. A study that a launch runs
     keeps its name.
     """
-    from studies.ledger.ledger import Ledger
     from studies.maintenance import rename_study
 
-    with Ledger.open(storage, create=False) as ledger:
+    with writing(storage) as ledger:
         renamed = rename_study(ledger, study, name)
     where = "" if renamed.folder is None else f" Its files are in {renamed.folder}."
     say(f"{study} is {name} now.{where} To continue it, set 'name: {name}' in its study file.", err=True)
 
 
-@click.command("delete", epilog=examples("deltaspace delete docstrings", "deltaspace delete docstrings --yes"))
-@click.argument("study", shell_complete=study_names)
+@command("delete", "deltaspace delete docstrings", "deltaspace delete docstrings --yes")
+@study_argument
 @yes_option
 @storage_option
 def delete(study: str, yes: bool, storage: str) -> int:
@@ -40,10 +92,9 @@ def delete(study: str, yes: bool, storage: str) -> int:
 
     This cannot be taken back. A study that a launch runs is not deleted.
     """
-    from studies.ledger.ledger import Ledger
     from studies.maintenance import delete_study, family
 
-    with Ledger.open(storage, create=False) as ledger:
+    with writing(storage) as ledger:
         *others, _ = names = [one.name for one in family(ledger, study)]
         trials = sum(sum(ledger.state_counts(ledger.study(name).id).values()) for name in names)
         with_them = f" and {', '.join(others)}" if others else ""
@@ -52,8 +103,8 @@ def delete(study: str, yes: bool, storage: str) -> int:
     return _told(removal, f"deleted: {', '.join(removal.studies)}.")
 
 
-@click.command("archive", epilog=examples("deltaspace archive docstrings old/docstrings"))
-@click.argument("study", shell_complete=study_names)
+@command("archive", "deltaspace archive docstrings old/docstrings")
+@study_argument
 @click.argument("folder", metavar="FOLDER", type=click.Path(path_type=Path))
 @yes_option
 @storage_option
@@ -63,19 +114,16 @@ def archive(study: str, folder: Path, yes: bool, storage: str) -> int:
     FOLDER gets a database of its own with the files beside it, and can be moved. Every command reads it with
     --storage, and 'merge' takes its records back. A study that a launch runs is not moved.
     """
-    from studies.ledger.ledger import Ledger
     from studies.maintenance import ARCHIVE, archive_study
 
-    with Ledger.open(storage, create=False) as ledger:
+    with writing(storage) as ledger:
         ledger.study(study)
         ask(f"Move {study} out of {ledger.url} to {folder}?", yes=yes)
         removal = archive_study(ledger, study, folder)
     return _told(removal, f"archived: {', '.join(removal.studies)}; see --storage sqlite:///{folder / ARCHIVE}.")
 
 
-@click.command(
-    "backup", epilog=examples("deltaspace backup monday.db", "deltaspace show docstrings --storage sqlite:///monday.db")
-)
+@command("backup", "deltaspace backup monday.db", "deltaspace show docstrings --storage sqlite:///monday.db")
 @click.argument("file", metavar="FILE", type=click.Path(path_type=Path))
 @storage_option
 def backup(file: Path, storage: str) -> None:
@@ -84,10 +132,9 @@ def backup(file: Path, storage: str) -> None:
     The backup is one consistent state, also while a launch writes and also of PostgreSQL. Files of trials are not
     copied; the backup knows where they lie. Do not continue both it and the database that it is of.
     """
-    from studies.ledger.ledger import Ledger
     from studies.maintenance import back_up
 
-    with Ledger.open(storage, read_only=True) as ledger:
+    with reading(storage) as ledger:
         copied = back_up(ledger, file)
         say(
             f"{file} holds what {ledger.url} holds: {len(copied)} {'study' if len(copied) == 1 else 'studies'}.",
@@ -95,12 +142,10 @@ def backup(file: Path, storage: str) -> None:
         )
 
 
-@click.command(
+@command(
     "merge",
-    epilog=examples(
-        "deltaspace merge sqlite:///laptop.db",
-        "deltaspace merge sqlite:///old/deltaspace.db --storage postgresql://me@host/studies",
-    ),
+    "deltaspace merge sqlite:///laptop.db",
+    "deltaspace merge sqlite:///old/deltaspace.db --storage postgresql://me@host/studies",
 )
 @click.argument("other", metavar="URL")
 @storage_option
@@ -113,7 +158,7 @@ def merge(other: str, storage: str) -> None:
     from studies.ledger.ledger import Ledger
     from studies.maintenance import merge as merged
 
-    Ledger.open(other, read_only=True).close()  # nothing is created here for one that is none
+    reading(other).close()  # nothing is created here for one that is none
     with Ledger.open(storage) as ledger:
         for one in merged(ledger, other):
             if not one.is_new:

@@ -1,24 +1,45 @@
 """What several commands share: options, how their texts are read, what is said and asked."""
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from deltaspace.commands.shell_completion import study_names
 from search_space.errors import SearchSpaceError, SettingError
 from studies.analysis.visible import visible
 from studies.storage import DEFAULT_STORAGE, STORAGE_VARIABLE, storage_url
 
-_EXIT_INTERRUPTED = 130
-_FORMATS = ("table", "markdown", "csv", "tsv", "json")
-
 if TYPE_CHECKING:
     from search_space.published.point import PublishedPoint
     from studies.launch.execution import LaunchResult
+    from studies.ledger.ledger import Ledger
+
+_EXIT_INTERRUPTED = 130
+_FORMATS = ("table", "markdown", "csv", "tsv", "json")
+MOST_NUMBER = 1_000_000
+"""Of trials, rows or lines in an option: more is a slip."""
+MOST_SEEDS = 1_000
+"""Of repetitions, and of what is repeated."""
+MOST_SEED = 2**63 - 1
+"""What generators of random numbers take."""
+_MOST_DIGITS = 18
+"""As many as a database can hold, and nobody has so many trials."""
+TRIAL = "NUMBER|best"
 
 Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+def command(name: str, *examples: str) -> Callable[[Callable[..., Any]], click.Command]:
+    """A command with examples at the end of its help text, whose lines click leaves as they are."""
+    return click.command(name, epilog=examples_text(*examples))
+
+
+def examples_text(*lines: str) -> str:
+    """The end of a help text."""
+    return "\b\nexamples:\n" + "\n".join(f"  {line}" for line in lines)
 
 
 def say(text: str, *, err: bool = False) -> None:
@@ -30,16 +51,6 @@ def notice(text: str) -> None:
     """Say to someone at a terminal what takes its time now; a program is not told."""
     if sys.stderr.isatty():
         say(text, err=True)
-
-
-def examples(*lines: str) -> str:
-    """The examples at the end of a help text; click leaves the lines as they are."""
-    return "\b\nexamples:\n" + "\n".join(f"  {line}" for line in lines)
-
-
-def yes_option(function: Function) -> Function:
-    """``--yes``: do not ask."""
-    return click.option("--yes", is_flag=True, help="Do not ask.")(function)
 
 
 def ask(question: str, *, yes: bool) -> None:
@@ -56,56 +67,18 @@ def ask(question: str, *, yes: bool) -> None:
     click.confirm(visible(question), err=True, abort=True)
 
 
-def storage_option(function: Function) -> Function:
-    """``--storage URL`` of the database; from the environment when it is not given."""
-    return click.option(
-        "--storage",
-        metavar="URL",
-        envvar=STORAGE_VARIABLE,
-        show_envvar=True,
-        default=DEFAULT_STORAGE,
-        show_default=True,
-        callback=lambda context, parameter, given: storage_url(given),
-        help="Database: sqlite:///FILE or postgresql://…",
-    )(function)
+def reading(storage: str) -> "Ledger":
+    """The open storage, to be read."""
+    from studies.ledger.ledger import Ledger
+
+    return Ledger.open(storage, read_only=True)
 
 
-def json_option(function: Function) -> Function:
-    """``--json`` instead of a table."""
-    return click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")(function)
+def writing(storage: str) -> "Ledger":
+    """The open storage, which must be there, to be changed."""
+    from studies.ledger.ledger import Ledger
 
-
-def table_options(function: Function) -> Function:
-    """``--columns`` and ``--fmt`` of a command that answers with a table."""
-    columns = click.option("--columns", metavar="NAME,…", help="Print these columns, in this order, and nothing else.")
-    form = click.option(
-        "--fmt",
-        type=click.Choice(_FORMATS),
-        help="Print all rows as plain columns, Markdown, CSV, TSV or JSON.  [default: as the terminal can show it]",
-    )
-    return columns(form(function))
-
-
-def backbone_option(function: Function) -> Function:
-    """``--backbone NAME|FOLDER``; only its config.json is read."""
-    return click.option(
-        "--backbone",
-        metavar="NAME|FOLDER",
-        default="embedded",
-        show_default=True,
-        help="embedded, a folder with a config.json, or a name on the hub; no weights are read.",
-    )(function)
-
-
-def in_a_folder(_: click.Context, __: click.Parameter, file: Path | None) -> Path | None:
-    """A file that is to be written, if its folder is there: before anything is computed for it.
-
-    Raises:
-        BadParameter: If it is not.
-    """
-    if file is not None and not file.absolute().parent.is_dir():
-        raise click.BadParameter(f"there is no folder {file.parent} for {file.name}. Make it, or name another file.")
-    return file
+    return Ledger.open(storage, create=False)
 
 
 def published_point(_: click.Context, __: click.Parameter, texts: tuple[str, ...]) -> "PublishedPoint | None":
@@ -124,38 +97,41 @@ def published_point(_: click.Context, __: click.Parameter, texts: tuple[str, ...
         raise click.BadParameter(str(error)) from None
 
 
-def against_option(function: Function) -> Function:
-    """``--against METHOD`` of the question what differs from it."""
-    return click.option(
-        "--against",
-        metavar="METHOD",
-        multiple=True,
-        callback=published_point,
-        help="The published method that the winner is compared with.  [default: mam_adapter]",
-    )(function)
+def in_a_folder(_: click.Context, __: click.Parameter, file: Path | None) -> Path | None:
+    """A file that is to be written, if its folder is there: before anything is computed for it.
+
+    Raises:
+        BadParameter: If it is not.
+    """
+    if file is not None and not file.absolute().parent.is_dir():
+        raise click.BadParameter(f"there is no folder {file.parent} for {file.name}. Make it, or name another file.")
+    return file
 
 
-def size_option(function: Function) -> Function:
-    """``--size N|0.1%``: the most parameters of what is taken."""
-    return click.option(
-        "--size",
-        metavar="N|0.1%",
-        help="Most stored parameters: a number, or a share of the backbone; the best of those that are small enough.",
-    )(function)
+def _overrides(_: click.Context, __: click.Parameter, texts: tuple[str, ...]) -> dict[str, object]:
+    """Keys of a study file with their values."""
+    if not texts:
+        return {}
+    from studies.study_file import parse_override
+
+    return dict(map(parse_override, texts))
 
 
-TRIAL = "NUMBER|best"
+def _settings(_: click.Context, __: click.Parameter, texts: tuple[str, ...]) -> dict[str, float | str]:
+    """Hyper-parameters of a published method; what is no number is a choice.
 
-MOST_NUMBER = 1_000_000
-"""Of trials, rows or lines in an option: more is a slip."""
-MOST_SEEDS = 1_000
-"""Of repetitions, and of what is repeated."""
-MOST_SEED = 2**63 - 1
-"""What generators of random numbers take."""
+    Raises:
+        SettingError: If one has no such form.
+    """
+    from search_space.published.point import number_or_text
 
-
-_MOST_DIGITS = 18
-"""As many as a database can hold, and nobody has so many trials."""
+    values: dict[str, float | str] = {}
+    for setting in texts:
+        key, _, text = (part.strip() for part in setting.partition("="))
+        if not (key and text):
+            raise SettingError(f"a setting must look like r=64; got {setting!r}.")
+        values[key] = number_or_text(text)
+    return values
 
 
 class TrialNumber(click.ParamType[int | str]):
@@ -174,6 +150,58 @@ class TrialNumber(click.ParamType[int | str]):
         if not str(value).isdecimal() or len(str(value)) > _MOST_DIGITS:
             self.fail(f"a trial is a number or 'best'; got {str(value)[:60]!r}.", param, ctx)
         return int(str(value))
+
+
+study_argument = click.argument("study", shell_complete=study_names)
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
+yes_option = click.option("--yes", is_flag=True, help="Do not ask.")
+storage_option = click.option(
+    "--storage",
+    metavar="URL",
+    envvar=STORAGE_VARIABLE,
+    show_envvar=True,
+    default=DEFAULT_STORAGE,
+    show_default=True,
+    callback=lambda context, parameter, given: storage_url(given),
+    help="Database: sqlite:///FILE or postgresql://…",
+)
+columns_option = click.option(
+    "--columns", metavar="NAME,…", help="Print these columns, in this order, and nothing else."
+)
+format_option = click.option(
+    "--fmt",
+    type=click.Choice(_FORMATS),
+    help="Print all rows as plain columns, Markdown, CSV, TSV or JSON.  [default: as the terminal can show it]",
+)
+backbone_option = click.option(
+    "--backbone",
+    metavar="NAME|FOLDER",
+    default="embedded",
+    show_default=True,
+    help="embedded, a folder with a config.json, or a name on the hub; no weights are read.",
+)
+against_option = click.option(
+    "--against",
+    metavar="METHOD",
+    multiple=True,
+    callback=published_point,
+    help="The published method that the winner is compared with.  [default: mam_adapter]",
+)
+size_option = click.option(
+    "--size",
+    metavar="N|0.1%",
+    help="Most stored parameters: a number, or a share of the backbone; the best of those that are small enough.",
+)
+
+
+def override_option(help_text: str) -> Callable[[Function], Function]:
+    """A repeatable ``--set KEY=VALUE`` of a study file; the command gets ``overrides`` by key."""
+    return click.option("--set", "overrides", metavar="KEY=VALUE", multiple=True, callback=_overrides, help=help_text)
+
+
+def setting_option(help_text: str) -> Callable[[Function], Function]:
+    """A repeatable ``--set KEY=VALUE`` of a published method; the command gets ``settings`` by name."""
+    return click.option("--set", "settings", metavar="KEY=VALUE", multiple=True, callback=_settings, help=help_text)
 
 
 def run_options(function: Function) -> Function:
@@ -218,42 +246,15 @@ def takes_over(name: str, storage: str, *, given: bool) -> bool:
     if given or not (sys.stdin.isatty() and sys.stderr.isatty()):
         return given
     from studies.errors import StudiesError
-    from studies.ledger.ledger import Ledger
     from studies.runtime.workload import running_launch
 
     try:
-        with Ledger.open(storage, read_only=True) as ledger:
+        with reading(storage) as ledger:
             present = running_launch(name, ledger)
     except StudiesError:
         return False  # said when it is opened for writing
-    question = "'{}' is run by {}. End that launch and go on here, or leave it alone?"
     if present is None:
         return False
-    text = visible(question.format(name, present.words))
-    return bool(click.prompt(text, type=click.Choice(["end", "leave"]), default="leave", err=True) == "end")
-
-
-def set_option(help_text: str) -> Callable[[Function], Function]:
-    """A repeatable ``--set KEY=VALUE``."""
-
-    def decorate(function: Function) -> Function:
-        return click.option("--set", "settings", metavar="KEY=VALUE", multiple=True, help=help_text)(function)
-
-    return decorate
-
-
-def parse_settings(settings: Sequence[str]) -> dict[str, float | str]:
-    """Hyper-parameters of a published method from ``KEY=VALUE`` texts; what is no number is a choice.
-
-    Raises:
-        SettingError: If one has no such form.
-    """
-    from search_space.published.point import number_or_text
-
-    values: dict[str, float | str] = {}
-    for setting in settings:
-        key, _, text = (part.strip() for part in setting.partition("="))
-        if not (key and text):
-            raise SettingError(f"a setting must look like r=64; got {setting!r}.")
-        values[key] = number_or_text(text)
-    return values
+    question = f"'{name}' is run by {present.words}. End that launch and go on here, or leave it alone?"
+    answer = click.prompt(visible(question), type=click.Choice(["end", "leave"]), default="leave", err=True)
+    return bool(answer == "end")

@@ -3,7 +3,8 @@
 import io
 import json
 import sys
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, TypeVar
 
 import click
 from rich.console import RenderableType
@@ -15,8 +16,24 @@ from studies.analysis.visible import visible, visible_json
 if TYPE_CHECKING:
     import pandas
 
+T = TypeVar("T")
+
 _UNBOUNDED = 10_000
 """Columns of what goes to no terminal: nothing is folded, so that a row is a line."""
+
+
+def answer(
+    value: T,
+    shown: Callable[[T], RenderableType],
+    *,
+    as_json: bool,
+    entries: Callable[[T], object] = lambda value: value,
+) -> None:
+    """Print what a command answers: a table for people, or its entries as JSON."""
+    if as_json:
+        echo_json(entries(value))
+    else:
+        show(shown(value))
 
 
 def show(renderable: RenderableType) -> None:

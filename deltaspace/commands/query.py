@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from deltaspace.commands.options import examples, in_a_folder, json_option, say, storage_option
+from deltaspace.commands.options import command, in_a_folder, json_option, say, storage_option
 from studies.errors import QueryError, StudiesError
 
 if TYPE_CHECKING:
@@ -20,13 +20,11 @@ _ROWS_OF_A_TABLE = 1000
 _MOST_ROWS = 1_000_000_000
 
 
-@click.command(
+@command(
     "query",
-    epilog=examples(
-        'deltaspace query "select place, trial, description, score from leaderboard order by place limit 5"',
-        'deltaspace query "select state, count(*) from trials group by state" --format csv',
-        'deltaspace query "select * from configurations" --output configurations.parquet',
-    ),
+    'deltaspace query "select place, trial, description, score from leaderboard order by place limit 5"',
+    'deltaspace query "select state, count(*) from trials group by state" --format csv',
+    'deltaspace query "select * from configurations" --output configurations.parquet',
 )
 @click.argument("sql")
 @click.option(
@@ -53,7 +51,7 @@ _MOST_ROWS = 1_000_000_000
 )
 @storage_option
 @json_option
-def command(  # noqa: PLR0913 - one argument per option
+def query(  # noqa: PLR0913 - one argument per option
     sql: str, form: str | None, output: Path | None, limit: int | None, timeout: str | None, storage: str, as_json: bool
 ) -> None:
     """Ask the database with SQL, read-only.

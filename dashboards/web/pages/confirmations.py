@@ -1,10 +1,10 @@
 """What confirmations of a study say: fresh seeds on the test split."""
 
-from dashboards.figures.confirmations import ablation_figure, confirmation_figure
+from dashboards.confirmations import ConfirmationCard, confirmation_card
+from dashboards.figures.confirmations import confirmation_figure
 from dashboards.terminal.frames import frame_cells
 from dashboards.web.pages.page import Page, PageRequest
-from studies.confirmation.ablation_path import path_notes, path_of, path_sentences
-from studies.confirmation.results import confirmation_results, notes, verdict_sentences
+from studies.confirmation.results import confirmation_results
 
 
 def _confirmations(asked: PageRequest) -> object:
@@ -22,31 +22,29 @@ def _confirmations(asked: PageRequest) -> object:
 
 
 def _results(asked: PageRequest, name: str) -> object:
-    return [
-        {
-            "name": result.name,
-            "standing": f"{result.ended} of {result.trials} trainings have ended; {len(result.seeds)} seeds each, "
-            f"{result.metric} on the test split",
-            "sentences": verdict_sentences(result) if path is None else path_sentences(path),
-            "notes": notes(result) if path is None else path_notes(path),
-            "figure": confirmation_figure(result) if path is None else ablation_figure(path),
-            "scores": {
-                "columns": ["configuration", "seed", "score"],
-                "rows": [
-                    [one.label, seed, score]
-                    for one in result.contenders
-                    for seed, score in zip(result.seeds, one.scores, strict=True)
-                    if score is not None
-                ],
-            },
-            "tables": [
-                {"title": title, **frame_cells(table)}
-                for title, table in (result.tables() if path is None else path.tables()).items()
+    return [_entry(confirmation_card(result)) for result in confirmation_results(asked.storage.ledger, name)]
+
+
+def _entry(card: ConfirmationCard) -> dict[str, object]:
+    result = card.result
+    return {
+        "name": result.name,
+        "standing": f"{result.ended} of {result.trials} trainings have ended; {len(result.seeds)} seeds each, "
+        f"{result.metric} on the test split",
+        "sentences": card.sentences,
+        "notes": card.notes,
+        "figure": confirmation_figure(card),
+        "scores": {
+            "columns": ["configuration", "seed", "score"],
+            "rows": [
+                [one.label, seed, score]
+                for one in result.contenders
+                for seed, score in zip(result.seeds, one.scores, strict=True)
+                if score is not None
             ],
-        }
-        for result in confirmation_results(asked.storage.ledger, name)
-        for path in [path_of(result) if result.is_path else None]
-    ]
+        },
+        "tables": [{"title": title, **frame_cells(table)} for title, table in card.tables.items()],
+    }
 
 
 PAGE = Page(name="confirmations", title="Confirmations", answers={"confirmations.json": _confirmations})

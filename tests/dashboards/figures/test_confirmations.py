@@ -1,15 +1,27 @@
-"""The figure of a confirmation."""
+"""The figures of a confirmation and of an ablation."""
 
 from dataclasses import replace
 
 import pytest
 
+from dashboards.confirmations import confirmation_card
 from dashboards.figures.confirmations import confirmation_figure
+from dashboards.figures.figure import Figure
+from studies.confirmation.ablation_path import path_of
 from studies.confirmation.results import ConfirmationResult, ContenderResult
 from studies.confirmation.statistics import mean_interval
+from studies.confirmation.verdicts import compare
+
+SEEDS = 8
 
 
-def contender(label: str, scores: tuple[float | None, ...], *, is_published: bool) -> ContenderResult:
+def figure_of(result: ConfirmationResult) -> Figure | None:
+    return confirmation_figure(confirmation_card(result))
+
+
+def contender(
+    label: str, scores: tuple[float | None, ...], *, is_published: bool, change: str | None = None
+) -> ContenderResult:
     return ContenderResult(
         label=label,
         description="<b>scaled</b>",
@@ -24,6 +36,7 @@ def contender(label: str, scores: tuple[float | None, ...], *, is_published: boo
         validation_score=None,
         scores=scores,
         failed=0,
+        change=change,
     )
 
 
@@ -47,7 +60,7 @@ RESULT = ConfirmationResult(
 
 
 def test_means_have_their_intervals_and_seeds_where_there_are_scores() -> None:
-    figure = confirmation_figure(RESULT)
+    figure = figure_of(RESULT)
     assert figure is not None
     seeds, means = figure.data
     assert means["x"] == pytest.approx([0.6, 0.4])
@@ -62,7 +75,7 @@ def test_means_have_their_intervals_and_seeds_where_there_are_scores() -> None:
 
 
 def test_what_it_is_called_is_text_and_its_name_is_that_of_a_file() -> None:
-    figure = confirmation_figure(RESULT)
+    figure = figure_of(RESULT)
     assert figure is not None
     labels = [note["text"] for note in figure.layout["annotations"]]
     assert labels == ["trial 7: &lt;b&gt;scaled&lt;/b&gt;", "lora_qv: &lt;b&gt;scaled&lt;/b&gt;"]
@@ -71,4 +84,35 @@ def test_what_it_is_called_is_text_and_its_name_is_that_of_a_file() -> None:
 
 
 def test_without_a_score_there_is_no_figure() -> None:
-    assert confirmation_figure(replace(RESULT, contenders=RESULT.contenders[1:2])) is None
+    assert figure_of(replace(RESULT, contenders=RESULT.contenders[1:2])) is None
+
+
+def path(*, ended: int) -> ConfirmationResult:
+    noise = [0.1 * seed for seed in range(SEEDS)]
+    better = tuple(one + 0.02 for one in noise)
+    first = contender("mam_adapter", tuple(noise), is_published=True, change="")
+    middle = contender("step 1", better, is_published=False, change="FFN <b>gate</b>")
+    last = contender("trial 3", better, is_published=False, change="attention form")
+    comparisons = compare(last.scores, {"mam_adapter": first.scores}) if ended == 3 * SEEDS else ()
+    seeds, contenders = tuple(range(SEEDS)), (last, middle, first)
+    return replace(RESULT, seeds=seeds, trials=3 * SEEDS, ended=ended, contenders=contenders, comparisons=comparisons)
+
+
+def test_every_step_of_an_ablation_and_the_whole_have_a_row() -> None:
+    result = path(ended=3 * SEEDS)
+    figure, told = figure_of(result), path_of(result)
+    assert figure is not None
+    (trace,) = figure.data
+    assert trace["x"] == pytest.approx([0.02, 0.0, 0.02])
+    assert told.total is not None
+    ends = [(one.low, one.high) for one in (*(step.comparison for step in told.steps[1:]), told.total) if one]
+    bars = trace["error_x"]
+    lows, highs = zip(*ends, strict=True)
+    assert [value - less for value, less in zip(trace["x"], bars["arrayminus"], strict=True)] == pytest.approx(lows)
+    assert [value + more for value, more in zip(trace["x"], bars["array"], strict=True)] == pytest.approx(highs)
+    labels = [note["text"] for note in figure.layout["annotations"]]
+    assert labels == ["1. FFN &lt;b&gt;gate&lt;/b&gt;", "2. attention form", "the whole path"]
+
+
+def test_until_all_trials_of_an_ablation_have_ended_there_is_no_figure() -> None:
+    assert figure_of(path(ended=5)) is None

@@ -6,8 +6,8 @@ from dataclasses import replace
 import pytest
 from rich.console import Console
 
-from dashboards.terminal.confirmations import ablation_renderable, confirmation_renderable
-from studies.confirmation.ablation_path import path_of
+from dashboards.confirmations import confirmation_card
+from dashboards.terminal.confirmations import confirmation_renderable
 from studies.confirmation.results import ConfirmationResult, ContenderResult
 from studies.confirmation.statistics import spread
 from studies.confirmation.verdicts import compare
@@ -56,7 +56,7 @@ def result() -> ConfirmationResult:
 
 def printed(result: ConfirmationResult, width: int = 200) -> str:
     console = Console(file=io.StringIO(), width=width, highlight=False)
-    console.print(confirmation_renderable(result))
+    console.print(confirmation_renderable(confirmation_card(result)))
     assert isinstance(console.file, io.StringIO)
     return console.file.getvalue()
 
@@ -113,12 +113,10 @@ def test_every_step_of_an_ablation_has_what_it_changes_and_what_that_is_worth(
 ) -> None:
     winner, baseline = result.contenders
     path = replace(result, contenders=(replace(winner, change="FFN gate"), replace(baseline, change="")))
-    console = Console(file=io.StringIO(), width=width, highlight=False)
-    console.print(ablation_renderable(path_of(path)))
-    assert isinstance(console.file, io.StringIO)
-    begins, ends = [line for line in console.file.getvalue().splitlines() if line.lstrip()[:2] in ("0 ", "1 ")]
+    lines = printed(path, width).splitlines()
+    begins, ends = [line for line in lines if line.lstrip()[:2] in ("0 ", "1 ")]
     assert "full_" in begins
     assert "to" not in begins.split()
     for needed in ("FFN gate", "0.8703", "+0.0200", "0.0079"):
         assert needed in ends
-    assert max(map(len, console.file.getvalue().splitlines())) <= width
+    assert max(map(len, lines)) <= width

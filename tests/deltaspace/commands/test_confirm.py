@@ -11,7 +11,7 @@ import pytest
 from support.trivial_runner import TrivialFactory, TrivialRunner
 
 import studies.confirmation.execution
-from deltaspace.commands.confirm import command
+from deltaspace.commands.confirmation import confirm as command
 from deltaspace.commands.main import main
 from studies.confirmation.request import AGAINST, ConfirmationRequest
 from studies.launch.execution import LaunchResult

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-import deltaspace.commands.best
+import deltaspace.commands.results
 from deltaspace.commands.main import main
 
 TOO_MANY = f"1{30 * '0'}"
@@ -151,7 +151,7 @@ def test_a_bug_keeps_its_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: object, **__: object) -> None:
         raise ZeroDivisionError
 
-    monkeypatch.setattr(deltaspace.commands.best.command, "callback", fail)
+    monkeypatch.setattr(deltaspace.commands.results.best, "callback", fail)
     with pytest.raises(ZeroDivisionError):
         main(["best", "sample"])
 
@@ -160,7 +160,7 @@ def test_ctrl_c_is_no_traceback(capsys: pytest.CaptureFixture[str], monkeypatch:
     def interrupt(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(deltaspace.commands.best.command, "callback", interrupt)
+    monkeypatch.setattr(deltaspace.commands.results.best, "callback", interrupt)
     assert main(["best", "sample"]) == 130
     assert capsys.readouterr().err.strip() == "deltaspace: interrupted."
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-import deltaspace.commands.version
+import deltaspace.commands.program
 from deltaspace.commands.main import main
 from studies.ledger.migrations import NEWEST
 
@@ -68,7 +68,7 @@ def test_a_storage_that_is_not_there_is_no_failure(capsys: pytest.CaptureFixture
 def test_a_package_that_is_not_there_is_said_so(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(deltaspace.commands.version, "_PACKAGES", ("no-such-package",))
+    monkeypatch.setattr(deltaspace.commands.program, "_PACKAGES", ("no-such-package",))
     assert json.loads(printed(capsys, "--verbose", "--json"))["no-such-package"] == "not installed"
 
 

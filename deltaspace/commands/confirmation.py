@@ -1,20 +1,24 @@
-"""``deltaspace confirm``."""
+"""``deltaspace confirm`` and ``ablate``: what trains chosen configurations and measures them on the test split."""
 
 import sys
 from typing import TYPE_CHECKING
 
 import click
 
-from deltaspace.commands.completion import study_names
 from deltaspace.commands.options import (
     MOST_SEEDS,
+    TrialNumber,
+    command,
     ended,
-    examples,
     fleet_options,
+    published_point,
+    reading,
     run_options,
     say,
     size_option,
+    study_argument,
     takes_over,
+    writing,
 )
 from search_space.errors import SearchSpaceError
 from search_space.published.point import PublishedPoint
@@ -46,16 +50,14 @@ def _names(text: str) -> list[str]:
     return names
 
 
-@click.command(
+@command(
     "confirm",
-    epilog=examples(
-        "deltaspace confirm docstrings",
-        "deltaspace confirm docstrings --top 1 --seeds 10 --against mam_adapter --name docstrings-mam",
-        "deltaspace confirm docstrings --json",
-        "deltaspace confirm qwen3-instruct --top 2 --lm-eval gsm8k,ifeval --lm-eval-limit 200",
-    ),
+    "deltaspace confirm docstrings",
+    "deltaspace confirm docstrings --top 1 --seeds 10 --against mam_adapter --name docstrings-mam",
+    "deltaspace confirm docstrings --json",
+    "deltaspace confirm qwen3-instruct --top 2 --lm-eval gsm8k,ifeval --lm-eval-limit 200",
 )
-@click.argument("study", shell_complete=study_names)
+@study_argument
 @click.option(
     "--top",
     type=click.IntRange(1, MOST_SEEDS),
@@ -88,7 +90,7 @@ def _names(text: str) -> list[str]:
 )
 @fleet_options("as in the study", again="calling", time="none")
 @run_options
-def command(  # noqa: PLR0913 - one argument per option
+def confirm(  # noqa: PLR0913 - one argument per option
     study: str,
     top: int,
     seeds: int,
@@ -133,21 +135,78 @@ def command(  # noqa: PLR0913 - one argument per option
     if warning is not None:
         say(f"{request.confirmation}: {warning}", err=True)
     harness = _harness(lm_eval, lm_eval_limit, study, storage)
-    found = launched(request, storage, take_over=take_over, quiet=quiet)
+    found = _launched(request, storage, take_over=take_over, quiet=quiet)
     if harness is not None and found.finished:
         _measure(found.study.name, harness, storage, quiet=quiet)
-    report(found.study.name, storage, as_json=as_json)
-    return ended(found, "" if found.finished else " Call the command again to continue.")
+    return _ended(found, storage, as_json=as_json)
 
 
-def launched(request: "Request", storage: str, *, take_over: bool, quiet: bool) -> "LaunchResult":
+@command(
+    "ablate",
+    "deltaspace ablate docstrings best",
+    "deltaspace ablate docstrings 17 --against lora_qv --seeds 8 --name docstrings-17-lora",
+    "deltaspace show docstrings-ablate --json",
+)
+@study_argument
+@click.argument("number", type=TrialNumber())
+@click.option(
+    "--against",
+    metavar="METHOD",
+    multiple=True,
+    default=("mam_adapter",),
+    show_default=True,
+    callback=published_point,
+    help="The published method where the path begins.",
+)
+@click.option(
+    "--seeds", type=click.IntRange(2, MOST_SEEDS), default=8, show_default=True, help="How often each step is trained."
+)
+@click.option("--name", metavar="NAME", help="Of the ablation.  [default: STUDY-ablate]")
+@fleet_options("as in the study", again="calling", time="none")
+@run_options
+def ablate(  # noqa: PLR0913 - one argument per option
+    study: str,
+    number: int | str,
+    against: PublishedPoint,
+    seeds: int,
+    name: str | None,
+    storage: str,
+    take_over: bool,
+    quiet: bool,
+    as_json: bool,
+    **fleet: str | None,
+) -> int:
+    """Train what lies between a published method and a trial, one difference after another, on test data.
+
+    The differences are ordered by what the search expects them to gain; only legal combinations are on the path, and
+    every step is sized for the same budget. All steps are trained from scratch with the same fresh seeds, so that each
+    is compared with the one before in pairs: mean difference, bootstrap interval, permutation test, corrected for the
+    number of steps.
+
+    The ablation is recorded beside the study. One that was stopped is continued by calling the command again; one
+    that is finished is only printed.
+    """
+    from studies.confirmation.request import AblationRequest
+
+    request = AblationRequest(
+        study=study,
+        trial=number if isinstance(number, int) else "best",
+        against=against,
+        seeds=seeds,
+        name=name,
+        fleet={key: value for key, value in fleet.items() if value is not None},
+    )
+    return _ended(_launched(request, storage, take_over=take_over, quiet=quiet), storage, as_json=as_json)
+
+
+def _launched(request: "Request", storage: str, *, take_over: bool, quiet: bool) -> "LaunchResult":
     """How far it came, with the progress on stderr."""
     from dashboards.terminal.observers import progress_view
-    from studies.confirmation.execution import confirm
+    from studies.confirmation import execution
 
     take_over = takes_over(request.confirmation, storage, given=take_over)
     with progress_view(sys.stderr, quiet=quiet) as observe:
-        return confirm(request, storage_url=storage, observer=observe, take_over=take_over)
+        return execution.confirm(request, storage_url=storage, observer=observe, take_over=take_over)
 
 
 def _harness(tasks: tuple[str, ...], limit: int | None, study: str, storage: str) -> "Harness | None":
@@ -156,36 +215,31 @@ def _harness(tasks: tuple[str, ...], limit: int | None, study: str, storage: str
     if not named:
         return None
     from studies.exports.evaluation import checked_harness
-    from studies.ledger.ledger import Ledger
 
-    with Ledger.open(storage, read_only=True) as ledger:
+    with reading(storage) as ledger:
         return checked_harness(ledger.study(study), named, limit)
 
 
 def _measure(name: str, harness: "Harness", storage: str, *, quiet: bool) -> None:
     """Measure what is left to be, with a line on stderr for each trial."""
     from studies.exports.evaluation import measure_by_harness
-    from studies.ledger.ledger import Ledger
 
     def tell(done: int, trials: int) -> None:
         if not quiet:
             say(f"{name}: lm-eval has measured {done} of {trials} trials", err=True)
 
-    with Ledger.open(storage, create=False) as ledger:
+    with writing(storage) as ledger:
         measure_by_harness(ledger, name, harness, tell)
 
 
-def report(name: str, storage: str, *, as_json: bool) -> None:
-    """The result of a confirmation to stdout."""
+def _ended(found: "LaunchResult", storage: str, *, as_json: bool) -> int:
+    """The result to stdout, and how the launch ended to stderr."""
+    from dashboards.confirmations import ConfirmationCard, confirmation_card
     from dashboards.terminal.confirmations import confirmation_renderable
-    from deltaspace.commands.output import echo_json, show
-    from studies.confirmation.results import confirmation_result, notes, verdict_sentences
-    from studies.ledger.ledger import Ledger
+    from deltaspace.commands.output import answer
+    from studies.confirmation.results import confirmation_result
 
-    with Ledger.open(storage, read_only=True) as ledger:
-        result = confirmation_result(ledger, name)
-    if as_json:
-        said = {"sentences": verdict_sentences(result), "notes": notes(result)}
-        echo_json({"finished": result.is_finished, "winner": result.winner.label, **said, "confirmation": result})
-    else:
-        show(confirmation_renderable(result))
+    with reading(storage) as ledger:
+        card = confirmation_card(confirmation_result(ledger, found.study.name))
+    answer(card, confirmation_renderable, as_json=as_json, entries=ConfirmationCard.as_entries)
+    return ended(found, "" if found.finished else " Call the command again to continue.")

@@ -1,21 +1,43 @@
-"""``deltaspace version``."""
+"""``deltaspace completion`` and ``version``: the program itself."""
 
 import os
 import platform
 from importlib.metadata import PackageNotFoundError, version
 
 import click
+from click.shell_completion import get_completion_class
 
-from deltaspace.commands.options import examples, json_option, say, storage_option
+from deltaspace.commands.options import command, json_option, reading, say, storage_option
 
+_PROGRAM, _VARIABLE = "deltaspace", "_DELTASPACE_COMPLETE"
 _PACKAGES = ("torch", "transformers", "datasets", "accelerate", "optuna", "ray", "sqlalchemy")
 
 
-@click.command("version", epilog=examples("deltaspace version", "deltaspace version --verbose"))
+@command(
+    "completion",
+    "deltaspace completion bash >> ~/.bashrc",
+    "deltaspace completion zsh >> ~/.zshrc",
+    "deltaspace completion fish > ~/.config/fish/completions/deltaspace.fish",
+)
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+@click.pass_context
+def completion(context: click.Context, shell: str) -> None:
+    """Print the script that lets a shell complete commands, options and names of studies.
+
+    New shells have it once it stands where the examples put it; of bash, 4.4 or newer is needed. Studies are those of
+    --storage, else of $DELTASPACE_STORAGE; of a database on a server none are offered.
+    """
+    shells = get_completion_class(shell)
+    if shells is None:
+        raise click.UsageError(f"this version of click must know {shell}; it does not. Upgrade click.")
+    click.echo(shells(context.find_root().command, {}, _PROGRAM, _VARIABLE).source(), nl=False)
+
+
+@command("version", "deltaspace version", "deltaspace version --verbose")
 @click.option("--verbose", "-v", is_flag=True, help="Also Python, packages, processor, GPUs and storage.")
 @storage_option
 @json_option
-def command(verbose: bool, storage: str, as_json: bool) -> None:
+def show_version(verbose: bool, storage: str, as_json: bool) -> None:
     """Print the version; with --verbose what a report of a bug needs.
 
     A password in the URL of the storage is hidden; its host, its user and the path of a file are not.
@@ -66,11 +88,10 @@ def _machine() -> dict[str, str]:
 def _storage(url: str) -> dict[str, str]:
     """The schema that this program writes, where the storage is, and whether it can be read."""
     from studies.errors import StudiesError
-    from studies.ledger.ledger import Ledger
     from studies.ledger.migrations import NEWEST
 
     try:
-        with Ledger.open(url, read_only=True) as ledger:
+        with reading(url) as ledger:
             count = len(ledger.studies())
             found = f"{ledger.url}, {count:,} {'study' if count == 1 else 'studies'}"
     except StudiesError as error:

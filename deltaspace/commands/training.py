@@ -1,12 +1,12 @@
-"""``deltaspace train``."""
+"""``deltaspace train`` and ``predict``: what touches no storage."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from deltaspace.commands.completion import method_names
-from deltaspace.commands.options import examples, json_option, say, set_option
+from deltaspace.commands.options import MOST_NUMBER, command, json_option, override_option, say
+from deltaspace.commands.shell_completion import method_names
 
 if TYPE_CHECKING:
     from studies.exports.single_run import TrainingResult
@@ -22,13 +22,11 @@ _OVERRIDES = {
 _FROM_FILE = "[default: as in the study file]"
 
 
-@click.command(
+@command(
     "train",
-    epilog=examples(
-        "deltaspace train mam_adapter --task docstrings --output mam",
-        "deltaspace train lora_qv:r=8 --task study.yaml --learning-rate 1e-3 --steps 400 --output lora",
-        "deltaspace train winner/delta.json --task study.yaml --seed 7 --output again",
-    ),
+    "deltaspace train mam_adapter --task docstrings --output mam",
+    "deltaspace train lora_qv:r=8 --task study.yaml --learning-rate 1e-3 --steps 400 --output lora",
+    "deltaspace train winner/delta.json --task study.yaml --seed 7 --output again",
 )
 @click.argument("what", metavar="CONFIG.json|METHOD", shell_complete=method_names)
 @click.option(
@@ -47,13 +45,13 @@ _FROM_FILE = "[default: as in the study file]"
     help="Peak rate of the deltas.  [default: that of the export, else the middle of the range the study searches]",
 )
 @click.option("--seed", metavar="N", help=f"Of initialisation, data order and dropout.  {_FROM_FILE}")
-@set_option("Any other key of the study file, such as task.folder=PATH; repeatable.")
+@override_option("Any other key of the study file, such as task.folder=PATH; repeatable.")
 @click.option("--output", metavar="DIR", required=True, type=click.Path(path_type=Path), help="A new folder.")
 @json_option
-def command(
+def train(
     what: str,
     task: str,
-    settings: tuple[str, ...],
+    overrides: dict[str, object],
     learning_rate: float | None,
     output: Path,
     as_json: bool,
@@ -65,18 +63,16 @@ def command(
     the budget, or a point of fixed size such as lora_qv:r=8. No storage is touched. What was trained is exported to a
     new folder, as by 'deltaspace export'.
     """
+    from deltaspace import training
     from deltaspace.commands.output import echo_json
-    from deltaspace.training import train, trained_specification
-    from studies.study_file import parse_override
 
-    overrides = dict(parse_override(setting) for setting in settings)
     overrides |= {_OVERRIDES[name]: value for name, value in given.items() if value is not None}
-    steps = trained_specification(task, overrides).training.steps
+    steps = training.trained_specification(task, overrides).training.steps
 
     def tell(reading: "Reading") -> None:
         say(f"step {reading.step} of {steps}: score {reading.score:.4f}, loss {reading.train_loss:.4f}", err=True)
 
-    done = train(what, task, output, learning_rate=learning_rate, overrides=overrides, progress=tell)
+    done = training.train(what, task, output, learning_rate=learning_rate, overrides=overrides, progress=tell)
     if as_json:
         echo_json(_view(done))
     else:
@@ -106,3 +102,64 @@ def _sentence(done: "TrainingResult") -> str:
         f"{done.description} ({export.stored_parameters:,} parameters{score}; learning rates: {rates}) is in "
         f"{export.folder}: {', '.join(export.files)}. How to load it: {export.folder / 'README.md'}."
     )
+
+
+@command(
+    "predict",
+    "deltaspace predict winner --input new.jsonl --output predicted.jsonl",
+    "deltaspace predict winner --input new.jsonl --output predicted.jsonl --text premise,hypothesis",
+    "deltaspace predict winner --input new.jsonl --output predicted.jsonl --backbone ./roberta-base",
+)
+@click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
+@click.option(
+    "--input",
+    "source",
+    metavar="FILE",
+    required=True,
+    type=click.Path(path_type=Path),
+    help="One JSON object a line.",
+)
+@click.option(
+    "--output",
+    metavar="FILE",
+    required=True,
+    type=click.Path(path_type=Path),
+    help="A new file: the same lines in the same order, with what was predicted.",
+)
+@click.option(
+    "--batch-size", type=click.IntRange(1, MOST_NUMBER), default=32, show_default=True, help="Lines of a pass."
+)
+@click.option("--backbone", metavar="NAME|FOLDER", help="Where the backbone is now.  [default: as in the export]")
+@click.option("--text", "columns", metavar="KEY[,KEY]", help="What is read of a line.  [default: as in training]")
+@json_option
+def predict(  # noqa: PLR0913 - one argument per option
+    folder: Path, source: Path, output: Path, batch_size: int, backbone: str | None, columns: str | None, as_json: bool
+) -> None:
+    """Predict the lines of a file with an export.
+
+    DIR is what 'deltaspace export' or 'deltaspace train' wrote. Each line gets a prediction: of a classification the
+    label, beside it the scores (the probability of every label); of other tasks the text that was written. Nothing is
+    overwritten, and the output is there whole or not at all.
+    """
+    from deltaspace.commands.output import echo_json
+    from studies.exports import inference
+
+    tenths = 0
+
+    def tell(done: int, lines: int) -> None:
+        nonlocal tenths
+        if 10 * done // lines > tenths:
+            tenths = 10 * done // lines
+            say(f"predicted {done:,} of {lines:,}", err=True)
+
+    if not folder.is_dir():
+        raise click.UsageError(f"an export must be a folder; there is no {folder}.")
+    if not source.exists():
+        raise click.UsageError(f"the input must be a file; there is no {source}.")
+    keys = () if columns is None else tuple(key.strip() for key in columns.split(","))
+    options = inference.PredictionOptions(batch_size=batch_size, backbone=backbone, columns=keys)
+    result = inference.predict(folder, source, output, options, tell)
+    if as_json:
+        echo_json(result)
+    else:
+        say(f"{result.lines:,} lines with predictions are in {result.output}.")

@@ -1,0 +1,65 @@
+"""A confirmation or an ablation as terminal, report and page show it."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from studies.confirmation.ablation_path import AblationResult, path_notes, path_of, path_sentences
+from studies.confirmation.results import ConfirmationResult, notes, verdict_sentences
+
+if TYPE_CHECKING:
+    import pandas
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConfirmationCard:
+    """What configurations score on the test split.
+
+    Attributes:
+        result: All contenders.
+        path: Their steps from a published method to a trial; None of a confirmation.
+        subject: What was trained, in words.
+        sentences: What follows.
+        notes: What must be known to read it.
+        tables: The numbers, by what they are.
+    """
+
+    result: ConfirmationResult
+    path: AblationResult | None
+    subject: str
+    sentences: tuple[str, ...]
+    notes: tuple[str, ...]
+    tables: "dict[str, pandas.DataFrame]"
+
+    def table(self) -> "pandas.DataFrame":
+        """One row a configuration, or a step of the path."""
+        return next(iter(self.tables.values()))
+
+    def as_entries(self) -> dict[str, object]:
+        """The card as JSON-able values."""
+        said = {"sentences": self.sentences, "notes": self.notes}
+        if self.path is not None:
+            return {"finished": self.result.is_finished, **said, "ablation": self.path}
+        facts = {"finished": self.result.is_finished, "winner": self.result.winner.label}
+        return {**facts, **said, "confirmation": self.result}
+
+
+def confirmation_card(result: ConfirmationResult) -> ConfirmationCard:
+    """The card of a confirmation; one that trains a path is shown step by step."""
+    if not result.is_path:
+        return ConfirmationCard(
+            result=result,
+            path=None,
+            subject=f"{len(result.contenders)} configurations of {result.study}",
+            sentences=verdict_sentences(result),
+            notes=notes(result),
+            tables=result.tables(),
+        )
+    path = path_of(result)
+    return ConfirmationCard(
+        result=result,
+        path=path,
+        subject=f"from {path.steps[0].contender.label} to {path.steps[-1].contender.label} of {result.study}",
+        sentences=path_sentences(path),
+        notes=path_notes(path),
+        tables=path.tables(),
+    )

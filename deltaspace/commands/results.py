@@ -1,0 +1,264 @@
+"""``deltaspace studies``, ``show``, ``best``, ``trial``, ``discover`` and ``report``: what a storage holds."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+import click
+
+from deltaspace.commands.options import (
+    MOST_NUMBER,
+    MOST_SEED,
+    TRIAL,
+    TrialNumber,
+    against_option,
+    columns_option,
+    command,
+    format_option,
+    in_a_folder,
+    json_option,
+    reading,
+    say,
+    size_option,
+    storage_option,
+    study_argument,
+)
+from search_space.published.point import PublishedPoint
+
+if TYPE_CHECKING:
+    from studies.trial import Trial
+
+_VIEWS = ("matters", "winner", "rates", "sizes")
+
+
+@command("studies", "deltaspace studies", "deltaspace studies --storage sqlite:///other.db --json")
+@columns_option
+@format_option
+@storage_option
+@json_option
+def list_studies(columns: str | None, fmt: str | None, storage: str, as_json: bool) -> None:
+    """List the studies of a storage.
+
+    The best trial is that of 'show', by what it is expected to score if trained again, with the score it had. What a
+    confirmation found is printed by 'show'.
+    """
+    from dashboards.terminal.tables import studies_table
+    from deltaspace.commands.output import answer, show_table
+    from studies.analysis.summaries import study_summaries, summaries_table
+
+    with reading(storage) as ledger:
+        summaries = study_summaries(ledger)
+    if columns is not None or fmt is not None:
+        show_table(summaries_table(summaries), columns, fmt)
+    else:
+        answer(summaries, studies_table, as_json=as_json)
+
+
+@command(
+    "show",
+    "deltaspace show docstrings",
+    "deltaspace show docstrings --top 5 --json",
+    "deltaspace show docstrings --columns number,score,sentence --fmt markdown",
+)
+@study_argument
+@click.option(
+    "--top",
+    type=click.IntRange(1, MOST_NUMBER),
+    default=20,
+    show_default=True,
+    help="Rows; the best trial of every published method is shown whatever its place.",
+)
+@columns_option
+@format_option
+@storage_option
+@json_option
+def show(study: str, top: int, columns: str | None, fmt: str | None, storage: str, as_json: bool) -> None:
+    """Show the leaderboard of a study.
+
+    The published methods, resized to the same budget, stand beside what was discovered. Complete trials come first:
+    from twelve trials on by what they are expected to score if they are trained again (the estimate, with its 95%
+    interval), else by score. Pruned ones follow with their newest score and the step it was measured at. The view
+    leaderboard of 'deltaspace query' goes by score alone.
+
+    Of a confirmation or an ablation it shows what 'confirm' or 'ablate' printed: means, differences and verdicts.
+    """
+    if as_json and (columns is not None or fmt is not None):
+        raise click.UsageError("--json has all that is known; got --columns or --fmt as well. Use --fmt json.")
+
+    from dashboards.confirmations import ConfirmationCard, confirmation_card
+    from dashboards.terminal.confirmations import confirmation_renderable
+    from dashboards.terminal.tables import leaderboard_table
+    from deltaspace.commands.output import answer, show_table
+    from studies.analysis.leaderboard import Leaderboard, leaderboard
+    from studies.confirmation.results import confirmation_result
+    from studies.records import StudyKind
+    from trial_runner.gc_pause import uncollected
+
+    with uncollected():
+        with reading(storage) as ledger:
+            if ledger.study(study).kind is StudyKind.CONFIRMATION:
+                found: Leaderboard | ConfirmationCard = confirmation_card(confirmation_result(ledger, study))
+            else:
+                found = leaderboard(ledger, study, top=top)
+        if columns is not None or fmt is not None:
+            show_table(found.table(), columns, fmt)
+        elif isinstance(found, ConfirmationCard):
+            answer(found, confirmation_renderable, as_json=as_json, entries=ConfirmationCard.as_entries)
+        else:
+            answer(found, leaderboard_table, as_json=as_json)
+
+
+@command(
+    "best",
+    "deltaspace best docstrings",
+    "deltaspace best docstrings --size 0.1%",
+    "deltaspace best docstrings --json",
+)
+@study_argument
+@size_option
+@storage_option
+@json_option
+def best(study: str, size: str | None, storage: str, as_json: bool) -> None:
+    """Show the best trial of a study: the complete one that is expected to score most.
+
+    Of a study that wants few parameters or extra FLOPs, too, that is the largest of its front; with --size it is the
+    best of those that are small enough.
+    """
+    from studies.study import Study
+
+    opened = Study.open(study, storage)
+    _show_trial(opened.best if size is None else opened.best_within(size), as_json=as_json)
+
+
+@command(
+    "trial",
+    "deltaspace trial docstrings 17",
+    "deltaspace trial docstrings best",
+    "deltaspace trial docstrings 17 --json",
+)
+@study_argument
+@click.argument("number", metavar=TRIAL, type=TrialNumber())
+@storage_option
+@json_option
+def trial(study: str, number: int | Literal["best"], storage: str, as_json: bool) -> None:
+    """Show one trial of a study.
+
+    What it is, its four dimensions, its measurements, attempts and files.
+    """
+    from studies.study import Study
+
+    _show_trial(Study.open(study, storage).trial(number), as_json=as_json)
+
+
+def _show_trial(found: "Trial", *, as_json: bool) -> None:
+    from dashboards.terminal.tables import trial_renderable
+    from deltaspace.commands.output import answer
+
+    answer(found.page, trial_renderable, as_json=as_json)
+
+
+@command(
+    "discover",
+    "deltaspace discover docstrings",
+    "deltaspace discover docstrings --all",
+    "deltaspace discover docstrings --view winner --against lora_qv --json",
+)
+@study_argument
+@click.option("--view", "views", type=click.Choice(_VIEWS), multiple=True, help="Repeatable.  [default: all four]")
+@click.option("--all", "is_whole", is_flag=True, help="Show every row, and how to read them.")
+@click.option("--seed", metavar="N", type=click.IntRange(0, MOST_SEED), default=0, help="Of the draws of the space.")
+@against_option
+@storage_option
+@json_option
+def discover(  # noqa: PLR0913 - one argument per option
+    study: str,
+    views: tuple[str, ...],
+    is_whole: bool,
+    seed: int,
+    against: PublishedPoint | None,
+    storage: str,
+    as_json: bool,
+) -> None:
+    """Show what a study has taught, in a few sentences and short tables.
+
+    The answers are those of the search's model, with 95% intervals, from twelve trials on. matters: which choices do;
+    winner: what differs between it and a published method, and what each difference is worth; rates: which learning
+    rates are best; sizes: how small the delta can be.
+    """
+    from dashboards.terminal.discover import discovery_renderable
+    from dashboards.terminal.text import escape
+    from deltaspace.commands.output import answer
+    from studies.analysis.discover import discovered, knowledge_of, summary
+    from studies.study_file.recorded_specification import recorded_space
+
+    with reading(storage) as ledger:
+        knowledge = knowledge_of(ledger, study, recorded_space, seed=seed)
+    cards = discovered(knowledge, views, against=against)
+    said = () if views else summary(knowledge, cards)
+    title = f"[bold]{escape(study)}[/]: {len(knowledge.history)} trials, {knowledge.metric}"
+    answer(
+        cards,
+        lambda cards: discovery_renderable(cards, title=title, summary=said, is_whole=is_whole),
+        as_json=as_json,
+        entries=lambda cards: {"study": study, "summary": said, "views": [card.as_entries() for card in cards]},
+    )
+
+
+@command(
+    "report",
+    "deltaspace report docstrings report.html",
+    "deltaspace report docstrings report.html --figures figures --format svg --data data",
+)
+@study_argument
+@click.argument("output", type=click.Path(path_type=Path, dir_okay=False), callback=in_a_folder)
+@click.option(
+    "--figures", type=click.Path(path_type=Path, file_okay=False), help="A folder for every figure as a file."
+)
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["svg", "png"]),
+    default="svg",
+    show_default=True,
+    help="Of the figures; a browser such as Chromium draws them.",
+)
+@click.option("--data", type=click.Path(path_type=Path, file_okay=False), help="A folder for every table as a file.")
+@click.option(
+    "--data-format", type=click.Choice(["csv", "parquet"]), default="csv", show_default=True, help="Of the tables."
+)
+@against_option
+@storage_option
+def report(  # noqa: PLR0913 - one argument per option
+    study: str,
+    output: Path,
+    figures: Path | None,
+    form: str,
+    data: Path | None,
+    data_format: str,
+    against: PublishedPoint | None,
+    storage: str,
+) -> None:
+    """Write all that is known of a study to one HTML file that needs no network.
+
+    It holds the leaderboard, every question of 'deltaspace discover' with its figures, numbers and sentences, and
+    what confirmations and ablations have shown: for the appendix of a paper.
+    """
+    from dashboards.reports.images import write_images
+    from dashboards.reports.page import report_page
+    from dashboards.reports.report import report_of
+    from dashboards.reports.tables import write_tables
+    from studies.analysis.discover import knowledge_of
+    from studies.study_file.recorded_specification import recorded_space
+    from trial_runner.files import whole_file
+
+    with reading(storage) as ledger:
+        found = report_of(ledger, study, knowledge_of(ledger, study, recorded_space), against=against)
+    with whole_file(output) as place:
+        place.write_text(report_page(found), encoding="utf-8")
+    say(f"{study}: wrote {output} ({output.stat().st_size / 1e6:.1f} MB).", err=True)
+    if data is not None:
+        written = write_tables(found, data, "csv" if data_format == "csv" else "parquet")
+        say(f"{study}: wrote {len(written)} tables to {data}.", err=True)
+    if figures is not None:
+        drawn = [figure for section in found.sections for figure in section.figures]
+        images = write_images(drawn, figures, "svg" if form == "svg" else "png")
+        say(f"{study}: wrote {len(images)} figures to {figures}.", err=True)

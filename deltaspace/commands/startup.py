@@ -1,0 +1,208 @@
+"""``deltaspace init``, ``check`` and ``plan``: what comes before a launch."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from deltaspace.commands.options import MOST_NUMBER, command, json_option, notice, override_option, say
+from deltaspace.commands.shell_completion import study_files
+
+if TYPE_CHECKING:
+    from studies.preflight import Check
+    from studies.resource_estimates.memory_plan import ResourcePlan
+
+
+@command(
+    "init",
+    "deltaspace init reviews.csv",
+    "deltaspace init data/sst2 --budget 1% --output sst2.yaml",
+    "deltaspace init train.tsv dev.tsv --text premise,hypothesis --label gold_label",
+    "deltaspace init nyu-mll/glue --configuration sst2",
+    "deltaspace init --from-python notebook.py:frame --name reviews",
+)
+@click.argument("data", metavar="FOLDER|FILES|HUB_NAME", nargs=-1)
+@click.option("--from-python", metavar="MODULE:NAME", help="A frame or a Dataset; also FILE.py:NAME, or a function.")
+@click.option("--configuration", metavar="NAME", help="Of a dataset of the hub, such as sst2 of nyu-mll/glue.")
+@click.option("--name", metavar="NAME", help="Of the study.  [default: that of --output, or of the data]")
+@click.option(
+    "--backbone",
+    metavar="NAME|FOLDER",
+    help="[default: embedded; t5-small where texts are written; Qwen/Qwen3-0.6B for dialogues]",
+)
+@click.option("--budget", metavar="SHARE|N", default="0.5%", help="Share of the backbone, or number of parameters.")
+@click.option(
+    "--trials",
+    metavar="N",
+    type=click.IntRange(1, MOST_NUMBER),
+    help="Trials in all.  [default: those that there is time for]",
+)
+@click.option("--time", metavar="TIME", default="1h", help="What the study may take if no trial is pruned.")
+@click.option("--no-steps", is_flag=True, help="Train nothing, so that nothing is known of the time.")
+@click.option("--kind", metavar="KIND", help="Of the task, such as classification.  [default: from the columns]")
+@click.option("--text", metavar="COLUMN[,COLUMN]", help="Of a classification.  [default: from the columns]")
+@click.option("--label", metavar="COLUMN", help="Of a classification.  [default: from the columns]")
+@click.option("--source", metavar="COLUMN", help="What is read where a text is written.  [default: from the columns]")
+@click.option("--target", metavar="COLUMN", help="What is written.  [default: from the columns]")
+@click.option("--output", metavar="FILE.yaml", type=click.Path(path_type=Path), help="[default: NAME.yaml]")
+@click.option("--overwrite", is_flag=True, help="Write the study file even if it is there.")
+@json_option
+def init(  # noqa: PLR0913 - one argument per option
+    data: tuple[str, ...],
+    from_python: str | None,
+    configuration: str | None,
+    text: str | None,
+    output: Path | None,
+    no_steps: bool,
+    overwrite: bool,
+    as_json: bool,
+    **given: str | int | None,
+) -> None:
+    """Look at data and write a study file for it.
+
+    A FOLDER holds train, and maybe validation and test, as .jsonl, .json, .csv, .tsv, .parquet or .arrow; FILES are
+    such files. Each key of the study file that was found, rather than chosen, has a comment that says how. Some trials
+    are trained for a few seconds to find how many there is time for; nothing is recorded.
+    """
+    if bool(data) == (from_python is not None):
+        raise click.UsageError("name data, or --from-python, and not both.")
+    if not no_steps:
+        notice("reading the data; then a few steps are timed, which takes up to a minute …")
+
+    import yaml
+
+    from deltaspace import startup
+    from deltaspace.commands.output import echo_json
+
+    found: object = list(data)
+    if from_python is not None:
+        from studies.init.sources import object_of
+
+        found = object_of(from_python)
+        given["name"] = given["name"] or from_python.rpartition(":")[2].lower()
+    columns = None if text is None else [name.strip() for name in text.split(",")]
+    options: dict[str, Any] = {"overwrite": overwrite, "configuration": configuration, "takes_steps": not no_steps}
+    file = startup.init(found, output, text=columns, **(options | given))
+    written = file.read_text(encoding="utf-8")
+    if as_json:
+        echo_json({"file": str(file), "study": yaml.safe_load(written)})
+    for line in written.splitlines():
+        if line.startswith("# "):
+            say(line[2:], err=True)
+    say(f"wrote {file}; look it over, then: deltaspace check {file}", err=True)
+
+
+@command(
+    "check",
+    "deltaspace check docstrings",
+    "deltaspace check study.yaml --set task.max_tokens=128",
+    "deltaspace check study.yaml --no-steps --json",
+    "deltaspace check --backbone facebook/opt-125m",
+)
+@click.argument("study", metavar="[STUDY.yaml]", required=False, shell_complete=study_files)
+@click.option("--backbone", metavar="NAME", help="Look a backbone over instead: a folder or a hub name.")
+@click.option("--no-steps", is_flag=True, help="Train nothing: no memory, no seconds, no duration.")
+@override_option("Any key of the study file, such as training.steps=300; repeatable.")
+@json_option
+def check(study: str | None, backbone: str | None, no_steps: bool, overrides: dict[str, object], as_json: bool) -> None:
+    """Look a study over before it is launched: data, noise, time, memory, machine; or a backbone.
+
+    STUDY.yaml is a study file or the name of a shipped example. Its data is read and made into tokens, and some trials
+    are trained for a few seconds, which tells what the whole takes here. Nothing is recorded. What a constant
+    prediction scores, what is cut, what is in two splits and what the validation examples cannot show is said. Where
+    RAY_ADDRESS names a cluster, its nodes are tried: versions, folders, cores and GPUs.
+
+    With --backbone a small copy of it, with two blocks and random weights, goes through the contract of edits, and what
+    is possible is said: ports, forms, insertions, methods. One of no known family gets a table of ports of what its
+    model declares, if that keeps the contract; a launch uses it.
+    """
+    if backbone is not None and study is None:
+        _check_backbone(backbone, as_json)
+    elif study is not None and backbone is None:
+        _check_study(study, no_steps, overrides, as_json)
+    else:
+        raise click.UsageError("either a study or --backbone must be given; see deltaspace check --help.")
+
+
+def _check_backbone(backbone: str, as_json: bool) -> None:
+    notice("reading the backbone; then every edit is put on a copy of two blocks, which takes up to a minute …")
+
+    from dashboards.terminal.proofs import proof_json, proof_renderable
+    from deltaspace.commands.output import answer
+    from trial_runner.port_discovery.known_tables import proof_of
+
+    proof = proof_of(backbone)
+    answer(proof, proof_renderable, as_json=as_json, entries=proof_json)
+    if proof.problem is not None:
+        raise click.exceptions.Exit(1)
+
+
+def _check_study(study: str, no_steps: bool, overrides: dict[str, object], as_json: bool) -> None:
+    if not no_steps:
+        notice("reading the data; then a few steps are timed, which takes up to a minute …")
+
+    from dashboards.terminal.checks import check_renderable
+    from deltaspace.commands.output import answer
+    from studies import preflight
+    from studies.study_file import specification_of
+
+    found = preflight.check(specification_of(study, overrides), takes_steps=not no_steps)
+    answer(found, check_renderable, as_json=as_json, entries=_check_entries)
+
+
+def _check_entries(found: "Check") -> dict[str, object]:
+    study = found.specification
+    facts = {"trials": study.trials, "steps": study.training.steps}
+    measured = {name: getattr(found, name) for name in ("machine", "cluster", "speed", "forecast", "warnings")}
+    named = {"study": study.name, "backbone": study.backbone.as_json()}
+    return {**named, "data": found.data, "budget": found.budget, **facts, **measured}
+
+
+@command(
+    "plan",
+    "deltaspace plan study.yaml",
+    "deltaspace plan study.yaml --gpu 80GB --pack 4",
+    "deltaspace plan study.yaml --gpu H100 --set task.max_tokens=512 --json",
+)
+@click.argument("study", metavar="STUDY.yaml", shell_complete=study_files)
+@click.option("--gpu", help="A size such as 80GB, or a kind such as H100; all kinds that are known without.")
+@click.option("--pack", type=click.IntRange(min=1), help="Trials of a pack; as many as fit without.")
+@click.option("--tokens", type=click.IntRange(min=8), help="Of every text; as many as the study allows without.")
+@override_option("Any key of the study file, such as training.batch_size=4; repeatable.")
+@json_option
+def plan(study: str, as_json: bool, **options: Any) -> None:
+    """Say what memory a study would take on a GPU, before anything is loaded.
+
+    STUDY.yaml is a study file or the name of a shipped example. Nothing but the backbone's config.json is read.
+    Memory is that of the trials' own steps, computed with tensors that have no memory. Where the study does not fit,
+    what to change is said.
+    """
+    from dashboards.terminal.plans import plan_renderable
+    from deltaspace import startup
+    from deltaspace.commands.output import answer
+
+    answer(startup.plan(study, **options).plan, plan_renderable, as_json=as_json, entries=_plan_entries)
+
+
+def _plan_entries(found: "ResourcePlan") -> dict[str, object]:
+    study, weights = found.specification, found.weights
+    measured = ("checkpointing", "micro_batch", "evaluated", "used_bytes", "trial_bytes")
+    return {
+        "study": study.name,
+        "backbone": study.backbone.as_json(),
+        "weights_bytes": weights.all_bytes,
+        "shards": weights.shards,
+        "weights_bytes_of_each": weights.held_bytes,
+        "tokens": found.tokens,
+        "devices": [
+            {
+                "gpu": one.gpu.name,
+                "memory_bytes": one.gpu.memory_bytes,
+                "fits": one.fits,
+                "pack": one.slots,
+                **{name: getattr(one, name) for name in measured},
+                "advice": found.advice(one),
+            }
+            for one in found.devices
+        ],
+    }
