@@ -1,5 +1,6 @@
 """Frozen values as what JSON knows."""
 
+import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, is_dataclass
@@ -16,6 +17,8 @@ def jsonable(value: object) -> object:
 
     A configuration is what the ledger has of it. Numbers that JSON does not have (NaN, infinity) become null.
     """
+    if value is None or type(value) in (str, int, bool):
+        return value
     if isinstance(value, Configuration):
         return configuration_to_json(value)
     if is_dataclass(value) and not isinstance(value, type):
@@ -33,3 +36,9 @@ def jsonable(value: object) -> object:
     if isinstance(value, float) and not math.isfinite(value):
         return None
     return value
+
+
+def to_json(value: object) -> bytes:
+    """A value as compact JSON."""
+    text = json.dumps(jsonable(value), separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    return text.encode("utf-8", "replace")

@@ -5,9 +5,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from dashboards.errors import DashboardWishError
+from dashboards.jsonable import to_json
 from dashboards.web.cache.storage import WatchedStorage
 from dashboards.web.cache.study import WatchedStudy
-from dashboards.web.json_bytes import to_json
 from dashboards.web.page_html import STATIC, plotly_folder, rendered
 from dashboards.web.pages import PAGES
 from dashboards.web.pages.page import Page, PageRequest
@@ -29,7 +29,7 @@ def export_study(url: str, name: str, folder: Path) -> int:
     storage = WatchedStorage(url)
     try:
         study = storage.named(name)
-        study.read_all()
+        study.refresh()
         folder.mkdir(parents=True, exist_ok=True)
         return sum(_write(folder / place, content) for place, content in _files(storage, study)) + _copy(folder)
     finally:

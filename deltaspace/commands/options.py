@@ -127,7 +127,7 @@ def _settings(_: click.Context, __: click.Parameter, texts: tuple[str, ...]) -> 
 
     values: dict[str, float | str] = {}
     for setting in texts:
-        key, _, text = (part.strip() for part in setting.partition("="))
+        key, text = (part.strip() for part in setting.partition("=")[::2])
         if not (key and text):
             raise SettingError(f"a setting must look like r=64; got {setting!r}.")
         values[key] = number_or_text(text)

@@ -1,6 +1,6 @@
 """What the ledger holds, as records. Every function works inside a transaction of the caller."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -136,23 +136,15 @@ def state_counts(connection: Connection, study_id: int) -> dict[TrialState, int]
     return {state: found.get(state.value, 0) for state in TrialState}
 
 
-def tallies(connection: Connection, known: Mapping[int, TrialTally] | None = None) -> dict[int, TrialTally]:
-    """The trials of every study that has any, by the study's key.
-
-    Args:
-        connection: To the database.
-        known: Tallies of before; studies where nothing has ended since are not asked again.
-    """
+def tallies(connection: Connection) -> dict[int, TrialTally]:
+    """The trials of every study that has any, by the study's key."""
     counted: dict[int, dict[TrialState, int]] = {}
     for key, state, count in connection.execute(_ALL_COUNTS):
         counted.setdefault(key, dict.fromkeys(TrialState, 0))[word_of(TrialState, state)] = count
     found = {}
     for key, counts in counted.items():
-        tally = (known or {}).get(key)
-        if tally is None or tally.counts != counts:
-            best, ended_at = connection.execute(_ENDINGS, {"study_id": key}).one()
-            tally = TrialTally(counts=counts, best=best, ended_at=ended_at)
-        found[key] = tally
+        best, ended_at = connection.execute(_ENDINGS, {"study_id": key}).one()
+        found[key] = TrialTally(counts=counts, best=best, ended_at=ended_at)
     return found
 
 

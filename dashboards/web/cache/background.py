@@ -5,16 +5,13 @@ import time
 from collections.abc import Callable, Hashable
 from concurrent.futures import Executor
 from dataclasses import dataclass
-from typing import Generic, TypeVar
-
-T = TypeVar("T")
 
 _REST = 9.0
 """How long it rests after work, in units of what the work took."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CachedResult(Generic[T]):
+class CachedResult:
     """What was worked out.
 
     Attributes:
@@ -25,12 +22,12 @@ class CachedResult(Generic[T]):
     """
 
     state: Hashable
-    value: T | None
+    value: object
     problem: str
     times: int
 
 
-class Background(Generic[T]):
+class Background:
     """A question that is worked out again when what it is about has changed, and somebody asks.
 
     Args:
@@ -43,31 +40,25 @@ class Background(Generic[T]):
         self._executor = executor
         self._refusals = refusals
         self._lock = threading.Lock()
-        self._found: CachedResult[T] | None = None
         self._is_busy = False
         self._rests_until = 0.0
-
-    @property
-    def found(self) -> CachedResult[T] | None:
+        self.found: CachedResult | None = None
         """The newest result; None before the first."""
-        return self._found
 
-    def ask(self, state: Hashable, work: Callable[[], T]) -> CachedResult[T] | None:
-        """The newest result, which may be of an earlier state; a new one is on its way then."""
+    def ask(self, state: Hashable, work: Callable[[], object], *, waits: bool = False) -> CachedResult | None:
+        """The newest result, which may be of an earlier state unless one waits; a new one is on its way then."""
+        found = self.found
+        if found is not None and found.state == state:
+            return found
+        if waits:
+            return self._work(state, work)
         with self._lock:
-            found = self._found
-            is_new = found is not None and found.state == state
-            if not is_new and not self._is_busy and time.monotonic() >= self._rests_until:
+            if not self._is_busy and time.monotonic() >= self._rests_until:
                 self._is_busy = True
                 self._executor.submit(self._work, state, work)
         return found
 
-    def now(self, state: Hashable, work: Callable[[], T]) -> CachedResult[T]:
-        """The result of this state, worked out at once where it is not known."""
-        found = self._found
-        return found if found is not None and found.state == state else self._work(state, work)
-
-    def _work(self, state: Hashable, work: Callable[[], T]) -> CachedResult[T]:
+    def _work(self, state: Hashable, work: Callable[[], object]) -> CachedResult:
         began = time.monotonic()
         value, problem = None, ""
         try:
@@ -76,9 +67,8 @@ class Background(Generic[T]):
             problem = str(error)
         finally:
             with self._lock:
-                times = 1 + (self._found.times if self._found is not None else 0)
-                found = CachedResult(state=state, value=value, problem=problem, times=times)
-                self._found = found
+                times = 1 + (self.found.times if self.found is not None else 0)
+                found = self.found = CachedResult(state=state, value=value, problem=problem, times=times)
                 self._is_busy = False
                 self._rests_until = time.monotonic() + _REST * (time.monotonic() - began)
         return found

@@ -2,14 +2,12 @@
 
 import secrets
 import threading
-from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from datetime import datetime
 
 from dashboards.web.cache.study import WatchedStudy
 from studies.errors import UnknownStudyError
 from studies.ledger.ledger import Ledger
-from studies.records import StudyRecord, TrialTally
+from studies.records import StudyRecord
 
 
 class WatchedStorage:
@@ -28,7 +26,6 @@ class WatchedStorage:
         self._lock = threading.Lock()
         self._ledger: Ledger | None = None
         self._studies: dict[int, WatchedStudy] = {}
-        self._tallies: dict[tuple[int, datetime], TrialTally] = {}
 
     @property
     def ledger(self) -> Ledger:
@@ -49,14 +46,6 @@ class WatchedStorage:
             StorageError: If the storage is not there, or cannot be read.
         """
         return self.ledger.studies()
-
-    def tallies(self, records: Sequence[StudyRecord]) -> Mapping[int, TrialTally]:
-        """Studies in a few numbers, by their keys; of one without trials there is nothing."""
-        kept = self._tallies
-        known = {one.id: kept[one.id, one.created_at] for one in records if (one.id, one.created_at) in kept}
-        found = self.ledger.tallies(known)
-        self._tallies = {(one.id, one.created_at): found[one.id] for one in records if one.id in found}
-        return found
 
     def studies(self) -> list[WatchedStudy]:
         """All studies, oldest first."""

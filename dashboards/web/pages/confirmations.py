@@ -15,7 +15,7 @@ def _confirmations(asked: PageRequest) -> object:
     own = [one for one in asked.storage.studies() if one.record.parent_id == key]
     # what lm-eval has measured of trials that have ended is told by events alone
     state = tuple((one.record.id, one.refresh(), len(asked.storage.ledger.events(one.record.id))) for one in own)
-    found = study.view("confirmations", lambda: _results(asked, study.record.name), state=state, wait=asked.waits)
+    found = study.view("confirmations", lambda: _results(asked, study.record.name), state=state, waits=asked.waits)
     if found is None:
         return {"pending": True, "confirmations": []}
     return {"pending": False, "problem": found.problem, "confirmations": found.value}

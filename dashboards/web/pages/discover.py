@@ -18,7 +18,7 @@ def _view(asked: PageRequest) -> object:
     if name not in ANALYSES:
         raise StudiesError(f"a view must be one of {', '.join(ANALYSES)}; got {name!r}.")
     study = asked.study
-    found = study.view(name, lambda: _answer(asked, name), wait=asked.waits)
+    found = study.view(name, lambda: _answer(asked, name), waits=asked.waits)
     if found is None:
         return {"view": name, "pending": True, "problem": "", "answer": None}
     return {"view": name, "pending": False, "problem": found.problem, "answer": found.value}

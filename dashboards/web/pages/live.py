@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from dashboards.web.cache.study import WatchedStudy
-from dashboards.web.json_bytes import joined, to_json
 from dashboards.web.pages.page import Page, PageRequest
 from studies.analysis.summaries import task_name
 from studies.errors import StudiesError
@@ -54,19 +53,21 @@ def _trials(asked: PageRequest) -> object:
     """All trials, or those that changed since a version; with the ranking unless it is known."""
     study, given = asked.study, asked.given
     is_known = given.get("session") == asked.storage.session
-    found = study.ranking(wait=asked.waits)
-    version, rows = study.rows(_number(given.get("since")) if is_known else 0)
-    parts = [
-        ("session", to_json(asked.storage.session)),
-        ("study", to_json(study_facts(study))),
-        ("trials", rows),
-        ("version", to_json(version)),
-        ("ranked", to_json(found.times if found is not None else 0)),
-    ]
-    is_ranking_new = found is not None and not (is_known and _number(given.get("ranked")) == found.times)
-    if found is not None and found.value is not None and is_ranking_new:
-        parts.append(("ranking", found.value.encoded))
-    return joined(parts)
+    found = study.ranking(waits=asked.waits)
+    answer = {
+        "session": asked.storage.session,
+        "study": study_facts(study),
+        "trials": study.rows(_number(given.get("since")) if is_known else 0),
+        "ranked": found.times if found is not None else 0,
+    }
+    is_new = found is not None and found.value is not None
+    if is_new and not (is_known and _number(given.get("ranked")) == found.times):
+        answer["ranking"] = found.value
+    return answer
+
+
+def _news(asked: PageRequest) -> object:
+    return asked.study.news()
 
 
 def _number(text: str | None) -> int:
@@ -76,22 +77,21 @@ def _number(text: str | None) -> int:
 def _live(asked: PageRequest) -> object:
     study = asked.study
     study.refresh()
-    running = [trial for trial in study.open_trials() if trial.state is TrialState.RUNNING]
-    queued = sum(trial.state is TrialState.QUEUED for trial in study.open_trials())
+    trials = study.trials
+    running = [trial for trial in trials if trial.state is TrialState.RUNNING]
     attempts = {trial.number: _last_attempt(study, trial) for trial in running[:_MOST_RUNNING]}
     events = study.ledger.events(study.record.id)
     now = datetime.now(UTC)
     return {
         "now": now,
-        "counts": study.counts(),
-        "queued": queued,
+        "counts": study.counts,
         "running": [
             {"number": number, "worker": one.worker, "attempt": one.attempt, "started_at": one.started_at}
             for number, one in attempts.items()
             if one is not None
         ],
         "workers": _workers([one for one in attempts.values() if one is not None], now),
-        "pace": _pace(study.trials),
+        "pace": _pace(trials),
         "events": [
             {"at": event.at, "kind": event.kind, "trial": event.trial, "text": event.text}
             for event in events[-_MOST_EVENTS:]
@@ -143,5 +143,5 @@ def _curves(asked: PageRequest) -> object:
 PAGE = Page(
     name="live",
     title="Overview",
-    answers={"trials.json": _trials, "live.json": _live, "curves.json": _curves},
+    answers={"trials.json": _trials, "news.json": _news, "live.json": _live, "curves.json": _curves},
 )

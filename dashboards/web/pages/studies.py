@@ -8,7 +8,7 @@ from studies.records import StudyKind, StudyRecord, TrialState, TrialTally
 def _studies(asked: PageRequest) -> object:
     """All studies, told by the database: no trial is read for it, and none is ranked."""
     records = asked.storage.records()
-    tallies = asked.storage.tallies(records)
+    tallies = asked.storage.ledger.tallies()
     names = {record.id: record.name for record in records}
     return {
         "storage": asked.storage.ledger.url,

@@ -29,7 +29,7 @@ export class Trials {
     const found = await ask(`${this.api}trials.json${known}`);
     if (found.session !== this.session) this.rows = [];
     this.session = found.session;
-    this.version = found.version;
+    this.version = found.trials.version;
     this.ranked = found.ranked;
     this.study = found.study;
     const { columns, rows } = found.trials;
@@ -51,22 +51,27 @@ export class Trials {
   }
 }
 
-/** Calls a function with every piece of news of a study, as long as somebody looks at the page. */
+const SECONDS = 1;
+
+/** Calls a function whenever there is news of a study, as long as somebody looks at the page. */
 export function follow(api, tell, say) {
-  let source = null;
-  const open = () => {
-    source = new EventSource(`${api}events`);
-    source.onmessage = (event) => {
-      const news = JSON.parse(event.data);
-      say(news.problem ? "unreadable" : "live", news.problem ?? "");
-      if (!news.problem) tell(news);
-    };
-    source.onerror = () => say("waiting", "the server does not answer; asking again");
+  let known = "";
+  const look = async () => {
+    if (document.hidden) return;
+    try {
+      const news = JSON.stringify(await ask(`${api}news.json`));
+      say("live", "");
+      if (news !== known) tell();
+      known = news;
+    } catch (error) {
+      if (error instanceof Refused) say("unreadable", error.message);
+      else say("waiting", "the server does not answer; asking again");
+    }
   };
-  const close = () => {
-    source?.close();
-    source = null;
+  const again = async () => {
+    await look();
+    setTimeout(again, 1000 * SECONDS);
   };
-  document.addEventListener("visibilitychange", () => (document.hidden ? close() : source || open()));
-  if (!document.hidden) open();
+  document.addEventListener("visibilitychange", look);
+  again();
 }

@@ -7,6 +7,7 @@ from support.asked_dashboard import Asker, dashboard_of
 
 from dashboards.web.page_html import visible
 from dashboards.web.pages.query import MOST_CHARACTERS, MOST_ROWS
+from search_space.published import METHODS
 
 
 @pytest.fixture(scope="module")
@@ -24,10 +25,10 @@ def test_studies_are_listed(asker: Asker) -> None:
 def test_trials_are_told_once(asker: Asker) -> None:
     first = asker.ask("/api/studies/1/trials.json").json
     assert [row[0] for row in first["trials"]["rows"]] == [0, 1, 2, 3, 4, 5]
-    known = f"session={first['session']}&since={first['version']}&ranked={first['ranked']}"
+    known = f"session={first['session']}&since={first['trials']['version']}&ranked={first['ranked']}"
     again = asker.ask(f"/api/studies/1/trials.json?{known}").json
     assert again["trials"]["rows"] == []
-    other = asker.ask(f"/api/studies/1/trials.json?session=another&since={first['version']}").json
+    other = asker.ask(f"/api/studies/1/trials.json?session=another&since={first['trials']['version']}").json
     assert len(other["trials"]["rows"]) == 6
 
 
@@ -52,7 +53,7 @@ def test_a_trial_is_told_with_its_picture_attempts_and_files(asker: Asker) -> No
     assert [edit["write"] for panel in found["picture"]["panels"] for edit in panel["edits"]] == ["head", "f"]
     assert [file["path"] for file in found["files"]] == ["/snapshots/0"]
     assert [(one["attempt"], one["ending"]) for one in found["attempts"]] == [(1, "complete")]
-    assert found["nearest"][0]["method"] == "mam_adapter"
+    assert found["nearest"][0]["title"] == METHODS["mam_adapter"].title
 
 
 @pytest.mark.parametrize("number", ["6", "-1", "x", "1e1", "9" * 30, "%00", "..%2f..%2fetc"])
@@ -112,15 +113,8 @@ def test_a_question_that_is_none_is_refused(asker: Asker) -> None:
     assert asker.query("x" * (5 * MOST_CHARACTERS)).status == 413
 
 
-def test_news_are_told_as_events(asker: Asker) -> None:
-    import http.client
-
-    link = http.client.HTTPConnection(asker.host, timeout=30)
-    link.request("GET", "/api/studies/1/events")
-    answer = link.getresponse()
-    assert answer.getheader("content-type", "").startswith("text/event-stream")
-    assert b'"version":' in answer.readline()
-    link.close()
+def test_news_are_numbers_that_grow(asker: Asker) -> None:
+    assert asker.ask("/api/studies/1/news.json").json["version"] == 1
 
 
 def test_what_is_not_seen_is_shown() -> None:

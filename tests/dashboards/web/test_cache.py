@@ -1,15 +1,16 @@
 """What is known of a study is read anew only where it changed."""
 
-import json
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from conftest import reading
 
+from dashboards.jsonable import jsonable
 from dashboards.web.cache import study as watching
 from dashboards.web.cache.background import Background
 from dashboards.web.cache.storage import WatchedStorage
@@ -70,8 +71,8 @@ def storage(url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[WatchedStorag
 
 def changed(study: WatchedStudy, since: int) -> tuple[int, list[int]]:
     """The version, and the numbers of the trials that changed after an earlier one."""
-    version, text = study.rows(since)
-    return version, [row[0] for row in json.loads(text)["rows"]]
+    found: Any = study.rows(since)
+    return found["version"], [row[0] for row in found["rows"]]
 
 
 def test_only_what_changed_is_told(keeper: Keeper, storage: WatchedStorage) -> None:
@@ -86,59 +87,9 @@ def test_only_what_changed_is_told(keeper: Keeper, storage: WatchedStorage) -> N
     keeper.end(2, 0.6)
     assert changed(study, 2) == (3, [0, 2])
     assert changed(study, 0) == (3, [0, 1, 2, 3])
-    assert study.counts()[TrialState.COMPLETE] == 2
-    assert [trial.number for trial in study.open_trials()] == [1, 3]
-    assert list(study.trials) == keeper.ledger.trials(keeper.key)
-
-
-def test_many_changes_at_once_are_read_as_one(
-    keeper: Keeper, storage: WatchedStorage, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(watching, "_ONE_BY_ONE", 1)
-    study = storage.study(keeper.key)
+    assert study.counts[TrialState.COMPLETE] == 2
     keeper.begin(6)
-    assert changed(study, 0) == (1, [0, 1, 2, 3, 4, 5])
-    for number in range(5):
-        keeper.end(number, 0.5)
-    assert changed(study, 1) == (2, [0, 1, 2, 3, 4])
-    assert set(study.curves(range(6))) == set(range(6))
-    assert [one.step for one in study.curves([3])[3]] == [99]
-
-
-def test_a_large_study_is_read_in_parts_and_ranked_when_it_is_whole(
-    keeper: Keeper, storage: WatchedStorage, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(watching, "_AT_ONCE", 2)
-    monkeypatch.setattr(watching, "_LEAST_SECONDS", 1000.0)  # a study that is not whole is read on at once
-    keeper.begin(6)
-    for number in (0, 2, 3):
-        keeper.end(number, 0.5 + number / 10)
-    study = storage.study(keeper.key)
-    assert changed(study, 0) == (1, [0, 1])
-    assert study.counts() == keeper.ledger.state_counts(keeper.key)
-    assert study.ranking() is None
-    assert changed(study, 1) == (3, [2, 3, 4, 5])
-    assert study.refresh() == 3
-    assert list(study.trials) == keeper.ledger.trials(keeper.key)
-    assert [trial.number for trial in study.open_trials()] == [1, 4, 5]
-    found = study.ranking(wait=True)
-    assert found is not None
-    assert found.value is not None
-    assert json.loads(found.value.encoded)["order"] == [3, 2, 0]
-
-
-@pytest.mark.parametrize("at_once", [1, 4, 6, 7])
-def test_who_waits_is_told_of_the_whole_study(
-    keeper: Keeper, storage: WatchedStorage, monkeypatch: pytest.MonkeyPatch, at_once: int
-) -> None:
-    monkeypatch.setattr(watching, "_AT_ONCE", at_once)
-    monkeypatch.setattr(watching, "_ONE_BY_ONE", 2)
-    keeper.begin(6)
-    keeper.end(5, 0.5)
-    study = storage.study(keeper.key)
-    assert study.view("all", lambda: len(study.trials), wait=True).value == 6  # type: ignore[union-attr]
-    keeper.end(0, 0.9)
-    study.read_all()
+    assert changed(study, 3) == (4, [4, 5])
     assert list(study.trials) == keeper.ledger.trials(keeper.key)
 
 
@@ -173,7 +124,7 @@ def test_looks_in_quick_succession_are_one(
 def test_curves_follow_the_newest_reading(keeper: Keeper, storage: WatchedStorage) -> None:
     keeper.begin(2)
     study = storage.study(keeper.key)
-    assert study.curves([0, 1, 77]) == {0: (), 1: ()}
+    assert study.curves([0, 1, 77]) == {0: [], 1: []}
     keeper.read(1, 4, 0.5)
     assert [one.score for one in study.curves([1])[1]] == [0.5]
     keeper.read(1, 8, 0.6)
@@ -183,8 +134,7 @@ def test_curves_follow_the_newest_reading(keeper: Keeper, storage: WatchedStorag
 def test_a_row_holds_what_the_columns_say(keeper: Keeper, storage: WatchedStorage) -> None:
     keeper.begin(1)
     keeper.end(0, 0.75)
-    _, text = storage.study(keeper.key).rows(0)
-    found = json.loads(text)
+    found: Any = jsonable(storage.study(keeper.key).rows(0))
     row = dict(zip(found["columns"], found["rows"][0], strict=True))
     trial = keeper.ledger.trial(keeper.key, 0)
     assert tuple(found["columns"]) == COLUMNS
@@ -201,10 +151,11 @@ def test_the_ranking_is_that_of_its_trials(keeper: Keeper, storage: WatchedStora
     keeper.begin(3)
     keeper.end(0, 0.5)
     keeper.end(2, 0.8)
-    found = storage.study(keeper.key).ranking(wait=True)
-    assert found is not None
-    assert found.value is not None
-    assert json.loads(found.value.encoded)["order"] == [2, 0]
+    study = storage.study(keeper.key)
+    before = study.news()
+    found: Any = study.ranking(waits=True)
+    assert found.value["order"] == [2, 0]
+    assert study.news() == {**before, "views": 1}
 
 
 def test_a_storage_may_begin_to_exist_later(url: str, storage: WatchedStorage, request: pytest.FixtureRequest) -> None:
@@ -251,7 +202,7 @@ class Slow:
 
 def test_what_takes_long_is_worked_out_once_per_state() -> None:
     with ThreadPoolExecutor(1) as executor:
-        background: Background[int] = Background(executor, (StudiesError,))
+        background = Background(executor, (StudiesError,))
         work = Slow()
         assert background.ask("a", work) is None
         assert background.ask("a", work) is None
@@ -260,8 +211,10 @@ def test_what_takes_long_is_worked_out_once_per_state() -> None:
         found = background.ask("a", work)
         assert found is not None
         assert (found.value, found.state, found.times, work.times) == (1, "a", 1, 1)
-        assert background.now("b", work).value == 2
-        assert background.now("b", work).value == 2
+        for _ in range(2):
+            found = background.ask("b", work, waits=True)
+            assert found is not None
+            assert found.value == 2
 
 
 def test_it_rests_after_work_and_shows_what_it_has(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -273,8 +226,8 @@ def test_it_rests_after_work_and_shows_what_it_has(monkeypatch: pytest.MonkeyPat
         return clock[0]
 
     with ThreadPoolExecutor(1) as executor:
-        background: Background[float] = Background(executor, (StudiesError,))
-        background.now("a", work)
+        background = Background(executor, (StudiesError,))
+        background.ask("a", work, waits=True)
         for at, expected in ((3.0, 2.0), (19.9, 2.0), (20.0, 22.0)):
             clock[0] = at
             background.ask("b", work)
@@ -289,7 +242,8 @@ def test_an_error_for_the_user_is_an_answer() -> None:
         raise StudiesError("too few trials.")
 
     with ThreadPoolExecutor(1) as executor:
-        found = Background[int](executor, (StudiesError,)).now("a", work)
+        found = Background(executor, (StudiesError,)).ask("a", work, waits=True)
+    assert found is not None
     assert (found.value, found.problem) == (None, "too few trials.")
 
 

@@ -158,19 +158,6 @@ def test_every_study_is_told_in_a_few_numbers(kept, values):
     }
 
 
-def test_a_study_is_told_again_where_the_numbers_of_its_trials_have_changed(kept, values):
-    kept.ledger.add_trials(kept.id, kept.epoch, [values.trial(number) for number in range(2)], worker="w")
-    readings = [values.reading(0, 5, score=0.75)]
-    assert kept.ledger.settle(kept.id, kept.epoch, 0, 1, readings=readings, outcome=values.complete)
-    told = kept.ledger.tallies()
-    planted = {kept.id: replace(told[kept.id], best=0.99)}
-    assert kept.ledger.tallies(planted) == planted
-    readings = [values.reading(1, 5, score=0.5)]
-    assert kept.ledger.settle(kept.id, kept.epoch, 1, 1, readings=readings, outcome=values.complete)
-    assert kept.ledger.tallies(planted)[kept.id].best == max(one.score for one in kept.ledger.trials(kept.id))
-    assert kept.ledger.tallies(planted) == kept.ledger.tallies()
-
-
 def test_an_unknown_trial_is_answered_with_the_numbers_that_exist(kept, values):
     with pytest.raises(StudiesError, match="no trial 5; the study holds none yet"):
         kept.ledger.trial(kept.id, 5)

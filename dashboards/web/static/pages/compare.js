@@ -105,7 +105,7 @@ function content([first, second], trials, base, difference) {
       ),
     ),
     ["attention", "ffn"].map((side) => {
-      const [one, other] = [first, second].map((found) => found.dimensions[side]);
+      const [one, other] = [first, second].map((found) => found.trial[side]);
       const isDifferent = (name) => (one?.[name] ?? null) !== (other?.[name] ?? null);
       const differing = Object.keys(DIMENSIONS).filter(isDifferent).length;
       return [h("h2", {}, `At ${side === "ffn" ? "the FFN" : "attention"}: ${differing === 0 ? "the same" : `${differing} differ`}`), dimensions([[`trial ${first.number}`, one], [`trial ${second.number}`, other]], isDifferent)];

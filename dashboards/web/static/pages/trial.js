@@ -69,7 +69,7 @@ function content(found, trials, base, { curve, loss }) {
     h("p", { class: "quiet hint" }, "Dashed: what an edit reads. Solid: what it writes. Rings: tensors that are changed."),
     found.picture ? [picture(found.picture), formulas(found.picture)] : h("p", { class: "problem" }, told(found.problem)),
     h("h2", {}, "The four dimensions"),
-    dimensions([["attention", found.dimensions.attention], ["FFN", found.dimensions.ffn]]),
+    dimensions([["attention", trial.attention], ["FFN", trial.ffn]]),
     h("h2", {}, "Curves"),
     h("div", { class: "grid two" }, curve.element, loss.element),
     h("h2", {}, "Measurements"),
