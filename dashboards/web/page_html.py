@@ -10,18 +10,13 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from dashboards.colours import FORM_COLOURS
 from dashboards.web.pages import PAGES
 from dashboards.web.pages.page import Page
+from studies.analysis.visible import visible
 from studies.records import StudyRecord
 
 STATIC = Path(str(files("dashboards.web"))) / "static"
 
-_UNSEEN = re.compile("[\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 _OWN_STYLES = re.compile(r'getElementById\("([0-9a-f]{64})"\)')
 _TEMPLATES = Environment(loader=PackageLoader("dashboards.web"), autoescape=True, undefined=StrictUndefined)
-
-
-def visible(text: str) -> str:
-    """A text whose control characters are seen, so that they turn nothing around; scripts do the same."""
-    return "".join(chr(0x2400 + ord(one)) if ord(one) < 0x20 else _UNSEEN.sub("\ufffd", one) for one in text)
 
 
 def plotly_folder() -> Path:

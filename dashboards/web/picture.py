@@ -42,31 +42,9 @@ _FFN = {
     Port.SUM: (_COLUMN, 95),
     Port.NORM: (_COLUMN, 45),
 }
-_FLOWS = {
-    "attention": (
-        (Port.RES_IN, Port.X_ATTN),
-        (Port.RES_IN, Port.CTX),
-        (Port.X_ATTN, Port.Q),
-        (Port.CTX, Port.K),
-        (Port.CTX, Port.V),
-        (Port.Q, Port.HEAD),
-        (Port.K, Port.HEAD),
-        (Port.V, Port.HEAD),
-        (Port.HEAD, Port.CONCAT),
-        (Port.CONCAT, Port.O),
-        (Port.O, Port.NORM),
-    ),
-    "ffn": (
-        (Port.RES_F, Port.X_FFN),
-        (Port.X_FFN, Port.U),
-        (Port.X_FFN, Port.G),
-        (Port.U, Port.M),
-        (Port.G, Port.M),
-        (Port.M, Port.F),
-        (Port.F, Port.SUM),
-        (Port.SUM, Port.NORM),
-    ),
-}
+_ATTENTION_FLOWS = "res_in-x_attn res_in-ctx x_attn-q ctx-k ctx-v q-head k-head v-head head-concat concat-o o-norm"
+_FFN_FLOWS = "res_f-x_ffn x_ffn-u x_ffn-g u-m g-m m-f f-sum sum-norm"
+"""Which tensors arrows join, by their names."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,7 +55,6 @@ class DrawnPort:
     meaning: str
     x: int
     y: int
-    is_written: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,7 +94,7 @@ class Panel:
 
     title: str
     ports: tuple[DrawnPort, ...]
-    flows: tuple[tuple[str, str], ...]
+    flows: tuple[tuple[str, ...], ...]
     edits: tuple[DrawnEdit, ...]
     width: int
     height: int
@@ -152,8 +129,8 @@ def picture_of(configuration: Configuration, shape: BackboneShape | None) -> Pic
     norm = "" if shape is None else shape.norm.words
     return Picture(
         panels=(
-            _panel("Attention", _ATTENTION, _FLOWS["attention"], attention, shape),
-            _panel("FFN", places, _FLOWS["ffn"], ffn, shape),
+            _panel("Attention", _ATTENTION, _ATTENTION_FLOWS, attention, shape),
+            _panel("FFN", places, _FFN_FLOWS, ffn, shape),
         ),
         outside=tuple(_drawn(edit, shape, 0, 0) for edit in others if edit.write in (*outside_ports, Port.NORM)),
         norm=norm,
@@ -163,21 +140,19 @@ def picture_of(configuration: Configuration, shape: BackboneShape | None) -> Pic
 def _panel(
     title: str,
     places: dict[Port, tuple[int, int]],
-    flows: Sequence[tuple[Port, Port]],
+    flows: str,
     edits: Sequence[Edit],
     shape: BackboneShape | None,
 ) -> Panel:
-    written = {edit.write for edit in edits}
+    names = {port.value for port in places}
+    pairs = [tuple(flow.split("-")) for flow in flows.split()]
     lowest = max(y for _, y in places.values())
     heights = _spread([_middle(edit, places) for edit in edits])
     bottom = max([lowest, *heights]) + 40
     return Panel(
         title=title,
-        ports=tuple(
-            DrawnPort(name=port.value, meaning=PORT_NAMES[port], x=x, y=y, is_written=port in written)
-            for port, (x, y) in places.items()
-        ),
-        flows=tuple((first.value, second.value) for first, second in flows if first in places and second in places),
+        ports=tuple(DrawnPort(name=port.value, meaning=PORT_NAMES[port], x=x, y=y) for port, (x, y) in places.items()),
+        flows=tuple(pair for pair in pairs if names.issuperset(pair)),
         edits=tuple(
             _drawn(edit, shape, _EDITS_AT + EDIT_WIDTH // 2, y) for edit, y in zip(edits, heights, strict=True)
         ),

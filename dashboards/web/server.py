@@ -5,7 +5,7 @@ import multiprocessing
 import signal
 import socket
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -58,63 +58,29 @@ def address(door: Door, listener: socket.socket, path: str = "") -> str:
     return f"http://{host}:{listener.getsockname()[1]}/{path}{f'?token={door.token}' if door.token else ''}"
 
 
-class _Server(uvicorn.Server):
-    """A server that leaves signals to others where it is told to."""
-
-    def __init__(self, config: uvicorn.Config, *, takes_signals: bool) -> None:
-        """Take signals or leave them."""
-        super().__init__(config)
-        self._takes_signals = takes_signals
-
-    @contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        """Take signals only in the main thread of a program of its own."""
-        if self._takes_signals:
-            with super().capture_signals():
-                yield
-        else:
-            yield
-
-
-def server_of(storage: WatchedStorage, door: Door, *, takes_signals: bool = False) -> uvicorn.Server:
-    """A server that is not running yet."""
-    config = uvicorn.Config(
-        Dashboard(storage).application(door),
-        loop="asyncio",  # not what happens to be installed
-        http="h11",
-        log_level="warning",
-        lifespan="off",
-        ws="none",
-        server_header=False,
-        proxy_headers=False,
-        timeout_graceful_shutdown=1,
+def server_of(storage: WatchedStorage, door: Door) -> uvicorn.Server:
+    """A server that is not running yet; in a thread that is not the main one it leaves signals to others."""
+    return uvicorn.Server(
+        uvicorn.Config(
+            Dashboard(storage).application(door),
+            loop="asyncio",  # not what happens to be installed
+            http="h11",
+            log_level="warning",
+            lifespan="off",
+            ws="none",
+            server_header=False,
+            proxy_headers=False,
+            timeout_graceful_shutdown=1,
+        )
     )
-    return _Server(config, takes_signals=takes_signals)
 
 
 def serve(url: str, door: Door, listener: socket.socket) -> None:
     """Serve a storage until Ctrl-C."""
     storage = WatchedStorage(url)
     try:
-        server_of(storage, door, takes_signals=True).run(sockets=[listener])
+        server_of(storage, door).run(sockets=[listener])
     finally:
-        storage.close()
-
-
-@contextmanager
-def serving(url: str, door: Door | None = None, *, port: int = 0) -> Iterator[str]:
-    """The address of a dashboard that a thread of this process serves, for as long as the context lasts."""
-    door = door or Door()
-    listener = bound(door, port)
-    storage = WatchedStorage(url)
-    server = server_of(storage, door)
-    thread = threading.Thread(target=lambda: server.run(sockets=[listener]), daemon=True)
-    thread.start()
-    try:
-        yield address(door, listener)
-    finally:
-        server.should_exit = True
-        thread.join()
         storage.close()
 
 
@@ -145,17 +111,10 @@ def _serve_beside(url: str, listener: socket.socket) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     storage = WatchedStorage(url)
     server = server_of(storage, Door())
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
+    thread.start()
     parent: Any = multiprocessing.parent_process()
-    _when_over(parent, lambda: setattr(server, "should_exit", True))
-    server.run(sockets=[listener])
+    parent.join()
+    server.should_exit = True
+    thread.join()
     storage.close()
-
-
-def _when_over(process: Any, tell: Callable[[], None]) -> None:
-    """Call a function when a process has ended."""
-
-    def wait() -> None:
-        process.join()
-        tell()
-
-    threading.Thread(target=wait, daemon=True).start()

@@ -16,13 +16,13 @@ from typing import Any
 
 import pytest
 from support import rotation
+from support.asked_dashboard import serving
 from support.chromium import SECONDS, Tab, browser, tab
 from support.shown_study import BACKBONE, HOSTILE, hostile_study, shown_study
 from support.storages import on_one_storage
 
 from dashboards.web.folder import export_study
 from dashboards.web.pages import PAGES
-from dashboards.web.server import serving
 from studies.analysis.leaderboard import leaderboard
 from studies.ledger.ledger import Ledger
 from studies.records import NewTrial, TrialRecord, TrialState

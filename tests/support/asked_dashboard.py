@@ -2,14 +2,17 @@
 
 import http.client
 import json
+import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
+from dashboards.web.cache.storage import WatchedStorage
 from dashboards.web.safety import Door
-from dashboards.web.server import serving
+from dashboards.web.server import address as address_of
+from dashboards.web.server import bound, server_of
 
 
 @dataclass(frozen=True)
@@ -50,6 +53,23 @@ class Asker:
     def query(self, sql: str) -> Answer:
         body = json.dumps({"sql": sql})
         return self.ask("/api/query.json", method="POST", body=body, Content_Type="application/json")
+
+
+@contextmanager
+def serving(url: str, door: Door | None = None) -> Iterator[str]:
+    """The address of a dashboard that a thread of this process serves, for as long as the context lasts."""
+    door = door or Door()
+    listener = bound(door, 0)
+    storage = WatchedStorage(url)
+    server = server_of(storage, door)
+    thread = threading.Thread(target=lambda: server.run(sockets=[listener]), daemon=True)
+    thread.start()
+    try:
+        yield address_of(door, listener)
+    finally:
+        server.should_exit = True
+        thread.join()
+        storage.close()
 
 
 @contextmanager

@@ -5,7 +5,6 @@ from collections.abc import Iterator
 import pytest
 from support.asked_dashboard import Asker, dashboard_of
 
-from dashboards.web.page_html import visible
 from dashboards.web.pages.query import MOST_CHARACTERS, MOST_ROWS
 from search_space.published import METHODS
 
@@ -115,8 +114,3 @@ def test_a_question_that_is_none_is_refused(asker: Asker) -> None:
 
 def test_news_are_numbers_that_grow(asker: Asker) -> None:
     assert asker.ask("/api/studies/1/news.json").json["version"] == 1
-
-
-def test_what_is_not_seen_is_shown() -> None:
-    assert visible("a\x1b[0m\x00\u202eb\u200f") == "a\u241b[0m\u2400\ufffdb\ufffd"
-    assert visible("prefix of 16–17 · é 漢") == "prefix of 16–17 · é 漢"
