@@ -60,8 +60,7 @@ def _trials(asked: PageRequest) -> object:
         "trials": study.rows(_number(given.get("since")) if is_known else 0),
         "ranked": found.times if found is not None else 0,
     }
-    is_new = found is not None and found.value is not None
-    if is_new and not (is_known and _number(given.get("ranked")) == found.times):
+    if found is not None and found.value is not None and not (is_known and given.get("ranked") == str(found.times)):
         answer["ranking"] = found.value
     return answer
 
