@@ -139,7 +139,7 @@ def view_count(method: PublishedMethod, shape: BackboneShape, settings: Values) 
         settings=method.values(settings),
         counts=count(method.configuration(shape, settings), shape) if invalid is None else counts,
         conventions=found,
-        meanings={one.name: one.meaning for one in CONVENTIONS if one.name in found},
+        meanings={name: CONVENTIONS[name].meaning for name in found},
         backbone_parameters=shape.parameters,
         invalid=invalid,
     )

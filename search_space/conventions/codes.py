@@ -1,17 +1,19 @@
 """What papers and released codes count of a method: counts of variations of its configuration."""
 
-from collections.abc import Callable, Iterable
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
 
-from search_space.conventions.case import MethodCase
+from search_space.backbones.shape import BackboneShape
+from search_space.configuration import Configuration
 from search_space.dimensions import Heads, Insertion, Port, Site, StackKind
 from search_space.edit import Edit
-from search_space.forms import Bottleneck, Diagonal, Phm, SoftmaxMemory
+from search_space.forms import Bottleneck, Diagonal, Phm
 from search_space.gates import Multiply
-from search_space.parameter_counts.counts import count_edits
+from search_space.parameter_counts.counts import Counts, count, count_edits
+from search_space.published import PublishedMethod, Values
 
 _HE_MIDDLE = 800
-LI_MIDDLE = 512
+_LI_MIDDLE = 512
 _HE_STACKS = 3
 
 _AT_ATTENTION = (
@@ -69,6 +71,50 @@ _PEFT_IA3: dict[str, tuple[Port, ...]] = {
 }
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MethodCase:
+    """A published method with its hyper-parameter values, on a backbone."""
+
+    method: PublishedMethod
+    shape: BackboneShape
+    values: Values
+
+    def edits(self, **changes: float | str) -> tuple[Edit, ...]:
+        """Those of the method, with other values of the hyper-parameters it has."""
+        if self.method.name == "bitfit" and not (self.shape.biased_ports or self.shape.stack_norms):
+            return ()  # cannot be built, but the biases can be counted
+        known = {one.name for one in self.method.hyperparameters}
+        settings = dict(self.values) | {name: value for name, value in changes.items() if name in known}
+        return self.method.configuration(self.shape, settings).edits
+
+    def counts(self, **changes: float | str) -> Counts:
+        """Of the method, with other values of the hyper-parameters it has."""
+        return count(Configuration(edits=self.edits(**changes)), self.shape)
+
+    def whole(self, name: str, default: int) -> int:
+        """A hyper-parameter that is a number; the default if it is absent."""
+        return int(self.values.get(name, default))
+
+    def has(self, name: str) -> bool:
+        """Whether the method has a hyper-parameter."""
+        return any(one.name == name for one in self.method.hyperparameters)
+
+    @property
+    def is_encoder(self) -> bool:
+        """Whether the backbone is an encoder."""
+        return self.shape.kind is StackKind.ENCODER
+
+    @property
+    def attentions(self) -> int:
+        """Attention sublayers of the backbone."""
+        return len(self.shape.sublayers(Site.ATTENTION))
+
+    @property
+    def blocks(self) -> int:
+        """Blocks of the backbone, in either stack."""
+        return len(self.shape.sublayers(Site.FFN))
+
+
 def stored(case: MethodCase) -> int:
     """What is attached; of the multi-head adapter with the norm of the released code at every attention."""
     norms = 2 * case.shape.width * case.attentions
@@ -79,7 +125,7 @@ def stored(case: MethodCase) -> int:
 def trained_mlp(case: MethodCase) -> int | None:
     """Trained when an MLP makes the tables."""
     name = "reparameterization_width"
-    return case.counts(**{name: case.whole(name, LI_MIDDLE)}).trained if case.has(name) else None
+    return case.counts(**{name: case.whole(name, _LI_MIDDLE)}).trained if case.has(name) else None
 
 
 def with_heads(heads: Heads) -> Callable[[MethodCase], int | None]:
@@ -200,17 +246,19 @@ def _scaling(ports: Iterable[Port]) -> tuple[Edit, ...]:
     )
 
 
-def prefix_of_peft(case: MethodCase, *, is_projected: bool) -> int | None:
+def prefix_of_peft(*, is_projected: bool) -> Callable[[MethodCase], int | None]:
     """One table, of decoder self-attention where there is one; its network is as wide as the keys."""
-    if case.method.name != "prefix_tuning":
-        return None
-    (edit,) = case.edits()
-    if not isinstance(edit.form, SoftmaxMemory):
-        return None
-    width = case.shape.key_value_width
-    form = replace(edit.form, reparameterization=width if is_projected else None)
-    site = Site.DECODER_SELF if case.shape.kind is StackKind.ENCODER_DECODER else edit.site
-    return count_edits((replace(edit, form=form, site=site),), replace(case.shape, width=width)).trained
+
+    def counted(case: MethodCase) -> int | None:
+        if case.method.name != "prefix_tuning":
+            return None
+        width, is_double = case.shape.key_value_width, case.shape.kind is StackKind.ENCODER_DECODER
+        (edit,) = case.edits(reparameterization_width=width)
+        form = edit.form if is_projected else replace(edit.form, reparameterization=None)
+        site = Site.DECODER_SELF if is_double else edit.site
+        return count_edits((replace(edit, form=form, site=site),), replace(case.shape, width=width)).trained
+
+    return counted
 
 
 def adapterhub(case: MethodCase) -> int | None:
@@ -261,3 +309,72 @@ def first_stage(case: MethodCase) -> int | None:
     # a weight and a bias of the pooler of encoders, one matrix of the head of decoders
     unused = 0 if not shape.unused_parameters else 2 if case.is_encoder else 1
     return 2 * shape.parameters + case.whole("tensors", shape.parameter_tensors + unused)
+
+
+@dataclass(frozen=True, slots=True)
+class Convention:
+    """A way of counting.
+
+    Attributes:
+        count: Parameters of a method by it; None where it means nothing.
+        meaning: One line.
+    """
+
+    count: Callable[[MethodCase], int | None]
+    meaning: str
+
+
+CONVENTIONS: Mapping[str, Convention] = {
+    "weights_only": Convention(
+        lambda case: case.counts().weights_only,
+        "matrices alone, of tables what is left after training (He et al. 2022, appendix B)",
+    ),
+    "with_bias": Convention(lambda case: case.counts().with_bias, "weights_only and the biases of the projections"),
+    "stored": Convention(
+        stored, "what must be saved after training; of the multi-head adapter with the norms of its released code"
+    ),
+    "trained": Convention(lambda case: case.counts().trained, "what is trained here"),
+    "trained_mlp": Convention(
+        trained_mlp, f"what is trained if an MLP makes the tables (hidden width {_LI_MIDDLE} unless set)"
+    ),
+    "per_query_head": Convention(with_heads(Heads.QUERY), "weights with a block per query head"),
+    "per_kv_head": Convention(with_heads(Heads.KEY_VALUE), "weights with a block per key/value head"),
+    "unify_trained": Convention(
+        unify_trained,
+        "trained by the code of He et al. 2022: prefix MLPs for three kinds of attention, norms at attention",
+    ),
+    "unify_requires_grad": Convention(
+        unify_requires_grad, "unify_trained, with the second, unused adapter beside every FFN of an encoder"
+    ),
+    "unify_receiving_grad": Convention(unify_receiving_grad, "the part of unify_requires_grad that gets gradients"),
+    "impl": Convention(
+        impl, "what Chen et al. 2022 print the percentage of: with biases, those of LoRA on all but encoders"
+    ),
+    "repo_config_used": Convention(
+        mam_inducer(1), "impl, with the norm of the FFN adapter that the released configuration has"
+    ),
+    "repo_config_requires_grad": Convention(
+        mam_inducer(3), "repo_config_used, with two norms a block that are never used"
+    ),
+    "peft": Convention(peft, "as PEFT: prompts for both stacks, (IA)³ where its defaults put it"),
+    "peft_flat": Convention(
+        prefix_of_peft(is_projected=False),
+        "as PEFT: one table, of an encoder-decoder for the decoder's self-attention alone",
+    ),
+    "peft_projection": Convention(
+        prefix_of_peft(is_projected=True), "peft_flat trained through an MLP as wide as the keys"
+    ),
+    "adapterhub": Convention(adapterhub, "trained by the library adapters: no norms, no adapter at cross-attention"),
+    "adapters": Convention(adapters, "the adapters alone, without norms"),
+    "original_trained": Convention(
+        original_trained, "adapters, every LayerNorm of the backbone and the task head (Houlsby et al. 2019)"
+    ),
+    "loralib": Convention(loralib, "as loralib: no biases"),
+    "stored_nonzero_0_5pct": Convention(
+        kept_half_percent, "weights that differ in the end when 0.5% may; their places not counted"
+    ),
+    "trained_stage1": Convention(
+        first_stage, "a change and a gate for every weight, pooler included, and a gate for every tensor"
+    ),
+}
+"""Every convention by its name, as in tables and JSON; those of this package first."""

@@ -1,6 +1,6 @@
 """Bottleneck: a two-matrix map with a nonlinearity, which is an adapter."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import ClassVar
 
@@ -11,8 +11,6 @@ from search_space.edit_protocol import Ends, block_widths
 from search_space.forms.form import (
     FormedEdit,
     SizedForm,
-    check_reparameterization,
-    check_size,
     composed,
     named,
     order,
@@ -81,11 +79,6 @@ class Bottleneck(SizedForm):
     init: Init = Init.LORA
     reparameterization: int | None = None
 
-    def __post_init__(self) -> None:
-        """Check the sizes."""
-        check_size(self)
-        check_reparameterization(self)
-
     @property
     def starts_at_zero(self) -> bool:
         """Where its second matrix does."""
@@ -126,10 +119,6 @@ class Bottleneck(SizedForm):
             return 0
         per_layer = 2 * shape.heads(self.heads) * shape.head_width
         return table_surplus(edit, shape, length=self.width, hidden=self.reparameterization, per_layer=per_layer)
-
-    def stacked(self) -> "Bottleneck":
-        """Matrices of all widths are padded to one."""
-        return replace(self, width=1, widened=0)
 
     def noun(self, edit: FormedEdit) -> str:
         """An adapter, or an inducer under an inducer's gate."""

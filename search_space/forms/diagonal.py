@@ -6,10 +6,10 @@ from typing import ClassVar
 from search_space.affine import AffineCount
 from search_space.backbones.shape import BackboneShape
 from search_space.dimensions import Insertion, Port, Positions
-from search_space.edit_protocol import Ends, Place
-from search_space.forms.form import Form, FormedEdit, order
+from search_space.edit_protocol import Ends, Place, block_widths
+from search_space.forms.form import Form, FormedEdit, composed, order
 from search_space.rules import refusal
-from search_space.symbols import Delta, root, source
+from search_space.symbols import Delta, source
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,9 +28,9 @@ class Diagonal(Form):
 
     def check_on(self, edit: FormedEdit, shape: BackboneShape) -> None:
         """A factor for each channel keeps the width."""
-        if edit.read is not None and shape.port_width(edit.read) != shape.port_width(edit.write):
-            widths = f"{shape.port_width(edit.read)} and {shape.port_width(edit.write)}"
-            raise refusal("V15", f"a diagonal of widths {widths}", "Use another form.")
+        read, written = block_widths(edit, shape)
+        if read != written:
+            raise refusal("V15", f"a diagonal of widths {read} and {written}", "Use another form.")
 
     def is_near_duplicate(self, edit: Ends, shape: BackboneShape) -> bool:
         """Factors of k are factors of q, and those of the concatenated heads are factors of v (V13)."""
@@ -50,5 +50,4 @@ class Diagonal(Form):
         width = shape.port_width(edit.write)
         if edit.read is edit.write:
             return f"{edit.write} <- {edit.write} ⊙ l, l: {width}"
-        delta = Delta(body=f"{source(edit)} ⊙ w", matrices=f"w: {width}")
-        return f"{edit.write} <- {edit.gate.formula(edit, delta, root(edit, shape))}; {delta.matrices}"
+        return composed(edit, shape, Delta(body=f"{source(edit)} ⊙ w", matrices=f"w: {width}"))

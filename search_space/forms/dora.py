@@ -1,17 +1,17 @@
 """DoRA: a frozen matrix with a low-rank change, decomposed into the magnitude and the direction of each column."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar
 
 from search_space.affine import AffineCount
 from search_space.backbones.shape import BackboneShape
-from search_space.edit_protocol import OWN_AT_ATTENTION, OWN_AT_FFN, Ends, Place, block_widths
-from search_space.forms.form import FormedEdit, SizedForm, check_size
+from search_space.edit_protocol import OWN_AT_ATTENTION, Ends, Place, block_widths
+from search_space.forms.form import FormedEdit, LinearForm
 from search_space.rules import PROJECTION_INPUTS, refusal
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Dora(SizedForm):
+class Dora(LinearForm):
     """``z (m ⊙ (W + s A B) / |W + s A B|)`` in the place of ``z W`` (Liu et al. 2024).
 
     W (D_in, D_out) is the frozen projection, A (D_in, R), B (R, D_out), norms are of columns and m (D_out) starts as
@@ -28,17 +28,11 @@ class Dora(SizedForm):
     name: ClassVar[str] = "dora"
     is_later: ClassVar[bool] = True
     learning_rates: ClassVar[tuple[float, float]] = (1e-3, 1.5e-2)
-    unmergeable: ClassVar[str | None] = None
     needs_weights: ClassVar[bool] = True
     together_at_attention: ClassVar[tuple[Place, ...]] = OWN_AT_ATTENTION
-    together_at_ffn: ClassVar[tuple[Place, ...]] = OWN_AT_FFN
 
     width: int
     widened: int = 0
-
-    def __post_init__(self) -> None:
-        """Check the sizes."""
-        check_size(self)
 
     def check(self, edit: FormedEdit) -> None:
         """It is a projection's own, whose norm holds the scale."""
@@ -51,14 +45,6 @@ class Dora(SizedForm):
         """Two matrices, and a magnitude for each channel that is written."""
         in_width, out_width = block_widths(edit, shape)
         return AffineCount(weights_per_width=in_width + out_width, weights=out_width)
-
-    def largest_width(self, edit: Ends, shape: BackboneShape) -> int | None:
-        """The smaller of the widths: more ranks say nothing more."""
-        return min(block_widths(edit, shape))
-
-    def stacked(self) -> "Dora":
-        """Matrices of all ranks are padded to one."""
-        return replace(self, width=1, widened=0)
 
     def noun(self, edit: FormedEdit) -> str:
         """Its name."""

@@ -4,13 +4,11 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import ClassVar
 
-from search_space.affine import AffineCount, linear
+from search_space.affine import linear
 from search_space.backbones.shape import BackboneShape
-from search_space.dimensions import Site
 from search_space.edit_protocol import Ends
-from search_space.errors import InvalidEditError
-from search_space.forms.form import FormedEdit, SizedForm, check_size, is_whole
-from search_space.forms.prompt import weights_of_a_row
+from search_space.forms.form import FormedEdit, check_whole
+from search_space.forms.prompt import PromptForm
 
 
 class PromptEncoder(StrEnum):
@@ -21,7 +19,7 @@ class PromptEncoder(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EncodedPrompt(SizedForm):
+class EncodedPrompt(PromptForm):
     """A prompt that a small network produces while it is trained; only the rows are stored (Liu et al. 2021, P-tuning).
 
     ``MLP``: Linear(d, h), ReLU, Linear(h, h), ReLU, Linear(h, d). ``LSTM``: two bidirectional layers (d -> h per
@@ -36,12 +34,7 @@ class EncodedPrompt(SizedForm):
     """
 
     name: ClassVar[str] = "encoded_prompt"
-    letter: ClassVar[str] = "l"
     learning_rates: ClassVar[tuple[float, float]] = (3e-4, 1e-2)
-    outside: ClassVar[Site | None] = Site.EMBEDDING
-    reads: ClassVar[bool] = False
-    unmergeable: ClassVar[str | None] = "its rows are tokens of every layer"
-    can_widen: ClassVar[bool] = False
 
     width: int
     encoder: PromptEncoder = PromptEncoder.MLP
@@ -49,30 +42,13 @@ class EncodedPrompt(SizedForm):
 
     def __post_init__(self) -> None:
         """Check the sizes."""
-        check_size(self)
-        if not (is_whole(self.hidden) and self.hidden >= 1):
-            raise InvalidEditError(
-                f"the hidden width of a prompt encoder must be a whole number of at least 1; got {self.hidden!r}.",
-                rule="width",
-            )
-
-    @property
-    def starts_at_zero(self) -> bool:
-        """No: its rows are tokens."""
-        return False
+        PromptForm.__post_init__(self)
+        check_whole(self.hidden, "the hidden width of a prompt encoder")
 
     @property
     def variant(self) -> str | None:
         """What makes it."""
         return f"from {self.encoder}"
-
-    def count(self, edit: Ends, shape: BackboneShape) -> AffineCount:
-        """The rows."""
-        return AffineCount(weights_per_width=shape.width)
-
-    def weights_met(self, edit: Ends, shape: BackboneShape) -> AffineCount:
-        """Those of a prompt: the network has made its rows by then."""
-        return AffineCount(weights_per_width=weights_of_a_row(shape))
 
     def training_surplus(self, edit: Ends, shape: BackboneShape) -> int:
         """The network that makes the rows."""
@@ -85,10 +61,6 @@ class EncodedPrompt(SizedForm):
     def words(self, edit: FormedEdit) -> str:
         """With what makes it, and where it is."""
         return f"{self.noun(edit)}{self.sized} from an {self.encoder.upper()} before the input"
-
-    def noun(self, edit: FormedEdit) -> str:
-        """As without an encoder."""
-        return "prompt"
 
     def formula(self, edit: FormedEdit, shape: BackboneShape) -> str:
         """Rows before rows, and what makes them."""

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Protocol
 from search_space.affine import AffineCount, linear
 from search_space.backbones.shape import BackboneShape
 from search_space.dimensions import Activation, Heads, Insertion, Port, Site
-from search_space.edit_protocol import Ends, Place, queries_of_a_block, sublayers_of
+from search_space.edit_protocol import OWN_AT_FFN, Ends, Place, block_widths, queries_of_a_block, sublayers_of
 from search_space.errors import InvalidEditError
 from search_space.gates import Gate
 from search_space.gates.gate import Logits
@@ -162,8 +162,8 @@ class Form(ABC):
         return 0
 
     def stacked(self) -> "Form":
-        """Equal for forms that a pack can compute together."""
-        return self
+        """Equal for forms that a pack can compute together: tensors of all widths are padded to one."""
+        return self.smallest
 
     def words(self, edit: FormedEdit) -> str:
         """The edit in words, without its place, such as ``parallel adapter r=9, ×2``."""
@@ -201,6 +201,20 @@ class SizedForm(Form):
 
     width: int
 
+    def __post_init__(self) -> None:
+        """Refuse sizes that cannot be, and an MLP for tables of several lengths."""
+        check_whole(self.width, "a bottleneck", " Raise it or drop the edit.")
+        if not (is_whole(self.widened) and self.widened >= 0):
+            raise InvalidEditError(
+                f"the number of widened sublayers must be a whole number of at least 0; got {self.widened!r}.",
+                rule="width",
+            )
+        if self.reparameterization is not None:
+            check_whole(self.reparameterization, "the hidden width of the reparameterization")
+            if self.widened:
+                got = f"{self.widened} widened sublayers"
+                raise InvalidEditError(f"a reparameterized table has one length; got {got}.", rule="V17")
+
     @property
     def width_step(self) -> int:
         """By how much the width grows at a time."""
@@ -229,6 +243,25 @@ class SizedForm(Form):
         return replace(self, width=width, widened=widened) if self.can_widen else replace(self, width=width)
 
 
+class LinearForm(SizedForm):
+    """A linear map of low rank beside a projection."""
+
+    __slots__ = ()
+
+    unmergeable: ClassVar[str | None] = None
+    together_at_ffn: ClassVar[tuple[Place, ...]] = OWN_AT_FFN
+
+    def is_near_duplicate(self, edit: Ends, shape: BackboneShape) -> bool:
+        """Maps of q, k and v are beside LoRA (V7)."""
+        if edit.write in (Port.Q, Port.K, Port.V):
+            return edit.read is edit.write
+        return edit.write is Port.CONCAT
+
+    def largest_width(self, edit: Ends, shape: BackboneShape) -> int | None:
+        """The smaller of the widths of a block: more ranks say nothing more."""
+        return min(block_widths(edit, shape))
+
+
 class WeightForm(SizedForm):
     """A change of the backbone's weights that has a size of its own."""
 
@@ -239,10 +272,6 @@ class WeightForm(SizedForm):
     needs_weights: ClassVar[bool] = True
     unmergeable: ClassVar[str | None] = None
     can_widen: ClassVar[bool] = False
-
-    def __post_init__(self) -> None:
-        """Check the size."""
-        check_size(self)
 
     def largest_width(self, edit: Ends, shape: BackboneShape) -> int | None:
         """All weights."""
@@ -303,39 +332,11 @@ def is_whole(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
 
 
-def check_size(form: SizedForm) -> None:
-    """Refuse a width, or a number of widened sublayers, that cannot be.
+def check_whole(value: object, what: str, advice: str = "") -> None:
+    """Refuse a size that is no whole number of at least 1.
 
     Raises:
-        InvalidEditError: If one is out of range.
+        InvalidEditError: If it is none.
     """
-    if not (is_whole(form.width) and form.width >= 1):
-        raise InvalidEditError(
-            f"a bottleneck must be a whole number of at least 1; got {form.width!r}. Raise it or drop the edit.",
-            rule="width",
-        )
-    if not (is_whole(form.widened) and form.widened >= 0):
-        raise InvalidEditError(
-            f"the number of widened sublayers must be a whole number of at least 0; got {form.widened!r}.",
-            rule="width",
-        )
-
-
-def check_reparameterization(form: Form) -> None:
-    """Refuse a hidden width that cannot be, or one for tables of several lengths.
-
-    Raises:
-        InvalidEditError: If it cannot be.
-    """
-    hidden = form.reparameterization
-    if hidden is None:
-        return
-    if not (is_whole(hidden) and hidden >= 1):
-        raise InvalidEditError(
-            f"the hidden width of the reparameterization must be a whole number of at least 1; got {hidden!r}.",
-            rule="width",
-        )
-    if form.widened:
-        raise InvalidEditError(
-            f"a reparameterized table has one length; got {form.widened} widened sublayers.", rule="V17"
-        )
+    if not (isinstance(value, int) and not isinstance(value, bool) and value >= 1):
+        raise InvalidEditError(f"{what} must be a whole number of at least 1; got {value!r}.{advice}", rule="width")

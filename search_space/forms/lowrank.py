@@ -1,20 +1,20 @@
 """Low rank: a linear map of low rank, which is LoRA."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar
 
 from search_space.affine import AffineCount
 from search_space.backbones.shape import BackboneShape
 from search_space.dimensions import Heads, Port
-from search_space.edit_protocol import OWN_AT_FFN, Ends, Place, block_widths
-from search_space.forms.form import FormedEdit, SizedForm, check_size, composed, order
+from search_space.edit_protocol import Ends, Place, block_widths
+from search_space.forms.form import FormedEdit, LinearForm, composed, order
 from search_space.gates.gate import Logits
 from search_space.rules import PROJECTION_INPUTS
 from search_space.symbols import Delta, normed_source
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LowRank(SizedForm):
+class LowRank(LinearForm):
     """A linear map of low rank: ``z A B``, A (D_in, R), B (R, D_out); B starts at zero (LoRA).
 
     Attributes:
@@ -29,7 +29,6 @@ class LowRank(SizedForm):
 
     name: ClassVar[str] = "lowrank"
     learning_rates: ClassVar[tuple[float, float]] = (1e-3, 1.5e-2)
-    unmergeable: ClassVar[str | None] = None
     logits: ClassVar[Logits | None] = Logits.QUERY
     per_head: ClassVar[Heads | None] = Heads.QUERY
     dimensions: ClassVar[tuple[str, ...]] = ("bias",)
@@ -39,16 +38,11 @@ class LowRank(SizedForm):
         ((Port.Q, Port.X_ATTN), (Port.K, Port.CTX), (Port.V, Port.CTX)),
         ((Port.Q, Port.X_ATTN), (Port.K, Port.CTX), (Port.V, Port.CTX), (Port.O, Port.CONCAT)),
     )
-    together_at_ffn: ClassVar[tuple[Place, ...]] = OWN_AT_FFN
 
     width: int
     widened: int = 0
     heads: Heads = Heads.SINGLE
     bias: bool = False
-
-    def __post_init__(self) -> None:
-        """Check the sizes."""
-        check_size(self)
 
     @property
     def adds_vector(self) -> bool:
@@ -60,12 +54,6 @@ class LowRank(SizedForm):
         """LoRA has none."""
         return False
 
-    def is_near_duplicate(self, edit: Ends, shape: BackboneShape) -> bool:
-        """Maps of q, k and v are beside LoRA (V7)."""
-        if edit.write in (Port.Q, Port.K, Port.V):
-            return edit.read is edit.write
-        return edit.write is Port.CONCAT
-
     def count(self, edit: Ends, shape: BackboneShape) -> AffineCount:
         """Two matrices and a bias; per head into o, the summed output has one bias."""
         blocks = shape.heads(self.heads)
@@ -75,22 +63,10 @@ class LowRank(SizedForm):
             biases=(out_block if edit.write is Port.O else blocks * out_block) if self.bias else 0,
         )
 
-    def largest_width(self, edit: Ends, shape: BackboneShape) -> int | None:
-        """The smaller of the widths of a block: more ranks say nothing more."""
-        if edit.read is None:
-            return None
-        written = shape.head_width if edit.write is Port.HEAD else shape.port_width(edit.write)
-        is_sliced = self.heads is not Heads.SINGLE and edit.read in (Port.Q, Port.HEAD)
-        return min(shape.head_width if is_sliced else shape.port_width(edit.read), written)
-
-    def stacked(self) -> "LowRank":
-        """Matrices of all ranks are padded to one."""
-        return replace(self, width=1, widened=0)
-
     def noun(self, edit: FormedEdit) -> str:
         """LoRA beside a frozen projection."""
         kind = "multi-head " if self.heads is not Heads.SINGLE else ""
-        is_lora = not kind and edit.read is not None and PROJECTION_INPUTS.get(edit.write) is edit.read
+        is_lora = not kind and PROJECTION_INPUTS.get(edit.write) is edit.read
         return "LoRA" if is_lora else f"{kind}{order(edit)} low-rank map"
 
     def formula(self, edit: FormedEdit, shape: BackboneShape) -> str:

@@ -9,7 +9,7 @@ from search_space.backbones.shape import BackboneShape
 from search_space.dimensions import Activation
 from search_space.edit_protocol import Ends, block_widths
 from search_space.errors import InvalidEditError
-from search_space.forms.form import FormedEdit, SizedForm, check_size, composed, is_whole, named, order
+from search_space.forms.form import FormedEdit, SizedForm, check_whole, composed, named, order
 from search_space.rules import refusal
 from search_space.symbols import Delta, normed_source, two_matrices
 
@@ -37,6 +37,7 @@ class Phm(SizedForm):
     learning_rates: ClassVar[tuple[float, float]] = (1e-3, 2e-2)
     unmergeable: ClassVar[str | None] = "its activation is not linear"
     has_products: ClassVar[bool] = True
+    starts_at_zero: ClassVar[bool] = False
     dimensions: ClassVar[tuple[str, ...]] = ("activation", "bias", "products", "factors", "sharing")
 
     width: int
@@ -49,26 +50,18 @@ class Phm(SizedForm):
 
     def __post_init__(self) -> None:
         """Check the sizes."""
-        check_size(self)
-        if not (is_whole(self.n) and self.n >= 1 and self.width % self.n == 0):
+        SizedForm.__post_init__(self)
+        if not (type(self.n) is int and self.n >= 1 and self.width % self.n == 0):
             raise InvalidEditError(
                 f"a phm bottleneck must be a multiple of n, at least 1; got {self.width} and n {self.n!r}.", rule="V15"
             )
-        if self.factor_rank is not None and not (is_whole(self.factor_rank) and self.factor_rank >= 1):
-            raise InvalidEditError(
-                f"the rank of phm factors must be a whole number of at least 1; got {self.factor_rank!r}.",
-                rule="width",
-            )
+        if self.factor_rank is not None:
+            check_whole(self.factor_rank, "the rank of phm factors")
 
     @property
     def width_step(self) -> int:
         """A bottleneck has a whole number of rows for each of the products."""
         return self.n
-
-    @property
-    def starts_at_zero(self) -> bool:
-        """No: its factors are drawn."""
-        return False
 
     @property
     def variant(self) -> str | None:
@@ -83,9 +76,7 @@ class Phm(SizedForm):
 
     def check_on(self, edit: FormedEdit, shape: BackboneShape) -> None:
         """Kronecker products have whole factors."""
-        if edit.read is None:
-            return
-        ends = shape.port_width(edit.read), shape.port_width(edit.write)
+        ends = block_widths(edit, shape)
         if any(width % self.n for width in ends):
             got = f"n {self.n} for widths {ends[0]} and {ends[1]}"
             raise refusal("V15", got, "Choose an n that divides them.")
@@ -104,6 +95,10 @@ class Phm(SizedForm):
     def weights_met(self, edit: Ends, shape: BackboneShape) -> AffineCount:
         """The two matrices that the products make."""
         return AffineCount(weights_per_width=sum(block_widths(edit, shape)))
+
+    def stacked(self) -> "Phm":
+        """Products of two widths are not padded."""
+        return self
 
     def noun(self, edit: FormedEdit) -> str:
         """An adapter of its kind."""

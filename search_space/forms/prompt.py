@@ -7,7 +7,7 @@ from search_space.affine import AffineCount
 from search_space.backbones.shape import BackboneShape
 from search_space.dimensions import Site
 from search_space.edit_protocol import Ends
-from search_space.forms.form import FormedEdit, SizedForm, check_size
+from search_space.forms.form import FormedEdit, SizedForm
 
 SEQUENCE_TOKENS = 128
 """Tokens of an input that share the cost of a prompt before it."""
@@ -24,9 +24,38 @@ def weights_of_a_row(shape: BackboneShape) -> int:
     return layers * ((attention + ffn) // SEQUENCE_TOKENS + 4 * shape.query_width)
 
 
+class PromptForm(SizedForm):
+    """Rows before the embedded input, which are tokens in every layer."""
+
+    __slots__ = ()
+
+    letter: ClassVar[str] = "l"
+    outside: ClassVar[Site | None] = Site.EMBEDDING
+    reads: ClassVar[bool] = False
+    unmergeable: ClassVar[str | None] = "its rows are tokens of every layer"
+    can_widen: ClassVar[bool] = False
+    starts_at_zero: ClassVar[bool] = False
+
+    def count(self, edit: Ends, shape: BackboneShape) -> AffineCount:
+        """The rows."""
+        return AffineCount(weights_per_width=shape.width)
+
+    def weights_met(self, edit: Ends, shape: BackboneShape) -> AffineCount:
+        """Rows are tokens in every layer, whatever network made them."""
+        return AffineCount(weights_per_width=weights_of_a_row(shape))
+
+    def words(self, edit: FormedEdit) -> str:
+        """With where it is."""
+        return f"{self.noun(edit)}{self.sized} before the input"
+
+    def noun(self, edit: FormedEdit) -> str:
+        """Its name, whatever network made it."""
+        return "prompt"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Prompt(SizedForm):
-    """Trained rows before the embedded input (Lester et al. 2021). They are tokens in every layer.
+class Prompt(PromptForm):
+    """Trained rows before the embedded input (Lester et al. 2021).
 
     Attributes:
         width: Number of rows, the prompt length l. At least 1.
@@ -36,39 +65,9 @@ class Prompt(SizedForm):
     """
 
     name: ClassVar[str] = "prompt"
-    letter: ClassVar[str] = "l"
     learning_rates: ClassVar[tuple[float, float]] = (1e-2, 3e-1)
-    outside: ClassVar[Site | None] = Site.EMBEDDING
-    reads: ClassVar[bool] = False
-    unmergeable: ClassVar[str | None] = "its rows are tokens of every layer"
-    can_widen: ClassVar[bool] = False
 
     width: int
-
-    def __post_init__(self) -> None:
-        """Check the size."""
-        check_size(self)
-
-    @property
-    def starts_at_zero(self) -> bool:
-        """No: its rows are tokens."""
-        return False
-
-    def count(self, edit: Ends, shape: BackboneShape) -> AffineCount:
-        """The rows."""
-        return AffineCount(weights_per_width=shape.width)
-
-    def weights_met(self, edit: Ends, shape: BackboneShape) -> AffineCount:
-        """Rows are tokens in every layer."""
-        return AffineCount(weights_per_width=weights_of_a_row(shape))
-
-    def words(self, edit: FormedEdit) -> str:
-        """With where it is."""
-        return f"{self.noun(edit)}{self.sized} before the input"
-
-    def noun(self, edit: FormedEdit) -> str:
-        """Its name."""
-        return "prompt"
 
     def formula(self, edit: FormedEdit, shape: BackboneShape) -> str:
         """Rows before rows."""

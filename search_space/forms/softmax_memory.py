@@ -1,6 +1,6 @@
 """Softmax memory: attention over a trained table, which is prefix tuning at the heads."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar
 
 from search_space.affine import AffineCount
@@ -10,8 +10,6 @@ from search_space.edit_protocol import Ends, block_widths
 from search_space.forms.form import (
     FormedEdit,
     SizedForm,
-    check_reparameterization,
-    check_size,
     composed,
     order,
     reads_query_at_heads,
@@ -47,6 +45,7 @@ class SoftmaxMemory(SizedForm):
     unmergeable: ClassVar[str | None] = "its softmax is not linear"
     logits: ClassVar[Logits | None] = Logits.TABLE
     per_head: ClassVar[Heads | None] = Heads.KEY_VALUE
+    starts_at_zero: ClassVar[bool] = False
     dimensions: ClassVar[tuple[str, ...]] = ("reparameterization",)
 
     width: int
@@ -54,16 +53,6 @@ class SoftmaxMemory(SizedForm):
     heads: Heads = Heads.SINGLE
     reparameterization: int | None = None
     robust: bool = False
-
-    def __post_init__(self) -> None:
-        """Check the sizes."""
-        check_size(self)
-        check_reparameterization(self)
-
-    @property
-    def starts_at_zero(self) -> bool:
-        """No: a softmax weighs its values."""
-        return False
 
     @property
     def variant(self) -> str | None:
@@ -89,10 +78,6 @@ class SoftmaxMemory(SizedForm):
             return 0
         per_layer = 2 * shape.key_value_width
         return table_surplus(edit, shape, length=self.width, hidden=self.reparameterization, per_layer=per_layer)
-
-    def stacked(self) -> "SoftmaxMemory":
-        """Tables of all lengths are padded to one."""
-        return replace(self, width=1, widened=0)
 
     def noun(self, edit: FormedEdit) -> str:
         """A prefix at the heads."""

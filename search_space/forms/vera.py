@@ -5,16 +5,15 @@ from typing import ClassVar
 
 from search_space.affine import AffineCount
 from search_space.backbones.shape import BackboneShape
-from search_space.dimensions import Port
-from search_space.edit_protocol import OWN_AT_ATTENTION, OWN_AT_FFN, Ends, Place, block_widths
+from search_space.edit_protocol import OWN_AT_ATTENTION, Ends, Place, block_widths
 from search_space.errors import InvalidEditError
-from search_space.forms.form import FormedEdit, SizedForm, check_size, composed, is_whole, order
+from search_space.forms.form import FormedEdit, LinearForm, composed, order
 from search_space.rules import PROJECTION_INPUTS
 from search_space.symbols import Delta, normed_source
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Vera(SizedForm):
+class Vera(LinearForm):
     """``((z A ⊙ d) B) ⊙ b`` with frozen random A (D_in, R) and B (R, D_out) (Kopiczko et al. 2024).
 
     All sublayers that read and write tensors of the same widths share A and B. d (R) starts at 0.1, b (D_out) at zero.
@@ -31,9 +30,7 @@ class Vera(SizedForm):
     name: ClassVar[str] = "vera"
     is_later: ClassVar[bool] = True
     learning_rates: ClassVar[tuple[float, float]] = (3e-3, 5e-2)
-    unmergeable: ClassVar[str | None] = None
     together_at_attention: ClassVar[tuple[Place, ...]] = OWN_AT_ATTENTION
-    together_at_ffn: ClassVar[tuple[Place, ...]] = OWN_AT_FFN
 
     width: int
     widened: int = 0
@@ -41,15 +38,9 @@ class Vera(SizedForm):
 
     def __post_init__(self) -> None:
         """Check the sizes and the seed."""
-        check_size(self)
-        if not (is_whole(self.seed) and 0 <= self.seed < 1 << 63):
+        LinearForm.__post_init__(self)
+        if isinstance(self.seed, bool) or not (isinstance(self.seed, int) and 0 <= self.seed < 1 << 63):
             raise InvalidEditError(f"a seed must be a whole number from 0 on; got {self.seed!r}.", rule="width")
-
-    def is_near_duplicate(self, edit: Ends, shape: BackboneShape) -> bool:
-        """What is beside the projections is left to them, as of low-rank maps."""
-        if edit.write in (Port.Q, Port.K, Port.V):
-            return edit.read is edit.write
-        return edit.write is Port.CONCAT
 
     def count(self, edit: Ends, shape: BackboneShape) -> AffineCount:
         """A factor for each rank and for each channel that is written."""
@@ -70,8 +61,7 @@ class Vera(SizedForm):
 
     def noun(self, edit: FormedEdit) -> str:
         """By its name beside a projection."""
-        is_beside = edit.read is not None and PROJECTION_INPUTS.get(edit.write) is edit.read
-        return "VeRA" if is_beside else f"{order(edit)} VeRA"
+        return "VeRA" if PROJECTION_INPUTS.get(edit.write) is edit.read else f"{order(edit)} VeRA"
 
     def formula(self, edit: FormedEdit, shape: BackboneShape) -> str:
         """Two vectors, and what is not trained."""

@@ -68,8 +68,7 @@ class QueryGate(Gate):
     def __post_init__(self) -> None:
         """Check the size."""
         width = self.key_width
-        is_whole = isinstance(width, int) and not isinstance(width, bool)
-        if width is not None and not (is_whole and width >= 1):
+        if width is not None and not (type(width) is int and width >= 1):
             raise InvalidEditError(
                 f"the bottleneck of an inducer's keys must be a whole number of at least 1; got {width!r}.",
                 rule="width",

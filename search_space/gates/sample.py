@@ -6,46 +6,32 @@ from typing import ClassVar
 from search_space.affine import AffineCount
 from search_space.backbones.shape import BackboneShape
 from search_space.dimensions import Port, Positions, StackKind
-from search_space.edit_protocol import Ends, block_widths, is_summed
+from search_space.edit_protocol import Ends, block_widths
 from search_space.gates.gate import Gate, GatedEdit
 from search_space.gates.log_sum_exp import TableGate
+from search_space.gates.squashed import SigmoidGate
 from search_space.rules import refusal
-from search_space.symbols import Delta, source, target
+from search_space.symbols import Delta
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SampleGate(Gate):
+class SampleGate(SigmoidGate):
     """``h <- h + g Delta``, g the mean of ``sigmoid(z w + b)`` over a sample's tokens (UniPELT, Mao et al. 2022).
 
     z is what the edit reads, padding does not count; w and b start at zero. Of a form per head g is of the head.
     """
 
     name: ClassVar[str] = "sigmoid_sample"
-    is_closing: ClassVar[bool] = True
+    words: ClassVar[str] = "sample gate"
+    weight: ClassVar[str] = "mean_t σ({source} w + b)"
 
     def check_on(self, edit: GatedEdit, shape: BackboneShape) -> None:
         """Encoders see all tokens."""
         _check_encoder(self, shape)
 
-    def count(self, edit: Ends, shape: BackboneShape) -> AffineCount:
-        """The vector w and the number b, for every block."""
-        return AffineCount(extras=shape.heads(edit.heads) * (block_widths(edit, shape)[0] + 1))
-
     def weights_met(self, edit: Ends, shape: BackboneShape) -> AffineCount:
         """The vector w, for every block."""
         return AffineCount(weights=shape.heads(edit.heads) * block_widths(edit, shape)[0])
-
-    @property
-    def words(self) -> str:
-        """By its function."""
-        return "sample gate"
-
-    def formula(self, edit: Ends, delta: Delta, root: str) -> str:
-        """Each head's summand has a weight of its own."""
-        weight = f"mean_t σ({source(edit)} w + b)"
-        if is_summed(edit):
-            return f"{target(edit)} + (Σ_i {weight} {delta.body}{delta.bias})"
-        return f"{target(edit)} + {weight} {delta.bracketed}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,6 +42,7 @@ class ConvexSampleGate(TableGate):
     """
 
     name: ClassVar[str] = "lse_convex_sample"
+    words: ClassVar[str] = "sample gate"
     is_convex: ClassVar[bool] = True
 
     def check_on(self, edit: GatedEdit, shape: BackboneShape) -> None:
@@ -69,11 +56,6 @@ class ConvexSampleGate(TableGate):
     def weights_met(self, edit: Ends, shape: BackboneShape) -> AffineCount:
         """The vector w."""
         return AffineCount(weights=shape.port_width(Port.X_ATTN))
-
-    @property
-    def words(self) -> str:
-        """By its function."""
-        return "sample gate"
 
     def formula(self, edit: Ends, delta: Delta, root: str) -> str:
         """With what the rows are multiplied with."""

@@ -21,6 +21,8 @@ class TanhGate(Gate):
     name: ClassVar[str] = "tanh"
     is_closing: ClassVar[bool] = True
     starts_closed: ClassVar[bool] = True
+    words: ClassVar[str] = "tanh gate"
+    _factor: ClassVar[str] = "tanh(g) "
 
     def check(self, edit: GatedEdit) -> None:
         """Of two factors that start at zero neither gets a gradient."""
@@ -30,15 +32,6 @@ class TanhGate(Gate):
     def count(self, edit: Ends, shape: BackboneShape) -> AffineCount:
         """The number g."""
         return AffineCount(extras=1)
-
-    @property
-    def words(self) -> str:
-        """By its function."""
-        return "tanh gate"
-
-    @property
-    def _factor(self) -> str:
-        return "tanh(g) "
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,6 +43,8 @@ class SigmoidGate(Gate):
 
     name: ClassVar[str] = "sigmoid"
     is_closing: ClassVar[bool] = True
+    words: ClassVar[str] = "sigmoid gate"
+    weight: ClassVar[str] = "σ({source} w + b)"
 
     def count(self, edit: Ends, shape: BackboneShape) -> AffineCount:
         """The vector w and the number b, for every block."""
@@ -60,14 +55,9 @@ class SigmoidGate(Gate):
         blocks = shape.heads(edit.heads) * queries_of_a_block(edit, shape)
         return AffineCount(weights=blocks * block_widths(edit, shape)[0])
 
-    @property
-    def words(self) -> str:
-        """By its function."""
-        return "sigmoid gate"
-
     def formula(self, edit: Ends, delta: Delta, root: str) -> str:
         """Each head's summand has a weight of its own."""
-        weight = f"σ({source(edit)} w + b)"
+        weight = self.weight.format(source=source(edit))
         if is_summed(edit):
             return f"{target(edit)} + (Σ_i {weight} {delta.body}{delta.bias})"
         return f"{target(edit)} + {weight} {delta.bracketed}"

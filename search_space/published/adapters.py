@@ -99,7 +99,6 @@ _SEQUENTIAL: tuple[PublishedMethod, ...] = (
         title="sequential adapter at attention",
         citation=HE,
         hyperparameters=(bottleneck(64), *adapter_options(norm=OwnNorm.INPUT)),
-        attention_share=1.0,
         build=lambda shape, values: (sequential_at_attention(values),),
     ),
     PublishedMethod(
@@ -107,7 +106,6 @@ _SEQUENTIAL: tuple[PublishedMethod, ...] = (
         title="sequential adapter at the FFN",
         citation=HE,
         hyperparameters=(bottleneck(64), *adapter_options()),
-        attention_share=0.0,
         build=lambda shape, values: (sequential_at_ffn(values),),
     ),
     PublishedMethod(
@@ -115,7 +113,6 @@ _SEQUENTIAL: tuple[PublishedMethod, ...] = (
         title="one sequential adapter a block",
         citation=f"{CHEN}, table 1",
         hyperparameters=(bottleneck(108), _PLACE, *adapter_options(norm=OwnNorm.INPUT)),
-        attention_share=0.0,
         build=_single,
     ),
     PublishedMethod(
@@ -123,7 +120,6 @@ _SEQUENTIAL: tuple[PublishedMethod, ...] = (
         title="Houlsby adapter",
         citation=f"{HOULSBY}; as in the released code of He et al. 2022",
         hyperparameters=(bottleneck(64), *adapter_options(norm=OwnNorm.INPUT), ACTIVATION, LABELS),
-        attention_share=0.5,
         build=lambda shape, values: (sequential_at_attention(values), sequential_at_ffn(values, normed=False)),
     ),
     PublishedMethod(
@@ -135,7 +131,6 @@ _SEQUENTIAL: tuple[PublishedMethod, ...] = (
             *adapter_options(init=Init.HOULSBY),
             replace(ACTIVATION, default=Activation.GELU),
         ),
-        attention_share=0.5,
         build=lambda shape, values: (sequential_at_attention(values), sequential_at_ffn(values)),
     ),
     PublishedMethod(
@@ -143,7 +138,6 @@ _SEQUENTIAL: tuple[PublishedMethod, ...] = (
         title="Pfeiffer adapter",
         citation=_PFEIFFER,
         hyperparameters=(bottleneck(64), *adapter_options(), ACTIVATION),
-        attention_share=0.0,
         build=lambda shape, values: (at_ffn(Port.SUM, Port.SUM, adapter(values)),),
     ),
 )
@@ -154,7 +148,6 @@ _PARALLEL: tuple[PublishedMethod, ...] = (
         title="parallel adapter at attention",
         citation=HE,
         hyperparameters=(bottleneck(64), reads_at_attention(), _WRITE, *adapter_options(norm=OwnNorm.INPUT)),
-        attention_share=1.0,
         build=lambda shape, values: (parallel_at_attention(values, write=Port(str(values["write"]))),),
     ),
     PublishedMethod(
@@ -162,7 +155,6 @@ _PARALLEL: tuple[PublishedMethod, ...] = (
         title="parallel adapter before the output projection",
         citation=f"{HE}, released code",
         hyperparameters=(bottleneck(64), *adapter_options(norm=OwnNorm.INPUT)),
-        attention_share=1.0,
         build=lambda shape, values: (at_attention(Port.CONCAT, Port.X_ATTN, adapter(values)),),
     ),
     PublishedMethod(
@@ -170,7 +162,6 @@ _PARALLEL: tuple[PublishedMethod, ...] = (
         title="parallel adapter at the FFN",
         citation=HE,
         hyperparameters=(bottleneck(64), reads_at_ffn(), *adapter_options()),
-        attention_share=0.0,
         build=lambda shape, values: (parallel_at_ffn(values),),
     ),
     PublishedMethod(
@@ -178,7 +169,6 @@ _PARALLEL: tuple[PublishedMethod, ...] = (
         title="scaled parallel adapter at the FFN",
         citation=HE,
         hyperparameters=(bottleneck(512), SCALE, reads_at_ffn(), *adapter_options(init=Init.LORA)),
-        attention_share=0.0,
         build=lambda shape, values: (parallel_at_ffn(values, scaled(values)),),
     ),
     PublishedMethod(
@@ -186,7 +176,6 @@ _PARALLEL: tuple[PublishedMethod, ...] = (
         title="scaled parallel adapter at the FFN, learned scale",
         citation=f"{HE}, table 5",
         hyperparameters=(bottleneck(512), reads_at_ffn(), *adapter_options(init=Init.LORA)),
-        attention_share=0.0,
         build=lambda shape, values: (parallel_at_ffn(values, LearnedScale()),),
     ),
     PublishedMethod(
@@ -194,7 +183,6 @@ _PARALLEL: tuple[PublishedMethod, ...] = (
         title="multi-head parallel adapter",
         citation=f"{HE}, table 4",
         hyperparameters=(bottleneck(30), MIDDLE),
-        attention_share=1.0,
         build=lambda shape, values: (_multi_head(values),),
     ),
 )
@@ -205,7 +193,6 @@ _PHM: tuple[PublishedMethod, ...] = (
         title="Compacter",
         citation=_MAHABADI,
         hyperparameters=(_PHM_WIDTH, _PRODUCTS, _FACTOR_RANK),
-        attention_share=0.5,
         build=_phm_at_both,
     ),
     PublishedMethod(
@@ -213,7 +200,6 @@ _PHM: tuple[PublishedMethod, ...] = (
         title="Compacter++",
         citation=_MAHABADI,
         hyperparameters=(_PHM_WIDTH, _PRODUCTS, _FACTOR_RANK),
-        attention_share=0.0,
         build=lambda shape, values: (at_ffn(Port.F, Port.F, _phm(shape, values)),),
     ),
     PublishedMethod(
@@ -221,7 +207,6 @@ _PHM: tuple[PublishedMethod, ...] = (
         title="PHM adapter",
         citation=_MAHABADI,
         hyperparameters=(_PHM_WIDTH, _PRODUCTS),
-        attention_share=0.5,
         build=_phm_at_both,
     ),
 )

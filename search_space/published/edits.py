@@ -3,7 +3,7 @@
 from search_space.backbones.shape import BackboneShape
 from search_space.dimensions import Activation, Heads, Port, Site
 from search_space.edit import Edit
-from search_space.forms import Bottleneck, Dora, Form, Init, LowRank, OwnNorm, SoftmaxMemory, Vera
+from search_space.forms import Bottleneck, Form, Init, LowRank, OwnNorm, SoftmaxMemory
 from search_space.gates import Add, ConvexGate, FixedScale, Gate
 from search_space.published.method import Values
 
@@ -83,14 +83,9 @@ def lora(write: Port, read: Port, values: Values) -> Edit:
     return make(write, read, form, scaled(values))
 
 
-def dora(write: Port, read: Port, values: Values) -> Edit:
-    """DoRA of one projection of attention."""
-    return at_attention(write, read, Dora(width=int(values["rank"])), scaled(values))
-
-
-def vera(write: Port, read: Port, values: Values) -> Edit:
-    """VeRA of one projection of attention."""
-    return at_attention(write, read, Vera(width=int(values["rank"])))
+def at_query_and_value(form: Form, gate: Gate | None = None) -> tuple[Edit, ...]:
+    """One form beside the projections of queries and of values."""
+    return at_attention(Port.Q, Port.X_ATTN, form, gate), at_attention(Port.V, Port.CTX, form, gate)
 
 
 def lora_on_ffn(shape: BackboneShape, values: Values) -> tuple[Edit, ...]:

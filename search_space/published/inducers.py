@@ -76,7 +76,6 @@ INDUCERS: tuple[PublishedMethod, ...] = (
         title="inducer-tuning, Adaptive",
         citation=f"{CHEN}, table 3",
         hyperparameters=(_values(108),),
-        attention_share=1.0,
         build=lambda shape, values: (_inducer(values, write=Port.HEAD),),
     ),
     PublishedMethod(
@@ -84,7 +83,6 @@ INDUCERS: tuple[PublishedMethod, ...] = (
         title="inducer-tuning, Extension",
         citation=f"{CHEN}, table 3",
         hyperparameters=(_values(16),),
-        attention_share=1.0,
         build=lambda shape, values: (_inducer(values, write=Port.O),),
     ),
     PublishedMethod(
@@ -92,7 +90,6 @@ INDUCERS: tuple[PublishedMethod, ...] = (
         title="inducer-tuning, Gating",
         citation=f"{CHEN}, table 3",
         hyperparameters=(_keys(10), _values(15)),
-        attention_share=1.0,
         build=lambda shape, values: (_inducer(values, write=Port.O, is_convex=True),),
     ),
     PublishedMethod(
@@ -100,7 +97,6 @@ INDUCERS: tuple[PublishedMethod, ...] = (
         title="inducer-tuning",
         citation=CHEN,
         hyperparameters=(_keys(10), _values(15)),
-        attention_share=1.0,
         build=lambda shape, values: (_inducer(values, write=Port.O),),
     ),
     PublishedMethod(
@@ -108,7 +104,6 @@ INDUCERS: tuple[PublishedMethod, ...] = (
         title="inducer-tuning and LoRA on query",
         citation=CHEN,
         hyperparameters=(_keys(5), _values(12), rank(24), *_LORA),
-        attention_share=1.0,
         build=_with_lora,
     ),
     PublishedMethod(

@@ -1,7 +1,8 @@
 """LoRA and its kin: linear maps of low rank beside frozen projections."""
 
 from search_space.dimensions import Port
-from search_space.published.edits import dora, lora, lora_on_ffn, vera
+from search_space.forms import Dora, Vera
+from search_space.published.edits import at_query_and_value, lora, lora_on_ffn, scaled
 from search_space.published.method import PublishedMethod
 from search_space.published.settings import ALPHA, BIAS, HE, HU, KOPICZKO, LIU_DORA, rank
 
@@ -11,7 +12,6 @@ LORAS: tuple[PublishedMethod, ...] = (
         title="LoRA on query and value",
         citation=HU,
         hyperparameters=(rank(8), ALPHA, BIAS),
-        attention_share=1.0,
         build=lambda shape, values: (lora(Port.Q, Port.X_ATTN, values), lora(Port.V, Port.CTX, values)),
     ),
     PublishedMethod(
@@ -19,7 +19,6 @@ LORAS: tuple[PublishedMethod, ...] = (
         title="LoRA on key and value",
         citation=f"{HE}, table 1",
         hyperparameters=(rank(8), ALPHA, BIAS),
-        attention_share=1.0,
         build=lambda shape, values: (lora(Port.K, Port.CTX, values), lora(Port.V, Port.CTX, values)),
     ),
     PublishedMethod(
@@ -27,7 +26,6 @@ LORAS: tuple[PublishedMethod, ...] = (
         title="LoRA on the FFN",
         citation=HE,
         hyperparameters=(rank(8), ALPHA, BIAS),
-        attention_share=0.0,
         build=lora_on_ffn,
     ),
     PublishedMethod(
@@ -35,15 +33,13 @@ LORAS: tuple[PublishedMethod, ...] = (
         title="DoRA on query and value",
         citation=LIU_DORA,
         hyperparameters=(rank(8), ALPHA),
-        attention_share=1.0,
-        build=lambda shape, values: (dora(Port.Q, Port.X_ATTN, values), dora(Port.V, Port.CTX, values)),
+        build=lambda shape, values: at_query_and_value(Dora(width=int(values["rank"])), scaled(values)),
     ),
     PublishedMethod(
         name="vera",
         title="VeRA on query and value",
         citation=KOPICZKO,
         hyperparameters=(rank(256),),
-        attention_share=1.0,
-        build=lambda shape, values: (vera(Port.Q, Port.X_ATTN, values), vera(Port.V, Port.CTX, values)),
+        build=lambda shape, values: at_query_and_value(Vera(width=int(values["rank"]))),
     ),
 )

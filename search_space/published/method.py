@@ -58,17 +58,18 @@ class PublishedMethod:
 
     Attributes:
         name: As in tables and on the command line.
-        hyperparameters: What can be set.
-        attention_share: Share of the budget that attention gets when the method is resized.
         build: Makes the configuration from all hyper-parameter values that are present.
+        hyperparameters: What can be set.
+        attention_share: Share of the budget that attention gets when the method is resized; plays no part unless both
+            sides have a bottleneck to size.
     """
 
     name: str
     title: str
     citation: str
-    hyperparameters: tuple[HyperParameter, ...]
-    attention_share: float
     build: Callable[[BackboneShape, Values], tuple[Edit, ...]]
+    hyperparameters: tuple[HyperParameter, ...] = ()
+    attention_share: float = 0.5
 
     def values(self, settings: Values | None = None) -> dict[str, float | str | None]:
         """Every hyper-parameter by its full name; None for what is absent.

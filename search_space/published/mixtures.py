@@ -9,8 +9,8 @@ from search_space.forms import Init, LowRank, OwnNorm
 from search_space.gates import ConvexSampleGate, SampleGate
 from search_space.published.edits import (
     adapter,
-    at_attention,
     at_ffn,
+    at_query_and_value,
     lora_on_ffn,
     parallel_at_attention,
     parallel_at_ffn,
@@ -39,10 +39,8 @@ _MAO = "Mao et al. 2022, UniPELT: A Unified Framework for Parameter-Efficient La
 
 def _unipelt(shape: BackboneShape, values: Values) -> tuple[Edit, ...]:
     """LoRA without a scale, a prefix and a Pfeiffer adapter, each under a gate of the sample."""
-    low_rank = LowRank(width=int(values["rank"]))
     return (
-        at_attention(Port.Q, Port.X_ATTN, low_rank, SampleGate()),
-        at_attention(Port.V, Port.CTX, low_rank, SampleGate()),
+        *at_query_and_value(LowRank(width=int(values["rank"])), SampleGate()),
         prefix(values, ConvexSampleGate()),
         at_ffn(Port.SUM, Port.SUM, adapter(values), SampleGate()),
     )
@@ -54,7 +52,6 @@ MIXTURES: tuple[PublishedMethod, ...] = (
         title="MAM adapter",
         citation=HE,
         hyperparameters=(PREFIX, bottleneck(512), SCALE, MIDDLE, reads_at_ffn(), *adapter_options(init=Init.LORA)),
-        attention_share=0.5,
         build=lambda shape, values: (prefix(values), parallel_at_ffn(values, scaled(values))),
     ),
     PublishedMethod(
@@ -68,7 +65,6 @@ MIXTURES: tuple[PublishedMethod, ...] = (
             reads_at_ffn(),
             *adapter_options(norm=OwnNorm.INPUT),
         ),
-        attention_share=0.5,
         build=lambda shape, values: (
             parallel_at_attention(values, write=Port.O, size="attention_bottleneck", read="attention_read"),
             parallel_at_ffn(values, normed=False),
@@ -79,7 +75,6 @@ MIXTURES: tuple[PublishedMethod, ...] = (
         title="prefix tuning and LoRA on the FFN",
         citation=f"{HE}, table 6",
         hyperparameters=(PREFIX, rank(102), ALPHA, MIDDLE),
-        attention_share=0.5,
         build=lambda shape, values: (prefix(values), *lora_on_ffn(shape, values)),
     ),
     PublishedMethod(

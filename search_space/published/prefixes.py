@@ -43,7 +43,6 @@ PREFIXES: tuple[PublishedMethod, ...] = (
         title="prefix tuning",
         citation=LI,
         hyperparameters=(PREFIX, MIDDLE),
-        attention_share=1.0,
         build=lambda shape, values: (prefix(values),),
     ),
     PublishedMethod(
@@ -51,7 +50,6 @@ PREFIXES: tuple[PublishedMethod, ...] = (
         title="prefix tuning without gating",
         citation=f"{HE}, table 4",
         hyperparameters=(PREFIX, MIDDLE),
-        attention_share=1.0,
         build=lambda shape, values: (prefix(values, Add()),),
     ),
     PublishedMethod(
@@ -59,7 +57,6 @@ PREFIXES: tuple[PublishedMethod, ...] = (
         title="robust prefix tuning",
         citation=_YANG,
         hyperparameters=(PREFIX, MIDDLE),
-        attention_share=1.0,
         build=lambda shape, values: (prefix(values, robust=True),),
     ),
 )
@@ -70,7 +67,6 @@ PROMPTS: tuple[PublishedMethod, ...] = (
         title="prompt tuning",
         citation=_LESTER,
         hyperparameters=(_LENGTH,),
-        attention_share=0.0,
         build=lambda shape, values: (_prompt(Prompt(width=int(values["prompt_length"]))),),
     ),
     PublishedMethod(
@@ -78,7 +74,6 @@ PROMPTS: tuple[PublishedMethod, ...] = (
         title="P-tuning",
         citation=_LIU,
         hyperparameters=(_LENGTH, _HIDDEN, _ENCODER),
-        attention_share=0.0,
         build=_p_tuning,
     ),
 )

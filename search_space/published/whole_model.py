@@ -77,8 +77,6 @@ HEAD_ONLY = PublishedMethod(
     name="head_only",
     title="task head alone",
     citation=_PETERS,
-    hyperparameters=(),
-    attention_share=0.0,
     build=lambda shape, values: (),
 )
 
@@ -88,15 +86,12 @@ CHANNELS: tuple[PublishedMethod, ...] = (
         title="BitFit",
         citation=_ZAKEN,
         hyperparameters=(LABELS,),
-        attention_share=0.5,
         build=_bitfit,
     ),
     PublishedMethod(
         name="ia3",
         title="(IA)³",
         citation=_LIU,
-        hyperparameters=(),
-        attention_share=0.5,
         build=_ia3,
     ),
 )
@@ -106,8 +101,6 @@ WHOLE_MODEL: tuple[PublishedMethod, ...] = (
         name="full_finetuning",
         title="full fine-tuning",
         citation=_DEVLIN,
-        hyperparameters=(),
-        attention_share=0.0,
         build=lambda shape, values: _of_the_model(Full()),
     ),
     PublishedMethod(
@@ -115,7 +108,6 @@ WHOLE_MODEL: tuple[PublishedMethod, ...] = (
         title="diff pruning",
         citation=_GUO,
         hyperparameters=(_FRACTION, _TENSORS),
-        attention_share=0.0,
         build=_diff_pruning,
     ),
     PublishedMethod(
@@ -123,7 +115,6 @@ WHOLE_MODEL: tuple[PublishedMethod, ...] = (
         title="intrinsic dimension, DID",
         citation=_AGHAJANYAN,
         hyperparameters=(_DIMENSION,),
-        attention_share=0.0,
         build=lambda shape, values: _of_the_model(Intrinsic(width=int(values["dimension"]))),
     ),
     PublishedMethod(
@@ -131,7 +122,6 @@ WHOLE_MODEL: tuple[PublishedMethod, ...] = (
         title="intrinsic dimension, SAID",
         citation=_AGHAJANYAN,
         hyperparameters=(_DIMENSION,),
-        attention_share=0.0,
         build=lambda shape, values: _of_the_model(Intrinsic(width=int(values["dimension"]), per_tensor=True)),
     ),
 )

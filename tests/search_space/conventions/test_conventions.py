@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from search_space.backbones.shape import BackboneShape
-from search_space.conventions import CONVENTIONS, conventions
+from search_space.conventions import conventions
 from search_space.errors import InvalidEditError, UnknownMethodError
 from search_space.parameter_counts.counts import count
 from search_space.published import METHODS, published_method
@@ -61,10 +61,6 @@ def test_every_method_has_the_conventions_of_this_package_on_every_kind_of_backb
         assert list(found)[:4] == OURS
         assert found["weights_only"] <= found["with_bias"] <= found["stored"]
         assert found["trained"] == count(published_method(name).configuration(shape), shape).trained
-
-
-def test_names_of_conventions_are_unique() -> None:
-    assert len({one.name for one in CONVENTIONS}) == len(CONVENTIONS)
 
 
 def test_settings_go_by_either_name(roberta: BackboneShape) -> None:

@@ -107,9 +107,9 @@ def test_what_is_outside_the_space_is_exactly_what_is_listed() -> None:
 
 
 def test_every_convention_is_one_of_a_record_and_has_a_meaning() -> None:
-    assert {name for record in RECORDS for name in record["counts"]} == {one.name for one in CONVENTIONS}
-    assert len({one.meaning for one in CONVENTIONS}) == len(CONVENTIONS)
-    assert all(one.meaning and "\n" not in one.meaning for one in CONVENTIONS)
+    assert {name for record in RECORDS for name in record["counts"]} == set(CONVENTIONS)
+    assert len({one.meaning for one in CONVENTIONS.values()}) == len(CONVENTIONS)
+    assert all(one.meaning and "\n" not in one.meaning for one in CONVENTIONS.values())
 
 
 def test_every_further_setting_is_of_a_record_and_needed(shape_named: Callable[[str], BackboneShape]) -> None:
