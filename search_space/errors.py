@@ -6,7 +6,6 @@
     ├── InvalidEditError        an edit or a combination of edits breaks a validity rule (carries the rule)
     ├── BudgetError             a budget cannot be read, or no configuration fits it
     ├── UnsupportedBackboneError a backbone config of an unknown family, or one that lacks a needed entry
-    ├── OptionsError            options of a search that cannot be
     ├── SettingError            a hyper-parameter of a published method with a value that cannot be
     ├── UnknownMethodError      no published method of that name
     ├── RegistryError           an entry that an installed package adds cannot be used
@@ -39,10 +38,6 @@ class BudgetError(SearchSpaceError, ValueError):
 
 class UnsupportedBackboneError(SearchSpaceError, ValueError):
     """A backbone of a family that is not supported, or whose config lacks a needed entry."""
-
-
-class OptionsError(SearchSpaceError, ValueError):
-    """Options of a search with an unknown name, an empty list or an empty range."""
 
 
 class SettingError(SearchSpaceError, ValueError):

@@ -1,15 +1,14 @@
 """What a study searches."""
 
-import math
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable
 from typing import Annotated, Literal, TypeVar
 
 from pydantic import AfterValidator, Field, PlainValidator
+from pydantic.dataclasses import dataclass
 
 from search_space.checked import Distinct, Positive, Size, Whole, choice, distinct
 from search_space.dimensions import Activation, ScalePer
-from search_space.errors import OptionsError, SearchSpaceError
+from search_space.errors import SearchSpaceError
 from search_space.forms import (
     FORMS,
     Bottleneck,
@@ -23,11 +22,9 @@ from search_space.forms import (
 from search_space.gates import (
     GATES,
     ConvexGate,
-    FixedScale,
     Gate,
     InducerGate,
 )
-from search_space.layers import LAYER_CHOICES
 from search_space.published import COMPARED, LATER, METHODS
 from search_space.published.point import PublishedPoint
 from search_space.space.product import BIASES, EVERYTHING, Values, by_text, gates_by_text
@@ -43,14 +40,8 @@ SEARCHED_GATES: tuple[str, ...] = tuple(
 )
 """Composition functions that can be chosen; a diagonal multiplies what it reads and a prompt is prepended anyway."""
 
-SITES: tuple[str, ...] = ("tied", "separate")
 PLAIN_GATES: tuple[str, ...] = tuple(name for name, gate in GATES.items() if gate.is_plain)
 """Composition functions that fit every form with two ends."""
-
-LAYER_NAMES: tuple[str, ...] = tuple(choice.name for choice in LAYER_CHOICES)
-
-_FORM_NAMES = tuple(FORMS)
-
 
 WORDS: tuple[str, ...] = ("compared", "all", "none")
 """Words that stand for several published methods."""
@@ -92,6 +83,22 @@ def _point(text: str) -> PublishedPoint:
         raise ValueError(str(error).rstrip(".")) from error
 
 
+def _with_plain(gates: tuple[str, ...]) -> tuple[str, ...]:
+    if not set(PLAIN_GATES) & set(gates):
+        raise ValueError(f"must have at least one of {', '.join(PLAIN_GATES)}")
+    return gates
+
+
+def _one_first(numbers: tuple[int, ...]) -> tuple[int, ...]:
+    if 1 not in numbers:
+        raise ValueError("must be 1, or 1 and 2")
+    return numbers
+
+
+def _filled(rates: dict[str, tuple[float, float]]) -> dict[str, tuple[float, float]]:
+    return LEARNING_RATES | rates
+
+
 def among(known: Iterable[str]) -> AfterValidator:
     """Refuse a name that is not known."""
     return AfterValidator(lambda value: choice(value, known))
@@ -102,6 +109,8 @@ _Item = TypeVar("_Item")
 _Form = Annotated[str, among(SEARCHED_FORMS)]
 Forms = Annotated[tuple[_Form, ...], Distinct]
 Some = Annotated[tuple[_Item, ...], Distinct, Field(min_length=1)]
+Gates = Annotated[Some[Annotated[str, among(SEARCHED_GATES)]], AfterValidator(_with_plain)]
+Numbers = Annotated[Some[Literal[1, 2]], AfterValidator(_one_first)]
 Range = Annotated[tuple[Positive, Positive], AfterValidator(_ascending)]
 
 
@@ -153,8 +162,7 @@ class SpaceOptions:
             to the output, which is the rate times the fixed scale of the gate and the number of summed forms.
 
     Raises:
-        OptionsError: If a name is unknown or a range is empty.
-        UnknownMethodError: If there is no published method of a name.
+        ValidationError: If a name is unknown, or a range or a list is empty.
     """
 
     published: Annotated[str | tuple[PublishedPoint, ...], PlainValidator(read_published)] = "compared"
@@ -163,9 +171,9 @@ class SpaceOptions:
     ffn_forms: Forms = (Bottleneck.name, LowRank.name, SoftmaxMemory.name, Diagonal.name, Constant.name)
     sites: Literal["tied", "separate"] = "tied"
     layers: Some[Literal["all", "range", "spindle", "pattern"]] = ("all",)
-    edits_per_side: Some[Literal[1, 2]] = (1,)
+    edits_per_side: Numbers = (1,)
     activations: Some[Activation] = tuple(Activation)
-    gates: Some[Annotated[str, among(SEARCHED_GATES)]] = (*PLAIN_GATES, ConvexGate.name, InducerGate.name)
+    gates: Gates = (*PLAIN_GATES, ConvexGate.name, InducerGate.name)
     scales: Some[Positive] = (2.0, 4.0)
     scale_per: Some[ScalePer] = (ScalePer.SUBLAYER,)
     key_widths: Some[Size | None] = (None, 4)
@@ -182,72 +190,11 @@ class SpaceOptions:
     mergeable: bool = False
     attention_share: Annotated[Range, AfterValidator(_below_one)] = (0.05, 0.95)
     split: Annotated[Range, AfterValidator(_below_one)] = (0.05, 0.95)
-    learning_rates: dict[Annotated[str, among(FORMS)], Range] = field(default_factory=dict)
+    learning_rates: Annotated[
+        dict[Annotated[str, among(FORMS)], Range], AfterValidator(_filled), Field(validate_default=True)
+    ] = Field(default_factory=dict)
     head_learning_rates: Range | None = None
     learning_rates_of: Literal["output", "weights"] = "output"
-
-    def __post_init__(self) -> None:
-        """Check names and ranges, read what is published, and fill in the default learning rates."""
-        if not isinstance(self.published, str):
-            object.__setattr__(self, "published", tuple(map(PublishedPoint, self.published)))
-        self._check_names()
-        self._check_lists()
-        self._check_ranges()
-        object.__setattr__(self, "learning_rates", LEARNING_RATES | dict(self.learning_rates))
-
-    def _check_names(self) -> None:
-        for kind, known, names in (
-            ("form", SEARCHED_FORMS, (*self.attention_forms, *self.ffn_forms)),
-            ("form", _FORM_NAMES, tuple(self.learning_rates)),
-            ("gate", SEARCHED_GATES, self.gates),
-            ("word for published methods", WORDS, (self.published,) if isinstance(self.published, str) else ()),
-            ("choice of sites", SITES, (self.sites,)),
-            ("word for what learning rates are of", ("output", "weights"), (self.learning_rates_of,)),
-            ("choice of layers", LAYER_NAMES, self.layers),
-            ("choice of biases", tuple(BIASES), self.biases),
-            ("choice of sharing", tuple(EVERYTHING["sharing"]), self.sharing),
-        ):
-            for name in names:
-                if name not in known:
-                    raise OptionsError(f"a {kind} must be one of {', '.join(known)}; got {name!r}.")
-
-    def _check_lists(self) -> None:
-        for name in ("attention_forms", "ffn_forms", "gates", "scales"):
-            _check_distinct(name, getattr(self, name))
-        for name, what in _NEEDED.items():
-            _check_distinct(name, getattr(self, name))
-            if not getattr(self, name):
-                raise OptionsError(f"at least one {what} must be allowed; got none.")
-        if not set(PLAIN_GATES) & set(self.gates):
-            raise OptionsError("at least one of the gates add, scale and scale_learned must be allowed; got none.")
-        if set(self.edits_per_side) not in ({1}, {1, 2}):
-            got = ", ".join(map(str, self.edits_per_side))
-            raise OptionsError(f"the number of edits per side must be 1, or 1 and 2; got {got}.")
-        for name, what in _SIZES.items():
-            for size in getattr(self, name):
-                is_whole = isinstance(size, int) and not isinstance(size, bool) and size >= 1
-                if not (is_whole or (size is None and name != "products")):
-                    raise OptionsError(f"{what} must be a whole number of at least 1; got {size!r}.")
-
-    def _check_ranges(self) -> None:
-        for what, (low, high) in (("share of attention", self.attention_share), ("split of a side", self.split)):
-            if not 0 < low <= high < 1:
-                raise OptionsError(f"the {what} must be a range within (0, 1); got {low} to {high}.")
-        smallest, largest = self.sizes
-        if not 0 < smallest <= largest <= 1:
-            raise OptionsError(f"the size must be a range within (0, 1]; got {smallest} to {largest}.")
-        if self.max_extra_flops is not None and not self.max_extra_flops >= 0:
-            raise OptionsError(f"the most extra FLOPs must be at least 0; got {self.max_extra_flops}.")
-        for form, (least, most) in self.learning_rates.items():
-            if not 0 < least <= most or not math.isfinite(most):
-                raise OptionsError(f"learning rates of {form} must be a range above 0; got {least} to {most}.")
-        least, most = self.head_learning_rates or (1.0, 1.0)
-        if not 0 < least <= most or not math.isfinite(most):
-            raise OptionsError(f"learning rates of the head must be a range above 0; got {least} to {most}.")
-        if FixedScale.name in self.gates and not self.scales:
-            raise OptionsError("the gate scale needs at least one fixed scale; got none.")
-        for scale in (*self.scales, self.published_scale):
-            FixedScale(value=scale)
 
     @property
     def sizes(self) -> tuple[float, float]:
@@ -293,30 +240,3 @@ class SpaceOptions:
             "gate": self.gate_values,
             **self.attributes,
         }
-
-
-_NEEDED = {
-    "activations": "activation",
-    "layers": "choice of layers",
-    "edits_per_side": "number of edits per side",
-    "scale_per": "kind of learned scale",
-    "key_widths": "bottleneck of an inducer's keys",
-    "norms": "norm",
-    "biases": "choice of biases",
-    "inits": "init",
-    "reparameterizations": "reparameterization",
-    "products": "number of products",
-    "factors": "rank of factors",
-    "sharing": "choice of sharing",
-}
-_SIZES = {
-    "key_widths": "the bottleneck of an inducer's keys",
-    "reparameterizations": "the hidden width of a reparameterization",
-    "products": "the number of products of phm",
-    "factors": "the rank of phm's factors",
-}
-
-
-def _check_distinct(name: str, values: Sequence[object]) -> None:
-    if len(set(values)) < len(values):
-        raise OptionsError(f"{name} must not name anything twice; got {', '.join(map(str, values))}.")

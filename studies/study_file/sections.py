@@ -12,8 +12,9 @@ from search_space.errors import SearchSpaceError
 from search_space.forms import FORMS, Init, OwnNorm
 from search_space.published.point import PublishedPoint
 from search_space.space.options import (
-    SEARCHED_GATES,
     Forms,
+    Gates,
+    Numbers,
     Range,
     Some,
     SpaceOptions,
@@ -127,11 +128,11 @@ class Space(Section):
 
     attention_forms: Forms = _USUAL.attention_forms
     ffn_forms: Forms = _USUAL.ffn_forms
-    gates: Some[Annotated[str, among(SEARCHED_GATES)]] = _USUAL.gates
+    gates: Gates = _USUAL.gates
     values: FormValues = FormValues()
     layers: Some[Literal["all", "range", "spindle", "pattern"]] = _USUAL.layers
     sites: Literal["tied", "separate"] = _USUAL.sites
-    edits_per_side: Some[Literal[1, 2]] = _USUAL.edits_per_side
+    edits_per_side: Numbers = _USUAL.edits_per_side
     size: Annotated[Range, AfterValidator(up_to_one)] | None = None
     max_extra_flops: Annotated[Whole, Field(ge=0)] | None = None
     mergeable: bool = False

@@ -5,7 +5,7 @@ from statistics import median
 import pytest
 
 from search_space.backbones.shape import BackboneShape
-from search_space.errors import BudgetError, OptionsError, SearchSpaceError
+from search_space.errors import BudgetError, SearchSpaceError
 from search_space.mergeability import unmergeable
 from search_space.parameter_counts.budget import Allowance
 from search_space.parameter_counts.flops import extra_flops
@@ -97,12 +97,6 @@ def test_published_methods_beyond_a_limit_are_left_out_and_say_why(roberta: Back
         space.suggest_published("mam_adapter", RandomTrial(0))
     with pytest.raises(BudgetError, match=r"adds [\d,]+ FLOPs per token; max_extra_flops is 1,000"):
         _space(roberta, max_extra_flops=1000).suggest_published("mam_adapter", RandomTrial(0))
-
-
-@pytest.mark.parametrize("size", [(0.0, 1.0), (0.5, 1.5), (0.9, 0.2)])
-def test_a_size_is_a_range_of_shares(size: tuple[float, float]) -> None:
-    with pytest.raises((OptionsError, ValueError), match=r"must be (a range|two numbers)"):
-        SpaceOptions(size=size)
 
 
 def test_limits_that_leave_nothing_say_so(roberta: BackboneShape) -> None:

@@ -1,17 +1,15 @@
 """What a study may search: its defaults, what is refused, and points of published methods."""
 
+import re
 from typing import Any
 
 import pytest
 
 from search_space.dimensions import Activation, ScalePer
-from search_space.errors import SearchSpaceError, UnknownMethodError
 from search_space.forms import FORMS, Diagonal, Init, OwnNorm, Phm
 from search_space.published import COMPARED, LATER, METHODS
 from search_space.published.point import PublishedPoint
 from search_space.space.options import LEARNING_RATES, SEARCHED_FORMS, SEARCHED_GATES, SpaceOptions
-
-FORM_NAMES = tuple(FORMS)
 
 
 def test_by_default_all_dimensions_are_searched_and_what_adds_little_is_left_aside() -> None:
@@ -39,74 +37,37 @@ def test_a_method_that_came_later_is_tried_where_it_is_named() -> None:
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        (
-            {"attention_forms": ("lora",)},
-            f"a form must be one of {', '.join(SEARCHED_FORMS)}; got 'lora'",
-        ),
-        ({"ffn_forms": ("bottleneck", "prompt")}, f"{SEARCHED_FORMS[-1]}; got 'prompt'"),
+        ({"attention_forms": ("lora",)}, f"must be among {', '.join(SEARCHED_FORMS)}; got 'lora'"),
+        ({"ffn_forms": ("bottleneck", "prompt")}, "got 'prompt'"),
+        ({"ffn_forms": ("const", "const")}, "must not name anything twice"),
         ({"learning_rates": {"prefix": (1e-3, 1e-2)}}, "got 'prefix'"),
-        (
-            {"gates": ("add", "mul")},
-            f"a gate must be one of {', '.join(SEARCHED_GATES)}; got 'mul'",
-        ),
-        (
-            {"gates": ("lse_convex",)},
-            "at least one of the gates add, scale and scale_learned must be allowed; got none",
-        ),
-        ({"gates": ()}, "at least one of the gates"),
-        ({"gates": ("add", "add")}, "gates must not name anything twice; got add, add"),
-        ({"ffn_forms": ("const", "const")}, "ffn_forms must not name anything twice"),
-        ({"activations": ()}, "at least one activation must be allowed; got none"),
-        ({"activations": (Activation.RELU, Activation.RELU)}, "activations must not name anything twice"),
-        ({"scales": ()}, "the gate scale needs at least one fixed scale; got none"),
-        ({"scales": (2.0, 2)}, "scales must not name anything twice"),
-        ({"scales": (0.0,)}, "a fixed scale must be finite and above 0; got 0.0"),
-        ({"published_scale": float("nan")}, "a fixed scale must be finite and above 0; got nan"),
-        ({"attention_share": (0.0, 0.5)}, "the share of attention must be a range within (0, 1); got 0.0 to 0.5"),
-        ({"attention_share": (0.5, 1.0)}, "got 0.5 to 1.0"),
-        ({"attention_share": (0.6, 0.5)}, "got 0.6 to 0.5"),
-        ({"attention_share": (float("nan"), 0.5)}, "got nan to 0.5"),
-        (
-            {"learning_rates": {"const": (0.0, 1e-2)}},
-            "learning rates of const must be a range above 0; got 0.0 to 0.01",
-        ),
-        ({"learning_rates": {"const": (1e-2, 1e-3)}}, "got 0.01 to 0.001"),
-        ({"learning_rates": {"const": (1e-2, float("inf"))}}, "got 0.01 to inf"),
-        ({"sites": "both"}, "a choice of sites must be one of tied, separate; got 'both'"),
-        ({"layers": ("all", "some")}, "a choice of layers must be one of all, range, spindle, pattern; got 'some'"),
-        ({"layers": ()}, "at least one choice of layers must be allowed; got none"),
-        ({"layers": ("all", "all")}, "layers must not name anything twice"),
-        ({"biases": ("yes",)}, "a choice of biases must be one of usual, with, without; got 'yes'"),
-        ({"sharing": ("none",)}, "a choice of sharing must be one of shared, own; got 'none'"),
-        ({"norms": ()}, "at least one norm must be allowed; got none"),
-        ({"inits": (Init.LORA, Init.LORA)}, "inits must not name anything twice; got lora, lora"),
-        ({"key_widths": (0,)}, "the bottleneck of an inducer's keys must be a whole number of at least 1; got 0"),
-        ({"key_widths": ()}, "at least one bottleneck of an inducer's keys must be allowed; got none"),
-        ({"reparameterizations": (2.5,)}, "hidden width of a reparameterization must be a whole number"),
-        ({"products": (None,)}, "the number of products of phm must be a whole number of at least 1; got None"),
-        ({"factors": (True,)}, "the rank of phm's factors must be a whole number of at least 1; got True"),
+        ({"learning_rates": {"const": (0.0, 1e-2)}}, "greater than 0"),
+        ({"learning_rates": {"const": (1e-2, 1e-3)}}, "must be two numbers, the lower one first"),
+        ({"learning_rates": {"const": (1e-2, float("inf"))}}, "a finite number"),
+        ({"gates": ("add", "mul")}, f"must be among {', '.join(SEARCHED_GATES)}; got 'mul'"),
+        ({"gates": ("lse_convex",)}, "must have at least one of add, scale, scale_learned"),
+        ({"activations": ()}, "at least 1 item"),
+        ({"scales": (2.0, 2)}, "must not name anything twice"),
+        ({"published_scale": float("nan")}, "a finite number"),
+        ({"published": ("bitfitt",)}, "did you mean 'bitfit'"),
+        ({"attention_share": (0.5, 1.0)}, "must be a range within 0 and 1"),
+        ({"split": (0.5, 1.0)}, "must be a range within 0 and 1"),
+        ({"size": (0.5, 1.5)}, "must be a range within 0 and 1"),
+        ({"layers": ("all", "some")}, "'all', 'range', 'spindle' or 'pattern'"),
+        ({"edits_per_side": (2,)}, "must be 1, or 1 and 2"),
+        ({"products": (None,)}, "a valid integer"),
+        ({"factors": (True,)}, "must be a number"),
     ],
 )
-def test_options_that_cannot_be_are_refused_in_one_line(changed: dict[str, Any], message: str) -> None:
-    with pytest.raises(SearchSpaceError) as caught:
+def test_options_that_cannot_be_are_refused(changed: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(message)):
         SpaceOptions(**changed)
-    assert message in str(caught.value)
-    assert "\n" not in str(caught.value)
-
-
-def test_an_unknown_published_method_is_refused() -> None:
-    with pytest.raises(UnknownMethodError, match="Did you mean 'bitfit'"):
-        SpaceOptions(published=("bitfitt",))
-
-
-def test_fixed_scales_may_be_left_out_with_their_gate() -> None:
-    assert SpaceOptions(gates=("add",), scales=()).scales == ()
 
 
 def test_learning_rates_that_are_not_given_keep_their_default() -> None:
     rates = SpaceOptions(learning_rates={"const": (1e-3, 1e-3)}).learning_rates
     assert rates == {**LEARNING_RATES, "const": (1e-3, 1e-3)}
-    assert set(LEARNING_RATES) == set(FORM_NAMES)
+    assert set(LEARNING_RATES) == set(FORMS)
 
 
 def test_a_learned_scale_and_an_inducer_are_as_many_gates_as_they_have_variants() -> None:

@@ -12,7 +12,7 @@ from search_space.canonical import canonical, fingerprint
 from search_space.configuration import Configuration
 from search_space.dimensions import Activation
 from search_space.edit import Edit
-from search_space.errors import InvalidEditError, OptionsError
+from search_space.errors import InvalidEditError
 from search_space.forms import Init
 from search_space.layers import LayerPattern
 from search_space.parameter_counts.counts import count, count_edits
@@ -246,14 +246,3 @@ def test_questions_about_a_second_edit_are_asked_only_where_there_can_be_one(rob
     assert "attention_split" not in unsized.parameters()
     tight = space_of(roberta, dataclasses.replace(TWO, attention_forms=("bottleneck",), ffn_forms=()), budget=19_000)
     assert set(tight.parameters()) & {"attention.edits", "attention_split"} == set()
-
-
-@pytest.mark.parametrize("numbers", [(2,), (1, 3), ()])
-def test_a_side_has_one_edit_or_one_or_two(numbers: tuple[int, ...]) -> None:
-    with pytest.raises(OptionsError, match="edits per side"):
-        SpaceOptions(edits_per_side=numbers)  # type: ignore[arg-type]
-
-
-def test_a_split_is_a_range_within_one() -> None:
-    with pytest.raises(OptionsError, match="split of a side"):
-        SpaceOptions(split=(0.5, 1.0))
