@@ -2,27 +2,15 @@
 
 from collections.abc import Sequence
 from itertools import combinations
-from typing import Protocol
 
 from search_space.backbones.shape import BackboneShape
 from search_space.layers import GROUPS, SIXTHS, AllLayers, LayerPattern, LayerRange, Layers, SpindleGroups
+from search_space.space.trial_protocol import Recorder
 
 BITS = ("off", "on")
 """Whether a sixth of a pattern is chosen."""
 
 EVERY_SIXTH = tuple(range(1, SIXTHS + 1))
-
-
-class Asker(Protocol):
-    """What answers the questions of a search by their names."""
-
-    def choose(self, name: str, choices: Sequence[str]) -> str:
-        """One of the choices."""
-        ...
-
-    def number(self, name: str) -> float:
-        """A number of the name's range."""
-        ...
 
 
 def depth_of(shape: BackboneShape) -> int:
@@ -48,7 +36,7 @@ def bit_names(prefix: str) -> tuple[str, ...]:
     return tuple(f"{prefix}.pattern.{number}" for number in range(SIXTHS))
 
 
-def suggest_layers(prefix: str, names: Sequence[str], depth: int, asker: Asker) -> Layers:
+def suggest_layers(prefix: str, names: Sequence[str], depth: int, asker: Recorder) -> Layers:
     """A choice of layers; a range is asked for by where it starts and how much of what follows it covers.
 
     A pattern is asked for by its sixths, each on or off; all of them off means what all of them on does.

@@ -27,7 +27,7 @@ from search_space.gates import (
 )
 from search_space.published import COMPARED, LATER, METHODS
 from search_space.published.point import PublishedPoint
-from search_space.space.product import BIASES, EVERYTHING, Values, by_text, gates_by_text
+from search_space.space.product import BIASES, EVERYTHING, Values, by_text
 
 LEARNING_RATES = {name: form.learning_rates for name, form in FORMS.items()}
 """Default search range of the peak learning rate per functional form."""
@@ -211,9 +211,9 @@ class SpaceOptions:
 
     @property
     def gate_values(self) -> dict[str, Gate]:
-        """The values of the dimension ``gate``: a learned scale and an inducer come in several."""
+        """The values of the dimension ``gate``: a learned scale and an inducer come in several, fixed scales in one."""
         listed = {"scale_per": self.scale_per, "key_widths": self.key_widths}
-        return gates_by_text([gate for name in self.gates for gate in GATES[name].each(listed)])
+        return {gate.text: gate for name in self.gates for gate in GATES[name].each(listed)}
 
     @property
     def attributes(self) -> Values:

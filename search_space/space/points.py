@@ -9,18 +9,13 @@ from search_space.dimensions import Heads, Port, Site
 from search_space.edit import Edit
 from search_space.edit_protocol import Place
 from search_space.forms import Form
-from search_space.gates import (
-    Add,
-    Gate,
-    LearnedScale,
-    Multiply,
-)
+from search_space.gates import Add, Gate, LearnedScale, Multiply
 from search_space.mergeability import obstacle
 from search_space.parameter_counts.counts import affine_count, places, shared_count
 from search_space.parameter_counts.flops import affine_flops
-from search_space.rules import READS
+from search_space.rules import READS, writable_at
 from search_space.space.options import SpaceOptions
-from search_space.space.product import EVERYTHING, Point, StructureFamily, Values, form_values, heads_of, writable
+from search_space.space.product import EVERYTHING, Point, StructureFamily, Values, form_values, heads_of
 from search_space.validity import canonical_read, largest_width
 
 ATTENTION, FFN = "attention", "ffn"
@@ -63,7 +58,7 @@ def _families(site: Site, values: Values) -> Iterator[StructureFamily]:
 
 
 def _places(site: Site, form: type[Form]) -> Iterator[tuple[Place, Heads]]:
-    for write in writable(site):
+    for write in writable_at(site):
         for read in READS[write] if form.reads else (None,):
             for heads in _heads(form, write):
                 yield ((write, read),), heads

@@ -17,8 +17,9 @@ from search_space.edit import Edit
 from search_space.edit_protocol import Place
 from search_space.errors import InvalidEditError
 from search_space.forms import FORMS, Form, Init, OwnNorm, SizedForm
-from search_space.gates import GATES, FixedScale, Gate
+from search_space.gates import GATES, FixedScale
 from search_space.layers import AllLayers, Layers
+from search_space.rules import writable_at
 from search_space.validity import check_on
 
 Values = Mapping[str, Mapping[str, Any]]
@@ -47,11 +48,6 @@ def by_text(values: Sequence[Any], none: str = NONE) -> dict[str, Any]:
     return {none if value is None else str(value): value for value in values}
 
 
-def gates_by_text(gates: Sequence[Gate]) -> dict[str, Gate]:
-    """Gates by their texts; fixed scales are one gate, whose scale is another dimension."""
-    return {gate.text: gate for gate in gates}
-
-
 EVERYTHING: Values = {
     "form": {name: form for name, form in FORMS.items() if form.outside is None},
     "heads": by_text(tuple(Heads)),
@@ -63,7 +59,7 @@ EVERYTHING: Values = {
     "products": by_text((4,)),
     "factors": by_text((1, None), none="full"),
     "sharing": {"shared": True, "own": False},
-    "gate": gates_by_text([gate for kind in _INNER_GATES for gate in kind.each(_GATE_FIELDS)]),
+    "gate": {gate.text: gate for kind in _INNER_GATES for gate in kind.each(_GATE_FIELDS)},
 }
 """Values of all dimensions but the ports; sizes that are not solved by a budget have small ones."""
 
@@ -71,20 +67,13 @@ BIASES: Mapping[str, bool | None] = {USUAL: None, **EVERYTHING["bias"]}
 """Usually a bottleneck has biases, but not at the heads and at k, and a low-rank map has none."""
 
 _ATTENTION_INPUTS: tuple[Port, ...] = (Port.RES_IN, Port.X_ATTN, Port.CTX)
-_ATTENTION: tuple[Port, ...] = (Port.Q, Port.K, Port.V, Port.HEAD, Port.CONCAT, Port.O)
 _FFN_INPUTS: tuple[Port, ...] = (Port.RES_F, Port.X_FFN)
-_FFN: tuple[Port, ...] = (Port.G, Port.U, Port.M, Port.F, Port.SUM)
-
-
-def writable(site: Site) -> tuple[Port, ...]:
-    """The tensors of a site's sublayers that can be written."""
-    return (*(_ATTENTION if site.is_attention else _FFN if site is Site.FFN else ()), Port.NORM)
 
 
 def readable(site: Site) -> tuple[Port | None, ...]:
     """The tensors of a site's sublayers that can be read, and nothing."""
     inputs = _ATTENTION_INPUTS if site.is_attention else _FFN_INPUTS if site is Site.FFN else ()
-    return (None, *inputs, *writable(site))
+    return (None, *inputs, *writable_at(site))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -253,7 +242,7 @@ def families(site: Site, values: Values | None = None) -> Iterator[StructureFami
     found = {**EVERYTHING, **(values or {})}
     for name, form in found["form"].items():
         open_values = form_values(name, found)
-        for write, read, heads in product(writable(site), readable(site), heads_of(form, found)):
+        for write, read, heads in product(writable_at(site), readable(site), heads_of(form, found)):
             yield StructureFamily(site=site, place=((write, read),), form=form, heads=heads, values=open_values)
 
 
@@ -278,11 +267,3 @@ def refusals(site: Site, shape: BackboneShape, values: Values | None = None) -> 
             if isinstance(outcome, InvalidEditError):
                 refused[outcome.rule] += activations
     return refused
-
-
-def legal_points(site: Site, shape: BackboneShape, values: Values | None = None) -> Iterator[Point]:
-    """The legal part of the product at a site."""
-    for family in families(site, values):
-        activations = family.values.get("activation", {}).values()
-        for point in family.with_one_activation().points(shape):
-            yield from (point.with_activation(one) for one in activations) if activations else (point,)

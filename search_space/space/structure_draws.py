@@ -3,7 +3,6 @@
 import math
 import random
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 
 from search_space.space.points import FFN
 from search_space.space.product import Pair, Point
@@ -19,21 +18,9 @@ TWO_EDITS = 0.5
 UNSIZED_WEIGHT = 0.25
 """How often a form that cannot be sized is drawn, for once that another is: alone it leaves the budget unused."""
 
-
 _OF_LAYERS = (["layers"], ["groups"], ["pattern"])
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Stratum:
-    """The structures of one form at a part of the model.
-
-    Attributes:
-        weight: How often the form is drawn, beside the others of the part.
-        points: The structures.
-    """
-
-    weight: float
-    points: tuple[Point, ...]
+_Strata = dict[str, list[Point]]
+"""The structures of a part of the model by their form."""
 
 
 class StructureDraws:
@@ -70,8 +57,8 @@ class StructureDraws:
             values["placement"] = placement
         for part in self._space.placements[placement]:
             strata = self._strata[part]
-            form, place = _pick({form: one.weight for form, one in strata.items()}, place)
-            first = generator.choice(strata[form].points)
+            form, place = _pick(_weights(strata), place)
+            first = generator.choice(strata[form])
             values |= self._space.questions[part].answers(self._with_second(part, first, generator))
         parameters = self._space.parameters()
         for name, choice in parameters.items():
@@ -87,8 +74,8 @@ class StructureDraws:
         strata = _strata(pairs.partners(first))
         if not strata:
             return first
-        form, _ = _pick({form: one.weight for form, one in strata.items()}, generator.random())
-        return pairs.pair(first, generator.choice(strata[form].points))
+        form, _ = _pick(_weights(strata), generator.random())
+        return pairs.pair(first, generator.choice(strata[form]))
 
 
 def _placement_weights(space: SearchSpace) -> dict[str, float]:
@@ -100,17 +87,16 @@ def _placement_weights(space: SearchSpace) -> dict[str, float]:
     return weights | {name: (1 - share) / len(others) for name in others}
 
 
-def _strata(structures: Iterable[Point]) -> dict[str, _Stratum]:
-    points: dict[str, list[Point]] = {}
+def _strata(structures: Iterable[Point]) -> _Strata:
+    strata: _Strata = {}
     for point in structures:
-        points.setdefault(point.edits[0].form.name, []).append(point)
-    return {
-        form: _Stratum(
-            weight=1.0 if some[0].edits[0].sized_form else UNSIZED_WEIGHT,
-            points=tuple(some),
-        )
-        for form, some in points.items()
-    }
+        strata.setdefault(point.edits[0].form.name, []).append(point)
+    return strata
+
+
+def _weights(strata: _Strata) -> dict[str, float]:
+    """How often each form is drawn, beside the others of the part."""
+    return {form: 1.0 if some[0].edits[0].sized_form else UNSIZED_WEIGHT for form, some in strata.items()}
 
 
 def _pick(weights: Mapping[str, float], place: float) -> tuple[str, float]:

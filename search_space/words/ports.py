@@ -41,10 +41,3 @@ def ports_words(ports: Sequence[Port]) -> str:
         return PORT_NAMES[ports[0]]
     is_of_ffn = any(PORT_NAMES[port].startswith("FFN ") for port in ports)
     return f"{'FFN ' if is_of_ffn else ''}{'+'.join(map(short_name, ports))}"
-
-
-def written_words(writes: str) -> str:
-    """Ports as tables hold them, such as ``q+v``, by name; what is no port stays."""
-    names = writes.split("+")
-    known = {port.value for port in Port}
-    return ports_words([Port(name) for name in names]) if known.issuperset(names) else writes

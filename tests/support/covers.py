@@ -2,12 +2,13 @@
 
 import random
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
 from itertools import combinations
 
 from search_space.backbones.shape import BackboneShape
 from search_space.configuration import Configuration
 from search_space.dimensions import Site
-from search_space.space.product import EVERYTHING, Outcome, Path, Point, Values, families, legal_points
+from search_space.space.product import EVERYTHING, Outcome, Path, Point, Values, families
 
 _SAMPLES = 30
 
@@ -28,7 +29,17 @@ def every_element(site: Site, shape: BackboneShape, texts: Texts) -> Iterator[tu
 
 def legal(site: Site, shape: BackboneShape, texts: Texts | None = None) -> tuple[Point, ...]:
     """The legal ones."""
-    return tuple(legal_points(site, shape, values_of(texts or {})))
+    return _legal(site, shape, tuple((texts or {}).items()))
+
+
+@cache
+def _legal(site: Site, shape: BackboneShape, texts: tuple[tuple[str, Sequence[str]], ...]) -> tuple[Point, ...]:
+    found: list[Point] = []
+    for family in families(site, values_of(dict(texts))):
+        activations = family.values.get("activation", {}).values()
+        for point in family.with_one_activation().points(shape):
+            found += [point.with_activation(one) for one in activations] if activations else [point]
+    return tuple(found)
 
 
 class _Pairs:

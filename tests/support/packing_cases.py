@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from support.covers import legal
 
 from search_space.backbones.shape import BackboneShape
 from search_space.configuration import Configuration
@@ -19,7 +20,7 @@ from search_space.errors import InvalidEditError
 from search_space.forms import Bottleneck, LowRank, Phm, SoftmaxMemory
 from search_space.gates import ConvexGate
 from search_space.layers import AllLayers, LayerRange
-from search_space.space.product import EVERYTHING, Point, legal_points
+from search_space.space.product import EVERYTHING, Point
 from search_space.validity import check_on
 from trial_runner.attachment.attention import ATTENTION, register_attention
 from trial_runner.backbones import BackboneSource, load_backbone
@@ -74,12 +75,6 @@ def way_of(one: Point) -> Way:
     """What the point has to be covered for."""
     (edit,) = one.edits
     return (edit.form.name, edit.insertion, dict(one.path)["gate"])
-
-
-@cache
-def legal(site: Site, shape: BackboneShape) -> tuple[Point, ...]:
-    """Every legal element of the product of the dimensions at a site."""
-    return tuple(legal_points(site, shape))
 
 
 def _cover(site: Site, shape: BackboneShape) -> list[Edit]:

@@ -36,7 +36,7 @@ from search_space.gates import (
 )
 from search_space.layers import AllLayers, LayerRange
 from search_space.parameter_counts.counts import count
-from search_space.rules import RULES
+from search_space.rules import RULES, writable_at
 from search_space.space.product import (
     BIASES,
     EVERYTHING,
@@ -45,7 +45,6 @@ from search_space.space.product import (
     product_size,
     readable,
     refusals,
-    writable,
 )
 from search_space.validity import check_on
 
@@ -151,7 +150,7 @@ def test_a_gates_text_has_its_number(gate: object, text: str) -> None:
 
 def family(form: str, write: Port, read: Port | None, heads: Heads = Heads.SINGLE, **values: object) -> StructureFamily:
     """A family with one element."""
-    site = Site.FFN if write in writable(Site.FFN) else Site.ATTENTION
+    site = Site.FFN if write in writable_at(Site.FFN) else Site.ATTENTION
     given = {name: {"-": value} for name, value in values.items()}
     return StructureFamily(site=site, place=((write, read),), form=FORMS[form], heads=heads, values=given)
 
@@ -264,10 +263,10 @@ def test_covering_configurations_are_different_valid_and_have_an_edit_everywhere
 
 
 def test_the_tensors_of_a_site_are_its_own() -> None:
-    assert writable(Site.CROSS) == ("q", "k", "v", "head", "concat", "o", "norm")
-    assert writable(Site.FFN) == ("g", "u", "m", "f", "sum", "norm")
-    assert set(readable(Site.FFN)) - set(writable(Site.FFN)) == {None, "res_f", "x_ffn"}
-    assert (writable(Site.STACK), readable(Site.STACK)) == (("norm",), (None, "norm"))
+    assert writable_at(Site.CROSS) == ("q", "k", "v", "head", "concat", "o", "norm")
+    assert writable_at(Site.FFN) == ("g", "u", "m", "f", "sum", "norm")
+    assert set(readable(Site.FFN)) - set(writable_at(Site.FFN)) == {None, "res_f", "x_ffn"}
+    assert (writable_at(Site.STACK), readable(Site.STACK)) == (("norm",), (None, "norm"))
 
 
 @pytest.mark.parametrize(("form", "heads"), [("lowrank", Heads.QUERY), ("softmax_memory", Heads.KEY_VALUE)])

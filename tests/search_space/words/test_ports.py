@@ -1,7 +1,7 @@
 """Names of ports."""
 
 from search_space.dimensions import Port
-from search_space.words.ports import PORT_NAMES, ports_words, short_name, written_words
+from search_space.words.ports import PORT_NAMES, ports_words, short_name
 
 
 def test_every_port_has_a_name_of_its_own() -> None:
@@ -21,10 +21,3 @@ def test_several_ports_name_their_sublayer_once() -> None:
     assert ports_words([Port.Q, Port.O]) == "query+output"
     assert ports_words([Port.U, Port.F, Port.NORM]) == "FFN up+output+norm"
     assert ports_words([Port.O]) == "attention output"
-
-
-def test_what_tables_hold_is_read_and_what_is_no_port_stays() -> None:
-    assert written_words("q+v") == "query+value"
-    assert written_words("u") == "FFN up"
-    assert written_words("q+x") == "q+x"
-    assert written_words("none") == "none"
