@@ -31,14 +31,14 @@ import optuna  # noqa: E402
 from support.trivial_runner import TrivialFactory  # noqa: E402
 
 from search_space.backbones import shape_of  # noqa: E402
-from search_space.space.space import SearchSpace  # noqa: E402
+from search_space.space.space import Candidate, SearchSpace  # noqa: E402
 from studies.launch.launch import launch  # noqa: E402
 from studies.launch.preparation import plan_of  # noqa: E402
 from studies.ledger.ledger import Ledger  # noqa: E402
 from studies.records import NewStudy, Outcome, ReadingRecord, StudyRecord, TrialState  # noqa: E402
 from studies.runtime.keeper import StudyKeeper  # noqa: E402
 from studies.search.candidates import new_trial  # noqa: E402
-from studies.search.proposer import Proposal, Proposer  # noqa: E402
+from studies.search.proposer import Proposer  # noqa: E402
 from studies.study_file import Specification, specification_from_mapping  # noqa: E402
 from studies.study_file.recorded_specification import BegunSpecification  # noqa: E402
 from studies.verification import replayed  # noqa: E402
@@ -182,7 +182,7 @@ def tune_ms_per_trial(trials: int) -> float:
 
 
 def filled_ledger(
-    folder: Path, proposals: list[Proposal], space: SearchSpace, steps: tuple[int, ...] = ()
+    folder: Path, proposals: list[Candidate], space: SearchSpace, steps: tuple[int, ...] = ()
 ) -> tuple[Ledger, StudyRecord]:
     """A ledger with complete trials, each with readings at the steps."""
     study = specification(folder, "inline", len(proposals), steps=max(steps, default=1))
@@ -199,7 +199,9 @@ def filled_ledger(
         )
     )
     epoch = ledger.take_over(record.id, "benchmark")
-    rows = [new_trial(one, space.shape, study_seed=0, head_parameters=1538) for one in proposals[:500]]
+    rows = [
+        new_trial(one, space.shape, number=number, head_parameters=1538) for number, one in enumerate(proposals[:500])
+    ]
     # beyond 500 the same configurations again: proposing is not what is measured here
     rows += [
         replace(rows[number % 500], number=number, fingerprint=f"{number:032x}")

@@ -29,8 +29,8 @@ from search_space.backbones import shape_of  # noqa: E402
 from search_space.space.space import SearchSpace  # noqa: E402
 from studies.records import NewTrial, ReadingRecord, TrialRecord, TrialState  # noqa: E402
 from studies.search.candidates import new_trial  # noqa: E402
-from studies.search.observation_log import ObservationModel  # noqa: E402
 from studies.search.proposer import Proposer  # noqa: E402
+from studies.surrogate.recorded_observations import ObservationModel  # noqa: E402
 
 STEPS, PROPOSALS = (50, 100, 200), 11
 FIRST_AT = datetime(2026, 1, 1, tzinfo=UTC)
@@ -62,7 +62,7 @@ def ledger_of(space: SearchSpace, trials: int) -> tuple[list[TrialRecord], dict[
             )
             for step in read
         ]  # fmt: skip
-        trial = new_trial(proposal, space.shape, study_seed=0, head_parameters=0)
+        trial = new_trial(proposal, space.shape, number=number, head_parameters=0)
         at, is_complete = FIRST_AT + timedelta(seconds=number), len(read) == len(STEPS)
         records.append(
             TrialRecord(

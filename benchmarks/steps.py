@@ -90,8 +90,8 @@ def new_pack() -> Callable[[int], object]:
     plan = replace(study.training_plan(), steps=ENDLESS, evaluate_at_steps=(ENDLESS,))
     runner = open_runner(backbone=study.backbone, task=study.task, threads=1)
     pack = runner.open_pack(PACK)
-    for _ in range(PACK):
-        trial = new_trial(proposer.propose(), shape, study_seed=0, head_parameters=0)
+    for number in range(PACK):
+        trial = new_trial(proposer.propose(), shape, number=number, head_parameters=0)
         pack.admit(trial_request(trial, attempt=1, plan=plan))
     return pack.advance
 

@@ -33,11 +33,11 @@ from scipy.special import logsumexp
 from search_space.codec import configuration_from_json
 from search_space.edit import Edit
 from search_space.space.options import LEARNING_RATES
-from studies.analysis.estimates import RecordedViews, history_of, recorded_error
+from studies.analysis.estimates import RecordedViews, counted_examples, history_of
 from studies.ledger.ledger import Ledger
 from studies.records import StudyKind, StudyRecord, TrialState
 from studies.score_evidence import Z_95
-from studies.surrogate.features import Features, SideStructure, TrainedSide, relative_rate, relative_size
+from studies.surrogate.features import Features, SideStructure, TrainedSide, log2_budget_fraction, unit_lr_of
 from studies.surrogate.observation import MeasuredScore, Observation
 from studies.surrogate.posterior import Posterior, SurrogateFitter
 from studies.surrogate.recorded_observations import share_error
@@ -155,7 +155,7 @@ def _trials(ledger: Ledger, study: StudyRecord) -> Iterator[tuple[int, Observati
     if study.kind is not StudyKind.SEARCH or not complete:
         return
     seen = RecordedViews(study, trials)
-    history = history_of(study, trials, ledger.readings_by_trial(study.id), recorded_error(ledger, study))
+    history = history_of(trials, ledger.readings_by_trial(study.id), counted_examples(ledger, study))
     by_number = {one.number: one for one in history}
     for trial in complete:
         observation = by_number[trial.number]
@@ -206,8 +206,8 @@ def _rows(path: Path) -> list[dict[str, str]]:
 def _side(edits: Sequence[Edit], rate: float | None, stored: float) -> TrainedSide | None:
     if not edits or rate is None:
         return None
-    place = relative_rate(rate, *LEARNING_RATES[edits[0].form.name])
-    return TrainedSide(SideStructure.of(edits), place, relative_size(round(stored), _BUDGET))
+    place = unit_lr_of(rate, *LEARNING_RATES[edits[0].form.name])
+    return TrainedSide(SideStructure.of(edits), place, log2_budget_fraction(round(stored), _BUDGET))
 
 
 def fresh_lines(known: Known, folder: Path) -> Iterator[str]:

@@ -28,7 +28,6 @@ from studies.records import (
     TrialState,
 )
 from studies.search.candidates import new_trial
-from studies.search.proposer import Proposal
 from studies.seeds import seeded_fingerprint
 from studies.study_file import Specification
 from trial_runner.tasks.evaluation import PROXY_LOSS, score_of
@@ -254,8 +253,9 @@ def trial_differences(
 ) -> Iterator[str]:
     """Differences between a trial of a search and what its proposal makes."""
     expected = new_trial(
-        Proposal(number=trial.number, candidate=candidate),
+        candidate,
         shape,
+        number=trial.number,
         study_seed=study_seed,
         head_parameters=trials[0].head_parameters if trial.number else trials[-1].head_parameters,
     )

@@ -19,12 +19,13 @@ from studies.ledger.invariants import file_violations, violations
 from studies.ledger.ledger import Ledger
 from studies.records import StudyKind, StudyRecord, TrialRecord, TrialState
 from studies.runtime.state import replay
-from studies.search.observation_log import KnownTrial, ObservationModel
 from studies.search.proposer import Proposer
 from studies.search.samplers import sampler_of
 from studies.seeds import seeded_fingerprint
 from studies.study_file import Specification
 from studies.study_file.recorded_specification import BegunSpecification, recorded_space, recorded_specification
+from studies.surrogate.observation import Observation
+from studies.surrogate.recorded_observations import ObservationModel
 
 _LONG_AGO = datetime.min.replace(tzinfo=UTC)
 """Leases of a launch that was killed run out, and the next launch takes them back: nothing is broken by that."""
@@ -92,7 +93,7 @@ def replayed(ledger: Ledger, study: StudyRecord, space: SearchSpace, specificati
     """A new proposer that was told what the ledger holds."""
     proposer = Proposer(
         space,
-        sampler=sampler_of(specification.search.sampler, specification.search.sampler_options),
+        sampler=sampler_of(specification.search.sampler),
         seed=study.seed,
         opening=specification.opening,
         course=ObservationModel(goal=specification.goal(study.budget_parameters)),
@@ -103,28 +104,26 @@ def replayed(ledger: Ledger, study: StudyRecord, space: SearchSpace, specificati
 
 def replay_violations(ledger: Ledger, study_id: int, proposer: Proposer) -> Iterator[str]:
     """Every difference between what a keeper's proposer knows, or one that was `replayed`, and the ledger."""
-    trials, known = ledger.trials(study_id), proposer.chronicle.known
+    trials, known = ledger.trials(study_id), proposer.trials
     readings = ledger.readings_by_trial(study_id)
     if len(trials) != len(known):
         yield f"the ledger holds {len(trials)} trials, the search {len(known)}"
     for trial, told in zip(trials, known, strict=False):
-        held = KnownTrial.of(trial, readings.get(trial.number, ()), proposer.goal)
+        held = proposer.model.observation(trial, readings.get(trial.number, ()))
         if held.state.is_terminal and not told.state.is_terminal:
             yield f"trial {trial.number}: the ledger has ended it, the search has not"
             continue
-        for what in ("state", "parameters", "values", "readings"):
+        for what in ("state", "proposal", "values", "readings"):
             ours, theirs = _fact(held, what), _fact(told, what)
             if ours != theirs:
                 yield f"trial {trial.number}: {what} is {ours} in the ledger, {theirs} in the search"
 
 
-def _fact(known: KnownTrial, what: str) -> object:
+def _fact(trial: Observation, what: str) -> object:
     """One of the facts of a trial, as both can know it."""
     if what == "state":
-        return known.state.name if known.state.is_terminal else "open"
+        return trial.state.name if trial.state.is_terminal else "open"
     if what == "readings":
         # what was read of a trial that failed says nothing
-        return (
-            None if known.state is TrialState.FAILED else {step: score for step, (score, _) in known.readings.items()}
-        )
-    return getattr(known, what)
+        return None if trial.state is TrialState.FAILED else {one.step: one.score for one in trial.readings}
+    return getattr(trial, what)

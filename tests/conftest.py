@@ -18,7 +18,6 @@ from search_space.space.space import SearchSpace
 from studies.ledger.ledger import Ledger
 from studies.records import ArtefactRecord, NewStudy, NewTrial, Outcome, ReadingRecord, TrialState
 from studies.search.candidates import new_trial
-from studies.search.proposer import Proposal
 
 BACKBONES = Path(__file__).parent / "data" / "backbones"
 
@@ -73,8 +72,7 @@ def sample_trials() -> tuple[NewTrial, ...]:
     candidates = [space.suggest_published(name, FixedTrial(0)) for name in PUBLISHED]
     candidates += [space.suggest(FixedTrial(index)) for index in range(3)]
     return tuple(
-        new_trial(Proposal(number=number, candidate=candidate), shape, study_seed=0, head_parameters=1538)
-        for number, candidate in enumerate(candidates)
+        new_trial(candidate, shape, number=number, head_parameters=1538) for number, candidate in enumerate(candidates)
     )
 
 

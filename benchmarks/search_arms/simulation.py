@@ -11,10 +11,10 @@ from search_space.space.space import SearchSpace
 from studies.pruning.rungs import Protected, Rule, RungBoard, RungPlan
 from studies.records import TrialState
 from studies.search.initial_design import InitialDesign
-from studies.search.observation_log import ObservationModel
 from studies.search.proposer import Proposer
 from studies.surrogate.candidate_search import FactoredSearch
 from studies.surrogate.observation import Observation
+from studies.surrogate.recorded_observations import ObservationModel
 
 STEPS = 200
 """Of a whole trial."""
@@ -79,13 +79,13 @@ def simulated(
     truths: list[float] = []
     recommended = []
     for number in range(trials):
-        candidate = proposer.propose().candidate
+        candidate = proposer.propose()
         truths.append(truth.score(candidate))
         history.append(Observation.of(candidate, number=number, state=TrialState.RUNNING))
         for step in (*_RUNGS.steps, STEPS):
             reading = measurements.read(number, candidate.fingerprint, truths[-1], step)
             proposer.report(number, step, reading.score, reading.loss)
-            told = course.measured(step, reading.score, reading.loss, time=float(number))
+            told = course.measured(step, reading.score, reading.loss)
             history[number] = replace(history[number], readings=(*history[number].readings, told))
             board.add(reading, candidate)
             board.remember(number, step, measurements.losses(reading, candidate.fingerprint))

@@ -11,9 +11,9 @@ from search_arms.truth import PlantedTruth
 from search_space.space.space import SearchSpace
 from studies.records import NewTrial, ReadingRecord, TrialRecord, TrialState
 from studies.search.candidates import new_trial
-from studies.search.observation_log import ObservationModel
 from studies.search.proposer import Proposer
 from studies.search.samplers import SAMPLERS
+from studies.surrogate.recorded_observations import ObservationModel
 
 SIZES = (100, 1_000, 20_000)
 SEARCHES = ("factored", "tpe", "nsga2")
@@ -30,12 +30,12 @@ def ledger_of(space: SearchSpace, trials: int) -> Ledger:
     proposer = Proposer(space, sampler=SAMPLERS["random"], seed=0)
     records, readings = [], {}
     for number in range(trials):
-        proposal = proposer.propose()
+        candidate = proposer.propose()
         proposer.close(number, TrialState.PRUNED)
         last = (STEPS // 4, STEPS // 2, STEPS)[(2, 0, 1, 0, 2)[number % 5]]
-        points = truth.score(proposal.candidate)
+        points = truth.score(candidate)
         read = [
-            measurements.read(number, proposal.candidate.fingerprint, points, step)
+            measurements.read(number, candidate.fingerprint, points, step)
             for step in (STEPS // 4, STEPS // 2, STEPS)
             if step <= last
         ]
@@ -52,7 +52,7 @@ def ledger_of(space: SearchSpace, trials: int) -> Ledger:
             )
             for one in read
         ]
-        trial = new_trial(proposal, space.shape, study_seed=0, head_parameters=0)
+        trial = new_trial(candidate, space.shape, number=number, head_parameters=0)
         records.append(_ended(trial, last, read[-1].score))
     return records, readings
 

@@ -7,7 +7,7 @@ of any sampler have estimates.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from itertools import islice
 
@@ -16,14 +16,14 @@ from search_space.errors import SearchSpaceError
 from search_space.published.whole_model import HEAD_ONLY
 from search_space.space.options import LEARNING_RATES
 from studies.ledger.ledger import Ledger
-from studies.records import ReadingRecord, StudyKind, StudyRecord, TrialRecord, TrialState
+from studies.records import ExampleCounts, ReadingRecord, StudyKind, StudyRecord, TrialRecord, TrialState
 from studies.score_evidence import Z_95
 from studies.search.warm_start import lessons_from_json
-from studies.surrogate.features import Features, SideStructure, TrainedSide, relative_rate, relative_size
+from studies.surrogate.features import Features, SideStructure, TrainedSide, log2_budget_fraction, unit_lr_of
 from studies.surrogate.observation import Observation
 from studies.surrogate.posterior import FIRST_CHECKPOINT, SurrogateFitter
 from studies.surrogate.prior_mean import NO_PLACES, Places
-from studies.surrogate.recorded_observations import ErrorOf, observations, share_error
+from studies.surrogate.recorded_observations import ObservationModel
 from studies.surrogate.structure_distances import Array
 from trial_runner.tasks.metrics.classes import ACCURACY
 
@@ -140,24 +140,22 @@ def _remembered(asked: _EstimateQuery) -> Estimates | None:
     study = asked.study
     readings = asked.ledger.readings_by_trial(study.id)
     try:
-        return estimated(study, asked.trials, readings, standard_error=recorded_error(asked.ledger, study))
+        return estimated(study, asked.trials, readings, counted_examples(asked.ledger, study))
     except SearchSpaceError:
         # a configuration that this installation cannot read, such as a form of a package that is not there
         return None
 
 
-def recorded_error(ledger: Ledger, study: StudyRecord) -> ErrorOf | None:
-    """The standard error of a score of a study at a share of the steps; None where it is not known."""
-    examples = ledger.example_counts(study.id) if study.metric == ACCURACY.name else None
-    return None if examples is None else share_error(examples.whole, examples.rungs)
+def counted_examples(ledger: Ledger, study: StudyRecord) -> ExampleCounts | None:
+    """How many examples a score is a share of right answers of; None where it is no such share, or not known."""
+    return ledger.example_counts(study.id) if study.metric == ACCURACY.name else None
 
 
 def estimated(
     study: StudyRecord,
     trials: Sequence[TrialRecord],
     readings: Mapping[int, Sequence[ReadingRecord]],
-    *,
-    standard_error: ErrorOf | None = None,
+    examples: ExampleCounts | None = None,
 ) -> Estimates:
     """Estimates of trials, at least one of them complete, from what was read of them.
 
@@ -165,9 +163,9 @@ def estimated(
         study: Of the trials.
         trials: All of them.
         readings: By number of the trial.
-        standard_error: Of a score at a share of the steps; None where it is not known.
+        examples: That scores are shares of; None where they are none, or it is not known.
     """
-    model = _Model(study, trials, readings, standard_error)
+    model = _Model(study, trials, readings, examples)
     found = _Predictions(model)
     complete = [trial for trial in trials if trial.state is TrialState.COMPLETE and trial.replicate_of is None]
     discovered = _best([trial for trial in complete if trial.method is None], found)
@@ -190,10 +188,10 @@ class _Model:
         study: StudyRecord,
         trials: Sequence[TrialRecord],
         readings: Mapping[int, Sequence[ReadingRecord]],
-        standard_error: ErrorOf | None,
+        examples: ExampleCounts | None,
     ) -> None:
         self._trials = trials
-        self._history = history_of(study, trials, readings, standard_error)
+        self._history = history_of(trials, readings, examples)
         views = RecordedViews(study, trials)
         self._believer = SurrogateFitter(views, places=recorded_places(study, views.ranges))
         self._belief = self._believer.belief(self._history)
@@ -272,20 +270,22 @@ class _Predictions(Mapping[int, Estimate]):
 
 
 def history_of(
-    study: StudyRecord,
-    trials: Sequence[TrialRecord],
-    readings: Mapping[int, Sequence[ReadingRecord]],
-    standard_error: ErrorOf | None,
+    trials: Sequence[TrialRecord], readings: Mapping[int, Sequence[ReadingRecord]], examples: ExampleCounts | None
 ) -> list[Observation]:
     """Trials of which at least one is complete as the model is told of them."""
-    steps = max(trial.steps for trial in trials if trial.state is TrialState.COMPLETE)
-    return observations(
-        trials,
-        readings,
-        steps=steps,
-        standard_error=standard_error,
+    model = ObservationModel(
+        steps=max(trial.steps for trial in trials if trial.state is TrialState.COMPLETE),
+        examples=None if examples is None else examples.whole,
+        rung_examples=None if examples is None else examples.rungs,
         use_validation_loss=True,
     )
+    return [
+        replace(
+            model.observation(trial, readings.get(trial.number, ())),
+            ended_at=0.0 if trial.ended_at is None else trial.ended_at.timestamp(),
+        )
+        for trial in trials
+    ]
 
 
 def recorded_places(study: StudyRecord, ranges: Mapping[str, tuple[float, float]]) -> Places:
@@ -326,10 +326,14 @@ class RecordedViews:
             self._side(trial, configuration.ffn, observation.ffn_learning_rate, at_ffn),
         )
 
-    def _side(self, trial: TrialRecord, edits: Sequence[Edit], rate: float | None, stored: int) -> TrainedSide | None:
-        if not edits or rate is None:
+    def _side(
+        self, trial: TrialRecord, edits: Sequence[Edit], peak_lr: float | None, stored: int
+    ) -> TrainedSide | None:
+        if not edits or peak_lr is None:
             return None
         form = edits[0].form.name
-        rate = float(str(trial.proposal.get(f"learning_rate.{form}", rate)))
-        low, high = self.ranges.get(form, (rate, rate))
-        return TrainedSide(SideStructure.of(edits), relative_rate(rate, low, high), relative_size(stored, self._budget))
+        normalized_lr = float(str(trial.proposal.get(f"learning_rate.{form}", peak_lr)))
+        low, high = self.ranges.get(form, (normalized_lr, normalized_lr))
+        return TrainedSide(
+            SideStructure.of(edits), unit_lr_of(normalized_lr, low, high), log2_budget_fraction(stored, self._budget)
+        )

@@ -4,11 +4,10 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from studies.analysis.estimates import Estimates, estimates_of
+from studies.analysis.estimates import Estimates, counted_examples, estimates_of
 from studies.ledger.ledger import Ledger
 from studies.records import ExampleCounts, StudyRecord, TrialRecord, TrialState
 from trial_runner.tasks import SAME_PREDICTION
-from trial_runner.tasks.metrics.classes import ACCURACY
 
 DISCOVERED = "discovered"
 """The method of what the search proposed."""
@@ -56,7 +55,7 @@ def ranking_of(ledger: Ledger, study: StudyRecord, trials: Sequence[TrialRecord]
         trials=ranked(known, estimates),
         estimates=estimates,
         seeds=seeds,
-        examples=ledger.example_counts(study.id) if study.metric == ACCURACY.name else None,
+        examples=counted_examples(ledger, study),
         is_constant=_are_constant(ledger, study, complete),
     )
 

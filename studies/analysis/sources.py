@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from search_space.backbones import shape_of
 from search_space.errors import SearchSpaceError
-from studies.analysis.estimates import FEWEST, RecordedViews, are_enough, history_of, recorded_error
+from studies.analysis.estimates import FEWEST, RecordedViews, are_enough, counted_examples, history_of
 from studies.errors import LaunchError
 from studies.ledger.ledger import Ledger
 from studies.records import StudyKind, StudyRecord
@@ -68,7 +68,7 @@ def _source(ledger: Ledger, study: StudyRecord) -> SourceStudy | None:
         return None
     views = RecordedViews(study, trials)
     try:
-        history = history_of(study, trials, ledger.readings_by_trial(study.id), recorded_error(ledger, study))
+        history = history_of(trials, ledger.readings_by_trial(study.id), counted_examples(ledger, study))
     except SearchSpaceError:
         return None
     return SourceStudy(name=study.name, history=history, viewer=views, ranges=views.ranges)

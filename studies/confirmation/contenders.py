@@ -11,7 +11,6 @@ from studies.analysis.estimates import Estimates
 from studies.errors import ConfirmationError
 from studies.records import Contender, NewTrial, TrialRecord
 from studies.search.candidates import new_trial
-from studies.search.proposer import Proposal
 from studies.seeds import seeded_fingerprint
 
 
@@ -143,7 +142,5 @@ def candidate_entry(
         contender=Contender(
             label=label, trial=None, validation_score=None, is_top=False, baselines=baselines, change=change
         ),
-        template=new_trial(
-            Proposal(number=0, candidate=candidate), space.shape, study_seed=0, head_parameters=head_parameters
-        ),
+        template=new_trial(candidate, space.shape, head_parameters=head_parameters),
     )

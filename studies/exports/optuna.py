@@ -19,10 +19,10 @@ from studies.analysis.ranks import ranking_of
 from studies.errors import StudiesError, WishError
 from studies.ledger.ledger import Ledger
 from studies.records import StudyRecord, TrialRecord, TrialState
-from studies.search.observation_log import ObservationLog, ObservationModel
 from studies.search.optuna_history import directions_of, distributions, frozen_trial, whole_path
 from studies.search.optuna_logging import quiet_optuna
 from studies.study_file.recorded_specification import recorded_space, recorded_specification
+from studies.surrogate.recorded_observations import ObservationModel
 from trial_runner.files import unfinished
 
 _STATES = {
@@ -141,13 +141,11 @@ def _frozen_trials(ledger: Ledger, record: StudyRecord) -> Iterator[FrozenTrial]
     """
     goal = recorded_specification(record).goal(record.budget_parameters)
     space, readings = recorded_space(record), ledger.readings_by_trial(record.id)
-    spaces, chronicle = distributions(space), ObservationLog(ObservationModel(goal=goal))
-    trials = ledger.trials(record.id)
-    for trial in trials:
-        chronicle.replay(trial, readings.get(trial.number, ()))
-    for trial, known, seen in zip(trials, chronicle.known, chronicle.trials, strict=True):
+    spaces, model = distributions(space), ObservationModel(goal=goal)
+    for trial in ledger.trials(record.id):
+        seen = model.observation(trial, readings.get(trial.number, ()))
         path = None if trial.method is None else whole_path(space, seen)
-        frozen = frozen_trial(known, trial.number, path or trial.proposal, spaces, is_scored=goal is None)
+        frozen = frozen_trial(seen, path or trial.proposal, spaces, is_scored=goal is None)
         frozen.state = _STATES[trial.state]
         frozen.datetime_start, frozen.datetime_complete = trial.created_at, trial.ended_at
         frozen.user_attrs = _trial_attributes(trial)

@@ -23,7 +23,6 @@ from studies.exports.export import Export, write_export
 from studies.exports.retrain import retrain
 from studies.exports.source import ExportSource
 from studies.search.candidates import new_trial
-from studies.search.proposer import Proposal
 from studies.study_file import Specification
 from studies.study_file.recorded_specification import BegunSpecification
 from trial_runner.backbones import config_of
@@ -158,7 +157,7 @@ def train(
     shape = family.read_shape(config)
     heads = label_count(specification) * (shape.width + 1)
     candidate = _candidate(chosen, specification, shape, learning_rate)
-    planned = new_trial(Proposal(number=0, candidate=candidate), shape, study_seed=0, head_parameters=heads)
+    planned = new_trial(candidate, shape, head_parameters=heads)
     planned = replace(planned, seed=specification.seed)
     readings, snapshot = retrain(specification, planned, tell)
     source = ExportSource(

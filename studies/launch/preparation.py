@@ -87,7 +87,6 @@ def plan_of(
         training=specification.training_plan(),
         head_parameters=labels * (space.shape.width + 1),
         rungs=specification.rung_plan(examples),
-        sampler_options=specification.search.sampler_options,
         artefacts=study_folder(specification.artefact_folder(), study),
         goal=specification.goal(study.budget_parameters),
         stuck_seconds=_STUCK_SECONDS,

@@ -1,10 +1,11 @@
 """Trials that predict a constant, or unlearn: further steps would be lost on them."""
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Self
 
+from trial_runner.requests import Reading
 from trial_runner.tasks import SAME_PREDICTION
 
 COLLAPSED = "collapsed: "
@@ -32,10 +33,10 @@ class Learned:
     same: float = math.nan
 
     @classmethod
-    def of(cls, train_loss: float, metrics: Mapping[str, float]) -> Self:
+    def of(cls, reading: Reading) -> Self:
         """Of what was measured."""
-        validation, same = (metrics.get(name, math.nan) for name in ("validation_loss", SAME_PREDICTION))
-        return cls(train=train_loss, validation=validation, same=same)
+        validation, same = (reading.metrics.get(name, math.nan) for name in ("validation_loss", SAME_PREDICTION))
+        return cls(train=reading.train_loss, validation=validation, same=same)
 
     def is_a_guess(self, guessing: float | None) -> bool:
         """Whether it predicts a constant, and both losses are no better than guessing by the frequencies of the labels.

@@ -24,20 +24,21 @@ A decision is taken once, when the reading is recorded, and never revised.
 """
 
 import math
-from bisect import insort
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from statistics import median
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 from search_space.published.whole_model import HEAD_ONLY
+from search_space.space.space import Candidate
 from studies.errors import LaunchError
 from studies.pruning.degenerate import Learned, collapse
-from studies.pruning.paired_losses import RungLosses
-from studies.records import ExampleCounts
+from studies.records import ExampleCounts, NewTrial
+from studies.score_evidence import Evidence, loss_evidence
 from studies.win_probability import WinProbability
 from trial_runner.example_losses import ExampleLosses
+from trial_runner.requests import Reading
 from trial_runner.seeds import derived_seed
 
 Z = 0.84
@@ -82,49 +83,6 @@ class Protected(StrEnum):
     NONE = "none"
     BEST = "best"
     ALL = "all"
-
-
-class RecordedScore(Protocol):
-    """What a rung needs of a reading."""
-
-    @property
-    def trial(self) -> int:
-        """Number of the trial."""
-        ...
-
-    @property
-    def step(self) -> int:
-        """Optimiser steps done."""
-        ...
-
-    @property
-    def score(self) -> float:
-        """Higher is better."""
-        ...
-
-    @property
-    def train_loss(self) -> float:
-        """Mean training loss since the reading before."""
-        ...
-
-    @property
-    def metrics(self) -> Mapping[str, float]:
-        """All that was measured, the loss as ``validation_loss``."""
-        ...
-
-
-class Contestant(Protocol):
-    """What a rung needs of a trial."""
-
-    @property
-    def method(self) -> str | None:
-        """The published method that it is; None for a trial of the search."""
-        ...
-
-    @property
-    def fingerprint(self) -> str:
-        """Of its configuration and rates."""
-        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -188,11 +146,9 @@ class RungPlan:
 
 
 class PruningRule(Protocol):
-    """Says whether a trial stops at a rung; every rule is one."""
+    """Says whether a trial stops at a rung."""
 
-    def reason(
-        self, board: "RungBoard", rung: int, reading: RecordedScore, prospect: WinProbability | None
-    ) -> str | None:
+    def __call__(self, board: "RungBoard", rung: int, reading: Reading, prospect: WinProbability | None) -> str | None:
         """Why the trial of a reading stops; None when it goes on. The reading is on the board already.
 
         Args:
@@ -204,68 +160,46 @@ class PruningRule(Protocol):
         ...
 
 
-class NoPruning:
-    """The rule ``none``."""
+def no_pruning(board: "RungBoard", rung: int, reading: Reading, prospect: WinProbability | None) -> str | None:
+    """The rule ``none``: nothing stops."""
+    return None
 
-    def reason(
-        self, board: "RungBoard", rung: int, reading: RecordedScore, prospect: WinProbability | None
-    ) -> str | None:
-        """Nothing stops."""
+
+def significance(board: "RungBoard", rung: int, reading: Reading, prospect: WinProbability | None) -> str | None:
+    """The rule ``significance``: enough others are better by more than their noise."""
+    plan, protected = board.plan, board.protected() | {reading.trial}
+    others = [other for other in board.no_larger(rung, reading.trial) if other.trial not in protected]
+    needed = math.ceil((len(others) + 1) / plan.reduction)
+    if len(others) < FEWEST or plan.reduction == 1:
         return None
-
-
-class Significance:
-    """The rule ``significance``."""
-
-    def reason(
-        self, board: "RungBoard", rung: int, reading: RecordedScore, prospect: WinProbability | None
-    ) -> str | None:
-        """Enough others are better by more than their noise."""
-        plan, protected = board.plan, board.protected() | {reading.trial}
-        others = [
-            (-place.negated, place.trial)
-            for place in board.no_larger(rung, reading.trial)
-            if place.trial not in protected
-        ]
-        needed = math.ceil((len(others) + 1) / plan.reduction)
-        if len(others) < FEWEST or plan.reduction == 1:
-            return None
-        error = _errors([*(score for score, _ in others), reading.score], plan.rung_examples)
-        paired = board.losses[rung].better([trial for _, trial in others], reading.trial, by=plan.paired_margin)
-        better = 0
-        for score, trial in others:
-            if trial in paired:
-                better += score >= reading.score and paired[trial]
-            else:
-                better += score - reading.score > plan.margin * math.hypot(error(reading.score), error(score))
-        if better < needed:
-            return None
-        return f"{reading.score:.4g}, and {better} of {len(others)} are better by more than their noise"
-
-
-class Chance:
-    """The rule ``chance``."""
-
-    def reason(
-        self, board: "RungBoard", rung: int, reading: RecordedScore, prospect: WinProbability | None
-    ) -> str | None:
-        """The trial is unlikely to beat its rival."""
-        if prospect is None:
-            return None
-        if prospect.is_published:
-            least, what = board.plan.least_chance, "the best published method"
+    error = _errors([*(other.score for other in others), reading.score], plan.rung_examples)
+    better = 0
+    for other in others:
+        losses = board.loss_difference(rung, other.trial, reading.trial)
+        if losses is None:
+            apart = math.hypot(error(reading.score), error(other.score))
+            better += other.score - reading.score > plan.margin * apart
         else:
-            least, what = board.plan.least_of_best, "the best so far"
-        if prospect.chance >= least:
-            return None
-        return f"{reading.score:.4g}, and {prospect.chance:.1%} likely to beat trial {prospect.rival}, {what}"
+            better += other.score >= reading.score and losses.mean > plan.paired_margin * losses.standard_error
+    if better < needed:
+        return None
+    return f"{reading.score:.4g}, and {better} of {len(others)} are better by more than their noise"
 
 
-RULES: Mapping[Rule, PruningRule] = {
-    Rule.NONE: NoPruning(),
-    Rule.SIGNIFICANCE: Significance(),
-    Rule.CHANCE: Chance(),
-}
+def chance(board: "RungBoard", rung: int, reading: Reading, prospect: WinProbability | None) -> str | None:
+    """The rule ``chance``: the trial is unlikely to beat its rival."""
+    if prospect is None:
+        return None
+    if prospect.is_published:
+        least, what = board.plan.least_chance, "the best published method"
+    else:
+        least, what = board.plan.least_of_best, "the best so far"
+    if prospect.chance >= least:
+        return None
+    return f"{reading.score:.4g}, and {prospect.chance:.1%} likely to beat trial {prospect.rival}, {what}"
+
+
+RULES: Mapping[Rule, PruningRule] = {Rule.NONE: no_pruning, Rule.SIGNIFICANCE: significance, Rule.CHANCE: chance}
 
 
 def _errors(scores: Sequence[float], examples: int | None) -> Callable[[float], float]:
@@ -277,30 +211,14 @@ def _errors(scores: Sequence[float], examples: int | None) -> Callable[[float], 
     return lambda score: spread / 2
 
 
-class _RungPlace(NamedTuple):
-    """Where a reading stands at a rung; the lower, the better.
-
-    Attributes:
-        negated: The score with a minus sign.
-        loss: On the validation split; infinite where it is not known.
-        lot: Drawn for the trial.
-        trial: Its number.
-    """
-
-    negated: float
-    loss: float
-    lot: int
-    trial: int
-
-
 class RungBoard:
     """The readings at every rung, and the verdicts that follow from them."""
 
     def __init__(
         self,
         plan: RungPlan,
-        readings: Sequence[RecordedScore] = (),
-        trials: Mapping[int, Contestant] | None = None,
+        readings: Sequence[Reading] = (),
+        trials: Mapping[int, NewTrial] | None = None,
         sizes: Mapping[int, float] | None = None,
     ) -> None:
         """Put the readings of a ledger on the board; those between rungs are passed over.
@@ -313,17 +231,15 @@ class RungBoard:
         """
         self.plan = plan
         self._rule = RULES[plan.rule] if isinstance(plan.rule, Rule) else plan.rule
-        self._rung_of_step = {step: rung for rung, step in enumerate(plan.steps)}
-        self._ranked: list[list[_RungPlace]] = [[] for _ in plan.steps]
-        self._seen: set[tuple[int, int]] = set()
+        self._readings: list[dict[int, Reading]] = [{} for _ in plan.steps]
+        self._examples: list[dict[int, ExampleLosses]] = [{} for _ in plan.steps]
         self._methods: dict[int, str] = {}
-        self.losses = [RungLosses() for _ in plan.steps]
-        self._learned: list[dict[int, Learned]] = [{} for _ in plan.steps]
+        self._fingerprints: dict[int, str] = {}
         self._sizes: dict[int, float] = {}
         for reading in readings:
             self.add(reading, (trials or {}).get(reading.trial), size=(sizes or {}).get(reading.trial, 0.0))
 
-    def add(self, reading: RecordedScore, trial: Contestant | None = None, *, size: float = 0.0) -> bool:
+    def add(self, reading: Reading, trial: NewTrial | Candidate | None = None, *, size: float = 0.0) -> bool:
         """Put a reading on the board; False if it is no rung's or the trial's reading is there already.
 
         Args:
@@ -331,27 +247,24 @@ class RungBoard:
             trial: Whose it is; None for an unknown one of the search.
             size: Of the trial.
         """
-        rung = self._rung_of_step.get(reading.step)
-        if rung is None or (rung, reading.trial) in self._seen:
+        rung = self.plan.rung_at(reading.step)
+        if rung is None or reading.trial in self._readings[rung]:
             return False
-        self._seen.add((rung, reading.trial))
+        self._readings[rung][reading.trial] = reading
         self._sizes[reading.trial] = size
-        if trial is not None and trial.method is not None:
-            self._methods[reading.trial] = trial.method
-        loss = reading.metrics.get("validation_loss", math.nan)
-        self._learned[rung][reading.trial] = Learned.of(reading.train_loss, reading.metrics)
-        lot = derived_seed(self.plan.seed, f"tie {'' if trial is None else trial.fingerprint}")
-        place = _RungPlace(-reading.score, math.inf if math.isnan(loss) else loss, lot, reading.trial)
-        insort(self._ranked[rung], place)
+        if trial is not None:
+            self._fingerprints[reading.trial] = trial.fingerprint
+            if trial.method is not None:
+                self._methods[reading.trial] = trial.method
         return True
 
     def remember(self, trial: int, step: int, examples: ExampleLosses) -> None:
-        """Take in what a reading measured example by example, if the rule asks for it."""
-        rung = self._rung_of_step.get(step)
+        """Take in what a reading measured example by example, if the rule asks for it; the first one stands."""
+        rung = self.plan.rung_at(step)
         if rung is not None and self.plan.rule is Rule.SIGNIFICANCE:
-            self.losses[rung].add(trial, examples)
+            self._examples[rung].setdefault(trial, examples)
 
-    def verdict(self, reading: RecordedScore, prospect: WinProbability | None = None) -> str | None:
+    def verdict(self, reading: Reading, prospect: WinProbability | None = None) -> str | None:
         """Why the trial stops at this rung; None when it goes on. The reading is on the board already.
 
         Args:
@@ -359,25 +272,30 @@ class RungBoard:
             prospect: What the model expects of it, told of that reading; None while too little is known. It is for the
                 rule of chance alone.
         """
-        rung = self._rung_of_step.get(reading.step)
+        rung = self.plan.rung_at(reading.step)
         if rung is None:
             return None
         told = self._collapse(rung, reading.trial)
         if told is None and reading.trial not in self.protected():
-            told = self._rule.reason(self, rung, reading, prospect)
+            told = self._rule(self, rung, reading, prospect)
         return None if told is None else f"rung {rung} ({reading.step} steps): {told}"
 
     def _collapse(self, rung: int, trial: int) -> str | None:
         if not self.plan.stops_collapsed or self._methods.get(trial) == HEAD_ONLY.name:
             return None
-        here, first = self._learned[rung], self._learned[0] if rung else {}
-        others = [(learned, first.get(other)) for other, learned in here.items() if other != trial]
-        return collapse(here[trial], first.get(trial), others, self.plan.guessing_loss)
+        here, first = self._readings[rung], self._readings[0] if rung else {}
+        others = ((Learned.of(one), _learned(first.get(other))) for other, one in here.items() if other != trial)
+        return collapse(Learned.of(here[trial]), _learned(first.get(trial)), others, self.plan.guessing_loss)
 
-    def no_larger(self, rung: int, trial: int) -> list[_RungPlace]:
-        """The readings at a rung of trials that are no larger than one, its own included, best first."""
+    def no_larger(self, rung: int, trial: int) -> list[Reading]:
+        """The readings at a rung of trials that are no larger than one, its own included."""
         size = self._sizes[trial]
-        return [place for place in self._ranked[rung] if self._sizes[place.trial] <= size]
+        return [reading for number, reading in self._readings[rung].items() if self._sizes[number] <= size]
+
+    def loss_difference(self, rung: int, one: int, other: int) -> Evidence | None:
+        """How much lower the loss of one trial is, example by example; None where the two cannot be compared so."""
+        known = self._examples[rung]
+        return loss_evidence(known[one], known[other]) if one in known and other in known else None
 
     def protected(self) -> set[int]:
         """Numbers of the trials that are never stopped."""
@@ -385,13 +303,19 @@ class RungBoard:
             case Protected.ALL:
                 return set(self._methods)
             case Protected.BEST:
-                ranked = self._ranked[0] if self._ranked else []
-                first = [place.trial for place in ranked if place.trial in self._methods]
                 heads = {trial for trial, method in self._methods.items() if method == HEAD_ONLY.name}
-                return heads | set([trial for trial in first if trial not in heads][:KEPT_PUBLISHED])
+                first = self._readings[0].items() if self._readings else ()
+                published = [one for trial, one in first if trial in self._methods and trial not in heads]
+                return heads | {one.trial for one in sorted(published, key=self._place)[:KEPT_PUBLISHED]}
             case _:
                 return set()
 
-    def ranking(self, rung: int) -> tuple[tuple[int, float], ...]:
-        """Trials and scores at a rung, best first."""
-        return tuple((place.trial, -place.negated) for place in self._ranked[rung])
+    def _place(self, reading: Reading) -> tuple[float, float, int, int]:
+        """The lower, the better: by score, then by loss, then by lot."""
+        loss = reading.metrics.get("validation_loss", math.nan)
+        lot = derived_seed(self.plan.seed, f"tie {self._fingerprints[reading.trial]}")
+        return -reading.score, math.inf if math.isnan(loss) else loss, lot, reading.trial
+
+
+def _learned(reading: Reading | None) -> Learned | None:
+    return None if reading is None else Learned.of(reading)

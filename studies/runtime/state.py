@@ -4,7 +4,7 @@ import time
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
-from search_space.errors import SearchSpaceError
+from search_space.space.trial_protocol import Choice, Parameter
 from studies.errors import DamagedError
 from studies.ledger.database import Patience
 from studies.ledger.ledger import Ledger
@@ -15,9 +15,9 @@ from studies.runtime.progress import Pace, Progress, RunningTrial
 from studies.runtime.roster import MAX_LOSSES, OpenTrial, Roster, recalled
 from studies.runtime.study_plan import StudyPlan
 from studies.runtime.tally import tally_of
-from studies.search.observation_log import ObservationModel
 from studies.search.proposer import Proposer
 from studies.search.samplers import sampler_of
+from studies.surrogate.recorded_observations import ObservationModel
 from trial_runner.tasks.metrics.classes import ACCURACY
 
 
@@ -27,10 +27,18 @@ def replay(proposer: Proposer, trials: Sequence[TrialRecord], readings: Mapping[
     Raises:
         DamagedError: If a trial's proposal cannot be one of the space.
     """
-    try:
-        proposer.replay(trials, readings)
-    except (KeyError, TypeError, ValueError, SearchSpaceError) as error:
-        raise DamagedError.of("proposals of the study's space", error) from error
+    parameters = proposer.space.parameters()
+    for trial in trials:
+        for name, value in trial.proposal.items() if trial.method is None else ():
+            if not _is_answer(parameters.get(name), value):
+                strange = ValueError(f"trial {trial.number} has '{name}' = {value!r}")
+                raise DamagedError.of("proposals of the study's space", strange)
+    proposer.replay(trials, readings)
+
+
+def _is_answer(asked: Parameter | None, value: object) -> bool:
+    """Whether a value can be what a trial was given for a parameter."""
+    return value in asked.choices if isinstance(asked, Choice) else asked is not None and isinstance(value, int | float)
 
 
 class StudyState:
@@ -96,7 +104,7 @@ class StudyState:
         plan = self.plan
         self.proposer = Proposer(
             plan.space,
-            sampler=sampler_of(plan.sampler, plan.sampler_options),
+            sampler=sampler_of(plan.sampler),
             seed=plan.seed,
             opening=plan.opening,
             course=ObservationModel(

@@ -1,7 +1,7 @@
 """What a keeper must know of a study before its first lease."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -23,8 +23,7 @@ class StudyPlan:
         storage_url: Where its ledger is.
         target_trials: How many trials it has in all.
         space: What may be proposed.
-        sampler: Who proposes.
-        sampler_options: What the sampler is made with, where it is named as ``module:Class``.
+        sampler: Who proposes, as a study file says it.
         opening: What comes first.
         seed: Everything random derives from it.
         training: How every trial is trained.
@@ -43,14 +42,13 @@ class StudyPlan:
     storage_url: str
     target_trials: int
     space: SearchSpace
-    sampler: str
+    sampler: str | Mapping[str, Any]
     opening: InitialDesign
     seed: int
     training: TrainingPlan
     head_parameters: int
     rungs: RungPlan
     artefacts: Path
-    sampler_options: Mapping[str, Any] = field(default_factory=dict)
     replicates: int = 0
     goal: SizeGoal | None = None
     constant_score: float | None = None

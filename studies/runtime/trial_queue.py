@@ -137,15 +137,16 @@ class TrialQueue:
 
     def _proposed(self) -> NewTrial | None:
         """What the search proposes next; None if it is exhausted."""
-        plan, left_out = self._plan, set(self._proposer.left_out)
-        proposal = None
+        plan, left_out, number = self._plan, set(self._proposer.left_out), self._proposer.next_number
+        candidate = None
         try:
-            proposal = self._proposer.propose()
+            candidate = self._proposer.propose()
         except SpaceExhausted as reason:
             self.exhausted = str(reason)
             self._state.record_event(EventKind.EXHAUSTED, self.exhausted)
         for method in set(self._proposer.left_out) - left_out:
             self._state.record_event(EventKind.LEFT_OUT, f"{method}: {self._proposer.left_out[method]}")
-        if proposal is None:
+        if candidate is None:
             return None
-        return new_trial(proposal, plan.space.shape, study_seed=plan.seed, head_parameters=plan.head_parameters)
+        seed, heads = plan.seed, plan.head_parameters
+        return new_trial(candidate, plan.space.shape, number=number, study_seed=seed, head_parameters=heads)

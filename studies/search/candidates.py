@@ -6,20 +6,20 @@ from dataclasses import fields
 from search_space.backbones.shape import BackboneShape
 from search_space.edit import Edit
 from search_space.parameter_counts.flops import extra_flops
-from search_space.space.space import HEAD_RATE
+from search_space.space.space import HEAD_RATE, Candidate
 from search_space.words.describe import phrase, sentence, side_view
 from search_space.words.dimensions import SideDimensions
 from studies.records import NewTrial, SiteDimensions, TrialRecord
-from studies.search.proposer import Proposal
 from studies.seeds import hashed_seed
 from trial_runner.requests import LearningRates, TrainingPlan, TrialRequest
 
 
-def new_trial(proposal: Proposal, shape: BackboneShape, *, study_seed: int, head_parameters: int) -> NewTrial:
+def new_trial(
+    candidate: Candidate, shape: BackboneShape, *, number: int = 0, study_seed: int = 0, head_parameters: int
+) -> NewTrial:
     """The row of a proposal, before it is run."""
-    candidate = proposal.candidate
     return NewTrial(
-        number=proposal.number,
+        number=number,
         origin="proposed" if candidate.method is None else "published",
         method=candidate.method,
         fingerprint=candidate.fingerprint,
@@ -27,7 +27,7 @@ def new_trial(proposal: Proposal, shape: BackboneShape, *, study_seed: int, head
         description=(sentence if candidate.method is None else phrase)(candidate.configuration, shape),
         configuration=candidate.configuration,
         proposal=dict(candidate.parameters),
-        seed=hashed_seed("trial", study_seed, proposal.number, bits=31),
+        seed=hashed_seed("trial", study_seed, number, bits=31),
         attention=_dimensions(candidate.configuration.attention, candidate.attention_learning_rate),
         ffn=_dimensions(candidate.configuration.ffn, candidate.ffn_learning_rate),
         attention_share=candidate.attention_share,

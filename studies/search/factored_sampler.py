@@ -1,7 +1,6 @@
 """The factored search as a sampler of Optuna, for studies that ask a search space: ``space.suggest(trial)``."""
 
 import copy
-import math
 from collections.abc import Callable, Sequence
 from typing import Any, Self
 
@@ -19,9 +18,9 @@ from studies.search.head_rates import head_rate
 from studies.search.optuna_history import ProposalStorage, distributions
 from studies.seeds import hashed_seed
 from studies.surrogate.candidate_search import FactoredSearch
-from studies.surrogate.features import absolute_rate
+from studies.surrogate.features import lr_at
 from studies.surrogate.observation import MeasuredScore, Observation
-from studies.surrogate.prior_mean import BEST_RATE
+from studies.surrogate.prior_mean import BEST_UNIT_LR
 
 _STATES = {
     OptunaState.COMPLETE: TrialState.COMPLETE,
@@ -77,7 +76,7 @@ class FactoredSampler(BaseSampler):
         if METHOD in trial.user_attrs:
             ranges = self._space.options.learning_rates.items()
             self._proposed[trial.number] = {
-                f"learning_rate.{form}": absolute_rate(BEST_RATE, low, high) for form, (low, high) in ranges
+                f"learning_rate.{form}": lr_at(BEST_UNIT_LR, low, high) for form, (low, high) in ranges
             }
             return
         history = self._history(study, trial)
@@ -139,12 +138,11 @@ class FactoredSampler(BaseSampler):
         return self._candidates[key]
 
     def _readings(self, trial: FrozenTrial, steps: int, sign: float) -> list[MeasuredScore]:
-        time = 0.0 if trial.state.is_finished() else math.inf
         scores = {step / steps: score for step, score in trial.intermediate_values.items() if 0 < step < steps}
         if trial.values is not None and trial.state is OptunaState.COMPLETE:
             scores[1.0] = trial.values[0]
-        return [self._measured(fraction, sign * score, time) for fraction, score in sorted(scores.items())]
+        return [self._measured(fraction, sign * score) for fraction, score in sorted(scores.items())]
 
-    def _measured(self, fraction: float, score: float, time: float) -> MeasuredScore:
+    def _measured(self, fraction: float, score: float) -> MeasuredScore:
         error = 0.0 if self._standard_error is None else self._standard_error(score)
-        return MeasuredScore(fraction=fraction, score=score, standard_error=error, time=time)
+        return MeasuredScore(fraction=fraction, score=score, standard_error=error)

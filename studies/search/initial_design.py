@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from studies.search.warm_start import WarmStart
-from studies.surrogate.features import absolute_rate
-from studies.surrogate.prior_mean import BEST_RATE
+from studies.surrogate.features import lr_at
+from studies.surrogate.prior_mean import BEST_UNIT_LR
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,5 +32,5 @@ class InitialDesign:
             ranges: Lowest and highest rate by form.
         """
         places = self.lessons.places(ranges)
-        best = {form: places[form].mean if form in places else BEST_RATE for form in ranges}
-        return {f"learning_rate.{form}": absolute_rate(best[form], *bounds) for form, bounds in ranges.items()}
+        best = {form: places[form].mean if form in places else BEST_UNIT_LR for form in ranges}
+        return {f"learning_rate.{form}": lr_at(best[form], *bounds) for form, bounds in ranges.items()}

@@ -17,7 +17,6 @@ from search_space.space.space import METHOD, SearchSpace
 from search_space.space.trial_protocol import Choice
 from studies.objectives import SizeGoal
 from studies.records import TrialState
-from studies.search.observation_log import KnownTrial
 from studies.surrogate.observation import Observation
 
 _NAME = "proposal"
@@ -62,52 +61,46 @@ def whole_path(space: SearchSpace, trial: Observation) -> dict[str, str | float]
 
 
 def frozen_trial(
-    known: KnownTrial,
-    number: int,
-    parameters: Mapping[str, object],
-    spaces: Mapping[str, BaseDistribution],
-    *,
-    is_scored: bool,
+    trial: Observation, parameters: Mapping[str, object], spaces: Mapping[str, BaseDistribution], *, is_scored: bool
 ) -> FrozenTrial:
     """A trial as Optuna knows it.
 
     Args:
-        known: The trial.
-        number: Of the trial.
+        trial: The trial.
         parameters: Those that are to be seen of it.
         spaces: Where each parameter is drawn from, by name.
         is_scored: Whether the score is its only value.
     """
     return FrozenTrial(
-        number=number,
-        trial_id=number,
-        state=STATES[known.state],
+        number=trial.number,
+        trial_id=trial.number,
+        state=STATES[trial.state],
         value=None,
-        values=known.values,
+        values=trial.values,
         datetime_start=_LONG_AGO,
-        datetime_complete=_LONG_AGO if known.state.is_terminal else None,
+        datetime_complete=_LONG_AGO if trial.state.is_terminal else None,
         params=dict(parameters),
         distributions={name: spaces[name] for name in parameters},
-        user_attrs={} if known.method is None else {METHOD: known.method},
+        user_attrs={} if trial.method is None else {METHOD: trial.method},
         system_attrs={},
         # Optuna knows no readings of several values
-        intermediate_values={step: score for step, (score, _) in known.readings.items()} if is_scored else {},
+        intermediate_values={one.step: one.score for one in trial.readings} if is_scored else {},
     )
 
 
-def in_view(trials: Sequence[KnownTrial]) -> list[int]:
-    """Places of the trials that a sampler is shown.
+def in_view(trials: Sequence[Observation]) -> list[Observation]:
+    """The trials that a sampler is shown.
 
     These are all while few have a result, then the best, the newest and those that have not ended.
     """
     with_result = (TrialState.COMPLETE, TrialState.PRUNED)
     done = [place for place, one in enumerate(trials) if one.state in with_result]
     if len(done) <= LARGEST:
-        return list(range(len(trials)))
+        return list(trials)
     scores = {place: one.values[0] for place in done if (one := trials[place]).values}
     best = sorted(scores, key=lambda place: (-scores[place], place))[:BEST]
     kept = {*best, *done[BEST - LARGEST :]}
-    return [place for place, one in enumerate(trials) if place in kept or not one.state.is_terminal]
+    return [one for place, one in enumerate(trials) if place in kept or not one.state.is_terminal]
 
 
 class ProposalStorage(InMemoryStorage):

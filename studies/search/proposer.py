@@ -5,7 +5,7 @@ the study's seed and the trial's number; so a study that was rebuilt proposes wh
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cached_property
 
@@ -17,7 +17,6 @@ from search_space.space.space import Candidate, SearchSpace
 from studies.records import NewTrial, ReadingRecord, TrialRecord, TrialState
 from studies.search.factored_sampler import FactoredSampler
 from studies.search.initial_design import InitialDesign
-from studies.search.observation_log import ObservationLog, ObservationModel
 from studies.search.optuna_history import (
     ProposalStorage,
     directions_of,
@@ -28,6 +27,8 @@ from studies.search.optuna_history import (
 )
 from studies.search.optuna_logging import quiet_optuna
 from studies.search.samplers import SAMPLERS, Sampler, factored_search, sampler_of
+from studies.surrogate.observation import Observation
+from studies.surrogate.recorded_observations import ObservationModel
 from studies.surrogate.win_probabilities import WinProbabilities
 from studies.win_probability import WinProbability
 
@@ -45,27 +46,15 @@ class SpaceExhausted(Exception):  # noqa: N818 - not an error: a study that has 
     """Nothing that has not been tried was found."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Proposal:
-    """A candidate and the number it will have.
-
-    Attributes:
-        number: Of the trial.
-        candidate: What to try.
-    """
-
-    number: int
-    candidate: Candidate
-
-
 class Proposer:
     """Proposes candidates for one study: published methods first, then whatever the sampler thinks best.
 
     The number of a trial is its place in the study, so proposals must be recorded in the order they are made.
 
     Attributes:
-        chronicle: All that is known of the trials.
-        goal: What of a trial is to be small; None where only the score counts.
+        space: What may be proposed.
+        trials: All of them as they are now, in the order of their numbers.
+        model: What every trial goes through.
         left_out: By name of a published method why it was not tried.
     """
 
@@ -90,12 +79,11 @@ class Proposer:
         Raises:
             LaunchError: If there is no sampler of that name.
         """
-        self._space = space
+        self.space = space
         self._sampler = sampler_of(sampler) if isinstance(sampler, str) else sampler
         study = space, seed, opening.lessons, course
         self._ask_sampler, self._ask_random = self._sampler.of(*study), SAMPLERS["random"].of(*study)
         self._study = study
-        self.goal = course.goal
         self._distributions = distributions(space)
         self._paths: dict[int, Mapping[str, object] | None] = {}
         self._fingerprints: set[str] = set()
@@ -103,13 +91,14 @@ class Proposer:
         self._starts = {candidate.fingerprint: candidate for candidate in starts}
         self._published = list(opening.published)
         self._first_rates = opening.rates(space.options.learning_rates)
-        self.chronicle = ObservationLog(course)
+        self.model = course
+        self.trials: list[Observation] = []
         self.left_out: dict[str, str] = {}
 
     @property
     def next_number(self) -> int:
         """Number of the next trial."""
-        return len(self.chronicle.known)
+        return len(self.trials)
 
     @property
     def is_opening(self) -> bool:
@@ -128,11 +117,11 @@ class Proposer:
             readings: By number of the trial.
         """
         for trial in trials:
-            self.chronicle.replay(trial, readings.get(trial.number, ()))
+            self.trials.append(self.model.observation(trial, readings.get(trial.number, ())))
             self._note(trial.fingerprint, trial.method)
 
-    def propose(self) -> Proposal:
-        """A candidate that was not tried before.
+    def propose(self) -> Candidate:
+        """A candidate that was not tried before; from now on it is the next trial, which runs.
 
         Raises:
             SpaceExhausted: If ``MAX_REPEATS`` proposals in a row had all been tried, or published methods are all
@@ -142,13 +131,13 @@ class Proposer:
         candidate = next(iter(self._starts.values()), None)
         while candidate is None and self._published:
             candidate = self._first(self._published[0])
-        if candidate is None and not self._space.trees:
+        if candidate is None and not self.space.trees:
             raise SpaceExhausted("the study has nothing but its published methods.")
         if candidate is None:
             candidate = self._asked(number)
-        self.chronicle.take(candidate)
+        self.trials.append(Observation.of(candidate, number=number, state=TrialState.RUNNING))
         self._note(candidate.fingerprint, candidate.method)
-        return Proposal(number=number, candidate=candidate)
+        return candidate
 
     def repeat(self, trial: NewTrial) -> None:
         """Take in a replicate, which is the next trial."""
@@ -168,17 +157,20 @@ class Proposer:
         self.replay([running], {})
 
     def report(self, number: int, step: int, score: float, loss: float | None = None) -> None:
-        """Tell of a reading of an unfinished trial; of its loss samplers of Optuna's hear nothing."""
-        self.chronicle.report(number, step, score, loss)
+        """Tell of a reading of an unfinished trial; of two at the same step the first stands, as in the ledger."""
+        trial = self.trials[number]
+        if all(one.step != step for one in trial.readings):
+            told = self.model.measured(step, score, loss)
+            self.trials[number] = replace(trial, readings=(*trial.readings, told))
 
     def close(self, number: int, state: TrialState, score: float | None = None, *, size: float | None = None) -> None:
         """Tell how a trial ended; ``score`` is given exactly for complete ones, and ``size`` where there is a goal."""
-        values = None if score is None else [score, *(() if size is None else (size,))]
-        self.chronicle.close(number, state, values)
+        values = None if score is None else (score, *(() if size is None else (size,)))
+        self.trials[number] = replace(self.trials[number], state=state, values=values)
 
     def prospects(self, numbers: Sequence[int]) -> Mapping[int, WinProbability]:
         """What of some trials is to be expected, whoever proposes; without those of which too little is known."""
-        return self._prospects.of(self.chronicle.trials, numbers)
+        return self._prospects.of(self.trials, numbers)
 
     @cached_property
     def _prospects(self) -> WinProbabilities:
@@ -189,7 +181,7 @@ class Proposer:
     def _first(self, method: str) -> Candidate | None:
         """The first trial of a published method; None if it is left out."""
         try:
-            candidate = self._space.suggest_published(method, GivenTrial(self._first_rates))
+            candidate = self.space.suggest_published(method, GivenTrial(self._first_rates))
         except (BudgetError, InvalidEditError) as error:
             self.left_out[method] = str(error)
         else:
@@ -203,44 +195,42 @@ class Proposer:
     def _asked(self, number: int) -> Candidate:
         """What a sampler proposes."""
         visible = self._visible()
-        known = self.chronicle.known
-        results = sum(known[one].state in (TrialState.COMPLETE, TrialState.PRUNED) for one in visible)
-        shown = [visible[place] for place in in_view([known[one] for one in visible])]
+        results = sum(one.state in (TrialState.COMPLETE, TrialState.PRUNED) for one in visible)
+        shown = in_view(visible)
         for retry in range(MAX_REPEATS):
             is_random = results < self._sampler.startup or retry >= MODEL_REPEATS
             sampler = (self._ask_random if is_random else self._ask_sampler)(number, retry)
             storage = ProposalStorage(
-                directions_of(self.goal),
+                directions_of(self.model.goal),
                 lambda: self._frozen(shown),
-                lambda: self.chronicle.trials,
+                lambda: self.trials,
                 number=number,
             )
-            candidate = self._space.suggest(storage.study(sampler).ask())
+            candidate = self.space.suggest(storage.study(sampler).ask())
             if candidate.fingerprint not in self._fingerprints:
                 return candidate
         raise SpaceExhausted(f"{MAX_REPEATS} proposals in a row had been tried before.")
 
-    def _visible(self) -> list[int]:
-        """Numbers of the trials that the sampler may be shown."""
+    def _visible(self) -> list[Observation]:
+        """The trials that the sampler may be shown."""
         return [
-            number
-            for number, one in enumerate(self.chronicle.known)
-            if one.method is None or (self._sampler.sees_published and self._path(number) is not None)
+            one
+            for one in self.trials
+            if one.method is None or (self._sampler.sees_published and self._path(one) is not None)
         ]
 
-    def _path(self, number: int) -> Mapping[str, object] | None:
+    def _path(self, trial: Observation) -> Mapping[str, object] | None:
         """The parameters with which the space would propose a published method; None if it cannot."""
-        if number not in self._paths:
-            self._paths[number] = whole_path(self._space, self.chronicle.trials[number])
-        return self._paths[number]
+        if trial.number not in self._paths:
+            self._paths[trial.number] = whole_path(self.space, trial)
+        return self._paths[trial.number]
 
-    def _frozen(self, numbers: Iterable[int]) -> Iterator[FrozenTrial]:
-        for number in numbers:
-            known = self.chronicle.known[number]
-            seen = known.parameters if known.method is None else self._path(number) or {}
+    def _frozen(self, trials: Iterable[Observation]) -> Iterator[FrozenTrial]:
+        for trial in trials:
+            seen = trial.proposal if trial.method is None else self._path(trial) or {}
             # what has one value is not asked
             seen = {name: value for name, value in seen.items() if not self._distributions[name].single()}
-            yield frozen_trial(known, number, seen, self._distributions, is_scored=self.goal is None)
+            yield frozen_trial(trial, seen, self._distributions, is_scored=self.model.goal is None)
 
     def _note(self, fingerprint: str, method: str | None) -> None:
         self._fingerprints.add(fingerprint)

@@ -29,12 +29,11 @@ from search_space.space.space import SearchSpace
 from search_space.space.structure_draws import StructureDraws
 from studies.errors import LaunchError
 from studies.search.factored_sampler import FactoredSampler
-from studies.search.observation_log import ObservationModel
 from studies.search.optuna_history import distributions
 from studies.search.warm_start import WarmStart
 from studies.seeds import hashed_seed
 from studies.surrogate.candidate_search import FactoredSearch
-from studies.surrogate.hyperparameters import PRIORS
+from studies.surrogate.recorded_observations import ObservationModel
 from studies.surrogate.settings import FactoredSettings
 
 STARTUP_TRIALS = 10
@@ -206,7 +205,7 @@ def _gp(seed: int) -> BaseSampler:
 def factored_search(space: SearchSpace, seed: int, lessons: WarmStart, course: ObservationModel) -> FactoredSearch:
     """The factored search of a study, from its seed, what it learned of earlier ones and the course of its trials."""
     places = lessons.places(space.options.learning_rates)
-    settings = FactoredSettings(places=places, priors=PRIORS[course.priors])
+    settings = FactoredSettings(places=places)
     return FactoredSearch(space, seed=seed, settings=settings, goal=course.goal)
 
 
@@ -234,18 +233,23 @@ SAMPLERS: Registry[Sampler] = Registry(
 """Who can propose, by the name that a study file gives."""
 
 
-def sampler_of(name: str, options: Mapping[str, Any] | None = None) -> Sampler:
-    """The sampler of a name, or of the ``module:Class`` of any of Optuna's, with what it is made with.
+def sampler_of(wish: str | Mapping[str, Any]) -> Sampler:
+    """The sampler that a study file asks for.
+
+    Args:
+        wish: A name, the ``module:Class`` of any of Optuna's, or a mapping of ``class`` and what it is made with.
 
     Raises:
         LaunchError: If there is none, or it cannot be asked for trials of a tree.
     """
+    options = {} if isinstance(wish, str) else dict(wish)
+    name = wish if isinstance(wish, str) else str(options.pop("class", None))
     if ":" in name:
-        return Sampler(of=seeded(_class_of(name, options or {}), **(options or {})))
+        return Sampler(of=seeded(_class_of(name, options), **options))
+    if not isinstance(wish, str):
+        raise LaunchError(f"the class of a sampler with options must be a module:Class; got {name!r}.")
     if name not in SAMPLERS:
         raise LaunchError(f"no sampler {name!r}; known: {', '.join(SAMPLERS)}, and any module:Class of Optuna's.")
-    if options:
-        raise LaunchError(f"sampler_options must be for a sampler that is named as module:Class; got {name!r}.")
     return SAMPLERS[name]
 
 
@@ -272,7 +276,7 @@ def _class_of(name: str, options: Mapping[str, Any]) -> type[BaseSampler]:
             cast(Callable[..., BaseSampler], found)(seed=0, **options)
     except Exception as error:
         raise LaunchError(
-            f"the sampler {name!r} must take {dict(options)}; it raised {error!r}. Mend sampler_options."
+            f"the sampler {name!r} must take {dict(options)}; it raised {error!r}. Mend its options."
         ) from error
     return found
 

@@ -20,10 +20,10 @@ from studies.search.warm_start import ExpectedRate, WarmStart, WarmStartTrial
 from studies.seeds import hashed_seed
 from studies.surrogate.encoded_configuration import EncodedConfiguration
 from studies.surrogate.encoding import Encoding
-from studies.surrogate.features import Features, TrainedSide, absolute_rate, relative_rate
+from studies.surrogate.features import Features, TrainedSide, lr_at, unit_lr_of
 from studies.surrogate.observation import Observation
 from studies.surrogate.posterior import SurrogateFitter, Viewer
-from studies.surrogate.prior_mean import BEST_RATE
+from studies.surrogate.prior_mean import BEST_UNIT_LR
 from studies.surrogate.structure_distances import Array
 
 Ranges = Mapping[str, tuple[float, float]]
@@ -38,7 +38,7 @@ _GRID = np.linspace(-1.0, 1.0, 33)
 _DRAWS = 256
 
 UNKNOWN = 0.35
-"""Deviation of the best rate of a form about ``BEST_RATE`` where nothing is known, in halves of its range."""
+"""Deviation of the best rate of a form about ``BEST_UNIT_LR`` where nothing is known, in halves of its range."""
 
 BETWEEN_TASKS = 0.2
 """The same about the form's own mean, from one task to the next."""
@@ -144,8 +144,8 @@ def _rerated(
     form = edits[0].form.name if edits else ""
     if side is None or form not in one.ranges or form not in two.ranges:
         return side
-    rate = absolute_rate(side.rate, *one.ranges[form]) * _times(edits, shape, one.is_of_output, two.is_of_output)
-    return replace(side, rate=relative_rate(rate, *two.ranges[form]))
+    lr = lr_at(side.unit_lr, *one.ranges[form]) * _times(edits, shape, one.is_of_output, two.is_of_output)
+    return replace(side, unit_lr=unit_lr_of(lr, *two.ranges[form]))
 
 
 def _times(edits: Sequence[Edit], shape: BackboneShape, was_of_output: bool, is_of_output: bool) -> float:
@@ -166,7 +166,11 @@ def _bets(posteriors: Sequence[_SourcePosterior], space: SearchSpace) -> Iterato
         found = 0
         for trial in posterior.ranked:
             genes = _genes(genome, trial) if trial.method is None else None
-            key = None if genes is None else tuple(side and side.structure for side in (genes.attention, genes.ffn))
+            key = (
+                None
+                if genes is None
+                else tuple(side and (side.parts, side.layers) for side in (genes.attention, genes.ffn))
+            )
             if genes is None or key in known:
                 continue
             known.add(key)
@@ -217,7 +221,7 @@ def _optimum(posterior: _SourcePosterior, form: str, space: SearchSpace) -> tupl
     if not alike or form not in posterior.source.ranges:
         return None
     low, high = posterior.source.ranges[form]
-    views = [_at(posterior.view(one), _forms(one), form, float(rate)) for one in alike for rate in _GRID]
+    views = [_at(posterior.view(one), _forms(one), form, float(unit_lr)) for one in alike for unit_lr in _GRID]
     means, covariance = posterior.belief.joint(views)
     grid, count = len(_GRID), len(alike)
     mean = means.reshape(count, grid).mean(axis=0)
@@ -227,8 +231,8 @@ def _optimum(posterior: _SourcePosterior, form: str, space: SearchSpace) -> tupl
     drawn = mean + (draws * np.sqrt(np.maximum(values, 0.0))) @ vectors.T
     best = _GRID[np.argmax(drawn, axis=1)]
     half = math.log(high / low) / 2
-    mean_rate = math.log(absolute_rate(float(best.mean()), low, high))
-    return mean_rate + _shift(posterior.source, alike, form, space), half * float(best.std())
+    mean_log_lr = math.log(lr_at(float(best.mean()), low, high))
+    return mean_log_lr + _shift(posterior.source, alike, form, space), half * float(best.std())
 
 
 def _shift(source: SourceStudy, trials: Sequence[Observation], form: str, space: SearchSpace) -> float:
@@ -251,10 +255,10 @@ def _forms(trial: Observation) -> tuple[str | None, str | None]:
     return attention, ffn
 
 
-def _at(view: Features, forms: tuple[str | None, str | None], form: str, rate: float) -> Features:
+def _at(view: Features, forms: tuple[str | None, str | None], form: str, unit_lr: float) -> Features:
     """A view with another rate of a form."""
     sides = [
-        replace(side, rate=rate) if side is not None and name == form else side
+        replace(side, unit_lr=unit_lr) if side is not None and name == form else side
         for side, name in zip((view.attention, view.ffn), forms, strict=True)
     ]
     return Features(*sides)
@@ -263,7 +267,7 @@ def _at(view: Features, forms: tuple[str | None, str | None], form: str, rate: f
 def combined(optima: Sequence[tuple[float, float]], low: float, high: float) -> ExpectedRate:
     """Where the best rate is expected on another task, from where it was on some: normal distributions, multiplied.
 
-    Before any task it is expected at ``BEST_RATE`` with the deviation ``UNKNOWN``; each task has its own about the
+    Before any task it is expected at ``BEST_UNIT_LR`` with the deviation ``UNKNOWN``; each task has its own about the
     form's mean, with the deviation ``BETWEEN_TASKS``.
 
     Args:
@@ -273,7 +277,7 @@ def combined(optima: Sequence[tuple[float, float]], low: float, high: float) -> 
     """
     half = math.log(high / low) / 2
     between = BETWEEN_TASKS * half
-    known = [(math.log(absolute_rate(BEST_RATE, low, high)), UNKNOWN * half)]
+    known = [(math.log(lr_at(BEST_UNIT_LR, low, high)), UNKNOWN * half)]
     known += [(mean, math.hypot(deviation, between)) for mean, deviation in optima]
     weights = [deviation**-2 for _, deviation in known]
     mean = sum(weight * one for weight, (one, _) in zip(weights, known, strict=True)) / sum(weights)

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from studies.surrogate.features import relative_rate
+from studies.surrogate.features import unit_lr_of
 from studies.surrogate.prior_mean import ExpectedOptimum
 
 
@@ -32,7 +32,7 @@ class ExpectedRate:
         """In a range of rates, from -1 at its low end to 1 at its high one, on a logarithmic scale."""
         if low == high:
             return ExpectedOptimum(mean=0.0, deviation=1.0)
-        inside = relative_rate(min(max(self.rate, low), high), low, high)
+        inside = unit_lr_of(min(max(self.rate, low), high), low, high)
         return ExpectedOptimum(mean=inside, deviation=2 * self.deviation / math.log(high / low))
 
 

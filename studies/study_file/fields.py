@@ -1,9 +1,9 @@
 """Types of the study file's values: what pydantic alone would let through is refused here."""
 
 import re
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, PlainSerializer
+from pydantic import BaseModel, BeforeValidator, ConfigDict, PlainSerializer, PlainValidator
 
 from search_space.checked import choice, distinct
 from search_space.errors import SearchSpaceError
@@ -137,12 +137,12 @@ def score_first(objectives: tuple[str, ...]) -> tuple[str, ...]:
     return objectives
 
 
-def _sampler_name(value: str) -> str:
-    if value in OWN_SAMPLERS or ":" in value:
+def _sampler(value: object) -> object:
+    if isinstance(value, dict) or (isinstance(value, str) and (value in OWN_SAMPLERS or ":" in value)):
         return value
     from studies.search.samplers import SAMPLERS  # loads optuna
 
-    return choice(value, tuple(SAMPLERS))
+    return choice(str(value), tuple(SAMPLERS))
 
 
 def _source(value: object) -> object:
@@ -154,4 +154,4 @@ Source = Annotated[BackboneSource, BeforeValidator(_source), PlainSerializer(Bac
 Budget = Annotated[str | int | float, BeforeValidator(_budget)]
 Duration = Annotated[float | None, BeforeValidator(_duration)]
 LearnFrom = Annotated[str | tuple[str, ...], BeforeValidator(_learn_from)]
-SamplerName = Annotated[str, AfterValidator(_sampler_name)]
+SamplerWish = Annotated[str | dict[str, Any], PlainValidator(_sampler)]

@@ -30,7 +30,7 @@ from studies.study_file.fields import (
     BackendName,
     Duration,
     LearnFrom,
-    SamplerName,
+    SamplerWish,
     Section,
     auto_all_or_count,
     auto_count_or_none,
@@ -174,8 +174,8 @@ class Search(Section):
             budget; a point such as ``lora_qv:s=4`` has fixed hyper-parameters, and one that fixes a size is taken
             exactly as it is.
         sampler: ``factored``, ``tpe``, ``random``, ``nsga2``, ``gp``, ``qmc``, one that an installed package adds, or
-            any of Optuna's as ``module:Class``, such as ``optuna.samplers:TPESampler``.
-        sampler_options: What a sampler that is named as ``module:Class`` is made with, its seed aside.
+            any of Optuna's as ``module:Class``, such as ``optuna.samplers:TPESampler``. What such a class is made with
+            stands beside it: ``{class: optuna.samplers:TPESampler, group: true}``; its seed is given.
         learn_from: Earlier studies of the storage that the sampler ``factored`` learns from when the study is begun:
             ``none``, a list of names, or ``auto`` for those on a backbone of the same family with a metric of the same
             kind. Their best configurations come first, in the places of the weakest published methods unless those are
@@ -184,20 +184,19 @@ class Search(Section):
             is 12 from 96 trials on, 40 from 320 on, and none below.
     """
 
-    sampler: SamplerName = "factored"
+    sampler: SamplerWish = "factored"
     objectives: Annotated[tuple[SizeMeasure, ...], AfterValidator(score_first)] = (SizeMeasure.SCORE,)
     published: Annotated[str | tuple[PublishedPoint, ...], PlainValidator(read_published)] = "compared"
-    sampler_options: dict[str, Any] = Field(default_factory=dict)
     learn_from: LearnFrom = "none"
     replicates: Annotated[Literal["auto"] | int, BeforeValidator(auto_count_or_zero)] = "auto"
 
     @model_validator(mode="after")
     def _check_the_sampler(self) -> Self:
-        if ":" in self.sampler or self.sampler_options:
+        if not isinstance(self.sampler, str) or ":" in self.sampler:
             from studies.search.samplers import sampler_of  # loads optuna
 
             try:
-                sampler_of(self.sampler, self.sampler_options)
+                sampler_of(self.sampler)
             except LaunchError as error:
                 raise ValueError(str(error)) from error
         return self

@@ -25,11 +25,11 @@ from studies.surrogate.size_objective import SizeObjective
 from studies.surrogate.structure_distances import Array, Indices
 from studies.surrogate.win_probabilities import WinProbabilities
 
-SAME_RATE = 0.25
+SAME_UNIT_LR = 0.25
 """Trials of one structure whose rates are nearer, in a range from -1 to 1, are told apart by luck alone."""
 
-SAME_SIZE = 0.5
-"""The same of the base-2 logarithms of their sizes."""
+SAME_LOG2_BUDGET_FRACTION = 0.5
+"""The same of the base-2 logarithms of their shares of the budget."""
 
 _PATIENCE = 50
 _PARENTS = 100
@@ -247,20 +247,23 @@ def nearly_equal(points: Points, others: Points) -> NDArray[np.bool_]:
     return np.asarray(
         (
             (points.structures[:, None] == others.structures[None])
-            & (np.abs(points.rates[:, None] - others.rates[None]) < SAME_RATE)
-            & (np.abs(points.sizes[:, None] - others.sizes[None]) < SAME_SIZE)
+            & (np.abs(points.unit_lrs[:, None] - others.unit_lrs[None]) < SAME_UNIT_LR)
+            & (
+                np.abs(points.log2_budget_fractions[:, None] - others.log2_budget_fractions[None])
+                < SAME_LOG2_BUDGET_FRACTION
+            )
         ).all(axis=2)
     )
 
 
 def _rerated(draw: random.Random, view: Features) -> Features:
     """The same at rates anywhere in their ranges; one form has one rate."""
-    rate = draw.uniform(-1, 1)
-    attention = None if view.attention is None else replace(view.attention, rate=rate)
+    unit_lr = draw.uniform(-1, 1)
+    attention = None if view.attention is None else replace(view.attention, unit_lr=unit_lr)
     if view.ffn is None:
         return Features(attention, None)
     is_one_form = attention is not None and attention.structure.form == view.ffn.structure.form
-    return Features(attention, replace(view.ffn, rate=rate if is_one_form else draw.uniform(-1, 1)))
+    return Features(attention, replace(view.ffn, unit_lr=unit_lr if is_one_form else draw.uniform(-1, 1)))
 
 
 def _cell(observation: Observation) -> Cell:

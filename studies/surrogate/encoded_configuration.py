@@ -12,31 +12,20 @@ from studies.surrogate.features import SideStructure, is_mixed
 
 
 @dataclass(frozen=True, slots=True)
-class EncodedSideStructure:
-    """What is chosen at a side, the rate aside.
+class EncodedSide:
+    """What is chosen at a side.
 
     Attributes:
         parts: Names of parts of the model, each with the number of its structure; more than one where the kinds of
             attention are searched apart, and one part twice, the lower number first, where it has two edits.
         layers: Where.
+        unit_lr: The learning rate's place in the range of its form on a logarithmic scale, -1 to 1.
+        split: Share of the side's parameters for the first of two edits; plays no part unless both have a size.
     """
 
     parts: tuple[tuple[str, int], ...]
     layers: Layers
-
-
-@dataclass(frozen=True, slots=True)
-class EncodedSide:
-    """What is chosen at a side.
-
-    Attributes:
-        structure: The edits.
-        rate: Relative learning rate, -1 to 1.
-        split: Share of the side's parameters for the first of two edits; plays no part unless both have a size.
-    """
-
-    structure: EncodedSideStructure
-    rate: float
+    unit_lr: float
     split: float = 0.5
 
 
@@ -47,14 +36,14 @@ class EncodedConfiguration:
     Attributes:
         attention: None without edits there.
         ffn: Likewise.
-        share: Of the budget, for attention; plays no part unless both have something to size.
-        size: Share of the budget that is used; plays no part without anything to size.
+        attention_share: Of the parameters; plays no part unless both have something to size.
+        budget_fraction: Share of the budget that is used; plays no part without anything to size.
     """
 
     attention: EncodedSide | None
     ffn: EncodedSide | None
-    share: float
-    size: float = 1.0
+    attention_share: float
+    budget_fraction: float = 1.0
 
     @property
     def sides(self) -> Sequence[EncodedSide]:

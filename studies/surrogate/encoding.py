@@ -18,15 +18,15 @@ from search_space.space.points import ATTENTION, FFN, site_of
 from search_space.space.product import Pair, Point
 from search_space.space.random_draw import GivenTrial
 from search_space.space.space import Candidate, SearchSpace
-from studies.surrogate.encoded_configuration import EncodedConfiguration, EncodedSide, EncodedSideStructure, SideFacts
+from studies.surrogate.encoded_configuration import EncodedConfiguration, EncodedSide, SideFacts
 from studies.surrogate.features import (
     Features,
     SideStructure,
     TrainedSide,
-    absolute_rate,
     is_mixed,
-    relative_rate,
-    relative_size,
+    log2_budget_fraction,
+    lr_at,
+    unit_lr_of,
     with_share,
 )
 from studies.surrogate.observation import Observation
@@ -99,36 +99,36 @@ class Encoding:
             for name in space.layers
         }
         self._placed = {frozenset(parts) for parts in space.placements.values()}
-        self._facts: dict[EncodedSideStructure, SideFacts] = {}
+        self._facts: dict[tuple[tuple[tuple[str, int], ...], Layers], SideFacts] = {}
         self._nothing = Side(groups=((),)).cost(space.shape)
 
-    def facts(self, structure: EncodedSideStructure) -> SideFacts:
-        """What follows from the structure of a side."""
-        known = self._facts.get(structure)
-        if known is None:
+    def facts(self, side: EncodedSide) -> SideFacts:
+        """What follows from the parts and layers of a side."""
+        key = side.parts, side.layers
+        if key not in self._facts:
             halves = [
-                tuple(edit for point in points if point is not None for edit in point.at_layers(structure.layers))
-                for points in zip(*self._points(structure).values(), strict=True)
+                tuple(edit for point in points if point is not None for edit in point.at_layers(side.layers))
+                for points in zip(*self._points(side).values(), strict=True)
             ]
-            known = self._facts[structure] = SideFacts.of(halves[0], halves[1], self.space.shape)
-        return known
+            self._facts[key] = SideFacts.of(halves[0], halves[1], self.space.shape)
+        return self._facts[key]
 
-    def _points(self, structure: EncodedSideStructure) -> dict[str, tuple[Point, Point | None]]:
+    def _points(self, side: EncodedSide) -> dict[str, tuple[Point, Point | None]]:
         """The structure of every part, with a second one if it has two edits."""
         found: dict[str, tuple[Point, Point | None]] = {}
-        for part, number in structure.parts:
+        for part, number in side.parts:
             point = self.parts[part].points[number]
             found[part] = (found[part][0], point) if part in found else (point, None)
         return found
 
     def is_placed(self, genes: EncodedConfiguration) -> bool:
         """Whether the parts may be edited together, and the edits of each part."""
-        if frozenset(part for side in genes.sides for part, _ in side.structure.parts) not in self._placed:
+        if frozenset(part for side in genes.sides for part, _ in side.parts) not in self._placed:
             return False
         return all(
             self.is_pair(part, number, other)
             for side in genes.sides
-            for (part, number), (following, other) in pairwise(side.structure.parts)
+            for (part, number), (following, other) in pairwise(side.parts)
             if part == following
         )
 
@@ -142,40 +142,40 @@ class Encoding:
         names = list(dict.fromkeys(part for part, _ in parts))
         ordered = tuple(sorted(parts, key=lambda one: (names.index(one[0]), one[1])))
         split = side.split if ordered == tuple(parts) else 1 - side.split
-        return replace(side, structure=replace(side.structure, parts=ordered), split=split)
+        return replace(side, parts=ordered, split=split)
 
     def is_shared(self, genes: EncodedConfiguration) -> bool:
         """Whether both sides have something to size."""
-        return len(genes.sides) > 1 and all(self.facts(side.structure).is_sized for side in genes.sides)
+        return len(genes.sides) > 1 and all(self.facts(side).is_sized for side in genes.sides)
 
     def settled(self, genes: EncodedConfiguration) -> EncodedConfiguration:
         """Genes that mean the same, with what the space ties together tied: one form has one rate."""
         low, high = self.space.options.attention_share
-        share = min(max(genes.share, low), high)
+        share = min(max(genes.attention_share, low), high)
         attention, ffn = genes.attention, genes.ffn
         if self.space.pairs:
             attention, ffn = (None if side is None else self._split(side) for side in (attention, ffn))
         if attention is not None and ffn is not None:
-            one, other = self.facts(attention.structure), self.facts(ffn.structure)
+            one, other = self.facts(attention), self.facts(ffn)
             if one.form == other.form:
-                ffn = replace(ffn, rate=attention.rate)
-        return EncodedConfiguration(attention, ffn, share, self._size(genes))
+                ffn = replace(ffn, unit_lr=attention.unit_lr)
+        return EncodedConfiguration(attention, ffn, share, self._budget_fraction(genes))
 
-    def _size(self, genes: EncodedConfiguration) -> float:
+    def _budget_fraction(self, genes: EncodedConfiguration) -> float:
         """The size in the range of the space, the largest where there is nothing to size."""
         low, high = self.space.options.sizes
-        is_sized = low < high and any(self.facts(side.structure).is_sized for side in genes.sides)
-        return min(max(genes.size, low), high) if is_sized else high
+        is_sized = low < high and any(self.facts(side).is_sized for side in genes.sides)
+        return min(max(genes.budget_fraction, low), high) if is_sized else high
 
     def _split(self, side: EncodedSide) -> EncodedSide:
         """The side with a split in the range of the space, where it has one; a half elsewhere."""
         low, high = self.space.options.split
-        split = min(max(side.split, low), high) if self.facts(side.structure).is_split else 0.5
+        split = min(max(side.split, low), high) if self.facts(side).is_split else 0.5
         return replace(side, split=split)
 
     def view(self, genes: EncodedConfiguration) -> Features:
         """What the model sees of them."""
-        facts = [None if side is None else self.facts(side.structure) for side in (genes.attention, genes.ffn)]
+        facts = [None if side is None else self.facts(side) for side in (genes.attention, genes.ffn)]
         costs, units = self._spent(genes)
         sides: list[TrainedSide | None] = []
         for side, fact, cost, used in zip((genes.attention, genes.ffn), facts, costs, units, strict=True):
@@ -185,21 +185,21 @@ class Encoding:
             stored = cost.cost(used) + sum(n**3 for n in fact.products)
             halves = cost.first.cost(used[0]), cost.second.cost(used[1])
             structure = with_share(fact.structure, dict(zip(fact.mixed, halves, strict=False)))
-            sides.append(TrainedSide(structure, side.rate, relative_size(stored, self.space.budget)))
+            sides.append(TrainedSide(structure, side.unit_lr, log2_budget_fraction(stored, self.space.budget)))
         return Features(*sides)
 
     def _spent(self, genes: EncodedConfiguration) -> tuple[list[SplitCost], tuple[tuple[int, int], tuple[int, int]]]:
         """What both sides cost, and how many units of it they have."""
         sides = genes.attention, genes.ffn
-        facts = [None if side is None else self.facts(side.structure) for side in sides]
+        facts = [None if side is None else self.facts(side) for side in sides]
         splits = [0.5 if side is None else side.split for side in sides]
         costs = [self._nothing if fact is None else fact.cost_at(one) for fact, one in zip(facts, splits, strict=True)]
         is_sized = facts[0] is not None and facts[0].is_sized
         products = frozenset[int]().union(*(fact.products for fact in facts if fact is not None))
-        units = self.space.allowance(genes.size).units(
+        units = self.space.allowance(genes.budget_fraction).units(
             costs[0],
             costs[1],
-            attention_share=genes.share if self.is_shared(genes) else float(is_sized),
+            attention_share=genes.attention_share if self.is_shared(genes) else float(is_sized),
             parameters=self.space.budget,
             shared=sum(n**3 for n in products),
         )
@@ -223,13 +223,13 @@ class Encoding:
             self._side_view(configuration.ffn, observation.ffn_learning_rate),
         )
 
-    def _side_view(self, edits: tuple[Edit, ...], rate: float | None) -> TrainedSide | None:
-        if not edits or rate is None:
+    def _side_view(self, edits: tuple[Edit, ...], peak_lr: float | None) -> TrainedSide | None:
+        if not edits or peak_lr is None:
             return None
         stored = count_edits(edits, self.space.shape).stored
-        relative = relative_rate(rate, *self.space.rate_range(edits))
+        unit_lr = unit_lr_of(peak_lr, *self.space.rate_range(edits))
         structure = with_share(SideStructure.of(edits), self._stored_by_form(edits) if is_mixed(edits) else {})
-        return TrainedSide(structure, relative, relative_size(stored, self.space.budget))
+        return TrainedSide(structure, unit_lr, log2_budget_fraction(stored, self.space.budget))
 
     def _stored_by_form(self, edits: tuple[Edit, ...]) -> dict[str, int]:
         """What the edits of every form store, what several have in common aside."""
@@ -247,19 +247,24 @@ class Encoding:
         """
         points: dict[str, Point | Pair] = {}
         splits: dict[str, float] = {}
-        rates: dict[str, float] = {}
+        peak_lrs: dict[str, float] = {}
         layers: dict[str, Layers] = {}
         for name, side in ((ATTENTION, genes.attention), (FFN, genes.ffn)):
             if side is not None:
                 points |= {
                     part: first if second is None else Pair(first=first, second=second)
-                    for part, (first, second) in self._points(side.structure).items()
+                    for part, (first, second) in self._points(side).items()
                 }
                 splits[name] = side.split
-                layers[name] = side.structure.layers
-                rates[name] = absolute_rate(side.rate, *self.space.rate_range(self.facts(side.structure).edits))
+                layers[name] = side.layers
+                peak_lrs[name] = lr_at(side.unit_lr, *self.space.rate_range(self.facts(side).edits))
         parameters = self.space.answers(
-            points, rates=rates, share=genes.share, layers=layers, splits=splits, size=genes.size
+            points,
+            rates=peak_lrs,
+            share=genes.attention_share,
+            layers=layers,
+            splits=splits,
+            size=genes.budget_fraction,
         )
         if parameters is None:
             raise ValueError(f"genes must be of the space; got {genes}.")
@@ -279,8 +284,8 @@ class Encoding:
         for side in (view.attention, view.ffn):
             if side is not None:
                 for form in side.structure.form:
-                    rate = absolute_rate(side.rate, *self.space.options.learning_rates[form])
-                    told.setdefault(f"learning_rate.{form}", rate)
+                    normalized_lr = lr_at(side.unit_lr, *self.space.options.learning_rates[form])
+                    told.setdefault(f"learning_rate.{form}", normalized_lr)
         return self.space.suggest_published(method, GivenTrial(told))
 
     def published_configuration(self, method: str) -> Configuration:
@@ -289,7 +294,7 @@ class Encoding:
 
     def _published(self, method: str) -> Candidate:
         ranges = self.space.options.learning_rates.items()
-        told = {f"learning_rate.{form}": absolute_rate(0.0, low, high) for form, (low, high) in ranges}
+        told = {f"learning_rate.{form}": lr_at(0.0, low, high) for form, (low, high) in ranges}
         return self.space.suggest_published(method, GivenTrial(told))
 
     def genes_of(self, observation: Observation) -> EncodedConfiguration | None:
@@ -307,8 +312,8 @@ class Encoding:
         genes = self.settled(EncodedConfiguration(attention, ffn, share, self.space.size_of(stored)))
         return genes if genes.sides and self.is_placed(genes) else None
 
-    def _side_genes(self, edits: tuple[Edit, ...], rate: float | None, *, is_ffn: bool) -> EncodedSide | None:
-        if rate is None:
+    def _side_genes(self, edits: tuple[Edit, ...], peak_lr: float | None, *, is_ffn: bool) -> EncodedSide | None:
+        if peak_lr is None:
             return None
         numbers: list[tuple[str, int]] = []
         for part in self.parts:
@@ -320,8 +325,8 @@ class Encoding:
                 numbers += [(part, number) for number in sorted(found)]
         if not numbers:
             return None
-        relative = min(max(relative_rate(rate, *self.space.rate_range(edits)), -1.0), 1.0)
-        return EncodedSide(EncodedSideStructure(tuple(numbers), self._known_layers(edits[0].layers)), relative)
+        unit_lr = min(max(unit_lr_of(peak_lr, *self.space.rate_range(edits)), -1.0), 1.0)
+        return EncodedSide(tuple(numbers), self._known_layers(edits[0].layers), unit_lr)
 
     def _known_layers(self, layers: Layers) -> Layers:
         """The choice of layers, or the one that is nearest to all of them."""

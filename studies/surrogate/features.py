@@ -111,13 +111,13 @@ class TrainedSide:
 
     Attributes:
         structure: What is edited.
-        rate: The learning rate's place in the range of its form on a logarithmic scale, -1 to 1.
-        size: Base-2 logarithm of the share of the budget that the side stores.
+        unit_lr: The learning rate's place in the range of its form on a logarithmic scale, -1 to 1.
+        log2_budget_fraction: Base-2 logarithm of the share of the budget that the side stores.
     """
 
     structure: SideStructure
-    rate: float
-    size: float
+    unit_lr: float
+    log2_budget_fraction: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,20 +128,20 @@ class Features:
     ffn: TrainedSide | None
 
 
-def relative_rate(rate: float, low: float, high: float) -> float:
+def unit_lr_of(lr: float, low: float, high: float) -> float:
     """The place of a rate in a range, -1 at its low end and 1 at its high one, on a logarithmic scale."""
     if low == high:
         return 0.0
-    return 2 * (math.log(rate) - math.log(low)) / (math.log(high) - math.log(low)) - 1
+    return 2 * (math.log(lr) - math.log(low)) / (math.log(high) - math.log(low)) - 1
 
 
-def absolute_rate(relative: float, low: float, high: float) -> float:
+def lr_at(unit_lr: float, low: float, high: float) -> float:
     """The rate at a place of a range."""
-    place = (relative + 1) / 2
-    rate = math.exp(math.log(low) + place * (math.log(high) - math.log(low)))
-    return min(max(rate, low), high)
+    place = (unit_lr + 1) / 2
+    lr = math.exp(math.log(low) + place * (math.log(high) - math.log(low)))
+    return min(max(lr, low), high)
 
 
-def relative_size(parameters: int, budget: int) -> float:
+def log2_budget_fraction(n_parameters: int, budget: int) -> float:
     """Base-2 logarithm of a share of the budget; shares below ``SMALLEST`` are as it."""
-    return math.log2(max(parameters / budget, SMALLEST))
+    return math.log2(max(n_parameters / budget, SMALLEST))

@@ -3,15 +3,13 @@
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from enum import StrEnum
 from functools import cached_property
-from types import MappingProxyType
 
 import numpy as np
 
 from studies.surrogate.structure_distances import DIMENSIONS, Array
 
-_ONE_TASK: Mapping[str, tuple[float, float]] = {
+_ANALYSIS: Mapping[str, tuple[float, float]] = {
     "level": (0.5, 0.7),
     "attention": (0.65, 0.7),
     "ffn": (0.65, 0.7),
@@ -44,24 +42,23 @@ _ONE_TASK: Mapping[str, tuple[float, float]] = {
 The medians are about what 188 trials on docstrings (the embedded backbone, half a percent) have as most probable.
 """
 
-_THREE_TASKS: Mapping[str, tuple[float, float]] = {
-    **_ONE_TASK,
+_SEARCH: Mapping[str, tuple[float, float]] = {
+    **_ANALYSIS,
     **{
         name: (1.7 * median, 0.7 * deviation)
-        for name, (median, deviation) in _ONE_TASK.items()
+        for name, (median, deviation) in _ANALYSIS.items()
         if name.startswith("weight.")
     },
     "decay": (0.45, 0.7),
     "loss.own": (0.6, 0.7),
     "loss.luck": (0.5, 0.5),
     "trend.rate": (0.42, 0.5),
+    "pace": (0.4, 0.5),
 }
-"""The same with what predicts held-out trials of docstrings, sst2 and banking77 better."""
+"""The same with what predicts held-out trials of docstrings, sst2 and banking77 better: a loss shares its luck with the
+score that is read with it, and some trials learn sooner than others and come no further."""
 
-_WITH_PACE: Mapping[str, tuple[float, float]] = {**_THREE_TASKS, "pace": (0.4, 0.5)}
-"""The same, knowing that some trials learn sooner than others and come no further."""
-
-NAMES: tuple[str, ...] = tuple(_ONE_TASK)
+NAMES: tuple[str, ...] = tuple(_ANALYSIS)
 _AT = {name: index for index, name in enumerate(NAMES)}
 WEIGHTS = slice(_AT["weight.form"], _AT["weight.form"] + len(DIMENSIONS))
 TRENDS = slice(_AT["trend.rate"], _AT["trend.papers"] + 1)
@@ -101,25 +98,11 @@ class Priors:
         return list(zip(self.centres - reach, self.centres + reach, strict=True))
 
 
-class PriorsOf(StrEnum):
-    """The priors there are, by the trials that they were set by.
+SEARCH_PRIORS = Priors(_SEARCH)
+"""Of the model that proposes and estimates."""
 
-    Those of one task know nothing of the luck that a loss shares with the score that is read with it, and only the last
-    know that trials learn at a pace of their own.
-    """
-
-    ONE_TASK = "one_task"
-    THREE_TASKS = "three_tasks"
-    WITH_PACE = "with_pace"
-
-
-PRIORS: Mapping[PriorsOf, Priors] = MappingProxyType(
-    {
-        PriorsOf.ONE_TASK: Priors(_ONE_TASK),
-        PriorsOf.THREE_TASKS: Priors(_THREE_TASKS),
-        PriorsOf.WITH_PACE: Priors(_WITH_PACE),
-    }
-)
+ANALYSIS_PRIORS = Priors(_ANALYSIS)
+"""Of the model that is asked what matters, whose answers were proved under them."""
 
 
 @dataclass(frozen=True, slots=True)

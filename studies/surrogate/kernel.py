@@ -25,14 +25,14 @@ class Points:
 
     Attributes:
         structures: Numbers of the structures, (N, 2).
-        rates: Relative rates, (N, 2).
-        sizes: Relative sizes, (N, 2).
+        unit_lrs: Places of learning rates in their ranges, (N, 2).
+        log2_budget_fractions: What the sides store, (N, 2).
         trends: What is expected of them beforehand, in the order of ``TRENDS``, (N, 2).
     """
 
     structures: Indices
-    rates: Array
-    sizes: Array
+    unit_lrs: Array
+    log2_budget_fractions: Array
     trends: Array
 
     @classmethod
@@ -58,8 +58,8 @@ class Points:
         table = np.array(rows, dtype=np.float64).reshape(len(rows), 8)
         return cls(
             structures=table[:, 0:6:3].astype(np.int64),
-            rates=table[:, 1:6:3],
-            sizes=table[:, 2:6:3],
+            unit_lrs=table[:, 1:6:3],
+            log2_budget_fractions=table[:, 2:6:3],
             trends=table[:, 6:],
         )
 
@@ -71,8 +71,8 @@ class Points:
         """Some of them."""
         return Points(
             structures=self.structures[rows],
-            rates=self.rates[rows],
-            sizes=self.sizes[rows],
+            unit_lrs=self.unit_lrs[rows],
+            log2_budget_fractions=self.log2_budget_fractions[rows],
             trends=self.trends[rows],
         )
 
@@ -80,14 +80,18 @@ class Points:
         """These and then others."""
         return Points(
             structures=np.concatenate([self.structures, others.structures]),
-            rates=np.concatenate([self.rates, others.rates]),
-            sizes=np.concatenate([self.sizes, others.sizes]),
+            unit_lrs=np.concatenate([self.unit_lrs, others.unit_lrs]),
+            log2_budget_fractions=np.concatenate([self.log2_budget_fractions, others.log2_budget_fractions]),
             trends=np.concatenate([self.trends, others.trends]),
         )
 
 
 def _row(side: TrainedSide | None, structures: StructureDistances) -> tuple[float, float, float]:
-    return (ABSENT, 0.0, 0.0) if side is None else (structures.number(side.structure), side.rate, side.size)
+    return (
+        (ABSENT, 0.0, 0.0)
+        if side is None
+        else (structures.number(side.structure), side.unit_lr, side.log2_budget_fraction)
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,8 +126,10 @@ class _SideFeatures:
             left=my_place,
             right=your_place,
             distances=structures.distances(mine, yours),
-            rate=np.abs(left.rates[:, column][:, None] - right.rates[:, column][None, :]),
-            size=np.abs(left.sizes[:, column][:, None] - right.sizes[:, column][None, :]),
+            rate=np.abs(left.unit_lrs[:, column][:, None] - right.unit_lrs[:, column][None, :]),
+            size=np.abs(
+                left.log2_budget_fractions[:, column][:, None] - right.log2_budget_fractions[:, column][None, :]
+            ),
             both=(here & there).astype(np.float64),
             neither=(~here & ~there).astype(np.float64),
         )

@@ -117,7 +117,7 @@ class Mutation:
         moved = move(draw, genes, parents)
         if moved is None or not moved.sides or not self._genome.is_placed(moved):
             return None
-        is_sized = any(self._genome.facts(side.structure).is_sized for side in moved.sides)
+        is_sized = any(self._genome.facts(side).is_sized for side in moved.sides)
         return self._genome.settled(moved) if is_sized else None
 
     def _join(self, draw: random.Random, genes: EncodedConfiguration, parents: Parents) -> EncodedConfiguration | None:
@@ -125,10 +125,10 @@ class Mutation:
         if pair is None:
             return None
         one, two = pair
-        shares = [other.share for other in pair if len(other.sides) > 1]
+        shares = [other.attention_share for other in pair if len(other.sides) > 1]
         share = draw.choice(shares) if shares else draw.uniform(0.2, 0.8)
         return EncodedConfiguration(
-            one.attention, two.ffn, share, draw.choice(pair).size if self._has_sizes else one.size
+            one.attention, two.ffn, share, draw.choice(pair).budget_fraction if self._has_sizes else one.budget_fraction
         )
 
     def _edit(self, draw: random.Random, genes: EncodedConfiguration, parents: Parents) -> EncodedConfiguration | None:
@@ -136,22 +136,22 @@ class Mutation:
 
     def _rate(self, draw: random.Random, genes: EncodedConfiguration, parents: Parents) -> EncodedConfiguration | None:
         def step(draw: random.Random, side: EncodedSide) -> EncodedSide:
-            return replace(side, rate=reflected(side.rate + draw.gauss(0, RATE_STEP), -1, 1))
+            return replace(side, unit_lr=reflected(side.unit_lr + draw.gauss(0, RATE_STEP), -1, 1))
 
         return self._at_a_side(draw, genes, step)
 
     def _size(self, draw: random.Random, genes: EncodedConfiguration, parents: Parents) -> EncodedConfiguration | None:
         if self._has_sizes and draw.random() < SIZED:
             low, high = (math.log2(one) for one in self._genome.space.options.sizes)
-            stepped = reflected(math.log2(genes.size) + draw.gauss(0, SIZE_STEP), low, high)
-            return replace(genes, size=2.0**stepped)
-        split = [side for side in genes.sides if self._genome.facts(side.structure).is_split]
+            stepped = reflected(math.log2(genes.budget_fraction) + draw.gauss(0, SIZE_STEP), low, high)
+            return replace(genes, budget_fraction=2.0**stepped)
+        split = [side for side in genes.sides if self._genome.facts(side).is_split]
         if split and (draw.random() < 0.5 or not self._genome.is_shared(genes)):
             return self._change_split(draw, genes, draw.choice(split))
         if not self._genome.is_shared(genes):
             return None
         low, high = self._genome.space.options.attention_share
-        return replace(genes, share=reflected(genes.share + draw.gauss(0, SHARE_STEP), low, high))
+        return replace(genes, attention_share=reflected(genes.attention_share + draw.gauss(0, SHARE_STEP), low, high))
 
     def _change_split(
         self, draw: random.Random, genes: EncodedConfiguration, side: EncodedSide
@@ -190,18 +190,18 @@ class Mutation:
 
     def _change_number(self, draw: random.Random, side: EncodedSide) -> EncodedSide | None:
         """One of two edits of a part less, or a second one more."""
-        parts = side.structure.parts
+        parts = side.parts
         part, _ = draw.choice(parts)
         places = [place for place, (name, _) in enumerate(parts) if name == part]
         if len(places) == 1:
             return self._drawer.with_second(draw, side, part) if part in self._genome.space.pairs else None
         left_out = draw.choice(places)
         kept = (*parts[:left_out], *parts[left_out + 1 :])
-        return replace(side, structure=replace(side.structure, parts=kept))
+        return replace(side, parts=kept)
 
     def _edited(self, draw: random.Random, side: EncodedSide) -> EncodedSide | None:
         """Another value of one of the dimensions of one part, or of the layers; each that has another one as often."""
-        parts = side.structure.parts
+        parts = side.parts
         place = draw.randrange(len(parts))
         part, number = parts[place]
         structures = self._genome.parts[part]
@@ -210,6 +210,6 @@ class Mutation:
         if chosen is None:
             return None
         if chosen == len(choices):
-            return replace(side, structure=replace(side.structure, layers=self._drawer.layers(draw)))
+            return replace(side, layers=self._drawer.layers(draw))
         changed = (part, draw.choice(draw.choice(choices[chosen])))
         return self._genome.with_parts(side, (*parts[:place], changed, *parts[place + 1 :]))

@@ -1,6 +1,7 @@
 """What the model is told of a trial: what was tried, and every score that was read of it."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from search_space.configuration import Configuration
 from search_space.space.space import Candidate
@@ -16,14 +17,14 @@ class MeasuredScore:
         score: Higher is better.
         standard_error: Of the score, from the number of examples; 0 where it is not known.
         loss: On the same examples, lower is better; None where it is not known or says nothing beside the score.
-        time: When it was read, in any unit; readings are heard in the order of time, number and fraction.
+        step: After which it was read; 0 where nobody asks for it.
     """
 
     fraction: float
     score: float
     standard_error: float = 0.0
     loss: float | None = None
-    time: float = 0.0
+    step: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,6 +41,10 @@ class Observation:
         origin: ``published``, ``proposed`` or ``replicate``.
         state: Where it stands.
         readings: What was read of it.
+        ended_at: When it ended, in any unit. Readings count in the order of this, of numbers and of fractions; those
+            of trials that have not ended come last.
+        values: Of a complete trial: the score, and the size where there is a goal.
+        proposal: The parameters with which it was proposed.
         head_learning_rate: Peak rate of the task head; None for that of all trials of the study.
     """
 
@@ -53,6 +58,9 @@ class Observation:
     state: TrialState = TrialState.COMPLETE
     readings: tuple[MeasuredScore, ...] = ()
     head_learning_rate: float | None = None
+    ended_at: float = 0.0
+    values: tuple[float, ...] | None = None
+    proposal: Mapping[str, object] = field(default_factory=dict)
 
     @classmethod
     def of(
@@ -75,4 +83,5 @@ class Observation:
             state=state,
             readings=readings,
             head_learning_rate=candidate.head_learning_rate,
+            proposal=candidate.parameters,
         )

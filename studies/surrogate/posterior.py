@@ -10,7 +10,7 @@ from scipy.special import ndtr  # type: ignore[import-untyped]
 
 from studies.surrogate.features import Features
 from studies.surrogate.gaussian_process import GaussianProcess, Readings, fitted
-from studies.surrogate.hyperparameters import PRIORS, Hyperparameters, Priors, PriorsOf
+from studies.surrogate.hyperparameters import SEARCH_PRIORS, Hyperparameters, Priors
 from studies.surrogate.kernel import Points
 from studies.surrogate.observation import Observation
 from studies.surrogate.prior_mean import NO_PLACES, Places, Rules, papers_log_odds
@@ -113,7 +113,7 @@ class SurrogateFitter:
         rules: Rules = papers_log_odds,
         places: Places = NO_PLACES,
         fits_to: int | None = None,
-        priors: Priors = PRIORS[PriorsOf.WITH_PACE],
+        priors: Priors = SEARCH_PRIORS,
         warp: Warp = LOGARITHMIC,
     ) -> None:
         """Begin with nothing remembered.

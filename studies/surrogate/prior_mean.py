@@ -8,7 +8,7 @@ from search_space.dimensions import Insertion, Port
 from search_space.gates import FixedScale, LearnedScale
 from studies.surrogate.features import Features, SideStructure, TrainedSide
 
-BEST_RATE = 0.4
+BEST_UNIT_LR = 0.4
 """Where in its form's range a rate is expected to be best; on docstrings that is in the upper half."""
 
 
@@ -26,7 +26,7 @@ class ExpectedOptimum:
 
 
 Places = Mapping[str, ExpectedOptimum]
-"""By form; the others are expected to be best at `BEST_RATE`."""
+"""By form; the others are expected to be best at `BEST_UNIT_LR`."""
 
 NO_PLACES: Places = MappingProxyType({})
 
@@ -62,14 +62,14 @@ def trends(view: Features, places: Places = NO_PLACES, rules: Rules = papers_log
         rules: What is expected of a configuration but for its rates.
     """
     sides = [side for side in (view.attention, view.ffn) if side is not None]
-    return -sum((side.rate - _best_rate(side, places)) ** 2 for side in sides), rules(view)
+    return -sum((side.unit_lr - _best_unit_lr(side, places)) ** 2 for side in sides), rules(view)
 
 
-def _best_rate(side: TrainedSide, places: Places) -> float:
+def _best_unit_lr(side: TrainedSide, places: Places) -> float:
     """Where the rate of a side is expected to be best: in the mean over its forms."""
     if not places:
-        return BEST_RATE
-    known = [places[form].mean if form in places else BEST_RATE for form in sorted(side.structure.form)]
+        return BEST_UNIT_LR
+    known = [places[form].mean if form in places else BEST_UNIT_LR for form in sorted(side.structure.form)]
     return sum(known) / len(known)
 
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from search_space.layers import Layers
 from search_space.space.points import FFN
-from studies.surrogate.encoded_configuration import EncodedConfiguration, EncodedSide, EncodedSideStructure, reflected
+from studies.surrogate.encoded_configuration import EncodedConfiguration, EncodedSide, reflected
 from studies.surrogate.encoding import Encoding
 from studies.surrogate.prior_mean import NO_PLACES, Places
 
@@ -69,9 +69,9 @@ class RandomCandidates:
         forms = draw.choice(cells)
         sides = [self._side(draw, some, form) for some, form in zip((attention, ffn), forms, strict=True)]
         share = draw.uniform(*self._genome.space.options.attention_share)
-        return self._genome.settled(EncodedConfiguration(sides[0], sides[1], share, self.size(draw)))
+        return self._genome.settled(EncodedConfiguration(sides[0], sides[1], share, self.budget_fraction(draw)))
 
-    def size(self, draw: random.Random) -> float:
+    def budget_fraction(self, draw: random.Random) -> float:
         """A share of the budget: as often a half, a quarter, … of the largest as anything between, on a log scale."""
         low, high = self._genome.space.options.sizes
         if low == high:
@@ -103,14 +103,14 @@ class RandomCandidates:
             by_form = self._genome.parts[part].by_form
             known = by_form[form] if form in by_form and part == parts[0] else by_form[draw.choice([*by_form])]
             numbers.append((part, draw.choice(known)))
-        side = EncodedSide(EncodedSideStructure(tuple(numbers), self.layers(draw)), self._rate(draw, form))
+        side = EncodedSide(tuple(numbers), self.layers(draw), self._unit_lr(draw, form))
         for part in parts:
             if part in self._genome.space.pairs and draw.random() < TWO_EDITS:
                 side = self.with_second(draw, side, part) or side
         return side
 
-    def _rate(self, draw: random.Random, form: str | None) -> float:
-        """A relative rate; one in five is drawn anywhere, whatever is expected."""
+    def _unit_lr(self, draw: random.Random, form: str | None) -> float:
+        """The place of a rate in its range; one in five is drawn anywhere, whatever is expected."""
         place = None if form is None else self._places.get(form)
         if place is None or draw.random() < ANYWHERE:
             return draw.uniform(-1, 1)
@@ -118,7 +118,7 @@ class RandomCandidates:
 
     def with_second(self, draw: random.Random, side: EncodedSide, part: str) -> EncodedSide | None:
         """A side with a second edit at a part that has one: a form, and then a structure; None if none was legal."""
-        parts = side.structure.parts
+        parts = side.parts
         place = next(place for place, (name, _) in enumerate(parts) if name == part)
         by_form = self._genome.parts[part].by_form
         for _ in range(_PATIENCE):
@@ -135,7 +135,7 @@ class RandomCandidates:
 
     def side(self, draw: random.Random, side: str, other: EncodedSide | None) -> EncodedSide | None:
         """A side to go with another one; None if nothing may."""
-        beside = tuple(part for part, _ in other.structure.parts) if other is not None else ()
+        beside = tuple(part for part, _ in other.parts) if other is not None else ()
         fitting = [
             parts for parts in self._both if tuple(part for part in parts if (part == FFN) is (side != FFN)) == beside
         ]

@@ -115,16 +115,13 @@ class ReadingCollector:
 
 
 def _rows(history: Sequence[Observation], begin: int) -> Array:
-    rows = [
-        (one.time, trial.number, one.fraction, place, one.score, one.standard_error, _number(one.loss))
-        for place, trial in enumerate(history, begin)
-        for one in trial.readings
-    ]
+    rows = []
+    for place, trial in enumerate(history, begin):
+        time = trial.ended_at if trial.state.is_terminal else math.inf
+        for one in trial.readings:
+            loss = math.nan if one.loss is None else one.loss
+            rows.append((time, trial.number, one.fraction, place, one.score, one.standard_error, loss))
     return np.array(rows, dtype=np.float64).reshape(len(rows), _COLUMNS)
-
-
-def _number(loss: float | None) -> float:
-    return math.nan if loss is None else loss
 
 
 LARGEST = 320

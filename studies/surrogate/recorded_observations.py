@@ -1,72 +1,61 @@
 """What a ledger holds as observations."""
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from search_space.space.space import HEAD_RATE
-from studies.records import ReadingRecord, TrialRecord
+from studies.objectives import SizeGoal
+from studies.records import ReadingRecord, TrialRecord, TrialState
 from studies.surrogate.observation import MeasuredScore, Observation
 from trial_runner.requests import Reading
 
-ErrorOf = Callable[[float, float], float]
-"""The standard error of a score, from the score and the share of a whole trial's steps after which it was read."""
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ObservationModel:
+    """What every trial of a study goes through.
 
-def observations(
-    trials: Iterable[TrialRecord],
-    readings: Mapping[int, Sequence[ReadingRecord]],
-    *,
-    steps: int,
-    standard_error: ErrorOf | None = None,
-    use_validation_loss: bool = False,
-) -> list[Observation]:
-    """The trials of a study as the factored sampler is told of them.
-
-    A ledger has no times of readings: those of a trial are heard when it ended, those of running trials last.
-
-    Args:
-        trials: In the order of their numbers.
-        readings: By number of the trial.
-        steps: Of a whole trial.
-        standard_error: Of a score at a share of the steps; None where it is not known.
-        use_validation_loss: Whether losses are told, too.
+    Attributes:
+        steps: Of a whole trial; what is read later counts as read at its end.
+        examples: That a score between 0 and 1 is a mean over; None if that is not known.
+        rung_examples: The same before the last step; None for as many.
+        goal: What of it is to be small, beside a high score; None for nothing.
+        use_validation_loss: Whether a search is told losses beside scores.
     """
-    return [
-        _observation(trial, readings.get(trial.number, ()), steps, standard_error, use_validation_loss)
-        for trial in trials
-    ]
 
+    steps: int = 1
+    examples: int | None = None
+    rung_examples: int | None = None
+    goal: SizeGoal | None = None
+    use_validation_loss: bool = False
 
-def _observation(
-    trial: TrialRecord,
-    readings: Sequence[ReadingRecord],
-    steps: int,
-    standard_error: ErrorOf | None,
-    use_validation_loss: bool,
-) -> Observation:
-    time = math.inf if trial.ended_at is None else trial.ended_at.timestamp()
-    return Observation(
-        number=trial.number,
-        configuration=trial.configuration,
-        attention_learning_rate=None if trial.attention is None else trial.attention.learning_rate,
-        ffn_learning_rate=None if trial.ffn is None else trial.ffn.learning_rate,
-        fingerprint=trial.fingerprint,
-        method=trial.method,
-        origin=trial.origin,
-        state=trial.state,
-        readings=tuple(
-            MeasuredScore(
-                fraction=reading.step / steps,
-                score=reading.score,
-                standard_error=0.0 if standard_error is None else standard_error(reading.score, reading.step / steps),
-                loss=loss_of(reading) if use_validation_loss else None,
-                time=time,
-            )
-            for reading in readings
-            if 0 < reading.step <= steps
-        ),
-        head_learning_rate=None if HEAD_RATE not in trial.proposal else float(str(trial.proposal[HEAD_RATE])),
-    )
+    def observation(self, trial: TrialRecord, readings: Sequence[ReadingRecord]) -> Observation:
+        """What a ledger holds of a trial; when it ended is left out, for that differs from one launch to the next."""
+        score = trial.score if trial.state is TrialState.COMPLETE else None
+        size = () if self.goal is None else (self.goal.size(trial),)
+        return Observation(
+            number=trial.number,
+            configuration=trial.configuration,
+            attention_learning_rate=None if trial.attention is None else trial.attention.learning_rate,
+            ffn_learning_rate=None if trial.ffn is None else trial.ffn.learning_rate,
+            fingerprint=trial.fingerprint,
+            method=trial.method,
+            origin=trial.origin,
+            state=trial.state,
+            readings=tuple(self.measured(one.step, one.score, loss_of(one)) for one in readings),
+            head_learning_rate=None if HEAD_RATE not in trial.proposal else float(str(trial.proposal[HEAD_RATE])),
+            values=None if score is None else (score, *size),
+            proposal=trial.proposal,
+        )
+
+    def measured(self, step: int, score: float, loss: float | None = None) -> MeasuredScore:
+        """A reading as a search is told of it."""
+        fraction = min(1.0, step / self.steps)
+        error = 0.0
+        if self.examples and 0 <= score <= 1:
+            error = share_error(self.examples, self.rung_examples)(score, fraction)
+        seen_loss = loss if self.use_validation_loss else None
+        return MeasuredScore(fraction=fraction, score=score, standard_error=error, loss=seen_loss, step=step)
 
 
 def loss_of(reading: Reading) -> float | None:
@@ -75,7 +64,7 @@ def loss_of(reading: Reading) -> float | None:
     return loss if math.isfinite(loss) and loss != -reading.score else None
 
 
-def share_error(examples: int, rung_examples: int | None = None) -> ErrorOf:
+def share_error(examples: int, rung_examples: int | None = None) -> Callable[..., float]:
     """The standard error of a share of right answers, such as an accuracy, beside other trials of the same study.
 
     All trials are asked the same examples: what makes a set easy or hard helps or hurts all of them alike and says

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from studies.surrogate.hyperparameters import PRIORS, Priors, PriorsOf
+from studies.surrogate.hyperparameters import SEARCH_PRIORS, Priors
 from studies.surrogate.mutation import Moves
 from studies.surrogate.prior_mean import Places, Rules, papers_log_odds
 
@@ -38,7 +38,7 @@ class FactoredSettings:
     rules: Rules = papers_log_odds
     moves: Moves = field(default_factory=Moves)
     places: Places = field(default_factory=dict)
-    priors: Priors = PRIORS[PriorsOf.WITH_PACE]
+    priors: Priors = SEARCH_PRIORS
 
     def untried_at(self, trials: int) -> float:
         """The share of proposals of a structure never tried after some trials."""

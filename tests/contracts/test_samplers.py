@@ -30,7 +30,7 @@ def test_every_proposal_is_legal_within_the_budget_and_unlike_all_before(space: 
     proposer, seen = proposer_of(space, sampler), set()
     names = space.parameters()
     for _ in range(24):
-        candidate = proposer.propose().candidate
+        candidate = proposer.propose()
         check_on(candidate.configuration.edits, space.shape)
         assert count(candidate.configuration, space.shape).stored <= space.budget
         assert set(candidate.parameters) <= set(names)
@@ -61,7 +61,7 @@ def test_a_replay_in_another_process_proposes_the_same(space: SearchSpace, sampl
 def test_what_is_drawn_depends_on_the_seed_and_the_number(space: SearchSpace, sampler: str) -> None:
     def first_two(seed: int) -> list[str]:
         proposer = Proposer(space, sampler=sampler, seed=seed)
-        return [proposer.propose().candidate.fingerprint for _ in range(2)]
+        return [proposer.propose().fingerprint for _ in range(2)]
 
     assert first_two(0) == first_two(0)
     assert len({*first_two(0), *first_two(1)}) == 4

@@ -2,17 +2,16 @@
 
 from dataclasses import dataclass
 
-from studies.pruning.rungs import RecordedScore, RungBoard
+from studies.pruning.rungs import RungBoard
 from studies.win_probability import WinProbability
+from trial_runner.requests import Reading
 
 
 @dataclass(frozen=True)
 class BestShare:
-    def reason(
-        self, board: RungBoard, rung: int, reading: RecordedScore, prospect: WinProbability | None
-    ) -> str | None:
-        ranked = board.no_larger(rung, reading.trial)
+    def __call__(self, board: RungBoard, rung: int, reading: Reading, prospect: WinProbability | None) -> str | None:
+        ranked = sorted(board.no_larger(rung, reading.trial), key=lambda one: (-one.score, one.trial))
         kept = len(ranked) // board.plan.reduction
-        if kept == 0 or any(place.trial == reading.trial for place in ranked[:kept]):
+        if kept == 0 or any(one.trial == reading.trial for one in ranked[:kept]):
             return None
-        return f"{reading.score:.4g} below the cut {-ranked[kept - 1].negated:.4g}"
+        return f"{reading.score:.4g} below the cut {ranked[kept - 1].score:.4g}"

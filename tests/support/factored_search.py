@@ -2,6 +2,7 @@
 
 import json
 import math
+from dataclasses import replace
 from pathlib import Path
 
 from search_space.backbones import shape_of
@@ -33,10 +34,13 @@ def score_of(candidate: Candidate) -> float:
 def observed(candidate: Candidate, number: int) -> Observation:
     """A trial at its end; every third is pruned at half its length."""
     score, is_pruned = score_of(candidate), number % 3 == 2
-    half = MeasuredScore(fraction=0.5, score=score - 0.05, standard_error=ERROR, time=2.0 * number)
-    full = MeasuredScore(fraction=1.0, score=score, standard_error=ERROR, time=2.0 * number + 1)
+    half = MeasuredScore(fraction=0.5, score=score - 0.05, standard_error=ERROR)
+    full = MeasuredScore(fraction=1.0, score=score, standard_error=ERROR)
     state = TrialState.PRUNED if is_pruned else TrialState.COMPLETE
-    return Observation.of(candidate, number=number, state=state, readings=(half,) if is_pruned else (half, full))
+    return replace(
+        Observation.of(candidate, number=number, state=state, readings=(half,) if is_pruned else (half, full)),
+        ended_at=float(number),
+    )
 
 
 def drawn(

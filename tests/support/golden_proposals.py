@@ -19,8 +19,8 @@ from search_space.space.space import Candidate, SearchSpace
 from studies.records import NewTrial, ReadingRecord, TrialRecord, TrialState
 from studies.search.candidates import new_trial
 from studies.search.initial_design import InitialDesign
-from studies.search.observation_log import ObservationModel
 from studies.search.proposer import Proposer
+from studies.surrogate.recorded_observations import ObservationModel
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 COURSE = ObservationModel(steps=200, examples=500, rung_examples=256, use_validation_loss=True)
@@ -108,10 +108,10 @@ class GoldenStudy:
             self.candidates.append(self.candidates[best.number])
             self.facts.append({"replicate": best.number})
         else:
-            proposal = self.proposer.propose()
-            trial = new_trial(proposal, self.space.shape, study_seed=SEED, head_parameters=10)
-            self.candidates.append(proposal.candidate)
-            self.facts.append(fact(proposal.candidate))
+            candidate = self.proposer.propose()
+            trial = new_trial(candidate, self.space.shape, number=number, study_seed=SEED, head_parameters=10)
+            self.candidates.append(candidate)
+            self.facts.append(fact(candidate))
         self.readings[number] = []
         self.records.append(
             TrialRecord(

@@ -20,7 +20,6 @@ from studies.records import (
     TrialState,
 )
 from studies.search.candidates import new_trial
-from studies.search.proposer import Proposal
 from trial_runner.example_losses import ExampleLosses
 
 EXAMPLES = 500
@@ -92,8 +91,7 @@ class Planted:
         return score_of(self.candidates[number])
 
     def trial(self, number: int, candidate: Candidate) -> NewTrial:
-        proposal = Proposal(number=number, candidate=candidate)
-        return new_trial(proposal, self.space.shape, study_seed=0, head_parameters=10)
+        return new_trial(candidate, self.space.shape, number=number, head_parameters=10)
 
     def replicate(self, of: int, score: float) -> None:
         """Train a trial once more."""

@@ -11,11 +11,11 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from search_space.backbones import shape_of
-from search_space.space.space import SearchSpace, SpaceOptions
+from search_space.space.space import Candidate, SearchSpace, SpaceOptions
 from studies.records import NewTrial, ReadingRecord, TrialRecord, TrialState
 from studies.search.candidates import new_trial
 from studies.search.initial_design import InitialDesign
-from studies.search.proposer import Proposal, Proposer
+from studies.search.proposer import Proposer
 from studies.search.samplers import Sampler
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -26,10 +26,9 @@ def score_of(number: int) -> float:
     return (number * 37 % 101) / 101
 
 
-def record_of(proposal: Proposal, space: SearchSpace, state: TrialState) -> TrialRecord:
+def record_of(candidate: Candidate, number: int, space: SearchSpace, state: TrialState) -> TrialRecord:
     """What the ledger would hold of a trial that took a minute, one after another."""
-    number = proposal.number
-    new = new_trial(proposal, space.shape, study_seed=5, head_parameters=10)
+    new = new_trial(candidate, space.shape, number=number, study_seed=5, head_parameters=10)
     began_at = START + timedelta(minutes=number)
     return TrialRecord(
         **{name: getattr(new, name) for name in NewTrial.__dataclass_fields__},
@@ -59,11 +58,11 @@ def readings_of(trials: Iterable[TrialRecord]) -> dict[int, list[ReadingRecord]]
 def search(proposer: Proposer, space: SearchSpace, count: int, history: list[TrialRecord]) -> list[TrialRecord]:
     """One trial after another, told as they end."""
     for _ in range(count):
-        proposal = proposer.propose()
-        state = STATES[proposal.number % len(STATES)]
-        record = record_of(proposal, space, state)
-        proposer.report(proposal.number, 4, score_of(proposal.number))
-        proposer.close(proposal.number, state, record.score)
+        number = proposer.next_number
+        state = STATES[number % len(STATES)]
+        record = record_of(proposer.propose(), number, space, state)
+        proposer.report(number, 4, score_of(number))
+        proposer.close(number, state, record.score)
         history.append(record)
     return history
 

@@ -6,7 +6,7 @@ from functools import lru_cache
 
 from search_space.space.space import SearchSpace
 from studies.analysis.discover.study_posterior import StudyPosterior
-from studies.analysis.estimates import history_of, recorded_error
+from studies.analysis.estimates import counted_examples, history_of
 from studies.analysis.ranks import ranking_of
 from studies.errors import StudiesError
 from studies.ledger.ledger import Ledger
@@ -69,7 +69,7 @@ def _remembered(asked: _AskedStudy) -> StudyPosterior:
             f"study '{study.name}' must have a complete trial before it can be asked what matters; "
             f"it has none. Launch it again."
         )
-    history = history_of(study, trials, readings, recorded_error(ledger, study))
+    history = history_of(trials, readings, counted_examples(ledger, study))
     ranking = ranking_of(ledger, study, trials)
     return StudyPosterior(
         space,

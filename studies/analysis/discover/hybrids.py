@@ -19,7 +19,7 @@ from search_space.parameter_counts.counts import count, count_edits
 from search_space.space.points import ATTENTION, FFN
 from search_space.space.space import Candidate, SearchSpace
 from studies.analysis.discover.patterns import Pattern, differing, is_sized, mixed, patterns_of
-from studies.surrogate.features import absolute_rate, relative_rate
+from studies.surrogate.features import lr_at, unit_lr_of
 
 BOTH = "both"
 MOST = 10
@@ -152,8 +152,8 @@ class Hybrids:
             if len(chosen[side]) > 1 and is_sized(chosen[side][:1]) and is_sized(chosen[side][1:])
         ]
         solved = solve(structure, self._space.shape, attention_share=share, parameters=size, splits=splits)
-        rates = {side: self._rate(side, edits[side], made) for side in _SIDES}
-        return candidate_of(solved, rates[ATTENTION], rates[FFN], self._space)
+        peak_lrs = {side: self._peak_lr(side, edits[side], made) for side in _SIDES}
+        return candidate_of(solved, peak_lrs[ATTENTION], peak_lrs[FFN], self._space)
 
     def _mixed(self, side: str, made: frozenset[tuple[str, str, int]]) -> tuple[Pattern, ...]:
         found = []
@@ -166,12 +166,12 @@ class Hybrids:
                 found += [] if kept is None else [kept]
         return tuple(found)
 
-    def _rate(self, side: str, edits: tuple[Edit, ...], made: frozenset[tuple[str, str, int]]) -> float | None:
+    def _peak_lr(self, side: str, edits: tuple[Edit, ...], made: frozenset[tuple[str, str, int]]) -> float | None:
         if not edits:
             return None
-        one, other = (end.rates[side] for end in self._ends)
-        relative = other if one is None or (other is not None and (side, "learning rate", 0) in made) else one
-        return absolute_rate(relative or 0.0, *self._space.rate_range(edits))
+        one, other = (end.unit_lrs[side] for end in self._ends)
+        unit_lr = other if one is None or (other is not None and (side, "learning rate", 0) in made) else one
+        return lr_at(unit_lr or 0.0, *self._space.rate_range(edits))
 
 
 class _End:
@@ -180,7 +180,7 @@ class _End:
     Attributes:
         patterns: By side.
         ranges: By side, of its rates; None without edits.
-        rates: By side, relative to that range.
+        unit_lrs: By side, the places of its rates in them.
         share: Of attention in what is stored; None unless both sides have a size.
         splits: By side, the share of the first of two edits.
         parameters: What a hybrid of its size is sized for: the budget, unless it could be larger than it is.
@@ -190,23 +190,22 @@ class _End:
         configuration = canonical(candidate.configuration, space.shape)
         edits = {ATTENTION: configuration.attention, FFN: configuration.ffn}
         self.patterns = {side: patterns_of(some) for side, some in edits.items()}
-        rates = {ATTENTION: candidate.attention_learning_rate, FFN: candidate.ffn_learning_rate}
+        self.peak_lrs = {ATTENTION: candidate.attention_learning_rate, FFN: candidate.ffn_learning_rate}
         self.ranges = {side: space.rate_range(some) if some else None for side, some in edits.items()}
-        self.rates = {
-            side: None if rate is None or within is None else relative_rate(rate, *within)
-            for (side, rate), within in zip(rates.items(), self.ranges.values(), strict=True)
+        self.unit_lrs = {
+            side: None if peak_lr is None or within is None else unit_lr_of(peak_lr, *within)
+            for (side, peak_lr), within in zip(self.peak_lrs.items(), self.ranges.values(), strict=True)
         }
-        self._absolute = rates
         self.share = candidate.attention_share if all(map(is_sized, self.patterns.values())) else None
         self.splits = space.splits_of(configuration)
         self.parameters = self._parameters(configuration, candidate, space)
 
     def shown_rate(self, side: str, is_absolute: bool) -> str:
         """A rate as people read it, or its place in the range of its form; empty without one."""
-        rate, relative = self._absolute[side], self.rates[side]
-        if rate is None or relative is None:
+        peak_lr, unit_lr = self.peak_lrs[side], self.unit_lrs[side]
+        if peak_lr is None or unit_lr is None:
             return ""
-        return f"{rate:.1e}" if is_absolute else f"at {(relative + 1) / 2:.0%} of its range"
+        return f"{peak_lr:.1e}" if is_absolute else f"at {(unit_lr + 1) / 2:.0%} of its range"
 
     @staticmethod
     def _parameters(configuration: Configuration, candidate: Candidate, space: SearchSpace) -> int:
@@ -219,7 +218,7 @@ class _End:
 
 
 def candidate_of(
-    configuration: Configuration, attention_rate: float | None, ffn_rate: float | None, space: SearchSpace
+    configuration: Configuration, attention_peak_lr: float | None, ffn_peak_lr: float | None, space: SearchSpace
 ) -> Candidate:
     """A configuration with its rates as what a search proposes.
 
@@ -227,12 +226,12 @@ def candidate_of(
         InvalidEditError: If it is not valid on the backbone.
     """
     counts = count(configuration, space.shape)
-    rates = {ATTENTION: attention_rate, FFN: ffn_rate}
-    shown = {side: None if rate is None else f"{rate:.1e}" for side, rate in rates.items()}
+    peak_lrs = {ATTENTION: attention_peak_lr, FFN: ffn_peak_lr}
+    shown = {side: None if peak_lr is None else f"{peak_lr:.1e}" for side, peak_lr in peak_lrs.items()}
     return Candidate(
         configuration=configuration,
-        attention_learning_rate=attention_rate,
-        ffn_learning_rate=ffn_rate,
+        attention_learning_rate=attention_peak_lr,
+        ffn_learning_rate=ffn_peak_lr,
         method=None,
         attention_share=count_edits(configuration.attention, space.shape).stored / max(1, counts.stored),
         counts=counts,

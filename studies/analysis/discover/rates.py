@@ -7,11 +7,11 @@ import numpy as np
 
 from search_space.edit import Edit
 from studies.analysis.card import Card
-from studies.analysis.discover.study_posterior import LEVEL, RATES, REACH, StudyPosterior
+from studies.analysis.discover.study_posterior import LEVEL, REACH, UNIT_LRS, StudyPosterior
 from studies.analysis.discover.uniform_draws import side_of
 from studies.analysis.discover.words import PLACES, form_words
 from studies.surrogate.encoded_configuration import EncodedConfiguration
-from studies.surrogate.features import absolute_rate
+from studies.surrogate.features import lr_at
 from studies.surrogate.structure_distances import Array
 
 QUESTION = "Which learning rates?"
@@ -66,34 +66,36 @@ def _form(knowledge: StudyPosterior, genes: EncodedConfiguration, side: str) -> 
 def _curve(
     knowledge: StudyPosterior, side: str, form: str, some: Sequence[EncodedConfiguration]
 ) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    means, covariance = knowledge.averages([[knowledge.with_rate(one, form, rate) for one in some] for rate in RATES])
+    means, covariance = knowledge.averages(
+        [[knowledge.with_unit_lr(one, form, unit_lr) for one in some] for unit_lr in UNIT_LRS]
+    )
     best = int(np.argmax(means))
     reaches = REACH * np.sqrt(np.maximum(np.diag(covariance), 0.0))
     gaps = np.diag(covariance) + covariance[best, best] - 2 * covariance[:, best]
     fine = np.flatnonzero(means[best] - means <= REACH * np.sqrt(np.maximum(gaps, 0.0))).tolist()
     limits = knowledge.space.options.learning_rates[form]
-    absolute = [absolute_rate(rate, *limits) for rate in RATES]
+    normalized_lrs = [lr_at(unit_lr, *limits) for unit_lr in UNIT_LRS]
     row = {
         "at": side,
         "form": form,
-        "best_rate": absolute[best],
-        "from": absolute[min(fine)],
-        "to": absolute[max(fine)],
+        "best_rate": normalized_lrs[best],
+        "from": normalized_lrs[min(fine)],
+        "to": normalized_lrs[max(fine)],
         "score": float(means[best]),
         "low": float(means[best] - reaches[best]),
         "high": float(means[best] + reaches[best]),
         "trials": sum(
             bool(one.readings) and form in _forms_of(getattr(one.configuration, side)) for one in knowledge.history
         ),
-        "width": (RATES[max(fine)] - RATES[min(fine)]) / 2,
-        "is_low": RATES[best] < 0,
+        "width": (UNIT_LRS[max(fine)] - UNIT_LRS[min(fine)]) / 2,
+        "is_low": UNIT_LRS[best] < 0,
         "at_edge": _edge_probability(knowledge, means, covariance, best, side, form),
     }
     curve = [
         {
             "at": side,
             "form": form,
-            "rate": absolute[place],
+            "rate": normalized_lrs[place],
             "score": float(means[place]),
             "low": float(means[place] - reaches[place]),
             "high": float(means[place] + reaches[place]),
@@ -117,8 +119,8 @@ def _edge_probability(
     values, vectors = np.linalg.eigh(spread)
     factor = vectors * np.sqrt(np.maximum(values, 0.0))
     draws = means + generator.standard_normal((_DRAWS, len(means))) @ factor.T
-    places = (np.array(RATES)[np.argmax(draws, axis=1)] + 1) / 2
-    is_low = RATES[best] < 0
+    places = (np.array(UNIT_LRS)[np.argmax(draws, axis=1)] + 1) / 2
+    is_low = UNIT_LRS[best] < 0
     return float(np.mean(places <= OUTER + 1e-9 if is_low else places >= 1 - OUTER - 1e-9))
 
 

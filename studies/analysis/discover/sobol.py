@@ -88,16 +88,18 @@ def _rate(measure: UniformDraws, some: Sequence[EncodedConfiguration], side: str
             values.append(-1)
             changed.append(genes)
             continue
-        values.append(_bin((own.rate + 1) / 2))
-        form = measure.genome.facts(own.structure).form
-        changed.append(_with_rate(measure, genes, form, draw.uniform(-1, 1)))
+        values.append(_bin((own.unit_lr + 1) / 2))
+        form = measure.genome.facts(own).form
+        changed.append(_with_unit_lr(measure, genes, form, draw.uniform(-1, 1)))
     return Factor(side=side, dimension=RATE, changed=tuple(changed), values=np.array(values))
 
 
-def _with_rate(measure: UniformDraws, genes: EncodedConfiguration, form: str, rate: float) -> EncodedConfiguration:
+def _with_unit_lr(
+    measure: UniformDraws, genes: EncodedConfiguration, form: str, unit_lr: float
+) -> EncodedConfiguration:
     """One form has one rate."""
     attention, ffn = (
-        side if side is None or measure.genome.facts(side.structure).form != form else replace(side, rate=rate)
+        side if side is None or measure.genome.facts(side).form != form else replace(side, unit_lr=unit_lr)
         for side in (genes.attention, genes.ffn)
     )
     return replace(genes, attention=attention, ffn=ffn)
@@ -109,8 +111,8 @@ def _share(measure: UniformDraws, some: Sequence[EncodedConfiguration]) -> Facto
     changed, values = [], []
     for genes in some:
         is_shared = measure.genome.is_shared(genes)
-        values.append(_bin((genes.share - low) / (high - low)) if is_shared and high > low else -1)
-        changed.append(replace(genes, share=draw.uniform(low, high)) if is_shared else genes)
+        values.append(_bin((genes.attention_share - low) / (high - low)) if is_shared and high > low else -1)
+        changed.append(replace(genes, attention_share=draw.uniform(low, high)) if is_shared else genes)
     return Factor(side="both", dimension=SHARE, changed=tuple(changed), values=np.array(values))
 
 

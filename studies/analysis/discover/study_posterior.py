@@ -21,7 +21,7 @@ from studies.score_evidence import Z_95
 from studies.surrogate.encoded_configuration import EncodedConfiguration, EncodedSide
 from studies.surrogate.encoding import Encoding
 from studies.surrogate.features import Features
-from studies.surrogate.hyperparameters import PRIORS, PriorsOf
+from studies.surrogate.hyperparameters import ANALYSIS_PRIORS
 from studies.surrogate.kernel import Points
 from studies.surrogate.observation import Observation
 from studies.surrogate.posterior import FIRST_CHECKPOINT, SurrogateFitter
@@ -35,8 +35,8 @@ Asked = EncodedConfiguration | Candidate | Features
 Posterior = Callable[[Sequence[Features]], tuple[Array, Array]]
 """Means and covariance of true scores, (M,) and (M, M)."""
 
-RATES: tuple[float, ...] = tuple(np.linspace(-1, 1, 21).tolist())
-"""Relative rates at which responses are asked."""
+UNIT_LRS: tuple[float, ...] = tuple(np.linspace(-1, 1, 21).tolist())
+"""Places of rates in their ranges at which responses are asked."""
 
 LEVEL = 0.95
 """Probability that an interval holds what it is of."""
@@ -53,7 +53,7 @@ alike: fitted to that, the model takes the rest of the space for as even, and it
 """
 
 _JITTER = 1e-10
-_FOR_RATES = 40
+_FOR_UNIT_LRS = 40
 
 
 class StudyPosterior:
@@ -108,7 +108,7 @@ class StudyPosterior:
         self.genome = Encoding(space)
         self.measure = UniformDraws(self.genome, seed)
         # what the views say was proved under these priors
-        priors = PRIORS[PriorsOf.ONE_TASK]
+        priors = ANALYSIS_PRIORS
         self._believer = SurrogateFitter(self.genome, rules=no_rules, fits_to=OPENING, priors=priors)
         self._belief = self._believer.belief(self.history)
 
@@ -216,15 +216,15 @@ class StudyPosterior:
         return weights @ means, np.asarray(weights @ covariance @ weights.T)
 
     @cached_property
-    def best_rates(self) -> Mapping[str, float]:
-        """By functional form the relative rate with the highest posterior mean, over all structures of the form."""
+    def best_unit_lrs(self) -> Mapping[str, float]:
+        """By functional form the place of the rate with the highest posterior mean, over all its structures."""
         found: dict[str, float] = {}
         for form in self.forms:
-            some = [one for one in self.measure.draws if form in self.cell(one)][:_FOR_RATES]
+            some = [one for one in self.measure.draws if form in self.cell(one)][:_FOR_UNIT_LRS]
             if some:
-                asked = [self._rated(one, {form: rate}) for rate in RATES for one in some]
-                response = self.means(asked).reshape(len(RATES), len(some)).mean(axis=1)
-                found[form] = RATES[int(np.argmax(response))]
+                asked = [self._rated(one, {form: unit_lr}) for unit_lr in UNIT_LRS for one in some]
+                response = self.means(asked).reshape(len(UNIT_LRS), len(some)).mean(axis=1)
+                found[form] = UNIT_LRS[int(np.argmax(response))]
         return found
 
     @cached_property
@@ -232,22 +232,22 @@ class StudyPosterior:
         """All functional forms of the space, attention's first."""
         return tuple(dict.fromkeys(form for part in self.genome.parts.values() for form in part.by_form))
 
-    def with_rate(self, genes: EncodedConfiguration, form: str, rate: float) -> EncodedConfiguration:
+    def with_unit_lr(self, genes: EncodedConfiguration, form: str, unit_lr: float) -> EncodedConfiguration:
         """The same with another rate of one form, and the most promising ones of the others."""
-        return self._rated(genes, {**self.best_rates, form: rate})
+        return self._rated(genes, {**self.best_unit_lrs, form: unit_lr})
 
     def form(self, side: EncodedSide) -> str:
         """Whose range the rate of a side is in."""
-        return self.genome.facts(side.structure).form
+        return self.genome.facts(side).form
 
     def cell(self, genes: EncodedConfiguration) -> Cell:
         """The forms at both sides; None without one."""
         attention, ffn = (None if side is None else self.form(side) for side in (genes.attention, genes.ffn))
         return attention, ffn
 
-    def _rated(self, genes: EncodedConfiguration, rates: Mapping[str, float]) -> EncodedConfiguration:
+    def _rated(self, genes: EncodedConfiguration, unit_lrs: Mapping[str, float]) -> EncodedConfiguration:
         attention, ffn = (
-            None if side is None else replace(side, rate=rates.get(self.form(side), side.rate))
+            None if side is None else replace(side, unit_lr=unit_lrs.get(self.form(side), side.unit_lr))
             for side in (genes.attention, genes.ffn)
         )
         return replace(genes, attention=attention, ffn=ffn)

@@ -62,7 +62,7 @@ class UniformDraws:
         own = side_of(genes, side)
         if own is None:
             return None
-        values = {self.traits[part].of(number, dimension) for part, number in own.structure.parts}
+        values = {self.traits[part].of(number, dimension) for part, number in own.parts}
         return values.pop() if len(values) == 1 else None
 
     def values(self, side: str, dimension: str) -> tuple[str, ...]:
@@ -75,9 +75,9 @@ class UniformDraws:
         Only sides with one edit at each part are changed, all parts alike.
         """
         own = side_of(genes, side)
-        if own is None or len({part for part, _ in own.structure.parts}) < len(own.structure.parts):
+        if own is None or len({part for part, _ in own.parts}) < len(own.parts):
             return {}
-        matches = [self.traits[part].matches(number, dimension) for part, number in own.structure.parts]
+        matches = [self.traits[part].matches(number, dimension) for part, number in own.parts]
         common = [value for value in matches[0] if all(value in match for match in matches[1:])]
         return {value: self._with(genes, side, [match[value] for match in matches]) for value in common}
 
@@ -90,8 +90,8 @@ class UniformDraws:
         found = []
         for place in range(max(map(len, numbers))):
             chosen = (some[place % len(some)] for some in numbers)
-            parts = tuple((part, number) for (part, _), number in zip(own.structure.parts, chosen, strict=True))
-            found.append(with_side(genes, side, replace(own, structure=replace(own.structure, parts=parts))))
+            parts = tuple((part, number) for (part, _), number in zip(own.parts, chosen, strict=True))
+            found.append(with_side(genes, side, replace(own, parts=parts)))
         return found
 
 

@@ -12,7 +12,7 @@ from search_space.space.space import Candidate, SearchSpace
 from studies.confirmation.contenders import Contender, best_first, entries_of, trials_of
 from studies.records import NewTrial, TrialRecord, TrialState
 from studies.search.candidates import new_trial
-from studies.search.proposer import Proposal, Proposer
+from studies.search.proposer import Proposer
 
 TIME = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -54,8 +54,7 @@ class Rates:
 
 
 def trial_of(space: SearchSpace, number: int, candidate: Candidate) -> NewTrial:
-    proposal = Proposal(number=number, candidate=candidate)
-    return new_trial(proposal, space.shape, study_seed=0, head_parameters=1538)
+    return new_trial(candidate, space.shape, number=number, head_parameters=1538)
 
 
 @pytest.fixture
@@ -74,7 +73,7 @@ def proposed(space: SearchSpace) -> list[TrialRecord]:
     """Four discoveries with scores 0.70, 0.71, 0.72 and 0.73."""
     proposer = Proposer(space, sampler="random", seed=0)
     proposals = [proposer.propose() for _ in range(4)]
-    news = [new_trial(one, space.shape, study_seed=0, head_parameters=1538) for one in proposals]
+    news = [new_trial(one, space.shape, number=number, head_parameters=1538) for number, one in enumerate(proposals)]
     return [recorded(new, 0.70 + number / 100) for number, new in enumerate(news)]
 
 

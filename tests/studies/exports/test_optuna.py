@@ -126,7 +126,10 @@ def test_trials_that_have_not_ended_are_there_too(url: str, tmp_path: Path) -> N
             SearchSpace(shape=shape, budget=study.budget_parameters, options=options), sampler="random", seed=99
         )
         proposer.replay(ledger.trials(study.id), {})
-        new = [new_trial(proposer.propose(), shape, study_seed=99, head_parameters=1) for _ in range(2)]
+        new = [
+            new_trial(proposer.propose(), shape, number=proposer.next_number - 1, study_seed=99, head_parameters=1)
+            for _ in range(2)
+        ]
         epoch = ledger.take_over(study.id, "test")
         ledger.add_trials(study.id, epoch, new[:1], worker="worker-0")
         ledger.add_trials(study.id, epoch, new[1:])

@@ -755,8 +755,8 @@ def test_the_factored_search_is_told_what_the_ledger_holds_and_a_takeover_propos
     with ledger:
         tried = ledger.trials(key)
     later = keep(plan)
-    expected = [keeper.proposer.propose().candidate.fingerprint for _ in range(3)]
-    assert [later.proposer.propose().candidate.fingerprint for _ in range(3)] == expected
+    expected = [keeper.proposer.propose().fingerprint for _ in range(3)]
+    assert [later.proposer.propose().fingerprint for _ in range(3)] == expected
     assert len({*expected, *(trial.fingerprint for trial in tried)}) == len(tried) + 3
 
 

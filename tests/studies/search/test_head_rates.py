@@ -31,7 +31,7 @@ def test_every_proposal_of_a_study_that_asks_has_a_rate_of_its_own_and_a_replay_
     history = search(proposer, asked, 9, [])
     replayed = proposer_of(asked, sampler, published=())
     replayed.replay(history, readings_of(history))
-    assert replayed.propose().candidate.fingerprint == proposer.propose().candidate.fingerprint
+    assert replayed.propose().fingerprint == proposer.propose().fingerprint
     rates = [trial_request(trial, attempt=1, plan=PLAN).learning_rates.head for trial in history]
     assert all(LOW <= rate <= HIGH for rate in rates)
     assert len(set(rates)) == len(history)
@@ -40,7 +40,7 @@ def test_every_proposal_of_a_study_that_asks_has_a_rate_of_its_own_and_a_replay_
 
 def test_it_is_part_of_what_tells_trials_apart(space: SearchSpace) -> None:
     asked = asking(space)
-    one = proposer_of(asked, "random", published=()).propose().candidate
+    one = proposer_of(asked, "random", published=()).propose()
     other = asked.suggest(GivenTrial({**one.parameters, HEAD_RATE: HIGH / 2}))
     assert (other.head_learning_rate, other.parameters[HEAD_RATE]) == (HIGH / 2, HIGH / 2)
     assert other.fingerprint != one.fingerprint
@@ -68,7 +68,7 @@ def test_a_confirmation_trains_the_head_at_the_rate_of_the_trial(space: SearchSp
 
 
 def test_most_rates_are_near_those_of_trials_that_did_well_and_the_others_anywhere(space: SearchSpace) -> None:
-    drawn = proposer_of(asking(space), "random", published=()).propose().candidate
+    drawn = proposer_of(asking(space), "random", published=()).propose()
     history = [
         Observation.of(
             replace(drawn, head_learning_rate=1e-3 if number < 2 else 5e-3),

@@ -26,7 +26,7 @@ def first_trials(proposer: Proposer, count: int) -> dict[str | None, Candidate]:
     """By method; every trial ends with a score of its own, which a sampler may learn from."""
     found = {}
     for number in range(count):
-        candidate = proposer.propose().candidate
+        candidate = proposer.propose()
         found[candidate.method] = candidate
         proposer.report(number, 1, number / 10)
         proposer.close(number, TrialState.COMPLETE, number / 10)
@@ -53,16 +53,16 @@ def test_a_form_begins_where_its_rate_is_expected_to_be_best(space: SearchSpace)
 
 def test_what_is_another_method_under_another_name_is_left_out_and_that_is_said(space: SearchSpace) -> None:
     proposer = proposer_of(space, "factored", ("lora_qv", "lora_qv:s=2", "bitfit"))
-    assert [proposer.propose().candidate.method for _ in range(2)] == ["lora_qv", "bitfit"]
+    assert [proposer.propose().method for _ in range(2)] == ["lora_qv", "bitfit"]
     assert proposer.left_out == {"lora_qv:s=2": "another trial is the same."}
 
 
 def test_what_has_begun_is_not_begun_again_after_a_replay(space: SearchSpace) -> None:
     lost = proposer_of(space, "factored", METHODS)
-    begun = [record_of(lost.propose(), space, TrialState.COMPLETE) for _ in range(2)]
+    begun = [record_of(lost.propose(), number, space, TrialState.COMPLETE) for number in range(2)]
     rebuilt = proposer_of(space, "factored", METHODS)
     rebuilt.replay(begun, {})
-    assert rebuilt.propose().candidate == lost.propose().candidate
+    assert rebuilt.propose() == lost.propose()
 
 
 def test_what_could_not_begin_is_no_opening_any_more_after_a_replay(space: SearchSpace) -> None:
@@ -70,7 +70,7 @@ def test_what_could_not_begin_is_no_opening_any_more_after_a_replay(space: Searc
     small = SearchSpace(shape=space.shape, budget=30_000)
     lost = proposer_of(small, "random", ("mam_adapter", "head_only"))
     assert lost.is_opening
-    begun = [record_of(lost.propose(), small, TrialState.COMPLETE) for _ in range(2)]
+    begun = [record_of(lost.propose(), number, small, TrialState.COMPLETE) for number in range(2)]
     assert [one.method for one in begun] == ["head_only", None]
     rebuilt = proposer_of(small, "random", ("mam_adapter", "head_only"))
     rebuilt.replay(begun[:1], {})

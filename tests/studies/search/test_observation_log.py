@@ -6,15 +6,13 @@ import pytest
 from support.simulated_search import record_of, whole_space
 
 from search_space.space.options import SpaceOptions
-from search_space.space.random_draw import RandomTrial
-from search_space.space.space import SearchSpace
+from search_space.space.space import Candidate, SearchSpace
 from studies.records import ReadingRecord, TrialRecord, TrialState
 from studies.search.initial_design import InitialDesign
-from studies.search.observation_log import ObservationLog, ObservationModel
-from studies.search.proposer import Proposal, Proposer, SpaceExhausted
+from studies.search.proposer import Proposer, SpaceExhausted
 from studies.surrogate.candidate_search import FactoredSearch
 from studies.surrogate.observation import Observation
-from studies.surrogate.recorded_observations import common_luck
+from studies.surrogate.recorded_observations import ObservationModel, common_luck
 
 COURSE = ObservationModel(steps=8, examples=400)
 PUBLISHED = ("lora_qv", "mam_adapter", "head_only")
@@ -32,48 +30,37 @@ def readings(number: int, *scores: tuple[int, float]) -> list[ReadingRecord]:
     ]
 
 
-def told(chronicle: ObservationLog) -> None:
+def told(proposer: Proposer) -> None:
     """Three trials, of which one is complete, one runs and one has failed."""
-    chronicle.report(1, 2, 0.2)
-    chronicle.report(1, 2, 0.9)  # the first stands
-    chronicle.report(0, 2, 0.25)
-    chronicle.report(0, 8, 0.5)
-    chronicle.close(0, TrialState.COMPLETE)
-    chronicle.close(2, TrialState.FAILED)
+    proposer.report(1, 2, 0.2)
+    proposer.report(1, 2, 0.9)  # the first stands
+    proposer.report(0, 2, 0.25)
+    proposer.report(0, 8, 0.5)
+    proposer.close(0, TrialState.COMPLETE, 0.5)
+    proposer.close(2, TrialState.FAILED)
 
 
-def test_it_is_told_how_far_a_reading_is_how_sure_and_in_an_order_that_replays(space: SearchSpace) -> None:
-    chronicle = ObservationLog(COURSE)
-    for method in PUBLISHED:
-        chronicle.take(space.suggest_published(method, RandomTrial(0)))
-    told(chronicle)
-    ended, running, failed = chronicle.trials
-    assert [(one.fraction, one.score, one.time) for one in ended.readings] == [(0.25, 0.25, 0.0), (1.0, 0.5, 0.0)]
+def test_it_is_told_how_far_a_reading_is_and_how_sure_and_records_tell_the_same(space: SearchSpace) -> None:
+    live, rebuilt = proposer_of(space), proposer_of(space)
+    proposed = [live.propose() for _ in PUBLISHED]
+    records = [record_of(one, number, space, TrialState.RUNNING) for number, one in enumerate(proposed)]
+    rebuilt.replay(records, {1: readings(1, (2, 0.2))})
+    for proposer in (live, rebuilt):
+        told(proposer)
+    ended, running, failed = live.trials
+    assert [(one.fraction, one.score) for one in ended.readings] == [(0.25, 0.25), (1.0, 0.5)]
     assert ended.readings[1].standard_error == pytest.approx(
         math.sqrt(0.5 * 0.5 * (1 - common_luck(1.0)) / 400), abs=1e-15
     )
-    assert [(one.fraction, one.score, one.time) for one in running.readings] == [(0.25, 0.2, math.inf)]
-    assert [one.state for one in chronicle.trials] == [TrialState.COMPLETE, TrialState.RUNNING, TrialState.FAILED]
+    assert [(one.fraction, one.score) for one in running.readings] == [(0.25, 0.2)]
+    assert [one.state for one in live.trials] == [TrialState.COMPLETE, TrialState.RUNNING, TrialState.FAILED]
     assert failed.readings == ()
-
-
-def test_records_tell_the_same_and_may_be_told_more_before_anybody_has_read_them(space: SearchSpace) -> None:
-    live, rebuilt = ObservationLog(COURSE), ObservationLog(COURSE)
-    for number, method in enumerate(PUBLISHED):
-        proposal = Proposal(number=number, candidate=space.suggest_published(method, RandomTrial(0)))
-        live.take(proposal.candidate)
-        rebuilt.replay(
-            record_of(proposal, space, TrialState.RUNNING), readings(number, (2, 0.2)) if number == 1 else []
-        )
-    for chronicle in (live, rebuilt):
-        told(chronicle)
-    assert len(rebuilt.trials) == 3
     assert rebuilt.trials == live.trials
 
 
 def test_scores_that_are_no_shares_have_no_error_that_is_known() -> None:
-    assert COURSE.measured(8, 27.5, time=0.0).standard_error == 0.0
-    assert ObservationModel(steps=8).measured(8, 0.5, time=0.0).standard_error == 0.0
+    assert COURSE.measured(8, 27.5).standard_error == 0.0
+    assert ObservationModel(steps=8).measured(8, 0.5).standard_error == 0.0
 
 
 def proposer_of(space: SearchSpace, published: tuple[str, ...] = PUBLISHED) -> Proposer:
@@ -88,8 +75,7 @@ def searched(proposer: Proposer, space: SearchSpace, count: int) -> tuple[list[T
     """Packs of three: of each one trial is complete, one pruned, and one failed or still running."""
     records, read = [], {}
     while len(records) < count:
-        for proposal in [proposer.propose() for _ in range(3)]:
-            number = proposal.number
+        for number, candidate in [(proposer.next_number, proposer.propose()) for _ in range(3)]:
             states = (TrialState.COMPLETE, TrialState.PRUNED, TrialState.FAILED if number < 9 else TrialState.RUNNING)
             state = states[number % 3]
             scores = [(2, score_of(number)), (8, score_of(number + 1))][: 2 if state is TrialState.COMPLETE else 1]
@@ -98,7 +84,7 @@ def searched(proposer: Proposer, space: SearchSpace, count: int) -> tuple[list[T
                 proposer.report(number, one.step, one.score)
             if state.is_terminal:
                 proposer.close(number, state, scores[-1][1] if state is TrialState.COMPLETE else None)
-            records.append(record_of(proposal, space, state))
+            records.append(record_of(candidate, number, space, state))
     return records, read
 
 
@@ -107,8 +93,8 @@ def test_a_rebuilt_proposer_proposes_the_same_pack_among_pruned_failed_and_runni
     records, read = searched(lost, space, 21)
     rebuilt = proposer_of(space)
     rebuilt.replay(records, read)
-    expected = [lost.propose().candidate.fingerprint for _ in range(4)]
-    assert [rebuilt.propose().candidate.fingerprint for _ in range(4)] == expected
+    expected = [lost.propose().fingerprint for _ in range(4)]
+    assert [rebuilt.propose().fingerprint for _ in range(4)] == expected
     assert len({*expected, *(one.fingerprint for one in records)}) == 25
 
 
@@ -116,31 +102,28 @@ def test_free_slots_are_filled_as_if_the_earlier_ones_were_running(space: Search
     proposer = proposer_of(space, published=("lora_qv",))
     seen: list[Observation] = []
     for number in range(12):
-        candidate = proposer.propose().candidate
+        candidate = proposer.propose()
         proposer.report(number, 8, score_of(number))
         proposer.close(number, TrialState.COMPLETE, score_of(number))
-        seen.append(
-            Observation.of(candidate, number=number, readings=(COURSE.measured(8, score_of(number), time=0.0),))
-        )
+        seen.append(Observation.of(candidate, number=number, readings=(COURSE.measured(8, score_of(number)),)))
     together = FactoredSearch(space, seed=3).propose(seen, slots=4)
-    assert [proposer.propose().candidate.fingerprint for _ in range(4)] == [one.fingerprint for one in together]
+    assert [proposer.propose().fingerprint for _ in range(4)] == [one.fingerprint for one in together]
 
 
 def test_a_published_method_at_other_rates_is_a_published_trial_with_its_name(space: SearchSpace) -> None:
     proposer = proposer_of(space)
-    found: list[Proposal] = []
+    found: list[Candidate] = []
     for number in range(80):
         found.append(proposer.propose())
         proposer.report(number, 8, score_of(number))
         proposer.close(number, TrialState.COMPLETE, score_of(number))
-    again = [one for one in found[len(PUBLISHED) :] if one.candidate.method is not None]
+    again = [(number, one) for number, one in enumerate(found) if number >= len(PUBLISHED) and one.method is not None]
     assert again
-    for proposal in again:
-        method = proposal.candidate.method
-        assert method in PUBLISHED
-        original = next(one.candidate for one in found if one.candidate.method == method)
-        assert proposal.candidate.configuration == original.configuration
-        assert proposer.chronicle.known[proposal.number].method == method
+    for number, candidate in again:
+        assert candidate.method in PUBLISHED
+        original = next(one for one in found if one.method == candidate.method)
+        assert candidate.configuration == original.configuration
+        assert proposer.trials[number].method == candidate.method
 
 
 def test_a_small_space_is_searched_to_its_end(space: SearchSpace) -> None:
@@ -149,7 +132,7 @@ def test_a_small_space_is_searched_to_its_end(space: SearchSpace) -> None:
     options = SpaceOptions(attention_forms=("const",), ffn_forms=("const",), learning_rates=fixed, published=())
     proposer = proposer_of(SearchSpace(shape=space.shape, budget=600_000, options=options), published=())
     for number in range(19):
-        assert proposer.propose().number == number
+        proposer.propose()
         proposer.report(number, 8, score_of(number))
         proposer.close(number, TrialState.COMPLETE, score_of(number))
     with pytest.raises(SpaceExhausted):
@@ -160,7 +143,7 @@ def test_a_study_of_published_points_alone_ends_with_them(space: SearchSpace) ->
     points = ("lora_qv:r=2", "lora_qv:r=8", "full_finetuning", "bitfit")
     options = SpaceOptions(attention_forms=(), ffn_forms=(), published=points)
     proposer = proposer_of(SearchSpace(shape=space.shape, budget=600_000, options=options), points)
-    assert [proposer.propose().candidate.method for _ in range(3)] == [points[0], points[1], points[3]]
+    assert [proposer.propose().method for _ in range(3)] == [points[0], points[1], points[3]]
     with pytest.raises(SpaceExhausted, match="nothing but its published methods"):
         proposer.propose()
     assert "needs at least" in proposer.left_out["full_finetuning"]

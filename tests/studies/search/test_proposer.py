@@ -8,17 +8,18 @@ import pytest
 from support.simulated_search import proposer_of, readings_of, record_of, score_of, search
 
 from search_space.published import COMPARED
-from search_space.space.random_draw import GivenTrial
-from search_space.space.space import SearchSpace, SpaceOptions
+from search_space.space.random_draw import GivenTrial, RandomTrial
+from search_space.space.space import Candidate, SearchSpace, SpaceOptions
 from studies.errors import LaunchError
 from studies.records import TrialState
 from studies.search import optuna_history
 from studies.search.initial_design import InitialDesign
-from studies.search.observation_log import KnownTrial, ObservationModel
-from studies.search.proposer import Proposal, Proposer, SpaceExhausted
+from studies.search.proposer import Proposer, SpaceExhausted
 from studies.search.samplers import SAMPLERS, STARTUP_TRIALS, Sampler
 from studies.search.warm_start import WarmStart
 from studies.seeds import hashed_seed
+from studies.surrogate.observation import Observation
+from studies.surrogate.recorded_observations import ObservationModel
 
 
 def test_pruned_is_pruned_and_failed_is_failed_for_optuna(space):
@@ -30,7 +31,7 @@ def test_pruned_is_pruned_and_failed_is_failed_for_optuna(space):
 
 def test_trials_that_were_running_are_running_for_optuna_after_a_replay(space):
     first = proposer_of(space, published=())
-    running = record_of(first.propose(), space, TrialState.QUEUED)
+    running = record_of(first.propose(), 0, space, TrialState.QUEUED)
     replayed = proposer_of(space, published=())
     replayed.replay([running], {})
     assert replayed.history()[0].state is optuna.trial.TrialState.RUNNING
@@ -41,12 +42,12 @@ def test_trials_that_were_running_are_running_for_optuna_after_a_replay(space):
 def test_published_methods_come_first_and_their_learning_rates_are_suggested(space):
     proposer = proposer_of(space)
     proposals = [proposer.propose() for _ in range(3)]
-    assert [one.candidate.method for one in proposals] == ["mam_adapter", "lora_qv", None]
-    first, second = (one.candidate.parameters for one in proposals[:2])
+    assert [one.method for one in proposals] == ["mam_adapter", "lora_qv", None]
+    first, second = (one.parameters for one in proposals[:2])
     assert set(first) == {"learning_rate.softmax_memory", "learning_rate.bottleneck"}
     assert set(second) == {"learning_rate.lowrank"}
     # a step of LoRA at scale 2 does twice as much
-    assert proposals[1].candidate.attention_learning_rate == second["learning_rate.lowrank"] / 2
+    assert proposals[1].attention_learning_rate == second["learning_rate.lowrank"] / 2
 
 
 def test_published_methods_that_were_tried_are_not_tried_again_after_a_replay(space):
@@ -54,19 +55,19 @@ def test_published_methods_that_were_tried_are_not_tried_again_after_a_replay(sp
     history = search(lost, space, 1, [])
     replayed = proposer_of(space)
     replayed.replay(history, {})
-    assert replayed.propose().candidate.method == "lora_qv"
+    assert replayed.propose().method == "lora_qv"
 
 
 def test_a_published_method_that_does_not_fit_is_left_out_with_its_reason(space):
     small = SearchSpace(shape=space.shape, budget=30_000, options=SpaceOptions())
     proposer = proposer_of(small, published=("mam_adapter",))
-    assert proposer.propose().candidate.method is None
+    assert proposer.propose().method is None
     assert "needs at least" in proposer.left_out["mam_adapter"]
 
 
 def test_no_configuration_is_proposed_twice(space):
     proposer = proposer_of(space, "random")
-    fingerprints = [proposer.propose().candidate.fingerprint for _ in range(200)]
+    fingerprints = [proposer.propose().fingerprint for _ in range(200)]
     assert len(set(fingerprints)) == 200
 
 
@@ -80,8 +81,8 @@ def three_points(space: SearchSpace) -> SearchSpace:
 
 def test_a_space_that_holds_no_more_says_so_and_goes_on_numbering_without_a_gap(space):
     proposer = proposer_of(three_points(space), "random", ())
-    numbers = [proposer.propose().number for _ in range(3)]
-    assert numbers == [0, 1, 2]
+    for _ in range(3):
+        proposer.propose()
     with pytest.raises(SpaceExhausted, match="had been tried"):
         proposer.propose()
     assert proposer.next_number == 3
@@ -92,7 +93,7 @@ def test_a_study_of_published_points_alone_ends_with_them(space, sampler):
     points = ("lora_qv:r=2", "lora_qv:r=8", "full_finetuning")
     options = SpaceOptions(attention_forms=(), ffn_forms=(), published=points)
     proposer = proposer_of(SearchSpace(shape=space.shape, budget=600_000, options=options), sampler, points)
-    found = [proposer.propose().candidate for _ in range(2)]
+    found = [proposer.propose() for _ in range(2)]
     assert [candidate.method for candidate in found] == list(points[:2])
     assert found[1].counts.stored == 4 * found[0].counts.stored
     with pytest.raises(SpaceExhausted, match="nothing but its published methods"):
@@ -108,31 +109,28 @@ def test_a_sampler_that_insists_on_its_favourite_does_not_end_the_search_early(s
     small = SearchSpace(shape=space.shape, budget=600_000, options=options)
     proposer = proposer_of(small, sampler, ())
     for number in range(19):
-        proposal = proposer.propose()
-        assert proposal.number == number
-        is_favourite = proposal.candidate.parameters["placement"] == "ffn"
+        is_favourite = proposer.propose().parameters["placement"] == "ffn"
         proposer.close(number, TrialState.COMPLETE, float(is_favourite))
     with pytest.raises(SpaceExhausted):
         proposer.propose()
 
 
 def test_proposals_depend_on_the_seed_of_the_study(space):
-    first = Proposer(space, sampler="random", seed=0).propose().candidate.fingerprint
-    assert Proposer(space, sampler="random", seed=0).propose().candidate.fingerprint == first
-    assert Proposer(space, sampler="random", seed=1).propose().candidate.fingerprint != first
+    first = Proposer(space, sampler="random", seed=0).propose().fingerprint
+    assert Proposer(space, sampler="random", seed=0).propose().fingerprint == first
+    assert Proposer(space, sampler="random", seed=1).propose().fingerprint != first
 
 
 def test_tpe_finds_better_points_than_random_when_a_form_decides(space):
     def mean_of_last(sampler: str) -> float:
         proposer = Proposer(space, sampler=sampler, seed=2)
         scores = []
-        for _ in range(60):
-            proposal = proposer.propose()
-            parameters = proposal.candidate.parameters
+        for number in range(60):
+            parameters = proposer.propose().parameters
             score = 0.5 * (parameters.get("ffn.form") == "lowrank") + 0.5 * (
                 parameters.get("attention.form") == "bottleneck"
             )
-            proposer.close(proposal.number, TrialState.COMPLETE, score)
+            proposer.close(number, TrialState.COMPLETE, score)
             scores.append(score)
         return sum(scores[30:]) / 30
 
@@ -148,7 +146,7 @@ def test_tpe_is_multivariate_and_grouped_with_a_constant_liar(space):
 
 def test_the_sequence_covers_every_choice_evenly(space):
     proposer = Proposer(space, sampler="qmc", seed=0)
-    places = [proposer.propose().candidate.parameters["placement"] for _ in range(48)]
+    places = [proposer.propose().parameters["placement"] for _ in range(48)]
     assert all(abs(places.count(place) - 16) <= 1 for place in ("both", "attention", "ffn"))
 
 
@@ -167,7 +165,7 @@ def test_derived_seeds_differ_by_every_part_and_fit_their_bits():
 
 def test_numbers_fill_their_ranges_and_seven_in_ten_random_proposals_edit_both_sides_whatever_the_tree_is(space):
     proposer = Proposer(space, sampler="random", seed=3)
-    drawn = [proposer.propose().candidate.parameters for _ in range(120)]
+    drawn = [proposer.propose().parameters for _ in range(120)]
     assert [one["placement"] for one in drawn[:100]].count("both") == pytest.approx(70, abs=2)
     shares = [one["attention_share"] for one in drawn if "attention_share" in one]
     assert min(shares) < 0.15
@@ -200,28 +198,27 @@ def after_fifty(space: SearchSpace, *, sees_published: bool) -> Proposer:
     sampler = replace(SAMPLERS["tpe"], startup=0 if sees_published else 40, sees_published=sees_published)
     proposer = Proposer(space, sampler=sampler, seed=0, opening=InitialDesign(published=COMPARED))
     noise = random.Random(0)
-    for _ in range(50):
-        proposal = proposer.propose()
-        score = 0.4 + 0.08 * has_low_rank(proposal) + noise.gauss(0, 0.01)
-        proposer.report(proposal.number, 50, score)
-        if proposal.candidate.method is None:
-            proposer.close(proposal.number, TrialState.PRUNED)
+    for number in range(50):
+        candidate = proposer.propose()
+        score = 0.4 + 0.08 * has_low_rank(candidate) + noise.gauss(0, 0.01)
+        proposer.report(number, 50, score)
+        if candidate.method is None:
+            proposer.close(number, TrialState.PRUNED)
         else:
-            proposer.close(proposal.number, TrialState.COMPLETE, score)
+            proposer.close(number, TrialState.COMPLETE, score)
     return proposer
 
 
-def has_low_rank(proposal: Proposal) -> bool:
-    return any(edit.form.name == "lowrank" for edit in proposal.candidate.configuration.edits)
+def has_low_rank(candidate: Candidate) -> bool:
+    return any(edit.form.name == "lowrank" for edit in candidate.configuration.edits)
 
 
 def test_tpe_learns_what_is_plainly_best_where_published_methods_do_not_crowd_it_out(space):
     proposer = after_fifty(space, sees_published=False)
     found = 0
     for _ in range(60):
-        proposal = proposer.propose()
-        found += has_low_rank(proposal)
-        proposer.close(proposal.number, TrialState.FAILED)
+        found += has_low_rank(proposer.propose())
+        proposer.close(proposer.next_number - 1, TrialState.FAILED)
     assert found > 36  # of draws that nothing has learned from, one in four has one
 
 
@@ -246,20 +243,20 @@ def test_a_published_method_is_seen_whole_or_not_at_all(space):
     assert again.fingerprint == method.fingerprint
 
 
-def test_the_best_complete_trials_the_newest_and_those_that_run_are_in_view(monkeypatch):
+def test_the_best_complete_trials_the_newest_and_those_that_run_are_in_view(space, monkeypatch):
     monkeypatch.setattr(optuna_history, "LARGEST", 6)
     monkeypatch.setattr(optuna_history, "BEST", 2)
     # 1 and 3 are the best complete ones; of those with a result 9, 11, 12 and 13 are the newest four
-    assert optuna_history.in_view(known_of("PCPCCFRPPPFPCP")) == [1, 3, 6, 9, 11, 12, 13]
-    assert optuna_history.in_view(known_of("PCPCFRPP")) == list(range(8))
+    assert in_view_of(space, "PCPCCFRPPPFPCP") == [1, 3, 6, 9, 11, 12, 13]
+    assert in_view_of(space, "PCPCFRPP") == list(range(8))
 
 
-def known_of(states: str) -> list[KnownTrial]:
-    """Complete, pruned, failed and running ones, C, P, F and R; the earlier, the better."""
+def in_view_of(space: SearchSpace, states: str) -> list[int]:
+    """Of complete, pruned, failed and running trials, C, P, F and R; the earlier, the better."""
     known = {"C": TrialState.COMPLETE, "P": TrialState.PRUNED, "F": TrialState.FAILED, "R": TrialState.RUNNING}
-    return [
-        KnownTrial(
-            source=None, parameters={}, method=None, state=known[one], values=[-float(place)] if one == "C" else None
-        )
-        for place, one in enumerate(states)
+    one = Observation.of(space.suggest(RandomTrial(0)), number=0)
+    trials = [
+        replace(one, number=number, state=known[letter], values=(-float(number),) if letter == "C" else None)
+        for number, letter in enumerate(states)
     ]
+    return [trial.number for trial in optuna_history.in_view(trials)]

@@ -15,9 +15,9 @@ from search_space.space.space import SearchSpace
 from studies.search.transfer import BETWEEN_TASKS, UNKNOWN, SourceStudy, combined, lessons_of
 from studies.search.warm_start import ExpectedRate, WarmStart, lessons_from_json
 from studies.surrogate.encoding import Encoding
-from studies.surrogate.features import relative_rate
+from studies.surrogate.features import unit_lr_of
 from studies.surrogate.observation import MeasuredScore, Observation
-from studies.surrogate.prior_mean import BEST_RATE, ExpectedOptimum, trends
+from studies.surrogate.prior_mean import BEST_UNIT_LR, ExpectedOptimum, trends
 from studies.surrogate.random_candidates import ANYWHERE, RandomCandidates
 
 LOW, HIGH = 1e-3, 1e-2
@@ -42,7 +42,7 @@ def place_of(z: float) -> float:
 def test_one_task_moves_what_is_expected_of_a_rate_by_its_share_of_what_is_known() -> None:
     found = combined([(place_of(0.6), 0.1 * HALF)], LOW, HIGH).place(LOW, HIGH)
     prior, told = UNKNOWN**-2, (0.1**2 + BETWEEN_TASKS**2) ** -1
-    assert found.mean == pytest.approx((prior * BEST_RATE + told * 0.6) / (prior + told), abs=1e-12)
+    assert found.mean == pytest.approx((prior * BEST_UNIT_LR + told * 0.6) / (prior + told), abs=1e-12)
     assert found.deviation == pytest.approx(math.sqrt(1 / (prior + told) + BETWEEN_TASKS**2), abs=1e-12)
 
 
@@ -67,8 +67,8 @@ def test_an_expected_rate_is_placed_in_any_range_and_never_beyond_it() -> None:
 def scored(space: SearchSpace, score: Callable[[Observation], float], *, count: int = 60, seed: int = 0) -> SourceStudy:
     """A study of random trials, each complete with a score and no luck."""
     trials = []
-    for number, one in enumerate(drawn(space, count, seed=seed)):
-        reading = MeasuredScore(fraction=1.0, score=score(one), standard_error=ERROR / 10, time=number)
+    for one in drawn(space, count, seed=seed):
+        reading = MeasuredScore(fraction=1.0, score=score(one), standard_error=ERROR / 10)
         trials.append(replace(one, readings=(reading,)))
     return SourceStudy(
         name=f"s{seed}", history=trials, viewer=Encoding(space), ranges=space.options.learning_rates, is_of_output=True
@@ -116,14 +116,14 @@ def test_tasks_that_disagree_each_have_their_own(space: SearchSpace) -> None:
 def test_rates_are_expected_where_they_were_best(space: SearchSpace, genome: Encoding, best: float) -> None:
     def score(trial: Observation) -> float:
         view = genome.view_of(trial)
-        return 0.5 - 0.05 * sum((side.rate - best) ** 2 for side in (view.attention, view.ffn) if side is not None)
+        return 0.5 - 0.05 * sum((side.unit_lr - best) ** 2 for side in (view.attention, view.ffn) if side is not None)
 
     places = lessons_of([scored(space, score, count=90)], space).places(space.options.learning_rates)
     for form in ("lowrank", "bottleneck", "softmax_memory"):
         prior, told = UNKNOWN**-2, BETWEEN_TASKS**-2
-        most = (prior * BEST_RATE + told * best) / (prior + told)  # if the task told it exactly
+        most = (prior * BEST_UNIT_LR + told * best) / (prior + told)  # if the task told it exactly
         assert abs(places[form].mean - most) < 0.2
-        assert abs(places[form].mean - best) < abs(BEST_RATE - best)
+        assert abs(places[form].mean - best) < abs(BEST_UNIT_LR - best)
         assert BETWEEN_TASKS < places[form].deviation < math.hypot(UNKNOWN, BETWEEN_TASKS)
 
 
@@ -166,7 +166,7 @@ def test_rates_are_drawn_where_they_are_expected_and_sometimes_anywhere(genome: 
     sides = [side for _ in range(3000) for side in drawer.fresh(draw).sides]
     by_form: dict[bool, list[float]] = {True: [], False: []}
     for side in sides:
-        by_form[genome.facts(side.structure).form == "lowrank"].append(side.rate)
+        by_form[genome.facts(side).form == "lowrank"].append(side.unit_lr)
     near = np.mean([abs(rate - 0.7) < 0.2 for rate in by_form[True]])
     expected = 1 - ANYWHERE + ANYWHERE * 0.4 / 2
     assert near == pytest.approx(expected, abs=5 * math.sqrt(expected * (1 - expected) / len(by_form[True])))
@@ -179,8 +179,10 @@ def test_the_model_expects_most_of_rates_where_they_were_best(genome: Encoding, 
     assert side is not None
     places = {"lowrank": ExpectedOptimum(mean=0.4, deviation=0.1)}
     for rate in (-0.2, 0.4, 0.9):
-        at = replace(view, attention=replace(side, rate=rate))
+        at = replace(view, attention=replace(side, unit_lr=rate))
         assert trends(at, places)[0] == pytest.approx(-((rate - 0.4) ** 2), abs=1e-12)
-        assert trends(at, {"bottleneck": places["lowrank"]})[0] == pytest.approx(-((rate - BEST_RATE) ** 2), abs=1e-12)
+        assert trends(at, {"bottleneck": places["lowrank"]})[0] == pytest.approx(
+            -((rate - BEST_UNIT_LR) ** 2), abs=1e-12
+        )
     low, high = space.options.learning_rates["lowrank"]
-    assert side.rate == pytest.approx(relative_rate(3e-3, low, high))
+    assert side.unit_lr == pytest.approx(unit_lr_of(3e-3, low, high))

@@ -21,10 +21,10 @@ from studies.search.factored_sampler import FactoredSampler
 from studies.search.optuna_history import distributions
 from studies.surrogate.candidate_search import FactoredSearch, nearly_equal
 from studies.surrogate.encoding import Encoding
-from studies.surrogate.features import relative_rate
+from studies.surrogate.features import unit_lr_of
 from studies.surrogate.kernel import Points
 from studies.surrogate.observation import MeasuredScore, Observation
-from studies.surrogate.prior_mean import BEST_RATE
+from studies.surrogate.prior_mean import BEST_UNIT_LR
 from studies.surrogate.settings import FactoredSettings
 from studies.surrogate.structure_distances import ABSENT, StructureDistances
 
@@ -123,9 +123,7 @@ def test_amid_noise_nothing_is_tried_again_at_nearly_its_rates_and_size(space, s
     for number in range(12, 30):
         (candidate,) = search.propose(trials)
         luck = random.Random(candidate.fingerprint).gauss(0, ERROR)
-        reading = MeasuredScore(
-            fraction=1.0, score=score_of(candidate) + luck, standard_error=ERROR, time=float(number)
-        )
+        reading = MeasuredScore(fraction=1.0, score=score_of(candidate) + luck, standard_error=ERROR)
         trials.append(Observation.of(candidate, number=number, readings=(reading,)))
     genome = Encoding(space)
     points = Points.of([genome.view_of(trial) for trial in trials], StructureDistances())
@@ -251,8 +249,8 @@ def test_a_published_method_that_is_enqueued_is_asked_at_the_rates_that_are_expe
     study.enqueue_trial({}, user_attrs={METHOD: "prefix_tuning"})
     candidate = space.suggest(study.ask())
     assert candidate.method == "prefix_tuning"
-    place = relative_rate(candidate.attention_learning_rate, *space.options.learning_rates["softmax_memory"])
-    assert place == pytest.approx(BEST_RATE)
+    place = unit_lr_of(candidate.attention_learning_rate, *space.options.learning_rates["softmax_memory"])
+    assert place == pytest.approx(BEST_UNIT_LR)
 
 
 def test_published_trials_are_known_by_what_they_asked(space):

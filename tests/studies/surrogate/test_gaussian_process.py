@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from studies.surrogate.gaussian_process import RUNG_VARIANCE, GaussianProcess, Readings, fitted, log_loss
-from studies.surrogate.hyperparameters import NAMES, PRIORS, Hyperparameters, PriorsOf
+from studies.surrogate.hyperparameters import ANALYSIS_PRIORS, NAMES, SEARCH_PRIORS, Hyperparameters
 from studies.surrogate.kernel import PointPairs, Points, variance
 from studies.surrogate.structure_distances import StructureDistances
 
-USUAL = PRIORS[PriorsOf.WITH_PACE]
+USUAL = SEARCH_PRIORS
 CENTRES, VALUES = USUAL.centres, USUAL.medians
 
 
@@ -207,20 +207,12 @@ def test_the_earlier_a_reading_is_the_less_it_foretells_and_an_end_foretells_its
     assert left(0.8, late) == left(1e-6, late)
 
 
-@pytest.mark.parametrize("earlier", [PriorsOf.ONE_TASK, PriorsOf.THREE_TASKS])
-def test_earlier_priors_know_of_no_pace(readings, known, earlier):
-    """Studies that were begun with them go on as they were, whatever trials tell of pace."""
-    priors = PRIORS[earlier]
-    assert priors.medians["pace"] == fitted(readings, known, priors)["pace"] == 0.0
-    assert fitted(readings, known, USUAL)["pace"] > 0.0
-
-
-def test_priors_of_one_task_know_of_no_luck(readings, known):
-    """Studies that were begun with them go on as they were: the errors of losses play no part."""
-    earlier = PRIORS[PriorsOf.ONE_TASK]
-    assert earlier.medians["loss.luck"] == 0.0
+def test_priors_of_analyses_know_of_no_pace_and_no_luck(readings, known):
+    """Whatever trials tell of them: the errors of losses play no part."""
+    assert [ANALYSIS_PRIORS.medians[name] for name in ("pace", "loss.luck")] == [0.0, 0.0]
     without = replace(readings, errors=readings.errors * ~readings.are_losses)
-    found = fitted(readings, known, earlier)
-    assert found["loss.luck"] == 0.0
-    np.testing.assert_array_equal(found.logarithms, fitted(without, known, earlier).logarithms)
-    assert fitted(readings, known, USUAL)["loss.luck"] > 0.0
+    found = fitted(readings, known, ANALYSIS_PRIORS)
+    assert [found[name] for name in ("pace", "loss.luck")] == [0.0, 0.0]
+    np.testing.assert_array_equal(found.logarithms, fitted(without, known, ANALYSIS_PRIORS).logarithms)
+    usual = fitted(readings, known, USUAL)
+    assert min(usual["pace"], usual["loss.luck"]) > 0.0

@@ -8,11 +8,11 @@ from sklearn.gaussian_process.kernels import Matern
 
 from search_space.edit import Edit
 from studies.surrogate.features import Features, SideStructure, TrainedSide
-from studies.surrogate.hyperparameters import PRIORS, PriorsOf
+from studies.surrogate.hyperparameters import SEARCH_PRIORS
 from studies.surrogate.kernel import PointPairs, Points, matern, variance
 from studies.surrogate.structure_distances import DIMENSIONS, StructureDistances
 
-VALUES = PRIORS[PriorsOf.WITH_PACE].medians
+VALUES = SEARCH_PRIORS.medians
 
 
 def structure(**changes: object) -> SideStructure:

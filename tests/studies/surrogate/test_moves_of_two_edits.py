@@ -42,7 +42,7 @@ def children(two: Encoding, genes: EncodedConfiguration, **move: float) -> list[
 
 def numbers(genes: EncodedConfiguration) -> list[int]:
     assert genes.attention is not None
-    return [number for _, number in genes.attention.structure.parts]
+    return [number for _, number in genes.attention.parts]
 
 
 def test_published_methods_with_two_edits_are_their_genes(two: Encoding) -> None:
@@ -59,7 +59,7 @@ def test_what_is_drawn_is_its_genes_and_is_seen_with_its_sizes(two: Encoding) ->
     for trial in drawn(two.space, 150, published=()):
         genes = two.genes_of(trial)
         assert genes is not None
-        several += any(len(side.structure.parts) > 1 for side in genes.sides)
+        several += any(len(side.parts) > 1 for side in genes.sides)
         candidate = two.candidate(genes)
         assert candidate.fingerprint == trial.fingerprint
         seen, had = two.view(genes), two.view_of(trial)
@@ -67,7 +67,7 @@ def test_what_is_drawn_is_its_genes_and_is_seen_with_its_sizes(two: Encoding) ->
             assert (ours is None) == (theirs is None)
             if ours is not None and theirs is not None:
                 assert ours.structure == theirs.structure
-                assert ours.size == pytest.approx(theirs.size, abs=1e-9)
+                assert ours.log2_budget_fraction == pytest.approx(theirs.log2_budget_fraction, abs=1e-9)
     assert several > 50
 
 
@@ -101,7 +101,7 @@ def test_a_step_of_the_size_of_one_side_is_one_of_its_split(two: Encoding, induc
 def test_fresh_draws_have_two_edits_as_often_as_one(two: Encoding) -> None:
     drawer, draw = RandomCandidates(two), random.Random(1)
     sides = [side for _ in range(800) for side in drawer.fresh(draw).sides]
-    share = sum(len(side.structure.parts) == 2 for side in sides) / len(sides)
+    share = sum(len(side.parts) == 2 for side in sides) / len(sides)
     assert share == pytest.approx(0.5, abs=4 * (0.25 / len(sides)) ** 0.5)
 
 
@@ -127,6 +127,6 @@ def test_the_model_tells_apart_what_writes_where_and_how_the_side_is_split(
     for split in (0.1, 0.35, 0.7, 0.95):
         view = two.view(replace(inducer, attention=replace(inducer.attention, split=split))).attention
         assert view is not None
-        assert view.size == pytest.approx(seen.size, abs=0.1)
+        assert view.log2_budget_fraction == pytest.approx(seen.log2_budget_fraction, abs=0.1)
         structures.add(view.structure)
     assert len(structures) > 1

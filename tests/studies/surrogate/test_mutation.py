@@ -56,7 +56,9 @@ def test_every_child_is_legal_and_within_the_budget(backbone):
         counted = count(candidate.configuration, shape).stored
         assert 0 < counted <= space.budget
         view = genome.view(genes)
-        stored = sum(2.0**side.size * space.budget for side in (view.attention, view.ffn) if side is not None)
+        stored = sum(
+            2.0**side.log2_budget_fraction * space.budget for side in (view.attention, view.ffn) if side is not None
+        )
         # a C that Kronecker products at both sides share is in the size of both
         shared = 4**3 if all("phm" in side.structure.form for side in (view.attention, view.ffn) if side) else 0
         assert stored == pytest.approx(counted, rel=1e-6, abs=shared)
@@ -108,11 +110,11 @@ def test_neighbours_are_those_of_the_space(genome, space):
 def test_a_step_of_the_rate_changes_nothing_but_a_rate(genome, history):
     trials = history(2, published=("mam_adapter", "lora_qv"))
     parents = parents_of(genome, trials)
-    known = {tuple(side.structure for side in genome.genes_of(one).sides) for one in trials}
+    known = {tuple((side.parts, side.layers) for side in genome.genes_of(one).sides) for one in trials}
     found = children(genome, parents, only(rate=1.0), 60)
-    assert {tuple(side.structure for side in genes.sides) for genes in found} == known
-    assert len({tuple(side.rate for side in genes.sides) for genes in found}) == 60
-    assert all(-1 <= side.rate <= 1 for genes in found for side in genes.sides)
+    assert {tuple((side.parts, side.layers) for side in genes.sides) for genes in found} == known
+    assert len({tuple(side.unit_lr for side in genes.sides) for genes in found}) == 60
+    assert all(-1 <= side.unit_lr <= 1 for genes in found for side in genes.sides)
 
 
 def test_fresh_draws_edit_both_sides_as_often_as_they_should_and_size_something(genome):
@@ -120,7 +122,7 @@ def test_fresh_draws_edit_both_sides_as_often_as_they_should_and_size_something(
     drawn = [drawer.fresh(draw) for _ in range(2000)]
     both = sum(len(genes.sides) == 2 for genes in drawn)
     assert abs(both - 2000 * BOTH_SIDES) < 4 * (2000 * BOTH_SIDES * (1 - BOTH_SIDES)) ** 0.5
-    unsized = [genes for genes in drawn if not any(genome.facts(side.structure).is_sized for side in genes.sides)]
+    unsized = [genes for genes in drawn if not any(genome.facts(side).is_sized for side in genes.sides)]
     assert len(unsized) < 0.05 * 2000
 
 
@@ -130,7 +132,7 @@ def test_stratified_draws_use_every_pair_of_forms_before_any_of_them_twice(genom
     for _ in range(200):
         genes = drawer.fresh(draw, used)
         sides = (genes.attention, genes.ffn)
-        used.append(tuple(None if side is None else genome.facts(side.structure).form for side in sides))
+        used.append(tuple(None if side is None else genome.facts(side).form for side in sides))
         pairs = [cell for cell in used if None not in cell]
         assert max(map(pairs.count, pairs), default=1) - (len(set(pairs)) == 21) * (len(pairs) // 21) <= 1
 
@@ -142,8 +144,8 @@ def test_one_form_at_both_sides_has_one_rate(genome):
         genes = drawer.fresh(draw)
         if len(genes.sides) < 2:
             continue
-        one, other = (genome.facts(side.structure).form for side in genes.sides)
-        assert (genes.attention.rate == genes.ffn.rate) == (one == other)
+        one, other = (genome.facts(side).form for side in genes.sides)
+        assert (genes.attention.unit_lr == genes.ffn.unit_lr) == (one == other)
         tied += one == other
     assert tied
 

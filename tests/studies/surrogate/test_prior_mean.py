@@ -6,7 +6,7 @@ import pytest
 
 from studies.surrogate.features import Features
 from studies.surrogate.posterior import SurrogateFitter
-from studies.surrogate.prior_mean import BEST_RATE, no_rules, papers_log_odds, trends
+from studies.surrogate.prior_mean import BEST_UNIT_LR, no_rules, papers_log_odds, trends
 
 
 def test_the_papers_bet_on_mam_rather_than_on_its_parts(genome, space, history):
@@ -24,8 +24,8 @@ def test_the_papers_bet_on_mam_rather_than_on_its_parts(genome, space, history):
 def test_rates_far_from_where_they_are_expected_to_be_best_are_expected_to_be_worse(genome, history):
     view = genome.view_of(history(1, published=("lora_qv",))[0])
     at = [
-        trends(Features(replace(view.attention, rate=rate), None))[0]
-        for rate in (BEST_RATE, BEST_RATE - 0.5, BEST_RATE + 0.6)
+        trends(Features(replace(view.attention, unit_lr=rate), None))[0]
+        for rate in (BEST_UNIT_LR, BEST_UNIT_LR - 0.5, BEST_UNIT_LR + 0.6)
     ]
     assert at == pytest.approx([0.0, -0.25, -0.36])
 

@@ -29,7 +29,7 @@ def same(one: ReadingArrays, other: ReadingArrays) -> bool:
 
 def test_readings_are_heard_in_the_order_of_time_and_number(history):
     trials = history(6)
-    late = replace(trials[0], readings=tuple(replace(one, time=99.0) for one in trials[0].readings))
+    late = replace(trials[0], ended_at=99.0)
     heard = ReadingCollector().hear([late, *trials[1:]])
     assert heard.trials.tolist() == [1, 1, 2, 3, 3, 4, 4, 5, 0, 0]
     assert heard.rungs.tolist() == [-1, 0, -1, -1, 0, -1, 0, -1, -1, 0]
@@ -58,7 +58,7 @@ def test_few_readings_are_kept_whole_and_many_are_thinned_to_the_best_the_newest
     draw = random.Random(0)
     some = history(2)[1]
     trials = [
-        replace(some, number=number, readings=(MeasuredScore(fraction=1.0, score=draw.random(), time=float(number)),))
+        replace(some, number=number, ended_at=number, readings=(MeasuredScore(fraction=1.0, score=draw.random()),))
         for number in range(3000)
     ]
     heard = ReadingCollector().hear(trials)
@@ -149,7 +149,7 @@ def test_hyperparameters_depend_on_what_had_been_heard_at_the_checkpoint(genome,
     at_sixteen = SurrogateFitter(genome).belief(trials[:16]).process.values.logarithms
     later = SurrogateFitter(genome).belief(trials).process.values.logarithms
     np.testing.assert_array_equal(later, at_sixteen)
-    sooner = [replace(trials[20], readings=(replace(trials[20].readings[0], time=-1.0, score=0.9),)), *trials[:20]]
+    sooner = [replace(trials[20], ended_at=-1.0, readings=(replace(trials[20].readings[0], score=0.9),)), *trials[:20]]
     assert not np.array_equal(SurrogateFitter(genome).belief(sooner).process.values.logarithms, at_sixteen)
 
 
@@ -198,7 +198,7 @@ def test_the_last_losses_of_the_best_trials_are_heard(history):
         replace(
             one,
             number=number,
-            readings=(MeasuredScore(fraction=1.0, score=number / 1e3, loss=1.0, time=float(number)),),
+            readings=(MeasuredScore(fraction=1.0, score=number / 1e3, loss=1.0),),
         )
         for number, one in enumerate(few[:1] * (LARGEST_LOSSES + 20))
     ]

@@ -8,18 +8,19 @@ import pytest
 from support.factored_search import observed
 
 from search_space.space.random_draw import RandomTrial
-from studies.records import NewTrial, ReadingRecord, TrialRecord, TrialState
+from studies.analysis.estimates import history_of
+from studies.records import ExampleCounts, NewTrial, ReadingRecord, TrialRecord, TrialState
 from studies.search.candidates import new_trial
-from studies.search.proposer import Proposal
 from studies.surrogate.candidate_search import FactoredSearch
-from studies.surrogate.recorded_observations import common_luck, observations, share_error
+from studies.surrogate.reading_arrays import ReadingCollector
+from studies.surrogate.recorded_observations import ObservationModel, common_luck, share_error
 
 BEGAN_AT = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 def recorded(space, number: int, state: TrialState = TrialState.COMPLETE) -> TrialRecord:
     candidate = space.suggest(RandomTrial(number))
-    new = new_trial(Proposal(number=number, candidate=candidate), space.shape, study_seed=0, head_parameters=10)
+    new = new_trial(candidate, space.shape, number=number, head_parameters=10)
     score = observed(candidate, 0).readings[-1].score
     return TrialRecord(
         **{name: getattr(new, name) for name in NewTrial.__dataclass_fields__},
@@ -44,28 +45,29 @@ def readings_of(trial: TrialRecord) -> list[ReadingRecord]:
 
 def test_a_trial_of_the_ledger_is_the_trial_that_was_proposed(space):
     trial, running = recorded(space, 0), recorded(space, 1, TrialState.RUNNING)
-    told = observations([trial, running], {0: readings_of(trial)}, steps=16, standard_error=share_error(400))
+    model = ObservationModel(steps=16, examples=400)
+    told = [model.observation(trial, readings_of(trial)), model.observation(running, ())]
     candidate = space.suggest(RandomTrial(0))
     assert told[0].configuration == candidate.configuration
     assert told[0].fingerprint == candidate.fingerprint
     assert told[0].attention_learning_rate == candidate.attention_learning_rate
     assert told[0].ffn_learning_rate == candidate.ffn_learning_rate
     assert [one.fraction for one in told[0].readings] == [0.25, 0.5]
-    assert {one.time for one in told[0].readings} == {(BEGAN_AT + timedelta(minutes=1)).timestamp()}
+    assert told[0].readings[0].standard_error == share_error(400)(trial.last_score, 0.25)
     assert (told[1].readings, told[1].state) == ((), TrialState.RUNNING)
 
 
 def test_readings_of_running_trials_are_heard_last(space):
-    trials = [recorded(space, 0, TrialState.RUNNING), recorded(space, 1)]
-    told = observations(trials, {one.number: readings_of(one) for one in trials}, steps=8)
-    assert told[0].readings[0].time == math.inf > told[1].readings[0].time
+    trials = [recorded(space, 0, TrialState.RUNNING), recorded(space, 2), recorded(space, 1)]
+    told = history_of(trials, {one.number: readings_of(one) for one in trials}, None)
+    assert ReadingCollector().hear(told).trials.tolist() == [2, 2, 1, 1, 0, 0]
     assert told[0].readings[0].standard_error == 0.0
 
 
 def test_a_ledger_read_twice_is_proposed_for_alike(space):
     trials = [recorded(space, number) for number in range(16)]
-    readings = {one.number: readings_of(one) for one in trials}
-    one, other = (observations(trials, readings, steps=8, standard_error=share_error(500)) for _ in range(2))
+    counts = ExampleCounts(whole=500, rungs=500)
+    one, other = (history_of(trials, {each.number: readings_of(each) for each in trials}, counts) for _ in range(2))
     proposals = [FactoredSearch(space, seed=1).propose(told)[0].fingerprint for told in (one, other)]
     assert proposals[0] == proposals[1]
 

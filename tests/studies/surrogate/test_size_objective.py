@@ -36,7 +36,7 @@ def history_of(space: SearchSpace, trials: int = 24) -> list[Observation]:
         candidate = search.candidate([], number=number)
         assert candidate is not None
         score = 0.4 + 0.1 * candidate.counts.stored / space.budget
-        reading = MeasuredScore(fraction=1.0, score=score, standard_error=0.005, time=float(number))
+        reading = MeasuredScore(fraction=1.0, score=score, standard_error=0.005)
         found.append(Observation.of(candidate, number=number, readings=(reading,)))
     return found
 

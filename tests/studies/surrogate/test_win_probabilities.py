@@ -24,7 +24,7 @@ History = Callable[..., list[Observation]]
 
 def half_way(trial: Observation, score: float) -> Observation:
     """A trial that runs and was read once, where others were."""
-    reading = MeasuredScore(fraction=0.5, score=score, standard_error=ERROR, time=math.inf)
+    reading = MeasuredScore(fraction=0.5, score=score, standard_error=ERROR)
     return replace(trial, state=TrialState.RUNNING, readings=(reading,))
 
 

@@ -39,7 +39,11 @@ class Told(StudyPosterior):
         return 0.5 + self.sign * sum(self.of_side(side) for side in (view.attention, view.ffn) if side is not None)
 
     def of_side(self, side: TrainedSide) -> float:
-        return 0.05 * ("lowrank" in side.structure.form) - 0.02 * (side.rate - self.peak) ** 2 + 0.01 * side.size
+        return (
+            0.05 * ("lowrank" in side.structure.form)
+            - 0.02 * (side.unit_lr - self.peak) ** 2
+            + 0.01 * side.log2_budget_fraction
+        )
 
     def joint(self, asked: Sequence[Asked]) -> tuple[Any, Any]:
         means = np.array([self.worth(one) for one in asked])
@@ -70,8 +74,8 @@ def test_factors_are_binned_by_fifths_of_their_ranges(told: Told) -> None:
     some = base(told.measure)
     found = {(one.side, one.dimension): one for one in factors(told.measure, some)}
     low, high = SPACE.options.attention_share
-    assert found["ffn", "rate"].values.tolist() == [fifth((one.ffn.rate + 1) / 2) for one in some if one.ffn]
-    shares = [fifth((one.share - low) / (high - low)) if told.genome.is_shared(one) else -1 for one in some]
+    assert found["ffn", "rate"].values.tolist() == [fifth((one.ffn.unit_lr + 1) / 2) for one in some if one.ffn]
+    shares = [fifth((one.attention_share - low) / (high - low)) if told.genome.is_shared(one) else -1 for one in some]
     assert found["both", "share"].values.tolist() == shares
     assert set(shares) == {-1, 0, 1, 2, 3, 4}
 

@@ -90,7 +90,9 @@ def test_trials_are_compared_by_the_estimates_of_the_leaderboard(
     space: SearchSpace, history: list[Observation]
 ) -> None:
     def posterior(views):  # type: ignore[no-untyped-def]
-        means = np.array([sum(side.size for side in (view.attention, view.ffn) if side) for view in views])
+        means = np.array(
+            [sum(side.log2_budget_fraction for side in (view.attention, view.ffn) if side) for view in views]
+        )
         return means, 1e-8 * np.eye(len(means))
 
     told = StudyPosterior(space, history, metric="accuracy", posterior=posterior)
