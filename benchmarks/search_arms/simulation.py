@@ -4,6 +4,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from search_arms.readings import Measurements
 from search_arms.truth import PlantedTruth
 from search_space.published import COMPARED
@@ -13,7 +15,9 @@ from studies.records import TrialState
 from studies.search.initial_design import InitialDesign
 from studies.search.proposer import Proposer
 from studies.surrogate.candidate_search import FactoredSearch
+from studies.surrogate.encoding import Encoding
 from studies.surrogate.observation import Observation
+from studies.surrogate.posterior import SurrogateFitter
 from studies.surrogate.recorded_observations import ObservationModel
 
 STEPS = 200
@@ -74,6 +78,7 @@ def simulated(
     course = ObservationModel(steps=STEPS, examples=measurements.examples, use_validation_loss=True)
     proposer = Proposer(space, sampler=sampler, seed=seed, opening=_OPENING, course=course)
     board, model = RungBoard(replace(_RUNGS, examples=measurements.examples)), FactoredSearch(space, seed=0)
+    fitter = SurrogateFitter(Encoding(space))
     tuned, found_trial, cost = truth.best_published(), None, 0.0
     history: list[Observation] = []
     truths: list[float] = []
@@ -98,15 +103,18 @@ def simulated(
         if found_trial is None and is_complete and truths[number] > tuned + GAIN:
             found_trial = number + 1
         if number + 1 in checkpoints:
-            recommended.append(_recommended(model, history, truths, cost))
+            recommended.append(_recommended(fitter, history, truths, cost))
     tried = max(truth.published_as_tried(_OPENING))
     return Study(sampler=sampler, seed=seed, tried=tried, recommended=recommended, found_trial=found_trial)
 
 
 def _recommended(
-    model: FactoredSearch, history: Sequence[Observation], truths: Sequence[float], cost: float
+    fitter: SurrogateFitter, history: Sequence[Observation], truths: Sequence[float], cost: float
 ) -> Recommended:
-    for trial, mean, _ in model.ranked(history):
-        if trial.state is TrialState.COMPLETE:
-            return Recommended(trials=len(history), cost=cost, truth=truths[trial.number], estimate=100 * mean)
-    return Recommended(trials=len(history), cost=cost, truth=math.nan, estimate=math.nan)
+    complete = [one for one in history if one.state is TrialState.COMPLETE]
+    if not complete:
+        return Recommended(trials=len(history), cost=cost, truth=math.nan, estimate=math.nan)
+    means = fitter.belief(history).means([fitter.view(one) for one in complete])
+    best = int(np.argmax(means))
+    truth = truths[complete[best].number]
+    return Recommended(trials=len(history), cost=cost, truth=truth, estimate=100 * float(means[best]))

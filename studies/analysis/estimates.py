@@ -107,7 +107,9 @@ def estimates_of(ledger: Ledger, study: StudyRecord, trials: Sequence[TrialRecor
     """
     if study.kind is not StudyKind.SEARCH or not are_enough(trials):
         return None
-    return _remembered(_EstimateQuery(ledger=ledger, study=study, trials=tuple(trials)))
+    progress = tuple((one.number, one.fingerprint, one.state, one.steps, one.last_score) for one in trials)
+    key = ledger.url, study.id, study.created_at, progress
+    return _remembered(_EstimateQuery(key=key, ledger=ledger, study=study, trials=tuple(trials)))
 
 
 def are_enough(trials: Sequence[TrialRecord]) -> bool:
@@ -116,23 +118,14 @@ def are_enough(trials: Sequence[TrialRecord]) -> bool:
     return complete >= _FEWEST_COMPLETE and sum(trial.steps > 0 for trial in trials) >= FEWEST
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _EstimateQuery:
     """A question; two are equal if the study is the same and has got no further in between."""
 
-    ledger: Ledger
-    study: StudyRecord
-    trials: tuple[TrialRecord, ...]
-
-    def _key(self) -> tuple[object, ...]:
-        progress = tuple((one.number, one.fingerprint, one.state, one.steps, one.last_score) for one in self.trials)
-        return self.ledger.url, self.study.id, self.study.created_at, progress
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _EstimateQuery) and self._key() == other._key()
-
-    def __hash__(self) -> int:
-        return hash(self._key())
+    key: tuple[object, ...]
+    ledger: Ledger = field(compare=False)
+    study: StudyRecord = field(compare=False)
+    trials: tuple[TrialRecord, ...] = field(compare=False)
 
 
 @lru_cache(maxsize=64)

@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 
 from search_space.space.space import Candidate, SearchSpace
 from studies.objectives import SizeGoal
-from studies.records import TrialState
 from studies.seeds import hashed_seed
 from studies.surrogate.acquisition import Gain
 from studies.surrogate.encoded_configuration import EncodedConfiguration
@@ -75,30 +74,11 @@ class FactoredSearch:
         self._mover = Mutation(self._genome, self._drawer, self._settings.moves)
         self._believer = SurrogateFitter(
             self._genome,
-            rules=self._settings.rules,
             places=self._settings.places,
-            priors=self._settings.priors,
         )
         self._genes: dict[str, EncodedConfiguration | None] = {}
         self._sizing = SizeObjective(self._genome, goal)
         self.prospects = WinProbabilities(self._believer, self._sizing)
-
-    def propose(self, history: Sequence[Observation], slots: int = 1) -> list[Candidate]:
-        """Candidates for the next trials, each chosen as if those before it were running.
-
-        Args:
-            history: Every trial of the study in the order of their numbers.
-            slots: How many; fewer are given where all that was drawn had been tried.
-        """
-        trials = list(history)
-        found: list[Candidate] = []
-        for _ in range(slots):
-            candidate = self.candidate(trials, number=len(trials))
-            if candidate is None:
-                break
-            found.append(candidate)
-            trials.append(Observation.of(candidate, number=len(trials), state=TrialState.RUNNING))
-        return found
 
     def candidate(self, history: Sequence[Observation], *, number: int, retry: int = 0) -> Candidate | None:
         """One candidate that was not tried before; None if nothing new was drawn.
@@ -109,7 +89,7 @@ class FactoredSearch:
             retry: Counts calls for the same number whose candidates were not wanted.
         """
         draw = random.Random(hashed_seed("factored", self.seed, number, retry, bits=64))
-        tried = self._believer.fingerprints(history)
+        tried = {one.fingerprint for one in history}
         settings = self._settings
         kind = draw.random()
         heard = self._believer.trials_heard_of(history)
@@ -124,28 +104,9 @@ class FactoredSearch:
                 return found
         return self._fresh(draw, history, tried, is_stratified=heard < settings.startup)
 
-    def posterior(self, history: Sequence[Observation], asked: Sequence[Observation]) -> tuple[Array, Array]:
-        """Means and standard deviations of the true scores of configurations at full length.
-
-        Args:
-            history: What is known.
-            asked: The configurations with their rates; their readings play no part unless they are in the history.
-        """
-        belief = self._believer.belief(history)
-        return belief.predict([self._believer.view(one) for one in asked])
-
-    def ranked(self, history: Sequence[Observation]) -> list[tuple[Observation, float, float]]:
-        """Trials of which something was read with their posterior means and standard deviations, the best first."""
-        heard = [one for one in history if one.readings]
-        if not heard:
-            return []
-        means, deviations = self.posterior(history, heard)
-        order = np.lexsort((np.array([one.number for one in heard]), -means))
-        return [(heard[place], float(means[place]), float(deviations[place])) for place in order]
-
     def _belief(self, history: Sequence[Observation]) -> Posterior:
         belief = self._believer.belief(history)
-        return self._believer.with_pending(belief, self._believer.pending(history))
+        return self._believer.with_pending(belief, [one for one in history if not one.state.is_terminal])
 
     def _known_genes(self, observation: Observation) -> EncodedConfiguration | None:
         if observation.fingerprint not in self._genes:
@@ -191,7 +152,7 @@ class FactoredSearch:
         worth = _new_first(gain(*belief.process.predict(points), sizes), points, belief)
         if most is not None:
             worth = _last(worth, _times_tried(points, belief) >= most)
-        tried = self._believer.fingerprints(history)
+        tried = {one.fingerprint for one in history}
         return self._first_new(worth, lambda place: self._genome.candidate(genes[place]), tried)
 
     def _gain(self, belief: Posterior, history: Sequence[Observation]) -> Gain:
@@ -210,7 +171,7 @@ class FactoredSearch:
         sizes = self._sizing.of_methods([method for method, _ in asked])
         worth = self._gain(belief, history)(*belief.process.predict(points), sizes)
         worth = _new_first(worth, points, belief)
-        tried = self._believer.fingerprints(history)
+        tried = {one.fingerprint for one in history}
         return self._first_new(worth, lambda place: self._genome.published(*asked[place]), tried)
 
     @staticmethod

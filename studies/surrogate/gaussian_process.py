@@ -60,13 +60,14 @@ class Readings:
         return self.points.taken(firsts), places
 
 
-class _KernelBlocks:
+class KernelBlocks:
     """The covariance of readings with themselves as a function of the hyper-parameters.
 
     Kernels are of trials, T x T, and handed out to their readings.
     """
 
     def __init__(self, readings: Readings, structures: StructureDistances) -> None:
+        """Work out what does not depend on the hyper-parameters."""
         self.readings = readings
         points, places = readings.by_trial()
         self.pairs = PointPairs(points, points, structures)
@@ -104,6 +105,7 @@ class _KernelBlocks:
         return np.asarray(values["loss.gain"] ** self.losses_of_two)
 
     def covariance(self, values: Hyperparameters, of_trials: Array) -> Array:
+        """Of the readings, (N, N), from the kernel of their trials, (T, T)."""
         total = self.kernel(of_trials) * self.faded(values)
         total += self.fixed + self.own_trial(values) * self.gains(values)
         total += self.shared_luck(values)
@@ -164,16 +166,9 @@ def _nuggets(readings: Readings, values: Hyperparameters) -> Array:
     return np.where(readings.are_losses, values["loss.nugget"] ** 2, values["nugget"] ** 2) * readings.slopes**2
 
 
-def log_loss(
-    readings: Readings, structures: StructureDistances, values: Hyperparameters, priors: Priors
-) -> tuple[float, Array]:
-    """Negative log posterior density of hyper-parameters, a constant aside, and its derivatives by their logarithms."""
-    return _KernelBlocks(readings, structures).loss(values.logarithms, priors)
-
-
 def fitted(readings: Readings, structures: StructureDistances, priors: Priors) -> Hyperparameters:
     """The most probable hyper-parameters, from the medians of their priors on."""
-    blocks = _KernelBlocks(readings, structures)
+    blocks = KernelBlocks(readings, structures)
     found = minimize(
         blocks.loss,
         priors.centres.copy(),
@@ -201,7 +196,7 @@ class GaussianProcess:
         self._readings = readings
         self._structures = structures
         self._points, self._places = readings.by_trial()
-        blocks = _KernelBlocks(readings, structures)
+        blocks = KernelBlocks(readings, structures)
         self._kernel = blocks.pairs.kernel(values)
         covariance = blocks.covariance(values, self._kernel)
         self._factor = cho_factor(covariance, lower=True, check_finite=False)[0] if len(readings) else covariance

@@ -7,7 +7,7 @@ numbers of points, ``U`` of different structures, ``D`` of dimensions.
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 
@@ -69,21 +69,12 @@ class Points:
 
     def taken(self, rows: Indices) -> "Points":
         """Some of them."""
-        return Points(
-            structures=self.structures[rows],
-            unit_lrs=self.unit_lrs[rows],
-            log2_budget_fractions=self.log2_budget_fractions[rows],
-            trends=self.trends[rows],
-        )
+        return Points(**{one.name: getattr(self, one.name)[rows] for one in fields(self)})
 
     def joined(self, others: "Points") -> "Points":
         """These and then others."""
-        return Points(
-            structures=np.concatenate([self.structures, others.structures]),
-            unit_lrs=np.concatenate([self.unit_lrs, others.unit_lrs]),
-            log2_budget_fractions=np.concatenate([self.log2_budget_fractions, others.log2_budget_fractions]),
-            trends=np.concatenate([self.trends, others.trends]),
-        )
+        names = [one.name for one in fields(self)]
+        return Points(**{name: np.concatenate([getattr(self, name), getattr(others, name)]) for name in names})
 
 
 def _row(side: TrainedSide | None, structures: StructureDistances) -> tuple[float, float, float]:
@@ -160,12 +151,6 @@ class _SideFeatures:
 
 
 _ROOT = math.sqrt(5)
-
-
-def matern(distance: Array) -> Array:
-    """Matern-5/2 of distances in units of its length."""
-    u = _ROOT * distance
-    return _polynomial(u) * np.exp(-u)
 
 
 def _polynomial(u: Array) -> Array:

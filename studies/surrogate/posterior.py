@@ -138,14 +138,6 @@ class SurrogateFitter:
         self._listener = ReadingCollector()
         self._fitted: dict[bool, tuple[int, bytes, _PosteriorFit]] = {}
 
-    def fingerprints(self, history: Sequence[Observation]) -> set[str]:
-        """Of all trials of a history."""
-        return self._listener.fingerprints(history)
-
-    def pending(self, history: Sequence[Observation]) -> list[Observation]:
-        """The trials of a history that have not ended."""
-        return self._listener.pending(history)
-
     def trials_heard_of(self, history: Sequence[Observation]) -> int:
         """Of how many trials something was read."""
         return self._listener.hear(history).trial_count

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 
@@ -46,14 +46,7 @@ class ReadingArrays:
 
     def taken(self, rows: Indices) -> "ReadingArrays":
         """Some of them."""
-        return ReadingArrays(
-            trials=self.trials[rows],
-            rungs=self.rungs[rows],
-            scores=self.scores[rows],
-            errors=self.errors[rows],
-            losses=self.losses[rows],
-            firsts=self.firsts[rows],
-        )
+        return ReadingArrays(**{one.name: getattr(self, one.name)[rows] for one in fields(self)})
 
 
 _COLUMNS = 7
@@ -66,7 +59,6 @@ class ReadingCollector:
         """Begin with nothing heard."""
         self._ended: list[Observation] = []
         self._rows: Array = np.zeros((0, _COLUMNS))
-        self._fingerprints: set[str] = set()
 
     def hear(self, history: Sequence[Observation]) -> ReadingArrays:
         """The readings of a history."""
@@ -87,30 +79,18 @@ class ReadingCollector:
             firsts=firsts,
         )
 
-    def fingerprints(self, history: Sequence[Observation]) -> set[str]:
-        """Of all trials."""
-        known = self._known(history)
-        return self._fingerprints | {one.fingerprint for one in history[known:]}
-
-    def pending(self, history: Sequence[Observation]) -> list[Observation]:
-        """The trials that have not ended."""
-        return [one for one in history[self._known(history) :] if not one.state.is_terminal]
-
     def _known(self, history: Sequence[Observation]) -> int:
         """How many trials at the beginning have ended and are held."""
         held = self._ended
         if list(history[: len(held)]) != held:
             held.clear()
             self._rows = np.zeros((0, _COLUMNS))
-            self._fingerprints.clear()
         begin = end = len(held)
         while end < len(history) and history[end].state.is_terminal:
             end += 1
         if end > begin:
-            new = history[begin:end]
-            self._rows = np.concatenate([self._rows, _rows(new, begin)])
-            self._fingerprints |= {one.fingerprint for one in new}
-            held.extend(new)
+            self._rows = np.concatenate([self._rows, _rows(history[begin:end], begin)])
+            held.extend(history[begin:end])
         return end
 
 

@@ -2,9 +2,8 @@
 
 from dataclasses import dataclass, field
 
-from studies.surrogate.hyperparameters import SEARCH_PRIORS, Priors
 from studies.surrogate.mutation import Moves
-from studies.surrogate.prior_mean import Places, Rules, papers_log_odds
+from studies.surrogate.prior_mean import Places
 
 LONG = 100
 """Trials until which the share of structures never tried stays; later it falls with their number."""
@@ -22,10 +21,8 @@ class FactoredSettings:
         untried: Share of the other proposals that are of a structure never tried; ever less after `LONG` trials.
         most: Trials of one structure, and no less than one in twenty, beyond which others come first.
         decay: Ranks over which the probability to be a parent falls by a factor of e.
-        rules: What is expected of configurations until trials tell, but for their rates.
         moves: How candidates are made.
         places: Where the rates of some forms are expected to be best, from earlier studies.
-        priors: Of the model's hyper-parameters.
     """
 
     startup: int = 10
@@ -35,10 +32,8 @@ class FactoredSettings:
     untried: float = 0.25
     most: int = 8
     decay: float = 6.0
-    rules: Rules = papers_log_odds
     moves: Moves = field(default_factory=Moves)
     places: Places = field(default_factory=dict)
-    priors: Priors = SEARCH_PRIORS
 
     def untried_at(self, trials: int) -> float:
         """The share of proposals of a structure never tried after some trials."""

@@ -56,11 +56,23 @@ def drawn(
     return trials
 
 
+def proposed(search: FactoredSearch, history: list[Observation], slots: int = 1) -> list[Candidate]:
+    """Candidates for the next trials, each chosen as if those before it were running."""
+    trials, found = list(history), []
+    for _ in range(slots):
+        candidate = search.candidate(trials, number=len(trials))
+        if candidate is None:
+            break
+        found.append(candidate)
+        trials.append(Observation.of(candidate, number=len(trials), state=TrialState.RUNNING))
+    return found
+
+
 def searched(search: FactoredSearch, trials: list[Observation], count: int) -> list[Observation]:
     """The trials that follow some others, one after another."""
     found = list(trials)
     for _ in range(count):
-        (candidate,) = search.propose(found)
+        (candidate,) = proposed(search, found)
         found.append(observed(candidate, len(found)))
     return found[len(trials) :]
 

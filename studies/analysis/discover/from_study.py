@@ -1,7 +1,7 @@
 """The knowledge of a study of a ledger; what was fitted is remembered while the study gets no further."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 
 from search_space.space.space import SearchSpace
@@ -42,21 +42,15 @@ def knowledge_of(ledger: Ledger, name: str, space_of: SpaceOf, *, seed: int = 0)
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _AskedStudy:
     """A question; two are equal if the study is the same and has got no further in between."""
 
-    ledger: Ledger
-    study: StudyRecord
     state: tuple[object, ...]
     seed: int
-    space_of: SpaceOf
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _AskedStudy) and (self.state, self.seed) == (other.state, other.seed)
-
-    def __hash__(self) -> int:
-        return hash((self.state, self.seed))
+    ledger: Ledger = field(compare=False)
+    study: StudyRecord = field(compare=False)
+    space_of: SpaceOf = field(compare=False)
 
 
 @lru_cache(maxsize=8)

@@ -3,6 +3,7 @@
 import math
 
 import pytest
+from support.factored_search import proposed
 from support.simulated_search import record_of, whole_space
 
 from search_space.space.options import SpaceOptions
@@ -42,8 +43,8 @@ def told(proposer: Proposer) -> None:
 
 def test_it_is_told_how_far_a_reading_is_and_how_sure_and_records_tell_the_same(space: SearchSpace) -> None:
     live, rebuilt = proposer_of(space), proposer_of(space)
-    proposed = [live.propose() for _ in PUBLISHED]
-    records = [record_of(one, number, space, TrialState.RUNNING) for number, one in enumerate(proposed)]
+    begun = [live.propose() for _ in PUBLISHED]
+    records = [record_of(one, number, space, TrialState.RUNNING) for number, one in enumerate(begun)]
     rebuilt.replay(records, {1: readings(1, (2, 0.2))})
     for proposer in (live, rebuilt):
         told(proposer)
@@ -106,7 +107,7 @@ def test_free_slots_are_filled_as_if_the_earlier_ones_were_running(space: Search
         proposer.report(number, 8, score_of(number))
         proposer.close(number, TrialState.COMPLETE, score_of(number))
         seen.append(Observation.of(candidate, number=number, readings=(COURSE.measured(8, score_of(number)),)))
-    together = FactoredSearch(space, seed=3).propose(seen, slots=4)
+    together = proposed(FactoredSearch(space, seed=3), seen, slots=4)
     assert [proposer.propose().fingerprint for _ in range(4)] == [one.fingerprint for one in together]
 
 

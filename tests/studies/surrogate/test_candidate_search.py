@@ -12,11 +12,10 @@ from pathlib import Path
 import numpy as np
 import optuna
 import pytest
-from support.factored_search import ERROR, drawn, following_fingerprints, score_of, searched
+from support.factored_search import ERROR, drawn, following_fingerprints, proposed, score_of, searched
 
 from search_space.space.random_draw import RandomTrial
 from search_space.space.space import METHOD
-from studies.records import TrialState
 from studies.search.factored_sampler import FactoredSampler
 from studies.search.optuna_history import distributions
 from studies.surrogate.candidate_search import FactoredSearch, nearly_equal
@@ -24,6 +23,7 @@ from studies.surrogate.encoding import Encoding
 from studies.surrogate.features import unit_lr_of
 from studies.surrogate.kernel import Points
 from studies.surrogate.observation import MeasuredScore, Observation
+from studies.surrogate.posterior import SurrogateFitter
 from studies.surrogate.prior_mean import BEST_UNIT_LR
 from studies.surrogate.settings import FactoredSettings
 from studies.surrogate.structure_distances import ABSENT, StructureDistances
@@ -62,28 +62,17 @@ def test_a_search_that_followed_a_study_proposes_what_a_new_one_does(space, hist
 
 def test_other_seeds_and_numbers_propose_otherwise(space, history):
     trials = history(20)
-    proposals = {FactoredSearch(space, seed=seed).propose(trials)[0].fingerprint for seed in range(4)}
+    proposals = {proposed(FactoredSearch(space, seed=seed), trials)[0].fingerprint for seed in range(4)}
     search = FactoredSearch(space, seed=0)
     proposals |= {search.candidate(trials, number=number).fingerprint for number in (20, 21, 22)}
     assert len(proposals) > 3
-
-
-def test_a_pack_is_proposed_as_its_slots_one_after_another(space, history):
-    trials = history(18)
-    pack = FactoredSearch(space, seed=1).propose(trials, slots=4)
-    alone = list(trials)
-    for _ in range(4):
-        (candidate,) = FactoredSearch(space, seed=1).propose(alone)
-        alone.append(Observation.of(candidate, number=len(alone), state=TrialState.RUNNING))
-    assert [one.fingerprint for one in pack] == fingerprints(alone[18:])
-    assert len(set(fingerprints(alone))) == 22
 
 
 def test_the_order_in_which_readings_arrive_is_that_of_their_times(space, history):
     trials = history(24)
     listed_otherwise = [replace(one, readings=one.readings[::-1]) for one in trials]
     search = FactoredSearch(space, seed=1)
-    assert search.propose(trials)[0].fingerprint == search.propose(listed_otherwise)[0].fingerprint
+    assert proposed(search, trials)[0].fingerprint == proposed(search, listed_otherwise)[0].fingerprint
 
 
 def test_nothing_is_proposed_twice(space, history):
@@ -91,7 +80,7 @@ def test_nothing_is_proposed_twice(space, history):
     trials = history(10)
     trials += searched(search, trials, 50)
     assert len(set(fingerprints(trials))) == 60
-    again = search.propose(trials)[0].fingerprint
+    again = proposed(search, trials)[0].fingerprint
     told = [*trials, replace(trials[-1], number=60, fingerprint=again)]
     assert search.candidate(told, number=60).fingerprint != again
 
@@ -121,7 +110,7 @@ def test_points_are_nearly_equal_that_differ_in_small_steps_of_rates_and_sizes_a
 def test_amid_noise_nothing_is_tried_again_at_nearly_its_rates_and_size(space, settings):
     search, trials = FactoredSearch(space, seed=3, settings=settings), drawn(space, 12)
     for number in range(12, 30):
-        (candidate,) = search.propose(trials)
+        (candidate,) = proposed(search, trials)
         luck = random.Random(candidate.fingerprint).gauss(0, ERROR)
         reading = MeasuredScore(fraction=1.0, score=score_of(candidate) + luck, standard_error=ERROR)
         trials.append(Observation.of(candidate, number=number, readings=(reading,)))
@@ -160,7 +149,7 @@ def test_the_first_draws_use_every_pair_of_forms_before_any_of_them_twice(space)
 def test_some_proposals_give_published_structures_other_rates(space, history):
     settings = FactoredSettings(fresh=0.0, rated=1.0)
     trials = history(20)
-    for candidate in FactoredSearch(space, seed=1, settings=settings).propose(trials, slots=3):
+    for candidate in proposed(FactoredSearch(space, seed=1, settings=settings), trials, slots=3):
         assert candidate.method in ("lora_qv", "mam_adapter")
         assert candidate.fingerprint not in fingerprints(trials)
         (published,) = [one for one in trials if one.method == candidate.method]
@@ -194,28 +183,16 @@ def test_a_model_finds_better_than_draws_do(space, history):
     assert later(MODEL_ALONE) > later(FactoredSettings(startup=1000)) + 0.03
 
 
-def test_the_posterior_is_on_the_scale_of_the_scores_and_knows_what_it_was_told(space, history):
-    search, trials = FactoredSearch(space, seed=0), history(90)
-    known, unknown = trials[:60], trials[60:]
-    truth = np.array([one.readings[0].score + 0.05 for one in unknown])
-    means, deviations = search.posterior(known, unknown)
+def test_the_posterior_is_on_the_scale_of_the_scores_and_knows_what_it_was_told(genome, history):
+    fitter, trials = SurrogateFitter(genome), history(90)
+    known, unknown = trials[:60], [fitter.view(one) for one in trials[60:]]
+    truth = np.array([one.readings[0].score + 0.05 for one in trials[60:]])
+    means, deviations = fitter.belief(known).predict(unknown)
     assert np.corrcoef(means, truth)[0, 1] > 0.6
     assert np.mean(np.abs(means - truth) < 2 * deviations) > 0.8
-    told_means, told = search.posterior(trials, unknown)
+    told_means, told = fitter.belief(trials).predict(unknown)
     assert (told < deviations).mean() > 0.9
     assert np.abs(told_means - truth).mean() < np.abs(means - truth).mean()
-
-
-def test_trials_are_ranked_by_what_is_believed_and_not_by_luck(space, history):
-    trials = history(60)
-    worst = min(trials, key=lambda one: one.readings[0].score)
-    lucky = replace(worst, readings=(replace(worst.readings[0], fraction=1.0, score=0.62, standard_error=5 * ERROR),))
-    told = [lucky if one is worst else one for one in trials]
-    ranked = FactoredSearch(space, seed=0).ranked(told)
-    assert len(ranked) == 60
-    assert ranked[0][0] is not lucky
-    assert [mean for _, mean, _ in ranked] == sorted((mean for _, mean, _ in ranked), reverse=True)
-    assert FactoredSearch(space, seed=0).ranked([]) == []
 
 
 def test_optuna_alone_can_use_it(space):
@@ -309,4 +286,4 @@ def test_a_study_of_one_sampler_says_nothing_of_another(space):
 @pytest.mark.parametrize("count", [0, 1, 2])
 def test_histories_of_few_trials_are_enough(space, history, count):
     search = FactoredSearch(space, seed=0, settings=FactoredSettings(startup=0))
-    assert len(search.propose(history(count), slots=2)) == 2
+    assert len(proposed(search, history(count), slots=2)) == 2

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from studies.surrogate.gaussian_process import RUNG_VARIANCE, GaussianProcess, Readings, fitted, log_loss
+from studies.surrogate.gaussian_process import RUNG_VARIANCE, GaussianProcess, KernelBlocks, Readings, fitted
 from studies.surrogate.hyperparameters import ANALYSIS_PRIORS, NAMES, SEARCH_PRIORS, Hyperparameters
 from studies.surrogate.kernel import PointPairs, Points, variance
 from studies.surrogate.structure_distances import StructureDistances
@@ -115,15 +115,17 @@ def test_derivatives_of_the_loss_are_its_differences(readings, known, name):
     shift = np.zeros(len(NAMES))
     shift[place] = step
     here = CENTRES + 0.1
-    above, below = (log_loss(readings, known, Hyperparameters(here + sign * shift), USUAL)[0] for sign in (1, -1))
-    slope = log_loss(readings, known, Hyperparameters(here), USUAL)[1][place]
+    above, below = (KernelBlocks(readings, known).loss(here + sign * shift, USUAL)[0] for sign in (1, -1))
+    slope = KernelBlocks(readings, known).loss(here, USUAL)[1][place]
     assert slope == pytest.approx((above - below) / (2 * step), rel=1e-6, abs=1e-6)
 
 
 def test_fitted_hyperparameters_are_more_probable_than_the_medians(readings, known):
     found = fitted(readings, known, USUAL)
-    assert log_loss(readings, known, found, USUAL)[0] < log_loss(readings, known, VALUES, USUAL)[0]
-    assert np.abs(log_loss(readings, known, found, USUAL)[1]).max() < 0.05
+    blocks = KernelBlocks(readings, known)
+    loss, slopes = blocks.loss(found.logarithms, USUAL)
+    assert loss < blocks.loss(CENTRES, USUAL)[0]
+    assert np.abs(slopes).max() < 0.05
 
 
 def test_trials_that_end_at_their_posterior_mean_move_no_mean_and_leave_less_to_learn(readings, asked, known):

@@ -9,7 +9,7 @@ from sklearn.gaussian_process.kernels import Matern
 from search_space.edit import Edit
 from studies.surrogate.features import Features, SideStructure, TrainedSide
 from studies.surrogate.hyperparameters import SEARCH_PRIORS
-from studies.surrogate.kernel import PointPairs, Points, matern, variance
+from studies.surrogate.kernel import PointPairs, Points, variance
 from studies.surrogate.structure_distances import DIMENSIONS, StructureDistances
 
 VALUES = SEARCH_PRIORS.medians
@@ -52,10 +52,8 @@ def test_the_kernel_of_any_trials_is_symmetric_and_positive_semidefinite(genome,
     np.testing.assert_allclose(np.diag(matrix), variance(VALUES), rtol=1e-14)
 
 
-def test_matern_is_that_of_scikit_learn() -> None:
-    distances = np.linspace(0.0, 4.0, 33)
-    expected = Matern(length_scale=1.0, nu=2.5)(distances[:, None], np.zeros((1, 1)))[:, 0]
-    np.testing.assert_allclose(matern(distances), expected, rtol=1e-13)
+def matern(distance: float) -> float:
+    return float(Matern(length_scale=1.0, nu=2.5)([[distance]], [[0.0]])[0, 0])
 
 
 def test_a_side_without_edits_is_like_another_without_and_like_nothing_else():
@@ -73,8 +71,8 @@ def test_the_kernel_of_two_sides_is_its_formula():
     weight = {name: VALUES[f"weight.{name}"] for name in DIMENSIONS}
     apart = weight["form"] + 0.5 * weight["write"] + 0.5 * weight["gate"] + weight["scale"]
     rate, size = VALUES["length.rate"], VALUES["length.size"]
-    attention = np.exp(-apart) * matern(np.array(0.5 / rate)) * matern(np.array(0.5 / size))
-    ffn = matern(np.array(0.3 / rate))
+    attention = np.exp(-apart) * matern(0.5 / rate) * matern(0.5 / size)
+    ffn = matern(0.3 / rate)
     expected = VALUES["level"] ** 2 + VALUES["attention"] ** 2 * attention + VALUES["ffn"] ** 2 * ffn
     expected += VALUES["pair"] ** 2 * attention * ffn
     assert kernel(one, other) == pytest.approx(float(expected), rel=1e-14)

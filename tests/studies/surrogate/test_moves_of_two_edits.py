@@ -4,7 +4,7 @@ import random
 from dataclasses import replace
 
 import pytest
-from support.factored_search import drawn
+from support.factored_search import drawn, proposed
 from support.simulated_search import whole_space
 
 from search_space.forms import Init
@@ -108,8 +108,8 @@ def test_fresh_draws_have_two_edits_as_often_as_one(two: Encoding) -> None:
 def test_a_study_of_two_edits_proposes_what_the_space_has(two: Encoding) -> None:
     trials = drawn(two.space, 24, published=(INDUCER, MAM), seed=5)
     search = FactoredSearch(two.space, seed=1)
-    found = search.propose(trials, slots=3)
-    assert [one.fingerprint for one in search.propose(trials, slots=3)] == [one.fingerprint for one in found]
+    found = proposed(search, trials, slots=3)
+    assert [one.fingerprint for one in proposed(search, trials, slots=3)] == [one.fingerprint for one in found]
     assert len({one.fingerprint for one in found}) == 3
     for one in found:
         assert one.counts.stored <= two.space.budget

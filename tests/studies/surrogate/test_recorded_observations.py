@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 import numpy as np
 import pytest
-from support.factored_search import observed
+from support.factored_search import observed, proposed
 
 from search_space.space.random_draw import RandomTrial
 from studies.analysis.estimates import history_of
@@ -68,7 +68,7 @@ def test_a_ledger_read_twice_is_proposed_for_alike(space):
     trials = [recorded(space, number) for number in range(16)]
     counts = ExampleCounts(whole=500, rungs=500)
     one, other = (history_of(trials, {each.number: readings_of(each) for each in trials}, counts) for _ in range(2))
-    proposals = [FactoredSearch(space, seed=1).propose(told)[0].fingerprint for told in (one, other)]
+    proposals = [proposed(FactoredSearch(space, seed=1), told)[0].fingerprint for told in (one, other)]
     assert proposals[0] == proposals[1]
 
 
