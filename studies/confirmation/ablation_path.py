@@ -6,7 +6,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from studies.analysis.frames import frame
-from studies.confirmation.results import ConfirmationResult, ContenderResult, confirmation_result
+from studies.confirmation.results import ConfirmationResult, ContenderResult, confirmation_result, p_words
 from studies.confirmation.statistics import ALPHA, LEVEL
 from studies.confirmation.verdicts import Comparison, ConfirmationVerdict, compare_pairs, least_seeds, seeds_for_pairs
 from studies.errors import ConfirmationError
@@ -131,12 +131,12 @@ def _sentences(result: AblationResult) -> Iterator[str]:
         return
     yield (
         f"{last.label[0].upper()}{last.label[1:]} minus {first.label} on the test split: "
-        f"{_figures(total)}, p = {_p(total.p_value)}."
+        f"{_figures(total)}, p = {p_words(total.p_value)}."
     )
     steps = result.steps[1:]
     shown = [(one, told) for one in steps if (told := one.comparison) is not None and told.verdict in _SHOWN]
     for one, told in shown:
-        yield f"Step {one.number} ({one.change}) is worth {_figures(told)}, p = {_p(told.adjusted_p)} after Holm."
+        yield f"Step {one.number} ({one.change}) is worth {_figures(told)}, p = {p_words(told.adjusted_p)} after Holm."
     if len(shown) < len(steps):
         yield f"No effect is shown of {len(steps) - len(shown)} of {len(steps)} steps."
 
@@ -150,10 +150,6 @@ def _figures(one: Comparison | None) -> str:
     return (
         f"{one.difference:+.4f} in the mean ({LEVEL:.0%} interval {one.low:+.4f} to {one.high:+.4f}, {one.pairs} seeds)"
     )
-
-
-def _p(value: float | None) -> str:
-    return "?" if value is None else "below 0.0001" if value < 1e-4 else f"{value:.2g}"
 
 
 def _notes(result: AblationResult) -> Iterator[str]:

@@ -279,7 +279,7 @@ def _verdict(
     figures = (
         f"{measure(result.metric)} {_signed(comparison.difference)} in the mean ({LEVEL:.0%} interval "
         f"{_signed(comparison.low)} to {_signed(comparison.high)}, {comparison.pairs} seeds, "
-        f"p = {_p(comparison.adjusted_p)} after Holm"
+        f"p = {p_words(comparison.adjusted_p)} after Holm"
     )
     if comparison.verdict is ConfirmationVerdict.NOT_SHOWN:
         return (
@@ -322,7 +322,8 @@ def _signed(value: float | None) -> str:
     return "?" if value is None else f"{value:+.4f}"
 
 
-def _p(value: float | None) -> str:
+def p_words(value: float | None) -> str:
+    """A p-value as people read it."""
     if value is None:
         return "?"
     return "below 0.0001" if value < 1e-4 else f"{value:.2g}"

@@ -75,10 +75,3 @@ def searched(search: FactoredSearch, trials: list[Observation], count: int) -> l
         (candidate,) = proposed(search, found)
         found.append(observed(candidate, len(found)))
     return found[len(trials) :]
-
-
-def following_fingerprints(count: int, following: int) -> list[str]:
-    """What is proposed after so many trials in a process that knows nothing else."""
-    space = whole_space()
-    search = FactoredSearch(space, seed=7)
-    return [one.fingerprint for one in searched(search, drawn(space, count), following)]

@@ -161,10 +161,13 @@ def test_smallest_p_values_are_two_over_the_permutations() -> None:
     assert smallest_p(5, PermutationTest.EXCHANGE) == 2 / 252
 
 
-@pytest.mark.parametrize("comparisons", [1, 2, 3, 5, 9])
-def test_from_the_least_number_of_seeds_on_a_difference_can_be_shown(comparisons: int) -> None:
+@pytest.mark.parametrize("comparisons", [1, 3, 9])
+def test_from_the_least_number_of_seeds_on_a_difference_can_be_shown(
+    comparisons: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(statistics, "RESAMPLES", 10)  # all are above 0
     least = least_seeds(comparisons)
-    for seeds in range(2, 15):
+    for seeds in (2, least - 1, least, least + 1, least + 4):
         winner = [0.9 + 0.001 * seed for seed in range(seeds)]
         others = {str(index): [score - 0.5 for score in winner] for index in range(comparisons)}
         verdicts = {one.verdict for one in compare(winner, others)}
@@ -212,25 +215,26 @@ def test_a_tie_has_an_interval_that_holds_zero() -> None:
     assert same.low <= 0 <= same.high
 
 
-@pytest.mark.parametrize("shared", [0.0, 0.5, 0.95])
-@pytest.mark.parametrize("seeds", [5, 8, 10])
+@pytest.mark.parametrize("shared", [0.0, 0.95])
+@pytest.mark.parametrize("seeds", [5, 8])
 def test_a_null_study_is_called_a_win_in_at_most_one_of_twenty_confirmations(
     seeds: int, shared: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A configuration against one and against three copies of it: 200 confirmations each."""
+    """A configuration against one and against three copies of it: 120 confirmations each."""
     monkeypatch.setattr(statistics, "RESAMPLES", 10)  # no verdict goes by the interval
     wins = {1: 0, 3: 0}
-    for study in range(200):
+    for study in range(120):
         winner, copy = scores(seeds, seed=study, shared=shared)
         copies = {"copy": copy} | {str(more): scores(seeds, seed=1000 * more + study)[0] for more in (1, 2)}
         for count in wins:
             found = compare(winner, dict(list(copies.items())[:count]))
             wins[count] += any(one.verdict is ConfirmationVerdict.BEATS for one in found)
-    assert all(count <= 0.05 * 200 for count in wins.values()), wins
+    assert all(count <= 0.05 * 120 for count in wins.values()), wins
 
 
-def test_accuracies_of_a_small_test_split_are_no_win_either() -> None:
+def test_accuracies_of_a_small_test_split_are_no_win_either(monkeypatch: pytest.MonkeyPatch) -> None:
     """Scores in steps of 1/100 tie often."""
+    monkeypatch.setattr(statistics, "RESAMPLES", 10)
     draw = np.random.default_rng(0)
     wins = 0
     for _ in range(200):

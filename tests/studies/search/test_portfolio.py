@@ -27,15 +27,6 @@ def test_it_is_nearly_the_best_of_all_sets(most: int) -> None:
             assert found == best
 
 
-def test_every_row_is_the_one_that_adds_most_to_those_before_it() -> None:
-    worth = np.random.default_rng(0).random((9, 6))
-    chosen = portfolio(worth, 4)
-    for place, row in enumerate(chosen):
-        before = chosen[:place]
-        gains = [value(worth, [*before, other]) for other in range(9)]
-        assert gains[row] == max(gains)
-
-
 def test_rows_that_are_good_on_different_tasks_go_before_what_is_good_on_the_same() -> None:
     worth = np.array([[1.0, 0.9, 0.0], [0.9, 1.0, 0.1], [0.2, 0.2, 1.0], [0.1, 0.1, 0.9]])
     assert portfolio(worth, 2) == [1, 2]

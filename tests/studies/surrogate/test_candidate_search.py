@@ -1,10 +1,6 @@
 """The factored sampler: a pure function of the history, and what it makes of it."""
 
-import json
-import os
 import random
-import subprocess
-import sys
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -12,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import optuna
 import pytest
-from support.factored_search import ERROR, drawn, following_fingerprints, proposed, score_of, searched
+from support.factored_search import ERROR, drawn, proposed, score_of, searched
 
 from search_space.space.random_draw import RandomTrial
 from search_space.space.space import METHOD
@@ -36,43 +32,12 @@ def fingerprints(trials: list[Observation]) -> list[str]:
     return [one.fingerprint for one in trials]
 
 
-def test_another_process_proposes_the_same():
-    script = (
-        "import json; from support.factored_search import following_fingerprints;"
-        "print(json.dumps(following_fingerprints(24, 3)))"
-    )
-    path = os.pathsep.join([str(SUPPORT), *sys.path])
-    done = subprocess.run(
-        [sys.executable, "-c", script],
-        capture_output=True,
-        text=True,
-        check=True,
-        env={**os.environ, "PYTHONPATH": path, "PYTHONHASHSEED": "17"},
-    )
-    assert json.loads(done.stdout) == following_fingerprints(24, 3)
-
-
-def test_a_search_that_followed_a_study_proposes_what_a_new_one_does(space, history):
-    follower, trials = FactoredSearch(space, seed=3), history(8)
-    trials += searched(follower, trials, 24)
-    for count in (9, 13, 20, 31):
-        fresh = FactoredSearch(space, seed=3)
-        assert fingerprints(searched(fresh, trials[:count], 1)) == [trials[count].fingerprint]
-
-
 def test_other_seeds_and_numbers_propose_otherwise(space, history):
     trials = history(20)
     proposals = {proposed(FactoredSearch(space, seed=seed), trials)[0].fingerprint for seed in range(4)}
     search = FactoredSearch(space, seed=0)
     proposals |= {search.candidate(trials, number=number).fingerprint for number in (20, 21, 22)}
     assert len(proposals) > 3
-
-
-def test_the_order_in_which_readings_arrive_is_that_of_their_times(space, history):
-    trials = history(24)
-    listed_otherwise = [replace(one, readings=one.readings[::-1]) for one in trials]
-    search = FactoredSearch(space, seed=1)
-    assert proposed(search, trials)[0].fingerprint == proposed(search, listed_otherwise)[0].fingerprint
 
 
 def test_nothing_is_proposed_twice(space, history):

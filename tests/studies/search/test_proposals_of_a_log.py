@@ -6,11 +6,10 @@ import pytest
 from support.factored_search import proposed
 from support.simulated_search import record_of, whole_space
 
-from search_space.space.options import SpaceOptions
 from search_space.space.space import Candidate, SearchSpace
 from studies.records import ReadingRecord, TrialRecord, TrialState
 from studies.search.initial_design import InitialDesign
-from studies.search.proposer import Proposer, SpaceExhausted
+from studies.search.proposer import Proposer
 from studies.surrogate.candidate_search import FactoredSearch
 from studies.surrogate.observation import Observation
 from studies.surrogate.recorded_observations import ObservationModel, common_luck
@@ -125,26 +124,3 @@ def test_a_published_method_at_other_rates_is_a_published_trial_with_its_name(sp
         original = next(one for one in found if one.method == candidate.method)
         assert candidate.configuration == original.configuration
         assert proposer.trials[number].method == candidate.method
-
-
-def test_a_small_space_is_searched_to_its_end(space: SearchSpace) -> None:
-    # attention: q, v, o, q+v; FFN: u, f, u+f; one of them or both: 4 * 3 + 4 + 3 points
-    fixed = {"const": (1e-3, 1e-3)}
-    options = SpaceOptions(attention_forms=("const",), ffn_forms=("const",), learning_rates=fixed, published=())
-    proposer = proposer_of(SearchSpace(shape=space.shape, budget=600_000, options=options), published=())
-    for number in range(19):
-        proposer.propose()
-        proposer.report(number, 8, score_of(number))
-        proposer.close(number, TrialState.COMPLETE, score_of(number))
-    with pytest.raises(SpaceExhausted):
-        proposer.propose()
-
-
-def test_a_study_of_published_points_alone_ends_with_them(space: SearchSpace) -> None:
-    points = ("lora_qv:r=2", "lora_qv:r=8", "full_finetuning", "bitfit")
-    options = SpaceOptions(attention_forms=(), ffn_forms=(), published=points)
-    proposer = proposer_of(SearchSpace(shape=space.shape, budget=600_000, options=options), points)
-    assert [proposer.propose().method for _ in range(3)] == [points[0], points[1], points[3]]
-    with pytest.raises(SpaceExhausted, match="nothing but its published methods"):
-        proposer.propose()
-    assert "needs at least" in proposer.left_out["full_finetuning"]
