@@ -1,5 +1,6 @@
 """Binds an address and serves the dashboard until it is told to stop."""
 
+import asyncio
 import errno
 import multiprocessing
 import signal
@@ -9,7 +10,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import h11
 import uvicorn
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from dashboards.errors import DashboardError
 from dashboards.web.app import Dashboard
@@ -20,6 +23,8 @@ PORT = 8088
 """Where it listens unless told otherwise; the next free one of `_TRIES` where that is taken."""
 
 _TRIES = 20
+_REQUEST_SECONDS = 10.0
+"""A connection whose request is not whole by then is closed."""
 
 
 def bound(door: Door, port: int | None) -> socket.socket:
@@ -58,13 +63,42 @@ def address(door: Door, listener: socket.socket, path: str = "") -> str:
     return f"http://{host}:{listener.getsockname()[1]}/{path}{f'?token={door.token}' if door.token else ''}"
 
 
+class _TimedRequests(H11Protocol):
+    """HTTP that does not hold half-sent requests open; uvicorn bounds only the time between requests."""
+
+    _deadline: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Begin to wait for a request."""
+        super().connection_made(transport)
+        self._deadline = self.loop.call_later(_REQUEST_SECONDS, transport.close)
+
+    def data_received(self, data: bytes) -> None:
+        """Wait for the rest of a request, or no longer."""
+        if self._deadline is None:
+            self._deadline = self.loop.call_later(_REQUEST_SECONDS, self.transport.close)
+        super().data_received(data)
+        if self.conn.their_state in (h11.DONE, h11.MUST_CLOSE, h11.CLOSED, h11.ERROR):
+            self._stop_waiting()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Wait no longer."""
+        self._stop_waiting()
+        super().connection_lost(exc)
+
+    def _stop_waiting(self) -> None:
+        if self._deadline is not None:
+            self._deadline.cancel()
+            self._deadline = None
+
+
 def server_of(storage: WatchedStorage, door: Door) -> uvicorn.Server:
     """A server that is not running yet; in a thread that is not the main one it leaves signals to others."""
     return uvicorn.Server(
         uvicorn.Config(
             Dashboard(storage).application(door),
             loop="asyncio",  # not what happens to be installed
-            http="h11",
+            http=_TimedRequests,
             log_level="warning",
             lifespan="off",
             ws="none",

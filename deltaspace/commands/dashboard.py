@@ -15,7 +15,7 @@ from deltaspace.commands.shell_completion import study_names
     "dashboard",
     "deltaspace dashboard --open",
     "deltaspace dashboard docstrings --export site",
-    "deltaspace dashboard --host 192.168.1.7 --token the-secret-of-my-team",
+    "DELTASPACE_TOKEN=the-secret-of-my-team deltaspace dashboard --host 192.168.1.7",
 )
 @click.argument("study", required=False, shell_complete=study_names)
 @storage_option
@@ -30,7 +30,12 @@ from deltaspace.commands.shell_completion import study_names
 )
 @click.option("--host", metavar="ADDR", default="127.0.0.1", show_default=True, help="Another one needs a token.")
 @click.option(
-    "--token", metavar="T", default="", envvar="DELTASPACE_TOKEN", show_envvar=True, help="What everybody must know."
+    "--token",
+    metavar="T",
+    default="",
+    envvar="DELTASPACE_TOKEN",
+    show_envvar=True,
+    help="What everybody must know; the variable is safer, for processes are listed with their options.",
 )
 def dashboard(  # noqa: PLR0913
     study: str | None, storage: str, port: int | None, opens: bool, folder: Path | None, host: str, token: str

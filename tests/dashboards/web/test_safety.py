@@ -1,11 +1,13 @@
 """Who may ask a dashboard, and what the browser is told to refuse."""
 
+import socket
 from collections.abc import Iterator
 
 import pytest
 from support.asked_dashboard import Asker, dashboard_of
 
 from dashboards.errors import DashboardError
+from dashboards.web import server
 from dashboards.web.safety import LEAST_TOKEN, Door
 
 TOKEN = "a-secret-of-the-team"
@@ -22,6 +24,25 @@ def asker(sample_storage: str) -> Iterator[Asker]:
 def guarded(sample_storage: str) -> Iterator[Asker]:
     with dashboard_of(sample_storage, Door(token=TOKEN)) as found:
         yield found
+
+
+@pytest.mark.parametrize(
+    "half",
+    [
+        "",
+        "GET / HTTP/1.1\r\nHost: local",
+        "POST /api/query.json HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 99\r\n\r\n{",
+    ],
+    ids=["nothing", "half a head", "half a body"],
+)
+def test_a_request_that_is_not_sent_whole_is_not_waited_for(
+    sample_storage: str, monkeypatch: pytest.MonkeyPatch, half: str
+) -> None:
+    monkeypatch.setattr(server, "_REQUEST_SECONDS", 1.0)
+    with dashboard_of(sample_storage) as found, socket.create_connection(found.host.split(":"), timeout=60) as waiting:
+        waiting.sendall(half.encode())
+        while waiting.recv(1 << 16):
+            pass
 
 
 @pytest.mark.parametrize("path", PAGES)
