@@ -31,7 +31,8 @@ def guarded(sample_storage: str) -> Iterator[Asker]:
     [
         "",
         "GET / HTTP/1.1\r\nHost: local",
-        "POST /api/query.json HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 99\r\n\r\n{",
+        "POST /api/query.json HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+        "Content-Length: 99\r\n\r\n{",
     ],
     ids=["nothing", "half a head", "half a body"],
 )
