@@ -55,30 +55,22 @@ __all__ = [
     "train",
 ]
 
-_PLACES = {
-    "Configuration": "search_space.configuration",
-    "Edit": "search_space.edit",
-    "Observer": "studies.observer",
-    "SearchSpace": "search_space.space.space",
-    "Specification": "studies.study_file",
-    "Study": "studies.study",
-    "Trial": "studies.trial",
-    "check": "deltaspace.startup",
-    "count": "deltaspace.descriptions",
-    "describe": "deltaspace.descriptions",
-    "init": "deltaspace.startup",
-    "launch": "deltaspace.launch_options",
-    "load_delta": "trial_runner.export",
-    "methods": "deltaspace.descriptions",
-    "open_delta": "trial_runner.export",
-    "open_study": "deltaspace.launch_options",
-    "plan": "deltaspace.startup",
-    "predict": "deltaspace.training",
-    "published_method": "search_space.published",
-    "shape_of": "deltaspace.descriptions",
-    "studies": "deltaspace.launch_options",
-    "train": "deltaspace.training",
+_MODULES = {
+    "search_space.configuration": ("Configuration",),
+    "search_space.edit": ("Edit",),
+    "search_space.published": ("published_method",),
+    "search_space.space.space": ("SearchSpace",),
+    "studies.observer": ("Observer",),
+    "studies.study": ("Study",),
+    "studies.study_file": ("Specification",),
+    "studies.trial": ("Trial",),
+    "trial_runner.export": ("load_delta", "open_delta"),
+    "deltaspace.descriptions": ("count", "describe", "methods", "shape_of"),
+    "deltaspace.launch_options": ("launch", "open_study", "studies"),
+    "deltaspace.startup": ("check", "init", "plan"),
+    "deltaspace.training": ("predict", "train"),
 }
+_PLACES = {name: module for module, names in _MODULES.items() for name in names}
 
 _OTHER_NAMES = {
     "load_study": "open_study",

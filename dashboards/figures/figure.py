@@ -187,17 +187,14 @@ def strokes(values: Sequence[float | None], rows: Sequence[int], texts: Sequence
 
 def origin_marker(are_published: Sequence[bool]) -> dict[str, Any]:
     """Published methods as diamonds, discoveries as circles."""
-    return {
-        "size": 10,
-        "color": [PUBLISHED if one else DISCOVERED for one in are_published],
-        "symbol": ["diamond" if one else "circle" for one in are_published],
-    }
+    return _marker(are_published, (PUBLISHED, "diamond"), (DISCOVERED, "circle"))
 
 
 def resolved_marker(are_resolved: Sequence[bool]) -> dict[str, Any]:
     """What is resolved is filled."""
-    return {
-        "size": 9,
-        "color": [RESOLVED if one else UNRESOLVED for one in are_resolved],
-        "symbol": ["circle" if one else "circle-open" for one in are_resolved],
-    }
+    return _marker(are_resolved, (RESOLVED, "circle"), (UNRESOLVED, "circle-open"))
+
+
+def _marker(are_so: Sequence[bool], one: tuple[str, str], other: tuple[str, str]) -> dict[str, Any]:
+    chosen = [one if is_so else other for is_so in are_so]
+    return {"size": 10, "color": [colour for colour, _ in chosen], "symbol": [symbol for _, symbol in chosen]}

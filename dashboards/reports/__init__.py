@@ -4,6 +4,5 @@
 
     report.py       what a report holds
     page.py         it as one HTML file
-    images.py       its figures as files of their own
-    tables.py       its tables as files of their own
+    files.py        its figures and its tables as files of their own
 """

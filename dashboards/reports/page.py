@@ -1,7 +1,7 @@
 """A report as one HTML file that loads nothing."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Sequence
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,8 +12,7 @@ from markupsafe import Markup
 from dashboards.errors import DashboardError
 from dashboards.figures.figure import TEMPLATES
 from dashboards.reports.report import StudyReport
-from dashboards.terminal.frames import cell_text
-from studies.analysis.frames import entries_of
+from dashboards.terminal.frames import frame_cells
 
 if TYPE_CHECKING:
     import pandas
@@ -36,8 +35,7 @@ def report_page(report: StudyReport) -> str:
         report=report,
         most_sentences=_MOST_SENTENCES,
         most_open=_MOST_OPEN,
-        columns=_columns,
-        cells=_cells,
+        shown=_shown,
         figures=Markup(_figures(report)),
         plotly=Markup(plotly_script()),
     )
@@ -69,19 +67,17 @@ def _figures(report: StudyReport) -> str:
     return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
 
 
-def _columns(table: "pandas.DataFrame") -> list[tuple[str, str]]:
-    """Names with the kind of what is in them."""
-    entries = entries_of(table)
-    return [(str(name), _kind([entry[str(name)] for entry in entries])) for name in table.columns]
+def _shown(table: "pandas.DataFrame") -> dict[str, object]:
+    """The columns with the kind of what is in them, and the rows as people read them."""
+    cells = frame_cells(table)
+    kinds = [*map(_kind, zip(*cells["rows"], strict=True))]
+    return {
+        "columns": [*zip(cells["columns"], kinds, strict=True)],
+        "rows": [[*zip(texts, kinds, strict=True)] for texts in cells["texts"]],
+    }
 
 
-def _cells(table: "pandas.DataFrame") -> Iterator[list[tuple[str, str]]]:
-    kinds = dict(_columns(table))
-    for entry in entries_of(table):
-        yield [(cell_text(name, value, entry), kinds[name]) for name, value in entry.items()]
-
-
-def _kind(values: list[object]) -> str:
+def _kind(values: Sequence[object]) -> str:
     given = [value for value in values if value is not None]
     if given and all(isinstance(value, int | float) and not isinstance(value, bool) for value in given):
         return "number"

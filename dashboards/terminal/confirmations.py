@@ -11,8 +11,16 @@ from dashboards.terminal.frames import frame_table
 if TYPE_CHECKING:
     import pandas
 
-_WIDE = ("trial", "optimism", "stored_parameters", "attention_learning_rate", "ffn_learning_rate")
-_MIDDLE = ("description", "budget_fraction", "test_median", "p_value")
+_WIDE = (
+    "trial",
+    "test_median",
+    "optimism",
+    "stored_parameters",
+    "budget_fraction",
+    "attention_learning_rate",
+    "ffn_learning_rate",
+)
+_MIDDLE = ("description", "p_value")
 _OF_STEPS = ("label", "test_deviation", "test_median", "p_value")
 _MIDDLE_WIDTH, _FULL_WIDTH = 100, 160
 

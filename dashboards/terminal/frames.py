@@ -3,7 +3,7 @@
 import csv
 import io
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rich.table import Table
 from rich.text import Text
@@ -48,7 +48,7 @@ def cell_text(name: str, value: object, others: Mapping[str, object]) -> str:
     return format(value, _FORMATS.get(name, usual))
 
 
-def frame_cells(frame: "pandas.DataFrame") -> dict[str, object]:
+def frame_cells(frame: "pandas.DataFrame") -> dict[str, list[Any]]:
     """A frame as JSON has it: its columns, its rows, and their cells as people read them."""
     rows = entries_of(frame)
     return {

@@ -29,20 +29,17 @@ def _rows(proof: Proof, shape: BackboneShape) -> Iterator[tuple[str, str]]:
     yield "table", made[proof.table]
     checked = len(proof.kept) + len(proof.broken)
     yield "contract", f"{len(proof.kept)} of {checked} edits keep it on a copy of two blocks ({proof.seconds:.0f} s)"
-    stacks = [f"{shape.encoder_layers} encoder" if shape.encoder_layers else ""]
-    stacks.append(f"{shape.decoder_layers} decoder" if shape.decoder_layers else "")
-    heads = f"{shape.query_heads} heads" + (
-        "" if shape.query_heads == shape.key_value_heads else f" ({shape.key_value_heads} of keys)"
-    )
-    blocks = " and ".join(filter(None, stacks))
+    layers = {"encoder": shape.encoder_layers, "decoder": shape.decoder_layers}
+    blocks = " and ".join(f"{count} {name}" for name, count in layers.items() if count)
+    of_keys = "" if shape.query_heads == shape.key_value_heads else f" ({shape.key_value_heads} of keys)"
+    heads = f"{shape.query_heads} heads{of_keys}"
     yield "shape", f"{blocks} blocks, {shape.norm.words}, {shape.width} wide, {heads}, {shape.parameters:,} parameters"
-    for name, ports in (("attention", possible(shape)["attention"]), ("ffn", possible(shape)["ffn"])):
+    for name, ports in _ports(shape).items():
         yield name, " ".join(ports) or "nothing"
-    possible_here = possible(shape)
-    for name in ("forms", "insertions", "gates"):
-        yield name, ", ".join(sorted({word for word in _words(proof, name)}))
-    for name in ("methods", "refused"):
-        yield name, ", ".join(possible_here[name]) or "none"
+    for name, words in _kept_words(proof).items():
+        yield name, ", ".join(words)
+    for name, methods in _methods(shape).items():
+        yield name, ", ".join(methods) or "none"
     lacked = [f"{site} {port}" for site, port in proof.lacks]
     if lacked:
         yield "not reached", ", ".join(lacked)
@@ -50,44 +47,49 @@ def _rows(proof: Proof, shape: BackboneShape) -> Iterator[tuple[str, str]]:
         yield "broken", f"{edit}: {promise}"
 
 
-def _words(proof: Proof, what: str) -> Iterator[str]:
+def _kept_words(proof: Proof) -> dict[str, list[str]]:
+    """Forms, insertions and gates of the edits that keep the contract."""
+    forms, insertions, gates = set(), set(), set()
     for words in proof.kept:
         form, gate, _, *ends = words.split()
-        if what == "insertions" and len(ends) == 3:
-            yield "sequential" if ends[0] == ends[2] else "parallel"
-        elif what != "insertions":
-            yield form if what == "forms" else gate
+        forms.add(form)
+        gates.add(gate)
+        if len(ends) == 3:
+            insertions.add("sequential" if ends[0] == ends[2] else "parallel")
+    return {"forms": sorted(forms), "insertions": sorted(insertions), "gates": sorted(gates)}
 
 
-def possible(shape: BackboneShape) -> dict[str, list[str]]:
-    """Ports of either side, and published methods that are valid and that are not."""
-    ports = {"attention": (Site.ATTENTION, _ATTENTION), "ffn": (Site.FFN, _FFN)}
-    found = {
+def _ports(shape: BackboneShape) -> dict[str, list[str]]:
+    """Ports of either side."""
+    sides = {"attention": (Site.ATTENTION, _ATTENTION), "ffn": (Site.FFN, _FFN)}
+    return {
         name: [str(port) for port in some if shape.has(site, port) and (port is not Port.G or shape.gated_ffn)]
-        for name, (site, some) in ports.items()
+        for name, (site, some) in sides.items()
     }
+
+
+def _methods(shape: BackboneShape) -> dict[str, list[str]]:
+    """Published methods that are valid, and that are not."""
     valid = [method.name for method in METHODS.values() if method.validity(shape) is None]
-    return {**found, "methods": valid, "refused": [name for name in METHODS if name not in valid]}
+    return {"methods": valid, "refused": [name for name in METHODS if name not in valid]}
 
 
 def proof_json(proof: Proof) -> dict[str, object]:
     """All of a proof, for programs."""
-    usable = proof.problem is None and proof.shape is not None
+    shape = proof.shape
+    possible = {"methods": [], "refused": []} if shape is None else _methods(shape)
     return {
         "backbone": proof.backbone,
         "model_type": proof.model_type,
         "table": proof.table,
-        "usable": usable,
+        "usable": proof.problem is None and shape is not None,
         "problem": proof.problem,
         "kept": len(proof.kept),
         "broken": dict(proof.broken),
-        "forms": sorted(set(_words(proof, "forms"))),
-        "insertions": sorted(set(_words(proof, "insertions"))),
-        "gates": sorted(set(_words(proof, "gates"))),
+        **_kept_words(proof),
         "lacks": [list(pair) for pair in proof.lacks],
-        "ports": {} if proof.shape is None else {key: possible(proof.shape)[key] for key in ("attention", "ffn")},
-        "methods": [] if proof.shape is None else possible(proof.shape)["methods"],
-        "refused": [] if proof.shape is None else possible(proof.shape)["refused"],
-        "parameters": None if proof.shape is None else proof.shape.parameters,
+        "ports": {} if shape is None else _ports(shape),
+        **possible,
+        "parameters": None if shape is None else shape.parameters,
         "seconds": proof.seconds,
     }

@@ -1,6 +1,6 @@
 """Tables for the terminal, as rich renderables."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.table import Table
@@ -192,43 +192,36 @@ def studies_table(summaries: Sequence[StudySummary]) -> RenderableType:
     """Every study of a storage."""
     if not summaries:
         return Text("no studies yet.")
-    table = plain_table("study", "task", "backbone", folds=True)
-    table.add_column("budget", justify="right", no_wrap=True)
-    table.add_column("trials")
-    table.add_column("best trial", no_wrap=True)
-    table.add_column("begun", no_wrap=True)
-    for summary in summaries:
-        table.add_row(
-            escape(summary.name) + (f" (confirms {escape(summary.confirms)})" if summary.confirms else ""),
-            escape(summary.task),
-            escape(summary.backbone),
-            f"{summary.budget_parameters:,}",
-            states_text(dict(summary.counts)),
-            _best(summary),
-            f"{summary.created_at:%Y-%m-%d %H:%M}",
+    rows = [
+        (
+            one.name + (f" (confirms {one.confirms})" if one.confirms else ""),
+            one.task,
+            one.backbone,
+            f"{one.budget_parameters:,}",
+            states_text(dict(one.counts)),
+            _best(one),
+            f"{one.created_at:%Y-%m-%d %H:%M}",
         )
+        for one in summaries
+    ]
+    table = _table(("study", "task", "backbone", "budget", "trials", "best trial", "begun"), rows, right=("budget",))
+    for column in table.columns:
+        column.no_wrap = column.header in ("budget", "best trial", "begun")
     return table
 
 
 def _best(summary: StudySummary) -> str:
     """Number and score of the best trial; of a confirmation where its result is."""
     if summary.confirms is not None:
-        return f"see 'show {escape(summary.name)}'"
+        return f"see 'show {summary.name}'"
     best = summary.best
     return "-" if best is None or best.score is None else f"{best.number} ({best.score:.4f})"
 
 
 def trial_renderable(page: TrialPage) -> RenderableType:
     """One trial: what it is, how it went, its attempts and files."""
-    return Group(
-        _trial_head(page.trial, page),
-        Text(),
-        _dimensions_table(page.trial),
-        *_readings(page),
-        *_attempts(page),
-        *_files(page),
-        *_events(page),
-    )
+    tables = (_dimensions_table(page.trial), _readings(page), _attempts(page), _files(page), _events(page))
+    return Group(_trial_head(page.trial, page), *(part for table in tables if table.rows for part in (Text(), table)))
 
 
 def _trial_head(trial: TrialRecord, page: TrialPage) -> Text:
@@ -266,56 +259,61 @@ def _repeated(trial: TrialRecord) -> str:
 
 
 def _dimensions_table(trial: TrialRecord) -> Table:
-    table = plain_table("", "attention", "ffn")
-    for name in _DIMENSIONS:
-        table.add_row(name.replace("_", " "), *(_dimension(site, name) for site in (trial.attention, trial.ffn)))
-    return table
+    sides = (trial.attention, trial.ffn)
+    rows = [(name.replace("_", " "), *(_dimension(side, name) for side in sides)) for name in _DIMENSIONS]
+    return _table(("", "attention", "ffn"), rows)
 
 
 def _dimension(site: SiteDimensions | None, name: str) -> str:
     value = getattr(site, name) if site is not None else None
     if value is None:
         return "-"
-    return rate_text(value) if name == "learning_rate" else escape(str(value))
+    return rate_text(value) if name == "learning_rate" else str(value)
 
 
-def _readings(page: TrialPage) -> list[RenderableType]:
-    if not page.readings:
-        return []
+def _table(heads: Sequence[str], rows: Iterable[Sequence[str]], *, right: Collection[str] = ()) -> Table:
+    """Rows of texts; words that are too long go on in the next line."""
+    table = plain_table(*heads, right=right, folds=True)
+    for row in rows:
+        table.add_row(*map(escape, row))
+    return table
+
+
+def _readings(page: TrialPage) -> Table:
     heads = ("step", "rung", "attempt", page.study.metric, "train loss", "time")
-    table = plain_table(*heads, right=heads)
-    for reading in page.readings:
-        table.add_row(
-            str(reading.step),
-            "-" if reading.rung is None else str(reading.rung),
-            str(reading.attempt),
-            f"loss {reading.metrics[PROXY_LOSS]:.4f}" if PROXY_LOSS in reading.metrics else f"{reading.score:.4f}",
-            f"{reading.train_loss:.4f}",
-            f"{reading.seconds:.1f}s",
+    rows = [
+        (
+            str(one.step),
+            "-" if one.rung is None else str(one.rung),
+            str(one.attempt),
+            f"loss {one.metrics[PROXY_LOSS]:.4f}" if PROXY_LOSS in one.metrics else f"{one.score:.4f}",
+            f"{one.train_loss:.4f}",
+            f"{one.seconds:.1f}s",
         )
-    return [Text(), table]
+        for one in page.readings
+    ]
+    return _table(heads, rows, right=heads)
 
 
-def _attempts(page: TrialPage) -> list[RenderableType]:
-    if not page.attempts:
-        return []
-    table = plain_table("attempt", "worker", "begun", "took", "ending")
-    for attempt in page.attempts:
-        took = duration_text((attempt.ended_at - attempt.started_at).total_seconds()) if attempt.ended_at else "-"
-        begun = f"{attempt.started_at:%Y-%m-%d %H:%M:%S}"
-        table.add_row(str(attempt.attempt), escape(attempt.worker), begun, took, attempt.ending or "running")
-    return [Text(), table]
+def _attempts(page: TrialPage) -> Table:
+    rows = [
+        (
+            str(one.attempt),
+            one.worker,
+            f"{one.started_at:%Y-%m-%d %H:%M:%S}",
+            duration_text((one.ended_at - one.started_at).total_seconds()) if one.ended_at else "-",
+            one.ending or "running",
+        )
+        for one in page.attempts
+    ]
+    return _table(("attempt", "worker", "begun", "took", "ending"), rows)
 
 
-def _files(page: TrialPage) -> list[RenderableType]:
-    if not page.artefacts:
-        return []
-    table = plain_table("file", "step", "bytes", "path", folds=True)
-    for artefact in page.artefacts:
-        table.add_row(artefact.kind, str(artefact.step), f"{artefact.size_bytes:,}", escape(artefact.path))
-    return [Text(), table]
+def _files(page: TrialPage) -> Table:
+    rows = [(one.kind, str(one.step), f"{one.size_bytes:,}", one.path) for one in page.artefacts]
+    return _table(("file", "step", "bytes", "path"), rows)
 
 
-def _events(page: TrialPage) -> list[RenderableType]:
-    lines = [f"{event.at:%Y-%m-%d %H:%M:%S}  {event.kind}: {event.text}" for event in page.events]
-    return [Text(), Text("\n".join(lines))] if lines else []
+def _events(page: TrialPage) -> Table:
+    rows = [(f"{one.at:%Y-%m-%d %H:%M:%S}", f"{one.kind}: {one.text}") for one in page.events]
+    return _table(("at (UTC)", "event"), rows)

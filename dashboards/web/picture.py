@@ -1,11 +1,11 @@
 """Where the edits of a configuration stand in a block: what each reads and writes, as a picture to be drawn."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import Any
 
 from search_space.backbones.shape import BackboneShape
 from search_space.configuration import Configuration
-from search_space.dimensions import Port
+from search_space.dimensions import Port, Site
 from search_space.edit import Edit
 from search_space.errors import InvalidEditError
 from search_space.words.ports import PORT_NAMES
@@ -47,94 +47,29 @@ _FFN_FLOWS = "res_f-x_ffn x_ffn-u x_ffn-g u-m g-m m-f f-sum sum-norm"
 """Which tensors arrows join, by their names."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DrawnPort:
-    """A tensor of a sublayer; ``x`` and ``y`` are its middle."""
-
-    name: str
-    meaning: str
-    x: int
-    y: int
+Drawing = dict[str, Any]
+"""Something to be drawn, as what JSON knows."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DrawnEdit:
-    """An edit beside the tensors that it reads and writes; ``x`` and ``y`` are its middle.
-
-    Attributes:
-        label: Form and size.
-        said: What it is, what it reads and what it writes, in words.
-        gate: How it joins what it writes.
-        read: The tensor; None for forms that read nothing.
-        layers: Which layers; empty for all.
-        formula: What it computes; empty where the shape of the backbone is not known.
-    """
-
-    form: str
-    label: str
-    said: str
-    gate: str
-    read: str | None
-    write: str
-    insertion: str
-    site: str
-    layers: str
-    formula: str
-    x: int
-    y: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Panel:
-    """A sublayer with its edits.
-
-    Attributes:
-        flows: Names of the ports that arrows join.
-    """
-
-    title: str
-    ports: tuple[DrawnPort, ...]
-    flows: tuple[tuple[str, ...], ...]
-    edits: tuple[DrawnEdit, ...]
-    width: int
-    height: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Picture:
-    """A block with the edits of a configuration.
-
-    Attributes:
-        outside: Edits outside the blocks: of the embedded input, of all weights, of the norms of the stack.
-    """
-
-    panels: tuple[Panel, ...]
-    outside: tuple[DrawnEdit, ...]
-    norm: str
-
-
-def picture_of(configuration: Configuration, shape: BackboneShape | None) -> Picture:
-    """The picture of a configuration.
+def picture_of(configuration: Configuration, shape: BackboneShape | None) -> Drawing:
+    """The picture of a configuration: its panels, which words its norms have, and edits outside the blocks.
 
     Args:
         shape: Of the backbone; None where it is not known, then there are no formulas.
     """
-    outside_ports = (Port.EMBEDDING, Port.WEIGHTS)
     attention = [edit for edit in configuration.edits if edit.site.is_attention]
-    rest = [edit for edit in configuration.edits if not edit.site.is_attention]
-    ffn = [edit for edit in rest if edit.write in _FFN and edit.site.value == "ffn"]
-    others = [edit for edit in rest if edit not in ffn]
+    ffn = [edit for edit in configuration.edits if edit.site is Site.FFN and edit.write in _FFN]
+    outside = [edit for edit in configuration.edits if edit not in attention and edit not in ffn]
     is_gated = shape.gated_ffn if shape is not None else any(Port.G in (edit.read, edit.write) for edit in ffn)
     places = {port: place for port, place in _FFN.items() if is_gated or port is not Port.G}
-    norm = "" if shape is None else shape.norm.words
-    return Picture(
-        panels=(
+    return {
+        "panels": [
             _panel("Attention", _ATTENTION, _ATTENTION_FLOWS, attention, shape),
             _panel("FFN", places, _FFN_FLOWS, ffn, shape),
-        ),
-        outside=tuple(_drawn(edit, shape, 0, 0) for edit in others if edit.write in (*outside_ports, Port.NORM)),
-        norm=norm,
-    )
+        ],
+        "outside": [_drawn(edit, shape, 0, 0) for edit in outside],
+        "norm": "" if shape is None else shape.norm.words,
+    }
 
 
 def _panel(
@@ -143,22 +78,19 @@ def _panel(
     flows: str,
     edits: Sequence[Edit],
     shape: BackboneShape | None,
-) -> Panel:
+) -> Drawing:
+    """A sublayer with its edits; ``x`` and ``y`` of what is in it are middles."""
     names = {port.value for port in places}
-    pairs = [tuple(flow.split("-")) for flow in flows.split()]
-    lowest = max(y for _, y in places.values())
     heights = _spread([_middle(edit, places) for edit in edits])
-    bottom = max([lowest, *heights]) + 40
-    return Panel(
-        title=title,
-        ports=tuple(DrawnPort(name=port.value, meaning=PORT_NAMES[port], x=x, y=y) for port, (x, y) in places.items()),
-        flows=tuple(pair for pair in pairs if names.issuperset(pair)),
-        edits=tuple(
-            _drawn(edit, shape, _EDITS_AT + EDIT_WIDTH // 2, y) for edit, y in zip(edits, heights, strict=True)
-        ),
-        width=_PANEL,
-        height=bottom,
-    )
+    middle = _EDITS_AT + EDIT_WIDTH // 2
+    return {
+        "title": title,
+        "ports": [{"name": port.value, "meaning": PORT_NAMES[port], "x": x, "y": y} for port, (x, y) in places.items()],
+        "flows": [pair for flow in flows.split() if names.issuperset(pair := flow.split("-"))],
+        "edits": [_drawn(edit, shape, middle, y) for edit, y in zip(edits, heights, strict=True)],
+        "width": _PANEL,
+        "height": max([*(y for _, y in places.values()), *heights]) + 40,
+    }
 
 
 def _middle(edit: Edit, places: dict[Port, tuple[int, int]]) -> int:
@@ -178,30 +110,28 @@ def _spread(wanted: Sequence[int]) -> list[int]:
     return heights
 
 
-def _drawn(edit: Edit, shape: BackboneShape | None, x: int, y: int) -> DrawnEdit:
-    sized = edit.sized_form
-    formula = ""
-    if shape is not None:
-        try:
-            formula = edit.formula(shape)
-        except InvalidEditError as error:
-            formula = str(error)
-    return DrawnEdit(
-        form=edit.form.name,
-        label=edit.form.name if sized is None else f"{edit.form.name} {sized.width}",
-        said=_said(edit),
-        gate=edit.gate.name if edit.gate.fixed_scale is None else f"{edit.gate.name} {edit.gate.fixed_scale:g}",
-        read=None if edit.read is None else edit.read.value,
-        write=edit.write.value,
-        insertion=edit.insertion.value,
-        site=edit.site.value,
-        layers="" if edit.layers.name == "all" else edit.layers.name,
-        formula=formula,
-        x=x,
-        y=y,
-    )
-
-
-def _said(edit: Edit) -> str:
+def _drawn(edit: Edit, shape: BackboneShape | None, x: int, y: int) -> Drawing:
+    """An edit beside the tensors that it reads and writes."""
+    sized, gate = edit.sized_form, edit.gate
     reads = "" if edit.read is None else f"reads {PORT_NAMES[edit.read]} and "
-    return f"{edit.form.words(edit)}: {reads}writes {PORT_NAMES[edit.write]}"
+    return {
+        "form": edit.form.name,
+        "label": edit.form.name if sized is None else f"{edit.form.name} {sized.width}",
+        "said": f"{edit.form.words(edit)}: {reads}writes {PORT_NAMES[edit.write]}",
+        "gate": gate.name if gate.fixed_scale is None else f"{gate.name} {gate.fixed_scale:g}",
+        "read": None if edit.read is None else edit.read.value,
+        "write": edit.write.value,
+        "insertion": edit.insertion.value,
+        "site": edit.site.value,
+        "layers": "" if edit.layers.name == "all" else edit.layers.name,
+        "formula": "" if shape is None else _formula(edit, shape),
+        "x": x,
+        "y": y,
+    }
+
+
+def _formula(edit: Edit, shape: BackboneShape) -> str:
+    try:
+        return edit.formula(shape)
+    except InvalidEditError as error:
+        return str(error)

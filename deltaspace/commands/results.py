@@ -231,9 +231,9 @@ def report(  # noqa: PLR0913 - one argument per option
     study: str,
     output: Path,
     figures: Path | None,
-    form: str,
+    form: Literal["svg", "png"],
     data: Path | None,
-    data_format: str,
+    data_format: Literal["csv", "parquet"],
     against: PublishedPoint | None,
     storage: str,
 ) -> None:
@@ -242,10 +242,9 @@ def report(  # noqa: PLR0913 - one argument per option
     It holds the leaderboard, every question of 'deltaspace discover' with its figures, numbers and sentences, and
     what confirmations and ablations have shown: for the appendix of a paper.
     """
-    from dashboards.reports.images import write_images
+    from dashboards.reports.files import write_images, write_tables
     from dashboards.reports.page import report_page
     from dashboards.reports.report import report_of
-    from dashboards.reports.tables import write_tables
     from studies.analysis.discover import knowledge_of
     from studies.study_file.recorded_specification import recorded_space
     from trial_runner.files import whole_file
@@ -256,9 +255,9 @@ def report(  # noqa: PLR0913 - one argument per option
         place.write_text(report_page(found), encoding="utf-8")
     say(f"{study}: wrote {output} ({output.stat().st_size / 1e6:.1f} MB).", err=True)
     if data is not None:
-        written = write_tables(found, data, "csv" if data_format == "csv" else "parquet")
+        written = write_tables(found, data, data_format)
         say(f"{study}: wrote {len(written)} tables to {data}.", err=True)
     if figures is not None:
         drawn = [figure for section in found.sections for figure in section.figures]
-        images = write_images(drawn, figures, "svg" if form == "svg" else "png")
+        images = write_images(drawn, figures, form)
         say(f"{study}: wrote {len(images)} figures to {figures}.", err=True)

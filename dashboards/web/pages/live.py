@@ -5,8 +5,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from dashboards.web.cache.study import WatchedStudy
-from dashboards.web.pages.page import Page, PageRequest
-from studies.analysis.summaries import task_name
+from dashboards.web.pages.page import Page, PageRequest, study_facts
 from studies.errors import StudiesError
 from studies.records import AttemptRecord, ReadingRecord, StudyKind, TrialRecord, TrialState
 from studies.study_file.recorded_specification import recorded_specification
@@ -18,25 +17,9 @@ _PACE = 20
 """Endings that say how fast a study is."""
 
 
-def study_facts(study: WatchedStudy) -> dict[str, object]:
-    """What a study is, for the head of its pages."""
-    record = study.record
-    planned = record.specification.get("trials")
-    parents = {one.id: one.name for one in study.ledger.studies()} if record.parent_id is not None else {}
-    return {
-        "id": record.id,
-        "name": record.name,
-        "task": task_name(record),
-        "backbone": str(record.source),
-        "metric": record.metric,
-        "budget_parameters": record.budget_parameters,
-        "backbone_parameters": record.backbone_parameters,
-        "planned": planned if isinstance(planned, int) else None,
-        "created_at": record.created_at,
-        "rungs": _rungs(study),
-        "confirms": parents.get(record.parent_id or -1),
-        "seed": record.seed,
-    }
+def _names(study: WatchedStudy) -> dict[int, str]:
+    """Names of the studies by their keys, where one is asked for."""
+    return {one.id: one.name for one in study.ledger.studies()} if study.record.parent_id is not None else {}
 
 
 def _rungs(study: WatchedStudy) -> list[int]:
@@ -56,7 +39,7 @@ def _trials(asked: PageRequest) -> object:
     found = study.ranking(waits=asked.waits)
     answer = {
         "session": asked.storage.session,
-        "study": study_facts(study),
+        "study": {**study_facts(study.record, _names(study)), "rungs": _rungs(study), "seed": study.record.seed},
         "trials": study.rows(_number(given.get("since")) if is_known else 0),
         "ranked": found.times if found is not None else 0,
     }

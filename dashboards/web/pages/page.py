@@ -5,6 +5,8 @@ from dataclasses import dataclass, field
 
 from dashboards.web.cache.storage import WatchedStorage
 from dashboards.web.cache.study import WatchedStudy
+from studies.analysis.summaries import task_name
+from studies.records import StudyRecord
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,3 +58,20 @@ class Page:
     of_study: bool = True
     is_listed: bool = True
     is_exported: bool = True
+
+
+def study_facts(record: StudyRecord, names: Mapping[int, str]) -> dict[str, object]:
+    """What a study is.
+
+    Args:
+        names: Of the studies, by their keys.
+    """
+    planned = record.specification.get("trials")
+    plain = ("id", "name", "metric", "budget_parameters", "backbone_parameters", "created_at")
+    return {
+        **{name: getattr(record, name) for name in plain},
+        "task": task_name(record),
+        "backbone": str(record.source),
+        "planned": planned if isinstance(planned, int) else None,
+        "confirms": names.get(record.parent_id or -1),
+    }

@@ -1,8 +1,7 @@
 """All studies of a storage."""
 
-from dashboards.web.pages.page import Page, PageRequest
-from studies.analysis.summaries import task_name
-from studies.records import StudyKind, StudyRecord, TrialState, TrialTally
+from dashboards.web.pages.page import Page, PageRequest, study_facts
+from studies.records import StudyRecord, TrialState, TrialTally
 
 
 def _studies(asked: PageRequest) -> object:
@@ -20,22 +19,9 @@ _NOTHING = TrialTally(counts=dict.fromkeys(TrialState, 0), best=None, ended_at=N
 
 
 def _entry(record: StudyRecord, tally: TrialTally, names: dict[int, str]) -> dict[str, object]:
-    planned = record.specification.get("trials")
-    return {
-        "id": record.id,
-        "name": record.name,
-        "task": task_name(record),
-        "backbone": str(record.source),
-        "metric": record.metric,
-        "budget_parameters": record.budget_parameters,
-        "backbone_parameters": record.backbone_parameters,
-        "planned": planned if isinstance(planned, int) else sum(tally.counts.values()),
-        "counts": tally.counts,
-        "best": tally.best,
-        "created_at": record.created_at,
-        "ended_at": tally.ended_at,
-        "confirms": names.get(record.parent_id or -1) if record.kind is StudyKind.CONFIRMATION else None,
-    }
+    facts = study_facts(record, names)
+    planned = facts["planned"] or sum(tally.counts.values())
+    return {**facts, "planned": planned, "counts": tally.counts, "best": tally.best, "ended_at": tally.ended_at}
 
 
 PAGE = Page(name="studies", title="Studies", of_study=False, answers={"studies.json": _studies}, is_exported=False)

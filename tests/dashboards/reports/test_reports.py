@@ -13,11 +13,10 @@ from support.planted_ledger import Planted
 from support.shown_study import confirmation_of
 
 from dashboards.errors import DashboardError
-from dashboards.reports import images
-from dashboards.reports.images import write_images
+from dashboards.reports import files
+from dashboards.reports.files import write_images, write_tables
 from dashboards.reports.page import plotly_script, report_page
 from dashboards.reports.report import ReportSection, StudyReport, report_of
-from dashboards.reports.tables import write_tables
 from studies.analysis.discover import ANALYSES, StudyPosterior
 
 HOSTILE = "</script><img src=x onerror=alert(1)>\u202e&amp;"
@@ -95,7 +94,7 @@ def test_images_without_a_browser_are_refused_in_one_line(
     report: StudyReport, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("BROWSER_PATH", raising=False)
-    monkeypatch.setattr(images.shutil, "which", lambda name: None)
+    monkeypatch.setattr(files.shutil, "which", lambda name: None)
     with pytest.raises(DashboardError, match="images of figures need a browser") as refused:
         write_images(report.sections[0].figures, tmp_path, "svg")
     assert "\n" not in str(refused.value)
@@ -110,7 +109,7 @@ def test_images_without_kaleido_are_refused_in_one_line(
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not any(map(images.shutil.which, images.BROWSERS)), reason="there is no browser")
+@pytest.mark.skipif(not any(map(files.shutil.which, files.BROWSERS)), reason="there is no browser")
 @pytest.mark.filterwarnings("ignore")  # of Kaleido and of the browser it starts
 def test_figures_are_files(report: StudyReport, tmp_path: Path) -> None:
     figures = report.sections[1].figures

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from support.loops import each
 
-from dashboards.web.picture import EDIT_HEIGHT, EDIT_WIDTH, PORT_HEIGHT, PORT_WIDTH, Panel, picture_of
+from dashboards.web.picture import EDIT_HEIGHT, EDIT_WIDTH, PORT_HEIGHT, PORT_WIDTH, Drawing, picture_of
 from search_space.backbones import shape_of
 from search_space.backbones.shape import BackboneShape
 from search_space.dimensions import Port, Site
@@ -22,9 +22,9 @@ def shape() -> BackboneShape:
     return shape_of(json.loads((BACKBONES / "roberta_base" / "config.json").read_text()))
 
 
-def boxes(panel: Panel) -> list[tuple[float, float, float, float]]:
-    found = [(port.x, port.y, PORT_WIDTH, PORT_HEIGHT) for port in panel.ports]
-    found += [(edit.x, edit.y, EDIT_WIDTH, EDIT_HEIGHT) for edit in panel.edits]
+def boxes(panel: Drawing) -> list[tuple[float, float, float, float]]:
+    found = [(port["x"], port["y"], PORT_WIDTH, PORT_HEIGHT) for port in panel["ports"]]
+    found += [(edit["x"], edit["y"], EDIT_WIDTH, EDIT_HEIGHT) for edit in panel["edits"]]
     return [(x - w / 2, y - h / 2, x + w / 2, y + h / 2) for x, y, w, h in found]
 
 
@@ -35,23 +35,23 @@ def test_every_published_method_can_be_drawn(name: str, shape: BackboneShape) ->
     except InvalidEditError:
         return
     found = picture_of(configuration, shape)
-    drawn = [edit for panel in found.panels for edit in panel.edits] + list(found.outside)
+    drawn = [edit for panel in found["panels"] for edit in panel["edits"]] + found["outside"]
     assert len(drawn) == len(configuration.edits)
-    assert sorted(edit.formula for edit in drawn) == sorted(one.formula(shape) for one in configuration.edits)
-    for panel in found.panels:
-        names = {port.name for port in panel.ports}
-        assert {end for edit in panel.edits for end in (edit.read, edit.write) if end} <= names
-        assert {name for flow in panel.flows for name in flow} == names
+    assert sorted(edit["formula"] for edit in drawn) == sorted(one.formula(shape) for one in configuration.edits)
+    for panel in found["panels"]:
+        names = {port["name"] for port in panel["ports"]}
+        assert {end for edit in panel["edits"] for end in (edit["read"], edit["write"]) if end} <= names
+        assert {name for flow in panel["flows"] for name in flow} == names
         some = boxes(panel)
-        assert all(x0 >= 0 and y0 >= 0 and x1 <= panel.width and y1 <= panel.height for x0, y0, x1, y1 in some)
+        assert all(x0 >= 0 and y0 >= 0 and x1 <= panel["width"] and y1 <= panel["height"] for x0, y0, x1, y1 in some)
         for place, (x0, y0, x1, y1) in enumerate(some):
             assert not any(x0 < u1 and u0 < x1 and y0 < v1 and v0 < y1 for u0, v0, u1, v1 in some[place + 1 :])
 
 
 def test_every_tensor_that_can_be_read_or_written_has_a_place(shape: BackboneShape) -> None:
     attention, ffn = (
-        {port.name for port in panel.ports}
-        for panel in picture_of(METHODS["bitfit"].configuration(shape), shape).panels
+        {port["name"] for port in panel["ports"]}
+        for panel in picture_of(METHODS["bitfit"].configuration(shape), shape)["panels"]
     )
     for site, places in ((Site.ATTENTION, attention), (Site.FFN, ffn | {"g"})):
         for write in writable_at(site):
@@ -59,14 +59,16 @@ def test_every_tensor_that_can_be_read_or_written_has_a_place(shape: BackboneSha
 
 
 def test_mam_reads_and_writes_where_the_paper_says(shape: BackboneShape) -> None:
-    attention, ffn = picture_of(METHODS["mam_adapter"].configuration(shape), shape).panels
-    assert [(edit.read, edit.write, edit.insertion) for edit in attention.edits] == [("q", "head", "parallel")]
-    assert [(edit.read, edit.write) for edit in ffn.edits] == [("x_ffn", "f")]
-    assert ffn.edits[0].gate.startswith("scale ")
+    attention, ffn = picture_of(METHODS["mam_adapter"].configuration(shape), shape)["panels"]
+    assert [(edit["read"], edit["write"], edit["insertion"]) for edit in attention["edits"]] == [
+        ("q", "head", "parallel")
+    ]
+    assert [(edit["read"], edit["write"]) for edit in ffn["edits"]] == [("x_ffn", "f")]
+    assert ffn["edits"][0]["gate"].startswith("scale ")
 
 
 def test_without_the_backbone_there_is_a_picture_but_no_formula(shape: BackboneShape) -> None:
     found = picture_of(METHODS["lora_qv"].configuration(shape), None)
-    assert [edit.write for edit in found.panels[0].edits] == [Port.Q, Port.V]
-    assert all(edit.formula == "" for edit in found.panels[0].edits)
-    assert found.norm == ""
+    assert [edit["write"] for edit in found["panels"][0]["edits"]] == [Port.Q, Port.V]
+    assert all(edit["formula"] == "" for edit in found["panels"][0]["edits"])
+    assert found["norm"] == ""

@@ -1,4 +1,4 @@
-"""The figures of a report as files of their own."""
+"""The figures and the tables of a report as files of their own."""
 
 import os
 import shutil
@@ -8,8 +8,10 @@ from typing import Literal
 
 from dashboards.errors import DashboardError
 from dashboards.figures.figure import Figure
+from dashboards.reports.report import StudyReport
 
 ImageFormat = Literal["svg", "png"]
+DataFormat = Literal["csv", "parquet"]
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 """Commands that Kaleido can draw with."""
@@ -58,3 +60,16 @@ def _titled(figure: Figure) -> dict[str, object]:
     themed = figure.themed("light")
     layout = {**themed["layout"], "title": {"text": figure.title, "font": {"size": 15}, "x": 0.02}, "margin": {"t": 84}}
     return {**themed, "layout": layout}
+
+
+def write_tables(report: StudyReport, folder: Path, form: DataFormat) -> list[Path]:
+    """One file a question, named by it; the numbers are not rounded."""
+    folder.mkdir(parents=True, exist_ok=True)
+    written = []
+    for section in report.sections:
+        if section.table is not None:
+            path = folder / f"{section.name}.{form}"
+            write = section.table.to_csv if form == "csv" else section.table.to_parquet
+            write(path, index=False)
+            written.append(path)
+    return written
