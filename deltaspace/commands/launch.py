@@ -150,11 +150,16 @@ def _report(result: "LaunchResult", storage: str, *, as_json: bool) -> int:
     from dashboards.terminal.tables import leaderboard_table
     from deltaspace.commands.output import answer
     from studies.analysis.leaderboard import leaderboard
+    from studies.analysis.ranks import ranking_of
+    from studies.analysis.verdict import closing
 
     name = result.study.name
     with reading(storage) as ledger:
         board = leaderboard(ledger, name, top=_ROWS)
+        said = closing(ranking_of(ledger, result.study), name, result.study.metric) if result.finished else ()
     told = {"study": name, "finished": result.finished, "reason": result.reason}
     answer(board, leaderboard_table, as_json=as_json, entries=lambda board: {**told, "leaderboard": board})
+    for line in said if not as_json else ():
+        click.echo(line)
     advice = "Launch it with a larger --trials for more." if result.finished else "Launch it again to continue."
     return ended(result, f" {advice}")

@@ -1,10 +1,14 @@
 """Whether a study found anything better than the published methods and than the task head alone, in sentences."""
 
 import math
+import shlex
 from collections.abc import Callable, Iterator, Sequence
+from statistics import NormalDist
+
+import numpy as np
 
 from search_space.published.whole_model import HEAD_ONLY
-from studies.analysis.estimates import Lead
+from studies.analysis.estimates import Estimate, Lead
 from studies.analysis.fronts import Front
 from studies.analysis.ranks import Ranking
 from studies.pruning.degenerate import has_collapsed
@@ -16,6 +20,8 @@ WORDS = {"parameters": "parameters", "extra_flops": "extra FLOPs"}
 """Sizes, as people call them."""
 
 _ENDED = {TrialState.PRUNED: "were pruned", TrialState.FAILED: "failed"}
+
+_PLAIN_LORA = ("lora_qv", "lora_kv", "lora_ffn")
 
 _ALIKE = 3
 """Trials with one score, to the last digit, before it is said that they learned nothing."""
@@ -152,6 +158,35 @@ def _collapsed(ranking: Ranking) -> Iterator[str]:
     collapsed = sum(has_collapsed(trial.reason) for trial in ranking.trials)
     if collapsed:
         yield f"{collapsed} of {len(ranking.trials)} trials collapsed."
+
+
+def closing(ranking: Ranking, study: str, metric: str) -> tuple[str, ...]:
+    """How sure the best discovery is, what it is worth over plain LoRA, and how to be sure; nothing before estimates.
+
+    Args:
+        ranking: Of the study's trials.
+        study: Its name.
+        metric: What is maximised.
+    """
+    estimates = ranking.estimates
+    if estimates is None or estimates.lead is None:
+        return ()
+    lead = estimates.lead
+    rival = next(trial for trial in ranking.trials if trial.number == lead.published)
+    said = f"Trial {lead.discovered} is better than {rival.method} with a probability of {_chance(lead.difference)}."
+    lora = _best(_complete(ranking), lambda trial: str(trial.method).partition(":")[0] in _PLAIN_LORA)
+    if lora is not None and lora.number != rival.number:
+        means, covariance = estimates.joint([lead.discovered, lora.number])
+        contrast = np.array([1.0, -1.0])
+        reach = Z_95 * math.sqrt(max(0.0, contrast @ covariance @ contrast))
+        said += f" Over plain LoRA, {_named(lora)}, it is {_worth(float(contrast @ means), reach)} {metric}."
+    return said, f"To be sure: deltaspace confirm {study} --top 1 --seeds 5 --against {shlex.quote(str(rival.method))}"
+
+
+def _chance(difference: Estimate) -> str:
+    """That a difference is above 0."""
+    chance = NormalDist().cdf(difference.mean / difference.deviation)
+    return f"{min(max(chance, 0.01), 0.99):.0%}"
 
 
 def trade(front: Front, metric: str) -> str:

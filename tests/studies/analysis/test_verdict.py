@@ -4,11 +4,12 @@ import math
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 
 from studies.analysis.estimates import Estimate, Estimates, Lead
 from studies.analysis.ranks import Ranking, ranking_of
-from studies.analysis.verdict import verdict
+from studies.analysis.verdict import closing, verdict
 from studies.ledger.ledger import Ledger
 from studies.records import ExampleCounts, TrialState
 
@@ -80,6 +81,22 @@ def _not_asked(which: object) -> Any:
 
 def estimates(over_published: Lead, over_head: Lead | None = None) -> Estimates:
     return Estimates(of={}, lead=over_published, over_head=over_head, joint=_not_asked, posterior=_not_asked)
+
+
+def test_a_launch_ends_with_how_sure_its_discovery_is_and_how_to_be_sure(ranking: Ranking) -> None:
+    known = with_head(ranking, 0.4, 0.5, 0.45)
+    trials = tuple(replace(one, method="lora_qv") if one.number == 2 else one for one in known.trials)
+    over_head = replace(lead(0.02, 0.02), published=0)
+    found = replace(estimates(over_head), joint=lambda _: (np.array([0.5, 0.46]), np.diag([4e-4, 0.0])))
+    assert closing(replace(known, trials=trials, estimates=found), "reviews", "accuracy") == (
+        "Trial 1 is better than head_only with a probability of 84%. "
+        "Over plain LoRA, lora_qv (trial 2), it is +0.0400 ± 0.0392 accuracy.",
+        "To be sure: deltaspace confirm reviews --top 1 --seeds 5 --against head_only",
+    )
+    beside_lora = replace(lead(0.1), published=2)
+    said = closing(replace(known, trials=trials, estimates=estimates(beside_lora)), "reviews", "accuracy")
+    assert said[0] == "Trial 1 is better than lora_qv with a probability of 99%."
+    assert closing(known, "reviews", "accuracy") == ()
 
 
 def test_constant_predictions_have_learned_nothing_whatever_they_score(ranking: Ranking) -> None:
