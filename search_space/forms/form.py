@@ -34,7 +34,7 @@ class Form(ABC):
 
     Attributes:
         name: As stored, and in study files.
-        learning_rates: Default search range of its peak learning rate.
+        learning_rates: Default search range of its peak learning rate, for trainings of 200 steps.
         title: As errors call it.
         letter: Of its size, as He et al. 2022 have it: r of a bottleneck, l of rows.
         outside: The place outside the sublayers that it belongs to; None for the sublayers.

@@ -1,5 +1,6 @@
 """What a study searches."""
 
+import math
 from collections.abc import Iterable
 from typing import Annotated, Literal, TypeVar
 
@@ -30,7 +31,26 @@ from search_space.published.point import PublishedPoint
 from search_space.space.product import BIASES, EVERYTHING, Values, by_text
 
 LEARNING_RATES = {name: form.learning_rates for name, form in FORMS.items()}
-"""Default search range of the peak learning rate per functional form."""
+"""Default search range of the peak learning rate per functional form, for trainings of `USUAL_STEPS`."""
+
+USUAL_STEPS = 200
+_MOST_TIMES = 2.5
+"""Short trainings have rates at most so many times as high: with higher ones they learn nothing."""
+
+
+def learning_rates_for(steps: int) -> dict[str, tuple[float, float]]:
+    """The default ranges for trainings of some steps: as the inverse of the root of their number.
+
+    With MiniLM LoRA was best at 0.01 to 0.026 after 80 steps, and at 0.04 learned nothing.
+    """
+    times = min(_MOST_TIMES, math.sqrt(USUAL_STEPS / steps))
+    return {form: (_rounded(low * times), _rounded(high * times)) for form, (low, high) in LEARNING_RATES.items()}
+
+
+def _rounded(rate: float) -> float:
+    """To three digits, as one would write it."""
+    return float(f"{rate:.3g}")
+
 
 SEARCHED_FORMS: tuple[str, ...] = tuple(EVERYTHING["form"])
 """Functional forms of the per-sublayer product; those of prompts and of the whole model are published points only."""

@@ -122,8 +122,9 @@ class Space(Section):
             merged into the weights adds none.
         mergeable: Whether only what can be merged into the weights is tried, published methods included.
         learning_rates: Lowest and highest peak learning rate of a form, times the fixed scale of its gate and the
-            number of summed forms; forms left out keep their default. ``head`` makes that of the task head searched,
-            too; left out it is ``training.head_learning_rate``, at which published methods are tried first.
+            number of summed forms; forms left out keep their default, which is the higher the fewer
+            ``training.steps`` are. ``head`` makes that of the task head searched, too; left out it is
+            ``training.head_learning_rate``, at which published methods are tried first.
     """
 
     attention_forms: Forms = _USUAL.attention_forms
@@ -141,11 +142,9 @@ class Space(Section):
     @model_validator(mode="after")
     def _check_together(self) -> Self:
         try:
-            filled = self.options().learning_rates
+            self.options()
         except SearchSpaceError as error:
             raise ValueError(str(error).rstrip(".")) from error
-        head = {"head": self.learning_rates["head"]} if "head" in self.learning_rates else {}
-        object.__setattr__(self, "learning_rates", {**filled, **head})
         return self
 
     def options(self, **others: Any) -> SpaceOptions:

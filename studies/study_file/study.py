@@ -11,7 +11,7 @@ from pydantic import Field, model_validator
 from search_space.checked import Name, Whole
 from search_space.forms import FORMS
 from search_space.parameter_counts.budget import ParameterBudget
-from search_space.space.options import SpaceOptions
+from search_space.space.options import SpaceOptions, learning_rates_for
 from studies.objectives import SMALLEST_SHARE, SizeGoal, SizeMeasure
 from studies.pruning.rungs import Protected, RungPlan
 from studies.study_file.fields import LARGEST, Budget, Section, Source
@@ -57,6 +57,13 @@ class Specification(Section):
     space: Space = Space()
     search: Search = Search()
     fleet: Fleet = Fleet()
+
+    @model_validator(mode="after")
+    def _fill_in_learning_rates(self) -> Self:
+        """So that a study keeps the ranges that it was begun with."""
+        rates = {**learning_rates_for(self.training.steps), **self.space.learning_rates}
+        object.__setattr__(self, "space", self.space.model_copy(update={"learning_rates": rates}))
+        return self
 
     @model_validator(mode="after")
     def _check_what_is_searched(self) -> Self:

@@ -191,6 +191,23 @@ search:
     ]  # no keys of a study file
 
 
+def test_the_fewer_steps_a_trial_has_the_higher_are_the_learning_rates_that_the_file_leaves_out() -> None:
+    def rates(steps: int) -> dict[str, tuple[float, float]]:
+        space = {"learning_rates": {"const": [1e-3, 1e-2]}}
+        study = specification_from_mapping({**MINIMAL, "training": {"steps": steps}, "space": space})
+        assert Specification.from_json(json.loads(json.dumps(study.as_json()))) == study
+        return dict(study.space_options.learning_rates)
+
+    assert [rates(steps)["lowrank"] for steps in (1, 50, 200, 800)] == [
+        (0.0025, 0.0375),
+        (0.002, 0.03),
+        (0.001, 0.015),
+        (0.0005, 0.0075),
+    ]
+    assert rates(50)["const"] == (1e-3, 1e-2)
+    assert rates(200) == SpaceOptions().learning_rates
+
+
 @pytest.mark.parametrize("key", sorted(MINIMAL))
 def test_a_required_key_that_is_missing_is_named(key: str) -> None:
     with pytest.raises(SpecificationError, match=rf"(?m)^{key}: must be given$"):
