@@ -13,7 +13,7 @@ ROBERTA = str(Path(__file__).parents[2] / "data" / "backbones" / "roberta_base")
 def run(*arguments: str, folder: Path, **kwargs: object) -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[3])}
     environment.pop("DELTASPACE_STORAGE", None)
-    script = "import sys; from deltaspace.commands.main import main; sys.exit(main())"
+    script = "import sys; from deltaspace.entry_point import main; sys.exit(main())"
     return subprocess.run(
         [sys.executable, "-c", script, *arguments],
         capture_output=True,
@@ -51,7 +51,7 @@ def test_a_refused_launch_leaves_nothing_behind(tmp_path: Path) -> None:
 
 
 def test_a_reader_that_goes_away_is_no_traceback(tmp_path: Path) -> None:
-    script = "import sys; from deltaspace.commands.main import main; sys.exit(main())"
+    script = "import sys; from deltaspace.entry_point import main; sys.exit(main())"
     process = subprocess.Popen(
         [sys.executable, "-c", script, "methods", "--backbone", ROBERTA, "--json"],
         stdout=subprocess.PIPE,
@@ -89,3 +89,19 @@ def test_counting_loads_neither_torch_nor_the_database(tmp_path: Path) -> None:
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stderr.strip() == "[]"
+
+
+def test_an_interrupt_while_modules_are_imported_is_one_line_too(tmp_path: Path) -> None:
+    script = """
+import sys
+class Interrupted:
+    def find_spec(self, name, path, target=None):
+        if name == "click":
+            raise KeyboardInterrupt
+sys.meta_path.insert(0, Interrupted())
+from deltaspace.entry_point import main
+sys.exit(main())
+"""
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[3])}
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, cwd=tmp_path, env=environment)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "deltaspace: interrupted.\n")

@@ -1,0 +1,14 @@
+"""What the command ``deltaspace`` runs. It imports nothing first, so that Ctrl-C finds it ready."""
+
+import sys
+
+
+def main() -> int:
+    """Run the command line; Ctrl-C ends it with 130 and a line, also while modules are imported."""
+    try:
+        from deltaspace.commands.main import main as run
+
+        return run()
+    except KeyboardInterrupt:
+        sys.stderr.write("deltaspace: interrupted.\n")
+        return 130
