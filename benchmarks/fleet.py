@@ -22,7 +22,7 @@ import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -240,7 +240,8 @@ def kept_study(url: str, folder: Path, sampler: str, clock: SimulatedTime) -> It
     space = SearchSpace(shape=shape, budget=specification.parameter_budget().parameters(shape))
     with Ledger.open(url) as ledger:
         study = ledger.create_study(new_study(specification, shape))
-    plan = plan_of(BegunSpecification.of(specification), study, space, storage_url=url, labels=2, examples=EXAMPLES)
+    plan = plan_of(BegunSpecification.of(specification), study, space, storage_url=url)
+    plan = replace(plan, rungs=specification.rung_plan(EXAMPLES))
     for module in (keeper_module, progress_module, queue_module, results_module, state_module):
         module.time = clock  # type: ignore[attr-defined]
     keeper = StudyKeeper(plan)

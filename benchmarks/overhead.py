@@ -237,7 +237,7 @@ def replay_seconds(trials: int) -> tuple[float, float, float]:
         proposals += [replace(proposals[0], number=number) for number in range(len(proposals), trials)]
         ledger, record = filled_ledger(folder, proposals, space, STEPS)
         with ledger:
-            plan = plan_of(study, record, space, storage_url=f"sqlite:///{folder / 'ledger.db'}", labels=2)
+            plan = plan_of(study, record, space, storage_url=f"sqlite:///{folder / 'ledger.db'}")
             replay = milliseconds(lambda: replayed(ledger, record, space, study)) / 1000
         keepers: list[StudyKeeper] = []
         takeover = milliseconds(lambda: keepers.append(StudyKeeper(plan))) / 1000

@@ -3,16 +3,16 @@
 import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from datetime import datetime
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
 from search_space.space.space import HEAD_RATE, Candidate
-from studies.ledger.ledger import Ledger
+from studies.ledger.invariants import Records
 from studies.records import (
     ArtefactRecord,
     AttemptRecord,
@@ -36,42 +36,13 @@ _LOSS = "validation_loss"
 _LOSS_TOLERANCE = 0.01
 """Relative: losses of examples are half floats, their mean is exact to a thousandth."""
 
-_LARGEST_MEAN = 1e4
+_LARGEST_MEAN = 6e4
 """A loss that a half float cannot hold may be among those of a larger mean."""
 
 _LAUNCH_KEYS = ("name", "trials", "fleet")
 """Of a study file: what may differ between a study and its confirmation."""
 
 _SHOWN = 60
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Records:
-    """All that is recorded of a study; attempts and readings by number of the trial."""
-
-    study: StudyRecord
-    trials: Sequence[TrialRecord]
-    attempts: Mapping[int, Sequence[AttemptRecord]]
-    readings: Mapping[int, Sequence[ReadingRecord]]
-    examples: Sequence[ExampleRecord]
-    artefacts: Sequence[ArtefactRecord]
-    events: Sequence[EventRecord]
-
-    @classmethod
-    def of(cls, ledger: Ledger, study: StudyRecord) -> Self:
-        """What a ledger holds of a study."""
-        attempts: dict[int, list[AttemptRecord]] = defaultdict(list)
-        for attempt in ledger.attempts(study.id):
-            attempts[attempt.trial].append(attempt)
-        return cls(
-            study=study,
-            trials=ledger.trials(study.id),
-            attempts=attempts,
-            readings=ledger.readings_by_trial(study.id),
-            examples=ledger.examples(study.id),
-            artefacts=ledger.artefacts(study.id),
-            events=ledger.events(study.id),
-        )
 
 
 def differences(records: Records, steps: int, rung_steps: Sequence[int]) -> Iterator[str]:
@@ -221,7 +192,9 @@ def _examples(records: Records) -> Iterator[str]:
 def _is_mean(examples: ExampleRecord, reading: ReadingRecord) -> bool:
     loss, mean = reading.metrics.get(_LOSS, math.nan), -float(np.mean(examples.negated_losses))
     is_loss = (
-        not math.isfinite(loss) or not mean < 6e4 or math.isclose(loss, mean, rel_tol=_LOSS_TOLERANCE, abs_tol=1e-3)
+        not math.isfinite(loss)
+        or not mean < _LARGEST_MEAN
+        or math.isclose(loss, mean, rel_tol=_LOSS_TOLERANCE, abs_tol=1e-3)
     )
     if examples.correct is None:
         return is_loss

@@ -9,13 +9,12 @@ from optuna.trial import FixedTrial
 from search_space.errors import SearchSpaceError
 from search_space.space.space import SearchSpace
 from studies.consistency import (
-    Records,
     confirmation_differences,
     differences,
     study_differences,
     trial_differences,
 )
-from studies.ledger.invariants import file_violations, violations
+from studies.ledger.invariants import Records, file_violations, record_violations
 from studies.ledger.ledger import Ledger
 from studies.records import StudyKind, StudyRecord, TrialRecord, TrialState
 from studies.runtime.state import replay
@@ -45,10 +44,10 @@ def verify(ledger: Ledger, name: str) -> list[str]:
     """
     study = ledger.study(name)
     found = ledger.read(file_violations)
-    records = Records.of(ledger, study)
+    records = ledger.read(lambda link: Records.of(link, study.id))
     if study.kind is StudyKind.CONFIRMATION:
         specification = Specification.from_json(study.specification)
-        found += violations(ledger, study.id, rung_steps=(), now=_LONG_AGO)
+        found += record_violations(records, rung_steps=(), now=_LONG_AGO)
         found += differences(records, specification.training.steps, ())
         parent = next((one for one in ledger.studies() if one.id == study.parent_id), None)
         if parent is None:
@@ -57,7 +56,7 @@ def verify(ledger: Ledger, name: str) -> list[str]:
         return found + list(confirmation_differences(records, ledger.confirmation(study), parent, originals))
     specification, space = recorded_specification(study), recorded_space(study)
     steps = specification.rung_plan().steps
-    found += violations(ledger, study.id, rung_steps=steps, now=_LONG_AGO)
+    found += record_violations(records, rung_steps=steps, now=_LONG_AGO)
     found += differences(records, specification.training.steps, steps)
     budget = specification.parameter_budget().parameters(space.shape)
     found += study_differences(study, specification, space.shape.parameters, budget)

@@ -1,7 +1,6 @@
 """The driver of Ray as the launching process has it: a process with a session of its own, and all that it started."""
 
 import fcntl
-import math
 import os
 import pickle
 import queue
@@ -35,11 +34,8 @@ _SESSION_FIELD, _STATE_FIELD = 3, 0
 _LONGEST_WORD = 200
 _NOT_OF_ITS_OWN = frozenset({"RAY_ADDRESS", "RAY_AUTH_TOKEN"})
 
-# not deltaspace-: what bears that name is removed by launches of earlier releases, unless it has a lock as theirs
 _PREFIX = "dslaunch-"
-_UNNAMED = "new-dslaunch-"
 _REMOVALS = 3
-_FORGOTTEN_SECONDS = 24 * 3600.0
 _LONGEST_PARENT = 20  # sockets of Ray lie below it, and their paths are limited to 107 bytes
 _AS_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
@@ -294,25 +290,31 @@ def _stat(pid: int) -> list[str] | None:
 def launch_folder() -> Iterator[Path]:
     """A folder that lives as long as a launch, that only this user can enter; those of killed launches are removed.
 
-    A launch holds a lock on its folder itself; the system lets go of it when the process dies. Programs that tidy up
-    ``/tmp`` by age leave a locked folder alone. The folder has its name only once the lock is held; so one without a
-    lock was left behind.
+    A launch holds a lock on its folder itself; the system lets go of it when the process dies. So one without a lock
+    was left behind. Programs that tidy up ``/tmp`` by age leave a locked folder alone.
     """
     usual = Path(tempfile.gettempdir())
     parent = usual if len(str(usual)) <= _LONGEST_PARENT else Path("/tmp")
-    for folder in parent.glob(f"{_PREFIX}*"):
-        _remove_if_left(folder)
-    for folder in parent.glob(f"{_UNNAMED}*"):
-        _remove_if_left(folder, older_than_seconds=_FORGOTTEN_SECONDS)
-    folder = Path(tempfile.mkdtemp(prefix=_UNNAMED, dir=parent))
-    lock = os.open(folder, _AS_FOLDER)
+    for left in parent.glob(f"{_PREFIX}*"):
+        _remove_if_left(left)
+    folder, lock = _locked_folder(parent)
     try:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        folder = folder.rename(parent / folder.name.replace(_UNNAMED, _PREFIX))
         yield folder
     finally:
         _remove(folder)
         os.close(lock)
+
+
+def _locked_folder(parent: Path) -> tuple[Path, int]:
+    """A new folder and the lock on it; another launch may take one that is not locked yet for one that was left."""
+    while True:
+        folder = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=parent))
+        with suppress(FileNotFoundError):
+            lock = os.open(folder, _AS_FOLDER)
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if folder.exists():
+                return folder, lock
+            os.close(lock)
 
 
 def _remove(folder: Path) -> None:
@@ -323,13 +325,12 @@ def _remove(folder: Path) -> None:
             return
 
 
-def _remove_if_left(folder: Path, older_than_seconds: float = -math.inf) -> None:
+def _remove_if_left(folder: Path) -> None:
     """Remove the folder of a launch of this user that has ended; whatever else bears such a name is left alone."""
     with suppress(OSError):
         lock = os.open(folder, _AS_FOLDER)
         try:
-            found = os.fstat(lock)
-            if found.st_uid == os.geteuid() and time.time() - found.st_mtime >= older_than_seconds:
+            if os.fstat(lock).st_uid == os.geteuid():
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 shutil.rmtree(folder, ignore_errors=True)
         finally:

@@ -11,7 +11,7 @@ from search_space.space.space import HEAD_RATE
 from studies.confirmation.results import confirmation_results, measure, verdict_sentences
 from studies.confirmation.statistics import Spread
 from studies.errors import StudiesError
-from studies.exports.card_usage import BESIDE, reading_of
+from studies.exports.card_usage import BESIDE
 from studies.exports.model_card import model_card
 from studies.exports.retrain import retrain
 from studies.exports.source import ExportSource
@@ -232,8 +232,7 @@ def _write(
         if facts.name == EMBEDDED:
             shutil.copytree(embedded_folder(), place / BESIDE)
     elif kind == "merged" and backbone is not None:
-        most = reading_of(source.study, source.shape).max_tokens
-        write_merged(place, backbone, trained.deltas, trained.head, max_tokens=most)
+        write_merged(place, backbone, trained.deltas, trained.head, max_tokens=source.task.max_tokens)
     else:
         write_delta(place, trained, backbone=facts, about=_about(source))
         return

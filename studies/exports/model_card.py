@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 from search_space.backbones.shape import BackboneShape
 from search_space.configuration import Configuration
-from search_space.dimensions import Site, StackKind
+from search_space.dimensions import StackKind
 from search_space.parameter_counts.counts import count, places
 from search_space.words.describe import phrase, ranked_published, sentence
-from studies.exports.card_usage import classifying, place_of, reading_of, writing, writing_of
+from studies.exports.card_usage import usage
 from studies.exports.source import ExportSource
-from studies.study_file.sections import task_from_json
 from trial_runner.backbones import EMBEDDED
 from trial_runner.backbones.locate import source_of
 from trial_runner.export.origin import licence_of
@@ -64,7 +63,7 @@ def model_card(source: ExportSource, trained: "TrainedDelta", kind: str, folder:
         curve=_table(("step", f"{source.split} {metric}", "training loss"), _curve(source)),
         confirmation="\n".join(f"* {line}" for line in source.confirmation) or _unconfirmed(source),
         reading=_reading(source, trained),
-        usage=_usage(source, trained, kind, folder),
+        usage=usage(source, trained, kind, folder),
         notes=list(_notes(trained)),
     )
     return f"{card.content.rstrip()}\n"
@@ -120,9 +119,8 @@ def _measured(reading: Reading, metric: str) -> str:
 
 def _reading(source: ExportSource, trained: "TrainedDelta") -> str:
     """How texts are cut and padded, and what the labels are."""
-    reading = reading_of(source.study, source.shape)
     side = "left" if trained.head is None and source.shape.kind is StackKind.DECODER else "right"
-    cut = f"Texts are cut to {reading.max_tokens} tokens, as in training, and padded on the {side}."
+    cut = f"Texts are cut to {source.task.max_tokens} tokens, as in training, and padded on the {side}."
     return f"In this folder; {cut[0].lower()}{cut[1:]}{_answers(trained)}"
 
 
@@ -132,20 +130,6 @@ def _answers(trained: "TrainedDelta") -> str:
         return ""
     names = ", ".join(f"`{name}`" for name in trained.head.labels)
     return f" The labels are {names}." if len(trained.head.labels) > 1 else f" It predicts a number, {names}."
-
-
-def _usage(source: ExportSource, trained: "TrainedDelta", kind: str, folder: Path) -> str:
-    place = place_of(kind, source.study.source, folder, has_head=trained.head is not None)
-    reading, how = reading_of(source.study, source.shape), writing_of(source.study, source.shape)
-    if how is not None:
-        has_prompt = any(edit.site is Site.EMBEDDING for edit in trained.trained_as.edits)
-        return writing(kind, place, reading, how, has_prompt=has_prompt)
-    if kind == "peft":
-        from trial_runner.export.peft_format import HEAD_ON_TOKENS, peft_target
-
-        target = peft_target(reading.stack, source.study.backbone, has_head=True)
-        reading = replace(reading, has_head_file=target is not HEAD_ON_TOKENS)
-    return classifying(kind, place, reading, () if trained.head is None else trained.head.labels)
 
 
 def _unconfirmed(source: ExportSource) -> str:
@@ -176,8 +160,7 @@ def card_data(source: ExportSource, kind: str) -> "ModelCardData":
     from huggingface_hub import ModelCardData
 
     study = source.study
-    task = task_from_json(study.specification["task"])
-    backbone = source_of(study.backbone)
+    task, backbone = source.task, source_of(study.backbone)
     is_from_hub = study.backbone != EMBEDDED and backbone == study.backbone and is_hub_name(backbone)
     tags = ["delta-tuning", "parameter-efficient-fine-tuning", "deltaspace"]
     licence = licence_of(study.backbone)

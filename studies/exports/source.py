@@ -9,6 +9,8 @@ from search_space.backbones import BackboneFamily
 from search_space.backbones.shape import BackboneShape
 from search_space.configuration import Configuration
 from studies.records import NewStudy, NewTrial, StudyKind
+from studies.study_file.sections import task_from_json
+from trial_runner.tasks import Task
 
 if TYPE_CHECKING:
     from trial_runner.requests import Reading, Snapshot
@@ -47,14 +49,17 @@ class ExportSource:
         return "test" if self.study.kind is StudyKind.CONFIRMATION else "validation"
 
     @property
+    def task(self) -> Task:
+        """What the study learns."""
+        return task_from_json(self.study.specification["task"])
+
+    @property
     def task_name(self) -> str:
         """Name of the task, or of its folder or hub repository."""
-        task = self.study.specification.get("task")
-        entries = task if isinstance(task, dict) else {}
-        hub = entries.get("hub") or {}
-        return (
-            Path(entries["folder"]).name if entries.get("folder") else str(entries.get("name") or hub.get("name", ""))
-        )
+        task = self.task
+        if task.folder:
+            return Path(task.folder).name
+        return task.name or (task.hub.name if task.hub else "")
 
     @property
     def title(self) -> str:

@@ -8,7 +8,7 @@ from search_space.space.space import SearchSpace
 from studies.backends.backend import Observer, RunnerFactory
 from studies.errors import StorageError
 from studies.launch.execution import LaunchOptions, LaunchResult, run_fleet
-from studies.launch.preparation import absolute_url, example_count, opening_of, plan_of, prepared
+from studies.launch.preparation import absolute_url, plan_of, prepared
 from studies.launch.study_creation import as_begun, create_or_continue, taught
 from studies.launch_warnings import outlook
 from studies.ledger.database import superuser
@@ -70,7 +70,6 @@ def launch(  # noqa: PLR0913 - one argument per wish
     space = SearchSpace(shape=shape, budget=budget, options=specification.space_options)
     with uncollected():
         task = None if factory is not None else prepared(specification)
-    labels, examples = (0, None) if task is None else (len(task.labels), example_count(task, specification))
     with Ledger.open(storage_url) as ledger:
         specification = taught(specification, ledger, space)
         study = create_or_continue(specification, ledger, shape)
@@ -81,11 +80,8 @@ def launch(  # noqa: PLR0913 - one argument per wish
         if announce is not None:
             announce(known)
         return LaunchResult(study=study, finished=True, reason=f"already finished: all {ended} trials have ended")
-    plan = plan_of(specification, study, space, storage_url=storage_url, labels=labels, examples=examples)
-    rungs = replace(plan.rungs, guessing_loss=None if task is None else task.guessing_loss)
-    constant = None if task is None else task.constant_score
-    plan = replace(plan, rungs=rungs, lease_seconds=lease_seconds, constant_score=constant)
-    plan = replace(plan, opening=opening_of(specification, task))
+    plan = plan_of(specification, study, space, storage_url=storage_url, task=task)
+    plan = replace(plan, lease_seconds=lease_seconds)
     if announce is not None:
         told = (*known, *data_lines(task), *outlook(space, plan.opening, trials=specification.trials))
         announce(told)

@@ -1,10 +1,13 @@
 """What a launch must have before work begins: the task in tokens, what comes first, the plan of the keeper."""
 
+from dataclasses import replace
+
 from search_space.backbones import shape_of
 from search_space.published.whole_model import HEAD_ONLY
 from search_space.space.space import SearchSpace
 from studies.ledger.engine import StorageAddress
 from studies.records import StudyRecord
+from studies.resource_estimates.noise import is_share
 from studies.runtime.artefacts import study_folder
 from studies.runtime.replicates import replicate_count
 from studies.runtime.study_plan import StudyPlan
@@ -12,11 +15,8 @@ from studies.search.initial_design import InitialDesign
 from studies.study_file import Specification
 from studies.study_file.recorded_specification import BegunSpecification
 from trial_runner.backbones import config_of, load_tokenizer, position_limit, tokenizer_id
-from trial_runner.tasks import METRICS, prepare_task
+from trial_runner.tasks import prepare_task
 from trial_runner.tasks.kind import Prepared
-
-_STUCK_SECONDS = 3600.0
-"""Without any progress, after which a worker is replaced: enough to load a backbone or to measure a split once."""
 
 
 def prepared(specification: Specification) -> Prepared:
@@ -35,12 +35,6 @@ def prepared(specification: Specification) -> Prepared:
 def label_count(specification: Specification) -> int:
     """Prepare the task, so that whatever is wrong with it is said now, and count its labels."""
     return len(prepared(specification).labels)
-
-
-def example_count(task: Prepared, specification: Specification) -> int | None:
-    """Examples that tell how sure a score is, where it is a share of them."""
-    is_share = METRICS[specification.task.metric].bounds == (0.0, 1.0)
-    return len(task.splits["validation"]) if is_share else None
 
 
 def opening_of(specification: BegunSpecification, task: Prepared | None) -> InitialDesign:
@@ -63,32 +57,34 @@ def plan_of(
     space: SearchSpace,
     *,
     storage_url: str,
-    labels: int,
-    examples: int | None = None,
+    task: Prepared | None = None,
 ) -> StudyPlan:
     """What a keeper is told of a study that is in the storage.
 
     Args:
         space: What may be proposed.
-        labels: How many labels the task has; each adds a row to the task head.
-        examples: Of the validation split, which tell how sure a score is; None if that is not known.
+        task: Tells how large the head is, how sure a score and how good a constant prediction; None knows none of it.
 
     Raises:
         LaunchError: If the folder of artefacts cannot be written.
     """
+    rungs = specification.rung_plan()
+    if task is not None:
+        examples = len(task.splits["validation"]) if is_share(task.metric) else None
+        rungs = replace(specification.rung_plan(examples), guessing_loss=task.guessing_loss)
     return StudyPlan(
         study=study.name,
         storage_url=storage_url,
         target_trials=specification.trials,
         space=space,
         sampler=specification.search.sampler,
-        opening=specification.opening,
+        opening=opening_of(specification, task),
         seed=specification.seed,
         training=specification.training_plan(),
-        head_parameters=labels * (space.shape.width + 1),
-        rungs=specification.rung_plan(examples),
+        head_parameters=0 if task is None else len(task.labels) * (space.shape.width + 1),
+        rungs=rungs,
         artefacts=study_folder(specification.artefact_folder(), study),
         goal=specification.goal(study.budget_parameters),
-        stuck_seconds=_STUCK_SECONDS,
+        constant_score=None if task is None else task.constant_score,
         replicates=replicate_count(specification.search.replicates, specification.trials),
     )

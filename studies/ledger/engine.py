@@ -194,42 +194,37 @@ def _connect_sqlite(file: Path, access: Access) -> sqlite3.Connection:
         # SQLite itself lets nobody but the owner write a file that it makes, whatever the umask says
         with suppress(OSError):
             os.close(os.open(file, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
-    if access is Access.READ:
-        try:
-            return _prepared(_driver_connection(file, "mode=ro"), _prepare_reading)
-        except sqlite3.OperationalError:
-            # A write-ahead log needs two more files. In a folder that cannot be written they are missing
-            # unless a writer is there; without a writer, the file cannot change.
-            if file.with_name(f"{file.name}-wal").exists():
-                raise
-            return _prepared(_driver_connection(file, "mode=ro&immutable=1"), _prepare_reading)
-    return _prepared(_driver_connection(file, f"mode={access.value}"), _prepare_writing)
+    if access is not Access.READ:
+        return _prepared(file, f"mode={access.value}", _prepare_writing)
+    try:
+        return _prepared(file, "mode=ro", _prepare_reading)
+    except sqlite3.OperationalError:
+        # A write-ahead log needs two more files. In a folder that cannot be written they are missing
+        # unless a writer is there; without a writer, the file cannot change.
+        if file.with_name(f"{file.name}-wal").exists():
+            raise
+        return _prepared(file, "mode=ro&immutable=1", _prepare_reading)
 
 
-def _driver_connection(file: Path, options: str) -> sqlite3.Connection:
-    """A bare connection."""
-    return sqlite3.connect(
+def _prepared(file: Path, options: str, prepare: Callable[[sqlite3.Connection], None]) -> sqlite3.Connection:
+    """A connection with its settings; closed if it refuses them.
+
+    Raises:
+        DamagedError: If SQLite names something that is no text.
+    """
+    connection = sqlite3.connect(
         f"{file.as_uri()}?{options}",
         uri=True,
         timeout=BUSY_TIMEOUT_SECONDS,
         isolation_level=None,
         check_same_thread=False,
     )
-
-
-def _prepared(connection: sqlite3.Connection, prepare: Callable[[sqlite3.Connection], None]) -> sqlite3.Connection:
-    """The connection with its settings; closed if it refuses them.
-
-    Raises:
-        DamagedError: If SQLite names something that is no text.
-    """
     try:
         prepare(connection)
-    except UnicodeDecodeError as error:
+    except BaseException as error:
         connection.close()
-        raise DamagedError.of("UTF-8", error) from error
-    except BaseException:
-        connection.close()
+        if isinstance(error, UnicodeDecodeError):
+            raise DamagedError.of("UTF-8", error) from error
         raise
     return connection
 

@@ -12,31 +12,13 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Self
 
-from sqlalchemy import Connection, bindparam, select, update
+from sqlalchemy import ColumnElement, Connection, select, update
 
 from studies.errors import DamagedError, StudyHeldError
 from studies.ledger.clock import WRITTEN_TIME
 from studies.ledger.rows import sound
 from studies.ledger.tables import STUDIES
 from trial_runner.processes import has_ended, machine_mark, start_of
-
-_HOLD = select(*(STUDIES.c[name] for name in ("holder", "held_until"))).where(STUDIES.c.id == bindparam("of_study"))
-_LOCK = select(STUDIES.c.id).where(STUDIES.c.id == bindparam("of_study")).with_for_update()
-_SET = (
-    update(STUDIES)
-    .where(STUDIES.c.id == bindparam("of_study"))
-    .values(holder=bindparam("new_holder"), held_until=bindparam("until"))
-)
-_RENEW = (
-    update(STUDIES)
-    .where(STUDIES.c.id == bindparam("of_study"), STUDIES.c.holder == bindparam("of_holder"))
-    .values(held_until=bindparam("until"))
-)
-_LET_GO = (
-    update(STUDIES)
-    .where(STUDIES.c.id == bindparam("of_study"), STUDIES.c.holder == bindparam("of_holder"))
-    .values(holder=None, held_until=None)
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,7 +96,7 @@ class Hold:
 
 def holder(connection: Connection, study_id: int) -> Hold | None:
     """Who holds a study, alive or not."""
-    row = connection.execute(_HOLD, {"of_study": study_id}).one_or_none()
+    row = connection.execute(select(STUDIES.c.holder, STUDIES.c.held_until).where(_is(study_id))).one_or_none()
     if row is None or row.holder is None:
         return None
     if sound(row, STUDIES).held_until is None:
@@ -133,7 +115,7 @@ def held_error(name: str, hold: Hold) -> StudyHeldError:
 
 def lock(connection: Connection, study_id: int) -> None:
     """Let nobody change who runs a study until the transaction ends."""
-    connection.execute(_LOCK, {"of_study": study_id})
+    connection.execute(select(STUDIES.c.id).where(_is(study_id)).with_for_update())
 
 
 def hold(
@@ -148,18 +130,24 @@ def hold(
     present = holder(connection, study_id)
     if present is not None and present.is_live and present.holder not in (launch, instead_of):
         return present
-    connection.execute(_SET, {"of_study": study_id, "new_holder": launch, "until": _in(seconds)})
+    connection.execute(update(STUDIES).where(_is(study_id)).values(holder=launch, held_until=_in(seconds)))
     return None
 
 
 def renew_hold(connection: Connection, study_id: int, launch: str, seconds: float) -> None:
     """Move the time on, if it still is the launch's."""
-    connection.execute(_RENEW, {"of_study": study_id, "of_holder": launch, "until": _in(seconds)})
+    mine = update(STUDIES).where(_is(study_id), STUDIES.c.holder == launch)
+    connection.execute(mine.values(held_until=_in(seconds)))
 
 
 def let_go(connection: Connection, study_id: int, launch: str) -> None:
     """End a hold, if it still is the launch's."""
-    connection.execute(_LET_GO, {"of_study": study_id, "of_holder": launch})
+    mine = update(STUDIES).where(_is(study_id), STUDIES.c.holder == launch)
+    connection.execute(mine.values(holder=None, held_until=None))
+
+
+def _is(study_id: int) -> ColumnElement[bool]:
+    return STUDIES.c.id == study_id
 
 
 def _in(seconds: float) -> datetime:

@@ -5,9 +5,10 @@ constraint shows as well.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import Self
 
 from sqlalchemy import Connection
 
@@ -17,6 +18,8 @@ from studies.ledger.ledger import Ledger
 from studies.records import (
     ArtefactRecord,
     AttemptRecord,
+    EventRecord,
+    ExampleRecord,
     ReadingRecord,
     StudyRecord,
     TrialRecord,
@@ -27,12 +30,33 @@ _TERMINAL_ENDINGS = frozenset(state.value for state in TrialState if state.is_te
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Held:
-    """Everything that the ledger holds of one trial."""
+class Records:
+    """All that is recorded of a study; attempts and readings by number of the trial."""
 
-    trial: TrialRecord
-    attempts: Sequence[AttemptRecord]
-    readings: Sequence[ReadingRecord]
+    study: StudyRecord
+    trials: Sequence[TrialRecord]
+    attempts: Mapping[int, Sequence[AttemptRecord]]
+    readings: Mapping[int, Sequence[ReadingRecord]]
+    examples: Sequence[ExampleRecord]
+    artefacts: Sequence[ArtefactRecord]
+    events: Sequence[EventRecord]
+
+    @classmethod
+    def of(cls, link: Connection, study_id: int) -> Self:
+        """What a ledger holds of a study at one moment, whether a trial is missing or not."""
+        (study,) = (one for one in reads.studies(link) if one.id == study_id)
+        attempts: dict[int, list[AttemptRecord]] = defaultdict(list)
+        for attempt in reads.attempts(link, study_id):
+            attempts[attempt.trial].append(attempt)
+        return cls(
+            study=study,
+            trials=reads.trials_as_they_are(link, study_id),
+            attempts=attempts,
+            readings=reads.readings_by_trial(link, study_id),
+            examples=reads.examples(link, study_id),
+            artefacts=reads.artefacts(link, study_id),
+            events=reads.events(link, study_id),
+        )
 
 
 def violations(
@@ -44,16 +68,28 @@ def violations(
         rung_steps: Steps of the rungs, ascending, to recompute the rung table; None checks only that it is consistent.
         now: Time at which leases must be live; None for the present.
     """
-    study, held, artefacts = ledger.read(lambda link: _everything(link, study_id))
+    return record_violations(ledger.read(lambda link: Records.of(link, study_id)), rung_steps=rung_steps, now=now)
+
+
+def record_violations(
+    records: Records, *, rung_steps: Sequence[int] | None = None, now: datetime | None = None
+) -> list[str]:
+    """The same of records that were read."""
     now = now or datetime.now(UTC)
-    found = list(_numbers([one.trial for one in held]))
-    for one in held:
-        number = one.trial.number
-        checks = (_record(one), _closing(one), _lease(one, now), _attempts(one), _readings(one))
-        found += [f"trial {number}: {problem}" for check in checks for problem in check]
-    found += _replicates(held)
-    found += _rungs(held, rung_steps)
-    return found + [f"trial {one.trial}: {problem}" for one, problem in broken_files(study, artefacts)]
+    found = list(_numbers(records.trials))
+    for trial in records.trials:
+        attempts, readings = records.attempts.get(trial.number, ()), records.readings.get(trial.number, ())
+        checks = (
+            _record(trial),
+            _closing(trial, attempts, readings),
+            _lease(trial, attempts, now),
+            _attempts(trial, attempts),
+            _readings(trial, readings),
+        )
+        found += [f"trial {trial.number}: {problem}" for check in checks for problem in check]
+    found += _replicates(records.trials)
+    found += _rungs(records.readings, rung_steps)
+    return found + [f"trial {one.trial}: {problem}" for one, problem in broken_files(records.study, records.artefacts)]
 
 
 def file_violations(link: Connection) -> list[str]:
@@ -74,22 +110,6 @@ def lost_weights(ledger: Ledger, study: StudyRecord) -> list[ArtefactRecord]:
     return [artefact for artefact, _ in broken_files(study, weights)]
 
 
-def _everything(link: Connection, study_id: int) -> tuple[StudyRecord, list[_Held], list[ArtefactRecord]]:
-    """All of a study at one moment."""
-    (study,) = (one for one in reads.studies(link) if one.id == study_id)
-    attempts: dict[int, list[AttemptRecord]] = defaultdict(list)
-    readings: dict[int, list[ReadingRecord]] = defaultdict(list)
-    for attempt in reads.attempts(link, study_id):
-        attempts[attempt.trial].append(attempt)
-    for reading in reads.readings(link, study_id):
-        readings[reading.trial].append(reading)
-    held = [
-        _Held(trial=trial, attempts=attempts[trial.number], readings=readings[trial.number])
-        for trial in reads.trials_as_they_are(link, study_id)
-    ]
-    return study, held, reads.artefacts(link, study_id)
-
-
 def _numbers(trials: Sequence[TrialRecord]) -> Iterator[str]:
     """Numbers 0..n-1 without gap or repeat; no configuration twice."""
     numbers = [trial.number for trial in trials]
@@ -102,9 +122,8 @@ def _numbers(trials: Sequence[TrialRecord]) -> Iterator[str]:
             yield f"a configuration must be tried once; {fingerprint} is there {count} times"
 
 
-def _record(one: _Held) -> Iterator[str]:
+def _record(trial: TrialRecord) -> Iterator[str]:
     """State, score, reason and end fit together."""
-    trial = one.trial
     if (trial.state is TrialState.COMPLETE) != (trial.score is not None):
         yield f"a score belongs to a complete trial and to no other; got {trial.state}, {trial.score}"
     if (trial.state in (TrialState.PRUNED, TrialState.FAILED)) != (trial.reason is not None):
@@ -113,10 +132,9 @@ def _record(one: _Held) -> Iterator[str]:
         yield f"a terminal trial has an end and no other has; got {trial.state}, {trial.ended_at}"
 
 
-def _closing(one: _Held) -> Iterator[str]:
+def _closing(trial: TrialRecord, attempts: Sequence[AttemptRecord], readings: Sequence[ReadingRecord]) -> Iterator[str]:
     """Terminal exactly once, and unchanged since: the closing attempt and the last reading still say the same."""
-    trial = one.trial
-    closing = [attempt for attempt in one.attempts if attempt.ending in _TERMINAL_ENDINGS]
+    closing = [attempt for attempt in attempts if attempt.ending in _TERMINAL_ENDINGS]
     if len(closing) != trial.state.is_terminal:
         yield f"one attempt closes a terminal trial, none another; got {trial.state}, closed {len(closing)} times"
         return
@@ -125,14 +143,13 @@ def _closing(one: _Held) -> Iterator[str]:
         if closed != (trial.attempt, trial.state.value, trial.ended_at):
             row = (trial.attempt, trial.state.value, trial.ended_at)
             yield f"its row changed after its end: the closing attempt says {closed}, the row {row}"
-    if trial.state is TrialState.COMPLETE and one.readings and trial.score != one.readings[-1].score:
-        yield f"its score must be that of its last reading, {one.readings[-1].score}; got {trial.score}"
+    if trial.state is TrialState.COMPLETE and readings and trial.score != readings[-1].score:
+        yield f"its score must be that of its last reading, {readings[-1].score}; got {trial.score}"
 
 
-def _lease(one: _Held, now: datetime) -> Iterator[str]:
+def _lease(trial: TrialRecord, attempts: Sequence[AttemptRecord], now: datetime) -> Iterator[str]:
     """A trial runs exactly while its newest attempt is open, on a lease that is live."""
-    trial = one.trial
-    open_attempts = [attempt for attempt in one.attempts if attempt.ended_at is None]
+    open_attempts = [attempt for attempt in attempts if attempt.ended_at is None]
     if [attempt.attempt for attempt in open_attempts] != [trial.attempt] * (trial.state is TrialState.RUNNING):
         numbers = [attempt.attempt for attempt in open_attempts]
         yield f"a running trial has its newest attempt open and no other has; got {trial.state}, open {numbers}"
@@ -141,43 +158,43 @@ def _lease(one: _Held, now: datetime) -> Iterator[str]:
             yield f"it runs without a live lease since {attempt.lease_expires_at.isoformat()} ({attempt.worker})"
 
 
-def _attempts(one: _Held) -> Iterator[str]:
+def _attempts(trial: TrialRecord, attempts: Sequence[AttemptRecord]) -> Iterator[str]:
     """Attempts 1..k without gap, k on the trial; the last one closes a terminal trial."""
-    numbers = [attempt.attempt for attempt in one.attempts]
-    if numbers != list(range(1, len(numbers) + 1)) or len(numbers) != one.trial.attempt:
-        yield f"attempts must be 1 to {one.trial.attempt}; got {numbers}"
+    numbers = [attempt.attempt for attempt in attempts]
+    if numbers != list(range(1, len(numbers) + 1)) or len(numbers) != trial.attempt:
+        yield f"attempts must be 1 to {trial.attempt}; got {numbers}"
 
 
-def _readings(one: _Held) -> Iterator[str]:
+def _readings(trial: TrialRecord, readings: Sequence[ReadingRecord]) -> Iterator[str]:
     """Steps ascend, later ones are of the same or a later attempt, and the trial's progress is the last."""
-    steps = [reading.step for reading in one.readings]
+    steps = [reading.step for reading in readings]
     if any(later <= earlier for earlier, later in zip([0, *steps], steps, strict=False)):
         yield f"steps of readings must ascend from 1; got {steps}"
-    by = [reading.attempt for reading in one.readings]
-    if by != sorted(by) or any(not 1 <= attempt <= one.trial.attempt for attempt in by):
-        yield f"attempts of readings must ascend within 1 to {one.trial.attempt}; got {by}"
-    last = (one.readings[-1].step, one.readings[-1].score) if one.readings else (0, None)
-    if (one.trial.steps, one.trial.last_score) != last:
-        yield f"its progress must be that of its last reading, {last}; got {one.trial.steps, one.trial.last_score}"
+    by = [reading.attempt for reading in readings]
+    if by != sorted(by) or any(not 1 <= attempt <= trial.attempt for attempt in by):
+        yield f"attempts of readings must ascend within 1 to {trial.attempt}; got {by}"
+    last = (readings[-1].step, readings[-1].score) if readings else (0, None)
+    if (trial.steps, trial.last_score) != last:
+        yield f"its progress must be that of its last reading, {last}; got {trial.steps, trial.last_score}"
 
 
-def _rungs(held: Sequence[_Held], rung_steps: Sequence[int] | None) -> Iterator[str]:
+def _rungs(readings: Mapping[int, Sequence[ReadingRecord]], rung_steps: Sequence[int] | None) -> Iterator[str]:
     """The rung of each reading follows from its step."""
     expected: dict[int, int | None] = {step: rung for rung, step in enumerate(rung_steps or ())}
-    for one in held:
-        for reading in one.readings:
+    for number, of_trial in readings.items():
+        for reading in of_trial:
             if rung_steps is None:
                 expected.setdefault(reading.step, reading.rung)
             if reading.rung != expected.get(reading.step):
                 yield (
-                    f"trial {one.trial.number}: the reading at step {reading.step} must be of rung "
+                    f"trial {number}: the reading at step {reading.step} must be of rung "
                     f"{expected.get(reading.step)}; got {reading.rung}"
                 )
 
 
-def _replicates(held: Sequence[_Held]) -> Iterator[str]:
+def _replicates(all_trials: Sequence[TrialRecord]) -> Iterator[str]:
     """A replicate repeats an earlier trial that is complete, with another seed, and is never pruned."""
-    trials = {one.trial.number: one.trial for one in held}
+    trials = {trial.number: trial for trial in all_trials}
     for trial in trials.values():
         if (trial.origin == "replicate") != (trial.replicate_of is not None):
             yield f"trial {trial.number}: a replicate names its original; got {trial.origin}, {trial.replicate_of}"

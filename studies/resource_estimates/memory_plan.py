@@ -164,14 +164,6 @@ class ResourcePlan:
         return tuple(lines)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _MeasuredSpeed:
-    """Plans of one trial and of two."""
-
-    one: "MemoryPlan"
-    two: "MemoryPlan"
-
-
 def plan(specification: Specification, gpus: tuple[Gpu, ...], wanted: Wanted) -> ResourcePlan:
     """What a study would take on some kinds of GPUs.
 
@@ -227,7 +219,8 @@ class _Ways:
             yield again[-1], fewer
 
 
-def _measured(specification: Specification, way: _Way) -> _MeasuredSpeed:
+def _measured(specification: Specification, way: _Way) -> "tuple[MemoryPlan, MemoryPlan]":
+    """Plans of one trial and of two."""
     from trial_runner.meta_backbone import ImaginedPack
 
     shape = shape_of(config_of(specification.backbone.name))
@@ -238,9 +231,7 @@ def _measured(specification: Specification, way: _Way) -> _MeasuredSpeed:
         _request(number, configuration, training) for number, configuration in enumerate(_probes(shape, budget))
     ]
     pack = ImaginedPack(specification.backbone, specification.task, slots=2)
-    return _MeasuredSpeed(
-        one=pack.memory_of(requests[0], samples_blocks=True), two=pack.memory_of(*requests, samples_blocks=True)
-    )
+    return pack.memory_of(requests[0], samples_blocks=True), pack.memory_of(*requests, samples_blocks=True)
 
 
 def _probes(shape: BackboneShape, budget: int) -> list[Configuration]:
@@ -275,18 +266,16 @@ def _on(gpu: Gpu, specification: Specification, wanted: Wanted, weights: HeldWei
         if alone and way[1] is not None and specification.training.micro_batch == "auto":
             break  # a step is not split for the sake of others in its pack
         checkpointing, size = way
-        measured = ways.of(way)
-        alone = measured.one.of_training.slot_bytes <= free
-        found = fit(free, most, measured.one, measured.two)
+        one, two = ways.of(way)
+        alone = one.of_training.slot_bytes <= free
+        found = fit(free, most, one, two)
         slots = found.slots if wanted.slots is None else wanted.slots
         fits = found.slots >= least and alone
         if fits:
             break
-    evaluation = measured.one.evaluation_bytes >> found.halvings, measured.two.evaluation_bytes >> found.halvings
-    one, two = (
-        replace(each, evaluation_bytes=size)
-        for each, size in zip((measured.one, measured.two), evaluation, strict=True)
-    )
+    batch_size = _batch_that_fits(one, free, ways.examples) if size is None else None
+    evaluated = max(1, one.evaluated >> found.halvings)
+    one, two = (replace(each, evaluation_bytes=each.evaluation_bytes >> found.halvings) for each in (one, two))
     more = two.slot_bytes - one.slot_bytes
     return OnGpu(
         gpu=gpu,
@@ -295,8 +284,8 @@ def _on(gpu: Gpu, specification: Specification, wanted: Wanted, weights: HeldWei
         fits=fits,
         checkpointing=checkpointing,
         micro_batch=size,
-        batch_size=_batch_that_fits(measured.one, free, ways.examples) if size is None else None,
-        evaluated=max(1, measured.one.evaluated >> found.halvings),
+        batch_size=batch_size,
+        evaluated=evaluated,
         used_bytes=weights.held_bytes + one.slot_bytes + (slots - 1) * more,
         trial_bytes=more,
     )

@@ -35,7 +35,7 @@ class StudyPlan:
         constant_score: Score of a constant prediction; None where that means nothing.
         lease_seconds: A worker that is silent for so long has lost its trials.
         launch: Who runs the study, for others to see; empty where nobody needs to know.
-        stuck_seconds: A worker that gets no further for so long falls silent.
+        stuck_seconds: A worker that gets no further for so long falls silent; enough to load a backbone, or to measure.
     """
 
     study: str

@@ -15,9 +15,10 @@ _START_SECONDS = 60.0
 def running_launch(name: str, ledger: Ledger) -> Hold | None:
     """The launch that runs a study; None if nobody does, or if there is no such study."""
     try:
-        return _living(ledger.study(name), ledger)
+        present = ledger.holder(ledger.study(name).id)
     except UnknownStudyError:
         return None
+    return present if present is not None and present.is_live else None
 
 
 def replaceable(name: str, ledger: Ledger, *, take_over: bool) -> str | None:
@@ -30,12 +31,6 @@ def replaceable(name: str, ledger: Ledger, *, take_over: bool) -> str | None:
     if present is not None and not take_over:
         raise held_error(name, present)
     return None if present is None else present.holder
-
-
-def _living(study: StudyRecord, ledger: Ledger) -> Hold | None:
-    """Who runs a study and lives."""
-    present = ledger.holder(study.id)
-    return present if present is not None and present.is_live else None
 
 
 @contextmanager

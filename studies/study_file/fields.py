@@ -61,35 +61,23 @@ def _duration(value: object) -> float | None:
     return None if value is None else parse_duration(value)
 
 
-def auto_or_count(value: object) -> object:
-    """``"auto"`` or a whole number from 1."""
-    if value == "auto":
-        return value
-    try:
-        count = int(value) if isinstance(value, int | str) and not isinstance(value, bool) else 0
-    except ValueError:
-        count = 0
-    if not 1 <= count <= LARGEST:
-        raise ValueError(f"must be auto or a whole number from 1 to {LARGEST:,}")
-    return count
+def count(*words: str | None, least: int = 1) -> BeforeValidator:
+    """Takes one of some words, or a whole number from the least, also as text."""
+    named = ", ".join(word for word in words if word)
+    must = f"must be {f'{named} or ' if named else ''}a whole number from {least} to {LARGEST:,}"
 
+    def check(value: object) -> object:
+        if value in words:
+            return value
+        try:
+            number = int(value) if isinstance(value, int | str) and not isinstance(value, bool) else least - 1
+        except ValueError:
+            number = least - 1
+        if not least <= number <= LARGEST:
+            raise ValueError(must)
+        return number
 
-def count_from_one(value: object) -> object:
-    """A whole number from 1."""
-    try:
-        return auto_or_count(None if value == "auto" else value)
-    except ValueError as error:
-        raise ValueError(f"must be a whole number from 1 to {LARGEST:,}") from error
-
-
-def auto_all_or_count(value: object) -> object:
-    """``"auto"``, ``"all"`` or a whole number from 1."""
-    if value == "all":
-        return value
-    try:
-        return auto_or_count(value)
-    except ValueError as error:
-        raise ValueError(f"must be auto, all or a whole number from 1 to {LARGEST:,}") from error
+    return BeforeValidator(check)
 
 
 def auto_or_one_gpu(value: object) -> object:
@@ -99,21 +87,6 @@ def auto_or_one_gpu(value: object) -> object:
     if value in (0, 1, "0", "1") and not isinstance(value, bool):
         return int(str(value))
     raise ValueError("must be auto, 0 or 1, since a worker, or a shard of it, has one GPU at most")
-
-
-def auto_count_or_none(value: object) -> object:
-    """``"auto"``, a whole number from 1, or nothing."""
-    return None if value is None else auto_or_count(value)
-
-
-def auto_count_or_zero(value: object) -> object:
-    """``"auto"`` or a whole number from 0."""
-    if value in (0, "0") and not isinstance(value, bool):
-        return 0
-    try:
-        return auto_or_count(value)
-    except ValueError as error:
-        raise ValueError(f"must be auto or a whole number from 0 to {LARGEST:,}") from error
 
 
 LEARN_FROM = ("auto", "none")
@@ -155,3 +128,4 @@ Budget = Annotated[str | int | float, BeforeValidator(_budget)]
 Duration = Annotated[float | None, BeforeValidator(_duration)]
 LearnFrom = Annotated[str | tuple[str, ...], BeforeValidator(_learn_from)]
 SamplerWish = Annotated[str | dict[str, Any], PlainValidator(_sampler)]
+AutoOrCount = Annotated[Literal["auto"] | int, count("auto")]

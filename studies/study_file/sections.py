@@ -27,17 +27,14 @@ from studies.objectives import SizeMeasure
 from studies.pruning.rungs import Rule
 from studies.study_file.fields import (
     OWN_SAMPLERS,
+    AutoOrCount,
     BackendName,
     Duration,
     LearnFrom,
     SamplerWish,
     Section,
-    auto_all_or_count,
-    auto_count_or_none,
-    auto_count_or_zero,
-    auto_or_count,
     auto_or_one_gpu,
-    count_from_one,
+    count,
     score_first,
 )
 from trial_runner.errors import RunnerError
@@ -66,9 +63,9 @@ class Pruning(Section):
             less than a tenth of the time; or ``all``.
     """
 
-    first_rung_steps: Annotated[Literal["auto"] | int | None, BeforeValidator(auto_count_or_none)] = "auto"
+    first_rung_steps: Annotated[Literal["auto"] | int | None, count("auto", None)] = "auto"
     rule: Rule = Rule.CHANCE
-    examples: Annotated[Literal["auto", "all"] | int, BeforeValidator(auto_all_or_count)] = "auto"
+    examples: Annotated[Literal["auto", "all"] | int, count("auto", "all")] = "auto"
 
 
 class FormValues(Section):
@@ -187,7 +184,7 @@ class Search(Section):
     objectives: Annotated[tuple[SizeMeasure, ...], AfterValidator(score_first)] = (SizeMeasure.SCORE,)
     published: Annotated[str | tuple[PublishedPoint, ...], PlainValidator(read_published)] = "compared"
     learn_from: LearnFrom = "none"
-    replicates: Annotated[Literal["auto"] | int, BeforeValidator(auto_count_or_zero)] = "auto"
+    replicates: Annotated[Literal["auto"] | int, count("auto", least=0)] = "auto"
 
     @model_validator(mode="after")
     def _check_the_sampler(self) -> Self:
@@ -218,9 +215,9 @@ class Worker(Section):
     """
 
     gpus: Annotated[Literal["auto"] | int, BeforeValidator(auto_or_one_gpu)] = "auto"
-    cpus: Annotated[Literal["auto"] | int, BeforeValidator(auto_or_count)] = "auto"
+    cpus: AutoOrCount = "auto"
     accelerator: Text | None = None
-    shards: Annotated[int, BeforeValidator(count_from_one)] = 1
+    shards: Annotated[int, count()] = 1
 
 
 class Fleet(Section):
@@ -239,8 +236,8 @@ class Fleet(Section):
     """
 
     backend: BackendName = "ray"
-    workers: Annotated[Literal["auto"] | int, BeforeValidator(auto_or_count)] = "auto"
-    pack: Annotated[Literal["auto"] | int, BeforeValidator(auto_or_count)] = "auto"
+    workers: AutoOrCount = "auto"
+    pack: AutoOrCount = "auto"
     time_budget: Duration = None
     worker: Worker = Worker()
     artefacts: Text | None = None

@@ -45,7 +45,7 @@ def new_study(tmp_path: Path) -> Iterator[Callable[..., Study]]:
 
 
 SHORT = ["worker", "keeper", "launch"]
-LONG = ["worker", "keeper", "worker", "launch", "keeper"] * 2
+LONG = ["worker", "keeper", "worker", "launch", "keeper"]
 
 
 @on_the_other_storage
@@ -58,9 +58,9 @@ def test_a_killed_inline_study_loses_and_repeats_nothing(new_study, storage_url,
 
 @pytest.mark.slow
 @on_one_storage
-def test_an_inline_study_survives_ten_deaths(new_study, storage_url):
-    study = new_study(storage_url, "inline", 120, step_seconds=0.02)
-    assert len(kill_everyone(study, ["launch"] * 10, rotation.seed())) == 10
+def test_an_inline_study_survives_five_deaths(new_study, storage_url):
+    study = new_study(storage_url, "inline", 60, step_seconds=0.02)
+    assert len(kill_everyone(study, ["launch"] * 5, rotation.seed())) == 5
     check_at_rest(study)
 
 
@@ -102,7 +102,7 @@ def test_a_ray_study_survives_the_death_of_a_worker_the_keeper_and_the_launch(ne
 
 @pytest.mark.slow
 @on_one_storage
-def test_a_ray_study_survives_ten_deaths(new_study, storage_url):
+def test_a_ray_study_survives_five_deaths(new_study, storage_url):
     study = new_study(storage_url, "ray", 14 * len(LONG), step_seconds=0.03)
     assert len(kill_everyone(study, LONG, rotation.seed())) == len(LONG)
     check_at_rest(study)
@@ -110,7 +110,7 @@ def test_a_ray_study_survives_ten_deaths(new_study, storage_url):
 
 
 def test_a_launch_that_was_fenced_stops_and_the_other_goes_on(new_study, tmp_path):
-    study = new_study(f"sqlite:///{tmp_path / 'ledger.db'}", "inline", 120, step_seconds=0.05)
+    study = new_study(f"sqlite:///{tmp_path / 'ledger.db'}", "inline", 60, step_seconds=0.05)
     first = study.launch()
     wait_for(lambda: study.ended() > 2, first, study)
     refused = study.launch()
@@ -126,7 +126,7 @@ def test_a_launch_that_was_fenced_stops_and_the_other_goes_on(new_study, tmp_pat
 
 @pytest.mark.parametrize("backend", ["inline", pytest.param("ray", marks=pytest.mark.slow)])
 def test_ctrl_c_in_the_terminal_stops_cleanly_and_the_next_launch_goes_on(new_study, tmp_path, backend):
-    study = new_study(f"sqlite:///{tmp_path / 'ledger.db'}", backend, 60, step_seconds=0.02)
+    study = new_study(f"sqlite:///{tmp_path / 'ledger.db'}", backend, 30, step_seconds=0.02)
     process = study.launch()
     wait_for(lambda: study.ended() > 2, process, study)
     os.killpg(process.pid, signal.SIGINT)  # a terminal sends it to the whole group
@@ -134,7 +134,7 @@ def test_ctrl_c_in_the_terminal_stops_cleanly_and_the_next_launch_goes_on(new_st
     assert "False: stopped after" in study.said()
     assert "interrupted by Ctrl-C" in study.said()
     assert "Traceback" not in study.said()
-    assert study.ended() < 60
+    assert study.ended() < 30
     assert "running" not in {trial.state.value for trial in study.recorded()}
     assert study.broken() == []
     study.release()

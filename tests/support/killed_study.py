@@ -122,7 +122,7 @@ class Study:
     def _broken_search(self, ledger: Ledger) -> list[str]:
         record = ledger.study(self.name)
         begun, space = recorded_specification(record), recorded_space(record)
-        plan = plan_of(begun, record, space, storage_url=self.url, labels=0)
+        plan = plan_of(begun, record, space, storage_url=self.url)
         found = violations(ledger, record.id, rung_steps=plan.rungs.steps)
         return [*found, *replay_violations(ledger, record.id, replayed(ledger, record, space, begun))]
 

@@ -1,6 +1,7 @@
-"""What a worker is given of the machine."""
+"""What a worker is given of the machine, and the user's signals."""
 
 import os
+import signal
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,8 @@ import pytest
 from support.trivial_launch import specification
 from support.trivial_runner import TrivialRunner
 
-from studies.backends.backend import asked_threads, pack_size
+from studies.backends import backend
+from studies.backends.backend import Interrupts, asked_threads, pack_size
 from studies.launch.launch import launch
 from studies.study_file.sections import Fleet
 from trial_runner.requests import PackRunner
@@ -80,3 +82,45 @@ def by_value(of_this_file: type) -> type:
 
     cloudpickle.register_pickle_by_value(sys.modules[of_this_file.__module__])
     return of_this_file
+
+
+def send(number: signal.Signals) -> None:
+    os.kill(os.getpid(), number)
+
+
+@pytest.mark.parametrize(
+    ("number", "reason", "grace"),
+    [
+        (signal.SIGINT, "interrupted by Ctrl-C", 30.0),
+        (signal.SIGTERM, "told to stop by SIGTERM", 6.0),
+        (signal.SIGUSR1, "told to stop by SIGUSR1", 60.0),
+    ],
+)
+def test_the_first_signal_is_noted_with_the_time_that_it_leaves(number, reason, grace):
+    with Interrupts() as noted:
+        assert noted.reason == ""
+        send(number)
+        assert (noted.reason, noted.grace_seconds) == (reason, grace)
+
+
+def test_two_in_one_breath_are_one_as_timeout_sends_them(monkeypatch):
+    monkeypatch.setattr(backend, "_ONE_BREATH_SECONDS", 1e6)
+    with Interrupts() as noted:
+        send(signal.SIGTERM)
+        send(signal.SIGTERM)
+        assert noted.reason == "told to stop by SIGTERM"
+
+
+def test_a_second_wish_stops_at_once(monkeypatch):
+    monkeypatch.setattr(backend, "_ONE_BREATH_SECONDS", 0.0)
+    with Interrupts():
+        send(signal.SIGTERM)
+        with pytest.raises(KeyboardInterrupt):
+            send(signal.SIGINT)
+
+
+def test_afterwards_signals_are_what_they_were():
+    before = signal.getsignal(signal.SIGUSR1)
+    with Interrupts():
+        assert signal.getsignal(signal.SIGUSR1) != before
+    assert signal.getsignal(signal.SIGUSR1) == before

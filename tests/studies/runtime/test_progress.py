@@ -1,10 +1,11 @@
-"""How long a study still takes."""
+"""How long a study still takes, and for how long its keeper has listened."""
 
 import random
 
 import pytest
 
-from studies.runtime.progress import Pace, TimeLeft
+from studies.runtime import progress
+from studies.runtime.progress import ListeningClock, Pace, TimeLeft
 
 
 def test_nothing_is_said_before_steps_were_made() -> None:
@@ -64,3 +65,32 @@ def test_it_never_rises_whatever_happens() -> None:
     assert said == sorted(said, reverse=True)
     assert len(set(said)) > 20
     assert min(said) >= 0
+
+
+@pytest.fixture
+def pass_time(monkeypatch):
+    """Lets so many seconds go by."""
+    now = [100.0]
+    monkeypatch.setattr(progress.time, "monotonic", lambda: now[0])
+
+    def add(seconds):
+        now[0] += seconds
+
+    return add
+
+
+def test_time_goes_by_while_it_is_looked_at(pass_time):
+    clock = ListeningClock(lease_seconds=60)
+    for _ in range(10):
+        pass_time(2.5)
+        seen = clock.look()
+    assert seen == 25.0
+    assert clock.look() == 25.0
+
+
+def test_a_pause_of_who_listens_counts_as_a_moment(pass_time):
+    clock = ListeningClock(lease_seconds=60)
+    pass_time(1.0)
+    assert clock.look() == 1.0
+    pass_time(3600)
+    assert clock.look() == 4.0

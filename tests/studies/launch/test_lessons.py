@@ -113,7 +113,7 @@ def test_a_launch_that_is_killed_among_what_it_learned_loses_nothing(database: P
     begin(whole, specification(tmp_path, "later", 15, **LEARNING))
     script = (
         "import os, sys, pathlib; from support.trivial_runner import TrivialFactory;"
-        "from test_launching_learns import specification, LEARNING; from studies.launch.launch import launch;"
+        "from test_lessons import specification, LEARNING; from studies.launch.launch import launch;"
         "study = specification(pathlib.Path(sys.argv[2]), 'later', 15, **LEARNING);"
         "stop = lambda progress: progress.ended >= int(sys.argv[3]) and os._exit(9);"
         "launch(study, storage_url=sys.argv[1], factory=TrivialFactory(step_seconds=0.02), observer=stop)"

@@ -86,15 +86,6 @@ def test_what_else_deltaspace_keeps_for_a_while_is_left_alone(temporary_folder, 
         assert list(kept.rglob("*.arrow")) != []
 
 
-def test_a_folder_that_has_no_name_yet_is_left_to_its_launch_for_a_day(temporary_folder):
-    new, old = temporary_folder / "new-dslaunch-new", temporary_folder / "new-dslaunch-old"
-    for folder in (new, old):
-        folder.mkdir()
-    os.utime(old, (0, 0))
-    with launch_folder():
-        assert (new.exists(), old.exists()) == (True, False)
-
-
 def test_launches_that_start_together_leave_one_another_alone(temporary_folder):
     missing = []
 
