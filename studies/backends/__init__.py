@@ -1,8 +1,7 @@
 """Backends: who runs the workers of a study. Importing this loads neither torch nor ray.
 
 ===============  ==============================================================
-``backend``      what every backend is given and what it returns
-``runners``      how a worker gets its pack runner
+``backend``      what every backend is given and returns; how a worker gets its runner
 ``inline``       one worker in this process
 ``tune``         workers as long-lived trials of Ray Tune, the keeper an actor
 ===============  ==============================================================

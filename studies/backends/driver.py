@@ -26,7 +26,7 @@ from ray.exceptions import AuthenticationError
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from studies.backends.backend import SNAPSHOT_SECONDS, pack_size
-from studies.backends.driver_process import DriverOrder, Ended, Shown, Started, Stop, not_taken_in
+from studies.backends.driver_process import DriverOrder, Ended, Shown, Started, not_taken_in
 from studies.backends.keeper_actor import FILES, PULSE, KeeperActor
 from studies.backends.keeper_monitor import KeeperWatch
 from studies.backends.placement import Nodes, share_of
@@ -212,8 +212,7 @@ def _watch_over(fleet: _DriverState, keeper: KeeperWatch, connection: Connection
 def _look(keeper: KeeperWatch, connection: Connection, lacks: str = "") -> bool:
     """Hear the launching process and the keeper, and tell the one of the other; True when the keeper has answered."""
     while connection.poll():
-        told: Stop = connection.recv()
-        keeper.stop_reason = told.reason
+        keeper.stop_reason = connection.recv()
     is_new = keeper.look()
     progress = None if keeper.standing is None else keeper.standing.progress
     connection.send(Shown(progress=progress, waits_for=keeper.waits_for or lacks))

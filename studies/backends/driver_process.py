@@ -66,17 +66,6 @@ class DriverOrder:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stop:
-    """To the driver: send the workers away.
-
-    Attributes:
-        reason: Why; for the user.
-    """
-
-    reason: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Started:
     """From the driver: Ray runs.
 
@@ -210,7 +199,7 @@ class DriverProcess:
     def stop(self, reason: str) -> None:
         """Tell it to send the workers away."""
         with suppress(ConnectionError):
-            self._connection.send(Stop(reason=reason))
+            self._connection.send(reason)
 
     def ends_within(self, seconds: float) -> bool:
         """Whether it has ended, or does so soon; what it said before may still have to be taken in."""

@@ -5,7 +5,7 @@ What enters and leaves are the values of `studies.records`.
 ::
 
     ledger.py       Ledger: every verb, one transaction each
-    keeping.py, holding.py, leases.py, settling.py, looking.py, copying.py   the verbs' statements
+    keeper_writes.py, holds.py, leases.py, reports.py, reads.py, copies.py   the verbs' statements
     rows.py         records to rows and back
     invariants.py   violations: what must hold after any crash
     files.py        where the files of a study lie, and which are its own

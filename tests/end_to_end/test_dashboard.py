@@ -9,7 +9,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -436,38 +436,15 @@ def test_hostile_names_and_values_are_text(opened: Any, sample_trials: tuple[New
 class Program:
     """A launch in a process of its own."""
 
-    def __init__(self, url: str, folder: Path, words: Sequence[str]) -> None:
+    def __init__(self, url: str, folder: Path, trials: int, step_seconds: float) -> None:
+        """Of a study that trains nothing, as slowly as is wanted."""
         self.url = url
+        script = str(ROOT / "tests" / "support" / "trivial_launch.py")
+        options = [url, str(folder), "inline", str(trials), str(step_seconds), "sampler=random"]
         environment = {**os.environ, "PYTHONPATH": f"{ROOT}:{ROOT / 'tests'}"}
         self.process = subprocess.Popen(
-            [sys.executable, *words], env=environment, cwd=folder, stdout=subprocess.DEVNULL
+            [sys.executable, script, *options], env=environment, cwd=folder, stdout=subprocess.DEVNULL
         )
-
-    @classmethod
-    def trivial(cls, url: str, folder: Path, trials: int, step_seconds: float) -> "Program":
-        """What trains nothing, as slowly as is wanted."""
-        script = str(ROOT / "tests" / "support" / "trivial_launch.py")
-        return cls(url, folder, [script, url, str(folder), "inline", str(trials), str(step_seconds), "sampler=random"])
-
-    @classmethod
-    def training(cls, url: str, folder: Path) -> "Program":
-        """The shipped example on its embedded backbone; it ends when it is killed."""
-        settings = ("trials=500", "training.steps=40", "pruning.first_rung_steps=10")
-        command = "from deltaspace.commands.main import main; raise SystemExit(main())"
-        words = [
-            "-c",
-            command,
-            "launch",
-            "docstrings",
-            "--trials",
-            "500",
-            "--backend",
-            "inline",
-            "--storage",
-            url,
-            "--quiet",
-        ]
-        return cls(url, folder, [*words, *(word for one in settings for word in ("--set", one))])
 
     def newest(self) -> tuple[int, int, float] | None:
         """Trial, step and score of a running trial's newest reading."""
@@ -497,7 +474,7 @@ class Program:
 @on_one_storage
 def test_a_page_follows_a_study_that_runs(opened: Any, storage_url: str, tmp_path: Path) -> None:
     """The launch is slow while somebody looks, and is then continued by one that is not."""
-    slow = Program.trivial(storage_url, tmp_path, 24, 0.5)
+    slow = Program(storage_url, tmp_path, 24, 0.5)
     quick = None
     try:
         slow.wait_for(slow.newest)
@@ -514,7 +491,7 @@ def test_a_page_follows_a_study_that_runs(opened: Any, storage_url: str, tmp_pat
             look.page.screenshot(path=tmp_path / "running.png")
             slow.process.kill()
             slow.process.wait()
-            quick = Program.trivial(storage_url, tmp_path, 24, 0.0)
+            quick = Program(storage_url, tmp_path, 24, 0.0)
             assert quick.process.wait(2 * SECONDS) == 0
             look.wait_for_text(".tile b", "24 / 24")
             look.wait_for_text("section .more", "none")
@@ -528,33 +505,6 @@ def test_a_page_follows_a_study_that_runs(opened: Any, storage_url: str, tmp_pat
             if program is not None:
                 program.process.kill()
                 program.process.wait()
-
-
-def test_a_page_follows_a_study_that_really_trains(opened: Any, tmp_path: Path) -> None:
-    """What is read of a backbone that learns is on the page as it stands in the ledger; the page keeps nobody out."""
-    url = f"sqlite:///{tmp_path / 'study.db'}"
-    program = Program.training(url, tmp_path)
-    try:
-        first = program.wait_for(program.newest)
-        with serving(url) as address, tab(opened, address) as look:
-            look.open(STUDY)
-            look.wait_for_text("#standing", "live")
-            look.page.wait_for_function(_HAS_STEP, arg=first[:2])
-            # the page is not loaded again: what comes now comes by itself
-            later = program.wait_for(lambda: found if (found := program.newest()) and found[:2] > first[:2] else None)
-            look.page.wait_for_function(_HAS_STEP, arg=later[:2])
-            assert program.process.poll() is None
-            assert look.violations() == []
-            with Ledger.open(url, read_only=True) as ledger:
-                ended = ledger.trials(1, states=[TrialState.COMPLETE, TrialState.PRUNED])
-            look.open(PATHS["leaderboard"]).settle()
-            for trial in ended:
-                look.page.wait_for_selector(f"#board tr[data-number='{trial.number}']")
-            assert look.violations() == []
-            assert look.problems == []
-    finally:
-        program.process.kill()
-        program.process.wait()
 
 
 _HAS_STEP = """([number, step]) => [...document.querySelectorAll(`tr[data-number='${number}']`)].some((row) => {

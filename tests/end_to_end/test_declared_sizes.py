@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
+from support import rotation
 
 from deltaspace.commands.main import main
 from search_space.backbones import FAMILIES, family_of, shape_of
@@ -58,8 +59,10 @@ def told(command: str, config: dict[str, object], tmp_path: Path, capsys: pytest
     return " ".join((printed.out + printed.err).split())
 
 
-@pytest.mark.parametrize("command", COMMANDS)
-@pytest.mark.parametrize(("family", "entry", "number"), DECLARED)
+@pytest.mark.parametrize(
+    ("family", "entry", "number", "command"),
+    rotation.third([(*declared, command) for declared in DECLARED for command in COMMANDS]),
+)
 def test_a_number_that_no_backbone_has_is_refused_before_anything_is_counted(
     family: str, entry: str, number: int, command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

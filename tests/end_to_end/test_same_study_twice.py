@@ -132,12 +132,6 @@ def check_is_a_real_search(file: Path) -> None:
 
 
 @pytest.mark.slow
-def test_the_same_study_gives_the_same_table_twice(first: Path, launched: Launch) -> None:
-    check_is_a_real_search(first)
-    assert table_of(launched("second")) == table_of(first)
-
-
-@pytest.mark.slow
 def test_another_seed_gives_another_table(first: Path, launched: Launch) -> None:
     other = launched("other", "--seed", "4")
     for ours, theirs in zip(_all_trials(first), _all_trials(other), strict=True):
@@ -156,6 +150,7 @@ def test_one_trial_at_a_time_gives_the_same_table_twice(launched: Launch) -> Non
 
 @pytest.mark.slow
 def test_another_process_gives_the_same_table(first: Path, launched: Launch) -> None:
+    check_is_a_real_search(first)
     assert table_of(launched("elsewhere", by=_launch_elsewhere)) == table_of(first)
 
 

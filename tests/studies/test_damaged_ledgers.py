@@ -17,9 +17,10 @@ from studies.launch.launch import launch
 DAMAGES_OF_A_RUN = 12
 
 
-@pytest.fixture
-def whole(tmp_path: Path) -> Path:
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A ledger with a finished study, replicates and a confirmation."""
+    tmp_path = tmp_path_factory.mktemp("whole")
     url = f"sqlite:///{tmp_path / 'whole.db'}"
     study = specification(tmp_path / "artefacts", "inline", 14, "tpe", "2")
     assert launch(study, storage_url=url, factory=TrivialFactory()).finished

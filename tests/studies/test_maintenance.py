@@ -54,12 +54,18 @@ def facts(url: str, name: str) -> dict[str, object]:
     return {**found, "study": replace(study, id=0, name="", parent_id=None, specification={})}
 
 
-@pytest.fixture
-def here(tmp_path: Path) -> Path:
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a database of a study of six trials."""
-    (tmp_path / "here").mkdir()
-    launched(tmp_path / "here")
-    return tmp_path / "here"
+    folder = tmp_path_factory.mktemp("finished")
+    launched(folder)
+    return folder
+
+
+@pytest.fixture
+def here(finished: Path, tmp_path: Path) -> Path:
+    """A copy of that folder."""
+    return shutil.copytree(finished, tmp_path / "here")
 
 
 @pytest.fixture

@@ -1,6 +1,7 @@
 """A study that is whole has no violations; each damage is one line, and the exit code of the command says so."""
 
 import json
+import shutil
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing
@@ -21,11 +22,16 @@ TRIALS = 12
 class Study:
     """A finished study of trivial trials, and a hand in its database."""
 
-    def __init__(self, folder: Path, sampler: str, replicates: int = 0) -> None:
+    def __init__(self, folder: Path) -> None:
         self.url = f"sqlite:///{folder / 'ledger.db'}"
         self.file = folder / "ledger.db"
+
+    @classmethod
+    def launched(cls, folder: Path, sampler: str, replicates: int = 0) -> "Study":
+        found = cls(folder)
         study = specification(folder / "artefacts", "inline", TRIALS, sampler, str(replicates))
-        assert launch(study, storage_url=self.url, factory=TrivialFactory(fails_at={5: 3})).finished
+        assert launch(study, storage_url=found.url, factory=TrivialFactory(fails_at={5: 3})).finished
+        return found
 
     def violations(self) -> list[str]:
         return Handle.open("trivial", self.url).verify()
@@ -43,19 +49,29 @@ class Study:
         return first.trial, Path(first.path)
 
 
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a study that nobody has changed."""
+    folder = tmp_path_factory.mktemp("finished")
+    Study.launched(folder, "tpe")
+    return folder
+
+
 @pytest.fixture
-def study(tmp_path: Path) -> Study:
-    return Study(tmp_path, "tpe")
+def study(finished: Path, tmp_path: Path) -> Study:
+    """A copy of it."""
+    shutil.copytree(finished, tmp_path, dirs_exist_ok=True)
+    return Study(tmp_path)
 
 
-@pytest.mark.parametrize("sampler", ["random", "tpe", "nsga2", "qmc"])
+@pytest.mark.parametrize("sampler", ["random", "qmc"])
 def test_a_finished_study_is_whole(tmp_path: Path, sampler: str) -> None:
-    assert Study(tmp_path, sampler).violations() == []
+    assert Study.launched(tmp_path, sampler).violations() == []
 
 
 @pytest.mark.parametrize("sampler", ["tpe", "nsga2", "factored"])
 def test_a_study_with_replicates_is_whole(tmp_path: Path, sampler: str) -> None:
-    study = Study(tmp_path, sampler, replicates=3)
+    study = Study.launched(tmp_path, sampler, replicates=3)
     with Ledger.open(study.url, read_only=True) as ledger:
         origins = [trial.origin for trial in ledger.trials(ledger.study("trivial").id)]
     assert origins[-4:] == ["proposed", *["replicate"] * 3]

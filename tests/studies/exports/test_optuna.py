@@ -1,6 +1,7 @@
 """A study as a database that stock Optuna opens."""
 
 import json
+import shutil
 from pathlib import Path
 
 import optuna
@@ -35,11 +36,12 @@ def specification(folder: Path, sampler: str) -> Specification:
     )
 
 
-@pytest.fixture(params=["random", "nsga2"])
-def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+@pytest.fixture(scope="module", params=["random", "nsga2"])
+def url(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> str:
     """A study that has ended; its sampler may be one that learns nothing of published methods."""
-    url = f"sqlite:///{tmp_path / 'ledger.db'}"
-    assert launch(specification(tmp_path, request.param), storage_url=url, factory=TrivialFactory()).finished
+    folder = tmp_path_factory.mktemp("ended")
+    url = f"sqlite:///{folder / 'ledger.db'}"
+    assert launch(specification(folder, request.param), storage_url=url, factory=TrivialFactory()).finished
     return url
 
 
@@ -118,7 +120,8 @@ def test_trials_that_have_not_ended_are_there_too(url: str, tmp_path: Path) -> N
     from studies.search.proposer import Proposer
     from trial_runner.backbones import config_of
 
-    with Ledger.open(url) as ledger:
+    shutil.copy(url.removeprefix("sqlite:///"), tmp_path / "copy.db")
+    with Ledger.open(f"sqlite:///{tmp_path / 'copy.db'}") as ledger:
         study = ledger.study("trivial")
         shape = shape_of(config_of(study.backbone))
         options = Specification.from_json(study.specification).space_options

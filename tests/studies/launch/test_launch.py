@@ -12,7 +12,7 @@ from support.trivial_runner import TrivialFactory, TrivialRunner
 from support.work_clock import STEP_SECONDS, WorkClock
 
 from search_space.errors import BudgetError, UnsupportedBackboneError
-from studies.errors import StorageError, StudyChangedError
+from studies.errors import StudyChangedError
 from studies.launch.launch import launch
 from studies.ledger.invariants import violations
 from studies.ledger.ledger import Ledger
@@ -107,16 +107,6 @@ def test_launching_a_finished_study_again_says_so_and_changes_nothing(tmp_path, 
     assert result.study.epoch == 1
 
 
-def test_more_trials_continue_a_finished_study(tmp_path):
-    url = f"sqlite:///{tmp_path / 'ledger.db'}"
-    launch(specification(tmp_path), storage_url=url, factory=TrivialFactory())
-    before = trials_of(url)
-    result = launch(specification(tmp_path, trials=17), storage_url=url, factory=TrivialFactory())
-    assert result.finished
-    assert trials_of(url)[:14] == before
-    assert len(trials_of(url)) == 17
-
-
 def test_a_study_file_that_changed_is_refused_with_what_differs(tmp_path, storage_url):
     launch(specification(tmp_path, trials=1), storage_url=storage_url, factory=TrivialFactory())
     changed = specification(tmp_path, trials=1, seed=7, training={"steps": 32})
@@ -126,13 +116,6 @@ def test_a_study_file_that_changed_is_refused_with_what_differs(tmp_path, storag
     assert "study 'trivial' must be continued with the study file it was begun with" in lines[0]
     assert "  seed: 0 -> 7" in lines
     assert "  training.steps: 16 -> 32" in lines
-
-
-def test_what_only_the_launch_decides_may_change(tmp_path):
-    url = f"sqlite:///{tmp_path / 'ledger.db'}"
-    launch(specification(tmp_path, trials=1), storage_url=url, factory=TrivialFactory())
-    again = specification(tmp_path, trials=2, fleet={"pack": 7})
-    assert launch(again, storage_url=url, factory=TrivialFactory()).finished
 
 
 @pytest.mark.parametrize(
@@ -158,14 +141,6 @@ def test_a_backbone_whose_attention_no_edit_can_reach_is_refused(tmp_path):
     (folder / "config.json").write_text('{"model_type": "mamba"}')
     with pytest.raises(UnsupportedBackboneError, match=r"^mamba backbones .* calls no attention function"):
         launch(specification(tmp_path, backbone=str(folder)), storage_url=f"sqlite:///{tmp_path / 'ledger.db'}")
-
-
-def test_a_database_that_cannot_be_written_is_refused_with_one_line(tmp_path):
-    file = tmp_path / "ledger.db"
-    file.write_text("this is no database, but it is long enough to look like one. " * 20)
-    with pytest.raises(StorageError, match="must be an SQLite database") as refused:
-        launch(specification(tmp_path), storage_url=f"sqlite:///{file}", factory=TrivialFactory())
-    assert "\n" not in str(refused.value)
 
 
 def test_a_time_budget_lays_the_running_trials_aside_and_the_next_launch_goes_on(tmp_path, monkeypatch):
