@@ -30,7 +30,7 @@ from studies.backends.driver_process import DriverOrder, Ended, Shown, Started, 
 from studies.backends.keeper_actor import FILES, PULSE, KeeperActor
 from studies.backends.keeper_monitor import KeeperWatch
 from studies.backends.placement import Nodes, share_of
-from studies.backends.scaling_policy import Failures, Growth, heed_want_of_memory
+from studies.backends.scaling_policy import Failures, Growth, Places, heed_want_of_memory
 from studies.backends.tune_worker import Home, PackTrainable
 from studies.errors import LaunchError, StudiesError
 from studies.runtime.progress import Standing
@@ -229,7 +229,7 @@ def _is_over(standing: Standing | None) -> bool:
 def _tuner(trainable: Any, growth: Growth, failures: Failures, folder: Path) -> tune.Tuner:
     return tune.Tuner(
         tune.with_resources(trainable, tune.PlacementGroupFactory([growth.share.bundle])),
-        tune_config=tune.TuneConfig(search_alg=growth.searcher, num_samples=-1),
+        tune_config=tune.TuneConfig(search_alg=Places(growth), num_samples=-1),
         run_config=tune.RunConfig(
             name="fleet",
             storage_path=str(folder / "tune"),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import ray
 from ray.exceptions import GetTimeoutError, RayActorError, RayTaskError
 
-from studies.backends.placement import CrewNodes
+from studies.backends.placement import Nodes
 from studies.errors import FencedError, LaunchError, StudiesError
 from studies.runtime.messages import WorkerAnswer, WorkerReport
 from studies.runtime.study_plan import StudyPlan
@@ -60,7 +60,7 @@ class KeeperActor:
         self._error: StudiesError | None = None
         self._waits_for = self._stop = ""
         self._crew: dict[str, Any] = {}
-        self._nodes = CrewNodes()
+        self._nodes = Nodes()
         self._loaded: tuple[str, dict[str, str]] | None = None
 
     def call(self, method: str, *arguments: object) -> Any:

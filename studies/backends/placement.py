@@ -110,13 +110,14 @@ def share_of(nodes: Sequence[ClusterNode], options: Fleet, *, is_own: bool) -> S
 
 
 class Nodes:
-    """The nodes as they were a moment ago; whoever asks often asks Ray once a second."""
+    """The nodes as they were a moment ago, and who works on them; whoever asks often asks Ray once a second."""
 
     def __init__(self) -> None:
         """Ask nothing yet."""
         self._asked_at = float("-inf")
         self._alive: tuple[ClusterNode, ...] = ()
         self._leaving: frozenset[str] = frozenset()
+        self._of: dict[str, str] = {}
 
     @property
     def staying(self) -> tuple[ClusterNode, ...]:
@@ -124,15 +125,24 @@ class Nodes:
         self._look()
         return tuple(node for node in self._alive if node.key not in self._leaving)
 
-    def is_gone(self, key: str) -> bool:
-        """Whether a node has ended, or was told to leave."""
+    def meet(self, worker: str, node: str) -> None:
+        """Know on which node a worker is."""
+        self._of[worker] = node
+
+    def is_gone(self, worker: str) -> bool:
+        """See `studies.runtime.messages.Machines`; of a worker that was not met nothing is known."""
+        if worker not in self._of:
+            return False
         self._look()
+        key = self._of[worker]
         return key in self._leaving or all(node.key != key for node in self._alive)
 
-    def is_leaving(self, key: str) -> bool:
-        """Whether a node was told to leave."""
+    def is_leaving(self, worker: str) -> bool:
+        """See `studies.runtime.messages.Machines`."""
+        if worker not in self._of:
+            return False
         self._look()
-        return key in self._leaving
+        return self._of[worker] in self._leaving
 
     def _look(self) -> None:
         if time.monotonic() - self._asked_at < _FRESH_SECONDS:
@@ -154,24 +164,3 @@ def _node(row: dict[str, Any]) -> ClusterNode:
         gpus=int(given.get("GPU", 0)),
         accelerators=frozenset(kinds),
     )
-
-
-class CrewNodes:
-    """The machines of workers (`studies.runtime.messages.Machines`), as far as their nodes are known."""
-
-    def __init__(self) -> None:
-        """Know nobody yet."""
-        self._nodes = Nodes()
-        self._of: dict[str, str] = {}
-
-    def meet(self, worker: str, node: str) -> None:
-        """Know on which node a worker is."""
-        self._of[worker] = node
-
-    def is_gone(self, worker: str) -> bool:
-        """See `studies.runtime.messages.Machines`."""
-        return worker in self._of and self._nodes.is_gone(self._of[worker])
-
-    def is_leaving(self, worker: str) -> bool:
-        """See `studies.runtime.messages.Machines`."""
-        return worker in self._of and self._nodes.is_leaving(self._of[worker])

@@ -21,58 +21,52 @@ _MOST_FAILURES = 5
 _WANT_OF_MEMORY = re.compile(r"node running low on memory.*?IP: ([^,)]+).*? was ([^(]+?) \(")
 
 
-class Growth:
+class Growth(Searcher):  # type: ignore[misc]
     """How many workers there are to be: as many as were asked for, else as many as the nodes hold at the moment.
+
+    It gives places to workers until the first worker has nothing left to do.
 
     Attributes:
         share: What each is given.
-        searcher: Tells Ray Tune, which asks it again and again.
+        is_over: Whether a worker has nothing left to do.
     """
 
     def __init__(self, share: Share, workers: int | None) -> None:
         """Begin with no worker."""
+        super().__init__()
         self.share = share
+        self.is_over = False
         self._workers = workers
         self._nodes = Nodes()
-        self.searcher = _Places(self)
+        self._given = self._left = 0
 
     @property
     def wanted(self) -> int:
         """Workers in all; at least one, so that a cluster that grows by what is asked for has something to go by."""
         return self._workers or max(1, self.share.room(self._nodes.staying))
 
-
-class _Suggesting(Searcher):  # type: ignore[misc]
-    """Gives places to workers until the first worker has nothing left to do."""
-
-    def __init__(self, growth: Growth) -> None:
-        super().__init__()
-        self._growth = growth
-        self._given = self._left = 0
-        self.is_over = False
-
     def suggest(self, trial_id: str) -> dict[str, Any] | None:
-        if self._given - self._left >= self._growth.wanted:
+        """A place, where one more worker is wanted."""
+        if self._given - self._left >= self.wanted:
             return None
         self._given += 1
         return {"place": f"worker-{self._given - 1}"}
 
     def on_trial_complete(self, trial_id: str, result: dict[str, Any] | None = None, error: bool = False) -> None:
+        """A worker has left."""
         self._left += 1
         self.is_over = self.is_over or not (result or {}).get(MOVES)
 
 
-class _Places(SearchGenerator):  # type: ignore[misc]
-    """The same as Ray Tune runs it; nothing of it is kept, for no launch is restored."""
-
-    def __init__(self, growth: Growth) -> None:
-        self._suggesting = _Suggesting(growth)
-        super().__init__(self._suggesting)
+class Places(SearchGenerator):  # type: ignore[misc]
+    """The same as Ray Tune asks it, again and again; nothing of it is kept, for no launch is restored."""
 
     def is_finished(self) -> bool:
-        return self._suggesting.is_over
+        """Whether the fleet has come to its end."""
+        return bool(self.searcher.is_over)
 
     def has_checkpoint(self, dirpath: str) -> bool:
+        """Nothing was saved."""
         return False
 
     def save_to_dir(self, dirpath: str, session_str: str) -> None:

@@ -15,7 +15,6 @@ from studies.records import ArtefactRecord, StudyKind
 from studies.runtime.artefacts import describe_file
 from studies.study_file.recorded_specification import recorded_specification
 from trial_runner.files import unfinished
-from trial_runner.requests import Reading
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,7 +48,6 @@ def mend(
     name: str,
     *,
     tell: Callable[[Mended], None],
-    measured: Callable[[Reading], None] = lambda _: None,
     factory: RunnerFactory | None = None,
 ) -> None:
     """Train every complete trial from scratch, with its seed, whose weights are gone or changed.
@@ -59,7 +57,6 @@ def mend(
 
     Args:
         tell: Told of each trial.
-        measured: Told of each measurement.
         factory: Makes the runner; None trains the study's task on its backbone.
 
     Raises:
@@ -76,7 +73,7 @@ def mend(
     runner = runner_of(specification, factory)
     for artefact in lost:
         trial = ledger.trial(study.id, artefact.trial)
-        readings, snapshot = trained_anew(runner, trial, specification.training_plan(), measured)
+        readings, snapshot = trained_anew(runner, trial, specification.training_plan(), lambda reading: None)
         with tempfile.TemporaryDirectory() as folder:
             path = runner.save(snapshot, Path(folder))
             is_same = _is_recorded(path, artefact)

@@ -156,7 +156,7 @@ TOP = 5
 LAST = 32
 
 
-def progress_before(plan: StudyPlan, waits_for: str = "") -> Progress:
+def progress_before(plan: StudyPlan) -> Progress:
     """What is known of a study before its ledger is read: how large it is to become."""
     return Progress(
         study=plan.study,
@@ -167,7 +167,6 @@ def progress_before(plan: StudyPlan, waits_for: str = "") -> Progress:
         seconds_elapsed=0.0,
         left=None,
         running=(),
-        waits_for=waits_for,
     )
 
 

@@ -11,7 +11,7 @@ from ray.air.execution._internal.actor_manager import RayActorManager
 from ray.exceptions import OutOfMemoryError, RayActorError
 
 from studies.backends.placement import ClusterNode, Share
-from studies.backends.scaling_policy import Failures, Growth, heed_want_of_memory
+from studies.backends.scaling_policy import Failures, Growth, Places, heed_want_of_memory
 from studies.backends.tune_worker import MOVES
 from studies.errors import LaunchError
 
@@ -37,7 +37,7 @@ def one(key: str) -> ClusterNode:
 def places(growth: Growth) -> list[str]:
     """What is given until nothing more is."""
     given = []
-    while (config := growth.searcher.searcher.suggest("t")) is not None:
+    while (config := growth.suggest("t")) is not None:
         given.append(config["place"])
     return given
 
@@ -60,11 +60,12 @@ def test_as_many_as_were_asked_for_are_asked_for_at_once(nodes):
 def test_a_worker_that_moves_is_replaced_and_one_that_is_done_ends_the_fleet(nodes):
     growth = Growth(Share(cores=1, gpus=0), 2)
     assert len(places(growth)) == 2
-    growth.searcher.on_trial_complete("t", {MOVES: True})
-    assert not growth.searcher.is_finished()
+    fleet = Places(growth)
+    fleet.searcher.on_trial_complete("t", {MOVES: True})
+    assert not fleet.is_finished()
     assert places(growth) == ["worker-2"]
-    growth.searcher.on_trial_complete("t", {MOVES: False})
-    assert growth.searcher.is_finished()
+    fleet.searcher.on_trial_complete("t", {MOVES: False})
+    assert fleet.is_finished()
 
 
 @pytest.fixture
