@@ -5,8 +5,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from search_space.backbones.shape import BackboneShape
-from search_space.configuration import Configuration
 from search_space.dimensions import StackKind
 from search_space.parameter_counts.counts import count, places
 from search_space.words.describe import phrase, ranked_published, sentence
@@ -58,9 +56,18 @@ def model_card(source: ExportSource, trained: "TrainedDelta", kind: str, folder:
         title=source.title,
         sentence=(phrase if source.trial.method else sentence)(configuration, shape),
         summary=_table(("", ""), _summary(source, trained)),
-        formulas=_table(("where", "times", "formula"), _formulas(configuration, shape)),
-        nearest="\n".join(_nearest(configuration, shape)),
-        curve=_table(("step", f"{source.split} {metric}", "training loss"), _curve(source)),
+        formulas=_table(
+            ("where", "times", "formula"),
+            [(edit.site.value, str(places(edit, shape)), edit.formula(shape)) for edit in configuration.edits],
+        ),
+        nearest="\n".join(
+            f"* `{one.method.name}`: {'; '.join(one.differences) or 'nothing differs but sizes'}"
+            for one in ranked_published(configuration, shape)[:_NEAREST]
+        ),
+        curve=_table(
+            ("step", f"{source.split} {metric}", "training loss"),
+            [(str(one.step), _measured(one, metric), f"{one.train_loss:.4f}") for one in source.readings],
+        ),
         confirmation="\n".join(f"* {line}" for line in source.confirmation) or _unconfirmed(source),
         reading=_reading(source, trained),
         usage=usage(source, trained, kind, folder),
@@ -93,21 +100,6 @@ def _summary(source: ExportSource, trained: "TrainedDelta") -> Iterator[Sequence
         last = source.readings[-1]
         yield f"{source.split} {study.metric}", f"{_measured(last, study.metric)} after {last.step} steps"
     yield "licence", licence_line(study.backbone)
-
-
-def _formulas(configuration: Configuration, shape: BackboneShape) -> Iterator[Sequence[str]]:
-    for edit in configuration.edits:
-        yield edit.site.value, str(places(edit, shape)), edit.formula(shape)
-
-
-def _nearest(configuration: Configuration, shape: BackboneShape) -> Iterator[str]:
-    for one in ranked_published(configuration, shape)[:_NEAREST]:
-        yield f"* `{one.method.name}`: {'; '.join(one.differences) or 'nothing differs but sizes'}"
-
-
-def _curve(source: ExportSource) -> Iterator[Sequence[str]]:
-    for reading in source.readings:
-        yield str(reading.step), _measured(reading, source.study.metric), f"{reading.train_loss:.4f}"
 
 
 def _measured(reading: Reading, metric: str) -> str:

@@ -2,7 +2,7 @@
 
 import tempfile
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from studies.backends.backend import RunnerFactory
@@ -11,7 +11,7 @@ from studies.exports.retrain import runner_of, trained_anew
 from studies.ledger.files import is_own_file
 from studies.ledger.invariants import lost_weights
 from studies.ledger.ledger import Ledger
-from studies.records import ArtefactRecord, StudyKind
+from studies.records import StudyKind
 from studies.runtime.artefacts import describe_file
 from studies.study_file.recorded_specification import recorded_specification
 from trial_runner.files import unfinished
@@ -76,7 +76,8 @@ def mend(
         readings, snapshot = trained_anew(runner, trial, specification.training_plan(), lambda reading: None)
         with tempfile.TemporaryDirectory() as folder:
             path = runner.save(snapshot, Path(folder))
-            is_same = _is_recorded(path, artefact)
+            found = describe_file(path, trial=artefact.trial, kind=artefact.kind, step=artefact.step)
+            is_same = replace(found, path=artefact.path) == artefact
             if is_same and is_own_file(study, artefact.path):
                 _put(path.read_bytes(), Path(artefact.path))
         tell(
@@ -87,11 +88,6 @@ def mend(
                 is_put_back=is_same and is_own_file(study, artefact.path),
             )
         )
-
-
-def _is_recorded(path: Path, artefact: ArtefactRecord) -> bool:
-    found = describe_file(path, trial=artefact.trial, kind=artefact.kind, step=artefact.step)
-    return (found.sha256, found.size_bytes) == (artefact.sha256, artefact.size_bytes)
 
 
 def _put(content: bytes, path: Path) -> None:

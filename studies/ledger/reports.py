@@ -3,12 +3,12 @@
 Every function works inside a transaction of the caller, who holds the study's lock.
 """
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Connection, Insert, Row, bindparam, delete, insert, select, update
+from sqlalchemy import Connection, Insert, bindparam, delete, insert, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 
 from studies.ledger import reads
@@ -147,10 +147,11 @@ def _turn_over_files(connection: Connection, trial_id: int, entry: ReportEntry, 
         connection.execute(_DROP_FILES, {"ids": [row.id for row in stale]})
     dropped = [row.path for row in stale]
     if incoming is not None:
-        connection.execute(_INSERT_FILE, _file_row(incoming, trial_id))
+        values = asdict(incoming) | {"trial_id": trial_id}
+        connection.execute(_INSERT_FILE, {name: value for name, value in values.items() if name != "trial"})
     elif entry.artefact is not None:
         dropped.append(written_file(entry.artefact.path, folder))
-    kept = _paths(row for row in rows if row not in stale) | ({incoming.path} if incoming is not None else set())
+    kept = {row.path for row in rows if row not in stale} | ({incoming.path} if incoming is not None else set())
     return sorted(found_file(path, folder) for path in set(dropped) - kept)
 
 
@@ -160,23 +161,6 @@ def _incoming(entry: ReportEntry, folder: Path | None) -> ArtefactRecord | None:
     if artefact is None or (artefact.kind == "snapshot" and entry.outcome is not None):
         return None
     return replace(artefact, path=written_file(artefact.path, folder))
-
-
-def _paths(rows: Iterable[Row[Any]]) -> set[str]:
-    """The files of rows."""
-    return {row.path for row in rows}
-
-
-def _file_row(artefact: ArtefactRecord, trial_id: int) -> dict[str, Any]:
-    """A file for ``artefacts``."""
-    return {
-        "trial_id": trial_id,
-        "kind": artefact.kind,
-        "step": artefact.step,
-        "path": artefact.path,
-        "sha256": artefact.sha256,
-        "size_bytes": artefact.size_bytes,
-    }
 
 
 def _end(connection: Connection, outcome: Outcome, of_trial: dict[str, Any]) -> None:

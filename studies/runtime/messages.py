@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
 
-from studies.records import ArtefactRecord, ExampleRecord
+from studies.records import ArtefactRecord
 from trial_runner.example_losses import ExampleLosses
 from trial_runner.requests import Reading, TrialRequest
 
@@ -50,13 +50,6 @@ class WorkerReport:
     examples: ExampleLosses | None = None
     artefact: ArtefactRecord | None = None
     failure: str | None = None
-
-    @property
-    def example_records(self) -> tuple[ExampleRecord, ...]:
-        """What the reading measured example by example, as it is recorded; nothing where that was not measured."""
-        if self.reading is None or self.examples is None:
-            return ()
-        return (ExampleRecord.of_reading(self.examples, self.reading),)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

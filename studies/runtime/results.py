@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from studies.errors import LaunchError
 from studies.ledger.reports import ReportEntry
 from studies.pruning.rungs import Rule
-from studies.records import Outcome, ReadingRecord, Settlement, TrialState
+from studies.records import ExampleRecord, Outcome, ReadingRecord, Settlement, TrialState
 from studies.runtime.messages import Decision, WorkerReport
 from studies.runtime.roster import OpenTrial, is_by_loss
 from studies.runtime.state import StudyState
@@ -44,7 +44,9 @@ class Results:
             decision = Decision.GO_ON if entry is None or entry.outcome is None else Decision.STOP
             if held is None:
                 decision = Decision.ABANDON
-                self._delete_unnamed(report)
+                if report.artefact is not None:  # of a late report, unless an earlier one has brought it
+                    named = self._state.ledger.artefacts(self._state.study.id, report.trial)
+                    self._state.delete({report.artefact.path} - {artefact.path for artefact in named})
             elif entry is not None:
                 self._take_in(held, entry, next(settlements))
             decisions.append(decision)
@@ -130,16 +132,17 @@ class Results:
         self._state.proposer.close(number, outcome.state, outcome.score, size=size)
         self._state.tally.add(open_trial, outcome)
 
-    def _delete_unnamed(self, report: WorkerReport) -> None:
-        """Delete the file of a late report, unless an earlier report has brought it."""
-        if report.artefact is not None:
-            named = {artefact.path for artefact in self._state.ledger.artefacts(self._state.study.id, report.trial)}
-            self._state.delete({report.artefact.path} - named)
-
 
 def _is_sound(reading: Reading) -> bool:
     """Whether all that was measured is a number."""
     return math.isfinite(reading.score) and math.isfinite(reading.train_loss)
+
+
+def _examples(report: WorkerReport) -> tuple[ExampleRecord, ...]:
+    """What a reading measured example by example; nothing where that was not measured."""
+    if report.reading is None or report.examples is None:
+        return ()
+    return (ExampleRecord.of_reading(report.examples, report.reading),)
 
 
 def _entry(
@@ -152,7 +155,7 @@ def _entry(
         number=open_trial.trial.number,
         attempt=open_trial.attempt,
         readings=readings,
-        examples=() if report is None or not readings else report.example_records,
+        examples=() if report is None or not readings else _examples(report),
         artefact=None if report is None else report.artefact,
         outcome=outcome,
     )

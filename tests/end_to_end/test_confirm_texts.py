@@ -8,6 +8,7 @@ import pytest
 import sacrebleu
 import yaml
 from rouge_score.rouge_scorer import RougeScorer
+from support import rotation
 
 from deltaspace.commands.main import main
 from studies.ledger.ledger import Ledger
@@ -42,7 +43,7 @@ def of_the_libraries(metric: str, texts: list[str], references: list[str]) -> fl
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("family", "kind", "metric", "against"),
-    [("bart", "summarisation", "rouge1", "lora_qv"), ("gpt2", "translation", "ter", METHOD)],
+    rotation.parts([("bart", "summarisation", "rouge1", "lora_qv"), ("gpt2", "translation", "ter", METHOD)]),
 )
 def test_a_search_for_texts_is_confirmed_by_its_metric(
     family: str,

@@ -232,7 +232,7 @@ def test_two_marked_trials_are_compared(look: Tab) -> None:
     look.wait_for_text(".verdict", "On the same 500 validation examples trial 3 is")
 
 
-@pytest.mark.parametrize(("kind", "start"), [("SVG", b"<svg"), ("PNG", b"\x89PNG")])
+@pytest.mark.parametrize(("kind", "start"), rotation.parts([("SVG", b"<svg"), ("PNG", b"\x89PNG")]))
 def test_a_plot_can_be_taken_away_as_a_picture(look: Tab, kind: str, start: bytes) -> None:
     look.open(PATHS["leaderboard"]).settle()
     with look.page.expect_download() as coming:
@@ -245,7 +245,9 @@ _MOST_DOWNLOADS = 5
 """After some more in a row the browser asks a person whether it may go on."""
 
 
-@pytest.mark.parametrize("name", ["live", "leaderboard", "trial", "compare", "discover", "confirmations"])
+@pytest.mark.parametrize(
+    "name", rotation.third(["live", "leaderboard", "trial", "compare", "discover", "confirmations"])
+)
 def test_the_data_of_every_plot_can_be_taken_away(look: Tab, name: str) -> None:
     look.open(PATHS[name])
     wait_for_views(look)

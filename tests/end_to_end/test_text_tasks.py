@@ -12,6 +12,7 @@ import pytest
 import sacrebleu
 import sklearn.metrics
 from rouge_score.rouge_scorer import RougeScorer
+from support import rotation
 
 from deltaspace.commands.main import main
 from studies.ledger.ledger import Ledger
@@ -269,7 +270,7 @@ def test_metrics_are_the_libraries_of_what_the_trial_writes(launched: Launch, na
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", EXAMPLES)
+@pytest.mark.parametrize("name", rotation.third(list(EXAMPLES)))
 def test_metrics_are_the_libraries_of_what_the_export_predicts(launched: Launch, tmp_path: Path, name: str) -> None:
     done = launched(name)
     place, export, output = done.place, str(tmp_path / "export"), tmp_path / "predicted.jsonl"

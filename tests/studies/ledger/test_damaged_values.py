@@ -34,15 +34,14 @@ def test_a_value_that_cannot_be_is_one_line(tmp_path, values, damage):
     assert "\n" not in str(error.value)
 
 
-@pytest.mark.parametrize("damage", ['{"edits": 7}', "{}", "7", "no JSON", "", "[" * 5000])
-def test_a_configuration_that_is_none_is_one_line(kept, values, tamper, damage):
+def test_a_configuration_that_is_none_is_one_line(kept, values, tamper):
     kept.ledger.add_trials(kept.id, kept.epoch, [values.trial(0)])
-    if kept.ledger.file is None and damage in ("no JSON", "", "[" * 5000):
-        return  # PostgreSQL refuses them
-    tamper(f"UPDATE trials SET configuration = '{damage}'")
-    with pytest.raises(DamagedError, match="must hold a configuration there; it is damaged") as error:
-        kept.ledger.trials(kept.id)
-    assert "\n" not in str(error.value)
+    refused_by_postgresql = ("no JSON", "", "[" * 5000)
+    for damage in ('{"edits": 7}', "{}", "7", *(() if kept.ledger.file is None else refused_by_postgresql)):
+        tamper(f"UPDATE trials SET configuration = '{damage}'")
+        with pytest.raises(DamagedError, match="must hold a configuration there; it is damaged") as error:
+            kept.ledger.trials(kept.id)
+        assert "\n" not in str(error.value)
 
 
 @pytest.mark.parametrize("ask", [lambda url: Ledger.open(url, read_only=True), lambda url: run_query(url, "SELECT 1")])

@@ -251,16 +251,16 @@ def everything(ledger, study_id):
     return [part(study_id) for part in parts]
 
 
-@pytest.mark.parametrize("verb", WRITES)
-def test_a_fenced_keeper_writes_nothing(kept, values, verb):
+def test_a_fenced_keeper_writes_nothing(kept, values):
     kept.ledger.add_trials(kept.id, kept.epoch, [values.trial(0)], worker="w")
     kept.ledger.add_trials(kept.id, kept.epoch, [values.trial(1)])
     kept.ledger.settle(kept.id, kept.epoch, 0, 1, artefact=values.artefact(0, 5))
     kept.ledger.take_over(kept.id, "second")
     before = everything(kept.ledger, kept.id)
-    with pytest.raises(FencedError, match="study 'sst2' was taken over by keeper 2; this is keeper 1"):
-        WRITES[verb](kept, values)
-    assert everything(kept.ledger, kept.id) == before
+    for verb, write in WRITES.items():
+        with pytest.raises(FencedError, match="study 'sst2' was taken over by keeper 2; this is keeper 1"):
+            write(kept, values)
+        assert everything(kept.ledger, kept.id) == before, verb
 
 
 def test_a_study_that_does_not_exist_cannot_be_kept(ledger, values):
@@ -286,16 +286,6 @@ def test_studies_do_not_see_each_other(kept, values):
     assert states(kept) == [TrialState.RUNNING]
     assert kept.ledger.release(kept.id, kept.epoch, "w", "gone") == [0]
     assert len(kept.ledger.trials(other)) == 1
-
-
-def test_what_was_written_is_there_after_opening_again(storage_url, values):
-    with Ledger.open(storage_url) as first:
-        study = first.create_study(values.study())
-        epoch = first.take_over(study.id, "keeper")
-        first.add_trials(study.id, epoch, [values.trial(0)], worker="w")
-        before = first.trials(study.id), first.attempts(study.id)
-    with Ledger.open(storage_url, create=False) as second:
-        assert (second.trials(study.id), second.attempts(study.id)) == before
 
 
 def test_a_read_only_ledger_reads_and_refuses_to_write(kept, storage_url, values):

@@ -11,7 +11,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from support.best_share import BestShare
 
 from studies.errors import FencedError, LaunchError, StudiesError
 from studies.ledger.database import Database
@@ -100,13 +99,6 @@ def test_a_request_carries_what_was_recorded(new_plan, keep):
     assert request.learning_rates.ffn == (trial.ffn.learning_rate if trial.ffn else None)
 
 
-def test_no_more_trials_are_lent_than_the_study_has(new_plan, keep):
-    keeper = keep(new_plan(target_trials=3))
-    assert len(take(keeper, 2)) == 2
-    assert len(take(keeper, 2)) == 1
-    assert take(keeper, 2) == []
-
-
 def test_the_last_trials_are_left_for_the_other_workers_too(new_plan, keep):
     keeper = keep(new_plan(target_trials=7))
     for worker in ("a/1", "b/1"):
@@ -186,16 +178,6 @@ def test_rungs_prune_and_published_methods_are_protected(new_plan, keep, storage
     assert (pruned.state, pruned.score) == (TrialState.PRUNED, None)
     assert pruned.reason == "rung 0 (4 steps): 0.2 below the cut 0.9"
     assert broken(plan, keeper) == []
-
-
-def test_published_methods_are_pruned_where_the_study_says_so(new_plan, keep):
-    keeper = keep(
-        new_plan(
-            opening=InitialDesign(published=("bitfit",)), rungs=RungPlan(steps=(4, 8), reduction=2, rule=BestShare())
-        )
-    )
-    published, good = take(keeper, 2)
-    assert tell(keeper, report(good, 4, 0.9), report(published, 4, 0.1)) == [Decision.GO_ON, Decision.STOP]
 
 
 def test_a_rung_that_was_passed_stays_passed_in_the_next_attempt(new_plan, keep):
@@ -641,15 +623,6 @@ def test_progress_counts_names_the_best_and_lists_what_runs(new_plan, keep):
     assert (rebuilt.best, rebuilt.ended) == (progress.best, 2)
     assert rebuilt.counts[TrialState.QUEUED] == 1
     assert rebuilt.seconds_left is None
-
-
-def test_of_equal_scores_the_first_trial_is_the_best(new_plan, keep):
-    keeper = keep(new_plan())
-    leases = take(keeper, 2)
-    tell(keeper, report(leases[1], 16, 0.5), report(leases[0], 16, 0.5))
-    best = keeper.progress().best
-    assert best is not None
-    assert best.number == 0
 
 
 def test_a_study_whose_space_is_exhausted_is_done_before_its_target(new_plan, keep, space):
