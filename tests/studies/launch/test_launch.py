@@ -56,14 +56,14 @@ class ShownError(Exception):
     """Carries what workers would have been told."""
 
 
-def test_rungs_know_how_sure_a_score_is_and_what_guessing_loses(tmp_path, storage_url, monkeypatch):
+def test_rungs_know_how_sure_a_score_is_and_what_guessing_loses(tmp_path, monkeypatch):
     def show(specification: Specification, study: object, plan: StudyPlan, wishes: object) -> None:
         raise ShownError(plan.rungs)
 
     monkeypatch.setattr("studies.launch.launch.run_fleet", show)
     study = specification(tmp_path, backbone="embedded", seed=3, training={"steps": 200}, pruning={})
     with pytest.raises(ShownError) as told:
-        launch(study, storage_url=storage_url)
+        launch(study, storage_url=f"sqlite:///{tmp_path / 'ledger.db'}")
     (rungs,) = told.value.args
     assert (rungs.steps, rungs.examples, rungs.seed, rungs.stops_collapsed) == ((50, 100), 750, 3, True)
     # six labels, about as many of each
