@@ -19,6 +19,7 @@ from typing import Any
 
 import torch
 from pack_arms.material import dropping, new_backbone, own_runner
+from pack_arms.meters import status_bytes
 from pack_arms.mix import mixed_configuration, request
 from pack_arms.setting import Setting
 from pack_arms.tables import size_text
@@ -96,12 +97,6 @@ def of_backbone(folder: str, tokens: int, batch: int, size: int) -> str:
         f"in {seconds:.1f} CPU s, peak {size_text(peak)}, {planned / peak - 1:+.1%}; "
         f"the process grew by {size_text(grown)}"
     )
-
-
-def status_bytes(name: str) -> int:
-    """A line of ``/proc/self/status``."""
-    lines = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines())
-    return 1024 * int(lines[name].split()[0])
 
 
 def main() -> None:

@@ -1,4 +1,4 @@
-"""Packs of unlike trials against the same trials alone: throughput, memory, launches, and what unlikeness costs.
+"""Packs of unlike trials against the same trials alone: throughput, memory, and what unlikeness costs.
 
     python benchmarks/packs.py               on a GPU if there is one, else on the CPU
     python benchmarks/packs.py --quick       a few steps of a few trials, to see that it works
@@ -19,8 +19,7 @@ shorter.
 A CPU's speed changes within minutes, so there the arms take turns of a few steps. A GPU's memory would not hold all
 arms at once; there they follow one another, for several rounds, whose medians are shown.
 
-"vs equal" and "vs wide" are the heterogeneity efficiency: the mixed pack's throughput over that of as many equal
-adapters, and over that of one adapter with all rows.
+"vs equal" is the heterogeneity efficiency: the mixed pack's throughput over that of as many equal adapters.
 """
 
 import argparse
@@ -124,8 +123,7 @@ def compare(plan: Plan, rounds: int | None) -> Iterator[str]:
     yield f"{Path(setting.backbone).name}: {_shape_line(plan)}"
     done: list[Round] = []
     for index in range(rounds):
-        title = f"round {index + 1} of {rounds}"
-        done.append(run_round(plan, partial(_note, title), with_counts=index == 0))
+        done.append(run_round(plan, partial(_note, f"round {index + 1} of {rounds}")))
     yield from _about(done[0])
     yield from arm_lines(done)
     apart = max(one.score_difference(size) for one in done for size in plan.packs)

@@ -23,7 +23,7 @@ from statistics import fmean, median, stdev
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
-from rival_arms.own import factored, smallest, uniform
+from rival_arms.own import factored, uniform
 from rival_arms.setting import TASKS, Cell, Search, Tried
 from rival_arms.sweeps import autopeft, lora_sweep, published_sweep
 from rival_arms.training import OutOfTime
@@ -31,16 +31,14 @@ from scipy.stats import t as student
 
 from studies.seeds import hashed_seed
 
-LORA, FACTORED, SMALLEST = "LoRA sweep", "factored", "smallest"
+LORA, FACTORED = "LoRA sweep", "factored"
 ARMS: dict[str, Callable[[Cell], Search]] = {
     LORA: lora_sweep,
     FACTORED: factored,
     "uniform": uniform,
     "published": published_sweep,
     "AutoPEFT": autopeft,
-    SMALLEST: smallest,
 }
-"""The last one searches for the smallest delta that ties, and is compared apart."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,13 +154,12 @@ def lines_of(cells: Sequence[Cell], found: Outcomes) -> Iterator[str]:
     yield "| arm | cells | mean difference | factored better | worse |"
     yield "|---|--:|--:|--:|--:|"
     for arm in ARMS:
-        gaps = [_gap(arms[FACTORED], arms[arm]) for arms in by_cell if arm in arms and arm not in (FACTORED, SMALLEST)]
+        gaps = [_gap(arms[FACTORED], arms[arm]) for arms in by_cell if arm in arms and arm != FACTORED]
         if gaps:
             better, worse = sum(gap > 0 for gap in gaps), sum(gap < 0 for gap in gaps)
             yield f"| {arm} | {len(gaps)} | {interval(gaps)} | {better} | {worse} |"
     yield from _reached(found)
     yield from _honest(found)
-    yield from _ties(cells, found)
 
 
 def _gap(one: Outcome, other: Outcome) -> float:
@@ -195,18 +192,6 @@ def _honest(found: Outcomes) -> Iterator[str]:
     inside = [abs(100 * known[0] - test) <= 100 * known[1] for known, test in both if known is not None]
     if inside:
         yield f"- {sum(inside)} of {len(inside)} test means lie in the 95% interval of the study's estimate."
-
-
-def _ties(cells: Sequence[Cell], found: Outcomes) -> Iterator[str]:
-    """The smallest delta beside what the LoRA sweep recommends."""
-    for cell in cells:
-        arms = found.get(cell.name, {})
-        if LORA in arms and SMALLEST in arms:
-            small, lora = arms[SMALLEST], arms[LORA]
-            sizes = [one.search.recommended.stored(cell.shape) for one in (small, lora)]
-            pairs = [one - other for one, other in zip(small.test, lora.test, strict=True)]
-            share = f"{sizes[0]:,} of {sizes[1]:,} parameters ({sizes[0] / max(1, sizes[1]):.0%})"
-            yield f"- {cell.name}: the smallest that should tie has {share} of the LoRA winner's; {interval(pairs)}."
 
 
 def main() -> None:

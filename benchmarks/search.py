@@ -1,9 +1,8 @@
-"""The search on planted truths: what samplers recommend after so many trials, and how long a proposal takes.
+"""The search on planted truths: what samplers recommend after so many trials.
 
     python benchmarks/search.py                              three samplers, 50 tasks, 100 trials; hours
     python benchmarks/search.py --seeds 10 --samplers random,factored
     python benchmarks/search.py --results FILE               continues what the file holds, and adds to it
-    python benchmarks/search.py --time                       processor time of a proposal after up to 20,000 trials
 
 Proposer, rungs and estimates are the product's, on the whole space of a backbone of RoBERTa-base's shape at half a
 percent; only training is made up (`search_arms.truth`, `search_arms.readings`). All samplers have the same tasks, and a
@@ -22,23 +21,13 @@ from pathlib import Path
 from statistics import fmean, median, stdev
 
 from search_arms.simulation import GAIN, Recommended, Study, simulated
-from search_arms.timing import time_lines
 
 from search_space.backbones import shape_of
 from search_space.space.space import SearchSpace
 from studies.search.samplers import SAMPLERS
 
 _CHECKPOINTS = (25, 50, 100, 200)
-_ROBERTA_BASE = {
-    "model_type": "roberta",
-    "hidden_size": 768,
-    "num_hidden_layers": 12,
-    "num_attention_heads": 12,
-    "intermediate_size": 3072,
-    "vocab_size": 50265,
-    "max_position_embeddings": 514,
-    "type_vocab_size": 1,
-}
+_BACKBONE = Path(__file__).parents[1] / "tests" / "data" / "backbones" / "roberta_base" / "config.json"
 _BUDGET = 0.005
 
 Studies = Mapping[str, Sequence[Study]]  # by sampler, in the order of the seeds
@@ -52,7 +41,6 @@ def arguments_of(words: list[str] | None = None) -> argparse.Namespace:
     add("--samplers", type=_samplers, default=("random", "tpe", "factored"), metavar="NAME,…")
     add("--noise", type=float, default=2.2, help="standard deviation of an accuracy near 0.5, in points (default 2.2)")
     add("--results", type=Path, metavar="FILE", help="lines of JSON, one a study; those there are not run again")
-    add("--time", action="store_true", help="measure proposals and nothing else")
     return parser.parse_args(words)
 
 
@@ -65,7 +53,7 @@ def _samplers(text: str) -> tuple[str, ...]:
 
 def whole_space() -> SearchSpace:
     """The whole space at half a percent of RoBERTa-base."""
-    shape = shape_of(_ROBERTA_BASE)
+    shape = shape_of(json.loads(_BACKBONE.read_text()))
     return SearchSpace(shape=shape, budget=int(_BUDGET * shape.parameters))
 
 
@@ -122,7 +110,7 @@ def table_lines(found: Studies) -> Iterator[str]:
 def main() -> None:
     arguments = arguments_of()
     print(f"{os.cpu_count()} cores, load {' '.join(f'{one:.1f}' for one in os.getloadavg())}", flush=True)
-    for line in time_lines(whole_space()) if arguments.time else table_lines(studies(arguments)):
+    for line in table_lines(studies(arguments)):
         print(line, flush=True)
 
 

@@ -10,11 +10,8 @@ took in it.
 """
 
 import argparse
-import json
 import os
 import statistics
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -22,7 +19,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from unittest.mock import PropertyMock, patch
 
-from pack_arms.wire import MARK, say, wait
+from pack_arms.processes import Process
+from pack_arms.wire import say, wait
 
 ROOT = Path(__file__).parents[1]
 TURNS, STEPS, WARM_STEPS, PACK = 12, 10, 10, 4
@@ -109,46 +107,17 @@ def work(name: str, beside: Path | None, turns: int) -> None:
             say("took", {"ms": 1000 * (time.process_time() - began_at) / STEPS})
 
 
-class Process:
-    """An arm at work."""
+def started(name: str, arm: Arm, beside: Path | None, turns: int) -> Process:
+    """An arm that has warmed up."""
+    from studies.backends.tune import LARGE_PAGES  # not in an arm, which may be of another checkout
 
-    def __init__(self, name: str, arm: Arm, beside: Path | None, turns: int) -> None:
-        """Start it, and wait until it has warmed up."""
-        from studies.backends.tune import LARGE_PAGES  # not in an arm, which may be of another checkout
-
-        own = [str(arm.folder), str(Path(__file__).parent)]
-        environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join(own)}
-        environment |= LARGE_PAGES if arm.has_large_pages else {}
-        command = [sys.executable, __file__, "--work", name, "--turns", str(turns)]
-        command += [] if beside is None else ["--beside", str(beside)]
-        self._process = subprocess.Popen(
-            command,
-            env=environment,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            text=True,
-        )
-        self._hear()
-
-    def turn(self) -> float:
-        """Milliseconds of a step in one more turn."""
-        if self._process.stdin is not None:
-            self._process.stdin.write("go\n")
-            self._process.stdin.flush()
-        return float(self._hear()["ms"])
-
-    def _hear(self) -> dict[str, float]:
-        for line in self._process.stdout or ():
-            if line.startswith(MARK):
-                said: dict[str, float] = json.loads(line.removeprefix(MARK))
-                return said
-        raise RuntimeError("an arm must answer; it ended.")
-
-    def end(self) -> None:
-        """End it."""
-        self._process.kill()
-        self._process.wait()
+    own = [str(arm.folder), str(Path(__file__).parent)]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join(own)}
+    environment |= LARGE_PAGES if arm.has_large_pages else {}
+    command = [__file__, "--work", name, "--turns", str(turns)]
+    process = Process([*command, *([] if beside is None else ["--beside", str(beside)])], environment)
+    process.hear("ready")
+    return process
 
 
 def measured(beside: Path | None, turns: int) -> dict[str, list[float]]:
@@ -157,13 +126,14 @@ def measured(beside: Path | None, turns: int) -> dict[str, list[float]]:
     processes: dict[str, Process] = {}
     try:
         for name, arm in arms(beside).items():
-            processes[name] = Process(name, arm, beside, turns)
+            processes[name] = started(name, arm, beside, turns)
         for turn in range(turns):
             for name in list(processes) if turn % 2 == 0 else reversed(processes):
-                found[name].append(processes[name].turn())
+                processes[name].tell()
+                found[name].append(float(processes[name].hear("took")["ms"]))
     finally:
         for process in processes.values():
-            process.end()
+            process.stop()
     return found
 
 

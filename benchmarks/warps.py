@@ -64,11 +64,6 @@ CUT = Warp(forward=lambda z: np.maximum(z, KNEE), back=lambda w: w, slope=np.one
 """The baseline: scores below the knee count as the knee."""
 
 NONE = Warp(forward=lambda z: z, back=lambda w: w, slope=np.ones_like)
-ROOT = Warp(
-    forward=lambda z: np.where(z < KNEE, KNEE + 1 - np.sqrt(1 + 2 * _below(z)), z),
-    back=lambda w: np.where(w < KNEE, KNEE - ((1 + _below(w)) ** 2 - 1) / 2, w),
-    slope=lambda z: 1 / np.sqrt(1 + 2 * _below(z)),
-)
 LINEAR = Warp(
     forward=lambda z: np.where(z < KNEE, KNEE - 0.1 * _below(z), z),
     back=lambda w: np.where(w < KNEE, KNEE - 10 * _below(w), w),
@@ -82,18 +77,13 @@ EVEN = Warp(forward=LOGARITHMIC.forward, back=LOGARITHMIC.back, slope=np.ones_li
 
 WARPS = {
     "cut": CUT,
-    "cut, mixture": CUT,
     "no warp": NONE,
-    "wider noise": NONE,
     "tenth": LINEAR,
-    "root": ROOT,
     "logarithm, steep": STEEP,
     "logarithm, even": EVEN,
     "logarithm": LOGARITHMIC,
 }
-"""By name; the first one is the baseline. With a mixture a trial is an outlier with the share of those known, which lie
-exponentially below the knee; what is known of an outlier is its own reading. Wider noise has the excess as deviation.
-"""
+"""By name; the first one is the baseline."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -266,37 +256,29 @@ def measured(known: Known, draws: int, warp: str) -> Array:
         chosen.sort(key=lambda one: one.number)
         numbers = {one.number for one in chosen}
         others = [one for one in known.trials if one.number not in numbers]
-        told = _with_wider_noise(chosen) if warp == "wider noise" else chosen
-        belief = SurrogateFitter(known, warp=WARPS[warp]).belief(told)
-        share = (far[sorted(numbers)].sum() + 0.5) / (len(numbers) + 1) if "mixture" in warp else 0.0
-        densities = np.array([_density(belief, known.view_of(one), one, share) for one in others])
+        belief = SurrogateFitter(known, warp=WARPS[warp]).belief(chosen)
+        densities = np.array([_density(belief, known.view_of(one), one) for one in others])
         rows.append(
             (
                 densities.mean(),
                 densities[[not far[one.number] for one in others]].mean(),
-                *_estimates(belief, known, [one for one in chosen if far[one.number]], is_own="mixture" in warp),
+                *_estimates(belief, known, [one for one in chosen if far[one.number]]),
             )
         )
     return np.array(rows)
 
 
-def _density(belief: Posterior, view: Features, trial: Observation, share: float) -> float:
+def _density(belief: Posterior, view: Features, trial: Observation) -> float:
     """Negative log density of the last score of a trial that is not known."""
     last, values = trial.readings[-1], belief.process.values
     (mean,), (deviation,) = belief.process.predict(belief.points([view]))
     noise = math.hypot(belief.scale.spread * math.hypot(values["trial"], values["nugget"]), last.standard_error)
     scores = belief.scale.middle + belief.scale.spread * belief.warp.back(mean + deviation * _GRID)
     logs = -0.5 * _GRID**2 - 0.5 * ((last.score - scores) / noise) ** 2 - math.log(2 * math.pi * noise)
-    density = float(logsumexp(logs)) + math.log(_GRID[1] - _GRID[0])
-    if share:
-        spread = belief.scale.spread
-        below = belief.scale.middle + KNEE * spread - last.score
-        tail = -below / (10 * spread) - math.log(10 * spread) if below > 0 else -math.inf
-        density = float(np.logaddexp(math.log1p(-share) + density, math.log(share) + tail))
-    return -density
+    return -float(logsumexp(logs)) - math.log(_GRID[1] - _GRID[0])
 
 
-def _estimates(belief: Posterior, known: Known, far: Sequence[Observation], *, is_own: bool) -> tuple[float, float]:
+def _estimates(belief: Posterior, known: Known, far: Sequence[Observation]) -> tuple[float, float]:
     """Mean distance of estimates and readings of known outliers, and the share of readings within the intervals."""
     if not far:
         return math.nan, math.nan
@@ -305,29 +287,8 @@ def _estimates(belief: Posterior, known: Known, far: Sequence[Observation], *, i
     errors = np.array([one.readings[-1].standard_error for one in far])
     values = belief.process.values
     noise = belief.scale.spread * math.hypot(values["trial"], values["nugget"])
-    if is_own:
-        means, deviations = scores, np.hypot(errors, noise)
     apart = np.abs(means - scores)
     return float(apart.mean()), float((apart <= Z_95 * np.sqrt(deviations**2 + errors**2 + noise**2)).mean())
-
-
-def _with_wider_noise(trials: Sequence[Observation]) -> list[Observation]:
-    by_fraction = defaultdict(list)
-    for trial in trials:
-        for one in trial.readings:
-            by_fraction[one.fraction].append(one.score)
-    return [
-        replace(
-            trial,
-            readings=tuple(
-                replace(
-                    one, standard_error=math.hypot(one.standard_error, _excess(one.score, by_fraction[one.fraction]))
-                )
-                for one in trial.readings
-            ),
-        )
-        for trial in trials
-    ]
 
 
 def _excess(score: float, scores: Sequence[float]) -> float:

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
-from support.killed_study import PATIENCE_SECONDS, Launch, Study
+from support.killed_study import PATIENCE_SECONDS, Launch, Study, wait_for_ends
 from support.postgres import PostgresServer
 
 from fault_arms.forked import start_forked
@@ -16,6 +16,9 @@ from studies.ledger.ledger import Ledger
 from studies.records import TrialState
 
 STEP_SECONDS = 0.01
+BEFORE = 3
+"""Trials that end before the fault."""
+
 _ENDINGS = frozenset(state.value for state in TrialState if state.is_terminal)
 
 
@@ -106,6 +109,12 @@ class Bench:
         self.studies.append(replace(study, start=start_forked))
         return self.studies[-1]
 
+    def begun(self, database: str, backend: str, trials: int, **options: str) -> Study:
+        """A study that runs and has got somewhere."""
+        study = self.study(database, backend, trials, **options)
+        wait_for_ends(study, study.launch(), BEFORE)
+        return study
+
     def close(self) -> None:
         for study in self.studies:
             study.stop()
@@ -166,6 +175,12 @@ def met(
     found = judged(study, study.trials, given_up=given_up)
     violations = (*found.violations, *wrong)
     return replace(found, times=times or len(seconds), seconds=tuple(seconds), violations=violations)
+
+
+def kill_launch(study: Study) -> None:
+    """End the newest launch at once."""
+    study.launches[-1].kill()
+    study.launches[-1].wait()
 
 
 def seconds_to_end(process: Launch, began_at: float | None = None) -> float:

@@ -8,12 +8,11 @@ from contextlib import closing, contextmanager
 from functools import partial
 from pathlib import Path
 
-from support.killed_study import Study, finish, wait_for_ends
+from support.killed_study import finish, wait_for_ends
 
-from fault_arms.bench import Bench, Case, Outcome, met, not_refused, seconds_to_end
+from fault_arms.bench import Bench, Case, Outcome, kill_launch, met, not_refused, seconds_to_end
 
 _TRIALS = {"inline": 42, "ray": 28}
-_BEFORE = 3
 _AWAY_SECONDS = 6.0
 _SHORT_LEASE = "4"
 _FUTURE_VERSION = "1000"
@@ -23,16 +22,9 @@ _CUT = (
 )
 
 
-def _begun(bench: Bench, database: str, backend: str, **options: str) -> Study:
-    """A study that runs and has got somewhere."""
-    study = bench.study(database, backend, _TRIALS[backend], **options)
-    wait_for_ends(study, study.launch(), _BEFORE)
-    return study
-
-
 def _restarted(bench: Bench, *, backend: str, how: str) -> Outcome:
     """A server that restarts, or drops its connections, is waited for."""
-    study = _begun(bench, "postgres", backend)
+    study = bench.begun("postgres", backend, _TRIALS[backend])
     process, seconds = study.launches[-1], []
     for _ in range(3):
         began_at = time.monotonic()
@@ -66,7 +58,7 @@ def _file_locked(bench: Bench) -> Iterator[None]:
 
 def _unusable(bench: Bench, *, database: str, backend: str, is_short: bool) -> Outcome:
     """A database that cannot be used is waited for as long as a lease lasts; after that the launch ends with a line."""
-    study = _begun(bench, database, backend, **({} if is_short else {"lease": _SHORT_LEASE}))
+    study = bench.begun(database, backend, _TRIALS[backend], **({} if is_short else {"lease": _SHORT_LEASE}))
     process, wrong = study.launches[-1], []
     began_at = time.monotonic()
     with (_server_away if database == "postgres" else _file_locked)(bench):
@@ -86,8 +78,7 @@ def _full(bench: Bench) -> Outcome:
     """A disk that is full ends the launch with a line; with more space the next one goes on."""
     study, seconds, wrong = bench.study("sqlite", "inline", _TRIALS["inline"]), [], []
     wait_for_ends(study, study.launch(), 1)
-    study.launches[-1].kill()
-    study.launches[-1].wait()
+    kill_launch(study)
     with closing(sqlite3.connect(bench.folder / "ledger.db")) as link:
         pages = int(link.execute("PRAGMA page_count").fetchone()[0])
     for more in (2, 5, 8):
@@ -110,7 +101,7 @@ def _move(file: Path, folder: Path) -> None:
 
 def _gone(bench: Bench, *, backend: str, replaced: bool) -> Outcome:
     """A file that is deleted or replaced takes nothing more: the launch ends, and the next one goes on."""
-    study = _begun(bench, "sqlite", backend)
+    study = bench.begun("sqlite", backend, _TRIALS[backend])
     process, file, aside = study.launches[-1], bench.folder / "ledger.db", bench.folder / "aside"
     copy = bench.folder / "copy.db"
     with closing(sqlite3.connect(file)) as source, closing(sqlite3.connect(copy)) as target:
@@ -134,9 +125,8 @@ def _newer(bench: Bench) -> Outcome:
     """Tables of the future are refused in a line, and nothing is written to them."""
     from studies.ledger.migrations import NEWEST
 
-    study = _begun(bench, "sqlite", "inline")
-    study.launches[-1].kill()
-    study.launches[-1].wait()
+    study = bench.begun("sqlite", "inline", _TRIALS["inline"])
+    kill_launch(study)
     with closing(sqlite3.connect(bench.folder / "ledger.db", isolation_level=None)) as link:
         link.execute("UPDATE deltaspace_version SET version_num = ?", [_FUTURE_VERSION])
         before = list(link.iterdump())
@@ -160,24 +150,15 @@ RESTARTED = _cases(
     *({"backend": "inline", "how": how} for how in ("fast", "immediate", "connections")),
     {"backend": "ray", "how": "immediate"},
 )
-AWAY = _cases(
-    "away for less than a lease",
-    partial(_unusable, is_short=True),
-    *({"database": "postgres", "backend": backend} for backend in ("inline", "ray")),
-) + _cases(
-    "away for longer than a lease",
-    partial(_unusable, is_short=False),
-    *({"database": "postgres", "backend": backend} for backend in ("inline", "ray")),
-)
-LOCKED = _cases(
-    "locked for less than a lease",
-    partial(_unusable, is_short=True),
-    *({"database": "sqlite", "backend": backend} for backend in ("inline", "ray")),
-) + _cases(
-    "locked for longer than a lease",
-    partial(_unusable, is_short=False),
-    *({"database": "sqlite", "backend": backend} for backend in ("inline", "ray")),
-)
+
+
+def _waited_for(what: str, database: str) -> tuple[Case, ...]:
+    both = [{"database": database, "backend": backend} for backend in ("inline", "ray")]
+    short = _cases(f"{what} for less than a lease", partial(_unusable, is_short=True), *both)
+    return short + _cases(f"{what} for longer than a lease", partial(_unusable, is_short=False), *both)
+
+
+AWAY, LOCKED = _waited_for("away", "postgres"), _waited_for("locked", "sqlite")
 FULL = (Case("full, inline, sqlite", _full),)
 GONE = _cases("deleted", partial(_gone, replaced=False), {"backend": "inline"}, {"backend": "ray"}) + _cases(
     "replaced", partial(_gone, replaced=True), {"backend": "inline"}, {"backend": "ray"}

@@ -11,25 +11,17 @@ from pathlib import Path
 from support.killed_study import Study, finish, wait_for_ends
 from support.ray_parts import freeze
 
-from fault_arms.bench import Bench, Case, Outcome, met, not_refused, seconds_to_end
+from fault_arms.bench import BEFORE, Bench, Case, Outcome, kill_launch, met, not_refused, seconds_to_end
 from studies.ledger.invariants import lost_weights
 from studies.ledger.ledger import Ledger
 
 _TRIALS = {"inline": 60, "ray": 28}
-_BEFORE = 3
 _DAY_SECONDS = 86_400
-
-
-def _begun(bench: Bench, database: str, backend: str, **options: str) -> Study:
-    """A study that runs and has got somewhere."""
-    study = bench.study(database, backend, _TRIALS[backend], **options)
-    wait_for_ends(study, study.launch(), _BEFORE)
-    return study
 
 
 def _refused(bench: Bench, *, database: str, backend: str) -> Outcome:
     """A second launch is refused, and the first one goes on."""
-    study = _begun(bench, database, backend)
+    study = bench.begun(database, backend, _TRIALS[backend])
     seconds = seconds_to_end(study.launch())
     wrong = not_refused(study, "must not be run by another launch")
     finish(study, study.launches.pop(0))
@@ -39,7 +31,7 @@ def _refused(bench: Bench, *, database: str, backend: str) -> Outcome:
 def _taken_over(bench: Bench, *, database: str, backend: str) -> Outcome:
     """A second launch takes over: the first one is fenced, and ends with a line."""
     brake = bench.folder / "brake"  # while it is there, the study does not come to its end
-    study = _begun(bench, database, backend, brake=str(brake))
+    study = bench.begun(database, backend, _TRIALS[backend], brake=str(brake))
     brake.touch()
     second = study.launch(if_running="take over")
     seconds = seconds_to_end(study.launches[0])
@@ -51,11 +43,11 @@ def _taken_over(bench: Bench, *, database: str, backend: str) -> Outcome:
 
 def _woken(bench: Bench, *, database: str) -> Outcome:
     """A launch that stood still while another one took its study over writes nothing when it wakes up."""
-    study = _begun(bench, database, "inline", lease="3")
+    study = bench.begun(database, "inline", _TRIALS["inline"], lease="3")
     first = study.launches[0]
     freeze(first.pid)
     second = study.launch(if_running="take over")
-    wait_for_ends(study, second, 2 * _BEFORE)
+    wait_for_ends(study, second, 2 * BEFORE)
     os.kill(first.pid, signal.SIGCONT)
     seconds = seconds_to_end(first)
     wrong = not_refused(study, "was taken over by keeper 2", launch=0)
@@ -86,9 +78,8 @@ def _together(bench: Bench, *, database: str) -> Outcome:
 
 def _changed(bench: Bench) -> Outcome:
     """A study file that was changed is refused with what differs, and nothing is written."""
-    study = _begun(bench, "sqlite", "inline")
-    study.launches[-1].kill()
-    study.launches[-1].wait()
+    study = bench.begun("sqlite", "inline", _TRIALS["inline"])
+    kill_launch(study)
     before, wrong, seconds = study.recorded(), [], []
     for name, value, differs in (("sampler", "random", "search.sampler"), ("replicates", "2", "search.replicates")):
         seconds.append(seconds_to_end(study.launch(**{name: value})))
@@ -124,7 +115,7 @@ def _clock(bench: Bench, *, database: str) -> Outcome:
     study = bench.study(database, "inline", _TRIALS["inline"])
     process, seconds = study.launch(clock=str(_DAY_SECONDS)), []
     for by in (-_DAY_SECONDS, 2 * _DAY_SECONDS, -3 * _DAY_SECONDS):
-        wait_for_ends(study, process, _BEFORE)
+        wait_for_ends(study, process, BEFORE)
         process.kill()
         process.wait()
         killed_at = time.monotonic()

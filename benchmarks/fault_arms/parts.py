@@ -11,25 +11,14 @@ from support.ray_parts import driver, everybody, freeze, left, named
 
 from fault_arms.bench import Bench, Case, Outcome, met, not_refused, seconds_to_end
 
-_BEFORE = 3
-"""Trials that end before the fault."""
-
-_TRIALS = 14
+_TRIALS = {"ray": 14, "inline": 42}
 _LEASE = "8"
 _SIGNALS = {"SIGINT": "interrupted by Ctrl-C", "SIGTERM": "told to stop by SIGTERM"}
 
 
-def _begun(bench: Bench, backend: str, **options: str) -> Study:
-    """A study that runs and has got somewhere."""
-    study = bench.study("sqlite", backend, _TRIALS if backend == "ray" else 3 * _TRIALS, **options)
-    process = study.launch()
-    wait_for_ends(study, process, _BEFORE)
-    return study
-
-
 def _lost(bench: Bench, *, part: str) -> Outcome:
     """A part of Ray without which nothing goes on: the launch ends with a line, and the next one goes on."""
-    study = _begun(bench, "ray", lease=_LEASE)
+    study = bench.begun("sqlite", "ray", _TRIALS["ray"], lease=_LEASE)
     process, started = study.launches[-1], everybody(study.launches[-1])
     os.kill(named(process, part), signal.SIGKILL)
     seconds = seconds_to_end(process)
@@ -41,7 +30,7 @@ def _lost(bench: Bench, *, part: str) -> Outcome:
 
 def _hung(bench: Bench, *, part: str) -> Outcome:
     """A worker or a keeper that hangs is replaced within the same launch."""
-    study = _begun(bench, "ray", lease=_LEASE)
+    study = bench.begun("sqlite", "ray", _TRIALS["ray"], lease=_LEASE)
     process = study.launches[-1]
     began_at = time.monotonic()
     frozen = freeze(actors(process, part, study)[0])
@@ -54,7 +43,7 @@ def _hung(bench: Bench, *, part: str) -> Outcome:
 
 def _hung_and_told(bench: Bench, *, part: str) -> Outcome:
     """A launch of which a part hangs ends all the same when it is told to."""
-    study = _begun(bench, "ray", lease=_LEASE)
+    study = bench.begun("sqlite", "ray", _TRIALS["ray"], lease=_LEASE)
     process, started = study.launches[-1], everybody(study.launches[-1])
     freeze(driver(process) if part == "driver" else actors(process, part, study)[0])
     return _ended(study, started, [process.pid], "SIGTERM")
@@ -62,7 +51,7 @@ def _hung_and_told(bench: Bench, *, part: str) -> Outcome:
 
 def _told(bench: Bench, *, backend: str, name: str, everyone: bool) -> Outcome:
     """A signal to the launch alone, or to all of its processes at once."""
-    study = _begun(bench, backend)
+    study = bench.begun("sqlite", backend, _TRIALS[backend])
     process, started = study.launches[-1], everybody(study.launches[-1])
     return _ended(study, started, [process.pid, *(started if everyone else ())], name)
 

@@ -6,12 +6,10 @@
 ``material``     the backbone and the task of a process
 ``alone``        arm (a): one trial in a process, with ``Trainer`` and ``peft``
 ``own``          arms (b) and (c): this library's loop and its packs
-``meters``       peak memory, FLOPs, launches, a product of matrices
-``memory``       what a pack needs, fitted and predicted
+``meters``       time and peak memory
 ``wire``         lines between a process and its parent
 ``processes``    starts the arms and reads their answers
 ``rounds``       one round of all arms, and its rates
-``prediction``   the lines about memory
 ``tables``       what is printed
 ===============  ==================================================================
 """

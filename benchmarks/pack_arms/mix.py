@@ -4,7 +4,7 @@ Every beginning of the list is mixed too: the first four have four forms, the fi
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from statistics import fmean
 
 from pack_arms.setting import HEAD_RATE, Setting
@@ -12,7 +12,7 @@ from search_space.backbones.shape import BackboneShape
 from search_space.configuration import Configuration
 from search_space.published import published_method
 from search_space.validity import check_on
-from trial_runner.requests import LearningRates, TrainingPlan, TrialRequest
+from trial_runner.requests import LearningRates, TrialRequest
 
 _LOWEST_RATE, _HIGHEST_RATE = 3.0e-4, 3.0e-3
 _RATES = 5
@@ -110,17 +110,15 @@ def describe(count: int, shape: BackboneShape) -> str:
     )
 
 
-def request(number: int, configuration: Configuration, setting: Setting, *, rows: int = 1) -> TrialRequest:
+def request(number: int, configuration: Configuration, setting: Setting) -> TrialRequest:
     """A trial as the runner takes it.
 
     Args:
         number: Decides its seed and its learning rate.
         configuration: What is trained.
         setting: How.
-        rows: Factor of the batch.
     """
     rate = _LOWEST_RATE * (_HIGHEST_RATE / _LOWEST_RATE) ** (number % _RATES / (_RATES - 1))
-    plan: TrainingPlan = replace(setting.plan, batch_size=rows * setting.batch_size)
     return TrialRequest(
         trial=number,
         attempt=1,
@@ -130,7 +128,7 @@ def request(number: int, configuration: Configuration, setting: Setting, *, rows
             ffn=rate if configuration.ffn else None,
             head=HEAD_RATE,
         ),
-        plan=plan,
+        plan=setting.plan,
         seed=number,
     )
 

@@ -4,11 +4,10 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
-from functools import partial
 from typing import Any
 
 from pack_arms.material import own_runner
-from pack_arms.meters import counts_of, held_bytes, now, peak_bytes, reset_peak
+from pack_arms.meters import held_bytes, now, peak_bytes, reset_peak
 from pack_arms.mix import equal_configuration, mixed_configuration, request
 from pack_arms.setting import Job, Setting
 from pack_arms.wire import say, wait
@@ -49,13 +48,11 @@ def open_pack(runner: TorchRunner, trials: Sequence[TrialRequest], *, with_graph
 
 
 def requests(kind: str, numbers: tuple[int, ...], setting: Setting) -> list[TrialRequest]:
-    """The trials of a pack, of one of the kinds of `Job`."""
+    """The trials of a pack, ``mixed`` or ``equal``."""
     shape = setting.shape()
     if kind == "mixed":
         return [request(number, mixed_configuration(number, shape), setting) for number in numbers]
     same = equal_configuration(len(numbers), shape)
-    if kind == "wide":
-        return [request(0, same, setting, rows=len(numbers))]
     return [request(number, same, setting) for number in numbers]
 
 
@@ -120,15 +117,6 @@ def few_steps(setting: Setting) -> int:
     return min(setting.steps - 1, _WARM_STEPS + _TIMED_STEPS)
 
 
-def counted(job: Job, runner: TorchRunner) -> dict[str, Any] | None:
-    """Counts of a step of the first pack."""
-    if not job.has_counts:
-        return None
-    pack = open_pack(runner, requests(job.kind, job.packs[0], job.setting), with_graph=job.with_graph)
-    advance(pack, 1)
-    return asdict(counts_of(partial(advance, pack, 1), job.setting.device))
-
-
 def answer(job: Job, runner: TorchRunner, rest: Callable[[], None]) -> dict[str, Any]:
     """Everything the job asks for.
 
@@ -138,23 +126,21 @@ def answer(job: Job, runner: TorchRunner, rest: Callable[[], None]) -> dict[str,
         rest: Called between the turns.
     """
     held, first = held_bytes(job.setting.device), job.packs[0]
-    if job.kind == "mixed":
-        warm_up(job, runner)
+    warm_up(job, runner)
     few = few_steps(job.setting)
-    trainings = [Training(job, job.kind, numbers, runner) for numbers in job.packs]
-    beside = {kind: Training(job, kind, first, runner) for kind in job.beside}
+    trainings = [Training(job, "mixed", numbers, runner) for numbers in job.packs]
+    beside = [Training(job, "equal", first, runner)] if job.has_equal else []
     for turn in range(1, job.turns + 1):
         for training in trainings:
             training.train(job.setting.steps * turn // job.turns)
-        for training in beside.values():
+        for training in beside:
             training.train(few * turn // job.turns)
         if turn < job.turns:
             rest()
     return {
         "held_bytes": held,
         "timings": [asdict(training.timing()) for training in trainings],
-        "beside": {kind: asdict(training.timing()) for kind, training in beside.items()},
-        "counts": counted(job, runner),
+        "equal": [asdict(training.timing()) for training in beside],
     }
 
 

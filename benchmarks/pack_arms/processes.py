@@ -5,7 +5,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from typing import IO, Any
@@ -29,15 +29,16 @@ class Answer:
     answer: dict[str, Any]
 
 
-class _Process:
+class Process:
     """One process of an arm."""
 
-    def __init__(self, module: str, argument: str, setting: Setting) -> None:
+    def __init__(self, command: Sequence[str], environment: Mapping[str, str]) -> None:
+        """Start Python with a command."""
         self._began_at = time.perf_counter()
         self._errors: IO[str] = tempfile.TemporaryFile("w+", prefix="packs-")  # noqa: SIM115 - closed with the process
         self._process = subprocess.Popen(
-            [sys.executable, "-m", module, argument],
-            env=setting.environment(),
+            [sys.executable, *command],
+            env=environment,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._errors,
@@ -93,9 +94,11 @@ def run_in_turns(arms: Sequence[Sequence[Job]], between: Callable[[int], None]) 
         between: Called after each turn of all arms, with its number from 0 on.
     """
     turns = arms[0][0].turns
-    processes: list[list[_Process]] = []
+    processes: list[list[Process]] = []
     try:
-        processes.extend([_Process("pack_arms.own", job.to_json(), job.setting) for job in jobs] for jobs in arms)
+        for jobs in arms:
+            words = [["-m", "pack_arms.own", job.to_json()] for job in jobs]
+            processes.append([Process(one, job.setting.environment()) for one, job in zip(words, jobs, strict=True)])
         ready = [[process.hear("ready") for process in arm] for arm in processes]
         answers: list[list[dict[str, Any]]] = [[] for _ in arms]
         for turn in range(turns):
@@ -114,7 +117,7 @@ def run_in_turns(arms: Sequence[Sequence[Job]], between: Callable[[int], None]) 
     ]
 
 
-def _one_turn(arm: Sequence[_Process], word: str) -> list[dict[str, Any]]:
+def _one_turn(arm: Sequence[Process], word: str) -> list[dict[str, Any]]:
     """Let all processes of an arm work at once; what they say when they have done."""
     for process in arm:
         process.tell()
@@ -126,7 +129,7 @@ def run_alone(numbers: Sequence[int], setting: Setting, at_once: int) -> list[An
     """Arm (a): each trial in a process of its own, so many at a time."""
 
     def one(number: int) -> Answer:
-        process = _Process("pack_arms.alone", json.dumps([number, asdict(setting)]), setting)
+        process = Process(["-m", "pack_arms.alone", json.dumps([number, asdict(setting)])], setting.environment())
         try:
             answer = process.hear("answer")
         except BaseException:

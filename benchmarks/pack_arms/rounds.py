@@ -31,14 +31,12 @@ class Plan:
     with_graph: bool = False
     turns: int = 1
 
-    def job(self, packs: Sequence[Sequence[int]], *, has_counts: bool, beside: tuple[str, ...] = ()) -> Job:
+    def job(self, packs: Sequence[Sequence[int]], *, has_equal: bool = False) -> Job:
         """Mixed trials, whole, for arm (b) or (c)."""
         return Job(
             setting=self.setting,
-            kind="mixed",
             packs=tuple(tuple(pack) for pack in packs),
-            beside=beside,
-            has_counts=has_counts,
+            has_equal=has_equal,
             with_graph=self.with_graph,
             turns=self.turns,
         )
@@ -53,7 +51,7 @@ class Round:
         alone: Arm (a), by trial.
         single: Timings of arm (b), by trial.
         singles: Answers of arm (b), of each worker.
-        packs: Arm (c), each worker's, by size; beside it packs of equal adapters, and one trial with all rows.
+        packs: Arm (c), each worker's, by size; beside it packs of equal adapters.
     """
 
     plan: Plan
@@ -85,10 +83,9 @@ class Round:
             return sum(size / one.answer["timings"][0]["step_seconds"] for one in self.packs[size])
         return sum(size * self.plan.setting.steps / one.answer["timings"][0]["seconds"] for one in self.packs[size])
 
-    def efficiency(self, size: int, *, beside_wide: bool) -> float:
-        """Throughput of the mixed pack over that of equal adapters, or of one wide trial, with the same rows."""
-        kind = "wide" if beside_wide else "equal"
-        other = sum(size / one.answer["beside"][kind]["step_seconds"] for one in self.packs[size])
+    def efficiency(self, size: int) -> float:
+        """Throughput of the mixed pack over that of equal adapters with the same rows."""
+        other = sum(size / one.answer["equal"][0]["step_seconds"] for one in self.packs[size])
         return self.pack_rate(size, with_all=False) / other
 
     def to_alone(self, size: int) -> float:
@@ -105,29 +102,24 @@ class Round:
         pairs = zip(packed["trials"], packed["scores"], strict=True)
         return max(abs(score - self.single[number]["scores"][0]) for number, score in pairs)
 
-    def passes_per_second(self, size: int) -> float:
-        """Steps of whole packs, of all workers."""
-        return self.pack_rate(size, with_all=False) / size
-
     def _rate(self, seconds: Sequence[float]) -> float:
         return self.plan.workers * self.plan.setting.steps / fmean(seconds)
 
 
-def run_round(plan: Plan, note: Callable[[str], None], *, with_counts: bool) -> Round:
+def run_round(plan: Plan, note: Callable[[str], None]) -> Round:
     """Run every arm.
 
     Args:
         plan: What is compared.
         note: Told what begins.
-        with_counts: Whether FLOPs and launches are counted too.
     """
     workers = range(plan.workers)
     shares = [[[number] for number in range(max(plan.packs))[worker :: plan.workers]] for worker in workers]
-    arms = {"arm (b)": [plan.job(share, has_counts=with_counts) for share in shares if share]}
+    arms = {"arm (b)": [plan.job(share) for share in shares if share]}
     for size in plan.packs:
         # each worker trains the same structures with seeds of its own
         mine = [[range(worker * len(MIX), worker * len(MIX) + size)] for worker in workers]
-        arms[f"pack of {size}"] = [plan.job(one, has_counts=with_counts, beside=("equal", "wide")) for one in mine]
+        arms[f"pack of {size}"] = [plan.job(one, has_equal=True) for one in mine]
     alone: list[Answer] = []
 
     def some_alone(turn: int) -> None:

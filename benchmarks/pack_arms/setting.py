@@ -67,19 +67,15 @@ class Job:
 
     Attributes:
         setting: How it trains.
-        kind: ``mixed`` trials, ``equal`` adapters, or one ``wide`` trial with the rows of all.
         packs: Numbers of the trials of each pack, one pack after the other.
-        beside: Other kinds, a few steps of which are timed afterwards with the rows of the first pack.
-        has_counts: Whether operations and launches of a step of the first pack are counted.
+        has_equal: Whether a few steps of equal adapters are timed, too, as many as the first pack has trials.
         with_graph: Whether steps are replayed as a CUDA graph.
         turns: Parts in which the packs are trained; between them the process waits.
     """
 
     setting: Setting
-    kind: str
     packs: tuple[tuple[int, ...], ...]
-    beside: tuple[str, ...] = ()
-    has_counts: bool = False
+    has_equal: bool = False
     with_graph: bool = False
     turns: int = 1
 
@@ -92,5 +88,4 @@ class Job:
         """As it arrives."""
         fields: Mapping[str, Any] = json.loads(text)
         packs = tuple(tuple(pack) for pack in fields["packs"])
-        changed = {"setting": Setting(**fields["setting"]), "packs": packs, "beside": tuple(fields["beside"])}
-        return cls(**{**fields, **changed})
+        return cls(**{**fields, "setting": Setting(**fields["setting"]), "packs": packs})

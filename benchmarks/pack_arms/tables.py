@@ -37,43 +37,38 @@ def aim(what: str, value: float, least: float) -> str:
 
 
 def arm_lines(rounds: Sequence[Round]) -> Iterator[str]:
-    """The table: medians over the rounds; memory and counts of the first."""
+    """The table: medians over the rounds; memory of the first."""
     first, largest = rounds[0], max(rounds[0].plan.packs)
-    yield (
-        f"{'':<16}{'trial-steps/s':>14}{'steps only':>12}{'vs (a)':>8}{'vs (b)':>8}{'peak':>11}{'growth':>11}"
-        f"{'GFLOP/s':>10}{'launches':>10}{'vs equal':>10}{'vs wide':>9}"
-    )
-    peak = size_text(max(one.answer["peak_bytes"] for one in first.alone.values()))
-    whole = _median(rounds, lambda one: one.alone_rate(largest, with_all=True))
+    heads = ("trial-steps/s", "steps only", "vs (a)", "vs (b)", "peak", "growth", "vs equal")
+    yield _line("", *heads)
+    alone = _median(rounds, lambda one: one.alone_rate(largest, with_all=True))
     steps = _median(rounds, lambda one: one.alone_rate(largest, with_all=False))
-    yield f"{'(a) alone':<16}{whole:>14.1f}{steps:>12.1f}{'':>16}{peak:>11}"
-    peak = size_text(max(timing["peak_bytes"] for timing in first.single.values()))
-    whole = _median(rounds, lambda one: one.single_rate(largest, with_all=True))
+    peak = max(one.answer["peak_bytes"] for one in first.alone.values())
+    yield _line("(a) alone", f"{alone:.1f}", f"{steps:.1f}", "", "", size_text(peak))
+    single = _median(rounds, lambda one: one.single_rate(largest, with_all=True))
     steps = _median(rounds, lambda one: one.single_rate(largest, with_all=False))
     ratio = _median(
         rounds, lambda one: one.single_rate(largest, with_all=True) / one.alone_rate(largest, with_all=True)
     )
-    launches = first.singles[0].answer["counts"]["launches"]
-    yield f"{'(b) own loop':<16}{whole:>14.1f}{steps:>12.1f}{ratio:>8.2f}{'':>8}{peak:>11}{'':>21}{launches:>10.0f}"
+    peak = max(timing["peak_bytes"] for timing in first.single.values())
+    yield _line("(b) own loop", f"{single:.1f}", f"{steps:.1f}", f"{ratio:.2f}", "", size_text(peak))
     for size in first.plan.packs:
-        yield _pack_line(rounds, size)
+        answer = first.packs[size][0].answer
+        peak = answer["timings"][0]["peak_bytes"]
+        yield _line(
+            f"(c) pack of {size}",
+            f"{_median(rounds, lambda one, k=size: one.pack_rate(k, with_all=True)):.1f}",
+            f"{_median(rounds, lambda one, k=size: one.pack_rate(k, with_all=False)):.1f}",
+            f"{_median(rounds, lambda one, k=size: one.to_alone(k)):.2f}",
+            f"{_median(rounds, lambda one, k=size: one.to_single(k)):.2f}",
+            size_text(peak),
+            size_text(peak - answer["held_bytes"]),
+            f"{_median(rounds, lambda one, k=size: one.efficiency(k)):.2f}",
+        )
 
 
-def _pack_line(rounds: Sequence[Round], size: int) -> str:
-    first = rounds[0].packs[size][0].answer
-    timing, counts = first["timings"][0], first["counts"]
-    flops = _median(rounds, lambda one: one.passes_per_second(size)) * counts["flops"]
-    return (
-        f"{f'(c) pack of {size}':<16}"
-        f"{_median(rounds, lambda one: one.pack_rate(size, with_all=True)):>14.1f}"
-        f"{_median(rounds, lambda one: one.pack_rate(size, with_all=False)):>12.1f}"
-        f"{_median(rounds, lambda one: one.to_alone(size)):>8.2f}"
-        f"{_median(rounds, lambda one: one.to_single(size)):>8.2f}"
-        f"{size_text(timing['peak_bytes']):>11}{size_text(timing['peak_bytes'] - first['held_bytes']):>11}"
-        f"{flops / 1e9:>10.1f}{counts['launches']:>10.0f}"
-        f"{_median(rounds, lambda one: one.efficiency(size, beside_wide=False)):>10.2f}"
-        f"{_median(rounds, lambda one: one.efficiency(size, beside_wide=True)):>9.2f}"
-    )
+def _line(name: str, *cells: str) -> str:
+    return f"{name:<16}" + "".join(f"{cell:>14}" for cell in cells)
 
 
 def aim_lines(rounds: Sequence[Round], aims: Aims) -> Iterator[str]:
@@ -89,7 +84,7 @@ def aim_lines(rounds: Sequence[Round], aims: Aims) -> Iterator[str]:
     for size in sizes:
         yield aim(f"pack of {size} over our loop (b), never below", to_single[size], aims.never_below)
     for size in sizes if aims.efficiency is not None else ():
-        equal = _median(rounds, lambda one, k=size: one.efficiency(k, beside_wide=False))
+        equal = _median(rounds, lambda one, k=size: one.efficiency(k))
         yield aim(f"heterogeneity efficiency of a pack of {size}", equal, aims.efficiency)
 
 

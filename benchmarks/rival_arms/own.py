@@ -27,12 +27,7 @@ def factored(cell: Cell) -> Search:
     return _study(cell, "factored", {})
 
 
-def smallest(cell: Cell) -> Search:
-    """As shipped with the size as a second objective; what is recommended is the smallest that ties with the best."""
-    return _study(cell, "smallest", {"search.objectives": ["score", "parameters"]}, takes_smallest=True)
-
-
-def _study(cell: Cell, arm: str, overrides: dict[str, object], *, takes_smallest: bool = False) -> Search:
+def _study(cell: Cell, arm: str, overrides: dict[str, object]) -> Search:
     specification = specification_of(cell.specification, {"name": f"{cell.name}-{arm}", **overrides})
     storage = f"sqlite:///{cell.folder.absolute() / f'{specification.name}.db'}"
     found = _ended(specification, storage)
@@ -44,7 +39,7 @@ def _study(cell: Cell, arm: str, overrides: dict[str, object], *, takes_smallest
         raise OutOfTime
     records, ranking = found
     tried = {one.number: _tried(cell, one) for one in records}
-    chosen = _smallest(cell, tried, ranking) if takes_smallest else ranking.trials[0]
+    chosen = ranking.trials[0]
     estimate = None if ranking.estimates is None else ranking.estimates.of.get(chosen.number)
     expected = None if estimate is None else (estimate.mean, estimate.reach)
     return Search(trials=list(tried.values()), recommended=tried[chosen.number], expected=expected)
@@ -81,12 +76,3 @@ def _tried(cell: Cell, record: TrialRecord) -> Tried:
         steps=record.steps,
         method=record.method,
     )
-
-
-def _smallest(cell: Cell, tried: dict[int, Tried], ranking: Ranking) -> TrialRecord:
-    """The smallest complete trial whose estimate is within half a point of the highest."""
-    complete = [one for one in ranking.trials if one.state is TrialState.COMPLETE]
-    estimates = {} if ranking.estimates is None else ranking.estimates.of
-    means = {one.number: estimates[one.number].mean if one.number in estimates else one.score for one in complete}
-    tying = [one for one in complete if means[one.number] >= max(means.values()) - 0.005]
-    return min(tying, key=lambda one: (tried[one.number].stored(cell.shape), -means[one.number]))

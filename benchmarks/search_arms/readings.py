@@ -7,14 +7,13 @@ correlates with that on the other half by .53 to .66, and the loss with it by .6
 """
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from search_arms.truth import HEAD_ALONE, drawn
 from trial_runner.example_losses import ExampleLosses
+from trial_runner.requests import Reading
 from trial_runner.seeds import derived_seed
 
 _LEARNED = {0.125: 0.4, 0.25: 0.6, 0.5: 0.85, 1.0: 1.0}
@@ -39,33 +38,6 @@ _LOSS_OF_NOTHING, _LOSS_PER_POINT = 2.5, -0.025
 
 _HARDNESS = 0.5
 """Standard deviation of the losses of examples that is the same for all trials."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reading:
-    """A measurement of a simulated trial.
-
-    Attributes:
-        trial: Its number.
-        step: Optimiser steps done.
-        score: Accuracy, in [0, 1].
-        loss: Validation loss.
-    """
-
-    trial: int
-    step: int
-    score: float
-    loss: float
-
-    @property
-    def train_loss(self) -> float:
-        """Not simulated apart."""
-        return self.loss
-
-    @property
-    def metrics(self) -> Mapping[str, float]:
-        """As those of a real reading."""
-        return {"validation_loss": self.loss}
 
 
 class Measurements:
@@ -95,12 +67,9 @@ class Measurements:
         right = round((points + spread * chance) / 100 * self.examples)
         own = drawn(self._seed, "loss", fingerprint, spread=_between(_LOSS_UNLIKE_SCORE, share))
         blurred = points + own + _LOSS_NOISE * spread * chance
-        return Reading(
-            trial=number,
-            step=step,
-            score=min(max(right, 0), self.examples) / self.examples,
-            loss=_LOSS_OF_NOTHING + _LOSS_PER_POINT * blurred,
-        )
+        score, loss = min(max(right, 0), self.examples) / self.examples, _LOSS_OF_NOTHING + _LOSS_PER_POINT * blurred
+        metrics = {"validation_loss": loss}
+        return Reading(trial=number, step=step, score=score, metrics=metrics, train_loss=loss, seconds=0.0)
 
     def losses(self, reading: Reading, fingerprint: str) -> ExampleLosses:
         """The loss of each example at a reading: their mean is its loss, and as uncertain as the examples say.
@@ -110,7 +79,7 @@ class Measurements:
         points = min(max(100 * reading.score, 1.0), 99.0)
         spread = abs(_LOSS_PER_POINT) * _LOSS_NOISE * math.sqrt(points * (100 - points))
         own = _without_mean(derived_seed(self._seed, f"losses {fingerprint} {reading.step}"), self.examples)
-        return ExampleLosses.of(reading.loss + self._hardness + spread * own)
+        return ExampleLosses.of(reading.train_loss + self._hardness + spread * own)
 
 
 def _without_mean(seed: int, count: int) -> NDArray[np.float64]:

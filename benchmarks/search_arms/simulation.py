@@ -89,8 +89,8 @@ def simulated(
         history.append(Observation.of(candidate, number=number, state=TrialState.RUNNING))
         for step in (*_RUNGS.steps, STEPS):
             reading = measurements.read(number, candidate.fingerprint, truths[-1], step)
-            proposer.report(number, step, reading.score, reading.loss)
-            told = course.measured(step, reading.score, reading.loss)
+            proposer.report(number, step, reading.score, reading.train_loss)
+            told = course.measured(step, reading.score, reading.train_loss)
             history[number] = replace(history[number], readings=(*history[number].readings, told))
             board.add(reading, candidate)
             board.remember(number, step, measurements.losses(reading, candidate.fingerprint))

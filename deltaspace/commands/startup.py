@@ -129,7 +129,7 @@ def _check_backbone(backbone: str, as_json: bool) -> None:
 
     from dashboards.terminal.proofs import proof_json, proof_renderable
     from deltaspace.commands.output import answer
-    from trial_runner.port_discovery.known_tables import proof_of
+    from trial_runner.port_discovery.proof import proof_of
 
     proof = proof_of(backbone)
     answer(proof, proof_renderable, as_json=as_json, entries=proof_json)

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 from support import trivial_runner
-from support.corruptions import Corruption, corruptions
+from support.corruptions import Damage, corruptions
 from support.trivial_launch import specification
 from support.trivial_runner import TrivialFactory
 
@@ -68,7 +68,7 @@ def found_in(file: Path) -> list[str]:
 @pytest.mark.slow
 def test_corruptions_are_found_but_for_what_nothing_else_tells(whole: Path, tmp_path: Path) -> None:
     assert found_in(whole) == []
-    missed: list[Corruption] = []
+    missed: list[Damage] = []
     count = 0
     for one in corruptions():
         if one.plant(whole, tmp_path / "corrupt.db"):

@@ -30,14 +30,16 @@ CONFIRMED = "study_id = 2 AND number = 1"
 
 
 @dataclass(frozen=True)
-class Corruption:
+class Damage:
     """A change to a ledger behind its back."""
 
     name: str
     statement: str
 
     def plant(self, whole: Path, file: Path) -> bool:
-        """Copy a ledger and corrupt the copy; False if the statement changes nothing."""
+        """Copy a ledger and damage the copy; False if the statement changes nothing, or the database refuses it."""
+        for end in ("", "-wal", "-shm"):  # a connection may still be open
+            file.with_name(file.name + end).unlink(missing_ok=True)
         shutil.copy(whole, file)
         with closing(sqlite3.connect(file)) as link, link:
             link.execute("PRAGMA ignore_check_constraints = ON")
@@ -45,12 +47,12 @@ class Corruption:
             before = list(link.iterdump())
             try:
                 link.execute(self.statement)
-            except sqlite3.IntegrityError:
-                return False  # the database itself refuses it
+            except (sqlite3.IntegrityError, sqlite3.OperationalError):
+                return False
             return list(link.iterdump()) != before
 
 
-def corruptions() -> Iterator[Corruption]:
+def corruptions() -> Iterator[Damage]:
     """All of them."""
     for table in METADATA.sorted_tables:
         if table.name in LEFT_OUT:
@@ -59,37 +61,28 @@ def corruptions() -> Iterator[Corruption]:
         for column in table.columns:
             for value in (*_values(table, column), "NULL"):
                 yield _update(table.name, column.name, value, where)
-        yield Corruption(f"{table.name}: a row is gone", f"DELETE FROM {table.name} WHERE {where}")
+        yield Damage(f"{table.name}: a row is gone", f"DELETE FROM {table.name} WHERE {where}")
     for name, value in {"reason": "'by hand'", "state": "'failed'", "origin": "'published'"}.items():
         yield _update("trials", name, value, PRUNED)
     for name in ("seed", "stored_parameters", "trained_parameters", "attention_share"):
         yield _update("trials", name, f"{name} * 0.5", CONFIRMED)
     for name in ("configuration", "proposal", "description"):
         yield _update("trials", name, f"(SELECT {name} FROM trials WHERE study_id = 1 AND number = 3)", CONFIRMED)
-    yield Corruption(
+    yield Damage(
         "trials: the last of a confirmation is gone", "DELETE FROM trials WHERE id = (SELECT max(id) FROM trials)"
     )
-    yield Corruption("readings: of a complete trial are gone", f"DELETE FROM readings WHERE {PLANTED_IN['attempts']}")
-    for key in ("seed", "metric", "budget", "trials", "name"):
-        path = "$.task.metric" if key == "metric" else f"$.{key}"
-        value = "'f1'" if key == "metric" else "'3%'" if key == "budget" else "'other'" if key == "name" else "99"
-        yield Corruption(
-            f"studies.study_file: {key}",
-            f"UPDATE studies SET specification = json_set(specification, '{path}', {value}) WHERE name = 'trivial'",
-        )
-    for path, value in (
-        ("$.search.sampler", "'random'"),
-        ("$.training.steps", "17"),
-        ("$.pruning.first_rung_steps", "2"),
-    ):
-        yield Corruption(
+    yield Damage("readings: of a complete trial are gone", f"DELETE FROM readings WHERE {PLANTED_IN['attempts']}")
+    of_file = {"$.seed": "99", "$.task.metric": "'f1'", "$.budget": "'3%'", "$.trials": "99", "$.name": "'other'"}
+    of_file |= {"$.search.sampler": "'random'", "$.training.steps": "17", "$.pruning.first_rung_steps": "2"}
+    for path, value in of_file.items():
+        yield Damage(
             f"studies.study_file: {path[2:]}",
             f"UPDATE studies SET specification = json_set(specification, '{path}', {value}) WHERE name = 'trivial'",
         )
 
 
-def _update(table: str, column: str, value: str, where: str) -> Corruption:
-    return Corruption(f"{table}.{column}: {value}", f"UPDATE {table} SET {column} = {value} WHERE {where}")
+def _update(table: str, column: str, value: str, where: str) -> Damage:
+    return Damage(f"{table}.{column}: {value}", f"UPDATE {table} SET {column} = {value} WHERE {where}")
 
 
 def _values(table: Table, column: Column) -> tuple[str, ...]:

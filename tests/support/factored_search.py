@@ -1,11 +1,10 @@
 """Trials of the whole space with scores that a formula gives, for the tests of the factored sampler."""
 
-import json
 import math
 from dataclasses import replace
-from pathlib import Path
 
-from search_space.backbones import shape_of
+from support.simulated_search import whole_space
+
 from search_space.space.random_draw import RandomTrial
 from search_space.space.space import Candidate, SearchSpace
 from studies.records import TrialState
@@ -13,11 +12,6 @@ from studies.surrogate.candidate_search import FactoredSearch
 from studies.surrogate.observation import MeasuredScore, Observation
 
 ERROR = 0.02
-BACKBONE = Path(__file__).parents[1] / "data" / "backbones" / "roberta_base" / "config.json"
-
-
-def whole_space() -> SearchSpace:
-    return SearchSpace(shape=shape_of(json.loads(BACKBONE.read_text())), budget=600_000)
 
 
 def score_of(candidate: Candidate) -> float:

@@ -2,15 +2,11 @@
 
 import contextlib
 import io
-import shutil
-import sqlite3
 from collections.abc import Callable, Iterator
-from contextlib import closing
-from dataclasses import dataclass
 from pathlib import Path
 
 from sqlalchemy import JSON
-from support.corruptions import LEFT_OUT, PLANTED_IN
+from support.corruptions import LEFT_OUT, PLANTED_IN, Damage
 from support.trivial_runner import TrivialFactory
 
 from deltaspace.commands.main import main
@@ -47,27 +43,6 @@ ODD_JSON = {
     "values that are lists": "(SELECT json_group_object(key, json('[]')) FROM json_each({column}))",
     "values that are null": "(SELECT json_group_object(key, NULL) FROM json_each({column}))",
 }
-
-
-@dataclass(frozen=True)
-class Damage:
-    """An odd value in a column."""
-
-    name: str
-    statement: str
-
-    def plant(self, whole: Path, file: Path) -> bool:
-        """Copy a ledger and damage the copy; False if the database itself refuses it."""
-        for end in ("", "-wal", "-shm"):  # a connection may still be open
-            file.with_name(file.name + end).unlink(missing_ok=True)
-        shutil.copy(whole, file)
-        with closing(sqlite3.connect(file)) as link, link:
-            link.execute("PRAGMA ignore_check_constraints = ON")
-            link.execute("DROP TRIGGER IF EXISTS trials_are_final")
-            try:
-                return link.execute(self.statement).rowcount > 0
-            except (sqlite3.IntegrityError, sqlite3.OperationalError):
-                return False
 
 
 def damages() -> Iterator[Damage]:

@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from search_space.backbones import shape_of
-from search_space.space.space import Candidate, SearchSpace, SpaceOptions
+from search_space.space.space import Candidate, SearchSpace
 from studies.records import NewTrial, ReadingRecord, TrialRecord, TrialState
 from studies.search.candidates import new_trial
 from studies.search.initial_design import InitialDesign
@@ -71,7 +71,7 @@ def whole_space() -> SearchSpace:
     """The whole space at about 0.5% of RoBERTa-base."""
     folder = Path(__file__).parents[1] / "data" / "backbones" / "roberta_base"
     shape = shape_of(json.loads((folder / "config.json").read_text()))
-    return SearchSpace(shape=shape, budget=600_000, options=SpaceOptions())
+    return SearchSpace(shape=shape, budget=600_000)
 
 
 def proposer_of(

@@ -75,20 +75,6 @@ class LanguageModel:
     model: "torch.nn.Module"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Loading:
-    """How a model is loaded.
-
-    Attributes:
-        precision: See `load_backbone`; as are the others.
-    """
-
-    precision: Precision
-    attn_implementation: str
-    device: "torch.device | None" = None
-    keeps_layers: bool = False
-
-
 def load_backbone(
     source: str | BackboneSource,
     *,
@@ -112,8 +98,7 @@ def load_backbone(
     source = BackboneSource.of(source)
     config = config_of(source.name)
     _check_files(source.name, family_of(config).read_shape(config))
-    how = _Loading(precision=precision, attn_implementation=attn_implementation, device=device)
-    return _backbone(source, config, _frozen_model(source, "AutoModel", how))
+    return _backbone(source, config, _frozen_model(source, "AutoModel", precision, attn_implementation, device))
 
 
 def load_language_model(
@@ -146,10 +131,7 @@ def load_language_model(
         )
     _check_files(name, shape)
     of_kind = "AutoModelForCausalLM" if kind is StackKind.DECODER else "AutoModelForSeq2SeqLM"
-    how = _Loading(
-        precision=precision, attn_implementation=attn_implementation, device=device, keeps_layers=keeps_layers
-    )
-    model = _frozen_model(source, of_kind, how)
+    model = _frozen_model(source, of_kind, precision, attn_implementation, device, keeps_layers=keeps_layers)
     return LanguageModel(backbone=_backbone(source, config, base_of(model)), model=model)
 
 
@@ -305,8 +287,16 @@ def _quantization_of(how: Mapping[str, Any]) -> Quantization:
     return "nf4" if how.get("load_in_4bit") else "int8" if how.get("load_in_8bit") else "none"
 
 
-def _frozen_model(source: BackboneSource, of_kind: str, how: _Loading) -> "torch.nn.Module":
-    """A model with every weight from the files, in evaluation mode.
+def _frozen_model(
+    source: BackboneSource,
+    of_kind: str,
+    precision: Precision,
+    attn_implementation: str,
+    device: "torch.device | None",
+    *,
+    keeps_layers: bool = False,
+) -> "torch.nn.Module":
+    """A model with every weight from the files, in evaluation mode; see `load_language_model`.
 
     Args:
         of_kind: One of the automatic classes of transformers.
@@ -321,17 +311,17 @@ def _frozen_model(source: BackboneSource, of_kind: str, how: _Loading) -> "torch
         try:
             config = transformers.AutoConfig.from_pretrained(place, trust_remote_code=False)
             options: dict[str, Any] = without_pooler(config) if of_kind == "AutoModel" else {}
-            if how.precision == "float64":
+            if precision == "float64":
                 options["experts_implementation"] = "eager"  # the products of experts that are grouped are none of it
-            if how.device is not None and how.device.type != "cpu":
-                options["device_map"] = {"": how.device}
+            if device is not None and device.type != "cpu":
+                options["device_map"] = {"": device}
             model, report = getattr(transformers, of_kind).from_pretrained(
                 place,
-                attn_implementation=how.attn_implementation,
+                attn_implementation=attn_implementation,
                 output_loading_info=True,
                 use_safetensors=True,
                 trust_remote_code=False,
-                **loading_options(source, how.precision),
+                **loading_options(source, precision),
                 **options,
             )
         except (OSError, ValueError, RuntimeError, ImportError, SafetensorError) as error:
@@ -347,7 +337,7 @@ def _frozen_model(source: BackboneSource, of_kind: str, how: _Loading) -> "torch
             f"weights of backbone {name} must be complete; {len(missing)} are missing, such as {missing[0]}."
         )
     model_of_any_kind: torch.nn.Module = model
-    if source.quantization != "none" and not how.keeps_layers:
+    if source.quantization != "none" and not keeps_layers:
         from trial_runner.linear_layers import QuantizedLinear, hold_quantized, no_layers
 
         hold_quantized(model_of_any_kind, keeps=False)
@@ -355,7 +345,7 @@ def _frozen_model(source: BackboneSource, of_kind: str, how: _Loading) -> "torch
             raise no_layers(source.quantization)
         for mark in _MARKS:  # by which transformers knows layers that are not there any more
             vars(model).pop(mark, None)
-    if how.precision == "float64":
+    if precision == "float64":
         model_of_any_kind.to(torch.float64)
     return model_of_any_kind.requires_grad_(False).eval()
 

@@ -5,8 +5,8 @@ They are made in `trial_runner.port_discovery`; here they are found again, witho
 
 import hashlib
 import json
-import os
 from collections.abc import Mapping
+from contextlib import suppress
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ from typing import Any
 from search_space.backbones import FAMILIES, REFUSED
 from search_space.errors import UnsupportedBackboneError
 from search_space.json_text import read_json_text
-from trial_runner.files import default_cache_folder
+from trial_runner.files import default_cache_folder, whole_file
 
 _CONTRACT = 1
 """Counts the contracts: a table that passed another one is made anew."""
@@ -67,10 +67,7 @@ def keep(entries: Mapping[str, Any], found: Mapping[str, Any]) -> None:
         found: The ``problem``, or the ``entry`` that the config takes with it.
     """
     path = _path(entries)
-    try:
+    with suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True)
-        unfinished = path.with_suffix(f".{os.getpid()}")
-        unfinished.write_text(json.dumps(found, sort_keys=True), encoding="utf-8")
-        unfinished.replace(path)
-    except OSError:
-        return
+        with whole_file(path) as unfinished:
+            unfinished.write_text(json.dumps(found, sort_keys=True), encoding="utf-8")

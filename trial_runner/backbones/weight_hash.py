@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from trial_runner.backbones.locate import source_of
 from trial_runner.errors import BackboneError
-from trial_runner.files import default_cache_folder, unfinished
+from trial_runner.files import default_cache_folder, whole_file
 
 if TYPE_CHECKING:
     import torch
@@ -114,13 +114,10 @@ def _read(place: Path, key: str) -> str | None:
 
 
 def _write(place: Path, key: str, sha256: str) -> None:
-    temporary = unfinished(place)
     try:
-        temporary.write_text(json.dumps({"of": key, "sha256": sha256}), encoding="utf-8")
-        temporary.replace(place)
+        with whole_file(place) as temporary:
+            temporary.write_text(json.dumps({"of": key, "sha256": sha256}), encoding="utf-8")
     except OSError as error:
-        with suppress(OSError):
-            temporary.unlink(missing_ok=True)
         _LOGGER.warning("a hash of weights is not kept, because %s cannot be written: %s", place.parent, error)
 
 

@@ -5,7 +5,7 @@ what passes through its modules; it holds what keeps the contract, and nothing e
 """
 
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -16,15 +16,16 @@ from search_space.backbones.shape import BackboneShape
 from search_space.dimensions import Port, Site, StackKind
 from search_space.edit import Edit
 from search_space.errors import SearchSpaceError, UnsupportedBackboneError
+from trial_runner.backbones.backbone import model_without_weights
+from trial_runner.backbones.locate import entries_of, source_of
+from trial_runner.backbones.tables import keep
 from trial_runner.errors import RunnerError
-from trial_runner.huggingface import one_line
+from trial_runner.huggingface import hub_access, one_line, quiet_transformers
+from trial_runner.port_discovery.sizes import shape_of_model
+from trial_runner.port_discovery.small_copy import FAULTS, SmallCopy
 
-_FAULTS = (RunnerError, SearchSpaceError, RuntimeError, ValueError, TypeError, AttributeError, LookupError)
-"""What a model does that cannot be used so."""
 _AS_TRANSFORMERS = 1e-4
 """Relative: some models have a softmax in float32, which ours has not."""
-
-Models = Callable[[Any], tuple[Any, Any]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,17 +57,14 @@ class Proof:
     seconds: float = 0.0
 
 
-def prove(backbone: str, entries: Mapping[str, Any], config: Callable[[], Any], models: Models) -> Proof:
-    """Try the contract on a small copy.
+def proof_of(backbone: str) -> Proof:
+    """Try the contract on a small copy of a backbone, whatever was found before; what is found is kept.
 
-    Args:
-        backbone: Its name.
-        entries: Of its config.
-        config: Gives its config of transformers.
-        models: Of that config the base model, and the one with its head, both without weights; None in the place of
-            the last where it has none. Not called where a family knows the shape.
+    Raises:
+        BackboneError: If the backbone cannot be found, or transformers cannot make a model of its config.
     """
     began = time.monotonic()
+    entries = entries_of(backbone)
     model_type = str(entries.get("model_type"))
     known = next((one for one in FAMILIES.values() if model_type in one.model_types), None)
     proof = Proof(backbone=backbone, model_type=model_type, table="model" if known is None else "family")
@@ -74,31 +72,31 @@ def prove(backbone: str, entries: Mapping[str, Any], config: Callable[[], Any], 
         if model_type in REFUSED:
             raise UnsupportedBackboneError(f"{REFUSED[model_type]}.")
         check_bounds(entries)
-        shape = None if known is None else known.read_shape(entries)
-        proof = _proved(proof, known, shape, config(), models)
-    except _FAULTS as error:
+        proof = _proved(proof, known, None if known is None else known.read_shape(entries))
+    except FAULTS as error:
         said = one_line(error)
         if not isinstance(error, RunnerError | SearchSpaceError):
             fault = f"{type(error).__name__}: {said}"
             said = f"a small copy of it does not compute from tokens as other models do ({fault})"
         proof = replace(proof, problem=said.removesuffix(" Use another backbone.").rstrip("."))
+    if known is None:
+        keep(entries, {"problem": proof.problem, "entry": proof.entry})
     return replace(proof, seconds=time.monotonic() - began)
 
 
-def _proved(
-    proof: Proof, known: BackboneFamily | None, shape: BackboneShape | None, config: Any, models: Models
-) -> Proof:
-    from trial_runner.port_discovery.small_copy import SmallCopy
+def _proved(proof: Proof, known: BackboneFamily | None, shape: BackboneShape | None) -> Proof:
+    from transformers import AutoConfig
 
+    source = source_of(proof.backbone)
+    with hub_access(source), quiet_transformers():
+        config = AutoConfig.from_pretrained(source, trust_remote_code=False)
     if known is None and getattr(config, "is_encoder_decoder", False):
         raise UnsupportedBackboneError(
             "it is an encoder-decoder, and tables are made of encoders and of decoders alone; of encoder-decoders "
             f"there are {', '.join(_encoder_decoders())}"
         )
     copy = SmallCopy.of(config, known)
-    if shape is None:
-        base, whole = models(config)
-        shape = copy.shape_of_other(base, whole if copy.is_decoder else None, config)
+    shape = shape or _shape_of(proof.backbone, copy, config)
     copy.check_plain(_AS_TRANSFORMERS)
     broken, kept = copy.check_edits()
     copy.check_packs(kept)
@@ -108,17 +106,33 @@ def _proved(
         raise UnsupportedBackboneError(f"{_words(edit)}: {promise}")
     dropped_norms = any(site is Site.STACK for site, _ in lacks)
     shape = replace(shape, lacks=shape.lacks | {one for one in lacks if one[0] is not Site.STACK})
-    table = copy.table_of(shape)
-    if dropped_norms:
-        shape, table = replace(shape, stack_norms=0), replace(table, stack_norms=())
+    entry = None
+    if copy.found is not None:
+        table = copy.found.table(shape.query_heads, shape.key_value_heads)
+        if dropped_norms:
+            shape, table = replace(shape, stack_norms=0), replace(table, stack_norms=())
+        entry = declaration(shape, table)
     return replace(
         proof,
         shape=shape,
         kept=tuple(map(_words, kept)),
         broken={_words(edit): promise for edit, promise in broken.items()},
         lacks=tuple(sorted((site.value, port.value) for site, port in shape.lacks)),
-        entry=None if known is not None else declaration(shape, table),
+        entry=entry,
     )
+
+
+def _shape_of(backbone: str, copy: SmallCopy, config: Any) -> BackboneShape:
+    """The shape of a backbone itself whose ports were found, of models without weights."""
+    from transformers import MODEL_FOR_CAUSAL_LM_MAPPING
+
+    if copy.found is None:
+        raise UnsupportedBackboneError("a family knows the shape.")
+    base, _ = model_without_weights(backbone, "AutoModel", "eager")
+    whole = base
+    if copy.rig.is_decoder and type(config) in MODEL_FOR_CAUSAL_LM_MAPPING:
+        whole, _ = model_without_weights(backbone, "AutoModelForCausalLM", "eager")
+    return shape_of_model(str(config.model_type), copy.found, base, whole, config)
 
 
 def _encoder_decoders() -> list[str]:

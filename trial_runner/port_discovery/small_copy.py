@@ -8,9 +8,8 @@ from typing import Any
 import torch
 from torch import nn
 
-from search_space.backbones import BackboneFamily, PortTable
+from search_space.backbones import BackboneFamily
 from search_space.backbones.declared import declared_family
-from search_space.backbones.shape import BackboneShape
 from search_space.configuration import Configuration
 from search_space.dimensions import Site, StackKind
 from search_space.edit import Edit
@@ -28,7 +27,8 @@ from trial_runner.port_discovery.rig import Rig, rig_on, sites_of
 from trial_runner.port_discovery.sizes import shape_of_model
 from trial_runner.port_discovery.trace import TRACED, is_same, register_tracing, tokens, traced
 
-_FAULTS = (RunnerError, SearchSpaceError, RuntimeError, ValueError, TypeError, AttributeError, LookupError)
+FAULTS = (RunnerError, SearchSpaceError, RuntimeError, ValueError, TypeError, AttributeError, LookupError)
+"""What a model does that cannot be used so."""
 
 _SLOTS = 8
 _TOGETHER = 1e-5
@@ -117,23 +117,6 @@ class SmallCopy:
         )
         return cls(config=small, rig=rig_on(backbone), found=found)
 
-    @property
-    def is_decoder(self) -> bool:
-        """Whether it sees nothing that comes later."""
-        return self.rig.is_decoder
-
-    def shape_of_other(self, base: nn.Module, whole: nn.Module | None, config: Any) -> BackboneShape:
-        """The shape of the backbone itself, of models without weights."""
-        if self.found is None:
-            raise UnsupportedBackboneError("a family knows the shape.")
-        return shape_of_model(str(config.model_type), self.found, base, whole or base, config)
-
-    def table_of(self, shape: BackboneShape) -> PortTable:
-        """The table of the backbone itself."""
-        if self.found is None:
-            return self.rig.backbone.family.ports(shape)
-        return self.found.table(shape.query_heads, shape.key_value_heads)
-
     def check_plain(self, within: float) -> None:
         """Without edits it must be what transformers computes, padded rows included."""
         stock = model_of(self.config, "eager")
@@ -153,7 +136,7 @@ class SmallCopy:
                 try:
                     check_everything(self.rig, Configuration(edits=(edit,)))
                     kept.append(edit)
-                except _FAULTS as error:
+                except FAULTS as error:
                     broken[edit] = one_line(error)
         return broken, kept
 

@@ -7,20 +7,22 @@ import hashlib
 import json
 import logging
 from collections.abc import Callable, Mapping
-from contextlib import suppress
+from dataclasses import fields
 from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from trial_runner.files import unfinished
+from trial_runner.files import whole_file
+from trial_runner.tasks.token_rows import TokenRows
 
 _LOGGER = logging.getLogger(__name__)
 
 Facts = Mapping[str, Any]
 Arrays = Mapping[str, npt.NDArray[Any]]
 TaskT = TypeVar("TaskT")
+SplitT = TypeVar("SplitT")
 
 
 def read_cached(folder: Path, fingerprint: str, build: Callable[[Facts, Arrays], TaskT]) -> TaskT | None:
@@ -54,25 +56,47 @@ def write_cached(folder: Path, fingerprint: str, facts: Facts, arrays: Arrays) -
     text = json.dumps(facts, sort_keys=True)
     content = save(dict(arrays), metadata={"task": text, "checksum": _checksum(arrays, text)})
     path = _path(folder, fingerprint)
-    temporary = unfinished(path)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        temporary.write_bytes(content)
-        temporary.replace(path)
+        with whole_file(path) as temporary:
+            temporary.write_bytes(content)
     except OSError as error:
-        with suppress(OSError):
-            temporary.unlink(missing_ok=True)
         _LOGGER.warning("the tokenised task is not cached, because %s cannot be written: %s", path.parent, error)
 
 
-def as_texts(values: Any) -> npt.NDArray[np.uint8]:
-    """JSON-able values as an array of bytes."""
-    return np.frombuffer(json.dumps(values, ensure_ascii=False).encode(), dtype=np.uint8)
+def arrays_of(splits: Mapping[str, Any]) -> Arrays:
+    """The fields of splits: arrays, rows of tokens as two, tuples of texts as JSON in bytes; others are left out."""
+    arrays: dict[str, npt.NDArray[Any]] = {}
+    for split, examples in splits.items():
+        for each in fields(examples):
+            place, value = f"{split}.{each.name}", getattr(examples, each.name)
+            if isinstance(value, TokenRows):
+                arrays |= {f"{place}.ids": value.ids, f"{place}.offsets": value.offsets}
+            elif isinstance(value, np.ndarray):
+                arrays[place] = value
+            elif isinstance(value, tuple):
+                arrays[place] = np.frombuffer(json.dumps(value, ensure_ascii=False).encode(), dtype=np.uint8)
+    return arrays
 
 
-def from_texts(array: npt.NDArray[Any]) -> Any:
-    """What `as_texts` was given; tuples come back as lists."""
-    return json.loads(array.tobytes().decode())
+def split_of(arrays: Arrays, split: str, new_split: Callable[..., SplitT]) -> SplitT:
+    """A split of what `arrays_of` made of it.
+
+    Args:
+        new_split: Makes it of its fields.
+    """
+    held: dict[str, Any] = {}
+    for key, array in arrays.items():
+        of_split, name, *part = key.split(".")
+        if of_split == split and part:
+            held.setdefault(name, {})[part[0]] = array
+        elif of_split == split:
+            held[name] = _texts(array) if array.dtype == np.uint8 else array
+    return new_split(**{name: TokenRows(**each) if isinstance(each, dict) else each for name, each in held.items()})
+
+
+def _texts(array: npt.NDArray[Any]) -> tuple[Any, ...]:
+    return tuple(tuple(each) if isinstance(each, list) else each for each in json.loads(array.tobytes()))
 
 
 def _path(folder: Path, fingerprint: str) -> Path:

@@ -54,14 +54,9 @@ def compute(
     Raises:
         TaskError: If there is no metric of a name, or if the arguments are empty or of unequal length.
     """
-    predicted, true = np.asarray(predictions, dtype=np.int64), np.asarray(labels, dtype=np.int64)
-    _check_alike(predicted, true)
-    return _measured(
-        _chosen(names, "", Measures.CLASSES),
-        lambda each, rows: each.compute(predicted[rows], true[rows], classes),
-        len(true),
-        groups,
-    )
+    predicted, true = _checked(predictions, labels, np.int64)
+    chosen = _chosen(names, "", Measures.CLASSES)
+    return _measured(chosen, lambda each, rows: each.compute(predicted[rows], true[rows], classes), len(true), groups)
 
 
 def compute_numbers(
@@ -75,14 +70,9 @@ def compute_numbers(
         labels: True number per example, ``(B,)``.
         groups: Of each example.
     """
-    predicted, true = np.asarray(predictions, dtype=np.float64), np.asarray(labels, dtype=np.float64)
-    _check_alike(predicted, true)
-    return _measured(
-        _chosen(names, " of numbers", Measures.NUMBERS),
-        lambda each, rows: each.compute(predicted[rows], true[rows]),
-        len(true),
-        groups,
-    )
+    predicted, true = _checked(predictions, labels, np.float64)
+    chosen = _chosen(names, " of numbers", Measures.NUMBERS)
+    return _measured(chosen, lambda each, rows: each.compute(predicted[rows], true[rows]), len(true), groups)
 
 
 def compute_loss(names: Iterable[str], loss: float) -> dict[str, float]:
@@ -156,11 +146,14 @@ def signature(name: str, references: References) -> str:
     return name if told is None else told(references)
 
 
-def _check_alike(predicted: npt.NDArray[Any], true: npt.NDArray[Any]) -> None:
+def _checked(predictions: Any, labels: Any, dtype: npt.DTypeLike) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+    predicted: npt.NDArray[Any] = np.asarray(predictions, dtype=dtype)
+    true: npt.NDArray[Any] = np.asarray(labels, dtype=dtype)
     if predicted.shape != true.shape or not len(true):
         raise TaskError(
             f"metrics need as many predictions as labels, at least one; got {predicted.shape} and {true.shape}."
         )
+    return predicted, true
 
 
 def _chosen(names: Iterable[str], of_what: str, *measures: Measures) -> list[Metric]:

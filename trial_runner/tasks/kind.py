@@ -1,12 +1,12 @@
 """What a kind of task is: how its rows are read, made into tokens and kept, and what it is measured by."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from search_space.dimensions import StackKind
 from trial_runner.errors import TaskError
-from trial_runner.tasks.cache import Arrays, Facts
+from trial_runner.tasks.cache import Facts
 from trial_runner.tasks.data.rows import RawTask, Rows
 from trial_runner.tasks.task import Decoding, Task
 from trial_runner.tasks.token_rows import TokenRows
@@ -101,14 +101,14 @@ class Preparation(Protocol):
             TaskError: If they are not what the task says.
         """
 
-    def tokenised(self, raw: RawTask[Any], fingerprint: str) -> Any:
-        """A `Prepared` task of what was read: completed, cut and tokenised."""
+    def tokenised(self, raw: RawTask[Any]) -> tuple[Facts, Mapping[str, Any]]:
+        """What the cache keeps of what was read: `kept_facts`, and the splits, completed, cut and tokenised."""
 
-    def stored(self, prepared: Any) -> tuple[Facts, Arrays]:
-        """What the cache keeps of it."""
+    def new_split(self, **held: Any) -> Any:
+        """A split of its fields."""
 
-    def restored(self, fingerprint: str, facts: Facts, arrays: Arrays) -> Any:
-        """The `Prepared` task of what the cache has kept."""
+    def prepared(self, fingerprint: str, facts: Facts, splits: Mapping[str, Any]) -> Any:
+        """The `Prepared` task of what the cache keeps."""
 
 
 class Written(Protocol):
@@ -217,6 +217,18 @@ def check_length(name: str, tokens: int, limit: int | None) -> None:
     """
     if limit is not None and tokens > limit:
         raise TaskError(f"{name} must be at most {limit}, the positions of the backbone; got {tokens}.")
+
+
+def kept_facts(task: Task, notes: Sequence[str], cuts: Sequence[Cut], **more: object) -> Facts:
+    """What a cache keeps of a task beside its splits: JSON-able."""
+    said = [*notes, *map(str, cuts)]
+    return {"name": task.title, "notes": said, "cuts": [asdict(cut) for cut in cuts], **more}
+
+
+def prepared_fields(fingerprint: str, facts: Facts) -> dict[str, Any]:
+    """The fields that every prepared task has of `kept_facts`."""
+    cuts = tuple(Cut(**cut) for cut in facts["cuts"])
+    return {"name": facts["name"], "notes": tuple(facts["notes"]), "cuts": cuts, "fingerprint": fingerprint}
 
 
 def place_facts(task: Task) -> dict[str, Any]:

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 from search_space.dimensions import StackKind
 from trial_runner.files import default_cache_folder
-from trial_runner.tasks.cache import read_cached, write_cached
+from trial_runner.tasks.cache import Arrays, Facts, arrays_of, read_cached, split_of, write_cached
 from trial_runner.tasks.data.folder import files_digest, find_files, read_folder
 from trial_runner.tasks.data.hub import read_hub
 from trial_runner.tasks.data.rows import RawTask
 from trial_runner.tasks.embedded import EMBEDDED_TASKS
 from trial_runner.tasks.kind import Preparation, Prepared
 from trial_runner.tasks.kinds import check_task, kind_of
-from trial_runner.tasks.task import Task
+from trial_runner.tasks.task import SPLITS, Task
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
@@ -49,11 +49,16 @@ def prepare_task(
     folder = default_cache_folder() if cache_folder is None else cache_folder
     digest, rows = _reader_of(task, preparation)
     fingerprint = _fingerprint(preparation, digest, " ".join(filter(None, (tokenizer_id, preparation.identity))))
-    cached = read_cached(folder, fingerprint, lambda *held: preparation.restored(fingerprint, *held))
-    if cached is not None:
-        return cached  # type: ignore[no-any-return]
-    prepared: Prepared = preparation.tokenised(rows(), fingerprint)
-    write_cached(folder, fingerprint, *preparation.stored(prepared))
+
+    def restored(facts: Facts, arrays: Arrays) -> Prepared:
+        splits = {split: split_of(arrays, split, preparation.new_split) for split in SPLITS}
+        return preparation.prepared(fingerprint, facts, splits)  # type: ignore[no-any-return]
+
+    prepared = read_cached(folder, fingerprint, restored)
+    if prepared is None:
+        facts, splits = preparation.tokenised(rows())
+        write_cached(folder, fingerprint, facts, arrays_of(splits))
+        prepared = preparation.prepared(fingerprint, facts, splits)
     return prepared
 
 

@@ -1,13 +1,19 @@
 """Rows of tokens, and what is generated from, as numpy arrays. No torch."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from search_space.dimensions import StackKind
+from trial_runner.huggingface import quiet_transformers
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerFast
+
+_ROWS_AT_ONCE = 8192
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -85,15 +91,28 @@ def rounded(width: int, multiple_of: int) -> int:
     return -(-width // multiple_of) * multiple_of
 
 
-def encoded_rows(tokenize: Callable[..., Any], most: int, truncation: str | bool = True) -> tuple[Any, int]:
-    """What a tokenizer makes of texts, none longer than ``most`` tokens, and how many were cut.
+def encoded(
+    tokenizer: "PreTrainedTokenizerFast", texts: Mapping[str, Sequence[str]], most: int, **options: Any
+) -> tuple[dict[str, list[list[int]]], int]:
+    """``input_ids`` and, if the tokenizer has them, ``token_type_ids`` of texts; and how many texts were cut.
 
     Args:
-        tokenize: The tokenizer and the texts; called with how they are cut.
-        truncation: How a tokenizer cuts.
+        texts: By the tokenizer's names of them, such as ``text`` and ``text_pair``.
+        most: Tokens that none is longer than.
+        options: Of the tokenizer.
     """
-    encoded = tokenize(truncation=truncation, max_length=most, padding=False)
-    if encoded.is_fast:
-        return encoded, sum(bool(encoding.overflowing) for encoding in encoded.encodings)
-    whole = tokenize(truncation=False, padding=False)["input_ids"]  # one in Python does not say what it cut
-    return encoded, sum(len(row) > most for row in whole)
+    found: dict[str, list[list[int]]] = {"input_ids": [], "token_type_ids": []}
+    cut = 0
+    options = {"truncation": True, "padding": False} | options
+    for begin in range(0, max(map(len, texts.values())), _ROWS_AT_ONCE):
+        some: dict[str, Any] = {name: list(rows[begin : begin + _ROWS_AT_ONCE]) for name, rows in texts.items()}
+        with quiet_transformers():
+            made = tokenizer(**some, max_length=most, **options)
+            if made.is_fast:
+                cut += sum(bool(encoding.overflowing) for encoding in made.encodings or ())
+            else:  # one in Python does not say what it cut
+                whole = tokenizer(**some, **{**options, "truncation": False})["input_ids"]
+                cut += sum(len(row) > most for row in whole)
+        for name, rows in found.items():
+            rows += made.get(name, [])
+    return found, cut

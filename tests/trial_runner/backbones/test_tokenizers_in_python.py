@@ -3,13 +3,12 @@
 import json
 import shutil
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 
 from transformers import ByT5Tokenizer
 
 from trial_runner.backbones import load_tokenizer, tokenizer_id
-from trial_runner.tasks.token_rows import encoded_rows
+from trial_runner.tasks.token_rows import encoded
 
 BYTES = 384
 
@@ -34,5 +33,5 @@ def test_one_in_python_is_loaded_and_named_after_what_it_does(
 
 
 def test_texts_that_one_in_python_cuts_are_counted() -> None:
-    encoded, cut = encoded_rows(partial(ByT5Tokenizer(), ["ab", "abc", "abcd"]), 4)
-    assert ([len(row) for row in encoded["input_ids"]], cut) == ([3, 4, 4], 1)
+    found, cut = encoded(ByT5Tokenizer(), {"text": ["ab", "abc", "abcd"]}, 4)
+    assert ([len(row) for row in found["input_ids"]], cut) == ([3, 4, 4], 1)

@@ -1,21 +1,21 @@
 """Classification: from the rows as they were read to tokens and class indices, and to the cache and back."""
 
-from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
 from trial_runner.errors import TaskError
-from trial_runner.tasks.cache import Arrays, Facts, as_texts, from_texts
-from trial_runner.tasks.classification.encode import encode_split
+from trial_runner.tasks.cache import Facts
 from trial_runner.tasks.classification.raw import Label, RawSplit, label_column, read_split, text_columns
 from trial_runner.tasks.classification.split import PreparedTask, Split
 from trial_runner.tasks.data.rows import RawTask, usable_rows
-from trial_runner.tasks.kind import Cut, place_facts
+from trial_runner.tasks.kind import Cut, kept_facts, place_facts, prepared_fields
 from trial_runner.tasks.splits import complete_splits, drop_repeated, subsample
-from trial_runner.tasks.task import SPLITS, Task
+from trial_runner.tasks.task import Task
+from trial_runner.tasks.token_rows import TokenRows, encoded
 
 if TYPE_CHECKING:
     from datasets import Dataset
@@ -105,9 +105,38 @@ def _listed(names: tuple[str, ...] | list[str]) -> str:
     return ", ".join(names[:10]) + (f", … ({len(names)} in all)" if len(names) > 10 else "")
 
 
-Encode = Callable[[tuple[Label | None, ...], str], npt.NDArray[Any]]
+def encode_split(
+    columns: Sequence[Sequence[str]],
+    labels: npt.NDArray[Any],
+    tokenizer: "PreTrainedTokenizerFast",
+    max_tokens: int,
+    *,
+    groups: tuple[str, ...] = (),
+) -> tuple[Split, int]:
+    """Tokenise texts or pairs; return them and how many were cut to ``max_tokens``.
 
-_ARRAYS = ("input_ids", "offsets", "labels", "token_type_ids")
+    Token types are kept only if they say anything, that is, if some token is of a second type; groups likewise.
+
+    Args:
+        columns: The texts; of pairs also the second ones.
+        labels: Class or number of each, ``(B,)``.
+        max_tokens: Longer ones are cut.
+        groups: Of each.
+    """
+    texts = dict(zip(("text", "text_pair"), columns, strict=False))
+    found, cut = encoded(tokenizer, texts, max_tokens, truncation="longest_first")
+    rows, types = TokenRows.of(found["input_ids"]), TokenRows.of(found["token_type_ids"]).ids
+    split = Split(
+        input_ids=rows.ids,
+        offsets=rows.offsets,
+        labels=labels,
+        token_type_ids=types if types.any() else None,
+        groups=groups if any(groups) else None,
+    )
+    return split, cut
+
+
+Encode = Callable[[tuple[Label | None, ...], str], npt.NDArray[Any]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +158,7 @@ class ClassificationPreparation:
         """See `Preparation`."""
         return read_split(dataset, self.task, split, group)
 
-    def tokenised(self, raw: RawTask[RawSplit], fingerprint: str) -> PreparedTask:
+    def tokenised(self, raw: RawTask[RawSplit]) -> tuple[Facts, dict[str, Split]]:
         """See `Preparation`."""
         labelled = drop_unlabelled(raw)
         names, encode = self.encoder(labelled.splits)
@@ -141,50 +170,18 @@ class ClassificationPreparation:
             labels = encode(split.labels, name)
             splits[name], cut = encode_split(split.columns, labels, self.tokenizer, longest, groups=split.groups)
             cuts += [Cut(split=name, what="examples", count=cut, of=len(split), tokens=longest)] if cut else []
-        facts = {
-            "name": self.task.title,
-            "labels": names,
-            "notes": [*chosen.notes, *map(str, cuts)],
-            "cuts": [asdict(cut) for cut in cuts],
-        }
-        return self._prepared(fingerprint, facts, splits)
+        return kept_facts(self.task, chosen.notes, cuts, labels=names), splits
 
     def encoder(self, splits: Mapping[str, RawSplit]) -> tuple[tuple[str, ...], Encode]:
         """The names of the classes, and what makes class indices of the labels of a split."""
         labelling = labelling_of(splits, self.task.labels)
         return labelling.names, labelling.encode
 
-    def stored(self, prepared: PreparedTask) -> tuple[Facts, Arrays]:
+    def new_split(self, **held: Any) -> Split:
         """See `Preparation`."""
-        arrays = {
-            f"{split}.{name}": array
-            for split, examples in prepared.splits.items()
-            for name in _ARRAYS
-            if (array := getattr(examples, name)) is not None
-        }
-        for split, examples in prepared.splits.items():
-            if examples.groups is not None:
-                arrays[f"{split}.groups"] = as_texts(examples.groups)
-        facts = {"name": prepared.name, "labels": prepared.labels, "notes": prepared.notes}
-        return {**facts, "cuts": [asdict(cut) for cut in prepared.cuts]}, arrays
+        return Split(**held)
 
-    def restored(self, fingerprint: str, facts: Facts, arrays: Arrays) -> PreparedTask:
+    def prepared(self, fingerprint: str, facts: Facts, splits: Mapping[str, Split]) -> PreparedTask:
         """See `Preparation`."""
-        return self._prepared(fingerprint, facts, {split: _split_of(arrays, split) for split in SPLITS})
-
-    def _prepared(self, fingerprint: str, facts: Facts, splits: Mapping[str, Split]) -> PreparedTask:
-        return self.made(
-            name=facts["name"],
-            labels=tuple(facts["labels"]),
-            metric=self.task.metric,
-            splits=splits,
-            notes=tuple(facts["notes"]),
-            cuts=tuple(Cut(**cut) for cut in facts["cuts"]),
-            fingerprint=fingerprint,
-        )
-
-
-def _split_of(arrays: Arrays, split: str) -> Split:
-    held: dict[str, Any] = {name: arrays[f"{split}.{name}"] for name in _ARRAYS if f"{split}.{name}" in arrays}
-    groups = f"{split}.groups"
-    return Split(**held, groups=tuple(from_texts(arrays[groups])) if groups in arrays else None)
+        same = prepared_fields(fingerprint, facts)
+        return self.made(labels=tuple(facts["labels"]), metric=self.task.metric, splits=splits, **same)

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from functools import partial
 from typing import TYPE_CHECKING
 
 from search_space.dimensions import StackKind
@@ -12,12 +11,10 @@ from trial_runner.tasks.generation.raw import RawTextSplit
 from trial_runner.tasks.generation.split import TextSplit
 from trial_runner.tasks.kind import Cut
 from trial_runner.tasks.task import Task
-from trial_runner.tasks.token_rows import TokenRows, encoded_rows
+from trial_runner.tasks.token_rows import TokenRows, encoded
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
-
-_ROWS_AT_ONCE = 8192
 
 
 class TextEncoder:
@@ -86,8 +83,10 @@ class TextEncoder:
         """
         longest, longest_target = self._task.max_tokens, self._task.max_target_tokens
         sources, cut = self.sources(raw.sources)
-        with self._speaking():
-            targets, cut_targets = self._targets(raw.targets, longest_target)
+        end = [] if self.stack is StackKind.ENCODER_DECODER else [self.eos_token_id]
+        targets, cut_targets = self._rows(
+            raw.targets, longest_target, end, name="text_target", add_special_tokens=not end
+        )
         split = TextSplit(
             stack=self.stack,
             sources=sources,
@@ -102,27 +101,17 @@ class TextEncoder:
     def sources(self, texts: Sequence[str]) -> tuple[TokenRows, int]:
         """Tokens of texts that are read, and how many of them were cut."""
         end = [self._tokenizer.convert_tokens_to_ids(self.separator)] if self.separator else []
-        with self._speaking():
-            return self._rows(texts, self._task.max_tokens, end, is_target=False)
+        return self._rows(texts, self._task.max_tokens, end, name="text")
 
-    def _targets(self, texts: Sequence[str], longest: int) -> tuple[TokenRows, int]:
-        if self.stack is StackKind.ENCODER_DECODER:
-            return self._rows(texts, longest, [], is_target=True)
-        return self._rows(texts, longest, [self.eos_token_id], is_target=True)
-
-    def _rows(self, texts: Sequence[str], longest: int, end: list[int], *, is_target: bool) -> tuple[TokenRows, int]:
+    def _rows(
+        self, texts: Sequence[str], longest: int, end: list[int], *, name: str, **options: bool
+    ) -> tuple[TokenRows, int]:
         """Tokens of the texts, each followed by ``end``, and how many texts were cut."""
-        rows: list[list[int]] = []
-        cut = 0
-        special = not (is_target and self.stack is StackKind.DECODER)
-        for begin in range(0, len(texts), _ROWS_AT_ONCE):
-            some = {"text_target" if is_target else "text": list(texts[begin : begin + _ROWS_AT_ONCE])}
-            tokenize = partial(self._tokenizer, **some, add_special_tokens=special)
-            encoded, cut_here = encoded_rows(tokenize, longest - len(end))
-            for row in encoded["input_ids"]:
-                has_end = end and row and row[-1] == self.eos_token_id
-                rows.append([*(row[:-1] if has_end else row), *end])
-            cut += cut_here
+        with self._speaking():
+            found, cut = encoded(self._tokenizer, {name: texts}, longest - len(end), **options)
+        rows = found["input_ids"]
+        if end:
+            rows = [[*(row[:-1] if row and row[-1] == self.eos_token_id else row), *end] for row in rows]
         return TokenRows.of(rows), cut
 
     @contextmanager

@@ -1,14 +1,12 @@
 """Kinds of task whose answer is a text."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar
-
-import numpy.typing as npt
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 from search_space.dimensions import StackKind
 from trial_runner.errors import TaskError
-from trial_runner.tasks.cache import Arrays, Facts, as_texts, from_texts
+from trial_runner.tasks.cache import Facts
 from trial_runner.tasks.data.rows import RawTask, usable_rows
 from trial_runner.tasks.evaluation import metrics_of
 from trial_runner.tasks.generation.encode import TextEncoder
@@ -25,10 +23,9 @@ from trial_runner.tasks.generation.raw import (
     source_as_read,
 )
 from trial_runner.tasks.generation.split import PreparedTextTask, TextSplit, WrittenSplit
-from trial_runner.tasks.kind import Cut, Encoder, check_length, place_facts
+from trial_runner.tasks.kind import Cut, Encoder, check_length, kept_facts, place_facts, prepared_fields
 from trial_runner.tasks.splits import complete_splits, drop_repeated, subsample
-from trial_runner.tasks.task import SPLITS, Task
-from trial_runner.tasks.token_rows import TokenRows
+from trial_runner.tasks.task import Task
 
 if TYPE_CHECKING:
     from datasets import Dataset
@@ -112,68 +109,26 @@ class TextPreparation:
 
     Attributes:
         usual_metrics: What is measured unless the task says it.
-        row_names: Which attributes of a split are rows of tokens.
-        array_names: Which are arrays.
     """
 
     task: Task
     encoder: Encoder
     usual_metrics: tuple[str, ...]
-    row_names: ClassVar[tuple[str, ...]]
-    array_names: ClassVar[tuple[str, ...]] = ()
 
     @property
     def identity(self) -> str:
         """See `Preparation`."""
         return self.encoder.identity
 
-    def new_split(self, **held: Any) -> WrittenSplit:
-        """A split of what a cache has kept of it."""
-        raise NotImplementedError
-
-    def stored(self, prepared: PreparedTextTask) -> tuple[Facts, Arrays]:
-        """See `Preparation`."""
-        arrays: dict[str, npt.NDArray[Any]] = {}
-        for name, split in prepared.splits.items():
-            for what in self.row_names:
-                rows: TokenRows = getattr(split, what)
-                arrays |= {f"{name}.{what}.ids": rows.ids, f"{name}.{what}.offsets": rows.offsets}
-            arrays |= {f"{name}.{what}": getattr(split, what) for what in self.array_names}
-            arrays |= {f"{name}.references": as_texts(split.references), f"{name}.groups": as_texts(split.groups)}
-        return self.facts_of(prepared.notes, prepared.cuts), arrays
-
     def facts_of(self, notes: Sequence[str], cuts: Sequence[Cut]) -> Facts:
         """What a cache keeps beside the tokens."""
-        return {
-            "name": self.task.title,
-            "notes": notes,
-            "start": self.encoder.start_token_id,
-            "eos": self.encoder.eos_token_id,
-            "cuts": [asdict(cut) for cut in cuts],
-        }
+        encoder = self.encoder
+        return kept_facts(self.task, notes, cuts, start=encoder.start_token_id, eos=encoder.eos_token_id)
 
-    def restored(self, fingerprint: str, facts: Facts, arrays: Arrays) -> PreparedTextTask:
-        """See `Preparation`."""
-
-        def rows_of(name: str) -> TokenRows:
-            return TokenRows(ids=arrays[f"{name}.ids"], offsets=arrays[f"{name}.offsets"])
-
-        splits = {
-            split: self.new_split(
-                references=tuple(tuple(each) for each in from_texts(arrays[f"{split}.references"])),
-                groups=tuple(from_texts(arrays[f"{split}.groups"])),
-                **{what: rows_of(f"{split}.{what}") for what in self.row_names},
-                **{what: arrays[f"{split}.{what}"] for what in self.array_names},
-            )
-            for split in SPLITS
-        }
-        return self.made(fingerprint, facts, splits)
-
-    def made(self, fingerprint: str, facts: Facts, splits: Mapping[str, WrittenSplit]) -> PreparedTextTask:
+    def prepared(self, fingerprint: str, facts: Facts, splits: Mapping[str, WrittenSplit]) -> PreparedTextTask:
         """Tokens, and what the task says of measuring and generating, which no cache keeps."""
         task = self.task
         return PreparedTextTask(
-            name=facts["name"],
             task_kind=task.kind,
             stack=self.encoder.stack,
             metric=task.metric,
@@ -184,10 +139,8 @@ class TextPreparation:
             start_token_id=facts["start"],
             eos_token_id=facts["eos"],
             splits=splits,
-            notes=tuple(facts["notes"]),
-            cuts=tuple(Cut(**cut) for cut in facts["cuts"]),
             answer_after=task.dialogue.answer_after,
-            fingerprint=fingerprint,
+            **prepared_fields(fingerprint, facts),
         )
 
 
@@ -197,7 +150,6 @@ class _GenerationPreparation(TextPreparation):
 
     encoder: TextEncoder
     kind: Generation
-    row_names = ("sources", "targets")
 
     @property
     def facts(self) -> Mapping[str, Any]:
@@ -216,7 +168,7 @@ class _GenerationPreparation(TextPreparation):
         """See `Preparation`."""
         return self.kind.read(dataset, self.task, split, group)
 
-    def tokenised(self, raw: RawTask[RawTextSplit], fingerprint: str) -> PreparedTextTask:
+    def tokenised(self, raw: RawTask[RawTextSplit]) -> tuple[Facts, dict[str, TextSplit]]:
         """See `Preparation`."""
         whole = drop_repeated(complete_splits(drop_unanswered(raw, self.task)))
         if self.kind.merges_sources:
@@ -229,10 +181,10 @@ class _GenerationPreparation(TextPreparation):
         for name, split in chosen.splits.items():
             splits[name], of_split = self.encoder.encode(split, name)
             cuts += of_split
-        return self.made(fingerprint, self.facts_of([*chosen.notes, *map(str, cuts)], cuts), splits)
+        return self.facts_of(chosen.notes, cuts), splits
 
     def new_split(self, **held: Any) -> TextSplit:
-        """See `TextPreparation`."""
+        """See `Preparation`."""
         return TextSplit(stack=self.encoder.stack, **held)
 
 

@@ -1,8 +1,9 @@
 """Tokenised sources and targets and batches of them, as numpy arrays. No torch."""
 
+from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import ClassVar, Protocol, Self
+from typing import ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -36,59 +37,19 @@ class TextBatch:
     labels: npt.NDArray[np.int64]
 
 
-class WrittenSplit(Protocol):
-    """Tokenised examples of a task whose answer is a text."""
-
-    @property
-    def sources(self) -> TokenRows:
-        """What is read before an answer is written."""
-
-    @property
-    def references(self) -> tuple[tuple[str, ...], ...]:
-        """Of each example what a written text is measured against; of train nothing."""
-
-    @property
-    def groups(self) -> tuple[str, ...]:
-        """Of each example the group that is measured on its own too, or an empty name."""
-
-    @property
-    def lengths(self) -> npt.NDArray[np.int64]:
-        """Tokens of each example, what is read and what is written together, ``(B,)``."""
-
-    def __len__(self) -> int:
-        """Number of examples."""
-
-    def first(self, count: int) -> Self:
-        """The first examples."""
-
-    def some(self, most: int | None) -> Self:
-        """At most so many of the examples, the same each time; all of them for None."""
-
-    def batch(
-        self, indices: npt.ArrayLike, pad_token_id: int, *, start_token_id: int = 0, multiple_of: int = 1
-    ) -> TextBatch:
-        """The examples of the given indices to learn from, in their order; see `TextSplit.batch`."""
-
-    def prompts(self, indices: npt.ArrayLike, pad_token_id: int, *, multiple_of: int = 1) -> Prompts:
-        """What is read of the given indices, to generate from, in their order."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class TextSplit(Takeable):
-    """Tokenised sources and targets.
+class WrittenSplit(Takeable):
+    """Tokenised examples of a task whose answer is a text.
 
     Attributes:
         stack: Of the model that they are for: an encoder-decoder or a decoder.
-        sources: With the special tokens that the tokenizer puts around a text; of a decoder they end in the
-            separator.
-        targets: They end in the end of text (of mBART, in the language).
-        references: Of each example what a generated text is measured against; of train nothing.
+        sources: What is read before an answer is written.
+        references: Of each example what a written text is measured against; of train nothing.
         groups: Of each example the group that is measured on its own too, or an empty name.
     """
 
     stack: StackKind
     sources: TokenRows
-    targets: TokenRows
     references: tuple[tuple[str, ...], ...]
     groups: tuple[str, ...]
 
@@ -101,16 +62,16 @@ class TextSplit(Takeable):
         return replace(
             self,
             sources=self.sources.take(rows),
-            targets=self.targets.take(rows),
             references=tuple(self.references[row] for row in rows) if self.references else (),
             groups=tuple(self.groups[row] for row in rows),
         )
 
     @property
+    @abstractmethod
     def lengths(self) -> npt.NDArray[np.int64]:
-        """Tokens of each example, source and target together, ``(B,)``."""
-        return self.sources.lengths + self.targets.lengths
+        """Tokens of each example, what is read and what is written together, ``(B,)``."""
 
+    @abstractmethod
     def batch(
         self, indices: npt.ArrayLike, pad_token_id: int, *, start_token_id: int = 0, multiple_of: int = 1
     ) -> TextBatch:
@@ -122,6 +83,36 @@ class TextSplit(Takeable):
             start_token_id: What the decoder of an encoder-decoder begins with.
             multiple_of: Lengths are rounded up to a multiple of it.
         """
+
+    def prompts(self, indices: npt.ArrayLike, pad_token_id: int, *, multiple_of: int = 1) -> Prompts:
+        """What is read of the given indices, to generate from, in their order; see `batch`."""
+        rows = np.asarray(indices, dtype=np.int64)
+        return self.sources.prompts(rows, pad_token_id, self.stack, multiple_of=multiple_of)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class TextSplit(WrittenSplit):
+    """Tokenised sources and targets; the sources of a decoder end in the separator.
+
+    Attributes:
+        targets: They end in the end of text (of mBART, in the language).
+    """
+
+    targets: TokenRows
+
+    def take(self, rows: npt.NDArray[np.int64]) -> Self:
+        """See `WrittenSplit`."""
+        return replace(WrittenSplit.take(self, rows), targets=self.targets.take(rows))
+
+    @property
+    def lengths(self) -> npt.NDArray[np.int64]:
+        """See `WrittenSplit`."""
+        return self.sources.lengths + self.targets.lengths
+
+    def batch(
+        self, indices: npt.ArrayLike, pad_token_id: int, *, start_token_id: int = 0, multiple_of: int = 1
+    ) -> TextBatch:
+        """See `WrittenSplit`."""
         rows = np.asarray(indices, dtype=np.int64)
         if self.stack is StackKind.DECODER:
             return self._continued(rows, pad_token_id, multiple_of)
@@ -135,11 +126,6 @@ class TextSplit(Takeable):
             decoder_input_ids=later,
             labels=np.where(is_target, targets, IGNORED),
         )
-
-    def prompts(self, indices: npt.ArrayLike, pad_token_id: int, *, multiple_of: int = 1) -> Prompts:
-        """The sources of the given indices to generate from, in their order; see `batch`."""
-        rows = np.asarray(indices, dtype=np.int64)
-        return self.sources.prompts(rows, pad_token_id, self.stack, multiple_of=multiple_of)
 
     def _continued(self, rows: npt.NDArray[np.int64], pad_token_id: int, multiple_of: int) -> TextBatch:
         """Each source and its target in one row."""

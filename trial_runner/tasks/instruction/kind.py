@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 from search_space.dimensions import StackKind
 from trial_runner.errors import TaskError
+from trial_runner.tasks.cache import Facts
 from trial_runner.tasks.data.rows import RawTask, usable_rows
 from trial_runner.tasks.evaluation import metrics_of
 from trial_runner.tasks.generation.kind import TextPreparation, check_new_tokens
-from trial_runner.tasks.generation.split import PreparedTextTask
 from trial_runner.tasks.instruction.chats import (
     CHAT_KEYS,
     PLAIN,
@@ -37,12 +37,7 @@ class Instruction:
 
     name = "instruction"
     column_keys = CHAT_KEYS
-    other_keys = (
-        "metrics",
-        "label_smoothing",
-        "decoding",
-        "dialogue",
-    )
+    other_keys = ("metrics", "label_smoothing", "decoding", "dialogue")
     needed = ()
 
     @property
@@ -116,8 +111,6 @@ class _InstructionPreparation(TextPreparation):
     """See `trial_runner.tasks.kind.Preparation`."""
 
     encoder: ChatEncoder
-    row_names = ("rows", "sources")
-    array_names = ("learned",)
 
     @property
     def facts(self) -> Mapping[str, Any]:
@@ -136,7 +129,7 @@ class _InstructionPreparation(TextPreparation):
         """See `Preparation`."""
         return read_chats(dataset, self.task, split, group)
 
-    def tokenised(self, raw: RawTask[RawChats], fingerprint: str) -> PreparedTextTask:
+    def tokenised(self, raw: RawTask[RawChats]) -> tuple[Facts, dict[str, ChatSplit]]:
         """See `Preparation`."""
         chosen = subsample(drop_repeated(complete_splits(_with_answers(raw))), self.task)
         splits: dict[str, ChatSplit] = {}
@@ -152,10 +145,10 @@ class _InstructionPreparation(TextPreparation):
             if unused:
                 why = f"no answer begins within {self.task.max_tokens} tokens"
                 notes.append(f"{name}: {unused} of {len(split)} dialogues are not used, because {why}")
-        return self.made(fingerprint, self.facts_of([*notes, *map(str, cuts)], cuts), splits)
+        return self.facts_of(notes, cuts), splits
 
     def new_split(self, **held: Any) -> ChatSplit:
-        """See `TextPreparation`."""
+        """See `Preparation`."""
         return ChatSplit(**held)
 
 
