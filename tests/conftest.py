@@ -1,6 +1,9 @@
 """What tests of several packages share: storages (SQLite, and a PostgreSQL of their own) and tiny backbones."""
 
 import json
+import os
+import shutil
+import tempfile
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import cache
@@ -8,7 +11,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import pytest
-from support import prepared_tasks, rotation
+from support import rotation
 from support.left_out import WORDS
 from support.postgres import PostgresServer
 from support.tiny_models import TINY_FAMILIES, save_model, save_tokenizer
@@ -25,13 +28,20 @@ _WAITING = ("test_kills.py", "test_hangs.py", "test_clusters.py", "test_tune.py"
 """Modules that mostly wait for other processes; they come first, so that a second process computes meanwhile."""
 
 
+_CACHES: list[Path] = []
+"""Of prepared tasks, made by this run: nothing of the user's is read, and nothing is left behind."""
+
+
 def pytest_configure(config: pytest.Config) -> None:
     rotation.begin()
-    prepared_tasks.begin()
+    if "DELTASPACE_CACHE" not in os.environ:  # processes that the run starts inherit it
+        _CACHES.append(Path(tempfile.mkdtemp(prefix="tests-of-deltaspace-")))
+        os.environ["DELTASPACE_CACHE"] = str(_CACHES[-1])
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
-    prepared_tasks.end()
+    while _CACHES:
+        shutil.rmtree(_CACHES.pop(), ignore_errors=True)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -5,8 +5,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from support.corruptions import Damage
-from support.odd_values import SLOW, damages, problem_of, readers
+from support.odd_values import SLOW, Damage, damages, problem_of, readers
 from support.rotation import is_everything, seed
 from support.trivial_launch import specification
 from support.trivial_runner import TrivialFactory

@@ -60,16 +60,7 @@ class Planted:
         self._seed = seed
         self.ledger = Ledger.open(url)
         self.study: StudyRecord = self.ledger.create_study(
-            study
-            or NewStudy(
-                name="planted",
-                specification={"task": {"name": "planted"}, "trials": trials, **_sections(search or {})},
-                backbone="roberta_base",
-                backbone_parameters=self.space.shape.parameters,
-                budget_parameters=self.space.budget,
-                metric="accuracy",
-                seed=0,
-            )
+            study or self.new_study("planted", {"trials": trials, **_sections(search or {})})
         )
         self._epoch = self.ledger.take_over(self.study.id, "planter")
         self.candidates: list[Candidate] = []
@@ -82,6 +73,18 @@ class Planted:
             self.candidates.append(candidate)
             by_chance = self._chance(number, STEPS[-1])
             self.add(self.trial(number, candidate), self.truth(number) + (luck or {}).get(number, by_chance))
+
+    def new_study(self, name: str, specification: Mapping[str, object]) -> NewStudy:
+        """A study without a study file."""
+        return NewStudy(
+            name=name,
+            specification={"task": {"name": "planted"}, **specification},
+            backbone="roberta_base",
+            backbone_parameters=self.space.shape.parameters,
+            budget_parameters=self.space.budget,
+            metric="accuracy",
+            seed=0,
+        )
 
     def _chance(self, number: int, step: int) -> float:
         return random.Random(f"{self._seed}/{number}/{step}").gauss(0, self._noise)

@@ -110,7 +110,9 @@ def confirmation_of(planted: Planted) -> None:
         contenders=contenders,
         left_out={},
     )
-    new = replace(_new_study("planted-confirm", planted), kind=StudyKind.CONFIRMATION, parent_id=planted.study.id)
+    new = replace(
+        planted.new_study("planted-confirm", {"trials": 12}), kind=StudyKind.CONFIRMATION, parent_id=planted.study.id
+    )
     trials = [
         replace(
             planted.trial(number, planted.candidates[number]),
@@ -129,18 +131,6 @@ def confirmation_of(planted: Planted) -> None:
             ledger.lease_all(study.id, epoch, [number], "worker-0")
             done = Outcome(state=TrialState.COMPLETE, score=score)
             ledger.settle(study.id, epoch, number, 1, readings=[_reading(number, 8, score)], outcome=done)
-
-
-def _new_study(name: str, planted: Planted) -> NewStudy:
-    return NewStudy(
-        name=name,
-        specification={"task": {"name": "planted"}, "trials": 12},
-        backbone="roberta_base",
-        backbone_parameters=planted.space.shape.parameters,
-        budget_parameters=planted.space.budget,
-        metric="accuracy",
-        seed=0,
-    )
 
 
 def hostile_study(url: str, trials: tuple[NewTrial, ...]) -> int:
