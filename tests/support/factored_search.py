@@ -3,7 +3,7 @@
 import math
 from dataclasses import replace
 
-from support.simulated_search import whole_space
+from support.simulated_search import whole_space as whole_space
 
 from search_space.space.random_draw import RandomTrial
 from search_space.space.space import Candidate, SearchSpace
