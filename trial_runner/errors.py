@@ -13,6 +13,8 @@
         └── ExportWishError     what was asked for cannot be: a place that is taken, a format that lacks an edit
 """
 
+from search_space.errors import SearchSpaceError
+
 
 class RunnerError(Exception):
     """Root of all errors of the package; its text is one line for the user."""
@@ -48,3 +50,7 @@ class ExportError(RunnerError):
 
 class ExportWishError(ExportError, ValueError):
     """A place that is taken, a format that lacks an edit, a folder that is no export, another backbone."""
+
+
+MODEL_FAULTS = (RunnerError, SearchSpaceError, RuntimeError, ValueError, TypeError, AttributeError, LookupError)
+"""What a model raises that cannot be used as others are."""

@@ -7,7 +7,7 @@ what passes through its modules; it holds what keeps the contract, and nothing e
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from search_space.backbones import FAMILIES, REFUSED, BackboneFamily
 from search_space.backbones.declared import declaration
@@ -19,10 +19,11 @@ from search_space.errors import SearchSpaceError, UnsupportedBackboneError
 from trial_runner.backbones.backbone import model_without_weights
 from trial_runner.backbones.locate import entries_of, source_of
 from trial_runner.backbones.tables import keep
-from trial_runner.errors import RunnerError
+from trial_runner.errors import MODEL_FAULTS, RunnerError
 from trial_runner.huggingface import hub_access, one_line, quiet_transformers
-from trial_runner.port_discovery.sizes import shape_of_model
-from trial_runner.port_discovery.small_copy import FAULTS, SmallCopy
+
+if TYPE_CHECKING:
+    from trial_runner.port_discovery.small_copy import SmallCopy
 
 _AS_TRANSFORMERS = 1e-4
 """Relative: some models have a softmax in float32, which ours has not."""
@@ -73,7 +74,7 @@ def proof_of(backbone: str) -> Proof:
             raise UnsupportedBackboneError(f"{REFUSED[model_type]}.")
         check_bounds(entries)
         proof = _proved(proof, known, None if known is None else known.read_shape(entries))
-    except FAULTS as error:
+    except MODEL_FAULTS as error:
         said = one_line(error)
         if not isinstance(error, RunnerError | SearchSpaceError):
             fault = f"{type(error).__name__}: {said}"
@@ -86,6 +87,8 @@ def proof_of(backbone: str) -> Proof:
 
 def _proved(proof: Proof, known: BackboneFamily | None, shape: BackboneShape | None) -> Proof:
     from transformers import AutoConfig
+
+    from trial_runner.port_discovery.small_copy import SmallCopy
 
     source = source_of(proof.backbone)
     with hub_access(source), quiet_transformers():
@@ -122,9 +125,11 @@ def _proved(proof: Proof, known: BackboneFamily | None, shape: BackboneShape | N
     )
 
 
-def _shape_of(backbone: str, copy: SmallCopy, config: Any) -> BackboneShape:
+def _shape_of(backbone: str, copy: "SmallCopy", config: Any) -> BackboneShape:
     """The shape of a backbone itself whose ports were found, of models without weights."""
     from transformers import MODEL_FOR_CAUSAL_LM_MAPPING
+
+    from trial_runner.port_discovery.sizes import shape_of_model
 
     if copy.found is None:
         raise UnsupportedBackboneError("a family knows the shape.")

@@ -13,11 +13,11 @@ from search_space.backbones.declared import declared_family
 from search_space.configuration import Configuration
 from search_space.dimensions import Site, StackKind
 from search_space.edit import Edit
-from search_space.errors import SearchSpaceError, UnsupportedBackboneError
+from search_space.errors import UnsupportedBackboneError
 from trial_runner.attachment.attention import ATTENTION, register_attention
 from trial_runner.backbones.backbone import Backbone, without_pooler
 from trial_runner.backbones.source import BackboneSource
-from trial_runner.errors import BrokenPromiseError, RunnerError
+from trial_runner.errors import MODEL_FAULTS, BrokenPromiseError
 from trial_runner.huggingface import one_line, quiet_transformers
 from trial_runner.packed.packed_deltas import PackedDeltas
 from trial_runner.port_discovery.derivation import DerivedPorts, derive
@@ -26,9 +26,6 @@ from trial_runner.port_discovery.promises import build, check_everything, moved
 from trial_runner.port_discovery.rig import Rig, rig_on, sites_of
 from trial_runner.port_discovery.sizes import shape_of_model
 from trial_runner.port_discovery.trace import TRACED, is_same, register_tracing, tokens, traced
-
-FAULTS = (RunnerError, SearchSpaceError, RuntimeError, ValueError, TypeError, AttributeError, LookupError)
-"""What a model does that cannot be used so."""
 
 _SLOTS = 8
 _TOGETHER = 1e-5
@@ -136,7 +133,7 @@ class SmallCopy:
                 try:
                     check_everything(self.rig, Configuration(edits=(edit,)))
                     kept.append(edit)
-                except FAULTS as error:
+                except MODEL_FAULTS as error:
                     broken[edit] = one_line(error)
         return broken, kept
 
