@@ -21,7 +21,7 @@ from search_space.published.prefixes import PREFIXES, PROMPTS
 from search_space.published.whole_model import CHANNELS, HEAD_ONLY, WHOLE_MODEL
 from search_space.registry import Registry
 
-__all__ = ["COMPARED", "LATER", "METHODS", "HyperParameter", "PublishedMethod", "Values", "published_method"]
+__all__ = ["COMPARED", "METHODS", "HyperParameter", "PublishedMethod", "Values", "published_method"]
 
 _OWN: tuple[PublishedMethod, ...] = (
     HEAD_ONLY,
@@ -53,10 +53,6 @@ COMPARED: tuple[str, ...] = (
     "bitfit",
 )
 """The methods that a search puts beside what it discovers, unless the study names others."""
-
-
-LATER = frozenset({"dora", "vera", "unipelt"})
-"""Methods that came after studies were stored which try ``all``: a study tries them where it names them."""
 
 
 def published_method(name: str) -> PublishedMethod:

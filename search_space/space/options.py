@@ -26,7 +26,7 @@ from search_space.gates import (
     Gate,
     InducerGate,
 )
-from search_space.published import COMPARED, LATER, METHODS
+from search_space.published import COMPARED, METHODS
 from search_space.published.point import PublishedPoint
 from search_space.space.product import BIASES, EVERYTHING, Values, by_text
 
@@ -226,7 +226,7 @@ class SpaceOptions:
         """The published methods that are tried first."""
         if not isinstance(self.published, str):
             return self.published
-        named = {"compared": COMPARED, "all": tuple(name for name in METHODS if name not in LATER), "none": ()}
+        named = {"compared": COMPARED, "all": tuple(METHODS), "none": ()}
         return tuple(map(PublishedPoint, named[self.published]))
 
     @property

@@ -165,10 +165,9 @@ class Search(Section):
     Attributes:
         objectives: ``[score]``, or ``parameters`` or ``extra_flops`` beside it, which are to be small: then sizes are
             searched, rungs compare a trial with those that are no larger, and what is found is a front.
-        published: Published methods that are tried first: ``compared`` (those of the papers' comparison), ``all`` but
-            those that came later (``dora``, ``vera``, ``unipelt``), ``none``, or a list. A method is resized to the
-            budget; a point such as ``lora_qv:s=4`` has fixed hyper-parameters, and one that fixes a size is taken
-            exactly as it is.
+        published: Published methods that are tried first: ``compared`` (those of the papers' comparison), ``all``,
+            ``none``, or a list. A method is resized to the budget; a point such as ``lora_qv:s=4`` has fixed
+            hyper-parameters, and one that fixes a size is taken exactly as it is.
         sampler: ``factored``, ``tpe``, ``random``, ``nsga2``, ``gp``, ``qmc``, one that an installed package adds, or
             any of Optuna's as ``module:Class``, such as ``optuna.samplers:TPESampler``. What such a class is made with
             stands beside it: ``{class: optuna.samplers:TPESampler, group: true}``; its seed is given.

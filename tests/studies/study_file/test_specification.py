@@ -14,7 +14,7 @@ import yaml
 
 from search_space.dimensions import Activation, ScalePer
 from search_space.forms import Init, OwnNorm
-from search_space.published import COMPARED, LATER, METHODS
+from search_space.published import COMPARED, METHODS
 from search_space.space.options import SpaceOptions
 from studies.errors import SpecificationError
 from studies.launch.study_creation import difference
@@ -488,7 +488,7 @@ def test_a_first_rung_that_is_given_may_be_beyond_half_of_the_way() -> None:
     [
         ("compared", COMPARED),
         ("none", ()),
-        ("all", tuple(name for name in METHODS if name not in LATER)),
+        ("all", tuple(METHODS)),
         (["bitfit", "lora_qv"], ("bitfit", "lora_qv")),
         (["lora_qv:r=8,s=2", "full_finetuning"], ("lora_qv:r=8,s=2", "full_finetuning")),
     ],
