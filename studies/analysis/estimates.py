@@ -12,7 +12,6 @@ from functools import lru_cache
 from itertools import islice
 
 from search_space.edit import Edit
-from search_space.errors import SearchSpaceError
 from search_space.published.whole_model import HEAD_ONLY
 from search_space.space.options import LEARNING_RATES
 from studies.ledger.ledger import Ledger
@@ -129,14 +128,10 @@ class _EstimateQuery:
 
 
 @lru_cache(maxsize=64)
-def _remembered(asked: _EstimateQuery) -> Estimates | None:
+def _remembered(asked: _EstimateQuery) -> Estimates:
     study = asked.study
     readings = asked.ledger.readings_by_trial(study.id)
-    try:
-        return estimated(study, asked.trials, readings, counted_examples(asked.ledger, study))
-    except SearchSpaceError:
-        # a configuration that this installation cannot read, such as a form of a package that is not there
-        return None
+    return estimated(study, asked.trials, readings, counted_examples(asked.ledger, study))
 
 
 def counted_examples(ledger: Ledger, study: StudyRecord) -> ExampleCounts | None:

@@ -62,13 +62,10 @@ def _family(study: StudyRecord) -> str | None:
 
 
 def _source(ledger: Ledger, study: StudyRecord) -> SourceStudy | None:
-    """A study as it is now; None if it has too few trials, or some that this installation cannot read."""
+    """A study as it is now; None if it has too few trials."""
     trials = ledger.trials(study.id)
     if not are_enough(trials):
         return None
     views = RecordedViews(study, trials)
-    try:
-        history = history_of(trials, ledger.readings_by_trial(study.id), counted_examples(ledger, study))
-    except SearchSpaceError:
-        return None
+    history = history_of(trials, ledger.readings_by_trial(study.id), counted_examples(ledger, study))
     return SourceStudy(name=study.name, history=history, viewer=views, ranges=views.ranges)

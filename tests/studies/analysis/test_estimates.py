@@ -3,7 +3,6 @@
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -14,11 +13,9 @@ from studies.analysis import estimates
 from studies.analysis.estimates import FEWEST, Estimate
 from studies.analysis.leaderboard import leaderboard
 from studies.analysis.ranks import ranking_of
-from studies.analysis.summaries import study_summaries, study_summary
+from studies.analysis.summaries import study_summaries
 from studies.analysis.verdict import verdict
 from studies.records import TrialState
-from studies.surrogate.posterior import SurrogateFitter
-from studies.surrogate.score_warp import KNEE, Warp
 
 LUCKY = 34
 """The worst of all in truth."""
@@ -54,16 +51,9 @@ def test_the_luckiest_score_is_not_the_best_trial(plant: Callable[..., Planted])
     assert lucky.estimate is not None
     assert lucky.estimate < (lucky.score or 0.0) - 0.05
     # everyone who speaks of the best means this one
-    summary = study_summary(planted.ledger, "planted")
-    assert summary.best is not None
-    assert summary.best.number == best.number
-
-
-def test_a_list_of_studies_has_the_best_trial_of_the_leaderboard(plant: Callable[..., Planted]) -> None:
-    planted = plant(60, noise=0.02, luck={LUCKY: 0.16})
     (summary,) = study_summaries(planted.ledger)
     assert summary.best is not None
-    assert summary.best.number == leaderboard(planted.ledger, "planted").rows[0].number != LUCKY
+    assert summary.best.number == best.number
 
 
 def test_estimates_are_nearer_to_the_truth_than_scores_and_their_intervals_hold_it(
@@ -138,18 +128,6 @@ def test_what_is_far_below_the_others_is_estimated_where_it_is_and_so_is_the_dif
     assert over.difference.deviation < 0.03
 
 
-def test_estimates_would_be_wrong_if_scores_were_cut(
-    plant: Callable[..., Planted], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    cut = Warp(forward=lambda z: np.maximum(z, KNEE), back=lambda w: w, slope=np.ones_like)
-    monkeypatch.setattr(estimates, "SurrogateFitter", partial(SurrogateFitter, warp=cut))
-    planted, low = far_below(plant)
-    ranking = ranking_of(planted.ledger, planted.study)
-    assert ranking.estimates is not None
-    for number, true in low.items():
-        assert ranking.estimates.of[number].low > true + 0.02
-
-
 def test_the_leaderboard_says_plainly_what_was_found(plant: Callable[..., Planted]) -> None:
     planted = plant(40)
     better = leaderboard(planted.ledger, "planted")
@@ -158,23 +136,11 @@ def test_the_leaderboard_says_plainly_what_was_found(plant: Callable[..., Plante
     assert "± " in better.verdict
     worse = leaderboard(plant(40, luck={0: 0.3}).ledger, "planted")
     assert worse.verdict.startswith("Nothing better than the published methods was found: -")
-    ranking = ranking_of(planted.ledger, planted.study)
-    assert ranking.estimates is not None
-    begins = {
-        0.012: "Something was found that may be better than all published methods: "
-        "+0.0120 ± 0.0196 accuracy by estimate (95%); confirm it. ",
-        0.002: "Nothing clearly better than the published methods was found: "
-        "+0.0020 ± 0.0196 accuracy by estimate (95%). ",
-    }
-    for mean, begin in begins.items():
-        unsure = replace(better.lead, difference=Estimate(mean=mean, deviation=0.01))
-        said = verdict(replace(ranking, estimates=replace(ranking.estimates, lead=unsure)), "accuracy")
-        assert said.startswith(begin)
 
 
 def test_what_is_recommended_is_hardly_overrated(plant: Callable[..., Planted]) -> None:
     optimism = []
-    for seed in range(8):
+    for seed in range(4):
         planted = plant(50, noise=0.022, seed=seed)
         ranking = ranking_of(planted.ledger, planted.study)
         assert ranking.best is not None
@@ -212,7 +178,6 @@ def test_with_few_trials_scores_are_all_there_is(plant: Callable[..., Planted]) 
 def test_a_study_that_has_got_no_further_is_estimated_once(
     plant: Callable[..., Planted], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from studies.analysis import estimates
 
     calls = []
     computed = estimates.estimated
@@ -223,17 +188,3 @@ def test_a_study_that_has_got_no_further_is_estimated_once(
     planted.replicate(3, 0.4)
     leaderboard(planted.ledger, "planted")
     assert len(calls) == 2
-
-
-def test_a_configuration_that_cannot_be_read_leaves_the_scores(
-    plant: Callable[..., Planted], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from search_space.errors import CodecError
-    from studies.analysis import estimates
-
-    def refuse(*_given: object, **_named: object) -> None:
-        raise CodecError("no form 'theirs'.")
-
-    monkeypatch.setattr(estimates, "observations", refuse)
-    planted = plant(20)
-    assert ranking_of(planted.ledger, planted.study).estimates is None
