@@ -212,13 +212,10 @@ class _Model:
         """Of a discovery over a published method, by their numbers; None where one is missing."""
         if discovered is None or published is None:
             return None
-        return Lead(discovered=discovered, published=published, difference=self.difference(discovered, published))
-
-    def difference(self, first: int, second: int) -> Estimate:
-        """Of the scores of two trials, by their numbers."""
-        views = [self._believer.view(seen) for number in (first, second) for seen in [self._history[number]]]
-        mean, deviation = self._belief.difference(*views)
-        return Estimate(mean=mean, deviation=deviation)
+        one, other = (self._believer.view(self._history[number]) for number in (discovered, published))
+        mean, deviation = self._belief.difference(one, other)
+        difference = Estimate(mean=mean, deviation=deviation)
+        return Lead(discovered=discovered, published=published, difference=difference)
 
 
 class _Predictions(Mapping[int, Estimate]):

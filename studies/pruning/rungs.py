@@ -3,7 +3,7 @@
 The rule ``none``: no trial stops.
 
 The rule ``significance``: a trial stops if at least ``ceil(n / reduction)`` of the readings there are better than its
-own by `Z` standard errors of the difference (the plan's margin), and at least `FEWEST` others are there. Where both
+own by `Z` standard errors of the difference, and at least `FEWEST` others are there. Where both
 were measured example by example the difference is that of the losses, paired, by `Z_PAIRED`, and who is better has no
 lower score either: early on the loss tells more of the end, and a trial that is sure of what it gets wrong is not
 stopped for it. Else the difference is that of the scores. Trials that are protected are not counted: they would hold
@@ -99,10 +99,6 @@ class RungPlan:
         stops_collapsed: Whether trials that learn nothing stop.
         guessing_loss: Loss of guessing by the frequencies of the labels; None where there are no labels.
         seed: Draws lots among equals.
-        margin: Standard errors of the difference by which a score is better than another.
-        paired_margin: The same of losses that were measured on the same examples.
-        least_chance: With less of being truly better than the best published method one stops.
-        least_of_best: The same where the best of all others is to be beaten.
     """
 
     steps: tuple[int, ...]
@@ -114,10 +110,6 @@ class RungPlan:
     stops_collapsed: bool = False
     guessing_loss: float | None = None
     seed: int = 0
-    margin: float = Z
-    paired_margin: float = Z_PAIRED
-    least_chance: float = LEAST_CHANCE
-    least_of_best: float = LEAST_CHANCE_OF_BEST
 
     def __post_init__(self) -> None:
         """Check the ranges."""
@@ -178,9 +170,9 @@ def significance(board: "RungBoard", rung: int, reading: Reading, prospect: WinP
         losses = board.loss_difference(rung, other.trial, reading.trial)
         if losses is None:
             apart = math.hypot(error(reading.score), error(other.score))
-            better += other.score - reading.score > plan.margin * apart
+            better += other.score - reading.score > Z * apart
         else:
-            better += other.score >= reading.score and losses.mean > plan.paired_margin * losses.standard_error
+            better += other.score >= reading.score and losses.mean > Z_PAIRED * losses.standard_error
     if better < needed:
         return None
     return f"{reading.score:.4g}, and {better} of {len(others)} are better by more than their noise"
@@ -191,9 +183,9 @@ def chance(board: "RungBoard", rung: int, reading: Reading, prospect: WinProbabi
     if prospect is None:
         return None
     if prospect.is_published:
-        least, what = board.plan.least_chance, "the best published method"
+        least, what = LEAST_CHANCE, "the best published method"
     else:
-        least, what = board.plan.least_of_best, "the best so far"
+        least, what = LEAST_CHANCE_OF_BEST, "the best so far"
     if prospect.chance >= least:
         return None
     return f"{reading.score:.4g}, and {prospect.chance:.1%} likely to beat trial {prospect.rival}, {what}"

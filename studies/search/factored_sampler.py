@@ -1,6 +1,8 @@
 """The factored search as a sampler of Optuna, for studies that ask a search space: ``space.suggest(trial)``."""
 
 import copy
+import math
+import random
 from collections.abc import Callable, Sequence
 from typing import Any, Self
 
@@ -14,7 +16,6 @@ from search_space.errors import BudgetError, InvalidEditError
 from search_space.space.random_draw import GivenTrial
 from search_space.space.space import HEAD_RATE, METHOD, Candidate
 from studies.records import TrialState
-from studies.search.head_rates import head_rate
 from studies.search.optuna_history import ProposalStorage, distributions
 from studies.seeds import hashed_seed
 from studies.surrogate.candidate_search import FactoredSearch
@@ -28,6 +29,14 @@ _STATES = {
     OptunaState.RUNNING: TrialState.RUNNING,
     OptunaState.WAITING: TrialState.QUEUED,
 }
+
+
+_ANYWHERE = 1 / 3
+"""Share of the trials whose rate is drawn from the whole range."""
+_NEAR = 0.35
+"""Deviation of the natural logarithm of the others from that of a trial that did well."""
+_WELL = 4
+"""One trial of so many did well."""
 
 
 class FactoredSampler(BaseSampler):
@@ -146,3 +155,28 @@ class FactoredSampler(BaseSampler):
     def _measured(self, fraction: float, score: float) -> MeasuredScore:
         error = 0.0 if self._standard_error is None else self._standard_error(score)
         return MeasuredScore(fraction=fraction, score=score, standard_error=error)
+
+
+def head_rate(history: Sequence[Observation], bounds: tuple[float, float], seed: int, number: int) -> float:
+    """Peak learning rate of a trial's head, of which the model knows nothing: near one that did well, or anywhere.
+
+    Args:
+        history: The trials so far; those that are complete and have a rate of their own tell of it.
+        bounds: Lowest and highest rate.
+        seed: Of the study.
+        number: Of the trial.
+    """
+    low, high = bounds
+    draw = random.Random(hashed_seed("head rate", seed, number))
+    anywhere = math.exp(draw.uniform(math.log(low), math.log(high)))
+    tried = [(rate, one) for one in history if (rate := one.head_learning_rate) and one.state is TrialState.COMPLETE]
+    scores = [
+        (rate, max(one.readings, key=lambda read: read.fraction).score, one.number)
+        for rate, one in tried
+        if one.readings
+    ]
+    ranked = sorted(scores, key=lambda one: (-one[1], one[2]))
+    well = ranked[: len(ranked) // _WELL]
+    is_near, aim, step = draw.random() >= _ANYWHERE, draw.random(), draw.gauss(0.0, _NEAR)
+    rate = well[int(aim * len(well))][0] * math.exp(step) if well and is_near else anywhere
+    return min(max(rate, low), high)

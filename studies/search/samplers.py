@@ -32,9 +32,8 @@ from studies.search.factored_sampler import FactoredSampler
 from studies.search.optuna_history import distributions
 from studies.search.warm_start import WarmStart
 from studies.seeds import hashed_seed
-from studies.surrogate.candidate_search import FactoredSearch
+from studies.surrogate.candidate_search import FactoredSearch, FactoredSettings
 from studies.surrogate.recorded_observations import ObservationModel
-from studies.surrogate.settings import FactoredSettings
 
 STARTUP_TRIALS = 10
 """Trials with a result before a model is fitted; until then proposals are random."""

@@ -15,7 +15,6 @@ from search_space.errors import SearchSpaceError
 from search_space.space.rates import step_gain
 from search_space.space.space import Candidate, SearchSpace
 from studies.records import TrialState
-from studies.search.portfolio import portfolio
 from studies.search.warm_start import ExpectedRate, WarmStart, WarmStartTrial
 from studies.seeds import hashed_seed
 from studies.surrogate.encoded_configuration import EncodedConfiguration
@@ -42,6 +41,11 @@ UNKNOWN = 0.35
 
 BETWEEN_TASKS = 0.2
 """The same about the form's own mean, from one task to the next."""
+
+LARGEST_PORTFOLIO = 6
+"""Configurations of a portfolio."""
+
+_LEAST_GAIN = 1e-9
 
 _KEPT = "head_only"
 """The reference that everything is compared with: it keeps its place."""
@@ -85,6 +89,28 @@ def lessons_of(sources: Sequence[SourceStudy], space: SearchSpace, *, replaceabl
         replaced=_weakest(posteriors, replaceable, len(starts)),
         rates=_rates(posteriors, space),
     )
+
+
+def portfolio(worth: Array, most: int = LARGEST_PORTFOLIO) -> list[int]:
+    """The rows that are chosen greedily for the mean over columns of the best entry; the best one first.
+
+    The value of a set grows by less the more it holds, so a greedy choice has at least 1 - 1/e of what the best choice
+    of so many has (Nemhauser et al. 1978). It ends when no row adds anything.
+
+    Args:
+        worth: Of every configuration on every task, at least 0, (C, S).
+        most: How many at most.
+    """
+    chosen: list[int] = []
+    best = np.zeros(worth.shape[1])
+    while len(chosen) < min(most, len(worth)):
+        values = np.maximum(worth, best).mean(axis=1)
+        place = int(np.argmax(values))
+        if not values[place] > best.mean() + _LEAST_GAIN:
+            break
+        chosen.append(place)
+        best = np.maximum(best, worth[place])
+    return chosen
 
 
 class _SourcePosterior:

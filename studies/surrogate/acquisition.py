@@ -1,7 +1,6 @@
 """How much a trial is worth: the logarithm of what is expected to be gained, a better best or a higher front."""
 
 import math
-from collections.abc import Callable
 
 import numpy as np
 from scipy.special import erfcx, logsumexp, ndtr  # type: ignore[import-untyped]
@@ -37,17 +36,3 @@ def log_expected_hypervolume(means: Array, deviations: Array, places: Array, sta
     improvements = log_expected_improvement(means[:, None], deviations[:, None], stairs.levels[None, :])
     weighed = np.where(widths > 0, improvements + np.log(np.maximum(widths, 1e-300)), -np.inf)
     return np.asarray(logsumexp(weighed, axis=1))
-
-
-Gain = Callable[[Array, Array, Array], Array]
-"""Posterior means, standard deviations and places of sizes, (M,) each, to the logarithm of what is gained, (M,)."""
-
-
-def beyond_best(best: float) -> Gain:
-    """What is gained is a better best, whatever its size."""
-    return lambda means, deviations, places: log_expected_improvement(means, deviations, best)
-
-
-def beyond_front(stairs: Staircase) -> Gain:
-    """What is gained is hypervolume."""
-    return lambda means, deviations, places: log_expected_hypervolume(means, deviations, places, stairs)

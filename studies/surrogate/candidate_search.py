@@ -2,7 +2,7 @@
 
 import random
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,16 +10,15 @@ from numpy.typing import NDArray
 from search_space.space.space import Candidate, SearchSpace
 from studies.objectives import SizeGoal
 from studies.seeds import hashed_seed
-from studies.surrogate.acquisition import Gain
 from studies.surrogate.encoded_configuration import EncodedConfiguration
 from studies.surrogate.encoding import Encoding
 from studies.surrogate.features import Features
 from studies.surrogate.kernel import Points
-from studies.surrogate.mutation import Mutation, Parents
+from studies.surrogate.mutation import Moves, Mutation, Parents
 from studies.surrogate.observation import Observation
 from studies.surrogate.posterior import Posterior, SurrogateFitter
+from studies.surrogate.prior_mean import Places
 from studies.surrogate.random_candidates import Cell, RandomCandidates
-from studies.surrogate.settings import FactoredSettings
 from studies.surrogate.size_objective import SizeObjective
 from studies.surrogate.structure_distances import Array, Indices
 from studies.surrogate.win_probabilities import WinProbabilities
@@ -36,6 +35,45 @@ _PARENTS = 100
 
 _RATES = 16
 """Draws of rates that are compared for each published structure."""
+
+
+LONG = 100
+"""Trials until which the share of structures never tried stays; later it falls with their number."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FactoredSettings:
+    """Numbers of the proposal.
+
+    Attributes:
+        startup: Trials with a reading before the model is asked; until then draws are stratified.
+        candidates: How many are compared for a proposal.
+        fresh: Share of proposals that are draws without a model.
+        rated: Share of proposals that give a published structure other rates.
+        untried: Share of the other proposals that are of a structure never tried; ever less after `LONG` trials.
+        most: Trials of one structure, and no less than one in twenty, beyond which others come first.
+        decay: Ranks over which the probability to be a parent falls by a factor of e.
+        moves: How candidates are made.
+        places: Where the rates of some forms are expected to be best, from earlier studies.
+    """
+
+    startup: int = 10
+    candidates: int = 300
+    fresh: float = 0.05
+    rated: float = 0.12
+    untried: float = 0.25
+    most: int = 8
+    decay: float = 6.0
+    moves: Moves = field(default_factory=Moves)
+    places: Places = field(default_factory=dict)
+
+    def untried_at(self, trials: int) -> float:
+        """The share of proposals of a structure never tried after some trials."""
+        return self.untried * min(1.0, LONG / max(trials, 1))
+
+    def most_at(self, trials: int) -> int:
+        """After how many trials of one structure others come first."""
+        return max(self.most, trials // 20)
 
 
 class FactoredSearch:
@@ -134,31 +172,17 @@ class FactoredSearch:
         parents = Parents(genes, self._settings.decay)
         most = 1 if draw.random() < self._settings.untried_at(len(history)) else self._settings.most_at(len(history))
         children = dict.fromkeys(self._mover.child(draw, parents) for _ in range(self._settings.candidates))
-        return self._best_of([*children], belief, history, self._sizing.gain(means, sizes), most=most)
-
-    def _best_of(
-        self,
-        genes: Sequence[EncodedConfiguration],
-        belief: Posterior,
-        history: Sequence[Observation],
-        gain: Gain,
-        most: int | None = None,
-    ) -> Candidate | None:
-        """The first in worth of those not tried; those of a structure that was tried ``most`` times come last."""
-        if not genes:
-            return None
-        views, sizes = [self._genome.view(one) for one in genes], self._sizing.of_genes(genes)
-        points = belief.points(views)
-        worth = _new_first(gain(*belief.process.predict(points), sizes), points, belief)
-        if most is not None:
-            worth = _last(worth, _times_tried(points, belief) >= most)
+        made = [*children]
+        points = belief.points([self._genome.view(one) for one in made])
+        worth = self._worth(points, self._sizing.of_genes(made), belief, (means, sizes))
+        # those of a structure that was tried often come last
+        worth = _last(worth, _times_tried(points, belief) >= most)
         tried = {one.fingerprint for one in history}
-        return self._first_new(worth, lambda place: self._genome.candidate(genes[place]), tried)
+        return self._first_new(worth, lambda place: self._genome.candidate(made[place]), tried)
 
-    def _gain(self, belief: Posterior, history: Sequence[Observation]) -> Gain:
-        """What is gained beyond all trials that were read."""
-        known = [history[trial] for trial in belief.trials]
-        return self._sizing.gain(belief.process.own_means(len(known)), self._sizing.of_trials(known))
+    def _worth(self, points: Points, sizes: Array, belief: Posterior, known: tuple[Array, Array]) -> Array:
+        """The logarithm of what is expected to be gained beyond what is known; what is nearly known comes last."""
+        return _new_first(self._sizing.log_gain(*belief.process.predict(points), sizes, known), points, belief)
 
     def _rated(self, draw: random.Random, history: Sequence[Observation], belief: Posterior) -> Candidate | None:
         """A published structure at the rates that promise most."""
@@ -169,8 +193,9 @@ class FactoredSearch:
         asked = [(method, _rerated(draw, published[method])) for method in methods for _ in range(_RATES)]
         points = belief.points([view for _, view in asked])
         sizes = self._sizing.of_methods([method for method, _ in asked])
-        worth = self._gain(belief, history)(*belief.process.predict(points), sizes)
-        worth = _new_first(worth, points, belief)
+        known = [history[trial] for trial in belief.trials]
+        read = belief.process.own_means(len(known)), self._sizing.of_trials(known)
+        worth = self._worth(points, sizes, belief, read)
         tried = {one.fingerprint for one in history}
         return self._first_new(worth, lambda place: self._genome.published(*asked[place]), tried)
 

@@ -268,14 +268,6 @@ class Encoding:
         )
         if parameters is None:
             raise ValueError(f"genes must be of the space; got {genes}.")
-        return self.candidate_of(parameters)
-
-    def candidate_of(self, parameters: Mapping[str, str | float]) -> Candidate:
-        """What the space suggests with some of Optuna's parameters.
-
-        Raises:
-            KeyError: If one is missing.
-        """
         return self.space.suggest(GivenTrial(parameters))
 
     def published(self, method: str, view: Features) -> Candidate:
@@ -290,12 +282,9 @@ class Encoding:
 
     def published_configuration(self, method: str) -> Configuration:
         """What a published method is in the space."""
-        return self._published(method).configuration
-
-    def _published(self, method: str) -> Candidate:
         ranges = self.space.options.learning_rates.items()
         told = {f"learning_rate.{form}": lr_at(0.0, low, high) for form, (low, high) in ranges}
-        return self.space.suggest_published(method, GivenTrial(told))
+        return self.space.suggest_published(method, GivenTrial(told)).configuration
 
     def genes_of(self, observation: Observation) -> EncodedConfiguration | None:
         """The nearest configuration of the space; None if no edit of the trial has a form that is searched."""
@@ -334,10 +323,8 @@ class Encoding:
             return layers
         if AllLayers.name in self.layers:
             return AllLayers()
-        depth = depth_of(self.space.shape)
-        return LayerRange(first=0, last=depth - 1) if LayerRange.name in self.layers else self._widest_spindle()
-
-    def _widest_spindle(self) -> Layers:
+        if LayerRange.name in self.layers:
+            return LayerRange(first=0, last=depth_of(self.space.shape) - 1)
         return self.layers[SpindleGroups.name][-1]
 
     def _numbers(self, part: str, edits: tuple[Edit, ...]) -> list[int]:

@@ -73,11 +73,9 @@ class Posterior:
 
     def difference(self, first: Features, second: Features) -> tuple[float, float]:
         """How much better the true score of the first is at full length, and the standard deviation of that."""
-        means, covariance = self.process.joint(self.points([first, second]))
-        one, two = self._stretch(means)
-        variance = one * one * covariance[0, 0] + two * two * covariance[1, 1] - 2 * one * two * covariance[0, 1]
-        better, worse = self.warp.back(means)
-        return self.scale.spread * float(better - worse), self.scale.spread * math.sqrt(max(variance, 0.0))
+        means, covariance = self.joint([first, second])
+        variance = covariance[0, 0] + covariance[1, 1] - 2 * covariance[0, 1]
+        return float(means[0] - means[1]), math.sqrt(max(variance, 0.0))
 
     def chance(self, first: Features, second: Features) -> float:
         """The probability that the true score of the first is higher at full length; the warp changes no order."""

@@ -8,7 +8,7 @@ from search_space.parameter_counts.counts import count_edits
 from search_space.parameter_counts.flops import extra_flops
 from studies.objectives import SizeGoal, SizeMeasure
 from studies.pareto import Staircase
-from studies.surrogate.acquisition import Gain, beyond_best, beyond_front
+from studies.surrogate.acquisition import log_expected_hypervolume, log_expected_improvement
 from studies.surrogate.encoded_configuration import EncodedConfiguration
 from studies.surrogate.encoding import Encoding
 from studies.surrogate.observation import Observation
@@ -51,11 +51,19 @@ class SizeObjective:
         """Places of published methods in the space, (M,)."""
         return np.array([self._placed(one, None) for one in methods])
 
-    def gain(self, means: Array, places: Array) -> Gain:
-        """What is gained beyond what is known, given its posterior means and places."""
+    def log_gain(self, means: Array, deviations: Array, places: Array, known: tuple[Array, Array]) -> Array:
+        """The logarithm of what is expected to be gained: a better best, or hypervolume beyond the front, (M,).
+
+        Args:
+            means: Posterior means of what is asked about, (M,).
+            deviations: Posterior standard deviations, (M,).
+            places: Of their sizes, (M,).
+            known: Posterior means and places of the trials that were read, (N,) each.
+        """
         if self._goal is None:
-            return beyond_best(float(means.max(initial=-np.inf if len(means) else 0.0)))
-        return beyond_front(self._stairs(means, places))
+            best = float(known[0].max(initial=-np.inf if len(known[0]) else 0.0))
+            return log_expected_improvement(means, deviations, best)
+        return log_expected_hypervolume(means, deviations, places, self._stairs(*known))
 
     def standing(self, means: Array, places: Array) -> Array:
         """How good trials are as parents, the higher the better: how far they are from being best within their size."""

@@ -10,7 +10,7 @@ from search_space.space.random_draw import GivenTrial
 from search_space.space.space import HEAD_RATE, SearchSpace, SpaceOptions
 from studies.confirmation.contenders import ContenderEntry, trial_entry, trials_of
 from studies.search.candidates import trial_request
-from studies.search.head_rates import head_rate
+from studies.search.factored_sampler import head_rate
 from studies.surrogate.observation import MeasuredScore, Observation
 from trial_runner.requests import TrainingPlan
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from studies.search.portfolio import LARGEST, portfolio
+from studies.search.transfer import LARGEST_PORTFOLIO, portfolio
 
 
 def value(worth: NDArray[np.float64], chosen: tuple[int, ...] | list[int]) -> float:
@@ -35,7 +35,7 @@ def test_rows_that_are_good_on_different_tasks_go_before_what_is_good_on_the_sam
 
 def test_nothing_is_chosen_that_adds_nothing() -> None:
     assert portfolio(np.ones((20, 3))) == [0]
-    assert portfolio(np.eye(9)) == list(range(LARGEST))
+    assert portfolio(np.eye(9)) == list(range(LARGEST_PORTFOLIO))
     assert portfolio(np.zeros((0, 2))) == []
     assert portfolio(np.array([[0.0], [1e-12]])) == []
-    assert math.isclose(value(np.eye(9), portfolio(np.eye(9))), LARGEST / 9)
+    assert math.isclose(value(np.eye(9), portfolio(np.eye(9))), LARGEST_PORTFOLIO / 9)

@@ -10,7 +10,7 @@ from scipy.integrate import quad
 
 from studies.objectives import SizeScale
 from studies.pareto import Staircase
-from studies.surrogate.acquisition import beyond_best, log_expected_hypervolume, log_expected_improvement
+from studies.surrogate.acquisition import log_expected_hypervolume, log_expected_improvement
 
 
 @pytest.mark.parametrize(("mean", "deviation", "best"), [(0.0, 1.0, 0.0), (0.5, 0.2, 0.1), (-1.0, 0.5, 0.6), (0, 2, 3)])
@@ -116,10 +116,3 @@ def test_a_smaller_one_of_the_same_score_gains_more_and_what_is_too_large_nothin
     assert (np.diff(found[:6]) < 0).all()
     assert found[5] == found[6] == -math.inf
     assert np.isfinite(log_expected_hypervolume(np.full(1, -80.0), np.full(1, 0.3), places[:1], stairs())).all()
-
-
-def test_without_sizes_what_is_gained_is_a_better_best():
-    means, deviations = np.array([0.1, 0.5]), np.array([0.2, 0.3])
-    assert beyond_best(0.4)(means, deviations, np.array([-3.0, 0.0])) == pytest.approx(
-        log_expected_improvement(means, deviations, 0.4), abs=0
-    )

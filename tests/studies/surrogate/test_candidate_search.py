@@ -14,14 +14,13 @@ from search_space.space.random_draw import RandomTrial
 from search_space.space.space import METHOD
 from studies.search.factored_sampler import FactoredSampler
 from studies.search.optuna_history import distributions
-from studies.surrogate.candidate_search import FactoredSearch, nearly_equal
+from studies.surrogate.candidate_search import FactoredSearch, FactoredSettings, nearly_equal
 from studies.surrogate.encoding import Encoding
 from studies.surrogate.features import unit_lr_of
 from studies.surrogate.kernel import Points
 from studies.surrogate.observation import MeasuredScore, Observation
 from studies.surrogate.posterior import SurrogateFitter
 from studies.surrogate.prior_mean import BEST_UNIT_LR
-from studies.surrogate.settings import FactoredSettings
 from studies.surrogate.structure_distances import ABSENT, StructureDistances
 
 SUPPORT = Path(__file__).parents[2]
