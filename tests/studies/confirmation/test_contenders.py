@@ -123,9 +123,7 @@ def test_a_baseline_is_the_studys_own_trial_with_its_best_learning_rates(
         [*proposed, *trials],
         space,
         top=1,
-        against=points(
-            "mam_adapter",
-        ),
+        against=points("mam_adapter"),
     )[0][1]
     assert (found.contender.label, found.contender.trial, found.contender.validation_score) == ("mam_adapter", 5, 0.65)
     assert found.template.ffn == trials[1].ffn
@@ -149,9 +147,7 @@ def test_a_baseline_without_a_complete_trial_is_resized_with_rates_of_the_middle
         trials,
         space,
         top=1,
-        against=points(
-            "lora_qv",
-        ),
+        against=points("lora_qv"),
     )[0][1]
     low, high = space.options.learning_rates["lowrank"]
     assert entry.contender.trial is None
@@ -168,9 +164,7 @@ def test_full_fine_tuning_is_not_bound_by_the_budget(proposed: list[TrialRecord]
         proposed,
         space,
         top=1,
-        against=points(
-            "full_finetuning",
-        ),
+        against=points("full_finetuning"),
     )[0][1]
     assert entry.template.stored_parameters > 100 * space.budget
 

@@ -51,7 +51,9 @@ def test_nothing_is_proposed_twice(space, history):
 
 def points_of(structures, rates, sizes) -> Points:
     trends = np.zeros((len(structures), 2))
-    return Points(structures=np.array(structures), rates=np.array(rates), sizes=np.array(sizes), trends=trends)
+    return Points(
+        structures=np.array(structures), unit_lrs=np.array(rates), log2_budget_fractions=np.array(sizes), trends=trends
+    )
 
 
 def test_points_are_nearly_equal_that_differ_in_small_steps_of_rates_and_sizes_alone():
