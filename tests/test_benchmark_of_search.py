@@ -50,7 +50,7 @@ def test_a_rate_costs_a_quadratic_and_collapses_beyond_its_edge(load: Any, space
     assert rates.cost(rates.best) == 0
     assert rates.cost(rates.best + 0.5) == pytest.approx(0.75)
     lora = space.suggest_published("lora_qv", RandomTrial(0))
-    low, high = space.rate_range(lora.configuration.attention)
+    low, high = space.peak_lr_range(lora.configuration.attention)
 
     def score_at(z: float) -> float:
         rate = low * (high / low) ** ((z + 1) / 2)

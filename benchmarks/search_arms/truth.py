@@ -189,7 +189,7 @@ class PlantedTruth:
         )
 
     def _z(self, edits: Sequence[Edit], rate: float) -> float:
-        low, high = map(math.log, self.space.rate_range(edits))
+        low, high = map(math.log, self.space.peak_lr_range(edits))
         return 0.0 if high == low else 2 * (math.log(rate) - low) / (high - low) - 1
 
 

@@ -217,7 +217,7 @@ class SpaceOptions:
     learning_rates_of: Literal["output", "weights"] = "output"
 
     @property
-    def sizes(self) -> tuple[float, float]:
+    def budget_fractions(self) -> tuple[float, float]:
         """Lowest and highest share of the budget that a proposal is made for."""
         return self.size or (1.0, 1.0)
 

@@ -47,8 +47,8 @@ def parameters_of_space(
         table[split_of(side)] = _range(options.split, log=False)
     for side in sides(questions):
         table |= _of_layers(side, layers)
-    if options.sizes[0] < options.sizes[1]:
-        table[SIZE] = _range(options.sizes)
+    if options.budget_fractions[0] < options.budget_fractions[1]:
+        table[SIZE] = _range(options.budget_fractions)
     table |= {f"learning_rate.{form}": _range(ends) for form, ends in options.learning_rates.items()}
     if options.head_learning_rates is not None:
         table[HEAD_RATE] = _range(options.head_learning_rates)

@@ -37,7 +37,7 @@ def _gain(edit: Edit, shape: BackboneShape) -> float:
     return gain
 
 
-def rate_range(edits: Sequence[Edit], shape: BackboneShape, options: SpaceOptions) -> tuple[float, float]:
+def peak_lr_range(edits: Sequence[Edit], shape: BackboneShape, options: SpaceOptions) -> tuple[float, float]:
     """Lowest and highest peak learning rate of the edits of one side; their first form says it."""
     low, high = options.learning_rates[edits[0].form.name]
     gain = searched_gain(edits, shape, options)

@@ -36,7 +36,7 @@ from search_space.space.points import ATTENTION, FFN, site_of
 from search_space.space.product import Pair, Point
 from search_space.space.questions import questions_about
 from search_space.space.random_draw import GivenTrial
-from search_space.space.rates import rate_range, searched_gain
+from search_space.space.rates import peak_lr_range, searched_gain
 from search_space.space.structures import StructureIndex
 from search_space.space.trial_protocol import Parameter, Recorder, SuggestingTrial, holds
 
@@ -162,18 +162,18 @@ class SearchSpace:
             attention_share=share,
             parameters=self.budget,
             splits=splits,
-            allowance=self.allowance(self._suggest_size(structure, recorder)),
+            allowance=self.allowance(self._suggest_budget_fraction(structure, recorder)),
         )
         return self._candidate(solved, recorder, method=None)
 
-    def allowance(self, size: float) -> Allowance:
+    def allowance(self, budget_fraction: float) -> Allowance:
         """What a proposal of a size may use: a share of the budget, within the limits."""
-        return Allowance(size=size, extra_flops=self.options.max_extra_flops)
+        return Allowance(size=budget_fraction, extra_flops=self.options.max_extra_flops)
 
-    def _suggest_size(self, structure: Configuration, recorder: Recorder) -> float:
+    def _suggest_budget_fraction(self, structure: Configuration, recorder: Recorder) -> float:
         """The share of the budget: searched where there is something to size."""
         is_sized = any(edit.sized_form for edit in structure.edits)
-        return recorder.number(SIZE) if SIZE in self._parameters and is_sized else self.options.sizes[1]
+        return recorder.number(SIZE) if SIZE in self._parameters and is_sized else self.options.budget_fractions[1]
 
     @cached_property
     def structures(self) -> Mapping[str, StructureIndex]:
@@ -221,21 +221,21 @@ class SearchSpace:
         self,
         points: Mapping[str, Point | Pair],
         *,
-        rates: Mapping[str, float],
+        peak_lrs: Mapping[str, float],
         share: float,
         layers: Mapping[str, Layers] | None = None,
         splits: Mapping[str, float] | None = None,
-        size: float = 1.0,
+        budget_fraction: float = 1.0,
     ) -> dict[str, str | float] | None:
         """What `suggest` must be told to propose some structures together.
 
         Args:
             points: A structure for each part that is edited, or two.
-            rates: Peak learning rate of ``attention`` and ``ffn``, as far as they are edited.
+            peak_lrs: Of ``attention`` and ``ffn``, as far as they are edited.
             share: Share of the budget that attention gets, where both have something to size.
             layers: At which blocks of ``attention`` and ``ffn``; all of them where nothing is said.
             splits: Share of the first of two edits in what ``attention`` and ``ffn`` get; half where nothing is said.
-            size: Share of the budget that they are made for, where sizes are searched.
+            budget_fraction: Share of the budget that they are made for, where sizes are searched.
 
         Returns:
             The parameters by name; None if one of them is out of its range, or the parts cannot be together.
@@ -244,7 +244,7 @@ class SearchSpace:
         parts = tuple(part for part in self.trees if part in points)
         if parts not in names:
             return None
-        given: dict[str, str | float] = {"placement": names[parts], "attention_share": share, SIZE: size}
+        given: dict[str, str | float] = {"placement": names[parts], "attention_share": share, SIZE: budget_fraction}
         for part in parts:
             given |= self.questions[part].answers(points[part])
         for side in sides(parts):
@@ -254,22 +254,22 @@ class SearchSpace:
             given |= chosen
             given[split_of(side)] = (splits or {}).get(side, 0.5)
             edits = tuple(edit for part in parts if side_of(part) == side for edit in points[part].edits)
-            searched = self._searched_rate(edits, rates[side])
-            known = given.setdefault(f"learning_rate.{edits[0].form.name}", searched)
-            if not math.isclose(float(known), searched, rel_tol=_ROUNDING):
+            normalized_lr = self._normalized_lr(edits, peak_lrs[side])
+            known = given.setdefault(f"learning_rate.{edits[0].form.name}", normalized_lr)
+            if not math.isclose(float(known), normalized_lr, rel_tol=_ROUNDING):
                 return None
         asked = self.suggest(GivenTrial(given)).parameters
         fits = all(holds(self._parameters[name], value) for name, value in asked.items())
         return dict(asked) if fits else None
 
     def parameters_of(
-        self, configuration: Configuration, *, rates: Mapping[str, float], share: float | None = None
+        self, configuration: Configuration, *, peak_lrs: Mapping[str, float], share: float | None = None
     ) -> dict[str, str | float] | None:
         """The parameters with which `suggest` proposes a configuration, resized to the budget, or to its size.
 
         Args:
             configuration: Such as that of a published method.
-            rates: Peak learning rate of ``attention`` and ``ffn``, as far as they are edited.
+            peak_lrs: Of ``attention`` and ``ffn``, as far as they are edited.
             share: Share of the budget that attention was given; None for the share of the parameters it has.
 
         Returns:
@@ -286,16 +286,16 @@ class SearchSpace:
         stored = [count_edits(edits, self.shape).stored for edits in (configuration.attention, configuration.ffn)]
         return self.answers(
             points,
-            rates=rates,
+            peak_lrs=peak_lrs,
             share=stored[0] / sum(stored) if share is None else share,
             layers={side: next(iter(some)) for side, some in layers.items() if some},
             splits=self.splits_of(configuration),
-            size=self.size_of(sum(stored)),
+            budget_fraction=self.budget_fraction_of(sum(stored)),
         )
 
-    def size_of(self, stored: int) -> float:
+    def budget_fraction_of(self, stored: int) -> float:
         """The share of the budget that so many parameters are, as far as it can be proposed."""
-        low, high = self.options.sizes
+        low, high = self.options.budget_fractions
         return min(max(stored / self.budget, low), high)
 
     def splits_of(self, configuration: Configuration) -> dict[str, float]:
@@ -351,8 +351,8 @@ class SearchSpace:
 
     def _candidate(self, configuration: Configuration, recorder: Recorder, *, method: str | None) -> Candidate:
         rates = {
-            ATTENTION: self._learning_rate(configuration.attention, recorder),
-            FFN: self._learning_rate(configuration.ffn, recorder),
+            ATTENTION: self._peak_lr(configuration.attention, recorder),
+            FFN: self._peak_lr(configuration.ffn, recorder),
         }
         head = recorder.number_if_said(HEAD_RATE)
         counts = count(configuration, self.shape)
@@ -380,18 +380,18 @@ class SearchSpace:
         sized = [any(edit.sized_form for edit in edits) for edits in (structure.attention, structure.ffn)]
         return recorder.number("attention_share") if all(sized) else float(sized[0])
 
-    def _learning_rate(self, edits: tuple[Edit, ...], recorder: Recorder) -> float | None:
+    def _peak_lr(self, edits: tuple[Edit, ...], recorder: Recorder) -> float | None:
         if not edits:
             return None
-        searched = recorder.number(f"learning_rate.{edits[0].form.name}")
-        return searched / searched_gain(edits, self.shape, self.options)
+        normalized_lr = recorder.number(f"learning_rate.{edits[0].form.name}")
+        return normalized_lr / searched_gain(edits, self.shape, self.options)
 
-    def _searched_rate(self, edits: Sequence[Edit], rate: float) -> float:
+    def _normalized_lr(self, edits: Sequence[Edit], peak_lr: float) -> float:
         """The number of the options' range that a rate is; the ends of the range are met in spite of rounding."""
-        searched = rate * searched_gain(edits, self.shape, self.options)
+        normalized_lr = peak_lr * searched_gain(edits, self.shape, self.options)
         ends = self.options.learning_rates[edits[0].form.name]
-        return next((end for end in ends if math.isclose(searched, end, rel_tol=_ROUNDING)), searched)
+        return next((end for end in ends if math.isclose(normalized_lr, end, rel_tol=_ROUNDING)), normalized_lr)
 
-    def rate_range(self, edits: Sequence[Edit]) -> tuple[float, float]:
+    def peak_lr_range(self, edits: Sequence[Edit]) -> tuple[float, float]:
         """Lowest and highest peak learning rate of the edits of one side."""
-        return rate_range(edits, self.shape, self.options)
+        return peak_lr_range(edits, self.shape, self.options)

@@ -16,7 +16,7 @@ from search_space.errors import BudgetError, CodecError
 from search_space.json_text import read_json_text
 from search_space.parameter_counts.counts import count, count_edits
 from search_space.published.point import PublishedPoint
-from search_space.space.rates import rate_range
+from search_space.space.rates import peak_lr_range
 from search_space.space.space import Candidate
 from studies.errors import SpecificationError, WishError
 from studies.exports.export import Export, write_export
@@ -191,7 +191,7 @@ def _candidate(
             return None
         if learning_rate is not None:
             return learning_rate
-        low, high = rate_range(edits, shape, options)
+        low, high = peak_lr_range(edits, shape, options)
         return chosen.learning_rates.get(side, math.sqrt(low * high))
 
     counts = count(configuration, shape)

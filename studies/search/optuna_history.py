@@ -57,7 +57,7 @@ def whole_path(space: SearchSpace, trial: Observation) -> dict[str, str | float]
     """The parameters with which a space proposes a trial; None if it cannot."""
     rates = {ATTENTION: trial.attention_learning_rate, FFN: trial.ffn_learning_rate}
     known = {side: rate for side, rate in rates.items() if rate is not None}
-    return space.parameters_of(trial.configuration, rates=known)
+    return space.parameters_of(trial.configuration, peak_lrs=known)
 
 
 def frozen_trial(

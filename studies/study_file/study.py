@@ -206,7 +206,7 @@ class Specification(Section):
         return SizeGoal.of(
             self.search.objectives[1],
             budget=budget,
-            smallest_share=self.space_options.sizes[0],
+            smallest_share=self.space_options.budget_fractions[0],
             max_extra_flops=self.space.max_extra_flops,
         )
 

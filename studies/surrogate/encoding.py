@@ -163,7 +163,7 @@ class Encoding:
 
     def _budget_fraction(self, genes: EncodedConfiguration) -> float:
         """The size in the range of the space, the largest where there is nothing to size."""
-        low, high = self.space.options.sizes
+        low, high = self.space.options.budget_fractions
         is_sized = low < high and any(self.facts(side).is_sized for side in genes.sides)
         return min(max(genes.budget_fraction, low), high) if is_sized else high
 
@@ -227,7 +227,7 @@ class Encoding:
         if not edits or peak_lr is None:
             return None
         stored = count_edits(edits, self.space.shape).stored
-        unit_lr = unit_lr_of(peak_lr, *self.space.rate_range(edits))
+        unit_lr = unit_lr_of(peak_lr, *self.space.peak_lr_range(edits))
         structure = with_share(SideStructure.of(edits), self._stored_by_form(edits) if is_mixed(edits) else {})
         return TrainedSide(structure, unit_lr, log2_budget_fraction(stored, self.space.budget))
 
@@ -257,14 +257,14 @@ class Encoding:
                 }
                 splits[name] = side.split
                 layers[name] = side.layers
-                peak_lrs[name] = lr_at(side.unit_lr, *self.space.rate_range(self.facts(side).edits))
+                peak_lrs[name] = lr_at(side.unit_lr, *self.space.peak_lr_range(self.facts(side).edits))
         parameters = self.space.answers(
             points,
-            rates=peak_lrs,
+            peak_lrs=peak_lrs,
             share=genes.attention_share,
             layers=layers,
             splits=splits,
-            size=genes.budget_fraction,
+            budget_fraction=genes.budget_fraction,
         )
         if parameters is None:
             raise ValueError(f"genes must be of the space; got {genes}.")
@@ -298,7 +298,7 @@ class Encoding:
             None if side is None else replace(side, split=splits.get(name, 0.5))
             for name, side in ((ATTENTION, attention), (FFN, ffn))
         )
-        genes = self.settled(EncodedConfiguration(attention, ffn, share, self.space.size_of(stored)))
+        genes = self.settled(EncodedConfiguration(attention, ffn, share, self.space.budget_fraction_of(stored)))
         return genes if genes.sides and self.is_placed(genes) else None
 
     def _side_genes(self, edits: tuple[Edit, ...], peak_lr: float | None, *, is_ffn: bool) -> EncodedSide | None:
@@ -314,7 +314,7 @@ class Encoding:
                 numbers += [(part, number) for number in sorted(found)]
         if not numbers:
             return None
-        unit_lr = min(max(unit_lr_of(peak_lr, *self.space.rate_range(edits)), -1.0), 1.0)
+        unit_lr = min(max(unit_lr_of(peak_lr, *self.space.peak_lr_range(edits)), -1.0), 1.0)
         return EncodedSide(tuple(numbers), self._known_layers(edits[0].layers), unit_lr)
 
     def _known_layers(self, layers: Layers) -> Layers:

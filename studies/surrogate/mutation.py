@@ -93,7 +93,7 @@ class Mutation:
             self._change_side: moves.side,
         }
         self._has_layers = sum(map(len, genome.layers.values())) > 1
-        low, high = genome.space.options.sizes
+        low, high = genome.space.options.budget_fractions
         self._has_sizes = low < high
         if self._has_sizes:
             kinds[self._size] = moves.sized
@@ -142,7 +142,7 @@ class Mutation:
 
     def _size(self, draw: random.Random, genes: EncodedConfiguration, parents: Parents) -> EncodedConfiguration | None:
         if self._has_sizes and draw.random() < SIZED:
-            low, high = (math.log2(one) for one in self._genome.space.options.sizes)
+            low, high = (math.log2(one) for one in self._genome.space.options.budget_fractions)
             stepped = reflected(math.log2(genes.budget_fraction) + draw.gauss(0, SIZE_STEP), low, high)
             return replace(genes, budget_fraction=2.0**stepped)
         split = [side for side in genes.sides if self._genome.facts(side).is_split]

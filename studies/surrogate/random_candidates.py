@@ -73,7 +73,7 @@ class RandomCandidates:
 
     def budget_fraction(self, draw: random.Random) -> float:
         """A share of the budget: as often a half, a quarter, … of the largest as anything between, on a log scale."""
-        low, high = self._genome.space.options.sizes
+        low, high = self._genome.space.options.budget_fractions
         if low == high:
             return high
         octaves = math.log2(high / low)

@@ -171,7 +171,7 @@ class Hybrids:
             return None
         one, other = (end.unit_lrs[side] for end in self._ends)
         unit_lr = other if one is None or (other is not None and (side, "learning rate", 0) in made) else one
-        return lr_at(unit_lr or 0.0, *self._space.rate_range(edits))
+        return lr_at(unit_lr or 0.0, *self._space.peak_lr_range(edits))
 
 
 class _End:
@@ -191,7 +191,7 @@ class _End:
         edits = {ATTENTION: configuration.attention, FFN: configuration.ffn}
         self.patterns = {side: patterns_of(some) for side, some in edits.items()}
         self.peak_lrs = {ATTENTION: candidate.attention_learning_rate, FFN: candidate.ffn_learning_rate}
-        self.ranges = {side: space.rate_range(some) if some else None for side, some in edits.items()}
+        self.ranges = {side: space.peak_lr_range(some) if some else None for side, some in edits.items()}
         self.unit_lrs = {
             side: None if peak_lr is None or within is None else unit_lr_of(peak_lr, *within)
             for (side, peak_lr), within in zip(self.peak_lrs.items(), self.ranges.values(), strict=True)

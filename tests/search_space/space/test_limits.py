@@ -60,7 +60,7 @@ def test_what_is_proposed_adds_no_more_flops_than_are_allowed(roberta: BackboneS
         rates = {"attention": found.attention_learning_rate, "ffn": found.ffn_learning_rate}
         told = free.parameters_of(
             found.configuration,
-            rates={side: rate for side, rate in rates.items() if rate is not None},
+            peak_lrs={side: rate for side, rate in rates.items() if rate is not None},
             share=float(found.parameters.get("attention_share", 0.5)),
         )
         assert told is not None

@@ -109,7 +109,7 @@ def test_the_parameters_of_a_proposal_propose_it_again(
         candidate = space.suggest(trial)
         several += max(len(candidate.configuration.attention), len(candidate.configuration.ffn)) > 1
         share = float(candidate.parameters.get("attention_share", 0.5))
-        told = space.parameters_of(candidate.configuration, rates=rates_of(candidate), share=share)
+        told = space.parameters_of(candidate.configuration, peak_lrs=rates_of(candidate), share=share)
         assert told is not None
         again = space.suggest(GivenTrial(told))
         assert again.fingerprint == candidate.fingerprint
@@ -170,7 +170,7 @@ def test_published_methods_with_two_edits_are_points_of_the_space(method: str, r
     points = space.points_in(candidate.configuration)
     assert points is not None
     assert isinstance(points["attention"], Pair)
-    told = space.parameters_of(candidate.configuration, rates=rates_of(candidate))
+    told = space.parameters_of(candidate.configuration, peak_lrs=rates_of(candidate))
     assert told is not None
     assert told["attention.edits"] == "2"
     again = space.suggest(GivenTrial(told))

@@ -9,7 +9,7 @@ from search_space.forms import Bottleneck, Diagonal, LowRank
 from search_space.gates import Add, FixedScale, LearnedScale, Multiply
 from search_space.space.options import SpaceOptions
 from search_space.space.random_draw import GivenTrial, RandomTrial
-from search_space.space.rates import rate_range, step_gain
+from search_space.space.rates import peak_lr_range, step_gain
 from search_space.space.space import SearchSpace
 
 RATES = {"learning_rate.lowrank": 8e-3, "learning_rate.bottleneck": 6e-3, "learning_rate.softmax_memory": 1e-2}
@@ -52,14 +52,14 @@ def test_a_published_method_has_the_rate_whose_step_is_asked_for(roberta: Backbo
     scaled, fixed = (space.suggest_published(name, GivenTrial(RATES)) for name in ("lora_qv", "lora_qv:s=4"))
     assert scaled.attention_learning_rate == 8e-3 / 2
     assert fixed.attention_learning_rate == 8e-3 / 4
-    assert space.rate_range(fixed.configuration.attention) == (1e-3 / 4, 1.5e-2 / 4)
+    assert space.peak_lr_range(fixed.configuration.attention) == (1e-3 / 4, 1.5e-2 / 4)
     mam = space.suggest_published("mam_adapter", GivenTrial(RATES))
     assert (mam.attention_learning_rate, mam.ffn_learning_rate) == (1e-2, 6e-3 / 2)
 
 
 def test_ranges_can_be_of_the_rate_itself(roberta: BackboneShape) -> None:
     options = SpaceOptions(learning_rates_of="weights")
-    assert rate_range([edit(gate=FixedScale(value=4))], roberta, options) == options.learning_rates["lowrank"]
+    assert peak_lr_range([edit(gate=FixedScale(value=4))], roberta, options) == options.learning_rates["lowrank"]
     space = SearchSpace(shape=roberta, budget=600_000, options=options)
     assert space.suggest_published("lora_qv", GivenTrial(RATES)).attention_learning_rate == 8e-3
 
@@ -70,8 +70,8 @@ def test_the_ends_of_a_range_are_proposed_in_spite_of_rounding(end: int, roberta
     for _ in range(60):
         candidate = space.suggest(draw)
         sides = {"attention": candidate.configuration.attention, "ffn": candidate.configuration.ffn}
-        rates = {side: space.rate_range(edits)[end] for side, edits in sides.items() if edits}
-        told = space.parameters_of(candidate.configuration, rates=rates)
+        rates = {side: space.peak_lr_range(edits)[end] for side, edits in sides.items() if edits}
+        told = space.parameters_of(candidate.configuration, peak_lrs=rates)
         assert told is not None
         asked = [value for name, value in told.items() if name.startswith("learning_rate.")]
         assert asked == [space.options.learning_rates[n.partition(".")[2]][end] for n in told if "learning_rate." in n]

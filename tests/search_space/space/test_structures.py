@@ -39,7 +39,7 @@ def test_the_parameters_of_a_proposal_are_those_that_it_was_proposed_with(
     for _ in range(120):
         candidate = space.suggest(trial)
         share = candidate.parameters.get("attention_share", 0.5)
-        told = space.parameters_of(candidate.configuration, rates=rates_of(candidate), share=float(share))
+        told = space.parameters_of(candidate.configuration, peak_lrs=rates_of(candidate), share=float(share))
         assert told is not None
         again = space.suggest(GivenTrial(told))
         assert again.configuration == candidate.configuration
@@ -60,7 +60,7 @@ def test_a_published_method_that_can_be_proposed_is_told_with_its_whole_path(
     space = SearchSpace(shape=bart, budget=2_000_000, options=SpaceOptions(sites=sites))
     candidate = space.suggest_published(name, RandomTrial(1))
     share = published_method(name).attention_share
-    told = space.parameters_of(candidate.configuration, rates=rates_of(candidate), share=share)
+    told = space.parameters_of(candidate.configuration, peak_lrs=rates_of(candidate), share=share)
     if name == "bitfit":
         assert told is None  # all biases are no structure of a side
         return
@@ -83,7 +83,7 @@ def test_what_the_options_leave_out_has_no_parameters(roberta: BackboneShape) ->
     def told(name: str, options: SpaceOptions, rate: float = 2e-3) -> object:
         space = SearchSpace(shape=roberta, budget=HALF_PERCENT, options=options)
         configuration = space.suggest_published(name, RandomTrial(0)).configuration
-        return space.parameters_of(configuration, rates={"attention": rate, "ffn": rate}, share=0.5)
+        return space.parameters_of(configuration, peak_lrs={"attention": rate, "ffn": rate}, share=0.5)
 
     assert told("sequential_adapter_ffn", SpaceOptions()) is None  # it starts as in the code of its authors
     assert told("sequential_adapter_ffn", MANY_INITS) is not None
@@ -100,7 +100,7 @@ def test_what_the_options_leave_out_has_no_parameters(roberta: BackboneShape) ->
 def test_a_share_that_is_not_said_is_the_one_that_the_parameters_have(roberta: BackboneShape) -> None:
     space = SearchSpace(shape=roberta, budget=HALF_PERCENT)
     candidate = space.suggest_published("mam_adapter", RandomTrial(1))
-    told = space.parameters_of(candidate.configuration, rates={"attention": 0.01, "ffn": 0.002})
+    told = space.parameters_of(candidate.configuration, peak_lrs={"attention": 0.01, "ffn": 0.002})
     assert told is not None
     assert told["attention_share"] == pytest.approx(candidate.attention_share, abs=1e-9)
 
@@ -149,7 +149,7 @@ def test_the_attention_of_one_and_the_ffn_of_another_are_joined(roberta: Backbon
     assert found[0] is not None
     assert found[1] is not None
     joined = {"attention": found[0]["attention"], "ffn": found[1]["ffn"]}
-    told = space.answers(joined, rates={"attention": 4e-3, "ffn": 3e-3}, share=0.25)
+    told = space.answers(joined, peak_lrs={"attention": 4e-3, "ffn": 3e-3}, share=0.25)
     assert told is not None
     candidate = space.suggest(GivenTrial(told))
     assert [edit.write for edit in candidate.configuration.edits] == ["q", "v", "f"]
@@ -161,14 +161,14 @@ def test_what_cannot_be_told_together_has_no_answers(roberta: BackboneShape) -> 
     options = SpaceOptions(attention_forms=("lowrank",), ffn_forms=("lowrank",), layers=("range",))
     small = SearchSpace(shape=roberta, budget=2 * 18_444 - 1, options=options)
     both = {part: structures[0] for part, structures in small.structures.items()}
-    assert small.answers(both, rates={"attention": 4e-3, "ffn": 4e-3}, share=0.5) is None  # too small for both
+    assert small.answers(both, peak_lrs={"attention": 4e-3, "ffn": 4e-3}, share=0.5) is None  # too small for both
     large = SearchSpace(shape=roberta, budget=HALF_PERCENT, options=options)
     both = {part: structures[0] for part, structures in large.structures.items()}
     rates = {"attention": 4e-3, "ffn": 4e-3}
-    assert large.answers(both, rates={"attention": 4e-3, "ffn": 5e-3}, share=0.5) is None  # one form has one rate
-    assert large.answers(both, rates=rates, share=0.99) is None
-    assert large.answers(both, rates=rates, share=0.5, layers={"ffn": SpindleGroups(groups=(1, 4))}) is None
-    told = large.answers(both, rates=rates, share=0.5, layers={"attention": LayerRange(first=3, last=7)})
+    assert large.answers(both, peak_lrs={"attention": 4e-3, "ffn": 5e-3}, share=0.5) is None  # one form has one rate
+    assert large.answers(both, peak_lrs=rates, share=0.99) is None
+    assert large.answers(both, peak_lrs=rates, share=0.5, layers={"ffn": SpindleGroups(groups=(1, 4))}) is None
+    told = large.answers(both, peak_lrs=rates, share=0.5, layers={"attention": LayerRange(first=3, last=7)})
     assert told is not None
     edits = large.suggest(GivenTrial(told)).configuration.edits
     assert {edit.layers for edit in edits} == {LayerRange(first=3, last=7), LayerRange(first=0, last=11)}
@@ -180,7 +180,7 @@ def test_every_compared_method_is_told_whole_or_not_at_all(qwen: BackboneShape) 
     for name in space.published_that_fit():
         candidate = space.suggest_published(name, RandomTrial(2))
         share = published_method(name).attention_share
-        parameters = space.parameters_of(candidate.configuration, rates=rates_of(candidate), share=share)
+        parameters = space.parameters_of(candidate.configuration, peak_lrs=rates_of(candidate), share=share)
         if parameters is None:
             continue
         told.add(name)

@@ -72,9 +72,9 @@ def test_a_relative_rate_is_kept_when_the_form_changes(space: SearchSpace) -> No
     forms = [place for place, change in enumerate(hybrids.changes) if change.dimension != "learning rate"]
     found = hybrids.hybrid(forms)
     assert found is not None
-    low, high = space.rate_range(one.configuration.attention)
+    low, high = space.peak_lr_range(one.configuration.attention)
     place = math.log((one.attention_learning_rate or 0) / low) / math.log(high / low)
-    low, high = space.rate_range(found.configuration.attention)
+    low, high = space.peak_lr_range(found.configuration.attention)
     assert found.attention_learning_rate == pytest.approx(low * (high / low) ** place, rel=1e-9)
 
 
