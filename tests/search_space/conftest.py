@@ -1,8 +1,7 @@
 """Backbones, and trials that propose at random, for the tests of the search space."""
 
 import json
-import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
@@ -11,25 +10,10 @@ import pytest
 from search_space.backbones import shape_of
 from search_space.backbones.shape import BackboneShape
 from search_space.dimensions import NormPlacement, Port, Site, StackKind
+from search_space.space.random_draw import RandomTrial
 from search_space.space.space import Candidate, SearchSpace
 
 BACKBONES = Path(__file__).parents[1] / "data" / "backbones"
-
-
-class RandomTrial:
-    """Proposes what a generator draws, and remembers every question with its answer."""
-
-    def __init__(self, seed: int) -> None:
-        self.draw = random.Random(seed)
-        self.asked: dict[str, tuple[object, ...]] = {}
-
-    def suggest_categorical(self, name: str, choices: Sequence[str]) -> str:
-        self.asked[name] = tuple(choices)
-        return self.draw.choice(list(choices))
-
-    def suggest_float(self, name: str, low: float, high: float, *, log: bool = False) -> float:
-        self.asked[name] = (low, high, log)
-        return self.draw.uniform(low, high)
 
 
 @cache
@@ -84,12 +68,6 @@ def odd() -> BackboneShape:
         biased_ports=frozenset(biased),
         stack_norms=4,
     )
-
-
-@pytest.fixture(scope="session")
-def random_trial() -> Callable[[int], RandomTrial]:
-    """Makes a trial that draws from a generator of this seed."""
-    return RandomTrial
 
 
 @pytest.fixture(scope="session")

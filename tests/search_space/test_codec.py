@@ -3,11 +3,9 @@
 import copy
 import dataclasses
 import json
-from collections.abc import Callable
 from typing import Any
 
 import pytest
-from support.loops import each
 
 from search_space.backbones.shape import BackboneShape
 from search_space.codec import SCHEMA_VERSION, configuration_from_json, configuration_to_json
@@ -16,9 +14,8 @@ from search_space.dimensions import Activation, Heads, Port, Site
 from search_space.edit import Edit
 from search_space.errors import CodecError
 from search_space.forms import FORMS, Bottleneck, Init, OwnNorm, SoftmaxMemory
-from search_space.gates import GATES, Add, ConvexGate, FixedScale
+from search_space.gates import GATES, ConvexGate, FixedScale
 from search_space.layers import LayerPattern, SpindleGroups
-from search_space.published import METHODS, published_method
 from search_space.space.space import Candidate
 
 CONFIGURATION = Configuration(
@@ -100,13 +97,6 @@ def test_the_stored_form_is_as_documented() -> None:
 
 def test_the_stored_form_is_read() -> None:
     assert configuration_from_json(STORED) == CONFIGURATION
-
-
-@pytest.mark.parametrize("backbone", ["bart_large", "gpt2", "qwen2_5_0_5b"])
-@each("name", list(METHODS))
-def test_a_published_method_is_read_back(name: str, backbone: str, shape_named: Callable[[str], BackboneShape]) -> None:
-    configuration = published_method(name).configuration(shape_named(backbone))
-    assert through_text(configuration) == configuration
 
 
 def test_proposals_are_read_back(proposals: list[tuple[BackboneShape, Candidate]]) -> None:
@@ -201,11 +191,6 @@ def test_what_cannot_be_read_is_refused_in_one_line(data: Any, message: str) -> 
 
 def test_a_configuration_without_edits_is_read_back() -> None:
     assert through_text(Configuration(edits=())).edits == ()
-
-
-def test_additive_gates_are_stored_by_name_alone() -> None:
-    edit = Edit(site=Site.FFN, write=Port.F, read=Port.F, form=Bottleneck(width=1), gate=Add())
-    assert configuration_to_json(Configuration(edits=(edit,)))["edits"][0]["gate"] == {"name": "add"}
 
 
 def test_a_pattern_of_layers_is_stored_by_its_sixths() -> None:

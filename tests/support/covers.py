@@ -75,14 +75,6 @@ def pairs(point: Point) -> Iterator[Pair]:
     return combinations(sorted(point.path), 2)
 
 
-def pairwise_cover(site: Site, shape: BackboneShape, *, seed: int = 0, texts: Texts | None = None) -> tuple[Point, ...]:
-    """Few legal points in which every pair of values occurs that occurs in some legal point.
-
-    Greedy: each next one has a pair that is still missing and, of some drawn at random, misses the most.
-    """
-    return _Pairs(legal(site, shape, texts)).cover(random.Random(seed))
-
-
 def covering_configurations(shape: BackboneShape, number: int, *, seed: int = 0) -> tuple[Configuration, ...]:
     """Configurations with an edit at each kind of sublayer that the backbone has, from pairwise covers of each.
 

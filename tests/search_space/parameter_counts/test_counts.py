@@ -13,11 +13,9 @@ from search_space.configuration import Configuration
 from search_space.dimensions import Heads, Port, Site
 from search_space.edit import Edit
 from search_space.edit_protocol import block_widths
-from search_space.errors import InvalidEditError
 from search_space.forms import Bottleneck, Constant, Form, LowRank, OwnNorm, SoftmaxMemory
 from search_space.gates import Add, ConvexGate, FixedScale, Gate, LearnedScale
-from search_space.parameter_counts.counts import Counts, affine_count, count, count_edits, widths
-from search_space.space.space import Candidate
+from search_space.parameter_counts.counts import Counts, affine_count, count, widths
 
 # Sizes of the made-up backbone of the fixture ``odd``.
 D, H, N_KV, D_H, D_M = 11, 6, 2, 5, 17
@@ -136,13 +134,6 @@ def test_a_reparameterized_prefix_trains_an_mlp_for_each_kind_of_attention(
     assert found.trained == sum(length * D + middle * (D + 1) + (middle + 1) * 2 * n * D_KV for n in layers)
 
 
-def test_a_reparameterized_prefix_with_a_learned_scale_trains_the_scales_too(odd: BackboneShape) -> None:
-    form = SoftmaxMemory(width=7, heads=Heads.KEY_VALUE, reparameterization=13)
-    plain = counts(edit("head", "q", form), odd)
-    scaled = counts(edit("head", "q", form, LearnedScale()), odd)
-    assert (scaled.stored - plain.stored, scaled.trained - plain.trained) == (ATTENTIONS, ATTENTIONS)
-
-
 @pytest.mark.parametrize("write", ["q", "k", "v", "o", "g", "u", "f", "norm"])
 def test_a_constant_is_as_long_as_the_tensor_it_is_added_to(write: str, odd: BackboneShape) -> None:
     one = edit(write, None, Constant())
@@ -163,12 +154,6 @@ def test_an_edit_counts_at_the_sublayers_of_its_site(site: Site, sublayers: int,
     assert counts(edit("q", "x_attn", LowRank(width=1), site=site), odd).stored == sublayers * (D + D_Q)
 
 
-def test_a_widened_sublayer_costs_one_unit_more(odd: BackboneShape) -> None:
-    plain, widened = (counts(edit("f", "m", Bottleneck(width=3, widened=n)), odd) for n in (0, 2))
-    assert widened.weights_only - plain.weights_only == 2 * (D_M + D)
-    assert widened.stored - plain.stored == 2 * (D_M + D + 1)
-
-
 def test_the_sublayers_nearest_the_output_are_widened(odd: BackboneShape) -> None:
     found = widths(edit("f", "m", LowRank(width=3, widened=2)), odd)
     assert [(one.stack, one.layer, width) for one, width in found.items()] == [
@@ -178,14 +163,6 @@ def test_the_sublayers_nearest_the_output_are_widened(odd: BackboneShape) -> Non
         ("decoder", 1, 4),
         ("decoder", 2, 4),
     ]
-
-
-def test_all_but_one_sublayer_can_be_widened(odd: BackboneShape) -> None:
-    assert list(widths(edit("q", "q", LowRank(width=1, widened=7)), odd).values()) == [1] + 7 * [2]
-
-
-def test_a_constant_has_no_width(odd: BackboneShape) -> None:
-    assert set(widths(edit("f", None, Constant()), odd).values()) == {0}
 
 
 def test_blocks_read_and_write_slices_of_the_heads(odd: BackboneShape) -> None:
@@ -202,27 +179,6 @@ def test_the_affine_count_keeps_weights_biases_and_extras_apart(odd: BackboneSha
     assert (found.slope, found.intercept) == (D_M + D + 1, D + 2 * D_M + 1)
 
 
-def test_edits_add_up(odd: BackboneShape) -> None:
-    edits = (
-        edit("head", "q", SoftmaxMemory(width=2, heads=Heads.KEY_VALUE, reparameterization=3), ConvexGate()),
-        edit("f", "x_ffn", Bottleneck(width=3, norm=OwnNorm.INPUT), LearnedScale()),
-        edit("k", None, Constant()),
-    )
-    together = dataclasses.asdict(count(Configuration(edits=edits), odd))
-    apart = [dataclasses.asdict(counts(one, odd)) for one in edits]
-    assert together == {name: sum(one[name] for one in apart) for name in together}
-    assert len(set(together.values())) == 4
-
-
-def test_nothing_is_counted_for_no_edits(odd: BackboneShape) -> None:
-    assert count_edits((), odd) == Counts(weights_only=0, with_bias=0, stored=0, trained=0)
-
-
-def test_what_is_not_valid_is_not_counted(roberta: BackboneShape) -> None:
-    with pytest.raises(InvalidEditError):
-        counts(edit("g", "x_ffn", LowRank(width=1)), roberta)
-
-
 def test_counts_of_random_edits_are_affine_in_the_width(odd: BackboneShape) -> None:
     draw = random.Random(11)
     for _ in range(300):
@@ -237,9 +193,3 @@ def test_counts_of_random_edits_are_affine_in_the_width(odd: BackboneShape) -> N
         found = counts(sized, odd)
         assert found.stored == n * cost.intercept + (n * width + widened) * cost.slope
         assert found.weights_only == (n * width + widened) * (WIDTH[read] + WIDTH[write])
-
-
-def test_the_kinds_of_counts_are_ordered(proposals: list[tuple[BackboneShape, Candidate]]) -> None:
-    for shape, candidate in proposals:
-        found = count(candidate.configuration, shape)
-        assert found.weights_only <= found.with_bias <= found.stored == found.trained

@@ -1,10 +1,9 @@
 """The product of the dimensions: every element is legal or refused by a rule, and covers leave no pair out."""
 
 from collections import Counter
-from collections.abc import Callable
 
 import pytest
-from support.covers import covering_configurations, every_element, legal, pairs, pairwise_cover, values_of
+from support.covers import every_element, legal, values_of
 
 from search_space.backbones.shape import BackboneShape
 from search_space.dimensions import Activation, Heads, Port, ScalePer, Site
@@ -16,7 +15,6 @@ from search_space.forms import (
     Full,
     Init,
     Intrinsic,
-    LowRank,
     OwnNorm,
     Phm,
     Prompt,
@@ -25,17 +23,11 @@ from search_space.forms import (
 from search_space.gates import (
     GATES,
     Add,
-    ConvexInducerGate,
-    ConvexSampleGate,
     FixedScale,
-    InducerGate,
     LearnedScale,
     Prepend,
-    SampleGate,
-    TanhGate,
 )
 from search_space.layers import AllLayers, LayerRange
-from search_space.parameter_counts.counts import count
 from search_space.rules import RULES, writable_at
 from search_space.space.product import (
     BIASES,
@@ -56,7 +48,6 @@ FEW = {
     "bias": ("without",),
     "gate": ("add", "tanh", "inducer:2", "lse_convex", "mul"),
 }
-SITES = (Site.ENCODER_SELF, Site.DECODER_SELF, Site.CROSS, Site.FFN)
 
 
 @pytest.mark.parametrize("site", [Site.ATTENTION, Site.FFN, Site.STACK])
@@ -131,21 +122,6 @@ def test_the_product_has_every_form_and_gate_that_is_no_prompts_nor_of_the_whole
     assert {gate for gate in EVERYTHING["gate"].values() if isinstance(gate, LearnedScale)} == {
         LearnedScale(per=per) for per in ScalePer
     }
-
-
-@pytest.mark.parametrize(
-    ("gate", "text"),
-    [
-        (FixedScale(value=3.0), "scale"),
-        (LearnedScale(), "scale_learned"),
-        (LearnedScale(per=ScalePer.CHANNEL), "scale_learned:channel"),
-        (InducerGate(key_width=None), "inducer"),
-        (ConvexInducerGate(key_width=12), "inducer_convex:12"),
-        (TanhGate(), "tanh"),
-    ],
-)
-def test_a_gates_text_has_its_number(gate: object, text: str) -> None:
-    assert gate.text == text
 
 
 def family(form: str, write: Port, read: Port | None, heads: Heads = Heads.SINGLE, **values: object) -> StructureFamily:
@@ -225,53 +201,8 @@ def test_a_point_is_varied_in_what_it_leaves_open_and_in_nothing_else(roberta: B
     assert [edit.layers for edit in linear.at_layers(LayerRange(first=1, last=2))] == [LayerRange(first=1, last=2)]
 
 
-@pytest.mark.parametrize("backbone", ["roberta_base", "bart_large", "gpt2", "llama3_2_1b", "t5_small"])
-def test_a_cover_has_every_pair_of_values_that_is_legal(
-    backbone: str, shape_named: Callable[[str], BackboneShape]
-) -> None:
-    shape = shape_named(backbone)
-    few = {"activation": ("relu",), "sharing": ("shared",), "init": ("lora", "inducer"), "norm": ("none", "in")}
-    for site in (Site.ATTENTION, Site.FFN):
-        cover = pairwise_cover(site, shape, texts=few)
-        everything = legal(site, shape, few)
-        assert {pair for one in cover for pair in pairs(one)} == {pair for one in everything for pair in pairs(one)}
-        assert len(cover) < len(everything) / 5
-
-
-def test_a_cover_is_the_same_for_the_same_seed_and_another_for_another(roberta: BackboneShape) -> None:
-    first, again, other = (pairwise_cover(Site.FFN, roberta, seed=seed, texts=FEW) for seed in (1, 1, 2))
-    assert first == again
-    assert first != other
-
-
-def test_covering_configurations_are_different_valid_and_have_an_edit_everywhere(bart: BackboneShape) -> None:
-    configurations = covering_configurations(bart, 150, seed=3)
-    assert len(configurations) == len(set(configurations)) >= 150
-    for configuration in configurations:
-        check_on(configuration.edits, bart)
-        assert [edit.site for edit in configuration.edits] == list(SITES)
-        assert count(configuration, bart).stored > 0
-    logits = {"lse_convex", "lse_add", "inducer", "inducer_convex"}
-    of_samples = {SampleGate(), ConvexSampleGate()}  # of encoders alone
-    for site in SITES:
-        edits = {edit for configuration in configurations for edit in configuration.edits if edit.site is site}
-        assert {edit.form.name for edit in edits} == set(EVERYTHING["form"])
-        gates = set(EVERYTHING["gate"].values()) - of_samples
-        known = gates if site.is_attention else {gate for gate in gates if gate.name not in logits}
-        assert {edit.gate for edit in edits} - known == set()
-        assert known - {edit.gate for edit in edits} <= {LearnedScale(per=ScalePer.HEAD)}
-
-
 def test_the_tensors_of_a_site_are_its_own() -> None:
     assert writable_at(Site.CROSS) == ("q", "k", "v", "head", "concat", "o", "norm")
     assert writable_at(Site.FFN) == ("g", "u", "m", "f", "sum", "norm")
     assert set(readable(Site.FFN)) - set(writable_at(Site.FFN)) == {None, "res_f", "x_ffn"}
     assert (writable_at(Site.STACK), readable(Site.STACK)) == (("norm",), (None, "norm"))
-
-
-@pytest.mark.parametrize(("form", "heads"), [("lowrank", Heads.QUERY), ("softmax_memory", Heads.KEY_VALUE)])
-def test_elements_at_the_heads_are_legal(form: str, heads: Heads, qwen: BackboneShape) -> None:
-    edits = [one.edits[0] for one in legal(Site.DECODER_SELF, qwen, {"form": (form,)})]
-    found = [edit for edit in edits if edit.write == "head" and edit.heads is heads]
-    assert {edit.read for edit in found} == {"q", "x_attn", "head"}
-    assert all(form != "lowrank" or isinstance(edit.form, LowRank) for edit in found)
