@@ -1,6 +1,6 @@
 """A delta configuration: the list of edits that one trial trains."""
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, replace
 
 from search_space.edit import Edit
@@ -56,3 +56,13 @@ class Configuration:
                 for edit in self.edits
             )
         )
+
+
+def edit_structure(edit: Edit) -> Hashable:
+    """Equal for edits that can be computed together wherever both act."""
+    return edit.site, edit.write, edit.read, edit.form.stacked(), edit.gate.stacked()
+
+
+def structures(configuration: Configuration) -> frozenset[Hashable]:
+    """The structures of a configuration's edits; two trials group the better, the more of them they share."""
+    return frozenset(edit_structure(edit) for edit in configuration.edits)

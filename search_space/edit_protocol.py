@@ -27,32 +27,26 @@ class Ends(Protocol):
     @property
     def site(self) -> Site:
         """Which kind of sublayers."""
-        ...
 
     @property
     def layers(self) -> Layers:
         """At which blocks."""
-        ...
 
     @property
     def write(self) -> Port:
         """The tensor that is changed."""
-        ...
 
     @property
     def read(self) -> Port | None:
         """The tensor the form is computed of; None for forms that read nothing."""
-        ...
 
     @property
     def heads(self) -> Heads:
         """In how many blocks the form works."""
-        ...
 
     @property
     def insertion(self) -> Insertion:
         """Sequential or parallel."""
-        ...
 
 
 def block_widths(edit: Ends, shape: BackboneShape) -> tuple[int, int]:

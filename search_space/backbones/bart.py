@@ -61,7 +61,6 @@ def _shape(entries: ConfigEntries, norm: NormPlacement, stack_norms: int, embedd
         key_value_heads=heads,
         head_width=head_width,
         ffn_width=ffn_width,
-        gated_ffn=False,
         parameters=base.parameters,
         biased_ports=ALL_BIASED,
         stack_norms=stack_norms,

@@ -43,7 +43,6 @@ def _read_shape(config: Mapping[str, object]) -> BackboneShape:
         kind=StackKind.ENCODER,
         norm=NormPlacement.PRE,
         encoder_layers=layers,
-        decoder_layers=0,
         width=width,
         query_heads=heads,
         key_value_heads=heads,
@@ -52,7 +51,6 @@ def _read_shape(config: Mapping[str, object]) -> BackboneShape:
         gated_ffn=True,
         parameters=base.parameters,
         biased_ports=biased,
-        stack_norms=0,
         positions=Positions.ROTARY,
         parameter_tensors=base.tensors,
     )

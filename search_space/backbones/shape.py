@@ -57,17 +57,17 @@ class BackboneShape:
     family: str
     kind: StackKind
     norm: NormPlacement
-    encoder_layers: int
-    decoder_layers: int
+    encoder_layers: int = 0
+    decoder_layers: int = 0
     width: int
     query_heads: int
     key_value_heads: int
     head_width: int
     ffn_width: int
-    gated_ffn: bool
+    gated_ffn: bool = False
     parameters: int
-    biased_ports: frozenset[tuple[Site, Port]]
-    stack_norms: int
+    biased_ports: frozenset[tuple[Site, Port]] = frozenset()
+    stack_norms: int = 0
     positions: Positions = Positions.ABSOLUTE
     unused_parameters: int = 0
     parameter_tensors: int = 0

@@ -76,8 +76,6 @@ def _read_shape(config: Mapping[str, object]) -> BackboneShape:
         ffn_width=ffn_width,
         gated_ffn=is_gated,
         parameters=base.parameters,
-        biased_ports=frozenset(),
-        stack_norms=0,
         positions=Positions.BIAS,
         parameter_tensors=base.tensors,
     )

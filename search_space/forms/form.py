@@ -26,7 +26,6 @@ class FormedEdit(Ends, Protocol):
     @property
     def gate(self) -> Gate:
         """How its output joins what is written."""
-        ...
 
 
 class Form(ABC):

@@ -1,7 +1,7 @@
 """What every gate answers (He et al. 2022, "composition function"): how an edit's output joins the tensor it writes."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import Field, replace
+from dataclasses import Field
 from enum import StrEnum
 from itertools import product
 from typing import Any, ClassVar, Protocol
@@ -26,17 +26,14 @@ class GatedForm(Protocol):
     @property
     def name(self) -> str:
         """The form's name."""
-        ...
 
     @property
     def logits(self) -> Logits | None:
         """Which gates of log-sum-exps it fits; None for none."""
-        ...
 
     @property
     def starts_at_zero(self) -> bool:
         """Whether it is exactly nothing when training begins."""
-        ...
 
 
 class GatedEdit(Ends, Protocol):
@@ -45,7 +42,6 @@ class GatedEdit(Ends, Protocol):
     @property
     def form(self) -> GatedForm:
         """The form whose output it joins."""
-        ...
 
 
 class Gate:
@@ -81,11 +77,6 @@ class Gate:
     searched: ClassVar[Mapping[str, str]] = {}
 
     @classmethod
-    def usual(cls) -> "Gate":
-        """The gate with its usual values."""
-        return cls()
-
-    @classmethod
     def each(cls, values: Mapping[str, Sequence[Any]]) -> "tuple[Gate, ...]":
         """The gate with each combination of what a search can choose of it.
 
@@ -93,7 +84,7 @@ class Gate:
             values: By the key of a study file.
         """
         drawn = product(*(values[key] for key in cls.searched.values()))
-        return tuple(replace(cls.usual(), **dict(zip(cls.searched, one, strict=True))) for one in drawn)
+        return tuple(cls(**dict(zip(cls.searched, one, strict=True))) for one in drawn)
 
     def check(self, edit: GatedEdit) -> None:
         """Refuse an edit that the gate cannot join.

@@ -14,15 +14,13 @@ from search_space.gates.gate import Gate, GatedEdit
 from search_space.gates.plain import Add
 from search_space.rules import refusal
 
-USUAL_SCALE = 2.0
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FixedScale(Gate):
     """``h <- h + s Delta`` with a fixed s.
 
     Attributes:
-        value: The scale s; finite and above 0.
+        value: The scale s; finite and above 0. Usually that of He et al. 2022 for classification.
 
     Raises:
         InvalidEditError: If the scale is not finite and positive.
@@ -32,12 +30,7 @@ class FixedScale(Gate):
     is_plain: ClassVar[bool] = True
     is_linear: ClassVar[bool] = True
 
-    value: float
-
-    @classmethod
-    def usual(cls) -> "FixedScale":
-        """That of He et al. 2022 for classification."""
-        return cls(value=USUAL_SCALE)
+    value: float = 2.0
 
     def __post_init__(self) -> None:
         """Check the range; 4 and 4.0 are one scale, in JSON too."""

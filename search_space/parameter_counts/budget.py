@@ -224,15 +224,12 @@ class Cost(Protocol[_Units]):
     @property
     def least_cost(self) -> int:
         """With every bottleneck at its smallest."""
-        ...
 
     def units(self, parameters: float) -> _Units:
         """The most that can be had for ``parameters``; never less than the smallest."""
-        ...
 
     def cost(self, units: _Units) -> int:
         """Stored parameters of it."""
-        ...
 
 
 def divided(

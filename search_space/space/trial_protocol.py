@@ -12,11 +12,9 @@ class SuggestingTrial(Protocol):
 
     def suggest_categorical(self, name: str, choices: Sequence[str]) -> str:
         """One of the choices."""
-        ...
 
     def suggest_float(self, name: str, low: float, high: float, *, log: bool = False) -> float:
         """A number in [low, high]."""
-        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

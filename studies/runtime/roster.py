@@ -3,7 +3,7 @@
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
 
-from search_space.structure import structures
+from search_space.configuration import structures
 from studies.records import NewTrial, ReadingRecord, TrialRecord
 from trial_runner.tasks.evaluation import PROXY_LOSS
 
@@ -40,7 +40,7 @@ class OpenTrial:
 
     @property
     def structures(self) -> frozenset[Hashable]:
-        """What tells how well the trial groups with others in a pack; see `search_space.structure`."""
+        """What tells how well the trial groups with others in a pack; see `search_space.configuration`."""
         return structures(self.trial.configuration)
 
 

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torch.func import vmap
 from torch.utils._pytree import tree_map_only
 
-from search_space.structure import edit_structure
+from search_space.configuration import edit_structure
 from trial_runner.deltas import DeltaModule, SharedDelta
 from trial_runner.deltas.form_delta import Padding
 from trial_runner.deltas.port_delta import PortDelta

@@ -14,8 +14,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from search_space.configuration import structures
 from search_space.dimensions import StackKind
-from search_space.structure import structures
 from trial_runner.attachment.frozen_model import CACHED_BYTES, FrozenModel, Pass
 from trial_runner.attachment.inputs import on_device
 from trial_runner.objectives import Objective, TrainingBatch

@@ -11,7 +11,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from search_space.structure import structures
+from search_space.configuration import structures
 from trial_runner.deltas.delta_set import DeltaSet
 from trial_runner.deltas.whole_model import GATE_RATE_FACTOR
 from trial_runner.packs.order import ExampleOrder

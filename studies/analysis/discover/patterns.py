@@ -80,7 +80,7 @@ class Pattern:
             "form": self.form.name,
             "write": self.places,
             "insertion": self.read,
-            "gate": FixedScale.usual() if isinstance(self.gate, FixedScale) else self.gate,
+            "gate": FixedScale() if isinstance(self.gate, FixedScale) else self.gate,
             "layers": self.layers,
         }
         if self.form.per_head is not None:
