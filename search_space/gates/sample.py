@@ -9,13 +9,13 @@ from search_space.dimensions import Port, Positions, StackKind
 from search_space.edit_protocol import Ends, block_widths
 from search_space.gates.gate import Gate, GatedEdit
 from search_space.gates.log_sum_exp import TableGate
-from search_space.gates.squashed import SigmoidGate
+from search_space.gates.squashed import LogisticGate
 from search_space.rules import refusal
 from search_space.symbols import Delta
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SampleGate(SigmoidGate):
+class SampleGate(LogisticGate):
     """``h <- h + g Delta``, g the mean of ``sigmoid(z w + b)`` over a sample's tokens (UniPELT, Mao et al. 2022).
 
     z is what the edit reads, padding does not count; w and b start at zero. Of a form per head g is of the head.

@@ -34,26 +34,21 @@ class TanhGate(Gate):
         return AffineCount(extras=1)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SigmoidGate(Gate):
-    """``h <- h + sigmoid(z w + b) Delta``, per token and head, z what the edit reads; w and b start at zero.
+class LogisticGate(Gate):
+    """A gate whose weights are of ``sigmoid(z w + b)``, z what the edit reads.
 
-    The per-token form of UniPELT's gates (Mao et al. 2022), which average over a sample: see ``sigmoid_sample``.
+    Attributes:
+        weight: As formulas have it.
     """
 
-    name: ClassVar[str] = "sigmoid"
+    __slots__ = ()
+
     is_closing: ClassVar[bool] = True
-    words: ClassVar[str] = "sigmoid gate"
-    weight: ClassVar[str] = "σ({source} w + b)"
+    weight: ClassVar[str]
 
     def count(self, edit: Ends, shape: BackboneShape) -> AffineCount:
         """The vector w and the number b, for every block."""
         return AffineCount(extras=shape.heads(edit.heads) * (block_widths(edit, shape)[0] + 1))
-
-    def weights_met(self, edit: Ends, shape: BackboneShape) -> AffineCount:
-        """The vector w, for every block."""
-        blocks = shape.heads(edit.heads) * queries_of_a_block(edit, shape)
-        return AffineCount(weights=blocks * block_widths(edit, shape)[0])
 
     def formula(self, edit: Ends, delta: Delta, root: str) -> str:
         """Each head's summand has a weight of its own."""
@@ -61,3 +56,20 @@ class SigmoidGate(Gate):
         if is_summed(edit):
             return f"{target(edit)} + (Σ_i {weight} {delta.body}{delta.bias})"
         return f"{target(edit)} + {weight} {delta.bracketed}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SigmoidGate(LogisticGate):
+    """``h <- h + sigmoid(z w + b) Delta``, per token and head, z what the edit reads; w and b start at zero.
+
+    The per-token form of UniPELT's gates (Mao et al. 2022), which average over a sample: see ``sigmoid_sample``.
+    """
+
+    name: ClassVar[str] = "sigmoid"
+    words: ClassVar[str] = "sigmoid gate"
+    weight: ClassVar[str] = "σ({source} w + b)"
+
+    def weights_met(self, edit: Ends, shape: BackboneShape) -> AffineCount:
+        """The vector w, for every block."""
+        blocks = shape.heads(edit.heads) * queries_of_a_block(edit, shape)
+        return AffineCount(weights=blocks * block_widths(edit, shape)[0])
