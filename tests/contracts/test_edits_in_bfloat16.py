@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from support.tiny_backbones import EVERY_FAMILY, FEW_BACKBONES, parameters, rig_of
+from support.tiny_backbones import FEW_BACKBONES, SOME_FAMILIES, parameters, rig_of
 from torch import Tensor
 
 from search_space.configuration import Configuration
@@ -20,7 +20,7 @@ from trial_runner.port_discovery.rig import Rig, sites_of
 BOUNDS = {"float32": 100, "bfloat16": 20}
 
 
-@pytest.fixture(scope="module", params=parameters(*EVERY_FAMILY, at_once=FEW_BACKBONES))
+@pytest.fixture(scope="module", params=parameters(*SOME_FAMILIES, at_once=FEW_BACKBONES))
 def rigs(request: pytest.FixtureRequest, tiny_backbone: Callable[[str], Path]) -> Iterator[tuple[Rig, Rig]]:
     torch.set_num_threads(1)
     folder = tiny_backbone(request.param)

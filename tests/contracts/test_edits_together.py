@@ -41,7 +41,7 @@ ONE_VALUE = {
 KINDS = (Site.ENCODER_SELF, Site.DECODER_SELF, Site.CROSS, Site.FFN)
 
 
-@pytest.fixture(scope="module", params=parameters(*EVERY_BACKBONE))
+@pytest.fixture(scope="module", params=parameters(*SOME_BACKBONES))
 def rig(request: pytest.FixtureRequest, tiny_backbone: Callable[[str], Path]) -> Iterator[Rig]:
     torch.set_num_threads(1)
     rig = rig_of(tiny_backbone(request.param))
@@ -77,7 +77,7 @@ def assert_pairs_are_complete(configurations: tuple[Configuration, ...], site: S
 
 @pytest.mark.slow
 @pytest.mark.parametrize("cover", rotation.parts(range(COVERS)))
-@pytest.mark.parametrize("rig", parameters(*SOME_BACKBONES), indirect=True)
+@pytest.mark.parametrize("rig", rotation.third(EVERY_BACKBONE), indirect=True)
 def test_a_pairwise_complete_cover_of_the_product_keeps_the_contract(cover: int, rig: Rig) -> None:
     shape = rig.backbone.shape
     configurations = covering_configurations(shape, 1, seed=cover)
@@ -92,19 +92,20 @@ def test_a_pairwise_complete_cover_of_the_product_keeps_the_contract(cover: int,
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", rotation.parts(["roberta", "qwen3", "t5_gated"]))
+@pytest.mark.parametrize(
+    ("name", "site"),
+    rotation.parts([(name, site) for name in ("roberta", "qwen3", "t5_gated") for site in (Site.ATTENTION, Site.FFN)]),
+)
 def test_every_way_from_a_tensor_to_another_keeps_the_contract_alone(
-    name: str, tiny_backbone: Callable[[str], Path]
+    name: str, site: Site, tiny_backbone: Callable[[str], Path]
 ) -> None:
     """Every form, write, read, block structure, bias and gate; what else a form leaves open has one value."""
     rig = rig_of(tiny_backbone(name))
-    number = 0
-    for site in (Site.ATTENTION, Site.FFN):
-        for one in legal(site, rig.backbone.shape, ONE_VALUE):
-            checked(rig, Configuration(edits=(sized(one.edits[0], AllLayers()),)))
-            number += 1
+    ways = legal(site, rig.backbone.shape, ONE_VALUE)
+    for one in ways:
+        checked(rig, Configuration(edits=(sized(one.edits[0], AllLayers()),)))
     rig.attachment.detach()
-    assert number > 1_000
+    assert len(ways) > 300
 
 
 def test_every_published_method_keeps_the_contract(rig: Rig) -> None:

@@ -1,13 +1,11 @@
 """What every published method keeps, the project's own and those of installed packages."""
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 from support.smallest import smallest_count
+from support.somebodys_package import run_with_package
 
 from search_space.backbones import shape_of
 from search_space.backbones.shape import BackboneShape
@@ -37,7 +35,6 @@ MINE = PublishedMethod(
     title="my adapter",
     citation="Somebody 2026, Mine, Nowhere",
     hyperparameters=(bottleneck(8), *adapter_options()),
-    attention_share=1.0,
     build=lambda shape, values: (sequential_at_attention(values),),
 )
 """
@@ -104,18 +101,19 @@ def test_a_setting_that_it_does_not_have_is_refused(method: PublishedMethod) -> 
         PublishedPoint(f"{method.name}:nonsense=1")
 
 
-def test_the_method_of_an_installed_package_runs_through_these_tests(tmp_path: Path) -> None:
-    (tmp_path / "somebodys_module.py").write_text(SOMEBODYS)
-    info = tmp_path / "somebodys-1.0.dist-info"
-    info.mkdir()
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: somebodys\nVersion: 1.0\n")
-    (info / "entry_points.txt").write_text("[deltaspace.methods]\nmine = somebodys_module:MINE\n")
-    done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-k", "mine", __file__],
-        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), *sys.path])},
-        capture_output=True,
-        text=True,
-        check=False,
+def test_the_method_of_an_installed_package_is_known_by_its_name_and_sized(tmp_path: Path) -> None:
+    printed = run_with_package(
+        tmp_path,
+        source=SOMEBODYS,
+        points={"deltaspace.methods": "mine = somebodys_module:MINE"},
+        script="""
+from search_space.backbones import FAMILIES, shape_of
+from search_space.published import METHODS, published_method
+from search_space.published.point import PublishedPoint
+
+shape = shape_of({**FAMILIES["roberta"].example, "model_type": "roberta"})
+configuration = PublishedPoint("mine:r=3").configuration(shape, parameters=10_000, scale=1.0)
+print(list(METHODS)[-1], published_method("mine").title, configuration.edits[0].form.width)
+""",
     )
-    assert done.returncode == 0, done.stdout
-    assert "6 passed" in done.stdout
+    assert printed == "mine my adapter 3\n"

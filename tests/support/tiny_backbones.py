@@ -62,6 +62,8 @@ SOME_BACKBONES = (
     *rotation.third([name for name in EVERY_BACKBONE if name in _LIKE_ANOTHER]),
 )
 """Those whose modules no other family has, and a third of the others."""
+SOME_FAMILIES = (*SOME_BACKBONES, *EVERY_FAMILY[len(EVERY_BACKBONE) :])
+"""These, and one of those that are built of what the others are built of."""
 
 
 def has_short_windows(runner: TorchRunner) -> bool:
