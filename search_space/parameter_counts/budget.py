@@ -87,6 +87,7 @@ class SideCost:
     steps of more than one make all widths of the side grow by ``step`` rows.
 
     Attributes:
+        edits: Of the side, or of a part of it; all have one width.
         intercept: Stored parameters at width 0.
         slope: Of one unit.
         sublayers: Units of the smallest widths; 0 without anything to size.
@@ -96,6 +97,7 @@ class SideCost:
         unit_flops: Of one unit.
     """
 
+    edits: tuple[Edit, ...]
     intercept: int
     slope: int
     sublayers: int
@@ -114,6 +116,7 @@ class SideCost:
         bounds = [largest_width(edit, shape) for edit in sized]
         flops = {edit: affine_flops(edit, shape) for edit in numbers}
         return cls(
+            edits=edits,
             intercept=sum(number * affine_count(edit, shape).intercept for edit, number in numbers.items()),
             slope=step * sum(affine_count(edit, shape).slope * numbers[edit] // max(sublayers, 1) for edit in sized),
             sublayers=sublayers,
@@ -143,12 +146,10 @@ class SideCost:
         """FLOPs per token that so many units add at inference."""
         return self.fixed_flops + self.unit_flops * units
 
-    def width(self, units: int) -> tuple[int, int]:
-        """The width of every sized edit, and at how many sublayers it is one step more."""
-        if not self.sublayers:
-            return 1, 0
-        width, widened = divmod(units, self.sublayers)
-        return width * self.step, widened
+    def widths(self, units: int) -> dict[Edit, tuple[int, int]]:
+        """Width of every edit, and at how many sublayers it is one step more; of any number without a bottleneck."""
+        width, widened = divmod(units, max(self.sublayers, 1))
+        return dict.fromkeys(self.edits, (width * self.step, widened))
 
 
 def _widenable(sized: Sequence[Edit], numbers: Mapping[Edit, int]) -> int:
@@ -192,7 +193,17 @@ class SplitCost:
 
     first: SideCost
     second: SideCost
-    share: float
+    share: float = 1.0
+
+    @classmethod
+    def of(cls, edits: tuple[Edit, ...], splits: Sequence[BudgetSplit], shape: BackboneShape) -> "SplitCost":
+        """The cost of a side's edits, divided by the split that has some of them; else the second part is nothing."""
+        for split in splits:
+            first = tuple(edit for edit in edits if edit in split.first)
+            if 0 < len(first) < len(edits):
+                others = tuple(edit for edit in edits if edit not in split.first)
+                return cls(first=SideCost.of(first, shape), second=SideCost.of(others, shape), share=split.share)
+        return cls(first=SideCost.of(edits, shape), second=SideCost.of((), shape))
 
     @property
     def least_cost(self) -> int:
@@ -211,6 +222,10 @@ class SplitCost:
     def flops(self, units: tuple[int, int]) -> int:
         """FLOPs per token that so many units add at inference."""
         return self.first.flops(units[0]) + self.second.flops(units[1])
+
+    def widths(self, units: tuple[int, int]) -> dict[Edit, tuple[int, int]]:
+        """Width of every edit, and at how many sublayers it is one step more."""
+        return self.first.widths(units[0]) | self.second.widths(units[1])
 
 
 _Units = TypeVar("_Units")
@@ -301,46 +316,6 @@ class Allowance:
         return of(least)
 
 
-EVERYTHING_ALLOWED = Allowance()
-"""The whole budget, and any number of FLOPs."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Side:
-    """The edits of a side in the groups that have one width each.
-
-    Attributes:
-        groups: One, or the first edits of a split and the others.
-        share: Of the first of two groups.
-    """
-
-    groups: tuple[tuple[Edit, ...], ...]
-    share: float = 1.0
-
-    @classmethod
-    def of(cls, edits: tuple[Edit, ...], splits: Sequence[BudgetSplit]) -> "Side":
-        """The edits of a side, divided by the split that has some of them, if one has."""
-        for split in splits:
-            first = tuple(edit for edit in edits if edit in split.first)
-            if first and len(first) < len(edits):
-                others = tuple(edit for edit in edits if edit not in split.first)
-                return cls(groups=(first, others), share=split.share)
-        return cls(groups=(edits,))
-
-    def cost(self, shape: BackboneShape) -> SplitCost:
-        """Of both groups; that of the second is nothing where there is one."""
-        first, second = (SideCost.of(edits, shape) for edits in (*self.groups, ())[:2])
-        return SplitCost(first=first, second=second, share=self.share)
-
-    def widths(self, cost: SplitCost, units: tuple[int, int]) -> dict[Edit, tuple[int, int]]:
-        """Width of every edit, and at how many sublayers it is one step more."""
-        return {
-            edit: one.width(spent)
-            for edits, one, spent in zip(self.groups, (cost.first, cost.second), units, strict=False)
-            for edit in edits
-        }
-
-
 def solve(
     structure: Configuration,
     shape: BackboneShape,
@@ -348,7 +323,7 @@ def solve(
     attention_share: float,
     parameters: int,
     splits: Sequence[BudgetSplit] = (),
-    allowance: Allowance = EVERYTHING_ALLOWED,
+    allowance: Allowance | None = None,
 ) -> Configuration:
     """The structure with the largest bottlenecks that the budget allows.
 
@@ -362,7 +337,8 @@ def solve(
             no bottleneck to size.
         splits: Of a side's budget between its edits, at most one for each side; all edits of a side have one width
             without.
-        allowance: How much of the budget is used, and what else binds it beside the smallest bottlenecks.
+        allowance: How much of the budget is used, and what else binds it beside the smallest bottlenecks; None for all
+            of it and any number of FLOPs.
 
     Raises:
         BudgetError: If the structure does not fit with every bottleneck at 1; the error says what it takes.
@@ -370,14 +346,13 @@ def solve(
     """
     if not 0 <= attention_share <= 1:
         raise BudgetError(f"the share of attention must be in [0, 1]; got {attention_share}.")
-    sides = [Side.of(edits, splits) for edits in (structure.attention, structure.ffn)]
-    attention, ffn = (side.cost(shape) for side in sides)
+    attention, ffn = (SplitCost.of(edits, splits, shape) for edits in (structure.attention, structure.ffn))
     shared = shared_count(structure.edits)
     least = attention.least_cost + ffn.least_cost + shared
     if least > parameters:
         raise BudgetError(f"this configuration needs at least {least:,} parameters; the budget is {parameters:,}.")
-    units = allowance.units(attention, ffn, attention_share=attention_share, parameters=parameters, shared=shared)
-    widths = [side.widths(cost, spent) for side, cost, spent in zip(sides, (attention, ffn), units, strict=True)]
-    solved = structure.with_widths(widths[0] | widths[1])
+    allowed = allowance or Allowance()
+    units = allowed.units(attention, ffn, attention_share=attention_share, parameters=parameters, shared=shared)
+    solved = structure.with_widths(attention.widths(units[0]) | ffn.widths(units[1]))
     check_on(solved.edits, shape)
     return solved

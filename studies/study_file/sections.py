@@ -8,7 +8,6 @@ from pydantic.dataclasses import dataclass
 
 from search_space.checked import Positive, Size, Text, Whole
 from search_space.dimensions import Activation, ScalePer
-from search_space.errors import SearchSpaceError
 from search_space.forms import FORMS, Init, OwnNorm
 from search_space.published.point import PublishedPoint
 from search_space.space.options import (
@@ -135,14 +134,6 @@ class Space(Section):
     max_extra_flops: Annotated[Whole, Field(ge=0)] | None = None
     mergeable: bool = False
     learning_rates: dict[Annotated[str, among((*FORMS, "head"))], Range] = Field(default_factory=dict)
-
-    @model_validator(mode="after")
-    def _check_together(self) -> Self:
-        try:
-            self.options()
-        except SearchSpaceError as error:
-            raise ValueError(str(error).rstrip(".")) from error
-        return self
 
     def options(self, **others: Any) -> SpaceOptions:
         """The same for the search space.

@@ -7,7 +7,7 @@ from search_space.backbones.shape import BackboneShape
 from search_space.edit import Edit
 from search_space.forms import Phm
 from search_space.layers import Layers
-from search_space.parameter_counts.budget import Side, SplitCost
+from search_space.parameter_counts.budget import SideCost, SplitCost
 from studies.surrogate.features import SideStructure, is_mixed
 
 
@@ -85,10 +85,9 @@ class SideFacts:
     def of(cls, first: tuple[Edit, ...], second: tuple[Edit, ...], shape: BackboneShape) -> "SideFacts":
         """The facts of some edits; of the first ones there is at least one."""
         edits = (*first, *second)
-        side = Side(groups=(first, second), share=0.5) if second else Side(groups=(first,))
         return cls(
             structure=SideStructure.of(edits),
-            cost=side.cost(shape),
+            cost=SplitCost(first=SideCost.of(first, shape), second=SideCost.of(second, shape), share=0.5),
             products=frozenset(edit.form.n for edit in edits if isinstance(edit.form, Phm) and edit.form.shared),
             edits=edits,
             is_sized=any(edit.sized_form is not None for edit in edits),

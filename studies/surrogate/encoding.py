@@ -11,7 +11,7 @@ from search_space.configuration import Configuration
 from search_space.dimensions import Site
 from search_space.edit import Edit
 from search_space.layers import AllLayers, LayerRange, Layers, SpindleGroups
-from search_space.parameter_counts.budget import Side, SplitCost
+from search_space.parameter_counts.budget import SplitCost
 from search_space.parameter_counts.counts import count_edits, shared_count
 from search_space.space.layer_choice import depth_of, every_choice
 from search_space.space.points import ATTENTION, FFN, site_of
@@ -100,7 +100,7 @@ class Encoding:
         }
         self._placed = {frozenset(parts) for parts in space.placements.values()}
         self._facts: dict[tuple[tuple[tuple[str, int], ...], Layers], SideFacts] = {}
-        self._nothing = Side(groups=((),)).cost(space.shape)
+        self._nothing = SplitCost.of((), (), space.shape)
 
     def facts(self, side: EncodedSide) -> SideFacts:
         """What follows from the parts and layers of a side."""
