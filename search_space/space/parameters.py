@@ -39,7 +39,7 @@ def parameters_of_space(
     """
     table: dict[str, Parameter] = _choice("placement", tuple(placements))
     for asked in questions.values():
-        table |= asked.parameters(options)
+        table |= asked.parameters()
     sized = {part for part, asked in questions.items() if any(map(_is_sized, asked.tree.points))}
     if any(FFN in (both := sized & {*parts}) and len(both) > 1 for parts in placements.values()):
         table["attention_share"] = _range(options.attention_share, log=False)

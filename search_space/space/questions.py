@@ -27,27 +27,34 @@ class Questions:
         pairs: What two can be; None where there is at most one.
     """
 
-    def __init__(self, name: str, points: Sequence[Point], structures: StructureIndex, pairs: PortPairs | None) -> None:
+    def __init__(
+        self, name: str, points: Sequence[Point], shape: BackboneShape, options: SpaceOptions, *, most: PointCost
+    ) -> None:
         """Arrange the questions.
 
         Args:
             name: Of the part.
-            points: The structures without activations and scales; at least one.
-            structures: With them.
-            pairs: Of these, if two may go together.
+            points: Its structures that fit, without activations and scales; at least one.
+            shape: The backbone.
+            options: What is searched.
+            most: What the part may have at its smallest.
         """
         self.name = name
         self.tree = Tree(name, points)
-        self.structures = structures
-        self.pairs = pairs
-        self._seconds = () if pairs is None else tuple(point for point in points if pairs.has_partner(point))
+        self.structures = StructureIndex(points, shape, options)
+        self.pairs: PortPairs | None = None
+        if max(options.edits_per_side) > 1:
+            step = width_step(name, options)
+            self.pairs = PortPairs(self.structures, shape, options, most=most, step=step) or None
+        self._options = options
+        self._seconds = [] if self.pairs is None else [point for point in points if self.pairs.has_partner(point)]
         self._second_tree = Tree(f"{name}.{SECOND}", self._seconds) if self._seconds else None
 
-    def parameters(self, options: SpaceOptions) -> dict[str, Choice]:
+    def parameters(self) -> dict[str, Choice]:
         """The questions with a choice, by name."""
-        table = self._questions(self.tree, options)
+        table = self._questions(self.tree)
         if self._second_tree is not None:
-            table |= {f"{self.name}.edits": Choice(choices=NUMBERS)} | self._questions(self._second_tree, options)
+            table |= {f"{self.name}.edits": Choice(choices=NUMBERS)} | self._questions(self._second_tree)
         return table
 
     @property
@@ -55,13 +62,13 @@ class Questions:
         """Whether two edits can both have something to size."""
         return sum(any(edit.sized_form is not None for edit in point.edits) for point in self._seconds) > 1
 
-    def suggest(self, recorder: Recorder, options: SpaceOptions) -> Point | Pair:
+    def suggest(self, recorder: Recorder) -> Point | Pair:
         """What the answers make; a second edit that may not go with the first is the next one that may."""
         has_two = self._second_tree is not None and recorder.choose(f"{self.name}.edits", NUMBERS) == NUMBERS[1]
-        first = self._suggest(self.tree, recorder, options)
+        first = self._suggest(self.tree, recorder)
         if not has_two or self._second_tree is None or self.pairs is None or not self.pairs.has_partner(first):
             return first
-        return self.pairs.fitting(first, self._suggest(self._second_tree, recorder, options))
+        return self.pairs.fitting(first, self._suggest(self._second_tree, recorder))
 
     def answers(self, chosen: Point | Pair) -> dict[str, str]:
         """What must be answered for a structure, and possibly more."""
@@ -82,23 +89,21 @@ class Questions:
             return (tuple(edits),)
         return self.pairs.halves(edits) or (tuple(edits),)
 
-    @staticmethod
-    def _questions(tree: Tree, options: SpaceOptions) -> dict[str, Choice]:
+    def _questions(self, tree: Tree) -> dict[str, Choice]:
         table = dict(tree.parameters())
         if any(point.has_activation for point in tree.points):
-            table[f"{tree.prefix}.activation"] = tuple(by_text(options.activations))
+            table[f"{tree.prefix}.activation"] = tuple(by_text(self._options.activations))
         if any(point.has_scale for point in tree.points):
-            table[f"{tree.prefix}.scale"] = tuple(by_text(options.scales))
+            table[f"{tree.prefix}.scale"] = tuple(by_text(self._options.scales))
         return {name: Choice(choices=choices) for name, choices in table.items() if len(choices) > 1}
 
-    @staticmethod
-    def _suggest(tree: Tree, recorder: Recorder, options: SpaceOptions) -> Point:
+    def _suggest(self, tree: Tree, recorder: Recorder) -> Point:
         point = tree.walk(recorder.choose)
         if point.has_activation:
-            activations = by_text(options.activations)
+            activations = by_text(self._options.activations)
             point = point.with_activation(activations[recorder.choose(f"{tree.prefix}.activation", tuple(activations))])
         if point.has_scale:
-            scales = by_text(options.scales)
+            scales = by_text(self._options.scales)
             point = point.with_scale(scales[recorder.choose(f"{tree.prefix}.scale", tuple(scales))])
         return point
 
@@ -106,21 +111,3 @@ class Questions:
     def _answers(tree: Tree, point: Point) -> dict[str, str]:
         varied = {f"{tree.prefix}.{name}": text for name, text in point.path if name in ("activation", "scale")}
         return tree.answers(point) | varied
-
-
-def questions_about(
-    name: str, points: Sequence[Point], shape: BackboneShape, options: SpaceOptions, *, most: PointCost
-) -> Questions:
-    """The questions about a part.
-
-    Args:
-        name: Of the part.
-        points: Its structures that fit, without activations and scales.
-        shape: The backbone.
-        options: What is searched.
-        most: What the part may have at its smallest.
-    """
-    structures = StructureIndex(points, shape, options)
-    has_two = max(options.edits_per_side) > 1
-    pairs = PortPairs(structures, shape, options, most=most, step=width_step(name, options)) if has_two else None
-    return Questions(name, points, structures, pairs if pairs else None)

@@ -34,7 +34,7 @@ from search_space.space.parameters import SIZE as SIZE
 from search_space.space.parameters import parameters_of_space, side_of, sides, split_edits, split_of, unnamed_rates
 from search_space.space.points import ATTENTION, FFN, site_of
 from search_space.space.product import Pair, Point
-from search_space.space.questions import questions_about
+from search_space.space.questions import Questions
 from search_space.space.random_draw import GivenTrial
 from search_space.space.rates import peak_lr_range, searched_gain
 from search_space.space.structures import StructureIndex
@@ -103,8 +103,7 @@ class SearchSpace:
         fitting = that_fit(self.parts, shape, self.options, budget=budget, has_layers=bool(self.layers))
         self.placements = fitting.placements
         self.questions = {
-            part: questions_about(part, some, shape, self.options, most=fitting.most)
-            for part, some in fitting.points.items()
+            part: Questions(part, some, shape, self.options, most=fitting.most) for part, some in fitting.points.items()
         }
         self.trees = {part: asked.tree for part, asked in self.questions.items()}
         self._parameters = parameters_of_space(self.questions, self.placements, self.layers, self.options)
@@ -147,7 +146,7 @@ class SearchSpace:
         parts = self.placements[recorder.choose("placement", tuple(self.placements))]
         depth = depth_of(self.shape)
         layers = {side: suggest_layers(side, self.layers, depth, recorder) for side in sides(parts)}
-        chosen = {part: self.questions[part].suggest(recorder, self.options) for part in parts}
+        chosen = {part: self.questions[part].suggest(recorder) for part in parts}
         edits = (edit for part in parts for edit in chosen[part].at_layers(layers[side_of(part)]))
         structure = Configuration(edits=tuple(edits))
         share = self._suggest_share(structure, recorder)
