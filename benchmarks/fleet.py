@@ -20,7 +20,7 @@ import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import count
@@ -298,26 +298,19 @@ def line(storage: str, sampler: str, fleet: Fleet, tally: Tally, *, is_whole: bo
 
 
 @contextmanager
-def storages(names: Sequence[str], folder: Path) -> Iterator[Iterator[tuple[str, str]]]:
-    """Names and URLs of new databases, again and again one of each."""
-    server: Any = None
-    if "postgresql" in names:
-        from support.postgres import PostgresServer
+def storages(names: Sequence[str], folder: Path) -> Iterator[Callable[[str], str]]:
+    """Makes the URL of a new database of a name."""
+    from support.postgres import PostgresServer
 
-        server = PostgresServer()
-
-    def new() -> Iterator[tuple[str, str]]:
-        for number in count():
-            for name in names:
-                yield (
-                    name,
-                    f"sqlite:///{folder / f'{number}.db'}"
-                    if server is None or name == "sqlite"
-                    else server.url(server.new_database()),
-                )
-
+    server, numbers = PostgresServer() if "postgresql" in names else None, count()
     try:
-        yield new()
+        yield (
+            lambda name: (
+                f"sqlite:///{folder / f'{next(numbers)}.db'}"
+                if server is None or name == "sqlite"
+                else server.url(server.new_database())
+            )
+        )
     finally:
         if server is not None:
             server.remove()
@@ -345,8 +338,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="fleet-") as name, storages(given.storage, Path(name)) as new:
         for sampler in given.sampler:
             for workers in given.workers:
-                for _ in given.storage:
-                    storage, url = next(new)
+                for storage in given.storage:
                     fleet = Fleet(
                         workers,
                         given.slots,
@@ -357,7 +349,7 @@ def main() -> None:
                         given.by_processor,
                     )
                     clock = SimulatedTime()
-                    with kept_study(url, Path(tempfile.mkdtemp(dir=name)), sampler, clock) as (keeper, plan):
+                    with kept_study(new(storage), Path(tempfile.mkdtemp(dir=name)), sampler, clock) as (keeper, plan):
                         tally, is_whole = simulate(fleet, keeper, plan, clock)
                     print(line(storage, sampler, fleet, tally, is_whole=is_whole), flush=True)
 

@@ -33,7 +33,6 @@ from pathlib import Path
 
 import torch
 from pack_arms.material import dropping, new_backbone
-from pack_arms.mix import describe
 from pack_arms.rounds import Plan, Round, run_round
 from pack_arms.setting import Setting
 from pack_arms.tables import Aims, aim_lines, arm_lines
@@ -70,7 +69,6 @@ def arguments_of(words: list[str] | None = None) -> argparse.Namespace:
     add("--alone", type=int, default=8, help="trials of arm (a), the first of the mix (default 8)")
     add("--rounds", type=int, help="default 1 on a CPU, 3 on a GPU")
     add("--precision", choices=("auto", "fp32", "bf16"), default="auto", help="default auto: bf16 where it is fast")
-    add("--eager", action="store_true", help="on a GPU, launch the kernels of arms (b) and (c) one by one")
     add("--quick", action="store_true", help=f"{_QUICK_STEPS} steps, packs up to {_QUICK_PACK}, one round")
     arguments = parser.parse_args(words)
     if arguments.steps < _FEWEST_STEPS:
@@ -111,7 +109,6 @@ def plans(arguments: argparse.Namespace, scratch: Path) -> Iterator[Plan]:
             workers=1 if has_gpu else os.cpu_count() or 1,
             packs=tuple(size for size in packs if size <= _QUICK_PACK) if arguments.quick else packs,
             alone_trials=2 if arguments.quick else arguments.alone,
-            with_graph=not arguments.eager,
             turns=1 if has_gpu else setting.steps // _STEPS_OF_TURN,
         )
 
@@ -144,14 +141,13 @@ def _shape_line(plan: Plan) -> str:
 
 
 def _about(first: Round) -> Iterator[str]:
-    ready, largest = first.singles[0].ready, max(first.plan.packs)
+    ready = first.singles[0].ready
     whose = [one.answer["whose"] for one in first.alone.values()]
     yield (
         f"{first.plan.setting.precision}; (a): {len(whose)} trials, {whose.count('peft')} of them peft's, the others "
         f"this library's deltas in Trainer; a worker of (b) and (c) loads once, {ready['load_seconds']:.1f} s not "
         "counted"
     )
-    yield f"the mix of {largest}: {describe(largest, first.plan.setting.shape())}"
 
 
 def _note(title: str, arm: str) -> None:

@@ -9,13 +9,12 @@ before. The first proposal fits what is fitted at checkpoints, so the median is 
 """
 
 import argparse
-import inspect
 import json
 import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from statistics import median
@@ -36,15 +35,9 @@ STEPS, PROPOSALS = (50, 100, 200), 11
 FIRST_AT = datetime(2026, 1, 1, tzinfo=UTC)
 
 
-def made(kind: Callable[..., Any], **given: Any) -> Any:
-    """An object of a class that may not have all of some arguments in another checkout."""
-    known = inspect.signature(kind).parameters
-    return kind(**{name: value for name, value in given.items() if name in known})
-
-
 def proposer_of(space: SearchSpace, sampler: str) -> Proposer:
-    course = made(ObservationModel, steps=STEPS[-1], examples=500, use_validation_loss=True)
-    return made(Proposer, space=space, sampler=sampler, seed=0, over_structures=True, course=course)
+    course = ObservationModel(steps=STEPS[-1], examples=500, use_validation_loss=True)
+    return Proposer(space, sampler=sampler, seed=0, course=course)
 
 
 def ledger_of(space: SearchSpace, trials: int) -> tuple[list[TrialRecord], dict[int, list[ReadingRecord]]]:

@@ -102,7 +102,7 @@ class Clock:
     def __init__(self, steps: int) -> None:
         self.seconds, self.step, self.steps = 0.0, 0, steps
 
-    def open_pack(self, runner: Any, trials: Any, *, with_graph: bool) -> "Clock":
+    def open_pack(self, runner: Any, trials: Any) -> "Clock":
         self.seconds += len(trials)
         return self
 

@@ -88,19 +88,6 @@ def model_of(number: int, setting: Setting, task: PreparedTask) -> tuple[nn.Modu
     return Plain(backbone, deltas, len(task.labels)), "own module"
 
 
-class _Indices(torch.utils.data.Dataset[int]):
-    """Numbers of examples; the collator makes texts of them."""
-
-    def __init__(self, size: int) -> None:
-        self._size = size
-
-    def __len__(self) -> int:
-        return self._size
-
-    def __getitem__(self, index: int) -> int:
-        return index
-
-
 class _Collator:
     """Batches of a split, padded to the longest of each."""
 
@@ -160,8 +147,8 @@ def trained(number: int, setting: Setting) -> dict[str, Any]:
             model=model,
             args=arguments,
             data_collator=collator,
-            train_dataset=_Indices(len(task.splits["train"])),
-            eval_dataset=_Indices(len(task.splits["validation"])),
+            train_dataset=range(len(task.splits["train"])),
+            eval_dataset=range(len(task.splits["validation"])),
             compute_metrics=_accuracy,
         )
         loaded_at = time.perf_counter()

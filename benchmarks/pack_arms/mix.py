@@ -99,17 +99,6 @@ def equal_configuration(count: int, shape: BackboneShape) -> Configuration:
     return _checked(published_method("pa_attn_plus_pa_ffn").configuration(shape, sizes), shape)
 
 
-def describe(count: int, shape: BackboneShape) -> str:
-    """What the first ``count`` trials have, in a line."""
-    edits = [edit for number in range(count) for edit in mixed_configuration(number, shape).edits]
-    widths = [edit.sized_form.width for edit in edits if edit.sized_form is not None]
-    sizes = f"bottlenecks {min(widths)} to {max(widths)}" if widths else "no bottleneck"
-    return (
-        f"{len({edit.form.name for edit in edits})} forms, {sizes}, {len({edit.insertion for edit in edits})} "
-        f"insertions, {len({edit.gate.name for edit in edits})} gates, {_RATES} learning rates"
-    )
-
-
 def request(number: int, configuration: Configuration, setting: Setting) -> TrialRequest:
     """A trial as the runner takes it.
 

@@ -39,9 +39,9 @@ class Timing:
     scores: tuple[float, ...]
 
 
-def open_pack(runner: TorchRunner, trials: Sequence[TrialRequest], *, with_graph: bool) -> TrialPack:
-    """A pack of trials, whose steps on a GPU are CUDA graphs or launched kernel by kernel."""
-    pack = runner.open_pack(len(trials), uses_graphs=with_graph)
+def open_pack(runner: TorchRunner, trials: Sequence[TrialRequest]) -> TrialPack:
+    """A pack of trials."""
+    pack = runner.open_pack(len(trials))
     for trial in trials:
         pack.admit(trial)
     return pack
@@ -73,7 +73,6 @@ class Training:
         self._numbers = numbers
         self._runner = runner
         self._setting = job.setting
-        self._with_graph = job.with_graph
         self._trials = requests(kind, numbers, job.setting)
         self._pack: TrialPack | None = None
         self._step = 0
@@ -86,7 +85,7 @@ class Training:
         device, last = self._setting.device, self._setting.steps
         reset_peak(device)
         began_at = now(device)
-        pack = self._pack = self._pack or open_pack(self._runner, self._trials, with_graph=self._with_graph)
+        pack = self._pack = self._pack or open_pack(self._runner, self._trials)
         for until in sorted({min(_WARM_STEPS, goal), min(last - 1, goal), goal}):
             if until <= self._step:
                 continue
@@ -146,7 +145,7 @@ def answer(job: Job, runner: TorchRunner, rest: Callable[[], None]) -> dict[str,
 
 def warm_up(job: Job, runner: TorchRunner) -> None:
     """Let the process do once what it does only once; a worker of a study lives long."""
-    advance(open_pack(runner, requests("mixed", (0,), job.setting), with_graph=job.with_graph), _WARM_STEPS)
+    advance(open_pack(runner, requests("mixed", (0,), job.setting)), _WARM_STEPS)
 
 
 def rested() -> None:

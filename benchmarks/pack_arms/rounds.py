@@ -19,7 +19,6 @@ class Plan:
         workers: Processes of an arm that work at once.
         packs: Sizes of packs, ascending.
         alone_trials: How many trials arm (a) trains, from the beginning of the mix.
-        with_graph: Whether arms (b) and (c) replay their steps as a CUDA graph.
         turns: Parts of the training in which the arms take turns. With 1, the processes of an arm start when those of
             the one before have ended; with more, those of arms (b) and (c) live side by side.
     """
@@ -28,18 +27,12 @@ class Plan:
     workers: int
     packs: tuple[int, ...]
     alone_trials: int
-    with_graph: bool = False
     turns: int = 1
 
     def job(self, packs: Sequence[Sequence[int]], *, has_equal: bool = False) -> Job:
         """Mixed trials, whole, for arm (b) or (c)."""
-        return Job(
-            setting=self.setting,
-            packs=tuple(tuple(pack) for pack in packs),
-            has_equal=has_equal,
-            with_graph=self.with_graph,
-            turns=self.turns,
-        )
+        chosen = tuple(tuple(pack) for pack in packs)
+        return Job(setting=self.setting, packs=chosen, has_equal=has_equal, turns=self.turns)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -69,14 +69,12 @@ class Job:
         setting: How it trains.
         packs: Numbers of the trials of each pack, one pack after the other.
         has_equal: Whether a few steps of equal adapters are timed, too, as many as the first pack has trials.
-        with_graph: Whether steps are replayed as a CUDA graph.
         turns: Parts in which the packs are trained; between them the process waits.
     """
 
     setting: Setting
     packs: tuple[tuple[int, ...], ...]
     has_equal: bool = False
-    with_graph: bool = False
     turns: int = 1
 
     def to_json(self) -> str:

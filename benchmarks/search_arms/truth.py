@@ -68,6 +68,9 @@ _SPREADS = {
 }
 """Standard deviation of the effects of a dimension over tasks."""
 
+_RUGGEDNESS = 0.4
+"""Points of standard deviation that are a structure's, or a pair's, alone."""
+
 _NORMAL = NormalDist()
 
 
@@ -101,14 +104,12 @@ class PlantedTruth:
     Args:
         space: What is searched.
         seed: Of the task.
-        ruggedness: Points of standard deviation that are a structure's, or a pair's, alone.
     """
 
-    def __init__(self, space: SearchSpace, seed: int, *, ruggedness: float = 0.4) -> None:
+    def __init__(self, space: SearchSpace, seed: int) -> None:
         """Draw the task."""
         self.space = space
         self.seed = seed
-        self.ruggedness = ruggedness
         self._gain = lru_cache(maxsize=None)(self._structure_gain)
 
     def score(self, candidate: Candidate) -> float:
@@ -159,7 +160,7 @@ class PlantedTruth:
             gain, key = self._gain(side, edits)
             gains.append(gain - rates.cost(z))
             keys.append(key)
-        pair = self._drawn("pair", *keys, spread=self.ruggedness) if len(keys) > 1 else 0.0
+        pair = self._drawn("pair", *keys, spread=_RUGGEDNESS) if len(keys) > 1 else 0.0
         return HEAD_ALONE + _saturated(sum(gains)) + pair
 
     def _structure_gain(self, side: str, edits: tuple[Edit, ...]) -> tuple[float, str]:
@@ -169,7 +170,7 @@ class PlantedTruth:
             return 0.0, ""
         effects = sum(self._effect(side, name, value) for name, value in _dimensions(view))
         key = f"{side} {'/'.join(f'{name}={value}' for name, value in _dimensions(view))} {view.variant} {view.layers}"
-        own = self._drawn("structure", key, spread=self.ruggedness)
+        own = self._drawn("structure", key, spread=_RUGGEDNESS)
         share = count_edits(edits, self.space.shape).stored / self.space.budget
         return _of_share(_SIDE[side] + effects + own, share), key
 
