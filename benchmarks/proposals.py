@@ -73,9 +73,9 @@ def timed(sampler: str, space: SearchSpace, trials: int, ledger: Any) -> dict[st
     began_at = time.process_time()
     proposer.replay(ledger[0][:trials], ledger[1])
     taken_in = time.process_time() - began_at
-    for _ in range(PROPOSALS):
+    for number in range(trials, trials + PROPOSALS):
         began_at = time.process_time()
-        number = proposer.propose().number
+        proposer.propose()
         times.append(time.process_time() - began_at)
         proposer.report(number, STEPS[0], 0.4)
         proposer.close(number, TrialState.PRUNED)
