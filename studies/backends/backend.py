@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Protocol, Self
 from studies.runtime.progress import Progress, Standing, TimeLeft
 from studies.runtime.study_plan import StudyPlan
 from studies.study_file.sections import Fleet
+from studies.study_file.study import Specification
 from trial_runner.backbones import BackboneSource
 from trial_runner.gc_pause import uncollected
 from trial_runner.requests import PackRunner, TrainingPlan
@@ -187,6 +188,16 @@ class TorchRunnerFactory:
     task: Task
     precision: str
     shards: int = 1
+
+    @classmethod
+    def of(cls, specification: Specification) -> Self:
+        """The runner that trains the trials of a study."""
+        return cls(
+            backbone=specification.backbone,
+            task=specification.task,
+            precision=specification.training.precision,
+            shards=specification.fleet.worker.shards,
+        )
 
     def __call__(self, threads: int) -> PackRunner:
         """Load backbone and task, here or in the processes that share the backbone.

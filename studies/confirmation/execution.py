@@ -14,7 +14,7 @@ from studies.confirmation.ablation import path_entries
 from studies.confirmation.contenders import ContenderEntry, entries_of, trials_of
 from studies.confirmation.request import AblationRequest, Request
 from studies.errors import ConfirmationError, StudyChangedError
-from studies.launch.execution import LaunchOptions, LaunchResult, run_fleet
+from studies.launch.execution import LaunchResult, run_fleet
 from studies.launch.preparation import absolute_url, label_count
 from studies.launch.study_creation import check_table, difference
 from studies.ledger.files import own_folder
@@ -92,8 +92,9 @@ def confirm(  # noqa: PLR0913 - one argument per wish
         target_trials = sum(ledger.state_counts(study.id).values())
     plan = plan_of(specification, study, space, storage_url=storage_url, target_trials=target_trials)
     plan = replace(plan, lease_seconds=lease_seconds)
-    wishes = LaunchOptions(factory=factory, observer=observer, observers=observers, instead_of=instead_of)
-    return run_fleet(specification, study, plan, wishes)
+    return run_fleet(
+        specification, study, plan, factory=factory, observer=observer, observers=observers, instead_of=instead_of
+    )
 
 
 def _searched(ledger: Ledger, name: str) -> StudyRecord:

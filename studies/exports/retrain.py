@@ -38,13 +38,7 @@ def runner_of(specification: Specification, factory: RunnerFactory | None = None
     Raises:
         RunnerError: If the backbone or the task cannot be had.
     """
-    order = factory or TorchRunnerFactory(
-        backbone=specification.backbone,
-        task=specification.task,
-        precision=specification.training.precision,
-        shards=specification.fleet.worker.shards,
-    )
-    return order(len(os.sched_getaffinity(0)))
+    return (factory or TorchRunnerFactory.of(specification))(len(os.sched_getaffinity(0)))
 
 
 def trained_anew(

@@ -33,48 +33,39 @@ class LaunchResult:
     complaints: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LaunchOptions:
-    """What a user wants of a launch beside what the study is.
-
-    Attributes:
-        factory: Makes the workers' runners; None trains the study's task on its backbone.
-        observer: Shown the progress about twice a second; None for nobody.
-        observers: Told of every trial and reading.
-        instead_of: Another launch that is replaced if it runs the study; see `replaceable`.
-    """
-
-    factory: RunnerFactory | None = None
-    observer: Observer | None = None
-    observers: Sequence[TrialObserver] = ()
-    instead_of: str | None = None
-
-
-def run_fleet(specification: Specification, study: StudyRecord, plan: StudyPlan, wishes: LaunchOptions) -> LaunchResult:
+def run_fleet(  # noqa: PLR0913 - one argument per wish
+    specification: Specification,
+    study: StudyRecord,
+    plan: StudyPlan,
+    *,
+    factory: RunnerFactory | None,
+    observer: Observer | None,
+    observers: Sequence[TrialObserver],
+    instead_of: str | None,
+) -> LaunchResult:
     """Run the workers of a study under the clock and the user's signals, until it is finished or told to stop.
 
     Args:
         specification: Says what the workers load, how many there are and how long they may work.
         plan: What its keeper is told.
+        factory: Makes the workers' runners; None trains the study's task on its backbone.
+        observer: Shown the progress about twice a second; None for nobody.
+        observers: Told of every trial and reading.
+        instead_of: Another launch that is replaced if it runs the study; see `replaceable`.
 
     Raises:
         StudyHeldError: If another launch runs the study.
         StudiesError: If the launch cannot go on. Nothing is lost: launching again continues.
     """
     fleet = specification.fleet
-    factory = wishes.factory or TorchRunnerFactory(
-        backbone=specification.backbone,
-        task=specification.task,
-        precision=specification.training.precision,
-        shards=fleet.worker.shards,
-    )
+    factory = factory or TorchRunnerFactory.of(specification)
     backend = BACKENDS[fleet.backend]
     # open to the end: whoever closes a file last leaves it whole without its log, however the keeper has ended
     with Ledger.open(plan.storage_url, create=False) as ledger, Interrupts() as interrupts:
-        telling = Telling(study, plan.storage_url, wishes.observers)
-        watch = Watch(telling.beside(wishes.observer or _look_away), interrupts, fleet.time_budget)
+        telling = Telling(study, plan.storage_url, observers)
+        watch = Watch(telling.beside(observer or _look_away), interrupts, fleet.time_budget)
         try:
-            with occupied(study, ledger, seconds=plan.lease_seconds, instead_of=wishes.instead_of) as name:
+            with occupied(study, ledger, seconds=plan.lease_seconds, instead_of=instead_of) as name:
                 standing = backend(replace(plan, launch=name), factory, fleet, watch)
         finally:
             telling.end()

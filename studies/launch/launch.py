@@ -7,7 +7,7 @@ from search_space.backbones import shape_of
 from search_space.space.space import SearchSpace
 from studies.backends.backend import Observer, RunnerFactory
 from studies.errors import StorageError
-from studies.launch.execution import LaunchOptions, LaunchResult, run_fleet
+from studies.launch.execution import LaunchResult, run_fleet
 from studies.launch.preparation import absolute_url, plan_of, prepared
 from studies.launch.study_creation import as_begun, create_or_continue, taught
 from studies.launch_warnings import outlook
@@ -85,8 +85,9 @@ def launch(  # noqa: PLR0913 - one argument per wish
     if announce is not None:
         told = (*known, *data_lines(task), *outlook(space, plan.opening, trials=specification.trials))
         announce(told)
-    wishes = LaunchOptions(factory=factory, observer=observer, observers=observers, instead_of=instead_of)
-    return run_fleet(specification, study, plan, wishes)
+    return run_fleet(
+        specification, study, plan, factory=factory, observer=observer, observers=observers, instead_of=instead_of
+    )
 
 
 def _instead_of(name: str, storage_url: str, *, take_over: bool) -> str | None:

@@ -86,10 +86,11 @@ def test_a_study_of_texts_begins_without_a_task_head_that_texts_do_not_have(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, labels: tuple[str, ...], published: str, has_head: bool
 ) -> None:
     plans: list[Any] = []
-    task = SimpleNamespace(labels=labels, splits={"validation": range(9)}, guessing_loss=None, constant_score=None)
+    facts = {"metric": "accuracy", "guessing_loss": None, "constant_score": None}
+    task = SimpleNamespace(labels=labels, splits={"validation": range(9)}, **facts)
     monkeypatch.setattr(launch, "prepared", lambda specification: task)
 
-    def run_fleet(specification: object, study: Any, plan: Any, wishes: object) -> launch.LaunchResult:
+    def run_fleet(specification: object, study: Any, plan: Any, **wishes: object) -> launch.LaunchResult:
         plans.append(plan)
         return launch.LaunchResult(study=study, finished=True, reason="nothing was run")
 

@@ -57,7 +57,7 @@ class ShownError(Exception):
 
 
 def test_rungs_know_how_sure_a_score_is_and_what_guessing_loses(tmp_path, monkeypatch):
-    def show(specification: Specification, study: object, plan: StudyPlan, wishes: object) -> None:
+    def show(specification: Specification, study: object, plan: StudyPlan, **wishes: object) -> None:
         raise ShownError(plan.rungs)
 
     monkeypatch.setattr("studies.launch.launch.run_fleet", show)
