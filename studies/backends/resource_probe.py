@@ -4,7 +4,6 @@ Ray may hang or print anything, so a process of its own asks it:
 ``python -m studies.backends.resource_probe ADDRESS QUESTIONS`` runs on one of the nodes and writes JSON to stdout.
 """
 
-import dataclasses
 import json
 import os
 import subprocess
@@ -14,6 +13,8 @@ from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
+
+from pydantic import TypeAdapter
 
 from studies.backends.driver_process import not_taken_in
 from studies.backends.placement import ClusterNode, Nodes
@@ -45,6 +46,9 @@ class NodeFacts:
     has_backbone: bool = False
     settings: Mapping[str, str] = field(default_factory=dict)
     problem: str = ""
+
+
+_ANSWERS = TypeAdapter(tuple[NodeFacts, ...])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,7 +111,7 @@ def cluster_facts(address: str, *, folder: Path, backbone: str) -> ClusterFacts:
                 timeout=_PROBE_SECONDS,
                 check=True,
             )
-        rows = json.loads(done.stdout)
+        nodes = _ANSWERS.validate_json(done.stdout)
     except (subprocess.SubprocessError, ValueError) as error:
         raise LaunchError(f"RAY_ADDRESS must name a cluster to work with; {not_taken_in(address)}.") from error
     return ClusterFacts(
@@ -115,13 +119,8 @@ def cluster_facts(address: str, *, folder: Path, backbone: str) -> ClusterFacts:
         folder=there,
         release=version("deltaspace"),
         settings=hub_settings(),
-        nodes=tuple(map(_facts, rows)),
+        nodes=nodes,
     )
-
-
-def _facts(row: dict[str, Any]) -> NodeFacts:
-    said, answers = row["node"], {name: value for name, value in row.items() if name != "node"}
-    return NodeFacts(node=ClusterNode(**{**said, "accelerators": frozenset(said["accelerators"])}), **answers)
 
 
 def hub_settings() -> dict[str, str]:
@@ -151,7 +150,8 @@ def main() -> None:
     ray.init(address, log_to_driver=False, logging_level="ERROR", configure_logging=True)
     asked = {node: _asked(node, questions) for node in Nodes().staying}
     ray.wait(list(asked.values()), num_returns=len(asked), timeout=_ANSWER_SECONDS)
-    sys.stdout.write(json.dumps([_described(node) | _answered(answer) for node, answer in asked.items()]))
+    found = tuple(NodeFacts(node=node, **_answered(answer)) for node, answer in asked.items())
+    sys.stdout.write(_ANSWERS.dump_json(found).decode())
     sys.stdout.flush()
     ray.shutdown()
 
@@ -165,16 +165,12 @@ def _asked(node: ClusterNode, questions: dict[str, str]) -> Any:
     return look.options(scheduling_strategy=there).remote(questions)
 
 
-def _described(node: ClusterNode) -> dict[str, object]:
-    return {"node": dataclasses.asdict(node) | {"accelerators": sorted(node.accelerators)}}
-
-
-def _answered(answer: Any) -> dict[str, object]:
+def _answered(answer: Any) -> dict[str, Any]:
     import ray
     from ray.exceptions import RayError
 
     try:
-        found: dict[str, object] = ray.get(answer, timeout=0)
+        found: dict[str, Any] = ray.get(answer, timeout=0)
     except RayError as error:
         lines = [line.strip() for line in str(error).splitlines() if line.strip()] or [type(error).__name__]
         return {"problem": lines[-1].rstrip(".")}

@@ -1,5 +1,6 @@
 """Records to rows and back. A query selects the fields of its record by name, see `columns_of`."""
 
+import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, fields
@@ -10,6 +11,7 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Any, TypeVar
 
+from pydantic import TypeAdapter, ValidationError
 from sqlalchemy import JSON, ColumnElement, Float, Integer, LargeBinary, Row, String, Table, Text, cast
 from sqlalchemy.types import TypeEngine
 
@@ -22,7 +24,6 @@ from studies.ledger.files import found_folder
 from studies.ledger.tables import CONFIRMATIONS, READINGS, STUDIES, TRIALS, UtcTime
 from studies.records import (
     ConfirmationRecord,
-    Contender,
     ExampleRecord,
     NewTrial,
     ReadingRecord,
@@ -58,6 +59,7 @@ _ATTENTION = slice(len(_PLAIN), len(_PLAIN) + len(_DIMENSIONS))
 _FFN = slice(len(_PLAIN) + len(_DIMENSIONS), None)
 
 
+_CONFIRMATION = TypeAdapter(ConfirmationRecord)
 _LISTS = ("against", "seeds", "contenders")
 _KINDS: tuple[tuple[type[TypeEngine[Any]], tuple[type, ...]], ...] = (
     (Integer, (int,)),
@@ -141,40 +143,14 @@ def confirmation_to_row(confirmation: ConfirmationRecord) -> dict[str, Any]:
 
 def confirmation_from_row(row: Row[Any]) -> ConfirmationRecord:
     """A row of ``confirmations`` with the name of the study that is confirmed."""
-    sound(row, CONFIRMATIONS)
+    values = {name: value for name, value in sound(row, CONFIRMATIONS)._mapping.items() if name != "study_id"}
     try:
-        contenders = tuple(Contender(**{**one, "baselines": tuple(one["baselines"])}) for one in row.contenders)
-    except (TypeError, KeyError) as error:
-        raise DamagedError.of("contenders", error) from error
-    if not contenders or not all(map(_is_contender, contenders)):
-        raise DamagedError.of("contenders", ValueError(str(row.contenders)[:_SHOWN]))
-    for kind, values in ((int, row.seeds), (str, row.against), (str, [*row.left_out, *row.left_out.values()])):
-        if not all(type(value) is kind for value in values):
-            raise DamagedError.of("what a confirmation was asked for", ValueError(str(values)[:_SHOWN]))
-    if not row.seeds:
-        raise DamagedError.of("the seeds of a confirmation", ValueError("none"))
-    return ConfirmationRecord(
-        study=row.study,
-        top=row.top,
-        against=tuple(row.against),
-        seeds=tuple(row.seeds),
-        contenders=contenders,
-        left_out=row.left_out,
-        most_parameters=row.most_parameters,
-    )
-
-
-def _is_contender(one: Contender) -> bool:
-    """Whether its values are of their kinds."""
-    texts = (one.label, *one.baselines) if one.change is None else (one.label, one.change, *one.baselines)
-    score = 0.0 if one.validation_score is None else one.validation_score
-    return (
-        all(isinstance(text, str) for text in texts)
-        and isinstance(one.trial, int | None)
-        and isinstance(one.is_top, bool)
-        and isinstance(score, int | float)
-        and abs(score) <= _LARGEST
-    )
+        found = _CONFIRMATION.validate_json(json.dumps(values), strict=True)
+    except ValidationError as error:
+        raise DamagedError.of("what a confirmation was asked for", error) from error
+    if not found.contenders or not found.seeds:
+        raise DamagedError.of("contenders and seeds of a confirmation", ValueError("none"))
+    return found
 
 
 def trial_to_row(trial: NewTrial) -> dict[str, Any]:

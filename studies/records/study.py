@@ -6,6 +6,8 @@ from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
 
+from pydantic import ConfigDict
+
 from studies.errors import StudiesError
 from trial_runner.backbones import BackboneSource
 
@@ -90,6 +92,8 @@ class Contender:
         baselines: The baselines that it is, as they were asked for; usually one or none.
         change: Of a path from a published method to a trial, what it has changed of the next contender; else None.
     """
+
+    __pydantic_config__ = ConfigDict(extra="forbid", allow_inf_nan=False)
 
     label: str
     trial: int | None
