@@ -23,14 +23,6 @@ _LONGEST_PAUSE_SECONDS = 1.0
 _NAP_SECONDS = 0.1
 
 
-def _say_nothing(text: str) -> None:
-    """Nobody asks."""
-
-
-def _never() -> bool:
-    return False
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Patience:
     """What a keeper brings to a database that cannot be used for a while.
@@ -42,8 +34,8 @@ class Patience:
     """
 
     seconds: float
-    tell: Callable[[str], None] = _say_nothing
-    is_over: Callable[[], bool] = _never
+    tell: Callable[[str], None] = lambda text: None
+    is_over: Callable[[], bool] = lambda: False
 
     def pauses(self) -> Iterator[None]:
         """Waits a moment at every turn, and ends when it is time to give up."""
@@ -234,11 +226,7 @@ class Database:
         Raises:
             StorageError: If the database cannot be read.
         """
-
-        def look(connection: Connection, _: T | None) -> T:
-            return work(connection)
-
-        return self._try(self._reader, look)
+        return self._try(self._reader, lambda connection, _: work(connection))
 
     def look(self, work: Callable[[Connection], T]) -> T:
         """The first look at it: as `read`, and not tried again without patience."""

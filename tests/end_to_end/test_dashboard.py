@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,7 @@ from support.storages import on_one_storage
 from dashboards.web.folder import export_study
 from dashboards.web.pages import PAGES
 from studies.analysis.leaderboard import leaderboard
+from studies.errors import StudiesError
 from studies.ledger.ledger import Ledger
 from studies.records import NewTrial, TrialRecord, TrialState
 
@@ -460,14 +462,8 @@ class Program:
         end = time.monotonic() + 3 * SECONDS
         while time.monotonic() < end:
             assert self.process.poll() in (None, 0), "the launch failed"
-            if not self.url.startswith("sqlite") or Path(self.url.removeprefix("sqlite:///")).exists():
-                try:
-                    found = what()
-                except Exception as error:
-                    if "studies" not in str(error) and "schema" not in str(error).lower():
-                        raise
-                    found = None
-                if found is not None:
+            with suppress(StudiesError):  # the database is only being made
+                if (found := what()) is not None:
                     return found
             time.sleep(0.05)
         raise AssertionError("the launch did not get so far")
