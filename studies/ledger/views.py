@@ -27,68 +27,41 @@ class DatabaseView:
     select: "Callable[[Json], str]"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Json:
     """How a database takes JSON apart.
 
     Attributes:
-        elements: The elements of a list in an expression as a table ``name`` (``{source}``, ``{dotted}``, ``{listed}``,
-            ``{name}``).
-        place: The place of an element, from 0 (``{name}``).
-        element: An element (``{name}``).
-        value: A text, a number, or null, deep in an expression (``{source}``, ``{dotted}``, ``{listed}``, ``{type}``).
-        length: Of an expression that is a list (``{source}``).
+        is_sqlite: Whether it is SQLite; else it is PostgreSQL.
     """
 
-    elements: str
-    place: str
-    element: str
-    value: str
-    length: str
+    is_sqlite: bool
 
     def table(self, name: str, source: str, *path: str) -> str:
         """The elements of a list deep in an expression as a table of a name."""
-        return self.elements.format(name=name, source=source, dotted=_dotted(path), listed=",".join(path))
+        if self.is_sqlite:
+            return f"json_each({source}, '{_dotted(path)}') AS {name}"
+        elements = f"jsonb_array_elements(CAST({source} AS JSONB) #> '{_listed(path)}')"
+        return f"{elements} WITH ORDINALITY AS {name}(value, place)"
 
     def place_of(self, name: str) -> str:
         """The place of the element of a row, from 0."""
-        return self.place.format(name=name)
+        return f"{name}.key" if self.is_sqlite else f"CAST({name}.place - 1 AS INTEGER)"
 
     def of(self, source: str, *path: str, kind: str = "TEXT") -> str:
         """What stands deep in an expression, of an SQL type."""
-        return self.value.format(source=source, dotted=_dotted(path), listed=",".join(path), type=kind)
-
-    def in_element(self, name: str, *path: str, kind: str = "TEXT") -> str:
-        """What stands deep in the element of a row."""
-        return self.of(self.element.format(name=name), *path, kind=kind)
-
-    def length_of(self, source: str) -> str:
-        """How long a list is."""
-        return self.length.format(source=source)
+        if self.is_sqlite:
+            return f"json_extract({source}, '{_dotted(path)}')"
+        return f"CAST(CAST({source} AS JSONB) #>> '{_listed(path)}' AS {kind})"
 
 
 def _dotted(path: Sequence[str]) -> str:
-    return "".join(f".{name}" for name in path)
+    return ".".join(["$", *path])
 
 
-_JSON = {
-    "sqlite": Json(
-        elements="json_each({source}, '${dotted}') AS {name}",
-        place="{name}.key",
-        element="{name}.value",
-        value="json_extract({source}, '${dotted}')",
-        length="json_array_length({source})",
-    ),
-    "postgresql": Json(
-        elements=(
-            "jsonb_array_elements(CAST({source} AS JSONB) #> '{{{listed}}}') WITH ORDINALITY AS {name}(value, place)"
-        ),
-        place="CAST({name}.place - 1 AS INTEGER)",
-        element="{name}.value",
-        value="CAST(CAST({source} AS JSONB) #>> '{{{listed}}}' AS {type})",
-        length="json_array_length({source})",
-    ),
-}
+def _listed(path: Sequence[str]) -> str:
+    return f"{{{','.join(path)}}}"
+
 
 _STUDY = "Name of the study."
 _TRIAL = "Number of the trial."
@@ -124,7 +97,7 @@ def _leaderboard(_: Json) -> str:
 
 def _configurations(json: Json) -> str:
     def of(*path: str, kind: str = "TEXT") -> str:
-        return json.in_element("edit", *path, kind=kind)
+        return json.of("edit.value", *path, kind=kind)
 
     site, write, read = of("site"), of("write"), of("read")
     return (
@@ -165,9 +138,9 @@ def _budget_use(_: Json) -> str:
 
 def _confirmation_results(json: Json) -> str:
     def of(*path: str, kind: str = "TEXT") -> str:
-        return json.in_element("contender", *path, kind=kind)
+        return json.of("contender.value", *path, kind=kind)
 
-    place, seeds = json.place_of("contender"), json.length_of("confirmations.seeds")
+    place, seeds = json.place_of("contender"), "json_array_length(confirmations.seeds)"
     on_validation = of("validation_score", kind="DOUBLE PRECISION")
     is_top = of("is_top", kind="BOOLEAN")
     scored = (
@@ -357,7 +330,8 @@ VIEWS: tuple[DatabaseView, ...] = (
 
 def statements(dialect: str) -> tuple[str, ...]:
     """What creates the views, in the words of a database: ``sqlite`` or ``postgresql``."""
-    return tuple(f"CREATE VIEW {view.name} AS {view.select(_JSON[dialect])}" for view in VIEWS)
+    json = Json(dialect == "sqlite")
+    return tuple(f"CREATE VIEW {view.name} AS {view.select(json)}" for view in VIEWS)
 
 
 def drop_views(connection: Connection) -> None:
