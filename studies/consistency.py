@@ -1,8 +1,9 @@
 """What a study records and what follows from something else that it records: where the two differ, a line says so."""
 
 import math
+import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 from datetime import datetime
 from itertools import pairwise
@@ -127,17 +128,10 @@ def _times(
 def _losses(trial: TrialRecord, attempts: Sequence[AttemptRecord], events: Sequence[EventRecord]) -> Iterator[str]:
     """Every attempt that was lost has an event that names it, and no other has."""
     lost = Counter(f"attempt {one.attempt} on {one.worker}" for one in attempts if one.ending == "lost")
-    said = Counter(
-        one.text.rpartition(": ")[0] if one.text.count(": ") == 1 else _lost_of(one.text, lost)
-        for one in events
-        if one.trial == trial.number and one.kind == EventKind.LOST.value
-    )
+    texts = [one.text for one in events if one.trial == trial.number and one.kind == EventKind.LOST.value]
+    said = Counter(next((one for one in lost if text.startswith(f"{one}: ")), text) for text in texts)
     if lost != said:
         yield f"its lost attempts must be those of the events, {sorted(said)}; got {sorted(lost)}"
-
-
-def _lost_of(text: str, lost: Iterable[str]) -> str:
-    return next((one for one in lost if text.startswith(f"{one}: ")), text)
 
 
 def _files(trial: TrialRecord, files: Sequence[ArtefactRecord], study: StudyRecord) -> Iterator[str]:
@@ -148,12 +142,8 @@ def _files(trial: TrialRecord, files: Sequence[ArtefactRecord], study: StudyReco
     if trial.state.is_terminal and len(files) > len(weights):
         yield "a trial that has ended must have no snapshot; it has"
     for one in files:
-        place = Path(one.path).parent
-        number = place.name.removeprefix("attempt-")
-        is_attempts = (
-            number.isdecimal() and place.name == f"attempt-{int(number)}" and 1 <= int(number) <= trial.attempt
-        )
-        if place.parent.name != f"trial-{trial.number}" or not is_attempts:
+        found = re.fullmatch(rf"trial-{trial.number}/attempt-([1-9]\d{0, 8})", "/".join(Path(one.path).parts[-3:-1]))
+        if found is None or int(found[1]) > trial.attempt:
             yield f"its files must lie in the folders of its attempts; got {one.path}"
 
 

@@ -4,6 +4,7 @@ import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from search_space.errors import SearchSpaceError
 from studies.backends.trial_files import TrialFiles
@@ -11,8 +12,7 @@ from studies.errors import LaunchError
 from studies.records import ArtefactRecord
 from studies.runtime.messages import Decision, Keeper, Lease, WorkerAnswer, WorkerReport
 from trial_runner.errors import RunnerError, SnapshotError
-from trial_runner.example_losses import ExampleLosses
-from trial_runner.requests import Failure, PackRunner, Reading, SlotReading, TrainingPlan, TrialRequest
+from trial_runner.requests import Failure, PackRunner, SlotReading, TrainingPlan, TrialRequest
 
 CHUNK_SECONDS = 0.5
 """A worker trains for about so long before it looks up."""
@@ -211,22 +211,9 @@ class PackWorker:
             ) from error
 
 
-def _report(
-    request: TrialRequest,
-    *,
-    reading: Reading | None = None,
-    examples: ExampleLosses | None = None,
-    artefact: ArtefactRecord | None = None,
-    failure: str | None = None,
-) -> WorkerReport:
-    return WorkerReport(
-        trial=request.trial,
-        attempt=request.attempt,
-        reading=reading,
-        examples=examples,
-        artefact=artefact,
-        failure=failure,
-    )
+def _report(request: TrialRequest, **said: Any) -> WorkerReport:
+    """What is said of a trial; see `WorkerReport`."""
+    return WorkerReport(trial=request.trial, attempt=request.attempt, **said)
 
 
 def _reason(failure: Failure) -> str:
