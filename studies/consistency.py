@@ -142,7 +142,7 @@ def _files(trial: TrialRecord, files: Sequence[ArtefactRecord], study: StudyReco
     if trial.state.is_terminal and len(files) > len(weights):
         yield "a trial that has ended must have no snapshot; it has"
     for one in files:
-        found = re.fullmatch(rf"trial-{trial.number}/attempt-([1-9]\d{0, 8})", "/".join(Path(one.path).parts[-3:-1]))
+        found = re.fullmatch(rf"trial-{trial.number}/attempt-([1-9]\d{{0,8}})", "/".join(Path(one.path).parts[-3:-1]))
         if found is None or int(found[1]) > trial.attempt:
             yield f"its files must lie in the folders of its attempts; got {one.path}"
 
