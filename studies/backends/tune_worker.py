@@ -5,6 +5,7 @@ import time
 import uuid
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from itertools import count
@@ -178,17 +179,13 @@ class PackTrainable(Trainable):  # type: ignore[misc]
 
     def _halt(self, error: StudiesError) -> None:
         """End the launch; a keeper that raised the error itself knows it already."""
-        try:
+        with suppress(StudiesError):
             self._keeper.halt(error)
-        except StudiesError:
-            return
 
     def _crash(self, error: Exception) -> None:
         """Say why this process is about to be replaced."""
-        try:
+        with suppress(StudiesError):
             self._keeper.crash(self._name, crash_reason(error))
-        except StudiesError:
-            return
 
 
 def _other_release(home: Home) -> LaunchError | None:
