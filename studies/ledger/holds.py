@@ -96,7 +96,8 @@ class Hold:
 
 def holder(connection: Connection, study_id: int) -> Hold | None:
     """Who holds a study, alive or not."""
-    row = connection.execute(select(STUDIES.c.holder, STUDIES.c.held_until).where(_is(study_id))).one_or_none()
+    columns = [STUDIES.c[name] for name in ("holder", "held_until")]
+    row = connection.execute(select(*columns).where(_is(study_id))).one_or_none()
     if row is None or row.holder is None:
         return None
     if sound(row, STUDIES).held_until is None:
