@@ -11,9 +11,9 @@ from dashboards.figures.figure import (
     Figure,
     axis,
     origin_marker,
-    plain,
     points,
     rows_layout,
+    scatter,
     strokes,
 )
 from studies.analysis.leaderboard import Leaderboard
@@ -43,7 +43,7 @@ def leaderboard_figure(board: Leaderboard) -> Figure:
         name="estimate, 95% interval",
         marker=origin_marker([not row.is_discovered for row in rows]),
         customdata=numbers,
-        hovertemplate="%{text}<br>estimate %{x:.4f}<extra></extra>",
+        hover="%{text}<br>estimate %{x:.4f}",
     )
     scores = strokes(
         [row.score for row in rows],
@@ -90,15 +90,15 @@ def _curves(state: str, readings: Entries) -> Mapping[str, Any]:
         if rows and rows[-1]["trial"] != one["trial"]:
             rows.append({"trial": None, "fraction": None, "score": None})
         rows.append(one)
-    return {
-        "type": "scatter",
-        "mode": "lines+markers",
-        "name": state,
-        "x": [row["fraction"] for row in rows],
-        "y": [row["score"] for row in rows],
-        "line": {"width": 1, "color": _STATES.get(state, GREY)},
-        "marker": {"size": 4, "color": _STATES.get(state, GREY)},
-        "opacity": 0.6,
-        "text": [plain(f"trial {row['trial']}") for row in rows],
-        "hovertemplate": "%{text}: %{y:.4f}<extra></extra>",
-    }
+    colour = _STATES.get(state, GREY)
+    return scatter(
+        "lines+markers",
+        [row["fraction"] for row in rows],
+        [row["score"] for row in rows],
+        "%{text}: %{y:.4f}",
+        name=state,
+        line={"width": 1, "color": colour},
+        marker={"size": 4, "color": colour},
+        opacity=0.6,
+        text=[f"trial {row['trial']}" for row in rows],
+    )

@@ -18,6 +18,7 @@ from dashboards.figures.figure import (
     points,
     resolved_marker,
     rows_layout,
+    scatter,
     zero_line,
 )
 from studies.analysis.card import Card
@@ -87,14 +88,8 @@ def _waterfall(rows: Entries, metric: str) -> Figure:
         "customdata": [plain(row["change"]) for row in rows],
         "hovertemplate": "%{customdata}<br>%{text}<extra></extra>",
     }
-    ends = {
-        "type": "scatter",
-        "mode": "markers",
-        "x": [before[0], rows[-1]["reached"]],
-        "y": [0, -rows[-1]["step"]],
-        "marker": {"color": GREY, "size": 10, "symbol": "diamond"},
-        "hovertemplate": "%{x:.4f}<extra></extra>",
-    }
+    marker = {"color": GREY, "size": 10, "symbol": "diamond"}
+    ends = scatter("markers", [before[0], rows[-1]["reached"]], [0, -rows[-1]["step"]], "%{x:.4f}", marker=marker)
     reached = [*before, *(row["reached"] for row in rows)]
     room = 0.18 * (max(reached) - min(reached) or 0.01)
     layout = rows_layout(labels, f"expected {metric}", shapes=links)
@@ -152,42 +147,37 @@ def _curve(some: Entries, name: str, colour: str) -> Sequence[Mapping[str, Any]]
     red, green, blue = (int(colour[place : place + 2], 16) for place in (1, 3, 5))
     hidden = {"type": "scatter", "mode": "lines", "x": there, "showlegend": False, "hoverinfo": "skip"}
     low = {**hidden, "y": [one["low"] for one in some], "line": {"width": 0}, "legendgroup": shown}
-    high = {
-        **low,
-        "y": [one["high"] for one in some],
-        "fill": "tonexty",
-        "fillcolor": f"rgba({red}, {green}, {blue}, 0.12)",
+    band = {"fill": "tonexty", "fillcolor": f"rgba({red}, {green}, {blue}, 0.12)"}
+    high = {**low, **band, "y": [one["high"] for one in some]}
+    marker = {
+        "color": colour,
+        "symbol": ["star" if one["is_best"] else "circle" for one in some],
+        "size": [12 if one["is_best"] else 4 for one in some],
     }
-    line = {
-        "type": "scatter",
-        "mode": "lines+markers",
-        "name": shown,
-        "legendgroup": shown,
-        "x": there,
-        "y": [one["score"] for one in some],
-        "line": {"color": colour, "width": 2},
-        "marker": {
-            "color": colour,
-            "symbol": ["star" if one["is_best"] else "circle" for one in some],
-            "size": [12 if one["is_best"] else 4 for one in some],
-        },
-        "hovertemplate": f"{shown}: %{{y:.4f}}<extra></extra>",
-    }
+    line = scatter(
+        "lines+markers",
+        there,
+        [one["score"] for one in some],
+        f"{shown}: %{{y:.4f}}",
+        name=shown,
+        legendgroup=shown,
+        line={"color": colour, "width": 2},
+        marker=marker,
+    )
     return [low, high, line]
 
 
 def _sizes(card: Card) -> tuple[Figure, ...]:
     """Complete trials by what they store, and the best of all that are no larger."""
     front, rows = entries_of(card.data), entries_of(card.points)
-    steps = {
-        "type": "scatter",
-        "mode": "lines",
-        "name": "best of all no larger",
-        "x": [max(1, row["parameters"]) for row in front],
-        "y": [row["estimate"] for row in front],
-        "line": {"shape": "hv", "color": GREY, "width": 2},
-        "hovertemplate": "at most %{x:,} parameters: %{y:.4f}<extra></extra>",
-    }
+    steps = scatter(
+        "lines",
+        [max(1, row["parameters"]) for row in front],
+        [row["estimate"] for row in front],
+        "at most %{x:,} parameters: %{y:.4f}",
+        name="best of all no larger",
+        line={"shape": "hv", "color": GREY, "width": 2},
+    )
     own = [row for row in rows if row["method"] == BY_SEARCH]
     others = [row for row in rows if row["method"] != BY_SEARCH]
     traces = [
@@ -217,24 +207,18 @@ def _spans(rows: Entries) -> bool:
 
 
 def _trials(rows: Entries, name: str, colour: str, symbol: str) -> Mapping[str, Any]:
-    return {
-        "type": "scatter",
-        "mode": "markers",
-        "name": name,
-        "x": [max(1, row["parameters"]) for row in rows],
-        "y": [row["estimate"] for row in rows],
-        "error_y": {
-            "type": "data",
-            "array": [row["high"] - row["estimate"] for row in rows],
-            "thickness": 0.7,
-            "width": 0,
-            "color": UNRESOLVED,
-        },
-        "marker": {"color": colour, "symbol": symbol, "size": 9, "line": {"width": 1, "color": "#ffffff"}},
-        "customdata": [row["trial"] for row in rows],
-        "text": [plain(f"trial {row['trial']} {row['method']}, {row['parameters']:,} parameters") for row in rows],
-        "hovertemplate": "%{text}<br>%{y:.4f}<extra></extra>",
-    }
+    reach = [row["high"] - row["estimate"] for row in rows]
+    return scatter(
+        "markers",
+        [max(1, row["parameters"]) for row in rows],
+        [row["estimate"] for row in rows],
+        "%{text}<br>%{y:.4f}",
+        name=name,
+        error_y={"type": "data", "array": reach, "thickness": 0.7, "width": 0, "color": UNRESOLVED},
+        marker={"color": colour, "symbol": symbol, "size": 9, "line": {"width": 1, "color": "#ffffff"}},
+        customdata=[row["trial"] for row in rows],
+        text=[plain(f"trial {row['trial']} {row['method']}, {row['parameters']:,} parameters") for row in rows],
+    )
 
 
 _FIGURES: Mapping[str, Callable[[Card], tuple[Figure, ...]]] = {

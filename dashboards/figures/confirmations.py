@@ -39,7 +39,7 @@ def _contenders(result: ConfirmationResult, name: str) -> Figure | None:
         name=f"mean, {LEVEL:.0%} interval",
         marker=origin_marker([one.is_published for one, _ in told]),
         customdata=[one.trial for one, _ in told],
-        hovertemplate="%{text}<br>mean %{x:.4f}<extra></extra>",
+        hover="%{text}<br>mean %{x:.4f}",
     )
     return Figure(
         name=f"confirmation-{name}",

@@ -155,34 +155,34 @@ def error_bars(values: Sequence[float], ends: Sequence[tuple[float, float] | Non
     }
 
 
+def scatter(mode: str, x: Sequence[object], y: Sequence[object], hover: str, **more: Any) -> dict[str, Any]:
+    """A trace of points or lines.
+
+    Args:
+        hover: What hovering says, in Plotly's form.
+        more: Keys of the trace.
+    """
+    shown = f"{hover}<extra></extra>"
+    return {"type": "scatter", "mode": mode, "x": x, "y": y, "hovertemplate": shown, **more}
+
+
 def points(
-    values: Sequence[float], ends: Sequence[tuple[float, float] | None], texts: Sequence[str], **more: Any
+    values: Sequence[float],
+    ends: Sequence[tuple[float, float] | None],
+    texts: Sequence[str],
+    hover: str = "%{text}",
+    **more: Any,
 ) -> dict[str, Any]:
-    """A point with its interval a row, the first on top; hovering shows its text."""
-    return {
-        "type": "scatter",
-        "mode": "markers",
-        "x": values,
-        "y": [-row for row in range(len(values))],
-        "error_x": error_bars(values, ends),
-        "text": [plain(text) for text in texts],
-        "hovertemplate": "%{text}<extra></extra>",
-        **more,
-    }
+    """A point with its interval a row, the first on top."""
+    down, bars = [-row for row in range(len(values))], error_bars(values, ends)
+    return scatter("markers", values, down, hover, error_x=bars, text=[*map(plain, texts)], **more)
 
 
 def strokes(values: Sequence[float | None], rows: Sequence[int], texts: Sequence[str], **more: Any) -> dict[str, Any]:
     """Short vertical strokes on rows."""
-    return {
-        "type": "scatter",
-        "mode": "markers",
-        "x": values,
-        "y": [-row for row in rows],
-        "marker": {"symbol": "line-ns-open", "size": 12, "color": UNRESOLVED, "line": {"width": 2}},
-        "text": [plain(text) for text in texts],
-        "hovertemplate": "%{text}<extra></extra>",
-        **more,
-    }
+    marker = {"symbol": "line-ns-open", "size": 12, "color": UNRESOLVED, "line": {"width": 2}}
+    shown = [*map(plain, texts)]
+    return scatter("markers", values, [-row for row in rows], "%{text}", marker=marker, text=shown, **more)
 
 
 def origin_marker(are_published: Sequence[bool]) -> dict[str, Any]:

@@ -112,17 +112,17 @@ def _seconds(timeout: str | None) -> float | None:
 
 
 def _print(answer: "QueryResult", form: str) -> None:
-    from dashboards.terminal.frames import rows_table, rows_text
-    from deltaspace.commands.output import echo_json, show
-    from studies.analysis.visible import visible
+    from dashboards.terminal.frames import rows_table
+    from deltaspace.commands.output import show
+    from studies.analysis.visible import visible, visible_json
 
-    if form == "json":
-        echo_json(_named(answer).to_dicts())
-    elif form != "table":
-        text = rows_text(answer.columns, answer.rows, form)
-        sys.stdout.write(visible(text) if sys.stdout.isatty() else text)
-    else:
+    if form == "table":
         show(rows_table(answer.columns, answer.rows))
+    elif form == "json":
+        sys.stdout.write(visible_json(_text(answer, form)))
+    else:
+        text = _text(answer, form)
+        sys.stdout.write(visible(text) if sys.stdout.isatty() else text)
 
 
 def _write(answer: "QueryResult", form: str, file: Path) -> None:
@@ -131,7 +131,6 @@ def _write(answer: "QueryResult", form: str, file: Path) -> None:
     Raises:
         QueryError: If the format cannot hold them, or the file cannot be written.
     """
-    from dashboards.terminal.frames import rows_text
     from studies.analysis.frames import frame_of
     from trial_runner.files import whole_file
 
@@ -140,23 +139,23 @@ def _write(answer: "QueryResult", form: str, file: Path) -> None:
             if form == "parquet":
                 _named(answer)
                 frame_of(answer.columns, answer.rows).to_parquet(place, index=False)
-            elif form == "json":
-                rows = json.dumps(_named(answer).to_dicts(), indent=2, ensure_ascii=False)
-                place.write_text(f"{rows}\n", encoding="utf-8")
             else:
-                is_table = form == "table"
-                text = f"{_text(answer)}\n" if is_table else rows_text(answer.columns, answer.rows, form)
-                place.write_text(text, encoding="utf-8")
+                place.write_text(_text(answer, form), encoding="utf-8")
             _check_is_new(file)  # a query may take long
     except (OSError, ValueError, TypeError) as error:
         raise StudiesError(f"the rows must be written to {file}; got: {error}.") from error
 
 
-def _text(answer: "QueryResult") -> str:
-    from dashboards.terminal.frames import rows_table
+def _text(answer: "QueryResult", form: str) -> str:
+    from dashboards.jsonable import jsonable
+    from dashboards.terminal.frames import rows_table, rows_text
     from dashboards.terminal.layout import plain_text
 
-    return plain_text(rows_table(answer.columns, answer.rows))
+    if form == "json":
+        return f"{json.dumps(jsonable(_named(answer).to_dicts()), indent=2, ensure_ascii=False)}\n"
+    if form == "table":
+        return f"{plain_text(rows_table(answer.columns, answer.rows))}\n"
+    return rows_text(answer.columns, answer.rows, form)
 
 
 def _named(answer: "QueryResult") -> "QueryResult":
