@@ -13,7 +13,7 @@ import pandas
 import pytest
 
 import deltaspace
-from deltaspace import Configuration, Study, Trial
+from deltaspace import Configuration, Study
 from studies.records import TrialState
 from studies.runtime.progress import Progress
 
@@ -134,15 +134,6 @@ def test_pandas_is_loaded_when_it_is_asked_for_and_torch_is_not(sample_storage: 
     assert loaded_after(asked, *HEAVY, "pandas") == ["pandas"]
 
 
-def test_describing_and_counting_load_neither_torch_nor_a_database() -> None:
-    script = f"""
-import deltaspace
-print(deltaspace.count("lora_qv", {ROBERTA!r}, r=16), deltaspace.describe("mam_adapter", {ROBERTA!r}))
-print(deltaspace.methods({ROBERTA!r}))
-"""
-    assert loaded_after(script, *HEAVY, "sqlalchemy", "optuna") == []
-
-
 def test_a_study_answers_with_tables(study: Study) -> None:
     board = study.leaderboard(top=1)
     assert board.iloc[0][["number", "score", "state"]].tolist() == [3, 0.85, "complete"]
@@ -187,10 +178,6 @@ def test_the_best_trial_is_a_trial(study: Study) -> None:
     assert set(best.learning_rates) == {site for site in ("attention", "ffn") if getattr(best.page.trial, site)}
     assert list(best.readings["score"]) == [0.65, 0.85]
     assert str(best).startswith("trial 3 of sample (discovered, complete, accuracy 0.8500, ")
-
-
-def test_what_a_notebook_shows_of_a_study_is_its_leaderboard(study: Study) -> None:
-    assert study._repr_html_() == study.leaderboard()._repr_html_()
 
 
 def test_a_handle_is_its_name_and_its_storage(study: Study, sample_storage: str) -> None:
@@ -420,12 +407,6 @@ def test_a_notebook_has_the_live_view(
     assert display.shown[-1].startswith("<pre")
     assert "6 of 6 trials" in display.shown[-1]
     assert capsys.readouterr().err == ""
-
-
-def test_tables_and_trials_are_the_public_types(study: Study) -> None:
-    assert isinstance(study, deltaspace.Study)
-    assert isinstance(study.best, Trial)
-    assert isinstance(study.front, pandas.DataFrame)
 
 
 def test_a_study_is_counted_indexed_and_iterated(study: Study) -> None:

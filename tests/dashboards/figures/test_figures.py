@@ -10,6 +10,7 @@ from dashboards.colours import FORM_COLOURS
 from dashboards.figures.boards import curves_figure
 from dashboards.figures.cards import figures_of
 from dashboards.figures.figure import TEMPLATES, Figure, axis, plain, rows_layout, wrapped
+from studies.analysis.card import Card
 from studies.analysis.discover import StudyPosterior, discovered
 
 SVG = {"scatter", "bar"}
@@ -22,19 +23,19 @@ READINGS = [
 
 
 @pytest.fixture(scope="module")
-def knowledge() -> StudyPosterior:
+def cards() -> tuple[Card, ...]:
     space = whole_space()
-    return StudyPosterior(space, drawn(space, 30), metric="accuracy")
+    return tuple(discovered(StudyPosterior(space, drawn(space, 30), metric="accuracy")))
 
 
 @pytest.fixture(scope="module")
-def figures(knowledge: StudyPosterior) -> list[Figure]:
-    found = [figure for card in discovered(knowledge) for figure in figures_of(card)]
+def figures(cards: tuple[Card, ...]) -> list[Figure]:
+    found = [figure for card in cards for figure in figures_of(card)]
     return [*found, curves_figure(READINGS, "accuracy")]
 
 
-def test_every_answer_with_rows_has_a_figure(knowledge: StudyPosterior) -> None:
-    for card in discovered(knowledge):
+def test_every_answer_with_rows_has_a_figure(cards: tuple[Card, ...]) -> None:
+    for card in cards:
         assert figures_of(card)
         assert figures_of(replace(card, data=card.data.head(0))) == ()
 
@@ -51,7 +52,7 @@ def test_every_figure_is_drawn_as_svg_with_a_title_words_and_labelled_axes(figur
         json.dumps(figure.themed("dark"), allow_nan=False)
 
 
-def test_the_waterfall_leads_from_the_method_to_the_winner(knowledge: StudyPosterior, figures: list[Figure]) -> None:
+def test_the_waterfall_leads_from_the_method_to_the_winner(figures: list[Figure]) -> None:
     (figure,) = [one for one in figures if one.name == "winner-path"]
     bars, ends = figure.data
     reached = [base + gain for base, gain in zip(bars["base"], bars["x"], strict=True)]
@@ -79,7 +80,7 @@ def test_long_labels_take_two_lines_and_more_room() -> None:
     assert many["height"] > few["height"]
 
 
-def test_themes_set_the_same_things(knowledge: StudyPosterior) -> None:
+def test_themes_set_the_same_things() -> None:
     light, dark = (TEMPLATES[name]["layout"] for name in ("light", "dark"))
     assert light.keys() == dark.keys()
     assert light["font"]["color"] != dark["font"]["color"]
@@ -92,8 +93,8 @@ def test_a_form_has_the_colour_that_it_has_on_every_page(figures: list[Figure]) 
         assert trace["line"]["color"] == FORM_COLOURS[trace["name"]]
 
 
-def test_hostile_methods_are_text_in_the_traces(knowledge: StudyPosterior) -> None:
-    (card,) = discovered(knowledge, ["sizes"])
+def test_hostile_methods_are_text_in_the_traces(cards: tuple[Card, ...]) -> None:
+    (card,) = [one for one in cards if one.name == "sizes"]
     hostile = replace(card, points=card.points.assign(method="<script>alert(1)</script>"))
     (figure,) = figures_of(hostile)
     assert "<script>" not in json.dumps(figure.themed())

@@ -10,7 +10,6 @@ import pandas
 import pytest
 
 from deltaspace.commands.main import COMMANDS, cli, main
-from search_space.published import METHODS
 from studies.analysis.sql import run_query
 
 BACKBONES = Path(__file__).parents[2] / "data" / "backbones"
@@ -149,50 +148,6 @@ def test_a_query_prints_a_table_json_or_csv(run: Run) -> None:
         ["0", "", "0.8"],
         ["1", "rung 0 (25 steps): 0.55 below the cut 0.6", ""],
     ]
-
-
-def test_methods_are_listed_with_their_four_dimensions(run: Run) -> None:
-    views = json.loads(run("methods", "--backbone", ROBERTA, "--json"))
-    assert [view["name"] for view in views] == list(METHODS)
-    mam = next(view for view in views if view["name"] == "mam_adapter")
-    assert (mam["attention"]["form"], mam["attention"]["write"], mam["attention"]["gate"]) == (
-        "softmax_memory",
-        "head",
-        "lse_convex",
-    )
-    assert (mam["ffn"]["form"], mam["ffn"]["insertion"], mam["ffn"]["gate"]) == ("bottleneck", "parallel", "scale")
-    assert mam["citation"].startswith("He et al. 2022")
-    text = run("methods", "--backbone", ROBERTA)
-    for name in list(METHODS):
-        assert name in text
-
-
-def test_what_is_not_valid_on_a_backbone_is_marked(run: Run) -> None:
-    folder = str(BACKBONES / "llama3_2_1b")
-    views = {view["name"]: view for view in json.loads(run("methods", "--backbone", folder, "--json"))}
-    assert "llama has none" in views["bitfit"]["invalid"]
-    assert views["lora_qv"]["invalid"] is None
-    assert "llama has none" in run("methods", "--backbone", folder)
-
-
-def test_a_count_of_he_et_al_2022_is_reproduced(run: Run) -> None:
-    # BART-large, prefix 30 and adapter 512: 27,377,664 weights, printed as 6.7% (table 6)
-    folder = str(BACKBONES / "bart_large")
-    counted = json.loads(run("count", "mam_adapter", "--backbone", folder, "--set", "l=30", "--set", "r=512", "--json"))
-    assert counted["weights_only"] == 27_377_664
-    assert counted["backbone_parameters"] == 406_291_456
-    assert counted["percent"] == pytest.approx(100 * counted["stored"] / 406_291_456)
-    assert counted["settings"]["prefix_length"] == 30
-    assert "27,377,664" in run("count", "mam_adapter", "--backbone", folder, "--set", "l=30", "--set", "r=512")
-
-
-def test_a_setting_has_two_names(run: Run) -> None:
-    long, short = (
-        json.loads(run("count", "lora_qv", "--backbone", ROBERTA, "--set", f"{name}=16", "--json"))
-        for name in ("rank", "r")
-    )
-    assert long == short
-    assert short["stored"] == 589_824
 
 
 def test_a_method_is_described(run: Run) -> None:

@@ -55,7 +55,7 @@ def test_a_count_has_what_is_attached_and_every_convention(run: Run) -> None:
 
 def test_a_point_is_counted_as_its_method_with_those_settings(run: Run) -> None:
     assert counted(run, "lora_qv:r=8", "gpt2")["stored"] == counted(run, "lora_qv", "gpt2", "r=8")["stored"]
-    assert counted(run, "lora_qv:r=8", "gpt2", "r=2")["stored"] == counted(run, "lora_qv", "gpt2", "r=2")["stored"]
+    assert counted(run, "lora_qv:r=8", "gpt2", "rank=2")["stored"] == counted(run, "lora_qv", "gpt2", "r=2")["stored"]
 
 
 def test_a_count_as_a_table_says_what_other_conventions_count(run: Run) -> None:
@@ -134,6 +134,9 @@ def test_methods_have_their_citations_and_settings(run: Run) -> None:
     assert all(view["invalid"] is None for view in views.values())
     (read,) = (one for one in views["mam_adapter"]["hyperparameters"] if one["name"] == "read")
     assert (read["choices"], read["default"]) == (["x_ffn", "res_f"], "x_ffn")
+    mam = views["mam_adapter"]
+    assert [mam["attention"][name] for name in ("form", "write", "gate")] == ["softmax_memory", "head", "lse_convex"]
+    assert [mam["ffn"][name] for name in ("form", "insertion", "gate")] == ["bottleneck", "parallel", "scale"]
     assert views["prompt_tuning"]["attention"] is None
     assert views["prompt_tuning"]["ffn"]["site"] == "embed"
     assert views["intrinsic_said"]["ffn"]["variant"] == "a factor per tensor"
@@ -197,4 +200,4 @@ def test_an_edit_at_some_layers_is_described_with_their_number() -> None:
 
 
 def test_conventions_are_told_in_one_order() -> None:
-    assert [one.name for one in CONVENTIONS][:4] == ["weights_only", "with_bias", "stored", "trained"]
+    assert [*CONVENTIONS][:4] == ["weights_only", "with_bias", "stored", "trained"]

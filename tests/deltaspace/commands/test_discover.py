@@ -12,6 +12,7 @@ from support.trivial_runner import TrivialFactory
 
 from dashboards.terminal.discover import discovery_renderable
 from deltaspace.commands.main import main
+from studies.analysis.card import Card
 from studies.analysis.discover import StudyPosterior, discovered, summary
 from studies.launch.launch import launch
 
@@ -61,37 +62,41 @@ def test_misuse_is_said_in_a_line(run: Run, arguments: list[str], code: int, wor
     assert err.count("\n") == 1
 
 
-def shown(knowledge: StudyPosterior, *, is_whole: bool) -> list[str]:
-    cards = discovered(knowledge)
-    said = discovery_renderable(
-        cards, title="[bold]docstrings[/]", summary=summary(knowledge, cards), is_whole=is_whole
-    )
-    file = io.StringIO()
-    Console(file=file, width=100, highlight=False, color_system=None).print(said)
-    return file.getvalue().splitlines()
+Discovered = tuple[tuple[Card, ...], tuple[str, ...]]
 
 
 @pytest.fixture(scope="module")
-def knowledge() -> StudyPosterior:
+def found() -> Discovered:
+    """Cards of a study, and what can be quoted of them."""
     space = whole_space()
-    return StudyPosterior(space, drawn(space, 40), metric="accuracy")
+    knowledge = StudyPosterior(space, drawn(space, 40), metric="accuracy")
+    cards = tuple(discovered(knowledge))
+    return cards, tuple(summary(knowledge, cards))
 
 
-def test_a_few_sentences_come_first_then_at_most_forty_lines(knowledge: StudyPosterior) -> None:
-    lines = shown(knowledge, is_whole=False)
+def shown(found: Discovered, *, is_whole: bool) -> list[str]:
+    cards, said = found
+    renderable = discovery_renderable(cards, title="[bold]docstrings[/]", summary=said, is_whole=is_whole)
+    file = io.StringIO()
+    Console(file=file, width=100, highlight=False, color_system=None).print(renderable)
+    return file.getvalue().splitlines()
+
+
+def test_a_few_sentences_come_first_then_at_most_forty_lines(found: Discovered) -> None:
+    lines = shown(found, is_whole=False)
     first = lines.index("")
-    assert "".join(lines[1:first]).startswith(summary(knowledge, [])[0][:40])
+    assert "".join(lines[1:first]).startswith(found[1][0][:40])
     assert len(lines) - first <= 40
     assert lines[-1].startswith("--all")
     assert not any("not resolved" in line for line in lines)
 
 
-def test_all_rows_and_notes_are_shown_where_they_are_asked_for(knowledge: StudyPosterior) -> None:
-    lines = shown(knowledge, is_whole=True)
+def test_all_rows_and_notes_are_shown_where_they_are_asked_for(found: Discovered) -> None:
+    lines = shown(found, is_whole=True)
     text = " ".join(line.strip() for line in lines)
-    for card in discovered(knowledge):
+    for card in found[0]:
         assert card.question[:40] in text
         assert card.note.split(". ")[-1][:30] in text
-    assert len(lines) > len(shown(knowledge, is_whole=False))
+    assert len(lines) > len(shown(found, is_whole=False))
     assert max(map(len, lines)) <= 100
     assert not any("…" in line for line in lines)

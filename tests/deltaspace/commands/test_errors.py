@@ -123,30 +123,6 @@ def test_all_problems_of_a_study_file_are_listed(capsys: pytest.CaptureFixture[s
     assert sorted(line.split(":")[0] for line in lines[1:]) == ["backbone", "budget", "task", "trails"]
 
 
-def test_a_study_without_a_complete_trial_has_no_best(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    from studies.ledger.ledger import Ledger
-    from studies.records import NewStudy
-
-    url = f"sqlite:///{tmp_path / 'empty.db'}"
-    study = NewStudy(
-        name="empty",
-        specification={},
-        backbone="embedded",
-        backbone_parameters=10,
-        budget_parameters=1,
-        metric="f1",
-        seed=0,
-    )
-    with Ledger.open(url) as ledger:
-        ledger.create_study(study)
-    code, line = refused(capsys, "best", "empty", "--storage", url)
-    assert (code, "complete trial" in line) == (1, True)
-    assert main(["show", "empty", "--storage", url]) == 0
-    assert "no trial has ended yet" in capsys.readouterr().out
-
-
 def test_a_bug_keeps_its_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: object, **__: object) -> None:
         raise ZeroDivisionError

@@ -2,8 +2,6 @@
 
 import json
 import re
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -137,18 +135,6 @@ def test_what_cannot_be_shown_is_said(
     printed = capsys.readouterr()
     assert printed.out == ""
     assert said in printed.err
-
-
-def test_showing_a_space_loads_neither_torch_nor_the_sampler(tmp_path: Path) -> None:
-    script = (
-        "import sys\n"
-        "from deltaspace.commands.main import main\n"
-        f"main(['space', 'docstrings', '--set', 'backbone={ROBERTA}', '--draw', '1', '--json'])\n"
-        "slow = ('torch', 'ray', 'transformers', 'optuna', 'sqlalchemy')\n"
-        "print([name for name in slow if name in sys.modules], file=sys.stderr)"
-    )
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, cwd=tmp_path)
-    assert done.stderr.strip() == "[]"
 
 
 def test_structures_of_two_edits_are_counted_beside_those_of_one(run: Run) -> None:

@@ -79,10 +79,6 @@ def test_a_method_is_resized_to_the_budget_and_trained_into_a_folder(train: Trai
     assert facts["scores"]["score"] == result["score"] == result["readings"][-1]["score"]
     assert (facts["study"], facts["trial"], facts["method"]) == (None, None, "lora_qv")
     assert not list(study.parent.glob("*.db"))
-
-
-def test_the_card_says_that_nothing_was_searched(train: Train, tmp_path: Path) -> None:
-    assert train("lora_qv", tmp_path / "lora")[0] == 0
     card = (tmp_path / "lora" / "README.md").read_text()
     assert "# lora_qv trained on" in card
     assert "without a search" in card
@@ -175,12 +171,6 @@ def test_a_file_that_is_no_configuration_is_refused(train: Train, tmp_path: Path
     assert (code, out) == (2, "")
     assert len(err.splitlines()) == 1
     assert "configuration must be" in err
-
-
-def test_options_out_of_range_are_misuse(train: Train, tmp_path: Path) -> None:
-    code, _, err = train("lora_qv", tmp_path / "new", "--batch-size", "0")
-    assert code == 2
-    assert "training.batch_size" in err
 
 
 def test_every_embedded_task_has_a_study_file_of_its_name() -> None:

@@ -2,8 +2,6 @@
 
 import json
 import platform
-import subprocess
-import sys
 from importlib.metadata import version
 from pathlib import Path
 
@@ -70,15 +68,3 @@ def test_a_package_that_is_not_there_is_said_so(
 ) -> None:
     monkeypatch.setattr(deltaspace.commands.program, "_PACKAGES", ("no-such-package",))
     assert json.loads(printed(capsys, "--verbose", "--json"))["no-such-package"] == "not installed"
-
-
-def test_the_version_alone_loads_nothing_that_takes_long() -> None:
-    script = (
-        "import sys\n"
-        "from deltaspace.commands.main import main\n"
-        "main(['version'])\n"
-        "slow = ('torch', 'ray', 'transformers', 'optuna', 'pydantic', 'sqlalchemy', 'rich')\n"
-        "print([name for name in slow if name in sys.modules], file=sys.stderr)"
-    )
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    assert done.stderr.strip() == "[]"
