@@ -297,22 +297,19 @@ def _fused(
     groups = query.shape[1] // key.shape[1]
     if groups > 1 and query.dtype not in _HALVES:  # those of 32 bits take as many keys as queries
         key, value, groups = key.repeat_interleave(groups, dim=1), value.repeat_interleave(groups, dim=1), 1
+    is_causal = isinstance(mask, _Causal) and query.shape[2] == key.shape[2]
     if isinstance(mask, _Causal):
-        is_square = query.shape[2] == key.shape[2]
-        return torch.nn.functional.scaled_dot_product_attention(
-            query,
-            key,
-            value,
-            attn_mask=None if is_square else _before_and_at(query, key),
-            dropout_p=dropout,
-            is_causal=is_square,
-            scale=scaling,
-            enable_gqa=groups > 1,
-        )
-    if mask is not None and mask.dtype == torch.bool:
+        mask = None if is_causal else _before_and_at(query, key)
+    elif mask is not None and mask.dtype == torch.bool:
         # a query that sees nothing, as in the padding, must not become NaN
-        shown = query.new_zeros(mask.shape)
-        mask = shown.masked_fill(~mask, torch.finfo(query.dtype).min)
+        mask = query.new_zeros(mask.shape).masked_fill(~mask, torch.finfo(query.dtype).min)
     return torch.nn.functional.scaled_dot_product_attention(
-        query, key, value, attn_mask=mask, dropout_p=dropout, scale=scaling, enable_gqa=groups > 1
+        query,
+        key,
+        value,
+        attn_mask=mask,
+        dropout_p=dropout,
+        is_causal=is_causal,
+        scale=scaling,
+        enable_gqa=groups > 1,
     )

@@ -74,7 +74,7 @@ class HeadEdits:
         for group in plan.lse:
             if group.gate.is_prefix and group.gate.beside is not None:
                 z = self._values[group.gate.beside].take(group.places)
-                each = group.share(z, self._real_tokens(group, plan.slots))
+                each = group.call("weighed", z, self._real_tokens(group, plan.slots))
                 shares |= dict(zip(group.places, each.unbind(0), strict=True))
         if not shares:
             return None
@@ -115,7 +115,7 @@ class HeadEdits:
                 continue
             mine = query.take(group.places)
             projected = _by_head(self._values[Port.Q].take(group.places), mine)
-            own = capped(group.own_logits(mine, projected, self._scaling), softcap)  # (G, B, T, H)
+            own = capped(group.call("own_logits", mine, projected, self._scaling), softcap)  # (G, B, T, H)
             behind = SlotRows(normaliser, plan.slots).take(group.places)
             weight = torch.sigmoid(own - behind).unsqueeze(-1).to(heads.dtype)  # (G, B, T, H, 1)
             self._weights[group] = weight

@@ -61,24 +61,22 @@ class PromptHooks:
             handle.remove()
         self._handles.clear()
 
-    def _on_arguments(self, module: nn.Module, change: Callable[[Arguments], Arguments]) -> None:
-        """Let ``change`` see all arguments of a module's calls by name."""
+    def _on_arguments(self, module: nn.Module, change: Callable[[PackedPrompt, Arguments], Arguments]) -> None:
+        """Let ``change`` see the prompts of the moment and all arguments of a module's calls by name."""
         signature = inspect.signature(module.forward)
         rest = next((one.name for one in signature.parameters.values() if one.kind is one.VAR_KEYWORD), None)
 
         def before(_: nn.Module, positional: tuple[Any, ...], named: Arguments) -> tuple[tuple[Any, ...], Arguments]:
-            if self._prompt() is None:
+            prompt = self._prompt()
+            if prompt is None:
                 return positional, named
             arguments = dict(signature.bind(*positional, **named).arguments)
             arguments |= arguments.pop(rest, {}) if rest is not None else {}
-            return (), change(arguments)
+            return (), change(prompt, arguments)
 
         self._handles.append(module.register_forward_pre_hook(before, with_kwargs=True))
 
-    def _insert(self, arguments: Arguments) -> Arguments:
-        prompt = self._prompt()
-        if prompt is None:
-            return arguments
+    def _insert(self, prompt: PackedPrompt, arguments: Arguments) -> Arguments:
         rows, length = prompt.rows(), prompt.length  # (K, L, D)
         cache = arguments.get("past_key_values")
         past = 0 if cache is None else int(cache.get_seq_length())
@@ -114,10 +112,7 @@ class PromptHooks:
         _count_from(length)
         return arguments
 
-    def _widen_cross_mask(self, arguments: Arguments) -> Arguments:
-        prompt = self._prompt()
-        if prompt is None:
-            return arguments
+    def _widen_cross_mask(self, prompt: PackedPrompt, arguments: Arguments) -> Arguments:
         read = arguments.get("encoder_hidden_states")
         if arguments.get("encoder_attention_mask") is None and not prompt.is_even and read is not None:
             mask = torch.ones(read.shape[:2], dtype=torch.long, device=read.device)
@@ -182,12 +177,12 @@ def _masked(prompt: PackedPrompt, mask: Tensor) -> Tensor:
     """A mask ``(K B, T)`` with the prompts' rows before it."""
     if prompt.is_even:
         return _before(mask, prompt.length, 1)
-    return torch.cat([_for_examples(prompt.visible(), mask.shape[0]).to(mask.dtype), mask], dim=1)
+    return torch.cat([_for_examples(prompt.visible, mask.shape[0]).to(mask.dtype), mask], dim=1)
 
 
 def _shifted(positions: Tensor, prompt: PackedPrompt, *, with_rows: bool) -> Tensor:
     """Position ids ``(K B, T)`` of tokens that follow prompts, with those of the prompts if they are inserted."""
-    behind = _for_examples(prompt.shifts(), positions.shape[0]).unsqueeze(1)  # (K B, 1)
+    behind = _for_examples(prompt.shifts, positions.shape[0]).unsqueeze(1)  # (K B, 1)
     moved = positions + prompt.length - behind
     if not with_rows:
         return moved

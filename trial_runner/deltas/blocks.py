@@ -1,14 +1,24 @@
 """Products with one matrix, or with one matrix per head. Shapes: `B` examples, `T` tokens, `N` blocks, `H` heads."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
+from torch.nn import functional
 
 from search_space.backbones.shape import BackboneShape
-from search_space.dimensions import Heads, Port
+from search_space.dimensions import Activation, Heads, Port
 from search_space.edit import Edit
 from search_space.edit_protocol import block_widths
+
+ACTIVATIONS: dict[Activation, Callable[[Tensor], Tensor]] = {
+    Activation.RELU: functional.relu,
+    Activation.GELU: functional.gelu,
+    Activation.SILU: functional.silu,
+    Activation.TANH: torch.tanh,
+}
+"""The nonlinearities of bottlenecks."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,3 +140,11 @@ def remainder_normal(shape: tuple[int, ...], generator: torch.Generator) -> Tens
 def uniform(shape: tuple[int, ...], bound: float, generator: torch.Generator) -> Tensor:
     """Draws from U(-bound, bound) in float64."""
     return (torch.rand(shape, generator=generator, dtype=torch.float64) * 2 - 1) * bound
+
+
+@torch.no_grad()
+def draw_layer(layer: nn.Module, fan: int, generator: torch.Generator) -> None:
+    """Draw every number of a layer in place as PyTorch's layers do, from U(-1/sqrt(fan), 1/sqrt(fan))."""
+    bound = float(fan) ** -0.5
+    for parameter in layer.parameters():
+        parameter.uniform_(-bound, bound, generator=generator)

@@ -1,6 +1,6 @@
 """Adapters: ``act(N(z) W_down + b_down) W_up + b_up``."""
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -9,8 +9,8 @@ from search_space.dimensions import Heads, Port
 from search_space.edit import Edit
 from search_space.forms import Bottleneck, Form, Init, OwnNorm
 from search_space.gates.gate import Logits
-from trial_runner.deltas.activations import ACTIVATIONS
 from trial_runner.deltas.blocks import (
+    ACTIVATIONS,
     Blocks,
     block_product,
     normal,
@@ -20,8 +20,7 @@ from trial_runner.deltas.blocks import (
     uniform,
 )
 from trial_runner.deltas.form_delta import COLUMNS, ROWS, FormDelta, FormPlace
-from trial_runner.deltas.prefix_stack import PrefixStack, StackLayer
-from trial_runner.errors import AttachError
+from trial_runner.deltas.prefix_stack import PrefixStack
 
 _BERT_DEVIATION = 0.02
 _HOULSBY_DEVIATION = 1e-3
@@ -68,13 +67,12 @@ class BottleneckDelta(FormDelta):
     @classmethod
     def build(cls, edit: Edit, place: FormPlace, generator: torch.Generator) -> "BottleneckDelta | StackedBottleneck":
         """See `FormDelta`."""
-        if not isinstance(edit.form, Bottleneck):
-            raise AttachError(f"a bottleneck needs a form of one; got {edit.form.name}. This is a bug.")
+        form: Any = edit.form
         if isinstance(place.shared, PrefixStack):
-            return StackedBottleneck(edit.form, place.shared, place.index, place.blocks)
+            return StackedBottleneck(form, place.shared, place.index, place.blocks)
         # an inducer's reads q as it is, to which its key is compared
         is_query = edit.heads is not Heads.SINGLE and edit.read is Port.Q and edit.gate.logits is not Logits.QUERY
-        return cls(edit.form, place.blocks, place.width, generator, is_scaled=is_query)
+        return cls(form, place.blocks, place.width, generator, is_scaled=is_query)
 
     @torch.no_grad()
     def take(self, source: nn.Module) -> None:
@@ -131,7 +129,7 @@ def _layer_norm(width: int) -> nn.LayerNorm:
     return nn.LayerNorm(width, dtype=torch.float64)
 
 
-class StackedBottleneck(StackLayer):
+class StackedBottleneck(FormDelta):
     """A multi-head adapter whose matrices are one layer's table of a `PrefixStack`; it has no parameters of its own.
 
     ``act(q P_k^T / sqrt(d_h)) P_v``: a prefix with an activation for the softmax (He et al. 2022, released code).
@@ -139,15 +137,14 @@ class StackedBottleneck(StackLayer):
 
     def __init__(self, form: Bottleneck, stack: PrefixStack, layer: int, blocks: Blocks) -> None:
         """Keep the stack without registering it a second time."""
-        super().__init__()
+        super().__init__(stack, layer)
         self.blocks = blocks
         self._activation = ACTIVATIONS[form.activation]
-        self.look_at(stack, layer)
 
     def table(self) -> tuple[Tensor, Tensor]:
         """The down matrices transposed and the up matrices, both ``(N, R, d_h)``."""
-        down, up = self._stack[0].table(self.layer)
-        is_real = self._stack[0].is_real
+        down, up = self.shared.table(self.layer)
+        is_real = self.shared.is_real
         return down, up if is_real is None else up * is_real.to(up.dtype).unsqueeze(-1)
 
     def forward(self, z: Tensor, weight: Tensor | None = None, scaling: float | None = None) -> Tensor:

@@ -11,11 +11,14 @@ from search_space.configuration import Configuration
 from search_space.dimensions import Insertion, Port, Site
 from search_space.edit import Edit
 from search_space.parameter_counts.counts import count, count_edits, widths
-from trial_runner.deltas import DELTAS, FormDelta, SharedDelta, build_form, build_shared, build_whole
+from trial_runner.deltas import DELTAS, FormDelta, SharedDelta
+from trial_runner.deltas.blocks import blocks_of
+from trial_runner.deltas.form_delta import FormPlace
 from trial_runner.deltas.frozen_matrix import Frozen, frozen_matrix
+from trial_runner.deltas.gates import port_delta
 from trial_runner.deltas.port_delta import PortDelta
 from trial_runner.deltas.prompt import PromptDelta
-from trial_runner.deltas.whole_model import WholeModelDelta
+from trial_runner.deltas.whole_model import FrozenWeights, WholeModelDelta
 from trial_runner.errors import AttachError
 
 
@@ -40,12 +43,11 @@ class SublayerPlan:
         edit = delta.edit
         if edit.gate.logits is not None:
             self.lse.append(delta)
-        if delta.gate.beside is not None:
-            self.reads.add(delta.gate.beside)
-        if delta.gate.is_prefix:
+            self.reads |= set() if delta.is_prefix else {Port.Q}
+        if delta.beside is not None:
+            self.reads.add(delta.beside)
+        if delta.is_prefix:
             return
-        if edit.gate.logits is not None:
-            self.reads.add(Port.Q)
         side = self.sequential if edit.insertion is Insertion.SEQUENTIAL else self.parallel
         side.setdefault(edit.write, []).append(delta)
         if edit.read is not None and edit.insertion is Insertion.PARALLEL:
@@ -118,7 +120,7 @@ class DeltaSet(nn.Module):
     ) -> Iterator[tuple[str, nn.Module]]:
         kind = DELTAS[edit.form.name]
         if issubclass(kind, FormDelta):
-            yield from self._build_at_sublayers(index, edit, shape, generator, frozen)
+            yield from self._build_at_sublayers(kind, index, edit, shape, generator, frozen)
         elif issubclass(kind, WholeModelDelta):
             if frozen is None:
                 raise AttachError(f"a change of the whole model needs its parameters; {edit.form.name} got none.")
@@ -128,7 +130,7 @@ class DeltaSet(nn.Module):
                     f"weights that are changed themselves must not be quantised; {edit.form.name} changes those of a "
                     "backbone in codes. Take backbone.quantization: none, or another form."
                 )
-            self._outside["whole"] = build_whole(edit.form, numbers, generator)
+            self._outside["whole"] = kind.build(edit.form, FrozenWeights(numbers), generator)
             yield f"{index}_whole", self._outside["whole"]
         else:
             self._outside["prompt"] = PromptDelta.build(edit.form, shape.width, generator)
@@ -136,6 +138,7 @@ class DeltaSet(nn.Module):
 
     def _build_at_sublayers(
         self,
+        kind: type[FormDelta],
         index: int,
         edit: Edit,
         shape: BackboneShape,
@@ -143,20 +146,24 @@ class DeltaSet(nn.Module):
         frozen: Frozen | None,
     ) -> Iterator[tuple[str, nn.Module]]:
         sublayers = _sublayers(edit, shape)
-        kind = _shared_kind(edit)
+        sharing = kind.shares(edit.form)
         for sublayer, width in sublayers.items():
             alike = [other.layer for other in sublayers if other.site is sublayer.site]
             shared: SharedDelta | None = None
-            if kind is not None:
-                key = (kind, index, sublayer.site) if kind.is_of_one_site else (kind, kind.key(edit, shape))
+            if sharing is not None:
+                key = (sharing, index, sublayer.site) if sharing.is_of_one_site else (sharing, sharing.key(edit, shape))
                 if key not in self._shared:
-                    self._shared[key] = build_shared(edit, len(alike), shape, generator)
-                    yield f"{index}_{kind.label(sublayer.site)}", self._shared[key]
+                    self._shared[key] = sharing.build(edit, len(alike), shape, generator)
+                    yield f"{index}_{sharing.label(sublayer.site)}", self._shared[key]
                 shared = self._shared[key]
-            place = alike.index(sublayer.layer)
-            weight = frozen_matrix(frozen, shape, sublayer, edit) if edit.form.needs_weights else None
-            form = build_form(edit, width, shape, generator, shared=shared, index=place, weight=weight)
-            delta = PortDelta(edit, form, shape, generator)
+            place = FormPlace(
+                blocks=blocks_of(edit, shape),
+                width=width,
+                shared=shared,
+                index=alike.index(sublayer.layer),
+                weight=frozen_matrix(frozen, shape, sublayer, edit) if edit.form.needs_weights else None,
+            )
+            delta = port_delta(edit, kind.build(edit, place, generator), shape, generator)
             self.plans.setdefault(sublayer, SublayerPlan()).add(delta)
             yield f"{index}_{edit.form.name}_{sublayer.site}_{_stack_mark(sublayer, shape)}{sublayer.layer}", delta
 
@@ -176,11 +183,6 @@ class DeltaSet(nn.Module):
             f"attached {attached:,} parameters but the configuration counts {self.counts.trained:,}; the difference "
             f"sits at {where}. This is a bug in trial_runner/deltas or search_space/parameter_counts/counts.py."
         )
-
-
-def _shared_kind(edit: Edit) -> type[SharedDelta] | None:
-    kind = DELTAS[edit.form.name]
-    return kind.shares(edit.form) if issubclass(kind, FormDelta) else None
 
 
 def _sublayers(edit: Edit, shape: BackboneShape) -> dict[Sublayer, int]:

@@ -125,6 +125,7 @@ class FormDelta(DeltaModule):
         is_table: Whether it is a softmax over a table, which at the heads meets queries as the base keys do.
         is_dropped: Whether it sees a part of what it reads while it is trained, where a study says so.
         holds_scale: Whether the scale of its gate is within what it computes, given as ``weight``.
+        layer: Which part of what it shares is its own; None where there are no parts.
     """
 
     is_table: ClassVar[bool] = False
@@ -141,15 +142,16 @@ class FormDelta(DeltaModule):
         """The module of an edit; initial values are drawn on the CPU."""
         raise NotImplementedError
 
-    @property
-    def shared(self) -> SharedDelta | None:
-        """What it shares; its parameters are not listed here."""
-        return None
+    def __init__(self, shared: SharedDelta | None = None, layer: int | None = None) -> None:
+        """Keep what is shared without registering it a second time."""
+        super().__init__()
+        self._shared = (shared,)
+        self.layer = layer
 
     @property
-    def layer(self) -> int | None:
-        """Which part of what it shares is its own; None where there are no parts."""
-        return None
+    def shared(self) -> Any:
+        """What it shares, of the class that `shares` says; its parameters are not listed here. None for nothing."""
+        return self._shared[0]
 
     def forward(self, z: Any, weight: Tensor | None = None, scaling: float | None = None) -> Tensor:
         """What is read, ``(B, T, D_in)`` or ``(B, T, H, D_in)``, to ``(B, T, [H,] D_out)``.

@@ -1,10 +1,6 @@
-"""What gates do to a contribution and train: one class for each, by name in `GATE_DELTAS`.
+"""What gates do to a contribution and train: one class of `PortDelta` for each, by name in `GATE_DELTAS`."""
 
-What branches on a gate elsewhere asks its class here. The trained numbers are parts of the edit's module.
-"""
-
-from collections.abc import Iterator, Mapping
-from typing import ClassVar
+from collections.abc import Mapping
 
 import torch
 from torch import Tensor, nn
@@ -18,7 +14,6 @@ from search_space.gates import (
     ConvexInducerGate,
     ConvexSampleGate,
     FixedScale,
-    Gate,
     InducerGate,
     LearnedScale,
     Multiply,
@@ -30,145 +25,50 @@ from search_space.gates import (
 )
 from trial_runner.deltas.blocks import Blocks, block_product, blocks_of, remainder_normal
 from trial_runner.deltas.form_delta import FormDelta
-
-Part = tuple[str, Tensor | nn.Module]
-
-
-class Gated(nn.Module):
-    """The module of an edit at one sublayer, as its gate sees it: the form, and the gate's own numbers.
-
-    Attributes:
-        scale: The trained scale, ones at the start; None without one.
-        factor: The trained gate of a number per sublayer or token; None without one.
-        keys: MLP_k of an inducer; None without one.
-        fixed_scale: The scale of a gate that has a fixed one, ``()``; None without one.
-    """
-
-    fixed_scale: Tensor | None
-    scale: nn.Parameter | None
-    factor: nn.Module | None
-    keys: nn.Module | None
-
-    def __init__(self, edit: Edit, form: FormDelta) -> None:
-        """Keep the form; the gate has no numbers yet."""
-        super().__init__()
-        self.edit = edit
-        self.form = form
-        self.scale = self.factor = self.keys = None
-        self.register_buffer("fixed_scale", None, persistent=False)
-
-    def key_offset(self, q: Tensor) -> Tensor | None:
-        """``MLP_k(q)`` of an inducer, ``(B, T, H, d_h)`` to the same; None where the key is the query itself.
-
-        Args:
-            q: Queries before their rotation and scaling.
-        """
-        if self.keys is None:
-            return None
-        offset: Tensor = self.keys(q)
-        return offset
-
-    def table(self) -> tuple[Tensor, Tensor]:
-        """Keys and values ``(N, R, d_h)`` of a prefix."""
-        return self.form.table()
+from trial_runner.deltas.port_delta import PortDelta
 
 
-class GateDelta:
-    """How a contribution joins the port that it is written to: added.
-
-    Attributes:
-        is_prefix: Whether its rows stand before the keys, which does all that it is.
-        is_of_sample: Whether it has a number for each sample; its ``weight`` is given which tokens are real.
-        beside: What is read for the gate alone; None for nothing.
-    """
-
-    is_prefix: ClassVar[bool] = False
-    is_of_sample: ClassVar[bool] = False
-    beside: ClassVar[Port | None] = None
-
-    @staticmethod
-    def parts(edit: Edit, shape: BackboneShape, generator: torch.Generator) -> Iterator[Part]:
-        """What is trained or fixed, by its name in the edit's module; initial values are drawn on the CPU."""
-        yield from ()
-
-    @staticmethod
-    def weight(delta: Gated, z: Tensor | None, weight: Tensor | None) -> Tensor | None:
-        """Factor of each token and head, ``(B, T, [H,] 1)``, of what is read and the weight that the logits give."""
-        return weight
-
-    @staticmethod
-    def scaled(delta: Gated, out: Tensor) -> Tensor:
-        """The contribution times what is the same for all tokens."""
-        return out
-
-    @staticmethod
-    def factor(delta: Gated) -> Tensor:
-        """What a linear one multiplies with: a number ``()`` or one per channel ``(D_out,)``, in float64."""
-        return torch.tensor(1.0, dtype=torch.float64)
-
-    @staticmethod
-    def fixed_factor(gate: Gate) -> float:
-        """The part of it that is not trained."""
-        return 1.0
-
-    @staticmethod
-    def own_logits(delta: Gated, query: Tensor, projected: Tensor, scaling: float) -> Tensor:
-        """Log-sum-exp of the logits of the edit's own keys; see `PortDelta.own_logits`.
-
-        An inducer has one key per query, ``q + MLP_k(q)``, whose MLP takes q before its rotation (Chen et al. 2022).
-        """
-        wide = torch.promote_types(query.dtype, torch.float32)
-        offset = delta.key_offset(projected)
-        keys = query if offset is None else query + offset.to(query.dtype)
-        return (query.to(wide) * keys.to(wide)).sum(dim=-1) * scaling
-
-
-class PlainDelta(GateDelta):
-    """``h + Delta``, or ``h * l``."""
-
-
-class FixedScaleDelta(GateDelta):
+class FixedScaleDelta(PortDelta):
     """``h + s Delta``, s a constant."""
 
-    @staticmethod
-    def parts(edit: Edit, shape: BackboneShape, generator: torch.Generator) -> Iterator[Part]:
-        """See `GateDelta`."""
-        yield "fixed_scale", torch.tensor(FixedScaleDelta.fixed_factor(edit.gate), dtype=torch.float64)
+    fixed_scale: Tensor
 
-    @staticmethod
-    def scaled(delta: Gated, out: Tensor) -> Tensor:
-        """See `GateDelta`."""
-        return out if delta.fixed_scale is None else out * delta.fixed_scale
+    def add_gate(self, shape: BackboneShape, generator: torch.Generator) -> None:
+        """See `PortDelta`."""
+        self.register_buffer("fixed_scale", self.linear_factor(), persistent=False)
 
-    @staticmethod
-    def factor(delta: Gated) -> Tensor:
-        """See `GateDelta`."""
-        return torch.tensor(FixedScaleDelta.fixed_factor(delta.edit.gate), dtype=torch.float64)
+    def scaled(self, out: Tensor) -> Tensor:
+        """See `PortDelta`."""
+        return out * self.fixed_scale
 
-    @staticmethod
-    def fixed_factor(gate: Gate) -> float:
-        """See `GateDelta`."""
-        return gate.value if isinstance(gate, FixedScale) else 1.0
+    def scale_within(self) -> Tensor:
+        """See `PortDelta`."""
+        return self.fixed_scale
+
+    def linear_factor(self) -> Tensor:
+        """See `PortDelta`."""
+        return torch.tensor(self.edit.gate.fixed_scale, dtype=torch.float64)
 
 
-class LearnedScaleDelta(GateDelta):
+class LearnedScaleDelta(PortDelta):
     """``h + s Delta``, s trained from ones: ``()``, ``(D_out,)`` or ``(H, 1)``, at the heads ``(H, d_h)``."""
 
-    @staticmethod
-    def parts(edit: Edit, shape: BackboneShape, generator: torch.Generator) -> Iterator[Part]:
-        """See `GateDelta`."""
-        per = edit.gate.per if isinstance(edit.gate, LearnedScale) else ScalePer.SUBLAYER
-        yield "scale", nn.Parameter(torch.ones(_size_of_scale(per, edit.write, shape), dtype=torch.float64))
+    def add_gate(self, shape: BackboneShape, generator: torch.Generator) -> None:
+        """See `PortDelta`."""
+        per = self.edit.gate.per if isinstance(self.edit.gate, LearnedScale) else ScalePer.SUBLAYER
+        self.scale = nn.Parameter(torch.ones(_size_of_scale(per, self.edit.write, shape), dtype=torch.float64))
 
-    @staticmethod
-    def scaled(delta: Gated, out: Tensor) -> Tensor:
-        """See `GateDelta`."""
-        return out if delta.scale is None else out * delta.scale.to(out.dtype)
+    def scaled(self, out: Tensor) -> Tensor:
+        """See `PortDelta`."""
+        return out * self.scale.to(out.dtype)
 
-    @staticmethod
-    def factor(delta: Gated) -> Tensor:
-        """See `GateDelta`."""
-        return GateDelta.factor(delta) if delta.scale is None else delta.scale.detach().double()
+    def scale_within(self) -> Tensor:
+        """See `PortDelta`."""
+        return self.scale
+
+    def linear_factor(self) -> Tensor:
+        """See `PortDelta`."""
+        return self.scale.detach().double()
 
 
 def _size_of_scale(per: ScalePer, write: Port, shape: BackboneShape) -> tuple[int, ...]:
@@ -183,75 +83,58 @@ def _size_of_scale(per: ScalePer, write: Port, shape: BackboneShape) -> tuple[in
             return (shape.port_width(write),)
 
 
-class TanhDelta(GateDelta):
+class TanhDelta(PortDelta):
     """``h + tanh(g) Delta``."""
 
-    @staticmethod
-    def parts(edit: Edit, shape: BackboneShape, generator: torch.Generator) -> Iterator[Part]:
-        """See `GateDelta`."""
-        yield "factor", TanhFactor()
+    def add_gate(self, shape: BackboneShape, generator: torch.Generator) -> None:
+        """See `PortDelta`."""
+        self.factor = TanhFactor()
 
-    @staticmethod
-    def scaled(delta: Gated, out: Tensor) -> Tensor:
-        """See `GateDelta`."""
-        return out if delta.factor is None else out * delta.factor().to(out.dtype)
+    def scaled(self, out: Tensor) -> Tensor:
+        """See `PortDelta`."""
+        factor: Tensor = self.factor()
+        return out * factor.to(out.dtype)
 
 
-class SigmoidDelta(GateDelta):
+class SigmoidDelta(PortDelta):
     """``h + sigmoid(z w + b) Delta``."""
 
-    @staticmethod
-    def parts(edit: Edit, shape: BackboneShape, generator: torch.Generator) -> Iterator[Part]:
-        """See `GateDelta`."""
-        yield "factor", SigmoidFactor(blocks_of(edit, shape))
+    def add_gate(self, shape: BackboneShape, generator: torch.Generator) -> None:
+        """See `PortDelta`."""
+        self.factor = SigmoidFactor(blocks_of(self.edit, shape))
 
-    @staticmethod
-    def weight(delta: Gated, z: Tensor | None, weight: Tensor | None) -> Tensor | None:
-        """See `GateDelta`."""
-        return weight if delta.factor is None else delta.factor(z)
+    def weighed(self, z: Tensor | None, weight: Tensor | None) -> Tensor | None:
+        """See `PortDelta`."""
+        each: Tensor = self.factor(z)
+        return each
 
 
-class ConvexDelta(GateDelta):
+class ConvexDelta(PortDelta):
     """``(1 - lambda) h + lambda Delta`` of a table, whose rows stand before the keys."""
 
     is_prefix = True
 
 
-class SampleDelta(GateDelta):
+class SampleDelta(SigmoidDelta):
     """``h + g Delta`` with the mean g of a sigmoid over a sample's tokens."""
 
     is_of_sample = True
 
-    @staticmethod
-    def parts(edit: Edit, shape: BackboneShape, generator: torch.Generator) -> Iterator[Part]:
-        """See `GateDelta`."""
-        yield "factor", SigmoidFactor(blocks_of(edit, shape))
-
-    @staticmethod
-    def weight(delta: Gated, z: Tensor | None, weight: Tensor | None) -> Tensor | None:
-        """``(B, 1, [H,] 1)``.
-
-        Args:
-            delta: The module of the edit.
-            z: What is read.
-            weight: Which tokens are real, ``(B, T, 1)``; None for all.
-        """
-        return weight if delta.factor is None or z is None else sample_mean(delta.factor(z), weight)
+    def weighed(self, z: Tensor | None, weight: Tensor | None) -> Tensor | None:
+        """``(B, 1, [H,] 1)``; see `PortDelta`."""
+        return sample_mean(self.factor(z), weight)
 
 
-class ConvexSampleDelta(ConvexDelta):
+class ConvexSampleDelta(SampleDelta):
     """A prefix whose keys and values are multiplied with such a mean of what attention reads."""
 
-    is_of_sample = True
+    is_prefix = True
     beside = Port.X_ATTN
 
-    @staticmethod
-    def parts(edit: Edit, shape: BackboneShape, generator: torch.Generator) -> Iterator[Part]:
-        """See `GateDelta`."""
+    def add_gate(self, shape: BackboneShape, generator: torch.Generator) -> None:
+        """See `PortDelta`."""
         width = shape.port_width(Port.X_ATTN)
-        yield "factor", SigmoidFactor(Blocks(number=1, of_heads=False, query_heads=1, in_width=width, out_width=1))
-
-    weight = staticmethod(SampleDelta.weight)
+        self.factor = SigmoidFactor(Blocks(number=1, of_heads=False, query_heads=1, in_width=width, out_width=1))
 
 
 def sample_mean(each: Tensor, real: Tensor | None) -> Tensor:
@@ -267,54 +150,39 @@ def sample_mean(each: Tensor, real: Tensor | None) -> Tensor:
     return (each * counted).sum(dim=1, keepdim=True) / counted.sum(dim=1, keepdim=True).clamp_min(1)
 
 
-class WeightedDelta(GateDelta):
+class WeightedDelta(PortDelta):
     """``h + lambda Delta`` of a table."""
 
-    @staticmethod
-    def own_logits(delta: Gated, query: Tensor, projected: Tensor, scaling: float) -> Tensor:
+    def own_logits(self, query: Tensor, projected: Tensor, scaling: float) -> Tensor:
         """Over the rows of the table."""
         wide = torch.promote_types(query.dtype, torch.float32)
-        keys = delta.table()[0].to(query.dtype)  # (N, R, d_h)
+        keys = self.table()[0].to(query.dtype)  # (N, R, d_h)
         keys = keys.repeat_interleave(query.shape[-2] // keys.shape[0], dim=0)
         logits = torch.einsum("bthd,hrd->bthr", query, keys).to(wide) * scaling
-        is_real = getattr(delta.form, "is_real", None)
+        is_real = getattr(self.form, "is_real", None)
         if is_real is not None:
             logits = logits.masked_fill(~is_real, -torch.inf)
         return torch.logsumexp(logits, dim=-1)
 
 
-class InducerDelta(GateDelta):
-    """``h + lambda Delta`` of an inducer, or ``(1 - lambda) h + lambda Delta``."""
+class InducerDelta(PortDelta):
+    """``h + lambda Delta`` of an inducer, or ``(1 - lambda) h + lambda Delta``.
 
-    @staticmethod
-    def parts(edit: Edit, shape: BackboneShape, generator: torch.Generator) -> Iterator[Part]:
-        """See `GateDelta`."""
-        match edit.gate:
+    It has one key per query, ``q + MLP_k(q)``, whose MLP takes q before its rotation (Chen et al. 2022), or q itself.
+    """
+
+    def add_gate(self, shape: BackboneShape, generator: torch.Generator) -> None:
+        """See `PortDelta`."""
+        self.keys: InducerKeys | None = None
+        match self.edit.gate:
             case InducerGate(key_width=int(hidden)) | ConvexInducerGate(key_width=int(hidden)):
-                yield "keys", InducerKeys(shape, hidden, generator)
+                self.keys = InducerKeys(shape, hidden, generator)
 
-
-GATE_DELTAS: Mapping[str, type[GateDelta]] = {
-    Add.name: PlainDelta,
-    FixedScale.name: FixedScaleDelta,
-    LearnedScale.name: LearnedScaleDelta,
-    TanhGate.name: TanhDelta,
-    SigmoidGate.name: SigmoidDelta,
-    ConvexGate.name: ConvexDelta,
-    WeightedGate.name: WeightedDelta,
-    InducerGate.name: InducerDelta,
-    ConvexInducerGate.name: InducerDelta,
-    Multiply.name: PlainDelta,
-    Prepend.name: GateDelta,
-    SampleGate.name: SampleDelta,
-    ConvexSampleGate.name: ConvexSampleDelta,
-}
-"""Every gate by its name; rows that come before others have nothing to join."""
-
-
-def gate_of(edit: Edit) -> type[GateDelta]:
-    """What the gate of an edit does."""
-    return GATE_DELTAS[edit.gate.name]
+    def own_logits(self, query: Tensor, projected: Tensor, scaling: float) -> Tensor:
+        """Of the one key."""
+        wide = torch.promote_types(query.dtype, torch.float32)
+        keys = query if self.keys is None else query + self.keys(projected).to(query.dtype)
+        return (query.to(wide) * keys.to(wide)).sum(dim=-1) * scaling
 
 
 class TanhFactor(nn.Module):
@@ -367,3 +235,26 @@ class InducerKeys(nn.Module):
         hidden = block_product(q, self.down, self.blocks)  # (B, T, H, R)
         out = block_product(torch.tanh(hidden + self.down_bias.to(hidden.dtype)), self.up, self.blocks)
         return out + self.up_bias.to(out.dtype)
+
+
+GATE_DELTAS: Mapping[str, type[PortDelta]] = {
+    Add.name: PortDelta,
+    FixedScale.name: FixedScaleDelta,
+    LearnedScale.name: LearnedScaleDelta,
+    TanhGate.name: TanhDelta,
+    SigmoidGate.name: SigmoidDelta,
+    ConvexGate.name: ConvexDelta,
+    WeightedGate.name: WeightedDelta,
+    InducerGate.name: InducerDelta,
+    ConvexInducerGate.name: InducerDelta,
+    Multiply.name: PortDelta,
+    Prepend.name: PortDelta,
+    SampleGate.name: SampleDelta,
+    ConvexSampleGate.name: ConvexSampleDelta,
+}
+"""Every gate by its name; rows that come before others have nothing to join."""
+
+
+def port_delta(edit: Edit, form: FormDelta, shape: BackboneShape, generator: torch.Generator) -> PortDelta:
+    """The module of an edit at one sublayer: that of its gate around that of its form."""
+    return GATE_DELTAS[edit.gate.name](edit, form, shape, generator)

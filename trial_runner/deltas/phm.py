@@ -1,6 +1,7 @@
 """Compacter: bottlenecks whose matrices are sums of Kronecker products."""
 
 from collections.abc import Hashable
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -9,10 +10,8 @@ from search_space.backbones.shape import BackboneShape
 from search_space.dimensions import Site
 from search_space.edit import Edit
 from search_space.forms import Form, Phm
-from trial_runner.deltas.activations import ACTIVATIONS
-from trial_runner.deltas.blocks import normal, product, uniform
+from trial_runner.deltas.blocks import ACTIVATIONS, normal, product, uniform
 from trial_runner.deltas.form_delta import FormDelta, FormPlace, SharedDelta
-from trial_runner.errors import AttachError
 
 # of the released code: a rule that the whole model shares, and one of a projection alone
 _SHARED_DEVIATION = 1e-4
@@ -30,23 +29,19 @@ class PhmShared(SharedDelta):
     @classmethod
     def build(cls, edit: Edit, layers: int, shape: BackboneShape, generator: torch.Generator) -> "PhmShared":
         """See `SharedDelta`."""
-        return cls(_phm(edit).n, generator)
+        form: Any = edit.form
+        return cls(form.n, generator)
 
     @classmethod
     def key(cls, edit: Edit, shape: BackboneShape) -> Hashable:
         """See `SharedDelta`."""
-        return _phm(edit).n
+        form: Any = edit.form
+        return form.n  # type: ignore[no-any-return]
 
     @classmethod
     def label(cls, site: Site) -> str:
         """See `SharedDelta`."""
         return "shared"
-
-
-def _phm(edit: Edit) -> Phm:
-    if not isinstance(edit.form, Phm):
-        raise AttachError(f"Kronecker products need a form of them; got {edit.form.name}. This is a bug.")
-    return edit.form
 
 
 class PhmMatrix(nn.Module):
@@ -72,11 +67,6 @@ class PhmMatrix(nn.Module):
         self.whole = nn.Parameter(_glorot((n, rows, columns), generator)) if rank is None else None
         self.left = None if rank is None else nn.Parameter(_glorot((n, rows, rank), generator))
         self.right = None if rank is None else nn.Parameter(_glorot((n, rank, columns), generator))
-
-    @property
-    def shared(self) -> PhmShared | None:
-        """What holds C where the configuration shares it."""
-        return self._shared[0]
 
     def forward(self) -> Tensor:
         """The matrix ``(D_in, D_out)``."""
@@ -109,7 +99,7 @@ class PhmDelta(FormDelta):
         shared: PhmShared | None = None,
     ) -> None:
         """Draw the matrices."""
-        super().__init__()
+        super().__init__(shared)
         self._activation = ACTIVATIONS[form.activation]
         self.down = PhmMatrix(form, in_width, width, generator, shared)
         self.up = PhmMatrix(form, width, out_width, generator, shared)
@@ -123,22 +113,10 @@ class PhmDelta(FormDelta):
 
     @classmethod
     def build(cls, edit: Edit, place: FormPlace, generator: torch.Generator) -> "PhmDelta":
-        """See `FormDelta`.
-
-        Raises:
-            AttachError: If the factors that it shares are missing.
-        """
-        form, blocks, shared = _phm(edit), place.blocks, place.shared
-        if not form.shared:
-            return cls(form, blocks.in_width, place.width, blocks.out_width, generator)
-        if not isinstance(shared, PhmShared) or shared.rule.shape[0] != form.n:
-            raise AttachError(f"a phm form that shares its factors needs those of n {form.n}. This is a bug.")
-        return cls(form, blocks.in_width, place.width, blocks.out_width, generator, shared)
-
-    @property
-    def shared(self) -> PhmShared | None:
         """See `FormDelta`."""
-        return self.down.shared
+        form: Any = edit.form
+        shared: Any = place.shared if form.shared else None
+        return cls(form, place.blocks.in_width, place.width, place.blocks.out_width, generator, shared)
 
     def forward(self, z: Tensor, weight: Tensor | None = None, scaling: float | None = None) -> Tensor:
         """``(B, T, D_in)`` to ``(B, T, D_out)``."""

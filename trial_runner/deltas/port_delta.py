@@ -1,31 +1,66 @@
 """One edit at one sublayer: its form's module, joined with its gate."""
 
+from typing import ClassVar
+
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from search_space.backbones.shape import BackboneShape
+from search_space.dimensions import Port
 from search_space.edit import Edit
 from trial_runner.deltas.affine import Affine
 from trial_runner.deltas.blocks import blocks_of
 from trial_runner.deltas.form_delta import FormDelta
-from trial_runner.deltas.gates import Gated, gate_of
 
 
-class PortDelta(Gated):
-    """One edit at one sublayer: its form's module and its gate.
+class PortDelta(nn.Module):
+    """One edit at one sublayer: its form's module, under a gate that trains nothing; `GATE_DELTAS` has one by gate.
 
     Args:
         form: The module of its form here.
-        generator: Draws the gate's initial values.
+        generator: Draws the gate's initial values, on the CPU.
+
+    Attributes:
+        is_prefix: Whether its rows stand before the keys, which does all that it is.
+        is_of_sample: Whether its gate has a number for each sample; `weighed` is given which tokens are real.
+        beside: What is read for the gate alone; None for nothing.
     """
+
+    is_prefix: ClassVar[bool] = False
+    is_of_sample: ClassVar[bool] = False
+    beside: ClassVar[Port | None] = None
 
     def __init__(self, edit: Edit, form: FormDelta, shape: BackboneShape, generator: torch.Generator) -> None:
         """Join a form's module with the edit's gate."""
-        super().__init__(edit, form)
-        self.gate = gate_of(edit)
+        super().__init__()
+        self.edit = edit
+        self.form = form
         self._is_summed = blocks_of(edit, shape).is_summed
-        for name, part in self.gate.parts(edit, shape, generator):
-            setattr(self, name, part)
+        self.add_gate(shape, generator)
+
+    def add_gate(self, shape: BackboneShape, generator: torch.Generator) -> None:
+        """Register what the gate trains or fixes."""
+
+    def weighed(self, z: Tensor | None, weight: Tensor | None) -> Tensor | None:
+        """Factor of each token and head, ``(B, T, [H,] 1)``; of the rows of a prefix ``(B, 1, 1)``; None is 1.
+
+        Args:
+            z: What is read.
+            weight: What the logits give; of a gate of samples, which tokens are real, ``(B, T, 1)``, None for all.
+        """
+        return weight
+
+    def scaled(self, out: Tensor) -> Tensor:
+        """The contribution times what is the same for all tokens."""
+        return out
+
+    def scale_within(self) -> Tensor | None:
+        """The same factor for a form that holds it within what it computes; None is 1."""
+        return None
+
+    def linear_factor(self) -> Tensor:
+        """Factor of a linear contribution, in float64: a number ``()`` or one per channel ``(D_out,)``."""
+        return torch.tensor(1.0, dtype=torch.float64)
 
     def delta(self, z: Tensor | None, weight: Tensor | None = None, scaling: float | None = None) -> Tensor:
         """The edit's contribution, to be added to the port it writes.
@@ -39,17 +74,18 @@ class PortDelta(Gated):
         Returns:
             ``(B, T, D_out)``, ``(B, T, H, d_h)`` at the heads, ``(D_out,)`` for constants.
         """
+        out: Tensor
         if self.edit.gate.multiplies and z is not None:
-            replaced: Tensor = self.form(z)
-            return replaced - z
+            out = self.form(z)
+            return out - z
         if self.form.holds_scale:
-            changed: Tensor = self.form(z, self.fixed_scale if self.scale is None else self.scale)
-            return changed
-        weight = self.gate.weight(self, z, weight)
-        out: Tensor = self.form(z, weight if self._is_summed else None, scaling)
+            out = self.form(z, self.scale_within())
+            return out
+        weight = self.weighed(z, weight)
+        out = self.form(z, weight if self._is_summed else None, scaling)
         if weight is not None and not self._is_summed:
             out = out * weight.to(out.dtype)
-        return self.gate.scaled(self, out)
+        return self.scaled(out)
 
     def compose(
         self, h: Tensor, z: Tensor | None, weight: Tensor | None = None, scaling: float | None = None
@@ -65,16 +101,11 @@ class PortDelta(Gated):
 
     def affine(self) -> Affine:
         """The contribution of a linear edit, its gate included; of the gate ``mul`` the whole map."""
-        return self.form.affine_under(self.gate.factor(self))
+        return self.form.affine_under(self.linear_factor())
 
-    def share(self, z: Tensor, real: Tensor | None) -> Tensor | None:
-        """What the rows of a prefix are multiplied with for each sample, ``(B, 1, 1)``.
-
-        Args:
-            z: What the gate reads, ``(B, T, D)``.
-            real: Which tokens count, ``(B, T, 1)``; None for all.
-        """
-        return self.gate.weight(self, z, real)
+    def table(self) -> tuple[Tensor, Tensor]:
+        """Keys and values ``(N, R, d_h)`` of a prefix."""
+        return self.form.table()
 
     def own_logits(self, query: Tensor, projected: Tensor, scaling: float) -> Tensor:
         """Log-sum-exp of the logits of the edit's own keys, ``(B, T, H)``, in at least float32.
@@ -84,4 +115,4 @@ class PortDelta(Gated):
             projected: The same before its normalisation and rotation.
             scaling: Factor of the logits.
         """
-        return self.gate.own_logits(self, query, projected, scaling)
+        raise NotImplementedError

@@ -1,6 +1,6 @@
 """The MLP that produces the tables of all layers while they are trained."""
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -8,9 +8,8 @@ from torch import Tensor, nn
 from search_space.backbones.shape import BackboneShape
 from search_space.dimensions import Site
 from search_space.edit import Edit
-from search_space.forms import SizedForm
-from trial_runner.deltas.form_delta import FormDelta, Padding, SharedDelta
-from trial_runner.errors import AttachError
+from trial_runner.deltas.blocks import draw_layer
+from trial_runner.deltas.form_delta import Padding, SharedDelta
 
 
 class PrefixStack(SharedDelta):
@@ -28,7 +27,7 @@ class PrefixStack(SharedDelta):
     is_real: Tensor | None
 
     def __init__(self, *, length: int, width: int, hidden: int, layers: int, heads: int, head_width: int) -> None:
-        """Make the stack; `reset` draws its numbers."""
+        """Make the stack; `build` draws its numbers."""
         super().__init__()
         self._heads = (heads, head_width)
         self.register_buffer("is_real", None, persistent=False)
@@ -39,9 +38,7 @@ class PrefixStack(SharedDelta):
     @classmethod
     def build(cls, edit: Edit, layers: int, shape: BackboneShape, generator: torch.Generator) -> "PrefixStack":
         """See `SharedDelta`."""
-        form = edit.form
-        if not isinstance(form, SizedForm) or form.reparameterization is None:
-            raise AttachError(f"a table from an MLP needs a form with a reparameterization; got {form.name}.")
+        form: Any = edit.form
         stack = cls(
             length=form.width,
             width=shape.width,
@@ -50,22 +47,16 @@ class PrefixStack(SharedDelta):
             heads=shape.heads(form.heads),
             head_width=shape.head_width,
         )
-        stack.reset(generator)
+        with torch.no_grad():
+            stack.embedding.normal_(generator=generator)
+        for layer in (stack.middle, stack.outer):
+            draw_layer(layer, layer.in_features, generator)
         return stack
 
     @classmethod
     def label(cls, site: Site) -> str:
         """See `SharedDelta`."""
         return f"stack_{site}"
-
-    def reset(self, generator: torch.Generator) -> None:
-        """Draw all numbers from one generator."""
-        with torch.no_grad():
-            self.embedding.normal_(generator=generator)
-            for layer in (self.middle, self.outer):
-                bound = layer.in_features**-0.5
-                layer.weight.uniform_(-bound, bound, generator=generator)
-                layer.bias.uniform_(-bound, bound, generator=generator)
 
     def table(self, layer: int) -> tuple[Tensor, Tensor]:
         """Keys and values ``(N_kv, l, d_h)`` of one layer."""
@@ -76,24 +67,3 @@ class PrefixStack(SharedDelta):
         flat = torch.nn.functional.linear(hidden, self.outer.weight[rows], self.outer.bias[rows])
         keys, values = flat.view(-1, 2, heads, head_width).permute(1, 2, 0, 3)
         return keys, values
-
-
-class StackLayer(FormDelta):
-    """One layer's view of a `PrefixStack`; it has no parameters of its own."""
-
-    _stack: tuple[PrefixStack]
-    _layer: int
-
-    def look_at(self, stack: PrefixStack, layer: int) -> None:
-        """Keep the stack without registering it a second time."""
-        self._stack, self._layer = (stack,), layer
-
-    @property
-    def shared(self) -> PrefixStack:
-        """See `FormDelta`."""
-        return self._stack[0]
-
-    @property
-    def layer(self) -> int:
-        """See `FormDelta`."""
-        return self._layer

@@ -1,13 +1,13 @@
 """Prompts: trained rows that stand before the embedded input of a model."""
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
 
 from search_space.forms import EncodedPrompt, Form, Prompt, PromptEncoder, SizedForm
+from trial_runner.deltas.blocks import draw_layer
 from trial_runner.deltas.form_delta import DeltaModule, Padding, PeftKind
-from trial_runner.errors import AttachError
 
 _DEVIATION = 0.02
 
@@ -39,17 +39,13 @@ class PromptDelta(DeltaModule):
         if isinstance(form, EncodedPrompt):
             kind = _MlpEncoder if form.encoder is PromptEncoder.MLP else _LstmEncoder
             self.encoder = kind(width, form.hidden)
-            _reset(self.encoder, generator)
+            for layer in self.encoder.children():
+                fan: Any = layer.in_features if isinstance(layer, nn.Linear) else layer.hidden_size
+                draw_layer(layer, fan, generator)
 
     @classmethod
-    def build(cls, form: Form, width: int, generator: torch.Generator) -> "PromptDelta":
-        """The rows of a form before an input of a width; initial values are drawn on the CPU.
-
-        Raises:
-            AttachError: If it is no prompt.
-        """
-        if not isinstance(form, Prompt | EncodedPrompt):
-            raise AttachError(f"rows before the input need a prompt; got {form.name}. This is a bug.")
+    def build(cls, form: Any, width: int, generator: torch.Generator) -> "PromptDelta":
+        """The rows of a prompt before an input of a width; initial values are drawn on the CPU."""
         return cls(form, width, generator)
 
     @classmethod
@@ -103,13 +99,3 @@ class _LstmEncoder(nn.Module):
             hidden, _ = self.lstm(table.unsqueeze(0))  # (1, l, 2h)
         out: Tensor = self.outer(torch.relu(self.middle(hidden.squeeze(0))))
         return out
-
-
-def _reset(encoder: nn.Module, generator: torch.Generator) -> None:
-    """Draw every number as PyTorch's layers do, from one generator."""
-    with torch.no_grad():
-        for layer in encoder.children():
-            fan = layer.in_features if isinstance(layer, nn.Linear) else layer.hidden_size
-            bound = float(fan) ** -0.5  # type: ignore[arg-type]
-            for parameter in layer.parameters():
-                parameter.uniform_(-bound, bound, generator=generator)

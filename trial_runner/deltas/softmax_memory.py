@@ -9,7 +9,7 @@ from search_space.edit import Edit
 from search_space.forms import Form
 from trial_runner.deltas.blocks import Blocks, block_product, normal, output_product
 from trial_runner.deltas.form_delta import FormDelta, FormPlace, Padding
-from trial_runner.deltas.prefix_stack import PrefixStack, StackLayer
+from trial_runner.deltas.prefix_stack import PrefixStack
 
 _DEVIATION = 0.02
 _TABLE = Padding(axis=-2, in_front=True, marks="is_real")
@@ -27,9 +27,9 @@ class TableDelta(FormDelta):
     is_table = True
     is_real: Tensor | None
 
-    def __init__(self, blocks: Blocks) -> None:
+    def __init__(self, blocks: Blocks, shared: PrefixStack | None = None, layer: int | None = None) -> None:
         """Without an offset."""
-        super().__init__()
+        super().__init__(shared, layer)
         self.blocks = blocks
         self.offset: tuple[Tensor, Tensor] | None = None
 
@@ -100,19 +100,20 @@ class SoftmaxMemoryDelta(TableDelta):
         return self.keys, self.values
 
 
-class StackedPrefix(StackLayer, TableDelta):
+class StackedPrefix(TableDelta):
     """One layer's view of a `PrefixStack`; it has no parameters of its own."""
 
     def __init__(self, stack: PrefixStack, layer: int, blocks: Blocks) -> None:
         """Keep the stack without registering it a second time."""
-        super().__init__(blocks)
-        self.look_at(stack, layer)
+        super().__init__(blocks, stack, layer)
 
     @property
     def is_real(self) -> Tensor | None:  # type: ignore[override]
         """See `TableDelta`."""
-        return self._stack[0].is_real
+        is_real: Tensor | None = self.shared.is_real
+        return is_real
 
     def own_table(self) -> tuple[Tensor, Tensor]:
         """See `TableDelta`."""
-        return self._stack[0].table(self._layer)
+        keys, values = self.shared.table(self.layer)
+        return keys, values

@@ -1,7 +1,7 @@
 """VeRA: frozen random matrices that sublayers share, and trained factors of their channels."""
 
 from collections.abc import Hashable
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -10,20 +10,13 @@ from search_space.backbones.shape import BackboneShape
 from search_space.dimensions import Site
 from search_space.edit import Edit
 from search_space.edit_protocol import block_widths
-from search_space.forms import Form, Vera
+from search_space.forms import Form
 from trial_runner.deltas.affine import Affine
 from trial_runner.deltas.blocks import product, uniform
 from trial_runner.deltas.form_delta import COLUMNS, ROWS, FormDelta, FormPlace, PeftKind, SharedDelta
-from trial_runner.errors import AttachError
 
 _FIRST = 0.1
 """What d starts with (Kopiczko et al. 2024, section 4)."""
-
-
-def _vera(edit: Edit) -> Vera:
-    if not isinstance(edit.form, Vera):
-        raise AttachError(f"shared random matrices need a form of them; got {edit.form.name}. This is a bug.")
-    return edit.form
 
 
 class VeraMatrices(SharedDelta):
@@ -46,13 +39,14 @@ class VeraMatrices(SharedDelta):
     @classmethod
     def build(cls, edit: Edit, layers: int, shape: BackboneShape, generator: torch.Generator) -> "VeraMatrices":
         """See `SharedDelta`."""
-        form, (in_width, out_width) = _vera(edit), block_widths(edit, shape)
+        form: Any = edit.form
+        in_width, out_width = block_widths(edit, shape)
         return cls(in_width, form.width + (form.widened > 0), out_width, form.seed)
 
     @classmethod
     def key(cls, edit: Edit, shape: BackboneShape) -> Hashable:
         """See `SharedDelta`."""
-        form = _vera(edit)
+        form: Any = edit.form
         return form.seed, form.width + (form.widened > 0), block_widths(edit, shape)
 
     @classmethod
@@ -75,8 +69,7 @@ class VeraDelta(FormDelta):
 
     def __init__(self, width: int, out_width: int, matrices: VeraMatrices) -> None:
         """Start as nothing; the matrices are not registered a second time."""
-        super().__init__()
-        self._matrices = (matrices,)
+        super().__init__(matrices)
         self.d = nn.Parameter(torch.full((width,), _FIRST, dtype=torch.float64))
         self.b = nn.Parameter(torch.zeros(out_width, dtype=torch.float64))
         # where d is padded there may be columns of A all the same, those of wider sublayers
@@ -91,14 +84,8 @@ class VeraDelta(FormDelta):
     @classmethod
     def build(cls, edit: Edit, place: FormPlace, generator: torch.Generator) -> "VeraDelta":
         """See `FormDelta`."""
-        if not isinstance(place.shared, VeraMatrices):
-            raise AttachError("VeRA needs the matrices that its sublayers share; got none. This is a bug.")
-        return cls(place.width, place.blocks.out_width, place.shared)
-
-    @property
-    def shared(self) -> VeraMatrices:
-        """See `FormDelta`."""
-        return self._matrices[0]
+        matrices: Any = place.shared
+        return cls(place.width, place.blocks.out_width, matrices)
 
     def forward(self, z: Tensor, weight: Tensor | None = None, scaling: float | None = None) -> Tensor:
         """``(B, T, D_in)`` to ``(B, T, D_out)``."""

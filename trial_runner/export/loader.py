@@ -25,6 +25,7 @@ from trial_runner.backbones.backbone import held_as
 from trial_runner.backbones.locate import padding_token
 from trial_runner.backbones.weight_hash import files_sha256, tensors_sha256
 from trial_runner.deltas.delta_set import DeltaSet
+from trial_runner.deltas.whole_model import tied, ties_of
 from trial_runner.errors import ExportError, ExportWishError
 from trial_runner.export.facts import BackboneFacts, file_sha256, read_json
 from trial_runner.export.heads import TaskHead
@@ -38,8 +39,6 @@ _BESIDE_THE_BASE = ("pooler.", "lm_head.")
 
 _HANDLE = "deltaspace_delta"
 """Attribute of a model with a delta: what `load_delta` returned. The model keeps its delta until it is detached."""
-
-Place = tuple[nn.Module, str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -265,9 +264,9 @@ def load_delta(model: "nn.Module | Backbone", folder: str | Path) -> LoadedDelta
         head = export.head(shape.width)
         attachment = Attachment(base, family, shape)
         stack.callback(attachment.detach)
-        ties = _ties(whole, base)
+        ties = ties_of(whole, base)
         stack.enter_context(attachment.using(deltas))
-        stack.enter_context(_tied(ties))
+        stack.enter_context(tied(ties))
         stack.callback(lambda: [vars(holder).pop(_HANDLE, None) for holder in (base, whole)])
         loaded = LoadedDelta(
             model=whole,
@@ -335,37 +334,6 @@ def _our_products(model: nn.Module) -> Iterator[None]:
     finally:
         for name, layer in before.items():
             model.set_submodule(name, layer)
-
-
-def _ties(whole: nn.Module, base: nn.Module) -> list[tuple[Place, Place]]:
-    """Parameters outside a base model that are some of its own, such as a head's, each with its place inside."""
-    inside = {
-        id(parameter): (module, name)
-        for module in base.modules()
-        for name, parameter in module._parameters.items()
-        if parameter is not None
-    }
-    own = set(base.modules())
-    return [
-        ((module, name), inside[id(parameter)])
-        for module in whole.modules()
-        if module not in own
-        for name, parameter in module._parameters.items()
-        if id(parameter) in inside
-    ]
-
-
-@contextmanager
-def _tied(ties: list[tuple[Place, Place]]) -> Iterator[None]:
-    """Let tied parameters follow those of the base model, which a change of the whole model replaces."""
-    before = [(module, name, module._parameters[name]) for (module, name), _ in ties]
-    for (module, name), (source, source_name) in ties:
-        module._parameters[name] = source._parameters[source_name]
-    try:
-        yield
-    finally:
-        for module, name, parameter in before:
-            module._parameters[name] = parameter
 
 
 def _name_of(model: "nn.Module | Backbone") -> str:

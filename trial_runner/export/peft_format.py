@@ -15,7 +15,7 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from search_space.backbones import BackboneFamily, PortLocation
-from search_space.backbones.shape import BackboneShape, Sublayer
+from search_space.backbones.shape import BackboneShape
 from search_space.configuration import Configuration
 from search_space.dimensions import Insertion, Port, StackKind
 from search_space.edit import Edit
@@ -141,16 +141,19 @@ def write_peft(
     target = peft_target(shape.kind, backbone.name, has_head=trained.head is not None)
     model = _empty_model(target, backbone.name)
     modules = list(_modules(trained.deltas, family, shape, inside=_inside(model)))
+    layers: _Layers = {}
+    for module in modules:
+        layers.setdefault(module.path, []).append(module)
     kind = _kind(trained.configuration.edits[0], shape)
     match kind:
         case PeftKind.LORA | PeftKind.DORA:
-            config, tensors = _lora(modules, is_of_one_rank=target is _WRITES[StackKind.DECODER])
+            config, tensors = _lora(layers, is_of_one_rank=target is _WRITES[StackKind.DECODER])
             if kind is PeftKind.DORA:
-                config, tensors = {**config, "use_dora": True}, tensors | _magnitudes(modules)
+                config, tensors = {**config, "use_dora": True}, tensors | _magnitudes(layers)
         case PeftKind.VERA:
-            config, tensors = _vera(modules)
+            config, tensors = _vera(modules, layers)
         case PeftKind.IA3:
-            config, tensors = _ia3(modules)
+            config, tensors = _ia3(layers)
         case _:
             config, tensors = _prompt(trained.deltas)
     named: Config = {
@@ -213,38 +216,28 @@ class _PeftModule:
     is_input: bool
 
 
+_Layers = dict[str, list[_PeftModule]]
+
+
 def _modules(deltas: DeltaSet, family: BackboneFamily, shape: BackboneShape, *, inside: str) -> Iterator[_PeftModule]:
     table = family.ports(shape)
-
-    def place(sublayer: Sublayer, delta: PortDelta) -> _PeftModule:
-        write = delta.edit.write
-        location = table.ports[sublayer.stack, sublayer.site, READ_BY.get(write, write)]
-        block = table.layers[sublayer.stack].format(layer=sublayer.layer)
-        return _PeftModule(
-            path=f"{inside}{block}.{location.module}", location=location, delta=delta, is_input=write in READ_BY
-        )
-
     for sublayer, plan in deltas.plans.items():
-        for side in (plan.parallel, plan.sequential):
-            yield from (place(sublayer, delta) for some in side.values() for delta in some)
+        block = table.layers[sublayer.stack].format(layer=sublayer.layer)
+        for delta in (one for side in (plan.parallel, plan.sequential) for some in side.values() for one in some):
+            write = delta.edit.write
+            location = table.ports[sublayer.stack, sublayer.site, READ_BY.get(write, write)]
+            path = f"{inside}{block}.{location.module}"
+            yield _PeftModule(path=path, location=location, delta=delta, is_input=write in READ_BY)
 
 
-def _by_path(places: list[_PeftModule]) -> dict[str, list[_PeftModule]]:
-    found: dict[str, list[_PeftModule]] = {}
-    for place in places:
-        found.setdefault(place.path, []).append(place)
-    return found
-
-
-def _lora(places: list[_PeftModule], *, is_of_one_rank: bool) -> tuple[Config, dict[str, Tensor]]:
+def _lora(layers: _Layers, *, is_of_one_rank: bool) -> tuple[Config, dict[str, Tensor]]:
     """Several edits of one layer are one of their ranks' sum, whose B is zero where an edit does not write.
 
     Args:
         is_of_one_rank: Whether all layers get the largest rank, with zeros, and one scale: servers of language models
             know one rank and one alpha of an adapter, and leave patterns unread.
     """
-    layers = _by_path(places)
-    ranks = {path: sum(_rank(place) for place in some) for path, some in layers.items()}
+    ranks = {path: sum(_low_rank(place)[0].shape[1] for place in some) for path, some in layers.items()}
     scales = {path: _scale(some) for path, some in layers.items()}
     most = max(ranks.values())
     if is_of_one_rank:
@@ -271,20 +264,16 @@ def _lora(places: list[_PeftModule], *, is_of_one_rank: bool) -> tuple[Config, d
     return config, tensors
 
 
-def _rank(place: _PeftModule) -> int:
-    return _low_rank(place)[0].shape[1]
-
-
 def _scale(places: list[_PeftModule]) -> float:
     """What peft multiplies with: the fixed scale of a lone edit, else nothing."""
-    first = places[0].delta
-    return first.gate.fixed_factor(first.edit.gate) if len(places) == 1 else 1.0
+    fixed = places[0].delta.edit.gate.fixed_scale
+    return fixed if fixed is not None and len(places) == 1 else 1.0
 
 
 def _low_rank(place: _PeftModule) -> tuple[Tensor, Tensor]:
     """Down ``(D_in, R)`` and up ``(R, D_out)``."""
     delta, form = place.delta, place.delta.form
-    affine = form.direction(delta.gate.factor(delta)) if isinstance(form, DoraDelta) else delta.affine()
+    affine = form.direction(delta.linear_factor()) if isinstance(form, DoraDelta) else delta.affine()
     if affine.down is None or affine.up is None:
         raise ExportError(f"LoRA needs a low-rank map; got {place.delta.edit.form.name}. This is a bug.")
     return affine.down, affine.up
@@ -300,10 +289,10 @@ def _matrices(place: _PeftModule, scale: float) -> tuple[Tensor, Tensor]:
     return down.T.to("cpu", dtype), wide.to(dtype)
 
 
-def _magnitudes(places: list[_PeftModule]) -> dict[str, Tensor]:
+def _magnitudes(layers: _Layers) -> dict[str, Tensor]:
     """Of all columns of each layer; those that no edit writes have their own norm, which is what peft divides by."""
     tensors: dict[str, Tensor] = {}
-    for path, some in _by_path(places).items():
+    for path, some in layers.items():
         for form in (place.delta.form for place in some):
             if not isinstance(form, DoraDelta):
                 raise ExportError(f"a magnitude needs DoRA; got {type(form).__name__}. This is a bug.")
@@ -313,19 +302,19 @@ def _magnitudes(places: list[_PeftModule]) -> dict[str, Tensor]:
     return tensors
 
 
-def _vera(places: list[_PeftModule]) -> tuple[Config, dict[str, Tensor]]:
+def _vera(places: list[_PeftModule], layers: _Layers) -> tuple[Config, dict[str, Tensor]]:
     """Edits of other matrices, or of other columns of a layer, are ranks of their own: peft's A and B are one pair."""
-    layers = _by_path(places)
+    forms = [(place, _vera_form(place)) for place in places]
     known: dict[tuple[VeraMatrices, int], int] = {}
     ranks, in_width, out_width = 0, 0, 0
-    for place, form in ((place, _vera_form(place)) for place in places):
+    for place, form in forms:
         whole = place.location.whole(form.shared.b.shape[1])
         in_width, out_width = max(in_width, form.shared.a.shape[0]), max(out_width, whole)
         block = form.shared, place.location.columns(whole).start
         if block not in known:
             known[block], ranks = ranks, ranks + form.shared.a.shape[1]
-    some = _vera_form(places[0])
-    a, b = torch.zeros(ranks, in_width, dtype=some.b.dtype), torch.zeros(out_width, ranks, dtype=some.b.dtype)
+    dtype = forms[0][1].b.dtype
+    a, b = torch.zeros(ranks, in_width, dtype=dtype), torch.zeros(out_width, ranks, dtype=dtype)
     for (matrices, start), first in known.items():
         own = slice(first, first + matrices.a.shape[1])
         a[own, : matrices.a.shape[0]] = matrices.a.T.cpu()
@@ -333,12 +322,12 @@ def _vera(places: list[_PeftModule]) -> tuple[Config, dict[str, Tensor]]:
     tensors = {"base_model.vera_A": a, "base_model.vera_B": b}
     for path, those in layers.items():
         whole = those[0].location.whole(_vera_form(those[0]).b.numel())
-        inner, outer = torch.zeros(ranks, dtype=a.dtype), torch.zeros(whole, dtype=a.dtype)
+        inner, outer = torch.zeros(ranks, dtype=dtype), torch.zeros(whole, dtype=dtype)
         for place, form in ((place, _vera_form(place)) for place in those):
             columns = place.location.columns(whole)
             first = known[form.shared, columns.start]
             inner[first : first + form.d.numel()] = form.d.detach().cpu()
-            outer[columns] = (form.b.detach().double() * place.delta.gate.factor(place.delta)).to("cpu", a.dtype)
+            outer[columns] = (form.b.detach().double() * place.delta.linear_factor()).to("cpu", dtype)
         tensors |= {f"{_PREFIX}{path}.vera_lambda_d": inner, f"{_PREFIX}{path}.vera_lambda_b": outer}
     config: Config = {
         "peft_type": PeftKind.VERA,
@@ -359,24 +348,24 @@ def _vera_form(place: _PeftModule) -> VeraDelta:
     return form
 
 
-def _ia3(places: list[_PeftModule]) -> tuple[Config, dict[str, Tensor]]:
+def _ia3(layers: _Layers) -> tuple[Config, dict[str, Tensor]]:
     tensors: dict[str, Tensor] = {}
     inputs: list[str] = []
-    for path, some in _by_path(places).items():
+    for path, some in layers.items():
         first = next(some[0].delta.parameters())
-        whole = some[0].location.whole(first.numel()) if not some[0].is_input else first.numel()
+        is_input = some[0].is_input
+        whole = first.numel() if is_input else some[0].location.whole(first.numel())
         vector = torch.ones(whole, dtype=torch.float64)
         for place in some:
             diagonal = place.delta.affine().diagonal
             if diagonal is not None:
-                vector[slice(None) if place.is_input else place.location.columns(whole)] = diagonal.cpu()
+                vector[slice(None) if is_input else place.location.columns(whole)] = diagonal.cpu()
         vector = vector.to(first.dtype)
-        is_input = some[0].is_input
         tensors[f"{_PREFIX}{path}.ia3_l"] = vector.unsqueeze(0 if is_input else 1).contiguous()
         inputs += [path] if is_input else []
     config: Config = {
         "peft_type": PeftKind.IA3,
-        "target_modules": sorted(_by_path(places)),
+        "target_modules": sorted(layers),
         "feedforward_modules": sorted(inputs),
     }
     return config, tensors

@@ -16,7 +16,6 @@ from search_space.backbones import shape_of
 from trial_runner.attachment.attention import ATTENTION, register_attention
 from trial_runner.attachment.inputs import model_inputs
 from trial_runner.backbones import (
-    Backbone,
     BackboneSource,
     LanguageModel,
     config_of,
@@ -45,10 +44,6 @@ MERGED, PEFT = "merged", "peft"
 _READABLE = (DELTASPACE, PEFT, MERGED)
 
 
-def _nothing() -> None:
-    pass
-
-
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Labeller:
     """What labels texts.
@@ -65,7 +60,7 @@ class Labeller:
     logits: Callable[[Batch], Tensor]
     pad_token_id: int
     position_limit_tokens: int | None
-    done: Callable[[], None] = _nothing
+    done: Callable[[], None] = lambda: None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -78,7 +73,7 @@ class TextWriter:
 
     model: LanguageModel
     is_one_by_one: bool = False
-    done: Callable[[], None] = _nothing
+    done: Callable[[], None] = lambda: None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -88,12 +83,14 @@ class OpenedExport:
     Attributes:
         form: ``deltaspace``, ``peft`` or ``merged``.
         source: Where backbone and tokenizer are; of merged weights the folder itself.
+        backbone: What it was trained on.
         facts: Everything that ``delta.json`` says.
     """
 
     folder: Path
     form: str
     source: str
+    backbone: BackboneFacts
     facts: Mapping[str, Any]
 
     @classmethod
@@ -110,8 +107,9 @@ class OpenedExport:
         form = str(facts.get("format"))
         if form not in _READABLE:
             raise ExportWishError(f"an export that predicts must be one of {', '.join(_READABLE)}; {folder} is {form}.")
-        name = backbone or BackboneFacts.from_json(facts.get("backbone")).name
-        return cls(folder=folder, form=form, source=str(folder) if form == MERGED else name, facts=facts)
+        named = BackboneFacts.from_json(facts.get("backbone"))
+        source = str(folder) if form == MERGED else backbone or named.name
+        return cls(folder=folder, form=form, source=source, backbone=named, facts=facts)
 
     @property
     def precision(self) -> str:
@@ -123,7 +121,7 @@ class OpenedExport:
     @property
     def _held(self) -> BackboneSource:
         """The backbone, held as in the training."""
-        return BackboneFacts.from_json(self.facts.get("backbone")).source_at(self.source)
+        return self.backbone.source_at(self.source)
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -166,7 +164,9 @@ class OpenedExport:
             return self._merged(labels)
         if self.form == PEFT:
             return self._adapter(labels)
-        loaded = _attachable(self._held)
+        register_attention()
+        loaded = load_backbone(self._held, attn_implementation=ATTENTION)
+        loaded.model.to(PartialState().device)
         delta = load_delta(loaded, self.folder)
         return Labeller(
             labels=labels,
@@ -252,7 +252,7 @@ class OpenedExport:
 
     def _with_adapter(self, model: Any) -> Any:
         """A model of transformers with the adapter on it."""
-        wanted = BackboneFacts.from_json(self.facts.get("backbone"))
+        wanted = self.backbone
         if wanted.source.is_as_stored:
             found = tensors_sha256(base_tensors(getattr(model, "base_model", model).state_dict()))
         else:
@@ -271,13 +271,6 @@ class OpenedExport:
             ) from error
         with quiet_transformers():
             return PeftModel.from_pretrained(model, str(self.folder)).to(PartialState().device).eval()
-
-
-def _attachable(source: BackboneSource) -> Backbone:
-    register_attention()
-    loaded = load_backbone(source, attn_implementation=ATTENTION)
-    loaded.model.to(PartialState().device)
-    return loaded
 
 
 def _whole(source: BackboneSource, auto_class: str, **options: Any) -> Any:

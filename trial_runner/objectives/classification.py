@@ -48,25 +48,13 @@ class ClassificationObjective:
 
     def __init__(self, task: PreparedTask, frozen: FrozenModel) -> None:
         """Keep them."""
+        self.metric: str = task.metric
+        self.labels: Sequence[str] = task.labels
+        self.frozen_modules: Sequence[nn.Module] = ()
         self._task = task
         self._frozen = frozen
         # few different widths, which is what compiled graphs and caches of a GPU want
         self._multiple_of = _GPU_TOKENS if frozen.device.is_gpu else 1
-
-    @property
-    def metric(self) -> str:
-        """See `Objective`."""
-        return self._task.metric
-
-    @property
-    def labels(self) -> Sequence[str]:
-        """See `Objective`."""
-        return self._task.labels
-
-    @property
-    def frozen_modules(self) -> Sequence[nn.Module]:
-        """See `Objective`."""
-        return ()
 
     def check(self, deltas: DeltaSet) -> None:
         """See `Objective`."""
@@ -76,7 +64,7 @@ class ClassificationObjective:
     def head(self, *, seed: int) -> nn.Module:
         """See `Objective`."""
         device = self._frozen.device
-        width, labels = self._frozen.shape.width, len(self._task.labels)
+        width, labels = self._frozen.shape.width, len(self.labels)
         return ClassificationHead(width, labels, seed=seed, dtype=device.dtype).to(device.device)
 
     def lengths(self, split: str) -> NDArray[Any]:
@@ -110,7 +98,7 @@ class ClassificationObjective:
         self, predicted: NDArray[Any], losses: NDArray[Any], mean_loss: float, split: Split
     ) -> ObjectiveMeasurement:
         """What is said of the answers for a split and of their losses, both ``(examples,)``."""
-        names, classes = TASK_KINDS["classification"].metrics, len(self._task.labels)
+        names, classes = TASK_KINDS["classification"].metrics, len(self.labels)
         metrics = compute(names, predicted, split.labels, classes=classes, groups=split.groups)
         metrics |= {"validation_loss": mean_loss, **same_prediction(predicted.tolist())}
         correct = predicted == split.labels if self.metric == ACCURACY.name else None

@@ -55,25 +55,13 @@ class LanguageModelObjective:
         self._task = task
         self._frozen = frozen
         self._head = OutputHead(language_model)
+        self.metric: str = task.metric
+        self.labels: Sequence[str] = ()
+        self.frozen_modules: Sequence[nn.Module] = (self._head.layer,)
         self._writer = Writer(language_model, task)
         is_gpu = frozen.device.is_gpu
         self._multiple_of = _GPU_TOKENS if is_gpu else 1
         self._fewest_places = _GPU_PLACES if is_gpu else 0
-
-    @property
-    def metric(self) -> str:
-        """See `Objective`."""
-        return self._task.metric
-
-    @property
-    def labels(self) -> Sequence[str]:
-        """See `Objective`."""
-        return ()
-
-    @property
-    def frozen_modules(self) -> Sequence[nn.Module]:
-        """See `Objective`."""
-        return (self._head.layer,)
 
     def check(self, deltas: DeltaSet) -> None:
         """See `Objective`."""
@@ -116,15 +104,10 @@ class LanguageModelObjective:
 
     def losses(self, together: Pass, batch: TrainingBatch) -> Tensor:
         """See `Objective`."""
-        sums, tokens = self._sums(together, batch.tensors, label_smoothing=self._task.label_smoothing)
-        return sums / (tokens if batch.totals is None else batch.totals)
-
-    def _sums(
-        self, together: Pass, tensors: Mapping[str, Tensor], *, label_smoothing: float = 0.0
-    ) -> tuple[Tensor, Tensor]:
-        """Sum of the losses of each slot's tokens, and how many they are, both ``(K,)``."""
-        losses, counted = self._token_losses(together, tensors, label_smoothing=label_smoothing)
-        return losses.flatten(1).sum(dim=1), counted.flatten(1).sum(dim=1)
+        smoothing = self._task.label_smoothing
+        losses, counted = self._token_losses(together, batch.tensors, label_smoothing=smoothing)
+        totals = counted.flatten(1).sum(dim=1) if batch.totals is None else batch.totals  # (K,)
+        return losses.flatten(1).sum(dim=1) / totals
 
     def _token_losses(
         self, together: Pass, tensors: Mapping[str, Tensor], *, label_smoothing: float = 0.0

@@ -3,8 +3,7 @@
 Shapes: `N` places whose next token is known.
 """
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from typing import Any
 
 import torch
@@ -12,6 +11,7 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from trial_runner.backbones import LanguageModel
+from trial_runner.deltas.whole_model import tied, ties_of
 from trial_runner.errors import BackboneError
 
 _LOGITS_BYTES = 2**28
@@ -36,35 +36,16 @@ class OutputHead:
             raise BackboneError(f"a language model must end in a linear layer; got {type(layer).__name__}.")
         self.layer = layer
         self._model = model
-        self._tied_to = next(
-            (
-                (module, name)
-                for module in base.modules()
-                for name, parameter in module._parameters.items()
-                if parameter is layer.weight
-            ),
-            None,
-        )
+        self._ties = ties_of(model, base)
         config: Any = model.config
         is_scaled = getattr(config, "scale_decoder_outputs", False)  # of T5, where the two are tied
         self._scale = language_model.backbone.shape.width**-0.5 if is_scaled else 1.0
         self._scale /= getattr(config, "logits_scaling", 1.0)  # of Granite
         self._softcap: float | None = getattr(config, "final_logit_softcapping", None)  # of Gemma 2
 
-    @contextmanager
-    def tied(self) -> Iterator[None]:
+    def tied(self) -> AbstractContextManager[None]:
         """Let the head have the weight that its input embedding has at the moment, within the block."""
-        if self._tied_to is None:
-            yield
-            return
-        module, name = self._tied_to
-        own = self.layer._parameters["weight"]
-        # assigned past nn.Module, which takes nothing but a Parameter
-        self.layer._parameters["weight"] = module._parameters[name]
-        try:
-            yield
-        finally:
-            self.layer._parameters["weight"] = own
+        return tied(self._ties)
 
     def losses(self, hidden: Tensor, labels: Tensor, *, label_smoothing: float = 0.0) -> Tensor:
         """Cross-entropy of tokens, ``(N,)``; see `token_losses`.

@@ -7,6 +7,8 @@ examples, slot by slot.
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
+from operator import attrgetter
+from typing import Any
 from zlib import crc32
 
 import torch
@@ -14,9 +16,7 @@ from torch import Tensor, nn
 
 from search_space.backbones.shape import Sublayer
 from search_space.dimensions import Port
-from search_space.edit import Edit
 from trial_runner.deltas.delta_set import DeltaSet, SublayerPlan
-from trial_runner.deltas.gates import gate_of
 from trial_runner.deltas.port_delta import PortDelta
 from trial_runner.errors import AttachError
 from trial_runner.packed.dropout import current
@@ -59,18 +59,17 @@ class Group:
 
     Attributes:
         edit: That of the first slot; the others differ in width and fixed scale alone.
-        gate: What its gate does.
+        gate: Class of the modules, which is that of their gate.
         is_table: Whether their forms are tables of keys and values.
         index: `places` on the device.
     """
 
     def __init__(self, stack: ModuleStack, slots: int, shared: Shared | None, *, number: int = 0) -> None:
         """Join the modules with the slots."""
-        first = stack.modules[0]
-        self.edit: Edit = first.edit  # type: ignore[assignment]
-        self.gate = gate_of(self.edit)
-        self.is_table = first.form.is_table  # type: ignore[union-attr]
-        self._is_dropped = first.form.is_dropped  # type: ignore[union-attr]
+        self._first: PortDelta = stack.modules[0]  # type: ignore[assignment]
+        self.edit = self._first.edit
+        self.gate = type(self._first)
+        self.is_table = self._first.form.is_table
         self._number = number
         self.stack = stack
         self.places = stack.places
@@ -83,10 +82,9 @@ class Group:
     @property
     def layout(self) -> Hashable:
         """See `PackedDeltas.layout`; of the group."""
-        module = self.stack.modules[0]
         rows = None if self._shared is None or self._shared.rows is None else tuple(self._shared.rows.tolist())
         lengths = tuple(self.lengths()) if self.gate.is_prefix else ()
-        return structure(module), self.stack.layout, rows, lengths  # type: ignore[arg-type]
+        return structure(self._first), self.stack.layout, rows, lengths
 
     def spread(self, mine: Tensor) -> Tensor:
         """``(G, B, ...)`` to ``(K B, ...)``, zero in the rows of other slots."""
@@ -96,36 +94,18 @@ class Group:
         nothing = torch.zeros_like(mine[0])
         return torch.cat([blocks.get(place, nothing) for place in range(self._slots)])
 
-    def compose(self, h: Tensor, z: Tensor | None, weight: Tensor | None, scaling: float | None) -> Tensor:
-        """See `PortDelta.compose`; everything is the group's, ``(G, B, ...)``."""
-        seen = self._seen(z)
-        composed: Tensor = self.stack.call(PortDelta.compose, h, seen, weight, scaling, shared=self._shared)
-        return composed
+    def call(self, method: str, *arguments: Any) -> Any:
+        """A method of all modules, see `PortDelta`; tensors are the group's rows, ``(G, B, ...)``."""
 
-    def delta(self, z: Tensor | None, weight: Tensor | None, scaling: float | None) -> Tensor:
-        """See `PortDelta.delta`; everything is the group's, ``(G, B, ...)``, constants ``(G, D_out)``."""
-        change: Tensor = self.stack.call(PortDelta.delta, self._seen(z), weight, scaling, shared=self._shared)
-        return change
+        def of_module(module: nn.Module, *given: Any) -> Any:
+            return getattr(module, method)(*given)
 
-    def _seen(self, z: Tensor | None) -> Tensor | None:
+        return self.stack.call(of_module, *arguments, shared=self._shared)
+
+    def seen(self, z: Tensor | None) -> Tensor | None:
         """What is seen of what is read: less of it where low-rank maps are trained with dropout."""
-        slot_dropout = current() if self._is_dropped else None
+        slot_dropout = current() if self._first.form.is_dropped else None
         return z if slot_dropout is None or z is None else slot_dropout.read_by_low_rank(z, self.index, self._number)
-
-    def own_logits(self, query: Tensor, projected: Tensor, scaling: float) -> Tensor:
-        """See `PortDelta.own_logits`; of the group's rows, ``(G, B, ...)``."""
-        logits: Tensor = self.stack.call(PortDelta.own_logits, query, projected, scaling, shared=self._shared)
-        return logits
-
-    def share(self, z: Tensor, real: Tensor | None) -> Tensor:
-        """See `PortDelta.share`; of the group's rows, ``(G, B, 1, 1)``."""
-        share: Tensor = self.stack.call(PortDelta.share, z, real, shared=self._shared)
-        return share
-
-    def table(self) -> tuple[Tensor, Tensor]:
-        """Keys and values ``(G, N, R, d_h)`` of prefixes, the shorter ones padded in front."""
-        keys, values = self.stack.call(PortDelta.table, shared=self._shared)
-        return keys, values
 
     def lengths(self) -> list[int]:
         """Rows of each prefix."""
@@ -149,12 +129,14 @@ class PassRound:
             h: The port, ``(K B, ...)``.
             arguments: What a group reads and the weight of its rows, ``(G, B, ...)``; the scaling.
         """
-        if len(self.groups) == 1 and len(self.groups[0].places) == self.slots:
-            return self.groups[0].compose(by_slots(h, self.slots), *arguments(self.groups[0])).flatten(0, 1)
         rows = by_slots(h, self.slots)  # (K, B, ...)
         changed = rows
         for group in self.groups:
-            change = group.delta(*arguments(group)).to(h.dtype)
+            z, weight, scaling = arguments(group)
+            if len(group.places) == self.slots:
+                composed: Tensor = group.call("compose", rows, group.seen(z), weight, scaling)
+                return composed.flatten(0, 1)
+            change: Tensor = group.call("delta", group.seen(z), weight, scaling).to(h.dtype)
             shape = (len(group.places), *rows.shape[1:])
             if change.dim() < len(shape):
                 change = change.reshape(len(group.places), *(1,) * (len(shape) - change.dim()), *change.shape[1:])
@@ -208,7 +190,8 @@ class PackedPlan:
         groups = [group for group in self.lse if group.gate.is_prefix]
         if not groups:
             return None
-        tables = [group.table() for group in groups]
+        # each (G, N, R, d_h), the shorter ones padded in front
+        tables: list[tuple[Tensor, Tensor]] = [group.call("table") for group in groups]
         rows = max(keys.shape[-2] for keys, _ in tables)
         if self._lengths is None:
             own = {
@@ -304,7 +287,7 @@ class PackedDeltas:
         packed = PackedPlan(slots=self._slots)
         for plan in plans:
             packed.reads |= plan.reads
-        packed.lse.extend(self._grouped([[one for one in plan.lse if one.gate.is_prefix] for plan in plans]))
+        packed.lse.extend(self._grouped([[one for one in plan.lse if one.is_prefix] for plan in plans]))
         for side in ("parallel", "sequential"):
             edits: list[dict[Port, list[PortDelta]]] = [getattr(plan, side) for plan in plans]
             for port in dict.fromkeys(port for some in edits for port in some):
@@ -345,7 +328,7 @@ class PackedDeltas:
         if rows != list(range(len(stack.modules))):
             device = next(iter(stack.tensors.values())).device
             index = torch.tensor(rows, device=device)
-        return Shared(stack=stack, rows=index, of=_shared_of)
+        return Shared(stack=stack, rows=index, of=attrgetter("form.shared"))
 
 
 def _shared_modules(deltas: DeltaSet) -> Iterator[tuple[Hashable, nn.Module]]:
@@ -366,10 +349,3 @@ def _edits(plan: SublayerPlan) -> Iterator[PortDelta]:
     for side in (plan.parallel, plan.sequential):
         for some in side.values():
             yield from some
-
-
-def _shared_of(delta: PortDelta) -> nn.Module:
-    shared = delta.form.shared
-    if shared is None:
-        raise AttachError(f"{delta.edit.form.name} must share a module with its like; it has none. This is a bug.")
-    return shared

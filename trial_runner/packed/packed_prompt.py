@@ -9,7 +9,6 @@ import torch
 from torch import Tensor, nn
 
 from trial_runner.deltas.prompt import PromptDelta
-from trial_runner.errors import AttachError
 from trial_runner.packed.stacks import ModuleStack, last_rows, paddings
 
 
@@ -24,6 +23,8 @@ class PackedPrompt:
         lengths: Rows of each slot's prompt.
         length: L.
         stacks: What is trained.
+        shifts: By how much each slot's positions begin behind the first row, ``(K,)``.
+        visible: Which rows are a prompt's, ``(K, L)``.
     """
 
     def __init__(self, prompts: Sequence[PromptDelta | None], *, copies_all: bool = False) -> None:
@@ -37,14 +38,14 @@ class PackedPrompt:
             places, modules = zip(*plain, strict=True)
             self.stacks.append(ModuleStack(modules, places, paddings(modules[0]), copies_one=copies_all))
         device = next(iter(self.stacks[0].parameters.values())).device
-        self._lengths = torch.tensor(self.lengths, device=device)
-        self._visible = last_rows(self.lengths, self.length, device)
+        self.shifts = self.length - torch.tensor(self.lengths, device=device)
+        self.visible = last_rows(self.lengths, self.length, device)
 
     def rows(self) -> Tensor:
         """``(K, L, D)``; the last rows are the prompt's."""
         found: dict[int, Tensor] = {}
         for stack in self.stacks:
-            rows = stack.call(_rows)  # (G, l, D)
+            rows = stack.call(PromptDelta.rows)  # (G, l, D)
             rows = nn.functional.pad(rows, (0, 0, self.length - rows.shape[1], 0))
             found |= dict(zip(stack.places, rows.unbind(0), strict=True))
         width = next(iter(found.values())).shape[-1]
@@ -55,17 +56,3 @@ class PackedPrompt:
     def is_even(self) -> bool:
         """Whether all prompts are of one length."""
         return min(self.lengths) == self.length
-
-    def visible(self) -> Tensor:
-        """Which rows are a prompt's, ``(K, L)``."""
-        return self._visible
-
-    def shifts(self) -> Tensor:
-        """By how much each slot's positions begin behind the first row, ``(K,)``."""
-        return self.length - self._lengths
-
-
-def _rows(prompt: PromptDelta) -> Tensor:
-    if not isinstance(prompt, PromptDelta):
-        raise AttachError(f"rows before the input must come from a prompt; got {type(prompt).__name__}.")
-    return prompt.rows()

@@ -6,6 +6,7 @@ Shapes: `G` modules of a stack.
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
@@ -57,7 +58,7 @@ class ModuleStack:
         self._paddings = paddings
         self._own = [dict(module.named_parameters()) for module in modules]
         if self.is_single:
-            self.parameters = {name: parameter for name, parameter in self._own[0].items()}
+            self.parameters = self._own[0]
             self._constants: dict[str, Tensor] = {}
             return
         self.parameters = {
@@ -119,8 +120,8 @@ class ModuleStack:
         """For each parameter of a module: its own, the stack, and how to take its part of a tensor of the stack."""
         for name, own in self._own[index].items():
             stack = self.parameters[name]
-            padding = self._paddings.get(name)
-            yield own, stack, _Part(shape=own.shape, index=None if self.is_single else index, padding=padding)
+            padding, place = self._paddings.get(name), None if self.is_single else index
+            yield own, stack, partial(_part, shape=own.shape, index=place, padding=padding)
 
     @torch.no_grad()
     def write_back(self, index: int) -> None:
@@ -152,20 +153,13 @@ class Shared:
         return {name: tensor.index_select(0, self.rows) for name, tensor in held.items()}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Part:
-    """Takes a module's part of a stacked and padded tensor, as a view."""
-
-    shape: torch.Size
-    index: int | None
-    padding: Padding | None
-
-    def __call__(self, stacked: Tensor) -> Tensor:
-        part = stacked if self.index is None else stacked[self.index]
-        if self.padding is None:
-            return part
-        axis, size = self.padding.axis, self.shape[self.padding.axis]
-        return part.narrow(axis, part.shape[axis] - size if self.padding.in_front else 0, size)
+def _part(stacked: Tensor, *, shape: torch.Size, index: int | None, padding: Padding | None) -> Tensor:
+    """A module's part of a stacked and padded tensor, as a view."""
+    part = stacked if index is None else stacked[index]
+    if padding is None:
+        return part
+    axis, size = padding.axis, shape[padding.axis]
+    return part.narrow(axis, part.shape[axis] - size if padding.in_front else 0, size)
 
 
 @contextmanager
@@ -205,17 +199,16 @@ def last_rows(lengths: Sequence[int], rows: int, device: torch.device) -> Tensor
 
 
 def _stacked(parts: Sequence[Tensor], padding: Padding | None) -> Tensor:
-    if padding is None:
-        return torch.stack(list(parts))
-    width = max(part.shape[padding.axis] for part in parts)
-    return torch.stack([_padded(part, padding, width) for part in parts])
+    if padding is not None:
+        width = max(part.shape[padding.axis] for part in parts)
+        parts = [_padded(part, padding, width) for part in parts]
+    return torch.stack(list(parts))
 
 
 def _padded(part: Tensor, padding: Padding, width: int) -> Tensor:
-    shape = list(part.shape)
-    shape[padding.axis] = width - part.shape[padding.axis]
-    zeros = part.new_zeros(shape)
-    return torch.cat([zeros, part] if padding.in_front else [part, zeros], dim=padding.axis)
+    spare = width - part.shape[padding.axis]
+    before, after = (spare, 0) if padding.in_front else (0, spare)
+    return nn.functional.pad(part, (0, 0) * (-padding.axis - 1) + (before, after))
 
 
 def paddings(module: nn.Module) -> Mapping[str, Padding]:

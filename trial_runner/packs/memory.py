@@ -32,6 +32,7 @@ from trial_runner.packs.slot import TrialSlot
 
 _DEEP, _FEW = 8, (2, 4)  # blocks; of more than so many, so few are planned, of kinds that take turns both kinds
 _GPU_BLOCK = 512  # what PyTorch's allocator rounds up to
+_FIGURES = ("held_bytes", "step_bytes", "evaluation_bytes")
 _MARGIN = 1.05  # for what kernels take by themselves
 
 USABLE = 0.8
@@ -71,16 +72,9 @@ class MemoryPlan:
 
     def towards(self, other: "MemoryPlan", times: float) -> "MemoryPlan":
         """So many times as far as another one: a model of more blocks, from two of few."""
-
-        def line(here: int, there: int) -> int:
-            return int(here + times * (there - here))
-
-        return replace(
-            self,
-            held_bytes=line(self.held_bytes, other.held_bytes),
-            step_bytes=line(self.step_bytes, other.step_bytes),
-            evaluation_bytes=line(self.evaluation_bytes, other.evaluation_bytes),
-        )
+        both = {name: (getattr(self, name), getattr(other, name)) for name in _FIGURES}
+        figures: Any = {name: int(here + times * (there - here)) for name, (here, there) in both.items()}
+        return replace(self, **figures)
 
     @property
     def of_training(self) -> "MemoryPlan":

@@ -16,7 +16,6 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from trial_runner.errors import RequestError
 from trial_runner.packed.kernels import has_gpu_kernels
 
 _ROW_LENGTHS = (64, 1)
@@ -39,12 +38,6 @@ class Owned:
     places: tuple[int, ...]
     side: int
 
-    def __post_init__(self) -> None:
-        """Check that every place has its entry."""
-        shape = tuple(self.parameter.shape)
-        if not self.places or (len(self.places) > 1 and (not shape or shape[0] != len(self.places))):
-            raise ValueError(f"a stacked parameter must have one entry a place; got {shape} for {self.places}.")
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SlotRule:
@@ -55,26 +48,12 @@ class SlotRule:
         weight_decays: Decoupled weight decay of each side.
         clip_norm: Largest global norm of the slot's gradient; infinity for none.
         steps: Updates already done, which the bias corrections need.
-
-    Raises:
-        RequestError: If a value is out of range.
     """
 
     betas: tuple[float, float]
     weight_decays: tuple[float, ...]
     clip_norm: float
     steps: int
-
-    def __post_init__(self) -> None:
-        """Check the ranges."""
-        if not all(0 <= beta < 1 for beta in self.betas):
-            raise RequestError(f"betas must be in [0, 1); got {self.betas}.")
-        if not all(0 <= decay < float("inf") for decay in self.weight_decays):
-            raise RequestError(f"weight decays must be finite and not negative; got {self.weight_decays}.")
-        if not self.clip_norm >= 0:
-            raise RequestError(f"the largest gradient norm must not be negative; got {self.clip_norm}.")
-        if not self.steps >= 0:
-            raise RequestError(f"the steps done must not be negative; got {self.steps}.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,17 +97,13 @@ class PackAdamW:
         steps: Updates of each slot so far, ``(K,)``, float64.
 
     Args:
-        owned: All parameters, of one dtype on one device. Their data and their gradients become views of one vector
-            each, so gradients must be cleared with `zero_grad` here, never set to None.
-        rules: One for each slot.
-
-    Raises:
-        ValueError: If the parameters cannot lie in one vector, or name a slot or side that no rule has.
+        owned: All parameters, each once, of one dtype on one device. Their data and their gradients become views of
+            one vector each, so gradients must be cleared with `zero_grad` here, never set to None.
+        rules: One for each slot, all of as many sides.
     """
 
     def __init__(self, owned: Sequence[Owned], rules: Sequence[SlotRule]) -> None:
         """Lay the parameters out, those with rows of one length side by side."""
-        _check(owned, rules)
         self._sides = len(rules[0].weight_decays)
         ordered = sorted(owned, key=_row_length, reverse=True)
         first = ordered[0].parameter
@@ -284,25 +259,6 @@ def _blocks(ordered: Sequence[Owned], most: int) -> Iterator[_ParameterBlock]:
             rows = min(left, max(1, most // length))
             yield _ParameterBlock(start=start, row=row, rows=rows, length=length)
             start, row, left = start + rows * length, row + rows, left - rows
-
-
-def _check(owned: Sequence[Owned], rules: Sequence[SlotRule]) -> None:
-    elements = sum(one.parameter.numel() for one in owned)
-    if not elements or not rules:
-        raise ValueError(f"an optimiser needs elements and slots; got {elements} and {len(rules)}.")
-    kinds = {(one.parameter.dtype, one.parameter.device) for one in owned}
-    if len(kinds) > 1:
-        raise ValueError(f"all parameters must have one dtype and one device; got {sorted(map(str, kinds))}.")
-    if len({id(one.parameter) for one in owned}) < len(owned):
-        raise ValueError(f"a parameter must be given once; got {len(owned)} of which some are the same.")
-    sides = len(rules[0].weight_decays)
-    if any(len(rule.weight_decays) != sides for rule in rules):
-        raise ValueError(f"all slots must have as many sides; got {[len(rule.weight_decays) for rule in rules]}.")
-    for one in owned:
-        if not 0 <= one.side < sides or not all(0 <= place < len(rules) for place in one.places):
-            raise ValueError(
-                f"places must be below {len(rules)} and sides below {sides}; got {one.places} and {one.side}."
-            )
 
 
 def _rows_of(slot_of_row: NDArray[np.int64], slots: int) -> NDArray[np.int64]:

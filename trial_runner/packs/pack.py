@@ -187,10 +187,6 @@ class TrialPack:
         """The state of a slot, detached from it."""
         state = self.trial(slot)
         request = state.request
-        tensors = state.tensors()
-        held = sum(tensor.numel() for name, tensor in tensors.items() if name.startswith("deltas."))
-        if held != state.deltas.counts.trained:
-            raise SnapshotError(f"a snapshot must hold {state.deltas.counts.trained:,} delta parameters; got {held:,}.")
         facts: dict[str, object] = {
             "trial": request.trial,
             "seed": request.seed,
@@ -201,7 +197,7 @@ class TrialPack:
             "backbone_sha256": self._frozen.weights_sha256,
             "slot": state.facts(),
         }
-        return Snapshot(trial=request.trial, step=state.step, facts=facts, tensors=tensors)
+        return Snapshot(trial=request.trial, step=state.step, facts=facts, tensors=state.tensors())
 
     def restore(self, request: TrialRequest, snapshot: Snapshot) -> int:
         """Admit a trial in the state of a snapshot.

@@ -41,6 +41,10 @@ def learning_rate_factor(step: int, training: Training) -> float:
             return 1.0
 
 
+_FACTS = {"step": int, "loss_sum": float, "loss_count": int, "seconds": float}
+"""What the state is beside tensors."""
+
+
 @dataclass(slots=True)
 class TrialSlot:
     """State of one trial in a pack.
@@ -206,21 +210,17 @@ class TrialSlot:
 
     def facts(self) -> dict[str, Any]:
         """The part of the state that is not tensors."""
-        return {
-            "step": self.step,
-            "loss_sum": self.loss_sum,
-            "loss_count": self.loss_count,
-            "seconds": self.seconds,
-        }
+        return {name: getattr(self, name) for name in _FACTS}
 
     def tensors(self) -> dict[str, Tensor]:
         """Every tensor of the state, copied: deltas, head, their buffers and the optimiser's moments."""
-        named = dict(self._named())
-        state: dict[str, Tensor] = {**named, **dict(self._buffers())}
-        for name, parameter in named.items():
-            for key, moment in self.optimizer.state.get(parameter, {}).items():
-                state[f"optimizer.{key}.{name}"] = moment
-        return {name: tensor.detach().cpu().clone() for name, tensor in state.items()}
+        state = self._state()
+        moments = {
+            f"optimizer.{key}.{name}": moment
+            for name, one in state.items()
+            for key, moment in self.optimizer.state.get(one, {}).items()
+        }
+        return {name: tensor.detach().cpu().clone() for name, tensor in (state | moments).items()}
 
     def load(self, facts: dict[str, Any], tensors: dict[str, Tensor]) -> None:
         """Take over a state that `facts` and `tensors` returned.
@@ -229,8 +229,7 @@ class TrialSlot:
             KeyError: If a tensor is missing.
             ValueError: If one has another shape.
         """
-        named = dict(self._named())
-        held: dict[str, Tensor] = {**named, **dict(self._buffers())}
+        held = self._state()
         for name, tensor in held.items():
             if tensors[name].shape != tensor.shape:
                 raise ValueError(f"{name} has shape {tuple(tensors[name].shape)}, not {tuple(tensor.shape)}")
@@ -240,20 +239,15 @@ class TrialSlot:
                 tensor.copy_(tensors[name])
         for moment in moments:
             _, key, name = moment.split(".", 2)
-            parameter = named[name]
+            parameter = held[name]
             self.optimizer.state[parameter][key] = tensors[moment].to(parameter.device).clone()
-        self.step = int(facts["step"])
-        self.loss_sum, self.loss_count = float(facts["loss_sum"]), int(facts["loss_count"])
-        self.seconds = float(facts["seconds"])
+        for name, kind in _FACTS.items():
+            setattr(self, name, kind(facts[name]))
 
-    def _named(self) -> Iterator[tuple[str, nn.Parameter]]:
-        for prefix, module in (("deltas", self.deltas), ("head", self.head)):
-            for name, parameter in module.named_parameters():
-                yield f"{prefix}.{name}", parameter
-
-    def _buffers(self) -> Iterator[tuple[str, Tensor]]:
-        for prefix, module in (("deltas", self.deltas), ("head", self.head)):
-            persistent = module.state_dict(keep_vars=True)
-            for name, buffer in module.named_buffers():
-                if name in persistent:
-                    yield f"buffers.{prefix}.{name}", buffer
+    def _state(self) -> dict[str, Tensor]:
+        """Parameters and buffers of the state by name."""
+        return {
+            f"{prefix if isinstance(one, nn.Parameter) else f'buffers.{prefix}'}.{name}": one
+            for prefix, module in (("deltas", self.deltas), ("head", self.head))
+            for name, one in module.state_dict(keep_vars=True).items()
+        }

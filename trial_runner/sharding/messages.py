@@ -46,18 +46,13 @@ class RankOrder:
 
     Attributes:
         rank: Its number.
-        ranks: How many there are.
         meeting: A file of this machine through which they find each other.
-        threads: Compute threads.
-        patience_seconds: So long it waits for the others at most.
     """
 
     factory: RankFactory
+    shape: Shape
     rank: int
-    ranks: int
     meeting: Path
-    threads: int
-    patience_seconds: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,11 +12,11 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from datetime import timedelta
 from multiprocessing.connection import Connection
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from search_space.errors import SearchSpaceError
 from trial_runner.errors import RequestError, RunnerError
-from trial_runner.requests import Failure, SlotReading, Snapshot, TrainingPlan, TrialRequest
+from trial_runner.requests import Failure, SlotReading, TrainingPlan
 from trial_runner.sharding.messages import RankAnswer, RankOrder
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ _LOOK_SECONDS = 1.0
 
 
 class Desk:
-    """What a rank can be asked for, by the names of the methods."""
+    """What a rank can be asked for, by the names of the methods here and, of its pack, in `Pack`."""
 
     def __init__(self, runner: "TorchRunner") -> None:
         """There is no pack yet."""
@@ -55,9 +55,9 @@ class Desk:
         self._pack = None
         self._pack = self._runner.open_pack(slots, fitting=fitting, uses_graphs=False)
 
-    def admit(self, request: TrialRequest) -> int:
-        """See `Pack`; as are the others."""
-        return self._open.admit(request)
+    def do(self, name: str, arguments: Sequence[Any]) -> Any:
+        """What it is asked for."""
+        return getattr(self if hasattr(self, name) else self._open, name)(*arguments)
 
     def advance(self, steps: int) -> Sequence[SlotReading | Failure]:
         """All ranks are asked at once, those without trials too: it takes all of them to compute anything."""
@@ -65,18 +65,6 @@ class Desk:
             return self._open.advance(steps)
         finally:
             self._blocks.attend()
-
-    def evict(self, slot: int) -> None:
-        """See `Pack`."""
-        self._open.evict(slot)
-
-    def snapshot(self, slot: int) -> Snapshot:
-        """See `Pack`."""
-        return self._open.snapshot(slot)
-
-    def restore(self, request: TrialRequest, snapshot: Snapshot) -> int:
-        """See `Pack`."""
-        return self._open.restore(request, snapshot)
 
     @property
     def _open(self) -> "TrialPack":
@@ -110,10 +98,10 @@ def _serve(connection: Connection) -> None:
         try:
             if desk is None:
                 desk = _ready(order)
-                value = desk.identity()
+                value: Any = desk.identity()
             else:
                 name, arguments = pickle.loads(connection.recv_bytes())
-                value = getattr(desk, name)(*arguments)
+                value = desk.do(name, arguments)
             answer = RankAnswer(value=value, free_slots=desk.free_slots)
         except (RunnerError, SearchSpaceError) as error:
             answer = RankAnswer(refusal=error, free_slots=0 if desk is None else desk.free_slots)
@@ -138,11 +126,11 @@ def _ready(order: RankOrder) -> Desk:
         "cpu:gloo,cuda:nccl" if is_gpu else "gloo",
         init_method=order.meeting.as_uri(),
         rank=order.rank,
-        world_size=order.ranks,
-        timeout=timedelta(seconds=order.patience_seconds),
+        world_size=order.shape.ranks,
+        timeout=timedelta(seconds=order.shape.patience_seconds),
     )
-    mesh = init_device_mesh("cuda" if is_gpu else "cpu", (order.ranks,))
-    return Desk(order.factory(threads=order.threads, mesh=mesh))
+    mesh = init_device_mesh("cuda" if is_gpu else "cpu", (order.shape.ranks,))
+    return Desk(order.factory(threads=order.shape.threads, mesh=mesh))
 
 
 if __name__ == "__main__":

@@ -49,14 +49,7 @@ class Ranks:
             for rank in range(shape.ranks):
                 self._start(rank, shape)
             for rank, connection in enumerate(self._connections):
-                order = RankOrder(
-                    factory=factory,
-                    rank=rank,
-                    ranks=shape.ranks,
-                    meeting=self._folder / "meeting",
-                    threads=shape.threads,
-                    patience_seconds=shape.patience_seconds,
-                )
+                order = RankOrder(factory=factory, shape=shape, rank=rank, meeting=self._folder / "meeting")
                 connection.send_bytes(pickle.dumps(order))
             answers = self._answers(range(shape.ranks), "loaded the backbone")
         except BaseException:

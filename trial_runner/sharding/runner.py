@@ -25,12 +25,7 @@ class ShardedRunner:
         """Start them, and wait until they have loaded."""
         self._factory, self._shape = factory, shape
         self._ranks = Ranks(factory, shape)
-        self._identity = self._ranks.identity
-
-    @property
-    def identity(self) -> Mapping[str, str]:
-        """See `PackRunner`."""
-        return self._identity
+        self.identity: Mapping[str, str] = self._ranks.identity
 
     @property
     def processes(self) -> Sequence[int]:

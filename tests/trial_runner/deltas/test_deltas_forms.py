@@ -4,33 +4,17 @@ from collections.abc import Callable
 
 import pytest
 import torch
+from support.built_forms import build_form, build_shared, made_up_shape
 from torch import Tensor, nn
 from torch.nn import functional
 
-from search_space.backbones.shape import BackboneShape
-from search_space.dimensions import Activation, Heads, NormPlacement, Port, Site, StackKind
+from search_space.dimensions import Activation, Heads, Port, Site
 from search_space.edit import Edit
 from search_space.forms import Bottleneck, Diagonal, Form, LowRank, OwnNorm, Phm, SoftmaxMemory
 from search_space.gates import Add, ConvexGate, ConvexInducerGate, Gate, InducerGate, Multiply
-from trial_runner.deltas import build_form, build_shared
 from trial_runner.deltas.phm import PhmMatrix, PhmShared
 
-SHAPE = BackboneShape(
-    family="made_up",
-    kind=StackKind.DECODER,
-    norm=NormPlacement.PRE,
-    encoder_layers=0,
-    decoder_layers=2,
-    width=12,
-    query_heads=4,
-    key_value_heads=2,
-    head_width=4,  # d_q = 16, d_kv = 8
-    ffn_width=20,
-    gated_ffn=False,
-    parameters=10_000,
-    biased_ports=frozenset(),
-    stack_norms=0,
-)
+SHAPE = made_up_shape()
 BATCH, TOKENS, HEADS, GROUP = 2, 5, 4, 2
 
 ACTIVATIONS: dict[Activation, Callable[[Tensor], Tensor]] = {
@@ -120,18 +104,6 @@ def test_a_memory_under_value_extension_sums_its_heads() -> None:
     assert_equal(module(z, weight), expected)
 
 
-def test_value_extension_through_the_output_projection_is_the_plain_multi_head_form() -> None:
-    """Up-projections ``B_i W_o_i`` into o do what ``B_i`` does at the heads (V11)."""
-    at_heads = built(Port.HEAD, Port.HEAD, Bottleneck(width=3, heads=Heads.QUERY, bias=False))
-    extended = built(Port.O, Port.HEAD, Bottleneck(width=3, heads=Heads.QUERY, bias=False))
-    projection = draw(HEADS, 4, 12, seed=3)
-    with torch.no_grad():
-        extended.down.copy_(at_heads.down)
-        extended.up.copy_(at_heads.up @ projection)
-    z = draw(BATCH, TOKENS, HEADS, 4)
-    assert_equal(extended(z), at_heads(z).flatten(-2) @ projection.flatten(0, 1))
-
-
 @pytest.mark.parametrize("heads", [Heads.QUERY, Heads.KEY_VALUE])
 @pytest.mark.parametrize("read", [Port.Q, Port.X_ATTN, Port.HEAD], ids=str)
 def test_a_multi_head_form_serves_each_group_of_query_heads(read: Port, heads: Heads) -> None:
@@ -183,21 +155,6 @@ def test_a_reparameterized_adapter_is_a_prefix_with_another_nonlinearity(heads: 
         for head in range(HEADS):
             keys, values = tables[:, layer, :, head * blocks // HEADS].unbind(dim=1)
             assert_equal(out[:, :, head], torch.relu(q[:, :, head] / 2 @ keys.T) @ values)
-
-
-def test_a_bottleneck_with_the_weights_of_a_table_equals_the_reparameterized_one() -> None:
-    form = Bottleneck(width=3, heads=Heads.QUERY, bias=False, reparameterization=6)
-    edit = Edit(site=Site.DECODER_SELF, write=Port.HEAD, read=Port.Q, form=form, gate=Add())
-    stacked = build_form(
-        edit, 3, SHAPE, torch.Generator(), shared=disturbed(build_shared(edit, 2, SHAPE, torch.Generator())), index=1
-    )
-    plain = build_form(edit, 3, SHAPE, torch.Generator())
-    keys, values = stacked.table()
-    with torch.no_grad():
-        plain.down.copy_(keys.transpose(1, 2))
-        plain.up.copy_(values)
-    q = draw(BATCH, TOKENS, HEADS, 4)
-    assert_equal(plain(q), stacked(q))
 
 
 @pytest.mark.parametrize("is_shared", [False, True])

@@ -4,10 +4,10 @@ from collections.abc import Iterator
 
 import pytest
 import torch
+from support.built_forms import build_delta, made_up_shape, nudged
 from torch import Tensor
 
-from search_space.backbones.shape import BackboneShape
-from search_space.dimensions import Activation, Heads, NormPlacement, Port, ScalePer, Site, StackKind
+from search_space.dimensions import Activation, Heads, Port, ScalePer, Site
 from search_space.edit import Edit
 from search_space.errors import InvalidEditError
 from search_space.forms import (
@@ -34,32 +34,20 @@ from search_space.gates import (
     TanhGate,
     WeightedGate,
 )
-from search_space.parameter_counts.counts import affine_count, count_edits, widths
+from search_space.parameter_counts.counts import affine_count, widths
 from search_space.rules import READS
 from search_space.validity import check_on
-from trial_runner.deltas import build_form, build_shared
 from trial_runner.deltas.phm import PhmShared
 from trial_runner.deltas.port_delta import PortDelta
-from trial_runner.errors import AttachError
 
 WRITES = {
     Site.DECODER_SELF: (Port.Q, Port.K, Port.V, Port.HEAD, Port.CONCAT, Port.O),
     Site.FFN: (Port.G, Port.U, Port.M, Port.F, Port.SUM),
 }
 
-SHAPE = BackboneShape(
-    family="made_up",
-    kind=StackKind.DECODER,
-    norm=NormPlacement.PRE,
-    encoder_layers=0,
+SHAPE = made_up_shape(
     decoder_layers=3,
-    width=12,
-    query_heads=4,
-    key_value_heads=2,
-    head_width=4,  # d_q = 16, d_kv = 8
-    ffn_width=20,
     gated_ffn=True,
-    parameters=10_000,
     biased_ports=frozenset(
         [(Site.ATTENTION, port) for port in (Port.Q, Port.K, Port.V, Port.O)]
         + [(Site.FFN, port) for port in (Port.G, Port.U, Port.F)]
@@ -122,16 +110,8 @@ def built(edit: Edit, width: int | None = None) -> PortDelta:
     generator = torch.Generator().manual_seed(3)
     width = next(iter(widths(edit, SHAPE).values())) if width is None else width
     shared = shared_of(edit)
-    delta = PortDelta(edit, build_form(edit, width, SHAPE, generator, shared=shared), SHAPE, generator)
+    delta = build_delta(edit, width, SHAPE, generator, shared=shared)
     delta.add_module("shared", shared)  # what is shared is registered by who owns it
-    return delta
-
-
-def disturbed(delta: PortDelta) -> PortDelta:
-    generator = torch.Generator().manual_seed(1)
-    with torch.no_grad():
-        for parameter in delta.parameters():
-            parameter += 0.3 * torch.randn(parameter.shape, generator=generator, dtype=parameter.dtype)
     return delta
 
 
@@ -182,11 +162,12 @@ def test_an_edit_is_exactly_nothing_at_the_start_where_its_form_or_gate_says_so_
 def test_every_parameter_learns() -> None:
     for edit in EDITS:
         h, z, weight = tensors(edit)
-        delta = disturbed(built(edit))
+        delta = nudged(built(edit), 0.3)
         out = delta.compose(h, z, weight)
         # the keys of an inducer reach the output through lambda alone
-        offset = delta.key_offset(draw(BATCH, TOKENS, SHAPE.query_heads, SHAPE.head_width, seed=4))
-        total = (out * draw(*out.shape, seed=6)).sum() + (0 if offset is None else (offset**2).sum())
+        total = (out * draw(*out.shape, seed=6)).sum()
+        if getattr(delta, "keys", None) is not None:
+            total += (delta.keys(draw(BATCH, TOKENS, SHAPE.query_heads, SHAPE.head_width, seed=4)) ** 2).sum()
         total.backward()
         for name, parameter in delta.named_parameters():
             assert parameter.grad is not None, (edit, name)
@@ -197,45 +178,13 @@ def test_every_parameter_learns() -> None:
 def test_a_port_keeps_its_precision_and_shape(dtype: torch.dtype) -> None:
     """In bfloat16 as mixed precision has it: parameters of float32, products in bfloat16."""
     is_mixed = dtype is torch.bfloat16
-    for edit in EDITS[::3]:
+    for edit in EDITS[::6]:
         parts = tensors(edit)
-        exact = disturbed(built(edit)).compose(*parts)
-        delta = disturbed(built(edit)).to(torch.float32 if is_mixed else dtype)
+        exact = nudged(built(edit), 0.3).compose(*parts)
+        delta = nudged(built(edit), 0.3).to(torch.float32 if is_mixed else dtype)
         h, z, weight = (None if part is None else part.to(dtype) for part in parts)
         assert h is not None
         with torch.no_grad(), torch.autocast("cpu", torch.bfloat16, enabled=is_mixed):
             out = delta.compose(h, z, weight)
         assert (out.dtype, out.shape) == (dtype, h.shape), edit
         assert (out.double() - exact).abs().max() <= 12 * torch.finfo(dtype).eps * (1 + exact.abs().max()), edit
-
-
-def reparameterized() -> Iterator[Edit]:
-    ends = {"site": Site.DECODER_SELF, "write": Port.HEAD, "read": Port.Q}
-    memory = SoftmaxMemory(width=3, heads=Heads.KEY_VALUE, reparameterization=5)
-    yield Edit(**ends, form=memory, gate=ConvexGate())
-    for heads in (Heads.KEY_VALUE, Heads.QUERY):
-        yield Edit(**ends, form=Bottleneck(width=3, heads=heads, bias=False, reparameterization=5), gate=Add())
-
-
-@pytest.mark.parametrize("edit", tuple(reparameterized()), ids=lambda edit: f"{edit.form.name}-{edit.heads}")
-def test_tables_from_an_mlp_are_counted_once_for_all_their_layers(edit: Edit) -> None:
-    layers = len(SHAPE.sublayers(edit.site))
-    stack = build_shared(edit, layers, SHAPE, torch.Generator().manual_seed(0))
-    assert sum(parameter.numel() for parameter in stack.parameters()) == count_edits((edit,), SHAPE).trained
-    blocks = SHAPE.heads(edit.heads)
-    for index in range(layers):
-        form = build_form(edit, 3, SHAPE, torch.Generator(), shared=stack, index=index)
-        assert not list(form.parameters()), "the stack is registered by who owns it"
-        for part in form.table():
-            assert part.shape == (blocks, 3, SHAPE.head_width)
-
-
-def test_what_cannot_be_built_is_refused() -> None:
-    generator = torch.Generator()
-    edit = Edit(site=Site.FFN, write=Port.F, read=Port.F, form=Phm(width=4, n=2), gate=Add())
-    for shared in (None, PhmShared(4, generator)):
-        with pytest.raises(AttachError, match="n 2"):
-            build_form(edit, 4, SHAPE, generator, shared=shared)
-    plain = Edit(site=Site.FFN, write=Port.F, read=Port.F, form=LowRank(width=2), gate=Add())
-    with pytest.raises(AttachError, match="share something"):
-        build_shared(plain, 1, SHAPE, generator)

@@ -4,34 +4,17 @@ import math
 
 import pytest
 import torch
+from support.built_forms import build_delta, made_up_shape
 from torch import Tensor, nn
 
-from search_space.backbones.shape import BackboneShape
-from search_space.dimensions import Heads, NormPlacement, Port, Site, StackKind
+from search_space.dimensions import Heads, Port, Site
 from search_space.edit import Edit
 from search_space.forms import Bottleneck, Form, Init, LowRank, OwnNorm, Phm
 from search_space.gates import Add, Gate, InducerGate
-from trial_runner.deltas import build_form
 from trial_runner.deltas.phm import PhmShared
-from trial_runner.deltas.port_delta import PortDelta
 from trial_runner.deltas.vera import VeraMatrices
 
-SHAPE = BackboneShape(
-    family="made_up",
-    kind=StackKind.DECODER,
-    norm=NormPlacement.PRE,
-    encoder_layers=0,
-    decoder_layers=1,
-    width=256,
-    query_heads=8,
-    key_value_heads=4,
-    head_width=64,
-    ffn_width=512,
-    gated_ffn=False,
-    parameters=10_000,
-    biased_ports=frozenset(),
-    stack_norms=0,
-)
+SHAPE = made_up_shape(decoder_layers=1, width=256, query_heads=8, key_value_heads=4, head_width=64, ffn_width=512)
 WIDTH = 128
 
 _GRID = torch.linspace(-12, 12, 240_001, dtype=torch.float64)
@@ -54,7 +37,7 @@ def built(
     site = Site.FFN if write is Port.F else Site.DECODER_SELF
     edit = Edit(site=site, write=write, read=read, form=form, gate=gate or Add())
     generator = torch.Generator().manual_seed(seed)
-    return PortDelta(edit, build_form(edit, WIDTH, SHAPE, generator), SHAPE, generator)
+    return build_delta(edit, WIDTH, SHAPE, generator)
 
 
 def assert_deviates(values: Tensor, deviation: float) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from support.built_forms import nudged
 from torch import Tensor
 
 from search_space.configuration import Configuration
@@ -63,12 +64,7 @@ class Subject:
 
     def deltas(self, *edits: Edit) -> DeltaSet:
         """Deltas with every parameter moved from its start."""
-        deltas = self.deltas_at_start(*edits)
-        generator = torch.Generator().manual_seed(1)
-        with torch.no_grad():
-            for parameter in deltas.parameters():
-                parameter += 0.3 * torch.randn(parameter.shape, generator=generator, dtype=parameter.dtype)
-        return deltas
+        return nudged(self.deltas_at_start(*edits), 0.3)
 
     def projection(self, layer: int, port: Port) -> tuple[Tensor, Tensor | None]:
         """Weight ``(D_in, D_out)`` and bias of the frozen module that computes a port."""

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from support.built_forms import nudged
 from torch import Tensor, nn
 
 from search_space.configuration import Configuration
@@ -117,12 +118,7 @@ def inducer(write: Port, gate: Gate) -> Edit:
 
 
 def moved(configuration: Configuration, backbone: Backbone) -> DeltaSet:
-    deltas = DeltaSet(configuration, backbone.shape, seed=0, dtype=torch.float64)
-    generator = torch.Generator().manual_seed(1)
-    with torch.no_grad():
-        for parameter in deltas.parameters():
-            parameter += 0.5 * torch.randn(parameter.shape, generator=generator, dtype=parameter.dtype)
-    return deltas
+    return nudged(DeltaSet(configuration, backbone.shape, seed=0, dtype=torch.float64), 0.5)
 
 
 def joint_weights(first: FirstAttention, delta: PortDelta, head: int) -> Tensor:

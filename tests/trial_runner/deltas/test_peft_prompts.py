@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 import torch
 from peft import AdaptionPromptConfig, PrefixTuningConfig, PromptEncoderConfig, PromptTuningConfig, get_peft_model
+from support.built_forms import nudged
 from support.rounding import rounding
 from torch import Tensor
 
@@ -100,12 +101,7 @@ class Pair:
 
     def deltas(self, *edits: Edit) -> DeltaSet:
         """Our deltas, every parameter moved from its start."""
-        deltas = DeltaSet(Configuration(edits=edits), self.shape, seed=0, dtype=torch.float64)
-        generator = torch.Generator().manual_seed(1)
-        with torch.no_grad():
-            for parameter in deltas.parameters():
-                parameter += 0.3 * torch.randn(parameter.shape, generator=generator, dtype=torch.float64)
-        return deltas
+        return nudged(DeltaSet(Configuration(edits=edits), self.shape, seed=0, dtype=torch.float64), 0.3)
 
     def run(self, deltas: DeltaSet | None = None) -> Tensor:
         if deltas is None:

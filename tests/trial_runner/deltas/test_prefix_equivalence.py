@@ -5,21 +5,20 @@ compute inside `attend`: the base heads, lambda (a weighted gate over values of 
 own attention (plain addition on a base of zero). Shapes: `B` examples, `H` query heads, `T` tokens, `R` prefix rows.
 """
 
-from collections.abc import Callable
 from types import SimpleNamespace
 
 import pytest
 import torch
+from support.built_forms import build_delta, made_up_shape
 from torch import Tensor, nn
 
-from search_space.backbones.shape import BackboneShape, Sublayer
-from search_space.dimensions import Activation, Heads, NormPlacement, Port, Site, StackKind
+from search_space.backbones.shape import Sublayer
+from search_space.dimensions import Heads, Port, Site
 from search_space.edit import Edit
-from search_space.forms import Bottleneck, Form, Init, SoftmaxMemory
-from search_space.gates import Add, ConvexGate, ConvexInducerGate, Gate, InducerGate, WeightedGate
+from search_space.forms import Form, SoftmaxMemory
+from search_space.gates import Add, ConvexGate, Gate, WeightedGate
 from trial_runner.attachment.attention import attend, tap_attention, untap_attention
 from trial_runner.attachment.head_edits import HeadEdits
-from trial_runner.deltas import build_form
 from trial_runner.deltas.delta_set import SublayerPlan
 from trial_runner.deltas.port_delta import PortDelta
 from trial_runner.packed.packed_deltas import PackedDeltas, SlotRows
@@ -31,11 +30,8 @@ HERE = Sublayer(site=Site.ENCODER_SELF, stack="encoder", layer=0)
 # Bounds relative to the largest output; measured in float64: 9e-16, with queries eight times as large 4e-15.
 BOUNDS = {torch.float64: 1e-12, torch.float32: 3e-6, torch.float16: 1.5e-2, torch.bfloat16: 8e-2}
 
-SHAPE = BackboneShape(
+SHAPE = made_up_shape(
     family="llama",
-    kind=StackKind.DECODER,
-    norm=NormPlacement.PRE,
-    encoder_layers=0,
     decoder_layers=1,
     width=HEADS * WIDTH,
     query_heads=HEADS,
@@ -44,8 +40,6 @@ SHAPE = BackboneShape(
     ffn_width=4 * HEADS * WIDTH,
     gated_ffn=True,
     parameters=1,
-    biased_ports=frozenset(),
-    stack_norms=0,
 )
 
 
@@ -53,7 +47,7 @@ def head_delta(form: Form, gate: Gate, dtype: torch.dtype) -> PortDelta:
     """The module of an edit from q to the heads."""
     edit = Edit(site=Site.ATTENTION, write=Port.HEAD, read=Port.Q, form=form, gate=gate)
     generator = torch.Generator().manual_seed(1)
-    return PortDelta(edit, build_form(edit, LENGTH, SHAPE, generator), SHAPE, generator).to(dtype)
+    return build_delta(edit, LENGTH, SHAPE, generator).to(dtype)
 
 
 class Problem:
@@ -191,33 +185,6 @@ def test_an_empty_prefix_has_no_share() -> None:
     torch.testing.assert_close(problem.concatenated(), problem.attended(), rtol=0, atol=1e-14)
 
 
-@pytest.mark.parametrize("key_width", [None, 10])
-@pytest.mark.parametrize(("gate", "keeps_base"), [(InducerGate, True), (ConvexInducerGate, False)])
-def test_an_inducer_is_a_softmax_with_one_more_key_per_query(
-    gate: Callable[..., Gate], keeps_base: bool, key_width: int | None
-) -> None:
-    """Its value is ``h + MLP_v(q)`` for ``h + lambda MLP_v(q)``, and ``MLP_v(q)`` for ``(1 - lambda) h + ...``."""
-    problem = Problem(torch.float64, query_scale=0.5)  # q q^T / sqrt(d_h) is large: lambda would be 1 everywhere
-    form = Bottleneck(width=LENGTH, activation=Activation.TANH, heads=Heads.QUERY, init=Init.INDUCER)
-    delta = head_delta(form, gate(key_width=key_width), torch.float64)
-    with torch.no_grad():
-        for parameter in delta.parameters():
-            parameter.mul_(20)  # the published start is close to nothing
-    own = delta.form
-    mlp_v = torch.tanh(problem.q @ own.down + own.down_bias[:, None]) @ own.up + own.up_bias[:, None]
-    keys = problem.q
-    if key_width is not None:
-        mlp = delta.keys
-        keys = keys + torch.tanh(problem.q @ mlp.down + mlp.down_bias[:, None]) @ mlp.up + mlp.up_bias[:, None]
-    base = problem.attended()
-    own_logit = (problem.q * keys).sum(-1, keepdim=True) * WIDTH**-0.5
-    joint = torch.cat([own_logit, problem.logits()], dim=-1).softmax(-1)
-    value = base + mlp_v if keeps_base else mlp_v
-    expected = joint[..., :1] * value + joint[..., 1:] @ problem.v.repeat_interleave(GROUP, 1)
-    assert 0.1 < joint[..., 0].mean() < 0.9
-    torch.testing.assert_close(problem.attended(delta), expected, rtol=0, atol=1e-12)
-
-
 def explicit(problem: Problem, *, wrong: str) -> Tensor:
     """The gated form written out, with one mistake."""
     prefix_logits = problem.prefix_logits(1.0 if wrong == "prefix logits without their scale" else WIDTH**-0.5)
@@ -250,12 +217,3 @@ def test_a_mistake_in_the_gate_is_noticed(wrong: str) -> None:
         right = explicit(problem, wrong="nothing")
         assert (problem.concatenated() - right).abs().max() <= BOUNDS[torch.float64] * right.abs().max()
         assert (problem.concatenated() - explicit(problem, wrong=wrong)).abs().max() > 1
-
-
-def test_the_mistakes_would_fail_in_every_precision_but_the_coarsest() -> None:
-    """Each lies above the bound of float16, so a bound that is passed says something."""
-    with torch.no_grad():
-        problem = Problem(torch.float64)
-        right = problem.concatenated()
-        errors = [(right - explicit(problem, wrong=wrong)).abs().max() / right.abs().max() for wrong in MISTAKES]
-    assert min(errors) > 10 * BOUNDS[torch.float16]

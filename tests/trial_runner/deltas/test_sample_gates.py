@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from support.built_forms import nudged
 from torch import Tensor
 
 from search_space.configuration import Configuration
@@ -18,7 +19,6 @@ from trial_runner.attachment.attach import Attachment
 from trial_runner.attachment.attention import ATTENTION, register_attention
 from trial_runner.backbones import Backbone, load_backbone
 from trial_runner.deltas.delta_set import DeltaSet
-from trial_runner.deltas.gates import sample_mean
 from trial_runner.deltas.port_delta import PortDelta
 from trial_runner.packed.packed_deltas import PackedDeltas
 
@@ -45,12 +45,7 @@ def edit(write: Port, read: Port, form: LowRank | SoftmaxMemory, gate: Gate) -> 
 
 
 def deltas_of(backbone: Backbone, *edits: Edit) -> DeltaSet:
-    deltas = DeltaSet(Configuration(edits=edits), backbone.shape, seed=1, dtype=torch.float64)
-    generator = torch.Generator().manual_seed(2)
-    with torch.no_grad():
-        for parameter in deltas.parameters():
-            parameter += 0.5 * torch.randn(parameter.shape, generator=generator, dtype=torch.float64)
-    return deltas
+    return nudged(DeltaSet(Configuration(edits=edits), backbone.shape, seed=1, dtype=torch.float64), 0.5)
 
 
 @torch.no_grad()
@@ -123,12 +118,3 @@ def test_in_a_pack_each_slot_has_its_own_and_those_without_have_none(rig: tuple[
     for found, deltas in zip(together, slots, strict=True):
         expected = outputs(backbone, attachment, deltas)
         torch.testing.assert_close(found[MASK], torch.cat(expected), rtol=0, atol=WITHIN)
-
-
-def test_the_mean_is_of_the_real_tokens_alone() -> None:
-    each = torch.tensor([[[1.0], [2.0], [9.0]], [[4.0], [7.0], [7.0]]])
-    real = torch.tensor([[[1], [1], [0]], [[1], [0], [0]]])
-    assert sample_mean(each, None).flatten().tolist() == [4.0, 6.0]
-    assert sample_mean(each, real).flatten().tolist() == [1.5, 4.0]
-    of_heads = each.unsqueeze(-2).expand(-1, -1, 2, -1)
-    assert sample_mean(of_heads, real).flatten().tolist() == [1.5, 1.5, 4.0, 4.0]

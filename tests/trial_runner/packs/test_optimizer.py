@@ -11,7 +11,6 @@ from support.packing_cases import WAITING
 from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from trial_runner.errors import RequestError
 from trial_runner.packs import optimizer as module
 from trial_runner.packs.optimizer import Owned, PackAdamW, SlotRule
 
@@ -251,27 +250,6 @@ def test_the_comparison_notices_a_mistake(mistake: Callable[[Packed, int], None]
         assert_equal_within(packed, alone, relative=1e-6, absolute=1e-9)
 
 
-@pytest.mark.parametrize(
-    "swapped",
-    [
-        {"betas": RULES[0].betas},
-        {"clip_norm": RULES[0].clip_norm},
-        {"weight_decays": RULES[0].weight_decays},
-    ],
-)
-def test_the_comparison_notices_a_rule_of_another_slot(swapped: dict[str, Any]) -> None:
-    own = RULES[1]
-    values = {name: getattr(own, name) for name in ("betas", "weight_decays", "clip_norm", "steps")}
-    packed = Packed(rules=(RULES[0], SlotRule(**{**values, **swapped}), *RULES[2:]))
-    alone = [Alone(slot) for slot in range(SLOTS)]
-    for step in range(3):
-        packed.step(step)
-        for one in alone:
-            one.step(step)
-    with pytest.raises(AssertionError):
-        assert_equal_within(packed, alone, relative=1e-6, absolute=1e-9)
-
-
 FAULTY = 1
 
 
@@ -368,28 +346,6 @@ def test_a_padded_part_without_gradients_stays_exactly_zero_under_weight_decay()
         assert bool((tensor[1, :, :2] != 0).all())
 
 
-def test_a_backward_pass_through_a_stacked_parameter_reaches_the_optimiser() -> None:
-    """Three linear regressions at once; each finds its own solution."""
-    weights = nn.Parameter(torch.zeros(3, 4, dtype=torch.float64))
-    rule = SlotRule(betas=(0.9, 0.99), weight_decays=(0.0,), clip_norm=math.inf, steps=0)
-    packed = PackAdamW([Owned(parameter=weights, places=(0, 1, 2), side=0)], [rule] * 3)
-    inputs, solution = drawn("inputs", 0, (3, 20, 4)), drawn("solution", 0, (3, 4))
-    targets = torch.func.vmap(torch.mv)(inputs, solution)
-    for step in range(400):
-        packed.zero_grad()
-        losses = (torch.func.vmap(torch.mv)(inputs, weights) - targets).square().mean(dim=1)
-        losses.sum().backward()
-        packed.update(torch.full((3, 1), 0.1 * (1 - step / 400)), losses.detach())
-    torch.testing.assert_close(weights.detach(), solution, rtol=0.0, atol=1e-4)
-
-
-def test_zero_grad_clears_what_a_backward_pass_left() -> None:
-    packed = Packed()
-    gradient_of(packed.parameters[0]).fill_(math.nan)
-    packed.optimizer.zero_grad()
-    assert not any(gradient_of(parameter).any() for parameter in packed.parameters)
-
-
 class Operations(TorchDispatchMode):
     """Records every operation by its full name."""
 
@@ -443,48 +399,3 @@ def test_no_memory_is_taken_once_something_has_changed(block_elements: int, monk
         schema = operation._schema
         writes = any(argument.alias_info is not None for argument in schema.arguments)
         assert writes, f"{schema} makes a new tensor"
-
-
-@pytest.mark.parametrize(
-    ("values", "said"),
-    [
-        ({"betas": (1.0, 0.999)}, "betas"),
-        ({"betas": (0.9, math.nan)}, "betas"),
-        ({"weight_decays": (0.0, -0.1)}, "weight decays"),
-        ({"weight_decays": (math.nan,)}, "weight decays"),
-        ({"clip_norm": math.nan}, "gradient norm"),
-        ({"clip_norm": -1.0}, "gradient norm"),
-        ({"steps": -1}, "steps"),
-    ],
-)
-def test_a_rule_out_of_range_cannot_exist(values: dict[str, Any], said: str) -> None:
-    sound: dict[str, Any] = {"betas": (0.9, 0.999), "weight_decays": (0.0,), "clip_norm": 1.0, "steps": 0}
-    with pytest.raises(RequestError, match=said):
-        SlotRule(**{**sound, **values})
-
-
-def test_a_stacked_parameter_without_an_entry_for_each_slot_is_refused() -> None:
-    for shape in ((2, 4), ()):
-        with pytest.raises(ValueError, match="one entry a place"):
-            Owned(parameter=nn.Parameter(torch.zeros(shape)), places=(0, 1, 2), side=0)
-
-
-def one(parameter: nn.Parameter, place: int = 0, side: int = 0) -> Owned:
-    return Owned(parameter=parameter, places=(place,), side=side)
-
-
-def test_parameters_that_cannot_lie_in_one_vector_are_refused() -> None:
-    rule = SlotRule(betas=(0.9, 0.999), weight_decays=(0.0,), clip_norm=1.0, steps=0)
-    wide, narrow = (nn.Parameter(torch.zeros(3, dtype=dtype)) for dtype in (torch.float64, torch.float32))
-    with pytest.raises(ValueError, match="one dtype"):
-        PackAdamW([one(wide), one(narrow)], [rule])
-    with pytest.raises(ValueError, match="given once"):
-        PackAdamW([one(wide), one(wide)], [rule])
-    with pytest.raises(ValueError, match="places must be below 1"):
-        PackAdamW([one(wide, place=1)], [rule])
-    with pytest.raises(ValueError, match="sides below 1"):
-        PackAdamW([one(wide, side=1)], [rule])
-    with pytest.raises(ValueError, match="as many sides"):
-        PackAdamW([one(wide)], [rule, RULES[0]])
-    with pytest.raises(ValueError, match="elements and slots; got 0 and 1"):
-        PackAdamW([], [rule])

@@ -7,7 +7,7 @@ from trial_runner.deltas.whole_model.flat import FrozenWeights
 from trial_runner.deltas.whole_model.full import FullDelta
 from trial_runner.deltas.whole_model.intrinsic import IntrinsicDelta
 from trial_runner.deltas.whole_model.sparse import GATE_RATE_FACTOR, SparseDelta
-from trial_runner.deltas.whole_model.swap import swapped
+from trial_runner.deltas.whole_model.swap import swapped, tied, ties_of
 from trial_runner.deltas.whole_model.whole_delta import WholeModelDelta
 
 __all__ = [
@@ -18,4 +18,6 @@ __all__ = [
     "SparseDelta",
     "WholeModelDelta",
     "swapped",
+    "tied",
+    "ties_of",
 ]

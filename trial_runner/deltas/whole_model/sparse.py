@@ -1,14 +1,14 @@
 """Diff pruning: ``theta_0 + z w`` with gates z that learn which weights are changed (Guo et al. 2021)."""
 
 from collections.abc import Mapping
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from search_space.forms import Form, Sparse
+from search_space.forms import Sparse
 from trial_runner.deltas.whole_model.flat import FrozenWeights
 from trial_runner.deltas.whole_model.whole_delta import WholeModelDelta
-from trial_runner.errors import AttachError
 
 GATE_RATE_FACTOR = 10_000.0
 """Learning rate of the gates over that of the changes: 0.1 and 1e-5 in Guo et al. 2021."""
@@ -28,11 +28,6 @@ def hard_concrete(alpha: Tensor, noise: Tensor | None) -> Tensor:
     """
     logits = alpha if noise is None else alpha + torch.logit(noise.to(alpha.dtype), eps=_NOISE_EDGE)
     return (torch.sigmoid(logits) * (_HIGH - _LOW) + _LOW).clamp(0, 1)
-
-
-def open_probability(alpha: Tensor) -> Tensor:
-    """Probability that a gate is not zero: ``sigmoid(alpha - log(-low / high))``; here the logarithm is 0."""
-    return torch.sigmoid(alpha)
 
 
 class SparseDelta(WholeModelDelta):
@@ -61,10 +56,8 @@ class SparseDelta(WholeModelDelta):
         self.register_buffer("is_fixed", torch.zeros((), dtype=torch.bool))
 
     @classmethod
-    def build(cls, form: Form, frozen: FrozenWeights, generator: torch.Generator) -> "SparseDelta":
+    def build(cls, form: Any, frozen: FrozenWeights, generator: torch.Generator) -> "SparseDelta":
         """See `WholeModelDelta`."""
-        if not isinstance(form, Sparse):
-            raise AttachError(f"diff pruning needs a form of it; got {form.name}. This is a bug.")
         return cls(form, frozen)
 
     @property
@@ -79,13 +72,14 @@ class SparseDelta(WholeModelDelta):
     def penalty(self) -> Tensor:
         """What is added to the loss: 1.25e-7 times the expected number of changed weights; 0 in the second stage.
 
-        A weight is changed if its own gate and its tensor's are open, so their probabilities are multiplied.
+        A weight is changed if its own gate and its tensor's are open, so their probabilities are multiplied: of a gate
+        ``sigmoid(alpha - log(-low / high))``, where the logarithm is 0.
         """
         if self.is_fixed:
             return self.change.new_zeros(())
-        parts = torch.split(open_probability(self.alpha), self._frozen.sizes)
+        parts = torch.split(torch.sigmoid(self.alpha), self._frozen.sizes)
         own = torch.stack([part.sum() for part in parts])  # of each tensor
-        return _PENALTY * (own * open_probability(self.tensor_alpha).to(own.dtype)).sum()
+        return _PENALTY * (own * torch.sigmoid(self.tensor_alpha).to(own.dtype)).sum()
 
     def before_step(self, seed: int) -> None:
         """Take up the randomness of a training step; it is in force in training mode only."""

@@ -1,11 +1,14 @@
 """Other weights in place of a model's parameters, for a while."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from torch import Tensor, nn
 
 from trial_runner.errors import AttachError
+
+Place = tuple[nn.Module, str]
+"""Of a parameter: the module that has it, and its name there."""
 
 
 @contextmanager
@@ -39,4 +42,35 @@ def swapped(model: nn.Module, weights: Mapping[str, Tensor]) -> Iterator[None]:
         yield
     finally:
         for module, name, parameter in places:
+            module._parameters[name] = parameter
+
+
+def ties_of(whole: nn.Module, base: nn.Module) -> list[tuple[Place, Place]]:
+    """Parameters outside a base model that are some of its own, such as a head's, each with its place inside."""
+    inside = {
+        id(parameter): (module, name)
+        for module in base.modules()
+        for name, parameter in module._parameters.items()
+        if parameter is not None
+    }
+    own = set(base.modules())
+    return [
+        ((module, name), inside[id(parameter)])
+        for module in whole.modules()
+        if module not in own
+        for name, parameter in module._parameters.items()
+        if id(parameter) in inside
+    ]
+
+
+@contextmanager
+def tied(ties: Sequence[tuple[Place, Place]]) -> Iterator[None]:
+    """Let tied parameters be, within the block, what those of the base model are now: `swapped` may replace these."""
+    before = [(module, name, module._parameters[name]) for (module, name), _ in ties]
+    for (module, name), (source, source_name) in ties:
+        module._parameters[name] = source._parameters[source_name]
+    try:
+        yield
+    finally:
+        for module, name, parameter in before:
             module._parameters[name] = parameter

@@ -7,14 +7,13 @@ from pathlib import Path
 import pytest
 import torch
 from support.halves_task import halves_task
+from support.packing_cases import runner_of
 
 from search_space.configuration import Configuration
 from search_space.dimensions import Port, Site
 from search_space.edit import Edit
 from search_space.forms import EncodedPrompt, Full, GlobalForm, Intrinsic, Prompt, PromptEncoder, Sparse
 from search_space.gates import Add, Prepend
-from trial_runner.attachment.attention import ATTENTION, register_attention
-from trial_runner.backbones import load_backbone
 from trial_runner.deltas.whole_model import SparseDelta
 from trial_runner.packs.pack import TrialPack
 from trial_runner.packs.slot import learning_rate_factor
@@ -39,11 +38,7 @@ TASK = halves_task()
 @pytest.fixture
 def runner(request: pytest.FixtureRequest, tiny_backbone: Callable[..., Path]) -> Iterator[TorchRunner]:
     """Over a backbone without dropout, or with what the test's parameter says."""
-    torch.set_num_threads(1)
-    register_attention()
-    folder = str(tiny_backbone("roberta", getattr(request, "param", 0.0)))
-    backbone = load_backbone(folder, precision="float64", attn_implementation=ATTENTION)
-    runner = TorchRunner(backbone, TASK, precision="fp64")
+    runner = runner_of(tiny_backbone("roberta", getattr(request, "param", 0.0)), task=TASK)
     yield runner
     runner.close()
 
