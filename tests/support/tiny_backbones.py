@@ -93,6 +93,13 @@ def parameters(*names: str, at_once: tuple[str, ...] = ()) -> list[ParameterSet]
     return [pytest.param(name, marks=() if name in quick else pytest.mark.slow) for name in names]
 
 
+def in_turn(*names: str, at_once: tuple[str, ...] = ()) -> list[ParameterSet]:
+    """The same, but that a run takes a third of the slow ones."""
+    every = parameters(*names, at_once=at_once)
+    slow = rotation.third([one for one in every if one.marks])
+    return [one for one in every if not one.marks or one in slow]
+
+
 def rig_of(folder: Path | BackboneSource, **options: Any) -> Rig:
     """A tiny backbone with hooks on it.
 

@@ -9,7 +9,7 @@ import pytest
 import torch
 from support.packing_cases import LONG_TASK, request_for, runner_of, sized
 from support.packing_traces import deviation, train
-from support.tiny_backbones import EVERY_FAMILY, has_short_windows, parameters
+from support.tiny_backbones import EVERY_FAMILY, has_short_windows, in_turn
 from torch import nn
 
 from search_space.published import published_method
@@ -43,7 +43,7 @@ def calls_in(work: Callable[[], Any], block: nn.Module) -> tuple[Any, int]:
 
 
 @pytest.mark.parametrize("dropout", [0.0, 0.1])
-@pytest.mark.parametrize("family", parameters(*EVERY_FAMILY, at_once=("roberta", "bart", "qwen3")))
+@pytest.mark.parametrize("family", in_turn(*EVERY_FAMILY, at_once=("roberta", "bart", "qwen3")))
 def test_training_is_the_same_whether_or_not_blocks_are_computed_again(
     family: str, dropout: float, tiny_backbone: Callable[..., Path]
 ) -> None:

@@ -2,7 +2,7 @@
 
 import copy
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +14,11 @@ from support.export_cases import (
     every_example,
     hidden_of,
     logits_of,
-    rig_in_training,
     trained_of,
     trial_of,
 )
 from support.rounding import rounding
-from support.tiny_backbones import EVERY_DENSE_FAMILY, exact_attention, parameters
+from support.tiny_backbones import EVERY_DENSE_FAMILY, exact_attention, in_turn
 
 from search_space.configuration import Configuration
 from search_space.dimensions import Activation, Heads, Port, ScalePer, Site
@@ -84,11 +83,9 @@ PROMPT = Edit(site=Site.EMBEDDING, write=Port.EMBEDDING, read=None, form=Prompt(
 FULL = Edit(site=Site.GLOBAL, write=Port.WEIGHTS, read=None, form=Full(), gate=Add())
 
 
-@pytest.fixture(scope="module", params=parameters(*EVERY_DENSE_FAMILY, at_once=("roberta", "gpt2")))
-def any_rig(request: pytest.FixtureRequest, tiny_backbone: Callable[[str], Path]) -> Iterator[Rig]:
-    rig = rig_in_training(tiny_backbone(request.param))
-    yield rig
-    rig.attachment.detach()
+@pytest.fixture(scope="module", params=in_turn(*EVERY_DENSE_FAMILY, at_once=("roberta", "gpt2")))
+def any_rig(request: pytest.FixtureRequest, rig_named: Callable[[str], Rig]) -> Rig:
+    return rig_named(request.param)
 
 
 RigMaker = Callable[..., Rig]
@@ -207,7 +204,7 @@ def written(rig: Rig, folder: Path, *edits: Edit, has_head: bool = True) -> tupl
     return folder, hidden, logits_of(rig, trial)
 
 
-@pytest.mark.parametrize("family", parameters(*EVERY_DENSE_FAMILY, at_once=("roberta", "bart", "gpt2", "t5_gated")))
+@pytest.mark.parametrize("family", in_turn(*EVERY_DENSE_FAMILY, at_once=("roberta", "bart", "gpt2", "t5_gated")))
 def test_a_merged_classification_has_its_head_and_its_labels(rig_named: RigMaker, family: str, tmp_path: Path) -> None:
     rig = rig_named(family)
     before = {name: tensor.clone() for name, tensor in rig.backbone.model.state_dict().items()}

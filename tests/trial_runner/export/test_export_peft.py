@@ -18,7 +18,7 @@ from support.export_cases import (
     trained_of,
     trial_of,
 )
-from support.tiny_backbones import DECODERS, ENCODER_DECODERS, EVERY_DENSE_FAMILY, exact_attention, parameters
+from support.tiny_backbones import DECODERS, ENCODER_DECODERS, EVERY_DENSE_FAMILY, exact_attention, in_turn
 from torch import Tensor
 
 from search_space.configuration import Configuration
@@ -156,7 +156,7 @@ WITH_A_GATE = ("t5_gated", "llama", "qwen2", "qwen3", "gemma2", "phi3", "modernb
 ONLY = {"lora of the gate": WITH_A_GATE, "lora of cross-attention": ENCODER_DECODERS}
 CASES = [
     pytest.param(*family.values, name, marks=family.marks, id=f"{family.values[0]}-{name}")
-    for family in parameters(*EVERY_DENSE_FAMILY, at_once=("roberta", "bart", "gpt2", "llama"))
+    for family in in_turn(*EVERY_DENSE_FAMILY, at_once=("roberta", "bart", "gpt2", "llama"))
     for name in ADAPTERS
     if family.values[0] in ONLY.get(name, EVERY_DENSE_FAMILY)
 ]
@@ -181,7 +181,7 @@ def test_another_class_than_the_adapters_own_is_refused(rig_named: Callable[[str
         AutoPeftModelForSequenceClassification.from_pretrained(folder)
 
 
-LANGUAGE_MODELS = parameters(*DECODERS, *ENCODER_DECODERS, at_once=("gpt2", "llama", "t5", "bart"))
+LANGUAGE_MODELS = in_turn(*DECODERS, *ENCODER_DECODERS, at_once=("gpt2", "llama", "t5", "bart"))
 
 
 @pytest.mark.parametrize("name", ["lora of q and v", "ia3"])

@@ -2,14 +2,14 @@
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 from safetensors.torch import load_file
-from support.export_cases import facts_of, rig_in_training, trained_of, trial_of
+from support.export_cases import facts_of, trained_of, trial_of
 from support.tiny_backbones import parameters
 from torch import Tensor
 
@@ -53,10 +53,8 @@ VLLM: Mapping[str, Callable[[dict[str, Any]], bool]] = {
 
 
 @pytest.fixture(params=parameters("llama", "qwen2", "qwen3", at_once=("llama",)))
-def rig(request: pytest.FixtureRequest, tiny_backbone: Callable[[str], Path]) -> Iterator[Rig]:
-    rig = rig_in_training(tiny_backbone(request.param))
-    yield rig
-    rig.attachment.detach()
+def rig(request: pytest.FixtureRequest, rig_named: Callable[[str], Rig]) -> Rig:
+    return rig_named(request.param)
 
 
 @pytest.mark.parametrize("case", CASES)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import torch
-from support.tiny_backbones import BACKBONES, DECODERS, ENCODER_DECODERS, EVERY_BACKBONE, parameters
+from support.tiny_backbones import BACKBONES, DECODERS, ENCODER_DECODERS, EVERY_BACKBONE, in_turn
 from torch import Tensor
 
 from search_space.backbones import FAMILIES, family_of, shape_of
@@ -66,7 +66,7 @@ class Writer:
         return DeltaSet(Configuration(edits=edits), self.shape, seed=0, dtype=torch.float64, frozen=frozen).eval()
 
 
-@pytest.fixture(scope="module", params=parameters(*DECODERS, *ENCODER_DECODERS))
+@pytest.fixture(scope="module", params=in_turn(*DECODERS, *ENCODER_DECODERS))
 def writer(request: pytest.FixtureRequest, tiny_language_model: Callable[..., Any]) -> Iterator[Writer]:
     torch.set_num_threads(1)
     model = tiny_language_model(request.param, dtype="float64")

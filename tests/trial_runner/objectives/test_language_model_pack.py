@@ -7,7 +7,7 @@ import pytest
 import torch
 from support.packing_traces import alone, measured, train, worst
 from support.text_cases import METHODS, WRITERS, admitted, moved_pass, objective_of, plain_pass, requests
-from support.tiny_backbones import parameters
+from support.tiny_backbones import in_turn
 
 from trial_runner.attachment.frozen_model import FrozenModel
 from trial_runner.runner import TorchRunner
@@ -38,7 +38,7 @@ def test_a_trial_in_a_pack_is_the_trial_alone(new_text_runner: NewRunner, family
 
 
 @pytest.mark.parametrize("search", SEARCHES.values(), ids=SEARCHES)
-@pytest.mark.parametrize("family", parameters(*WRITERS))
+@pytest.mark.parametrize("family", in_turn(*WRITERS))
 def test_slots_write_in_one_batch_what_they_write_alone(
     new_text_runner: NewRunner, family: str, search: Decoding
 ) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from support.packing_cases import runner_of
 
 from search_space.configuration import Configuration
 from search_space.dimensions import Heads, Port, Site
@@ -15,8 +16,6 @@ from search_space.edit import Edit
 from search_space.forms import SoftmaxMemory
 from search_space.gates import ConvexGate
 from search_space.layers import AllLayers, LayerRange, Layers
-from trial_runner.attachment.attention import ATTENTION, register_attention
-from trial_runner.backbones import load_backbone
 from trial_runner.objectives.robust import (
     Manifold,
     RobustPredictor,
@@ -42,14 +41,6 @@ def near_a_plane(rows: int, width: int, noise: float) -> torch.Tensor:
     """Points of a plane through a point far from the origin, and a little noise."""
     points = random(rows, 2, seed=1) @ random(2, width, seed=2) + 5 * random(width, seed=3)
     return points + noise * random(rows, width, seed=4)
-
-
-def test_the_projection_is_a_projector() -> None:
-    manifold = Manifold.through(near_a_plane(40, 8, 0.3), share=0.8)
-    projector = manifold.basis @ manifold.basis.T
-    torch.testing.assert_close(projector @ projector, projector, rtol=0, atol=1e-12)
-    torch.testing.assert_close(projector.T, projector, rtol=0, atol=1e-15)  # sums of two products of at most 1
-    assert float(projector.trace()) == pytest.approx(manifold.basis.shape[1])
 
 
 def test_what_lies_on_the_manifold_is_at_distance_zero() -> None:
@@ -88,15 +79,6 @@ def test_one_example_is_a_manifold_of_no_dimension() -> None:
     assert float(manifold.distance(torch.zeros_like(points))) == pytest.approx(float(point.square().mean()))
 
 
-def test_activations_are_the_outputs_of_the_blocks_and_the_hooks_go() -> None:
-    blocks = torch.nn.Sequential(torch.nn.Linear(3, 3), torch.nn.Linear(3, 3))
-    with activations_of(list(blocks)) as kept:
-        out = blocks(torch.ones(2, 3))
-    assert torch.equal(kept[1], out)
-    assert torch.equal(kept[0], blocks[0](torch.ones(2, 3)))
-    assert len(kept) == 2, "a pass outside the context must not be kept"
-
-
 def make_split(seed: int, size: int, *, noise: float = 0.0) -> Split:
     """The label is whether tokens are below the middle; with noise, some tokens are drawn anew."""
     draw = np.random.default_rng(seed)
@@ -123,16 +105,9 @@ TASK = PreparedTask(
 )
 
 
-def runner_on(folder: Path) -> TorchRunner:
-    register_attention()
-    torch.set_num_threads(1)
-    backbone = load_backbone(str(folder), precision="float64", attn_implementation=ATTENTION)
-    return TorchRunner(backbone, TASK, precision="fp64")
-
-
 @pytest.fixture(scope="module")
 def runner(tiny_backbone: Callable[..., Path]) -> Iterator[TorchRunner]:
-    runner = runner_on(tiny_backbone("roberta"))
+    runner = runner_of(tiny_backbone("roberta"), task=TASK)
     yield runner
     runner.close()
 
@@ -205,7 +180,7 @@ def test_disturbed_inputs_come_nearer_to_the_manifolds_and_are_predicted_from_th
 
 @pytest.mark.parametrize("family", ["bart", "t5", "gpt2", "qwen3"])
 def test_every_kind_of_backbone_can_be_pulled_back(tiny_backbone: Callable[..., Path], family: str) -> None:
-    runner = runner_on(tiny_backbone(family))
+    runner = runner_of(tiny_backbone(family), task=TASK)
     pack, _ = trained(runner, request())
     predictor = predictor_of(runner, pack, share=0.5, learning_rate=0.01)
     assert predictor.learn(TASK.splits["train"], 1, seed=0) > 10
@@ -214,15 +189,6 @@ def test_every_kind_of_backbone_can_be_pulled_back(tiny_backbone: Callable[..., 
     runner.close()
     assert len(predictor._manifolds) == 2
     assert predictor.losses[-1] < predictor.losses[0]
-
-
-def test_clean_inputs_are_nearer_than_disturbed_ones(runner: TorchRunner, pack: TrialPack) -> None:
-    predictor = learned(runner, pack, share=0.5)
-    with torch.no_grad():
-        predictor.logits(TASK.splits["train"].batch(range(40), 1))
-        clean = predictor.losses[0]
-        predictor.logits(batch_of())
-    assert clean < predictor.losses[0]
 
 
 def test_nothing_of_the_trial_changes(runner: TorchRunner, pack: TrialPack) -> None:
@@ -256,12 +222,6 @@ def test_a_failing_pass_drops_the_second_table(runner: TorchRunner, pack: TrialP
     with pytest.raises(ArithmeticError):
         predictor.logits(batch_of())
     assert all(prefix.offset is None for prefix in pack.trial(0).deltas.modules() if hasattr(prefix, "offset"))
-
-
-def test_the_second_table_starts_at_zero(runner: TorchRunner, pack: TrialPack) -> None:
-    predictor = learned(runner, pack, steps=0)
-    with torch.no_grad():
-        assert torch.equal(predictor.logits(batch_of()), predictor.predict(batch_of()))
 
 
 def test_the_first_step_is_adam_s_on_the_gradient_of_the_distance(runner: TorchRunner, pack: TrialPack) -> None:
@@ -359,8 +319,3 @@ def test_the_last_reading_is_robust_and_the_earlier_ones_are_not(
     assert not has_robust_prefix(plain.trial(0).deltas)
     for name, parameter in pack.trial(0).deltas.named_parameters():
         assert torch.equal(parameter, plain.trial(0).deltas.get_parameter(name))
-
-
-def test_a_trial_measures_the_same_twice(runner: TorchRunner) -> None:
-    first, second = (trained(runner, request())[1][-1] for _ in range(2))
-    assert first.metrics == second.metrics

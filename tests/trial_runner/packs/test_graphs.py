@@ -120,7 +120,7 @@ class Refused(TorchDispatchMode):
     def __init__(self) -> None:
         super().__init__()
         self.found: set[str] = set()
-        self.read: list[StorageWeakRef] = []
+        self.read: dict[int, StorageWeakRef] = {}
         self._made: set[int] = set()
 
     def __torch_dispatch__(
@@ -132,9 +132,11 @@ class Refused(TorchDispatchMode):
         )
         if name in WAITING | FROM_THE_HOST or is_by_mask:
             self.found.add(name)
-        self.read.extend(one for one in _storages((args, kwargs)) if one.cdata not in self._made)
+        for one in _storages((args, kwargs)):
+            if one.cdata not in self._made:
+                self.read.setdefault(one.cdata, one)
         results = func(*args, **(kwargs or {}))
-        self._made |= {one.cdata for one in _storages(results)} - {one.cdata for one in self.read}
+        self._made |= {one.cdata for one in _storages(results)} - self.read.keys()
         return results
 
 
@@ -160,7 +162,7 @@ class Watcher:
             patch.setattr(torch.cuda, "is_current_stream_capturing", lambda: True)
             results = function()
         self.refused |= refused.found
-        self.read.extend(refused.read)
+        self.read.extend(refused.read.values())
         return lambda: None, results
 
 
@@ -195,10 +197,15 @@ def measured_at(request: TrialRequest, *steps: int) -> TrialRequest:
     return replace(request, plan=replace(request.plan, steps=steps[-1], evaluate_at_steps=steps))
 
 
-@pytest.mark.parametrize(
-    ("task", "dropout", "steps"), [(TASK, 0.1, 12), (EVEN_TASK, 0.0, 6)], ids=["padded_with_dropout", "even"]
-)
-@pytest.mark.parametrize("family", parameters("roberta", *rotation.parts(OTHERS), at_once=("roberta",)))
+PADDED = (TASK, 0.1, 12)
+GRAPHED = [
+    pytest.param("roberta", *PADDED, id="roberta-padded_with_dropout"),
+    pytest.param("roberta", EVEN_TASK, 0.0, 6, id="roberta-even"),
+    *(pytest.param(family, *PADDED, id=family, marks=pytest.mark.slow) for family in rotation.parts(OTHERS)),
+]
+
+
+@pytest.mark.parametrize(("family", "task", "dropout", "steps"), GRAPHED)
 def test_every_step_could_be_recorded_and_measuring_frees_nothing_that_it_reads(
     family: str, task: PreparedTask, dropout: float, steps: int, tiny_backbone: Callable[..., Path]
 ) -> None:

@@ -1,13 +1,12 @@
 """Packs that run out of memory: fewer slots at once, no trial lost, the same numbers."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
-from support.packing_cases import BATCH, TASK, request_for, runner_of, sized
+from support.packing_cases import BATCH, TASK, request_for, sized
 from support.packing_traces import deviation, measured, train, watch
 from torch import Tensor, nn
 
@@ -21,13 +20,6 @@ ROUNDED = 1e-6
 SLOTS = 6
 STEPS = 6
 METHODS = ("mam_adapter", "lora_qv", "mam_adapter", "ia3", "houlsby_adapter", "compacter")
-
-
-@pytest.fixture
-def runner(tiny_backbone: Callable[..., Path]) -> Iterator[TorchRunner]:
-    runner = runner_of(tiny_backbone("roberta"))
-    yield runner
-    runner.close()
 
 
 def requests_for(runner: TorchRunner) -> list[TrialRequest]:

@@ -86,15 +86,6 @@ def test_at_any_time_examples_of_equal_buckets_are_used_equally_often_within_one
         assert used.max() - used.min() <= 1
 
 
-def test_one_bucket_is_shuffled_epochs() -> None:
-    order = ExampleOrder(LengthBuckets(lengths_of(10), 1), 3, 4)
-    seen = np.concatenate([order.examples(step) for step in range(5)])
-    first, second = seen[:10], seen[10:]
-    assert sorted(first) == sorted(second) == list(range(10))
-    assert first.tolist() != second.tolist()
-    assert first.tolist() != sorted(first)
-
-
 def test_a_bucket_smaller_than_a_batch_gives_whole_epochs_and_a_rest() -> None:
     order = ExampleOrder(LengthBuckets(np.arange(6), 2), 3, 7)
     for step in range(8):
@@ -118,13 +109,6 @@ def test_two_trials_visit_the_same_bucket_at_each_step_but_see_other_examples() 
     for step in range(40):
         assert bucket_of(buckets, one.examples(step)) == bucket_of(buckets, two.examples(step))
         assert one.examples(step).tolist() != two.examples(step).tolist()
-
-
-def test_a_trial_that_starts_whole_cycles_later_is_in_phase_with_the_others() -> None:
-    buckets = LengthBuckets(lengths_of(400), 5)
-    old, new = ExampleOrder(buckets, 1, 8), ExampleOrder(buckets, 2, 8)
-    for step in range(30):
-        assert bucket_of(buckets, old.examples(70 + step)) == bucket_of(buckets, new.examples(step))
 
 
 def test_every_bucket_is_visited_once_in_a_cycle_and_not_by_ascending_length() -> None:

@@ -10,16 +10,17 @@ import numpy as np
 import pytest
 import torch
 from support.halves_task import halves_task
+from support.packing_cases import runner_of
 
 from search_space.configuration import Configuration
 from search_space.parameter_counts.budget import solve
 from search_space.published import published_method
-from trial_runner.attachment.attention import ATTENTION, register_attention
-from trial_runner.backbones import Backbone, load_backbone
+from trial_runner.attachment.attention import ATTENTION
+from trial_runner.backbones import load_backbone
 from trial_runner.errors import AttachError, RequestError, SnapshotError
 from trial_runner.packs.pack import TrialPack
 from trial_runner.packs.slot import learning_rate_factor
-from trial_runner.requests import Failure, LearningRates, Reading, SlotReading, TrainingPlan, TrialRequest
+from trial_runner.requests import LearningRates, Reading, SlotReading, TrainingPlan, TrialRequest
 from trial_runner.runner import TorchRunner
 from trial_runner.tasks.splits import some_rows
 from trial_runner.training import Training
@@ -32,22 +33,16 @@ METHODS = ("mam_adapter", "lora_qv", "sequential_adapter_ffn")
 TASK = halves_task()
 
 
-def load(folder: Path, precision: str) -> Backbone:
-    register_attention()
-    weights = "float64" if precision == "fp64" else "float32"
-    return load_backbone(str(folder), precision=weights, attn_implementation=ATTENTION)  # type: ignore[arg-type]
-
-
 @pytest.fixture
 def runner(tiny_backbone: Callable[..., Path]) -> Iterator[TorchRunner]:
-    runner = TorchRunner(load(tiny_backbone("roberta"), "fp64"), TASK, precision="fp64")
+    runner = runner_of(tiny_backbone("roberta"), task=TASK)
     yield runner
     runner.close()
 
 
 @pytest.fixture
 def dropout_runner(tiny_backbone: Callable[..., Path]) -> Iterator[TorchRunner]:
-    runner = TorchRunner(load(tiny_backbone("roberta", 0.1), "fp64"), TASK, precision="fp64")
+    runner = runner_of(tiny_backbone("roberta", 0.1), task=TASK)
     yield runner
     runner.close()
 
@@ -91,26 +86,6 @@ def losses_of(pack: TrialPack, slots: Sequence[int], steps: int) -> dict[int, li
 
 def parameters_of(pack: TrialPack, slot: int) -> torch.Tensor:
     return torch.cat([parameter.detach().flatten() for parameter in pack.trial(slot).parameters])
-
-
-def test_a_pack_of_three_structures_equals_the_trials_alone(runner: TorchRunner) -> None:
-    packed = runner.open_pack(3)
-    slots = [packed.admit(request(runner, trial)) for trial in range(3)]
-    together = losses_of(packed, slots, STEPS)
-    for trial, slot in enumerate(slots):
-        alone = runner.open_pack(1)
-        own = alone.admit(request(runner, trial))
-        assert together[slot] == pytest.approx(losses_of(alone, [own], STEPS)[own], rel=1e-9, abs=0)
-        torch.testing.assert_close(parameters_of(packed, slot), parameters_of(alone, own), rtol=1e-9, atol=0)
-    assert len({tuple(values) for values in together.values()}) == 3
-
-
-def test_rows_of_another_order_are_noticed(runner: TorchRunner) -> None:
-    """Negative control: a trial that sees the next trial's batches is another trial."""
-    one, other = runner.open_pack(1), runner.open_pack(1)
-    one.admit(request(runner, 0))
-    other.admit(request(runner, 0, seed=101))
-    assert losses_of(one, [0], 5)[0] != pytest.approx(losses_of(other, [0], 5)[0], rel=1e-6)
 
 
 def reference_losses(runner: TorchRunner, asked: TrialRequest) -> list[float]:
@@ -195,52 +170,6 @@ def test_the_schedule_of_a_plan_is_the_one_its_slots_follow(runner: TorchRunner)
         (reading,) = [one for one in pack.advance(STEPS) if isinstance(one, Reading)][-1:]
         changed[schedule] = [reading.train_loss, reading.metrics["validation_loss"]]
     assert changed["linear"] != changed["constant"]
-
-
-@pytest.mark.parametrize("rate", [0.0, math.inf, math.nan])
-def test_no_learning_rate_of_one_slot_disturbs_another(runner: TorchRunner, rate: float) -> None:
-    calm, disturbed = runner.open_pack(3), runner.open_pack(3)
-    for trial in range(3):
-        calm.admit(request(runner, trial))
-        rates = LearningRates(attention=rate, ffn=rate, head=rate) if trial == 1 else request(runner, 0).learning_rates
-        disturbed.admit(request(runner, trial, learning_rates=rates))
-    calm_readings = [result for result in calm.advance(STEPS) if result.slot != 1]
-    results = disturbed.advance(STEPS)
-    readings = [dataclasses.replace(r, seconds=0) for r in results if r.slot != 1 and isinstance(r, Reading)]
-    expected = [dataclasses.replace(r, seconds=0) for r in calm_readings if isinstance(r, Reading)]
-    is_same_shape = [rate == 0 or reading.step == 5 for reading in readings]
-    assert [r for r, same in zip(readings, is_same_shape, strict=True) if same] == [
-        r for r, same in zip(expected, is_same_shape, strict=True) if same
-    ]
-    for reading, calm_reading in zip(readings, expected, strict=True):
-        assert reading.train_loss == pytest.approx(calm_reading.train_loss, rel=1e-9)
-        assert dict(reading.metrics) == pytest.approx(dict(calm_reading.metrics), rel=1e-9)
-    for slot in (0, 2):
-        if rate == 0:
-            assert torch.equal(parameters_of(calm, slot), parameters_of(disturbed, slot))
-        torch.testing.assert_close(parameters_of(calm, slot), parameters_of(disturbed, slot), rtol=1e-9, atol=1e-12)
-    failures = [result for result in results if isinstance(result, Failure)]
-    if rate == 0:
-        assert not failures
-    else:
-        (failure,) = failures
-        assert failure.slot == 1
-        assert failure.step == 1
-        assert failure.reason == "the training loss is nan at step 2"
-        assert disturbed.free_slots == 1
-
-
-def test_evicting_a_slot_changes_the_others_by_rounding_alone(runner: TorchRunner) -> None:
-    calm, changed = runner.open_pack(2), runner.open_pack(2)
-    for pack in (calm, changed):
-        pack.admit(request(runner, 0))
-        pack.admit(request(runner, 1))
-        pack.advance(7)
-    changed.evict(0)
-    changed.admit(request(runner, 2))
-    calm.advance(13)
-    changed.advance(13)
-    torch.testing.assert_close(parameters_of(calm, 1), parameters_of(changed, 1), rtol=1e-9, atol=1e-12)
 
 
 def test_readings_fall_at_the_steps_of_the_plan(runner: TorchRunner) -> None:
@@ -333,23 +262,6 @@ def test_a_restored_trial_goes_on_as_if_it_had_not_stopped(
     torch.testing.assert_close(parameters_of(second, slot), parameters_of(straight, 0), rtol=1e-9, atol=1e-12)
 
 
-def test_dropout_is_a_trial_s_own(dropout_runner: TorchRunner) -> None:
-    packed, alone = dropout_runner.open_pack(2), dropout_runner.open_pack(1)
-    packed.admit(request(dropout_runner, 1))
-    packed.admit(request(dropout_runner, 0))
-    alone.admit(request(dropout_runner, 0))
-    torch.manual_seed(5)
-    packed.advance(6)
-    expected = torch.rand(1, generator=torch.Generator().manual_seed(5))
-    assert torch.equal(torch.rand(1), expected), "the process's own generator must stay where it was"
-    alone.advance(6)
-    torch.testing.assert_close(parameters_of(packed, 1), parameters_of(alone, 0), rtol=1e-9, atol=1e-12)
-    undisturbed = dropout_runner.open_pack(1)
-    undisturbed.admit(request(dropout_runner, 0, seed=7))
-    undisturbed.advance(6)
-    assert not torch.equal(parameters_of(undisturbed, 0), parameters_of(alone, 0))
-
-
 def test_a_snapshot_of_another_trial_or_backbone_is_refused(runner: TorchRunner) -> None:
     pack = runner.open_pack(2)
     pack.admit(request(runner, 0))
@@ -365,21 +277,6 @@ def test_a_snapshot_of_another_trial_or_backbone_is_refused(runner: TorchRunner)
     with pytest.raises(SnapshotError, match="must be whole"):
         pack.restore(request(runner, 0), dataclasses.replace(snapshot, tensors=tensors))
     assert pack.free_slots == 1
-
-
-def test_a_snapshot_holds_as_many_parameters_as_the_formula_counts(runner: TorchRunner) -> None:
-    pack = runner.open_pack(3)
-    for trial in range(3):
-        pack.admit(request(runner, trial))
-    pack.advance(2)
-    for trial in range(3):
-        snapshot = pack.snapshot(trial)
-        stored = sum(
-            tensor.numel()
-            for name, tensor in snapshot.tensors.items()
-            if name.startswith("deltas.") and isinstance(tensor, torch.Tensor)
-        )
-        assert stored == snapshot.facts["trained_parameters"] == pack.trial(trial).deltas.counts.trained
 
 
 def test_a_damaged_snapshot_is_refused(runner: TorchRunner, tmp_path: Path) -> None:
@@ -439,8 +336,8 @@ def test_training_learns_and_leaves_the_backbone_as_it_was(runner: TorchRunner) 
 def test_bf16_products_equal_autocast_over_float32_weights(tiny_backbone: Callable[..., Path]) -> None:
     """Linear layers are stored rounded, once, to what autocast would round them to at every step."""
     folder = tiny_backbone("roberta")
-    runner = TorchRunner(load(folder, "bf16"), TASK, precision="bf16")
-    plain = load(folder, "fp32")
+    runner = runner_of(folder, precision="bf16", task=TASK)
+    plain = load_backbone(str(folder), precision="float32", attn_implementation=ATTENTION)
     batch = TASK.splits["train"].batch(range(6), 1)
     inputs = {"input_ids": torch.from_numpy(batch.input_ids), "attention_mask": torch.from_numpy(batch.attention_mask)}
     with torch.no_grad(), torch.autocast("cpu", dtype=torch.bfloat16):
@@ -451,4 +348,4 @@ def test_bf16_products_equal_autocast_over_float32_weights(tiny_backbone: Callab
 
 def test_an_unknown_precision_is_refused(tiny_backbone: Callable[..., Path]) -> None:
     with pytest.raises(RequestError, match="precision must be one of auto, fp32, bf16, fp64; got 'int8'"):
-        TorchRunner(load(tiny_backbone("roberta"), "fp32"), TASK, precision="int8")
+        runner_of(tiny_backbone("roberta"), precision="int8", task=TASK)

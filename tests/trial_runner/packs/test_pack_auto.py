@@ -1,7 +1,7 @@
 """How many trials fit: what a step keeps is counted, and a pack is as large as memory allows."""
 
 import dataclasses
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -19,13 +19,6 @@ from trial_runner.requests import TrainingPlan, TrialRequest
 from trial_runner.runner import TorchRunner
 
 PLAN = TrainingPlan(steps=4, batch_size=4, evaluate_at_steps=(4,))
-
-
-@pytest.fixture
-def runner(tiny_backbone: Callable[..., Path]) -> Iterator[TorchRunner]:
-    runner = runner_of(tiny_backbone("roberta"))
-    yield runner
-    runner.close()
 
 
 def asked(runner: TorchRunner, batch_size: int = 4) -> TrialRequest:

@@ -2,12 +2,12 @@
 
 import dataclasses
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 import torch
-from support.packing_cases import EVEN_TASK, TASK, every_structure, request_for, runner_of, sized, twins
+from support.packing_cases import every_structure, request_for, sized, twins
 from support.packing_traces import Watched, advance, alone, deviation, measured, tensors_of, train, watch
 from torch import Tensor
 
@@ -21,21 +21,6 @@ EXACT = 1e-9
 STEPS = 12
 METHODS = ("mam_adapter", "inducer_plus_lora_q", "houlsby_adapter", "compacter", "ia3", "prompt_tuning")
 BROKEN_RATES = (0.0, 1e300, math.inf, math.nan)
-
-
-@pytest.fixture
-def runner(tiny_backbone: Callable[..., Path]) -> Iterator[TorchRunner]:
-    runner = runner_of(tiny_backbone("roberta"))
-    yield runner
-    runner.close()
-
-
-@pytest.fixture
-def even_runner(tiny_backbone: Callable[..., Path]) -> Iterator[TorchRunner]:
-    """All examples are of one length, so that another trial in a slot changes no shape."""
-    runner = runner_of(tiny_backbone("roberta"), task=EVEN_TASK)
-    yield runner
-    runner.close()
 
 
 def request_of(runner: TorchRunner, name: str, trial: int, *, variant: int = 0, **changes: object) -> TrialRequest:
@@ -230,11 +215,3 @@ def test_a_trial_that_moves_to_another_pack_goes_on_as_it_would_have(
         assert reading.train_loss == pytest.approx(expected.train_loss, rel=EXACT)
     trace = dataclasses.replace(reference, tensors=state)
     assert deviation(trace, reference).share <= EXACT, deviation(trace, reference)
-
-
-def test_the_tasks_differ_in_the_lengths_of_their_examples() -> None:
-    lengths = [
-        {int(each) for each in task.splits["train"].offsets[1:] - task.splits["train"].offsets[:-1]}
-        for task in (TASK, EVEN_TASK)
-    ]
-    assert lengths == [{3, 4, 5, 6}, {4}]
