@@ -92,6 +92,16 @@ class Watcherless:
         raise RuntimeError
 
 
+def test_a_step_in_parts_is_planned_as_two_of_them(runner: TorchRunner) -> None:
+    def step_bytes(batch_size: int) -> int:
+        request = asked(runner, batch_size)
+        request = dataclasses.replace(request, plan=dataclasses.replace(request.plan, micro_batch=4))
+        return runner.open_pack(1).memory_of(request).step_bytes
+
+    # gradients of the first part are there while the second is computed; a third adds nothing
+    assert step_bytes(4) < step_bytes(8) == step_bytes(16)
+
+
 def test_activations_grow_with_the_batch_and_the_rest_does_not(runner: TorchRunner) -> None:
     pack = runner.open_pack(1)
     small, large = pack.memory_of(asked(runner, 4)), pack.memory_of(asked(runner, 8))
