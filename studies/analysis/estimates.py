@@ -153,14 +153,13 @@ def estimated(
         readings: By number of the trial.
         examples: That scores are shares of; None where they are none, or it is not known.
     """
-    model = _Model(study, trials, readings, examples)
-    found = _Predictions(model)
+    found = _Predictions(study, trials, readings, examples)
     complete = [trial for trial in trials if trial.state is TrialState.COMPLETE and trial.replicate_of is None]
     discovered = _best([trial for trial in complete if trial.method is None], found)
     published = _best([trial for trial in complete if trial.method is not None], found)
     head = _best([trial for trial in complete if trial.method == HEAD_ONLY.name], found)
-    lead, over_head = (model.lead(discovered, other) for other in (published, head))
-    return Estimates(of=found, lead=lead, over_head=over_head, joint=model.joint, posterior=model.posterior)
+    lead, over_head = (found.lead(discovered, other) for other in (published, head))
+    return Estimates(of=found, lead=lead, over_head=over_head, joint=found.joint, posterior=found.posterior)
 
 
 def _best(trials: Sequence[TrialRecord], estimates: Mapping[int, Estimate]) -> int | None:
@@ -168,8 +167,11 @@ def _best(trials: Sequence[TrialRecord], estimates: Mapping[int, Estimate]) -> i
     return min(numbers, key=lambda number: (-estimates[number].mean, number), default=None)
 
 
-class _Model:
-    """The model of the search, told what a ledger holds of a study."""
+class _Predictions(Mapping[int, Estimate]):
+    """What trials are expected to score by the model of the search, told what a ledger holds of a study.
+
+    Complete ones are predicted at once, others in blocks when one is asked for.
+    """
 
     def __init__(
         self,
@@ -178,54 +180,36 @@ class _Model:
         readings: Mapping[int, Sequence[ReadingRecord]],
         examples: ExampleCounts | None,
     ) -> None:
-        self._trials = trials
+        """Predict the complete ones."""
         self._history = history_of(trials, readings, examples)
         views = RecordedViews(study, trials)
         self._believer = SurrogateFitter(views, places=recorded_places(study, views.ranges))
         self._belief = self._believer.belief(self._history)
         self.posterior = self._belief.joint
-
-    def read(self, *, complete: bool) -> list[int]:
-        """Trials that were read and have not failed, complete or others; replicates count for their originals."""
-        return [
-            trial.number
-            for trial, seen in zip(self._trials, self._history, strict=True)
-            if seen.readings
-            and trial.replicate_of is None
-            and trial.state is not TrialState.FAILED
-            and (trial.state is TrialState.COMPLETE) == complete
+        # replicates count for their originals
+        read = [
+            trial
+            for trial, seen in zip(trials, self._history, strict=True)
+            if seen.readings and trial.replicate_of is None and trial.state is not TrialState.FAILED
         ]
+        self._known: dict[int, Estimate] = {}
+        self._others = dict.fromkeys(one.number for one in read if one.state is not TrialState.COMPLETE)
+        self._predict([one.number for one in read if one.state is TrialState.COMPLETE])
 
-    def estimates(self, numbers: Sequence[int]) -> dict[int, Estimate]:
-        """By number of the trial."""
-        means, deviations = self._belief.predict([self._believer.view(self._history[number]) for number in numbers])
-        return {
-            number: Estimate(mean=float(mean), deviation=float(deviation))
-            for number, mean, deviation in zip(numbers, means, deviations, strict=True)
-        }
+    def _views(self, numbers: Sequence[int]) -> list[Features]:
+        return [self._believer.view(self._history[number]) for number in numbers]
 
     def joint(self, numbers: Sequence[int]) -> tuple[Array, Array]:
         """Means and covariance of the scores of some trials, by their numbers."""
-        return self._belief.joint([self._believer.view(self._history[number]) for number in numbers])
+        return self._belief.joint(self._views(numbers))
 
     def lead(self, discovered: int | None, published: int | None) -> Lead | None:
         """Of a discovery over a published method, by their numbers; None where one is missing."""
         if discovered is None or published is None:
             return None
-        one, other = (self._believer.view(self._history[number]) for number in (discovered, published))
-        mean, deviation = self._belief.difference(one, other)
+        mean, deviation = self._belief.difference(*self._views([discovered, published]))
         difference = Estimate(mean=mean, deviation=deviation)
         return Lead(discovered=discovered, published=published, difference=difference)
-
-
-class _Predictions(Mapping[int, Estimate]):
-    """What trials are expected to score: complete ones at once, others in blocks when one is asked for."""
-
-    def __init__(self, model: _Model) -> None:
-        """Predict the complete ones."""
-        self._model = model
-        self._known = model.estimates(model.read(complete=True))
-        self._others = dict.fromkeys(model.read(complete=False))
 
     def __getitem__(self, number: int) -> Estimate:
         """The estimate of a trial."""
@@ -241,8 +225,9 @@ class _Predictions(Mapping[int, Estimate]):
         return iter(sorted(self._known))
 
     def _predict(self, numbers: Sequence[int]) -> None:
-        self._known |= self._model.estimates(numbers)
-        for number in numbers:
+        means, deviations = self._belief.predict(self._views(numbers))
+        for number, mean, deviation in zip(numbers, means, deviations, strict=True):
+            self._known[number] = Estimate(mean=float(mean), deviation=float(deviation))
             self._others.pop(number, None)
 
     def __len__(self) -> int:

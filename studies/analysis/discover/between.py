@@ -76,16 +76,6 @@ class Between:
         self._means, self._covariance = joint(self._candidates)
 
     @property
-    def hybrids(self) -> int:
-        """How many legal hybrids there are, the ends among them."""
-        return len(self._candidates)
-
-    @property
-    def start(self) -> Estimate:
-        """What is expected where the path begins."""
-        return self._of({0: 1.0})
-
-    @property
     def difference(self) -> Estimate:
         """How much better the last is than the first."""
         return self._of({-1: 1.0, 0: -1.0}) if self.changes else Estimate(mean=0.0, deviation=0.0)

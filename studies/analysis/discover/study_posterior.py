@@ -22,7 +22,6 @@ from studies.surrogate.encoded_configuration import EncodedConfiguration, Encode
 from studies.surrogate.encoding import Encoding
 from studies.surrogate.features import Features
 from studies.surrogate.hyperparameters import ANALYSIS_PRIORS
-from studies.surrogate.kernel import Points
 from studies.surrogate.observation import Observation
 from studies.surrogate.posterior import FIRST_CHECKPOINT, SurrogateFitter
 from studies.surrogate.prior_mean import no_rules
@@ -165,10 +164,6 @@ class StudyPosterior:
     def space(self) -> SearchSpace:
         """What the study searches."""
         return self.genome.space
-
-    def points(self, asked: Sequence[Asked]) -> Points:
-        """Configurations as the model sees them."""
-        return self._believer.points([self._view(one) for one in asked])
 
     def _view(self, asked: Asked) -> Features:
         if isinstance(asked, EncodedConfiguration):
