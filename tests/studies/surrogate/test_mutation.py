@@ -50,7 +50,7 @@ def test_every_child_is_legal_and_within_the_budget(backbone):
     genome = Encoding(space)
     drawer, draw = RandomCandidates(genome), random.Random(0)
     parents = Parents([drawer.fresh(draw) for _ in range(30)], decay=10.0)
-    for genes in children(genome, parents, Moves(again=0.8), 150):
+    for genes in children(genome, parents, Moves(again=0.8), 60):
         candidate = genome.candidate(genes)
         check_on(candidate.configuration.edits, shape)
         counted = count(candidate.configuration, shape).stored
