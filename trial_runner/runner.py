@@ -1,7 +1,7 @@
 """What a worker holds: one backbone, one task, and the packs over them."""
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -102,6 +102,7 @@ class TorchRunner:
         self._frozen = FrozenModel.of(backbone, device, is_sharded=mesh is not None)
         self._objective = OBJECTIVES[task.objective].make(task, self._frozen, model)
         self.precision = chosen
+        self._plans: dict[tuple[Hashable, ...], MemoryPlan] = {}
 
     @property
     def identity(self) -> Mapping[str, str]:
@@ -164,7 +165,11 @@ class TorchRunner:
         return self._planned(self.open_pack(1), plan, 1)
 
     def _planned(self, pack: TrialPack, plan: TrainingPlan, count: int) -> MemoryPlan:
-        return pack.memory_of(*self._probes(plan, count), samples_blocks=True)
+        frozen = self._frozen
+        key = (plan, count, frozen.recomputation.is_on, frozen.micro_batch.examples, frozen.evaluation.examples)
+        if key not in self._plans:  # a plan of a real model takes seconds
+            self._plans[key] = pack.memory_of(*self._probes(plan, count), samples_blocks=True)
+        return self._plans[key]
 
     def _probes(self, plan: TrainingPlan, count: int) -> list[TrialRequest]:
         """Trials whose memory stands for that of others: of unlike structures, which share no product of their own."""

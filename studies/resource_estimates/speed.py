@@ -22,6 +22,7 @@ clock: Callable[[], float] = time.perf_counter
 
 _TIMED_SECONDS = 4.0
 _FEWEST_STEPS, _MOST_STEPS = 3, 24
+_STEPS_OF_LARGE = 1
 _MEASURED_EXAMPLES = 64
 _WRITTEN_TEXTS = 8
 _FEWEST_TEXTS, _FEWEST_TOKENS = 2, 8
@@ -86,7 +87,7 @@ def measured_speed(specification: Specification, task: Prepared, space: SearchSp
             timed = 1 if is_large else slots
             candidates = _candidates(space, timed)
             step, steps = _step_seconds(pack, candidates, timed_plan, is_large=is_large)
-            early, final = _measuring_seconds(runner.open_pack(timed), candidates, timed_plan)
+            early, final = _measuring_seconds(runner.open_pack(timed), candidates, timed_plan, is_large=is_large)
         finally:
             runner.close()
     finally:
@@ -154,17 +155,24 @@ def _step_seconds(
     _admit(pack, candidates, replace(plan, steps=_MOST_STEPS + 3, evaluate_at_steps=(_MOST_STEPS + 3,)))
     _seconds(lambda: pack.advance(1))
     once = 0.0 if is_large else _seconds(lambda: pack.advance(1))
-    steps = _FEWEST_STEPS if is_large else int(min(_MOST_STEPS, max(_FEWEST_STEPS, _TIMED_SECONDS / max(once, 1e-9))))
+    steps = _STEPS_OF_LARGE if is_large else int(min(_MOST_STEPS, max(_FEWEST_STEPS, _TIMED_SECONDS / max(once, 1e-9))))
     taken = [_seconds(lambda: pack.advance(1)) for _ in range(steps)]
     for slot in range(len(candidates)):
         pack.evict(slot)
     return median(taken), steps
 
 
-def _measuring_seconds(pack: "TrialPack", candidates: list[Candidate], plan: TrainingPlan) -> tuple[float, float]:
-    """Seconds of a step with a measurement after it: one at a rung, and the one after the last step."""
-    _admit(pack, candidates, replace(plan, steps=3, evaluate_at_steps=(2, 3)))
-    pack.advance(1)
+def _measuring_seconds(
+    pack: "TrialPack", candidates: list[Candidate], plan: TrainingPlan, *, is_large: bool
+) -> tuple[float, float]:
+    """Seconds of a step with a measurement after it: one at a rung, and the one after the last step.
+
+    A step of a large model takes seconds, the first one of a pack no more than others.
+    """
+    first = 0 if is_large else 1
+    _admit(pack, candidates, replace(plan, steps=first + 2, evaluate_at_steps=(first + 1, first + 2)))
+    if first:
+        pack.advance(first)
     return _seconds(lambda: pack.advance(1)), _seconds(lambda: pack.advance(1))
 
 

@@ -58,7 +58,7 @@ class Backbone:
         return self.source.name
 
     def load_tokenizer(self) -> "PreTrainedTokenizerFast":
-        """The tokenizer that belongs to the backbone, read anew. Raises `BackboneError` if there is none."""
+        """The tokenizer that belongs to the backbone. Raises `BackboneError` if there is none."""
         return load_tokenizer(self.name)
 
 

@@ -159,7 +159,7 @@ def write_merged(
     """
     model: Any = copy.deepcopy(backbone.model)
     merge(model, deltas, backbone.family, backbone.shape)
-    tokenizer: Any = backbone.load_tokenizer()
+    tokenizer: Any = copy.deepcopy(backbone.load_tokenizer())
     if head is not None:
         whole = _classifier(model, head)
         most = max_tokens if tokenizer.truncation_side == "right" else None

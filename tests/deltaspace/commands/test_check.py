@@ -66,17 +66,20 @@ def test_a_large_model_is_timed_on_one_example_of_one_trial(
     from trial_runner.packs.pack import TrialPack
 
     own, admitted, ticks = TrialPack.admit, [], itertools.count()
+    train, steps = TrialPack.advance, []
 
     def admit(pack: TrialPack, request: TrialRequest) -> int:
         admitted.append(request.plan.batch_size)
         return own(pack, request)
 
     monkeypatch.setattr(TrialPack, "admit", admit)
+    monkeypatch.setattr(TrialPack, "advance", lambda pack, count: (steps.append(count), train(pack, count))[1])
     monkeypatch.setattr(speed, "_LARGE_STEP", 0.0)
     monkeypatch.setattr(speed, "clock", lambda: float(next(ticks)))
     assert main(["check", str(study), "--json"]) == 0
     printed = capsys.readouterr()
     assert admitted == [1, 1], "once for steps, once for measuring"
+    assert sum(steps) == 4, "a step takes seconds"
     found = json.loads(printed.out)["speed"]
     assert (found["slots"], found["step_seconds"]) == (2, 4.0), "a second an example, 4 examples a step"
     assert not printed.err

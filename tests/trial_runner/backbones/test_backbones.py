@@ -266,6 +266,15 @@ def test_the_id_of_a_tokenizer_is_that_of_its_content_whatever_it_was_used_for(t
     assert before != tokenizer_id(load_tokenizer(str(tiny_backbone("roberta"))))
 
 
+def test_a_tokenizer_is_read_once_and_anew_where_its_files_were_changed(tiny_backbone, tmp_path):
+    folder = shutil.copytree(tiny_backbone("bert"), tmp_path / "copy")
+    first = load_tokenizer(str(folder))
+    assert load_tokenizer(str(folder)) is first
+    for file in tiny_backbone("roberta").glob("tokenizer*"):
+        shutil.copy(file, folder)
+    assert tokenizer_id(load_tokenizer(str(folder))) != tokenizer_id(first)
+
+
 def test_dropout_is_that_of_the_config_and_off_in_a_frozen_backbone(tiny_backbone):
     backbone = load_backbone(str(tiny_backbone("roberta", dropout=0.5)))
     assert backbone.model.config.hidden_dropout_prob == 0.5

@@ -177,6 +177,20 @@ def test_a_pack_left_to_memory_has_as_many_slots_as_fit(
     assert runner.open_pack(3).free_slots == 3
 
 
+def test_nothing_is_planned_twice(runner: TorchRunner, monkeypatch: pytest.MonkeyPatch) -> None:
+    own, planned = TrialPack.memory_of, []
+
+    def memory_of(pack: TrialPack, *requests: TrialRequest, samples_blocks: bool = False) -> MemoryPlan:
+        planned.append(len(requests))
+        return own(pack, *requests, samples_blocks=samples_blocks)
+
+    monkeypatch.setattr(TrialPack, "memory_of", memory_of)
+    monkeypatch.setattr(runners, "_LARGEST_SHARE", 1e15)
+    runner.open_pack(3, fitting=PLAN)
+    assert runner.trial_memory(PLAN).slot_bytes > 0
+    assert planned == [1, 2]
+
+
 def test_evaluations_are_made_small_before_a_pack_takes_fewer_trials() -> None:
     one, two = (MemoryPlan(held_bytes=10 * k, step_bytes=100 * k, evaluation_bytes=1600 * k) for k in (1, 2))
     assert fit(5000, 2, one, two) == MemoryFit(slots=2, halvings=0)

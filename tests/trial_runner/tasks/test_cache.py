@@ -1,3 +1,4 @@
+import copy
 import shutil
 import threading
 
@@ -95,7 +96,7 @@ def test_a_damaged_cache_entry_is_rebuilt(tmp_path, folder, tokenizer, reads, ca
 
 
 def test_workers_that_prepare_at_the_same_time_leave_one_whole_entry(tmp_path, folder, tiny_backbone):
-    tokenizers = [load_tokenizer(str(tiny_backbone("roberta"))) for _ in range(4)]
+    tokenizers = [copy.deepcopy(load_tokenizer(str(tiny_backbone("roberta")))) for _ in range(4)]
     tasks = [None] * 4
 
     def work(worker):

@@ -1,3 +1,4 @@
+import copy
 import json
 
 import numpy as np
@@ -143,7 +144,7 @@ def test_the_decoder_input_of_an_encoder_decoder_is_what_transformers_makes_of_t
 
 
 def test_a_decoder_with_a_beginning_of_text_separates_with_it(folder, prepared, tiny_backbone, tmp_path, tokens):
-    tokenizer = load_tokenizer(str(tiny_backbone("llama")))
+    tokenizer = copy.deepcopy(load_tokenizer(str(tiny_backbone("llama"))))
     tokenizer.bos_token = "a"
     source = Task(
         kind="translation",
@@ -166,7 +167,7 @@ def test_a_target_of_a_decoder_begins_no_text_of_its_own(
 ):
     from tokenizers.processors import TemplateProcessing
 
-    begun = load_tokenizer(str(tiny_backbone("gpt2")))
+    begun = copy.deepcopy(load_tokenizer(str(tiny_backbone("gpt2"))))
     begun.backend_tokenizer.post_processor = TemplateProcessing(
         single="<|endoftext|> $A", special_tokens=[("<|endoftext|>", begun.eos_token_id)]
     )
