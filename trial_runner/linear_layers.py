@@ -171,16 +171,9 @@ def imagine_quantized(model: nn.Module, kind: str, dtype: torch.dtype) -> None:
         bias: Any = layer.bias
         with torch.device("meta"):
             codes, scales = _imagined(kind, rows, columns, dtype)
-        model.set_submodule(
-            name,
-            QuantizedLinear(
-                codes=codes,
-                scales=scales,
-                shape=(rows, columns),
-                dtype=torch.float32,
-                bias=bias,
-            ),
-        )
+        shape = (rows, columns)
+        held = QuantizedLinear(codes=codes, scales=scales, shape=shape, dtype=torch.float32, bias=bias)
+        model.set_submodule(name, held)
     if not found:
         raise no_layers(kind)
 
@@ -261,28 +254,18 @@ def _of_4_bits(layer: Any) -> QuantizedLinear:
             f"weights of 4 bits must be nf4 in blocks of {_NF4_BLOCK} with plain scales; got {state.quant_type} in "
             f"blocks of {state.blocksize}. Load the model as it was before it was quantised."
         )
-    shape = (layer.out_features, layer.in_features)
-    return QuantizedLinear(
-        codes=layer.weight.data,
-        scales=state.absmax,
-        shape=shape,
-        dtype=state.dtype,
-        bias=layer.bias,
-        stood_for=layer.source_cls,
-    )
+    return _of_bitsandbytes(layer, state.absmax, state.dtype)
 
 
 def _of_8_bits(layer: Any) -> QuantizedLinear:
-    weight = layer.weight
-    scales = layer.state.SCB if weight.SCB is None else weight.SCB  # where they are once it has computed
-    shape = (layer.out_features, layer.in_features)
+    # the scales are elsewhere once it has computed
+    return _of_bitsandbytes(layer, layer.state.SCB if layer.weight.SCB is None else layer.weight.SCB, torch.float32)
+
+
+def _of_bitsandbytes(layer: Any, scales: Tensor, dtype: torch.dtype) -> QuantizedLinear:
+    shape, codes = (layer.out_features, layer.in_features), layer.weight.data
     return QuantizedLinear(
-        codes=weight.data,
-        scales=scales,
-        shape=shape,
-        dtype=torch.float32,
-        bias=layer.bias,
-        stood_for=layer.source_cls,
+        codes=codes, scales=scales, shape=shape, dtype=dtype, bias=layer.bias, stood_for=layer.source_cls
     )
 
 

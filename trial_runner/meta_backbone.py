@@ -10,13 +10,12 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from search_space.backbones import family_of
+from search_space.backbones import shape_of
 from search_space.dimensions import StackKind
 from trial_runner.attachment.attention import ATTENTION, register_attention
 from trial_runner.attachment.frozen_model import Device, FrozenModel
-from trial_runner.backbones import Backbone, BackboneSource, LanguageModel, config_of, position_limit
-from trial_runner.backbones.backbone import check_quantization, model_without_weights
-from trial_runner.backbones.locate import padding_token
+from trial_runner.backbones import Backbone, BackboneSource, LanguageModel, config_of
+from trial_runner.backbones.backbone import backbone_of, check_quantization, model_without_weights
 from trial_runner.linear_layers import held_bytes, imagine_quantized, products_of
 from trial_runner.objectives import OBJECTIVES
 from trial_runner.packs.pack import TrialPack
@@ -76,12 +75,11 @@ class ImaginedPack(TrialPack):
 def _model(source: BackboneSource, *, has_head: bool, rounds_products: bool) -> Backbone | LanguageModel:
     """A backbone whose linear layers may be in bf16, as a GPU has them."""
     check_quantization(source)
-    name = source.name
-    config = config_of(name)
-    family = family_of(config)
-    shape = family.read_shape(config)
+    config = config_of(source.name)
     kinds = {StackKind.DECODER: "AutoModelForCausalLM", StackKind.ENCODER_DECODER: "AutoModelForSeq2SeqLM"}
-    whole, base = model_without_weights(name, kinds[shape.kind] if has_head else "AutoModel", ATTENTION)
+    whole, base = model_without_weights(
+        source.name, kinds[shape_of(config).kind] if has_head else "AutoModel", ATTENTION
+    )
     is_half = source.dtype == "bf16"
     if source.quantization != "none":
         imagine_quantized(whole, source.quantization, torch.bfloat16 if is_half else torch.float32)
@@ -95,15 +93,7 @@ def _model(source: BackboneSource, *, has_head: bool, rounds_products: bool) -> 
             module._parameters[key] = None if own is None else made[id(own)]
         for key, buffer in module._buffers.items():
             module._buffers[key] = None if buffer is None else _seen_as(buffer, buffer.dtype)
-    backbone = Backbone(
-        source=source,
-        model=base,
-        shape=shape,
-        family=family,
-        position_limit_tokens=position_limit(config),
-        pad_token_id=padding_token(config),
-        weights_sha256="",
-    )
+    backbone = backbone_of(source, config, base, "")
     return LanguageModel(backbone=backbone, model=whole) if has_head else backbone
 
 

@@ -98,7 +98,8 @@ def load_backbone(
     source = BackboneSource.of(source)
     config = config_of(source.name)
     _check_files(source.name, family_of(config).read_shape(config))
-    return _backbone(source, config, _frozen_model(source, "AutoModel", precision, attn_implementation, device))
+    base = _frozen_model(source, "AutoModel", precision, attn_implementation, device)
+    return backbone_of(source, config, base, _weights_of(source, base))
 
 
 def load_language_model(
@@ -132,7 +133,8 @@ def load_language_model(
     _check_files(name, shape)
     of_kind = "AutoModelForCausalLM" if kind is StackKind.DECODER else "AutoModelForSeq2SeqLM"
     model = _frozen_model(source, of_kind, precision, attn_implementation, device, keeps_layers=keeps_layers)
-    return LanguageModel(backbone=_backbone(source, config, base_of(model)), model=model)
+    base = base_of(model)
+    return LanguageModel(backbone=backbone_of(source, config, base, _weights_of(source, base)), model=model)
 
 
 def _check_files(name: str, shape: BackboneShape) -> None:
@@ -141,9 +143,15 @@ def _check_files(name: str, shape: BackboneShape) -> None:
         check_folder(name, folder, shape)
 
 
-def _backbone(source: BackboneSource, config: Mapping[str, Any], base: "torch.nn.Module") -> Backbone:
+def _weights_of(source: BackboneSource, base: "torch.nn.Module") -> str:
+    return loaded_sha256(source.name, base) if source.is_as_stored else files_sha256(source.name)
+
+
+def backbone_of(
+    source: BackboneSource, config: Mapping[str, Any], base: "torch.nn.Module", weights_sha256: str
+) -> Backbone:
+    """A base model with what its ``config.json`` says of it."""
     family = family_of(config)
-    name = source.name
     return Backbone(
         source=source,
         model=base,
@@ -151,7 +159,7 @@ def _backbone(source: BackboneSource, config: Mapping[str, Any], base: "torch.nn
         family=family,
         position_limit_tokens=position_limit(config),
         pad_token_id=padding_token(config),
-        weights_sha256=loaded_sha256(name, base) if source.is_as_stored else files_sha256(name),
+        weights_sha256=weights_sha256,
     )
 
 
@@ -272,19 +280,13 @@ def held_as(model: "torch.nn.Module") -> BackboneSource:
     config: Any = getattr(model, "config", None)
     how: Any = getattr(config, "quantization_config", None)
     how = how.to_dict() if hasattr(how, "to_dict") else how or {}
+    kind: Quantization = "nf4" if how.get("load_in_4bit") else "int8" if how.get("load_in_8bit") else "none"
     dtypes = {one.dtype for one in model.parameters() if one.is_floating_point()}
     return BackboneSource(
         name=str(getattr(model, "name_or_path", "") or type(model).__name__),
         dtype="bf16" if dtypes == {torch.bfloat16} else "auto",
-        quantization=_quantization_of(how),
+        quantization="int4" if how.get("quant_method") == "torchao" else kind,  # which codes, its layers say
     )
-
-
-def _quantization_of(how: Mapping[str, Any]) -> Quantization:
-    """How the weights of a model are held whose config says this; which codes they are its layers say."""
-    if how.get("quant_method") == "torchao":
-        return "int4"
-    return "nf4" if how.get("load_in_4bit") else "int8" if how.get("load_in_8bit") else "none"
 
 
 def _frozen_model(
