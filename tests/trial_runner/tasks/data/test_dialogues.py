@@ -2,7 +2,9 @@
 
 import pytest
 
+from trial_runner.backbones import load_tokenizer
 from trial_runner.errors import TaskError
+from trial_runner.tasks import Task
 from trial_runner.tasks.data.dialogues import as_one_text, before_the_answer, is_conversation, last_answer
 
 CHAT = [{"role": "user", "content": "Hi "}, {"role": "assistant", "content": "Hello"}]
@@ -23,16 +25,13 @@ def test_of_a_conversation_the_last_message_is_the_answer() -> None:
     assert not is_conversation([{"role": "user"}])
 
 
-def test_a_list_without_a_word_between_is_one_line_that_says_how(write_rows, tmp_path) -> None:
-    from trial_runner.backbones import load_tokenizer, tokenizer_id
-    from trial_runner.tasks import Task, prepare_task
-
+def test_a_list_without_a_word_between_is_one_line_that_says_how(write_rows, tokenised) -> None:
     folder = write_rows("train.jsonl", [{"text": ["yes", f"no {n}"], "label": n % 2} for n in range(60)])
     tokenizer = load_tokenizer("embedded")
 
     def prepare(join):
         task = Task(folder=str(folder), text=("text",), label="label", join=join)
-        return prepare_task(task, tokenizer, tokenizer_id(tokenizer), tmp_path / "cache")
+        return tokenised(task, "embedded")
 
     with pytest.raises(TaskError, match=r"a list of 2 in column 'text' of split 'train', row 1\. .* task\.join"):
         prepare(None)
@@ -45,7 +44,6 @@ def test_a_list_without_a_word_between_is_one_line_that_says_how(write_rows, tmp
 def test_a_text_task_reads_a_conversation_up_to_its_answer(write_rows) -> None:
     from datasets import Dataset
 
-    from trial_runner.tasks import Task
     from trial_runner.tasks.generation.raw import read_pairs
 
     task = Task(kind="summarisation", folder=".", source="messages", target="messages", join="\n")

@@ -6,21 +6,18 @@ import pyarrow
 import pyarrow.parquet
 import pytest
 
-from trial_runner.backbones import load_tokenizer, tokenizer_id
+from trial_runner.backbones import load_tokenizer
 from trial_runner.errors import TaskError
-from trial_runner.tasks import Task, prepare_task
+from trial_runner.tasks import Task
 
 
 @pytest.fixture
-def prepare(tiny_backbone, tmp_path):
-    """Prepares a task with the tokenizer of a tiny backbone, with a cache of the test's own."""
+def prepare(tiny_backbone, tokenised):
+    """Prepares a task in a folder for a tiny backbone."""
 
     def run(folder, family="roberta", positions=None, **options):
-        tokenizer = load_tokenizer(str(tiny_backbone(family)))
         task = Task(**{"folder": str(folder), "text": "text", "label": "label", "max_tokens": 128} | options)
-        return prepare_task(
-            task, tokenizer, tokenizer_id(tokenizer), tmp_path / "cache", position_limit_tokens=positions
-        )
+        return tokenised(task, tiny_backbone(family), position_limit_tokens=positions)
 
     return run
 
@@ -240,20 +237,21 @@ def test_a_label_that_train_lacks_is_one_clear_line(write_rows, prepare, split):
         prepare(folder)
 
 
-def test_labels_that_were_not_declared_are_one_clear_line(write_rows, prepare):
-    folder = write_rows("train.jsonl", rows_of(40))
-    with pytest.raises(TaskError, match="even, uneven; got the unknown label 'odd' in split 'train', row 2"):
-        prepare(folder, labels=("even", "uneven"))
-
-
-def test_a_single_label_is_one_clear_line(write_rows, prepare):
-    with pytest.raises(TaskError, match="at least two different labels; got a"):
-        prepare(write_rows("train.jsonl", [GOOD] * 40))
-
-
-def test_a_train_split_too_small_to_carve_is_one_clear_line(write_rows, prepare):
-    with pytest.raises(TaskError, match="large enough to carve a tenth"):
-        prepare(write_rows("train.jsonl", rows_of(2)))
+@pytest.mark.parametrize(
+    ("rows", "options", "message"),
+    [
+        (
+            rows_of(40),
+            {"labels": ("even", "uneven")},
+            "even, uneven; got the unknown label 'odd' in split 'train', row 2",
+        ),
+        ([GOOD] * 40, {}, "at least two different labels; got a"),
+        (rows_of(2), {}, "large enough to carve a tenth"),
+    ],
+)
+def test_a_train_split_that_cannot_be_learned_is_one_clear_line(write_rows, prepare, rows, options, message):
+    with pytest.raises(TaskError, match=message):
+        prepare(write_rows("train.jsonl", rows), **options)
 
 
 def test_a_folder_that_is_missing_empty_or_ambiguous_is_one_clear_line(tmp_path, write_rows, prepare):

@@ -1,11 +1,10 @@
 import datasets
 import pytest
-from datasets import ClassLabel, Dataset, DatasetDict, Features, Value
+from datasets import ClassLabel, Dataset, Features, Value
 
 import trial_runner.huggingface
-from trial_runner.backbones import load_tokenizer, tokenizer_id
 from trial_runner.errors import TaskError
-from trial_runner.tasks import Task, prepare_task
+from trial_runner.tasks import Task
 
 FEATURES = Features({"sentence": Value("string"), "label": ClassLabel(names=["negative", "neutral", "positive"])})
 
@@ -16,15 +15,13 @@ def split(labels, prefix):
 
 
 @pytest.fixture
-def prepare(tiny_backbone, tmp_path, monkeypatch):
-    """Prepares a task from a hub that holds one dataset, handed over in place of a download."""
+def prepare(tiny_backbone, tokenised, hub):
+    """Prepares a task from a hub that holds one dataset."""
 
     def run(held, **options):
-        monkeypatch.setattr(datasets, "load_dataset", lambda name, configuration: DatasetDict(held))
-        monkeypatch.setattr(trial_runner.huggingface, "_is_resolved", lambda endpoint: True)
-        tokenizer = load_tokenizer(str(tiny_backbone("roberta")))
+        hub(held)
         source = Task(hub="owner/dataset", text="sentence", label="label", **options)
-        return prepare_task(source, tokenizer, tokenizer_id(tokenizer), tmp_path / "cache")
+        return tokenised(source, tiny_backbone("roberta"))
 
     return run
 
@@ -66,12 +63,11 @@ def test_splits_of_other_names_are_found_and_typos_are_one_clear_line(prepare):
         prepare({"test": split([0, 1], "x")})
 
 
-def test_a_hub_that_cannot_be_reached_is_one_clear_line_at_once(tiny_backbone, tmp_path, monkeypatch, capfd):
+def test_a_hub_that_cannot_be_reached_is_one_clear_line_at_once(tiny_backbone, tokenised, tmp_path, monkeypatch, capfd):
     monkeypatch.setattr(trial_runner.huggingface, "_is_resolved", lambda endpoint: False)
     monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", tmp_path / "datasets")
-    tokenizer = load_tokenizer(str(tiny_backbone("roberta")))
     for name in ("owner/dataset", "not a name"):
         with pytest.raises(TaskError, match=r"'owner/dataset'") as caught:
-            prepare_task(Task(hub=name, text="text", label="label"), tokenizer, "id", tmp_path / "cache")
+            tokenised(Task(hub=name, text="text", label="label"), tiny_backbone("roberta"))
         assert "\n" not in str(caught.value)
     assert tuple(capfd.readouterr()) == ("", "")

@@ -1,39 +1,13 @@
-import datasets
 import pytest
-from datasets import Dataset, DatasetDict, Features, List, Translation, Value
+from datasets import Dataset, Features, List, Translation, Value
 
-import trial_runner.huggingface
-from search_space.dimensions import StackKind
-from trial_runner.backbones import load_tokenizer, tokenizer_id
 from trial_runner.errors import TaskError
-from trial_runner.tasks import Decoding, Task, prepare_task
+from trial_runner.tasks import Decoding, Task
 
 
 @pytest.fixture
-def hub(monkeypatch):
-    """A hub that holds one dataset, handed over in place of a download; how it was asked for is kept."""
-    asked = []
-
-    def hold(held):
-        def load_dataset(name, configuration, **options):
-            asked.append((name, configuration, options))
-            return DatasetDict(held)
-
-        monkeypatch.setattr(datasets, "load_dataset", load_dataset)
-        monkeypatch.setattr(trial_runner.huggingface, "_is_resolved", lambda endpoint: True)
-        return asked
-
-    return hold
-
-
-@pytest.fixture
-def prepared(tiny_backbone, tmp_path):
-    def run(source):
-        tokenizer = load_tokenizer(str(tiny_backbone("bart")))
-        stack = StackKind.ENCODER_DECODER
-        return prepare_task(source, tokenizer, tokenizer_id(tokenizer), tmp_path / "cache", stack=stack)
-
-    return run
+def prepared(tiny_backbone, tokenised):
+    return lambda source: tokenised(source, tiny_backbone("bart"))
 
 
 def text_source(task_kind="translation", metric="bleu", source="en", target="ro", hub="owner/dataset", **options):

@@ -9,10 +9,8 @@ from typing import Any
 import pytest
 from support.chat_cases import chat_backbone
 
-from search_space.dimensions import StackKind
-from trial_runner.backbones import load_tokenizer, tokenizer_id
 from trial_runner.errors import TaskError
-from trial_runner.tasks import Task, check_task, prepare_task
+from trial_runner.tasks import Task, check_task
 from trial_runner.tasks.evaluation import answer_of, compute_text
 from trial_runner.tasks.generation.split import PreparedTextTask
 from trial_runner.tasks.instruction.split import ChatSplit
@@ -21,7 +19,9 @@ Rows = Sequence[dict[str, Any]]
 
 
 @pytest.fixture
-def prepared(tiny_backbone: Callable[..., Path], tmp_path: Path) -> Callable[..., PreparedTextTask]:
+def prepared(
+    tiny_backbone: Callable[..., Path], tokenised: Callable[..., Any], tmp_path: Path
+) -> Callable[..., PreparedTextTask]:
     backbone = chat_backbone(tiny_backbone("qwen3"), tmp_path / "backbone")
 
     def make(rows: Callable[[int], dict[str, Any]], **keys: Any) -> PreparedTextTask:
@@ -31,9 +31,7 @@ def prepared(tiny_backbone: Callable[..., Path], tmp_path: Path) -> Callable[...
             lines = [json.dumps(rows(100 * first + number)) for number in range(size)]
             (folder / f"{split}.jsonl").write_text("\n".join(lines))
         task = Task(folder=str(folder), kind="instruction", **({"metric": "rougeL", "max_tokens": 200} | keys))
-        tokenizer = load_tokenizer(str(backbone))
-        cache = tmp_path / "cache"
-        found = prepare_task(task, tokenizer, tokenizer_id(tokenizer), cache, stack=StackKind.DECODER)
+        found = tokenised(task, backbone)
         assert isinstance(found, PreparedTextTask)
         return found
 

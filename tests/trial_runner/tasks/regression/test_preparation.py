@@ -8,10 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from search_space.dimensions import StackKind
-from trial_runner.backbones import load_tokenizer, tokenizer_id
 from trial_runner.errors import TaskError
-from trial_runner.tasks import Task, prepare_task
+from trial_runner.tasks import Task
 from trial_runner.tasks.regression.kind import PreparedRegression
 
 NUMBERS = {"train": (1.0, 4.5, -1, "2.25", 0), "validation": (3, 5.0), "test": (-1.0, -1.0)}
@@ -20,16 +18,15 @@ Prepare = Callable[..., PreparedRegression]
 
 
 @pytest.fixture
-def prepared(tmp_path: Path, tiny_backbone: Any) -> Prepare:
+def prepared(tmp_path: Path, tiny_backbone: Any, tokenised: Any) -> Prepare:
     def run(numbers: dict[str, tuple[object, ...]], metric: str = "pearson") -> PreparedRegression:
         for split, values in numbers.items():
             rows = [json.dumps({"text": f"{split} {row}", "number": value}) for row, value in enumerate(values)]
             (tmp_path / f"{split}.jsonl").write_text("\n".join(rows))
-        tokenizer = load_tokenizer(str(tiny_backbone("roberta")))
         task = Task(
             kind="regression", folder=str(tmp_path), text=("text",), label="number", metric=metric, max_tokens=40
         )
-        found = prepare_task(task, tokenizer, tokenizer_id(tokenizer), tmp_path / "cache", stack=StackKind.ENCODER)
+        found = tokenised(task, tiny_backbone("roberta"))
         assert isinstance(found, PreparedRegression)
         return found
 

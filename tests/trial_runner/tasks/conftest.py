@@ -1,0 +1,41 @@
+"""What tests of tasks share: a preparation with a cache of the test's own, and a hub that holds one dataset."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import datasets
+import pytest
+
+import trial_runner.huggingface
+from search_space.backbones import shape_of
+from trial_runner.backbones import config_of, load_tokenizer, tokenizer_id
+from trial_runner.tasks import Prepared, Task, prepare_task
+
+
+@pytest.fixture
+def tokenised(tmp_path: Path) -> Callable[..., Prepared]:
+    """Prepares a task for a backbone."""
+
+    def run(task: Task, backbone: Path | str, **options: Any) -> Prepared:
+        tokenizer, stack = load_tokenizer(str(backbone)), shape_of(config_of(str(backbone))).kind
+        return prepare_task(task, tokenizer, tokenizer_id(tokenizer), tmp_path / "cache", stack=stack, **options)
+
+    return run
+
+
+@pytest.fixture
+def hub(monkeypatch: pytest.MonkeyPatch) -> Callable[[dict[str, datasets.Dataset]], list[tuple[Any, ...]]]:
+    """A hub that holds one dataset, handed over instead of a download; how it was asked for is kept."""
+    asked: list[tuple[Any, ...]] = []
+
+    def hold(held: dict[str, datasets.Dataset]) -> list[tuple[Any, ...]]:
+        def load_dataset(name: str, configuration: str | None, **options: Any) -> datasets.DatasetDict:
+            asked.append((name, configuration, options))
+            return datasets.DatasetDict(held)
+
+        monkeypatch.setattr(datasets, "load_dataset", load_dataset)
+        monkeypatch.setattr(trial_runner.huggingface, "_is_resolved", lambda endpoint: True)
+        return asked
+
+    return hold
