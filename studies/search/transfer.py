@@ -9,10 +9,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from search_space.backbones.shape import BackboneShape
 from search_space.edit import Edit
 from search_space.errors import SearchSpaceError
-from search_space.space.rates import step_gain
 from search_space.space.space import Candidate, SearchSpace
 from studies.records import TrialState
 from studies.search.warm_start import ExpectedRate, WarmStart, WarmStartTrial
@@ -60,14 +58,12 @@ class SourceStudy:
         history: Its trials, what was read of them included.
         viewer: What the model sees of them.
         ranges: Lowest and highest learning rate of every form there.
-        is_of_output: Whether these are of what a step does to the output; else of the rate itself.
     """
 
     name: str
     history: Sequence[Observation]
     viewer: Viewer
     ranges: Ranges
-    is_of_output: bool = True
 
 
 def lessons_of(sources: Sequence[SourceStudy], space: SearchSpace, *, replaceable: Sequence[str] = ()) -> WarmStart:
@@ -145,7 +141,6 @@ class _Bet:
     of: _SourcePosterior
     trial: Observation
     candidate: Candidate
-    shape: BackboneShape
 
     @property
     def start(self) -> WarmStartTrial:
@@ -156,30 +151,19 @@ class _Bet:
     def view_in(self, other: _SourcePosterior) -> Features:
         """What another source sees of it: the same rates, in its own ranges."""
         view, configuration = self.of.view(self.trial), self.trial.configuration
-        one, two = self.of.source, other.source
+        one, two = self.of.source.ranges, other.source.ranges
         return Features(
-            _rerated(view.attention, configuration.attention, one, two, self.shape),
-            _rerated(view.ffn, configuration.ffn, one, two, self.shape),
+            _rerated(view.attention, configuration.attention, one, two),
+            _rerated(view.ffn, configuration.ffn, one, two),
         )
 
 
-def _rerated(
-    side: TrainedSide | None, edits: Sequence[Edit], one: SourceStudy, two: SourceStudy, shape: BackboneShape
-) -> TrainedSide | None:
+def _rerated(side: TrainedSide | None, edits: Sequence[Edit], one: Ranges, two: Ranges) -> TrainedSide | None:
     """A side that one source sees as another would: the same rate has another place in other ranges."""
     form = edits[0].form.name if edits else ""
-    if side is None or form not in one.ranges or form not in two.ranges:
+    if side is None or form not in one or form not in two:
         return side
-    lr = lr_at(side.unit_lr, *one.ranges[form]) * _times(edits, shape, one.is_of_output, two.is_of_output)
-    return replace(side, unit_lr=unit_lr_of(lr, *two.ranges[form]))
-
-
-def _times(edits: Sequence[Edit], shape: BackboneShape, was_of_output: bool, is_of_output: bool) -> float:
-    """What a number of a range is multiplied with where another thing is ranged."""
-    if was_of_output == is_of_output:
-        return 1.0
-    gain = step_gain(edits, shape)
-    return gain if is_of_output else 1 / gain
+    return replace(side, unit_lr=unit_lr_of(lr_at(side.unit_lr, *one[form]), *two[form]))
 
 
 def _bets(posteriors: Sequence[_SourcePosterior], space: SearchSpace) -> Iterator[_Bet]:
@@ -200,7 +184,7 @@ def _bets(posteriors: Sequence[_SourcePosterior], space: SearchSpace) -> Iterato
             if genes is None or key in known:
                 continue
             known.add(key)
-            yield _Bet(of=posterior, trial=trial, candidate=genome.candidate(genes), shape=space.shape)
+            yield _Bet(of=posterior, trial=trial, candidate=genome.candidate(genes))
             found += 1
             if found == _BETTING:
                 break
@@ -235,13 +219,13 @@ def _rates(posteriors: Sequence[_SourcePosterior], space: SearchSpace) -> dict[s
     """Where the best rates of the forms of a space are expected."""
     found = {}
     for form, (low, high) in space.options.learning_rates.items():
-        optima = [one for posterior in posteriors if (one := _optimum(posterior, form, space)) is not None]
+        optima = [one for posterior in posteriors if (one := _optimum(posterior, form)) is not None]
         if optima and low < high:
             found[form] = combined(optima, low, high)
     return found
 
 
-def _optimum(posterior: _SourcePosterior, form: str, space: SearchSpace) -> tuple[float, float] | None:
+def _optimum(posterior: _SourcePosterior, form: str) -> tuple[float, float] | None:
     """Mean and deviation of the natural logarithm of the best rate of a form; None if it was not tried there."""
     alike = [one for one in posterior.ranked if form in _forms(one)][:_ALIKE]
     if not alike or form not in posterior.source.ranges:
@@ -257,20 +241,7 @@ def _optimum(posterior: _SourcePosterior, form: str, space: SearchSpace) -> tupl
     drawn = mean + (draws * np.sqrt(np.maximum(values, 0.0))) @ vectors.T
     best = _GRID[np.argmax(drawn, axis=1)]
     half = math.log(high / low) / 2
-    mean_log_lr = math.log(lr_at(float(best.mean()), low, high))
-    return mean_log_lr + _shift(posterior.source, alike, form, space), half * float(best.std())
-
-
-def _shift(source: SourceStudy, trials: Sequence[Observation], form: str, space: SearchSpace) -> float:
-    """How much higher a rate stands in the ranges of a space than in those of a source, in natural logarithms."""
-    is_of_output = space.options.learning_rates_of == "output"
-    sides = [edits for one in trials for edits in (one.configuration.attention, one.configuration.ffn)]
-    times = [
-        math.log(_times(edits, space.shape, source.is_of_output, is_of_output))
-        for edits in sides
-        if edits and edits[0].form.name == form
-    ]
-    return sum(times) / len(times)
+    return math.log(lr_at(float(best.mean()), low, high)), half * float(best.std())
 
 
 def _forms(trial: Observation) -> tuple[str | None, str | None]:

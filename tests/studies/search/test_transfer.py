@@ -70,9 +70,7 @@ def scored(space: SearchSpace, score: Callable[[Observation], float], *, count: 
     for one in drawn(space, count, seed=seed):
         reading = MeasuredScore(fraction=1.0, score=score(one), standard_error=ERROR / 10)
         trials.append(replace(one, readings=(reading,)))
-    return SourceStudy(
-        name=f"s{seed}", history=trials, viewer=Encoding(space), ranges=space.options.learning_rates, is_of_output=True
-    )
+    return SourceStudy(name=f"s{seed}", history=trials, viewer=Encoding(space), ranges=space.options.learning_rates)
 
 
 def low_rank(trial: Observation) -> int:
@@ -125,20 +123,6 @@ def test_rates_are_expected_where_they_were_best(space: SearchSpace, genome: Enc
         assert abs(places[form].mean - most) < 0.2
         assert abs(places[form].mean - best) < abs(BEST_UNIT_LR - best)
         assert BETWEEN_TASKS < places[form].deviation < math.hypot(UNKNOWN, BETWEEN_TASKS)
-
-
-def test_a_rate_of_another_kind_of_range_stands_where_it_does_the_same(space: SearchSpace, genome: Encoding) -> None:
-    """A study whose ranges are of the rates themselves: what is learned of a scaled form counts its scale."""
-
-    def score(trial: Observation) -> float:
-        return 0.5 - 0.01 * (math.log(trial.ffn_learning_rate / 3e-3) ** 2 if trial.ffn_learning_rate else 9.0)
-
-    scaled = SpaceOptions(learning_rates_of="weights", gates=("scale",), scales=(4.0,))
-    of_weights = SearchSpace(shape=space.shape, budget=space.budget, options=scaled)
-    source = replace(scored(of_weights, score, count=90), is_of_output=False)
-    same = lessons_of([source], of_weights).rates["bottleneck"].rate
-    other = lessons_of([source], space).rates["bottleneck"].rate
-    assert other > 1.5 * same
 
 
 def test_nothing_is_learned_from_nothing(space: SearchSpace) -> None:
