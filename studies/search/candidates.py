@@ -9,7 +9,7 @@ from search_space.parameter_counts.flops import extra_flops
 from search_space.space.space import HEAD_RATE, Candidate
 from search_space.words.describe import phrase, sentence, side_view
 from search_space.words.dimensions import SideDimensions
-from studies.records import NewTrial, SiteDimensions, TrialRecord
+from studies.records import NewTrial, SiteDimensions
 from studies.seeds import hashed_seed
 from trial_runner.requests import LearningRates, TrainingPlan, TrialRequest
 
@@ -46,12 +46,7 @@ def _dimensions(edits: Sequence[Edit], learning_rate: float | None) -> SiteDimen
     return SiteDimensions(**shared, learning_rate=learning_rate)
 
 
-def head_rate(trial: NewTrial | TrialRecord, usual: float) -> float:
-    """Peak learning rate of a trial's head: its own where that is searched, else that of all."""
-    return float(str(trial.proposal.get(HEAD_RATE, usual)))
-
-
-def trial_request(trial: NewTrial | TrialRecord, *, attempt: int, plan: TrainingPlan) -> TrialRequest:
+def trial_request(trial: NewTrial, *, attempt: int, plan: TrainingPlan) -> TrialRequest:
     """What a pack is asked to train, from what the ledger holds."""
     return TrialRequest(
         trial=trial.number,
@@ -60,7 +55,8 @@ def trial_request(trial: NewTrial | TrialRecord, *, attempt: int, plan: Training
         learning_rates=LearningRates(
             attention=None if trial.attention is None else trial.attention.learning_rate,
             ffn=None if trial.ffn is None else trial.ffn.learning_rate,
-            head=head_rate(trial, plan.head_learning_rate),
+            # its own where that is searched, else that of all
+            head=float(str(trial.proposal.get(HEAD_RATE, plan.head_learning_rate))),
         ),
         plan=plan,
         seed=trial.seed,

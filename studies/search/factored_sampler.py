@@ -95,7 +95,7 @@ class FactoredSampler(BaseSampler):
         self._proposed[trial.number] = dict(candidate.parameters)
         if HEAD_RATE in self._distributions:
             rates = self._space.options.head_learning_rates or (1.0, 1.0)
-            self._proposed[trial.number][HEAD_RATE] = head_rate(history, rates, self.search.seed, trial.number)
+            self._proposed[trial.number][HEAD_RATE] = head_peak_lr(history, rates, self.search.seed, trial.number)
         if candidate.method is not None:
             study._storage.set_trial_user_attr(trial._trial_id, METHOD, candidate.method)
             trial.user_attrs[METHOD] = candidate.method
@@ -120,7 +120,7 @@ class FactoredSampler(BaseSampler):
     def _history(self, study: Study, trial: FrozenTrial) -> Sequence[Observation]:
         """The trials so far: those of a ledger, with all that it holds, or what any study of Optuna's knows."""
         if isinstance(study._storage, ProposalStorage):
-            return study._storage.observations()
+            return study._storage.observations
         sign = -1.0 if study.directions[0] is StudyDirection.MINIMIZE else 1.0
         others = [one for one in study.get_trials(deepcopy=False) if one.number != trial.number]
         steps = self._steps or max((max(one.intermediate_values, default=1) for one in others), default=1)
@@ -157,7 +157,7 @@ class FactoredSampler(BaseSampler):
         return MeasuredScore(fraction=fraction, score=score, standard_error=error)
 
 
-def head_rate(history: Sequence[Observation], bounds: tuple[float, float], seed: int, number: int) -> float:
+def head_peak_lr(history: Sequence[Observation], bounds: tuple[float, float], seed: int, number: int) -> float:
     """Peak learning rate of a trial's head, of which the model knows nothing: near one that did well, or anywhere.
 
     Args:

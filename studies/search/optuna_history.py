@@ -118,7 +118,7 @@ class ProposalStorage(InMemoryStorage):
         self,
         directions: Sequence[StudyDirection],
         trials: Callable[[], Iterable[FrozenTrial]],
-        observations: Callable[[], Sequence[Observation]],
+        observations: Sequence[Observation],
         *,
         number: int,
     ) -> None:
@@ -127,7 +127,7 @@ class ProposalStorage(InMemoryStorage):
         Args:
             directions: Of the values of a trial.
             trials: Gives those so far, in the order of their numbers; it is called when a sampler looks at them.
-            observations: Likewise.
+            observations: Those so far, as the model of the search knows them.
             number: Of the trial that is asked for.
         """
         super().__init__()

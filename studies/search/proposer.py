@@ -203,7 +203,7 @@ class Proposer:
             storage = ProposalStorage(
                 directions_of(self.model.goal),
                 lambda: self._frozen(shown),
-                lambda: self.trials,
+                self.trials,
                 number=number,
             )
             candidate = self.space.suggest(storage.study(sampler).ask())

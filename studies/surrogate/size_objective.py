@@ -6,7 +6,7 @@ import numpy as np
 
 from search_space.parameter_counts.counts import count_edits
 from search_space.parameter_counts.flops import extra_flops
-from studies.objectives import SizeGoal, SizeMeasure
+from studies.objectives import SizeGoal, SizeMeasure, SizeScale
 from studies.pareto import Staircase
 from studies.surrogate.acquisition import log_expected_hypervolume, log_expected_improvement
 from studies.surrogate.encoded_configuration import EncodedConfiguration
@@ -63,20 +63,14 @@ class SizeObjective:
         if self._goal is None:
             best = float(known[0].max(initial=-np.inf if len(known[0]) else 0.0))
             return log_expected_improvement(means, deviations, best)
-        return log_expected_hypervolume(means, deviations, places, self._stairs(*known))
+        return log_expected_hypervolume(means, deviations, places, _stairs(*known, self._goal.scale))
 
     def standing(self, means: Array, places: Array) -> Array:
         """How good trials are as parents, the higher the better: how far they are from being best within their size."""
         if self._goal is None:
             return means
-        stairs = self._stairs(means, places)
+        stairs = _stairs(means, places, self._goal.scale)
         return np.asarray(means - np.array([stairs.at(place) for place in places]))
-
-    def _stairs(self, means: Array, places: Array) -> Staircase:
-        if self._goal is None:
-            raise TypeError("a front needs a goal; got none. This is a bug.")
-        reference = float(means.min(initial=np.inf if len(means) else 0.0))
-        return Staircase.of(places, means, scale=self._goal.scale, reference=reference)
 
     def _placed(self, key: str, trial: Observation | None) -> float:
         """The place of a trial by its fingerprint, or of a published method by its name."""
@@ -90,3 +84,8 @@ class SizeObjective:
             size = extra_flops(made, shape) if is_flops else count_edits(made.edits, shape).stored
             self._known[key] = goal.scale.place(size)
         return self._known[key]
+
+
+def _stairs(means: Array, places: Array, scale: SizeScale) -> Staircase:
+    reference = float(means.min(initial=np.inf if len(means) else 0.0))
+    return Staircase.of(places, means, scale=scale, reference=reference)

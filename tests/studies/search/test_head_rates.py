@@ -10,7 +10,7 @@ from search_space.space.random_draw import GivenTrial
 from search_space.space.space import HEAD_RATE, SearchSpace, SpaceOptions
 from studies.confirmation.contenders import ContenderEntry, trial_entry, trials_of
 from studies.search.candidates import trial_request
-from studies.search.factored_sampler import head_rate
+from studies.search.factored_sampler import head_peak_lr
 from studies.surrogate.observation import MeasuredScore, Observation
 from trial_runner.requests import TrainingPlan
 
@@ -77,8 +77,8 @@ def test_most_rates_are_near_those_of_trials_that_did_well_and_the_others_anywhe
         )
         for number in range(8)
     ]
-    before = [head_rate([], (LOW, HIGH), 1, number) for number in range(400)]
-    after = [head_rate(history, (LOW, HIGH), 1, number) for number in range(400)]
+    before = [head_peak_lr([], (LOW, HIGH), 1, number) for number in range(400)]
+    after = [head_peak_lr(history, (LOW, HIGH), 1, number) for number in range(400)]
 
     def share(some: list[float]) -> float:
         return sum(abs(math.log(rate / 1e-3)) < 2 * 0.35 for rate in some) / len(some)
