@@ -9,7 +9,7 @@ from support.factored_search import drawn, whole_space
 from dashboards.colours import FORM_COLOURS
 from dashboards.figures.boards import curves_figure
 from dashboards.figures.cards import figures_of
-from dashboards.figures.figure import TEMPLATES, Figure, axis, plain, rows_layout, wrapped
+from dashboards.figures.figure import Figure, axis, plain, rows_layout, wrapped
 from studies.analysis.card import Card
 from studies.analysis.discover import StudyPosterior, discovered
 
@@ -80,12 +80,6 @@ def test_long_labels_take_two_lines_and_more_room() -> None:
     assert many["height"] > few["height"]
 
 
-def test_themes_set_the_same_things() -> None:
-    light, dark = (TEMPLATES[name]["layout"] for name in ("light", "dark"))
-    assert light.keys() == dark.keys()
-    assert light["font"]["color"] != dark["font"]["color"]
-
-
 def test_a_form_has_the_colour_that_it_has_on_every_page(figures: list[Figure]) -> None:
     told = [trace for one in figures if one.name.startswith("rates-") for trace in one.data if trace.get("marker")]
     assert len({trace["name"] for trace in told}) >= 3
@@ -98,13 +92,6 @@ def test_hostile_methods_are_text_in_the_traces(cards: tuple[Card, ...]) -> None
     hostile = replace(card, points=card.points.assign(method="<script>alert(1)</script>"))
     (figure,) = figures_of(hostile)
     assert "<script>" not in json.dumps(figure.themed())
-
-
-def test_shares_of_variance_have_intervals_about_them(figures: list[Figure]) -> None:
-    (figure,) = [one for one in figures if one.name == "matters"]
-    (trace,) = figure.data
-    gaps = zip(trace["error_x"]["arrayminus"], trace["error_x"]["array"], strict=True)
-    assert all(low >= 0 and high >= 0 for low, high in gaps)
 
 
 def test_curves_of_rates_have_a_band_and_one_best_point(figures: list[Figure]) -> None:

@@ -42,21 +42,6 @@ def test_the_documentation_has_pictures_of_it(width: int) -> None:
     assert "http" not in drawn
 
 
-@pytest.mark.parametrize("width", WIDTHS)
-def test_trial_step_and_score_are_whole_in_every_row(width: int) -> None:
-    lines = shown(shown_progress(), width, 40).splitlines()
-    for one in TOP:
-        assert any(re.match(rf" *{one.number} +{one.step} +{one.score:.4f} ± 0\.\d{{4}} ", line) for line in lines)
-    for one in RUNNING:
-        assert any(re.match(rf" *{one.number} +{one.step}/{one.steps} +(-|\d\.\d{{4}} ±)", line) for line in lines)
-
-
-def test_the_parts_have_their_first_columns_below_one_another() -> None:
-    heads = [line for line in shown(shown_progress()).splitlines() if line.startswith("trial ")]
-    assert [line.split()[-1] for line in heads] == ["best", "ended", "running"]
-    assert len({line.index("accuracy") for line in heads}) == 1
-
-
 @pytest.mark.parametrize("height", [14, 18, 24, 30])
 def test_it_is_never_higher_than_the_terminal(height: int) -> None:
     many = tuple(running(20 + number, "bias, query", 25, 0.4) for number in range(40))

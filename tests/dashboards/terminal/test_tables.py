@@ -46,14 +46,6 @@ def test_a_leaderboard_has_a_line_per_trial_with_sentence_and_score(ledger: Ledg
     assert "2 complete, 1 pruned, 1 failed" in text
 
 
-@pytest.mark.parametrize("width", [80, 100, 120])
-def test_a_narrow_terminal_loses_no_trial_and_no_score(ledger: Ledger, width: int) -> None:
-    text = printed(leaderboard_table(leaderboard(ledger, "sample")), width)
-    assert max(len(line.rstrip()) for line in text.splitlines()) <= width
-    for needed in ("0.8500", "0.8000", "0.5500", "discovered", "mam_adapter"):
-        assert needed in text
-
-
 def without_blanks(text: str) -> str:
     return "".join(text.split())
 
