@@ -8,10 +8,12 @@ import click
 
 from deltaspace.commands.dashboard import shown_beside
 from deltaspace.commands.options import (
+    FROM_FILE,
     command,
     ended,
     fleet_options,
     notice,
+    overridden,
     override_option,
     reading,
     run_options,
@@ -29,16 +31,6 @@ if TYPE_CHECKING:
 
 _ROWS = 20
 _EXIT_MISUSED = 2
-_OVERRIDES = {
-    "trials": "trials",
-    "budget": "budget",
-    "seed": "seed",
-    "workers": "fleet.workers",
-    "pack": "fleet.pack",
-    "backend": "fleet.backend",
-    "time_budget": "fleet.time_budget",
-}
-_FROM_FILE = "[default: as in the study file]"
 
 
 class _AppendedFile(click.File):
@@ -61,9 +53,9 @@ class _AppendedFile(click.File):
     "deltaspace launch sst2 --set task.folder=./data/sst2 --set training.steps=400",
 )
 @click.argument("study", metavar="STUDY.yaml", shell_complete=study_files)
-@click.option("--trials", metavar="N", help=f"Trials in all.  {_FROM_FILE}")
-@click.option("--budget", metavar="SHARE|N", help=f"Share of the backbone, or number of parameters.  {_FROM_FILE}")
-@click.option("--seed", metavar="N", help=f"Everything random derives from it.  {_FROM_FILE}")
+@click.option("--trials", metavar="N", help=f"Trials in all.  {FROM_FILE}")
+@click.option("--budget", metavar="SHARE|N", help=f"Share of the backbone, or number of parameters.  {FROM_FILE}")
+@click.option("--seed", metavar="N", help=f"Everything random derives from it.  {FROM_FILE}")
 @fleet_options("as in the study file", again="launching", time="as in the study file")
 @override_option("Any other key of the study file, such as training.steps=300; repeatable.")
 @click.option(
@@ -107,7 +99,7 @@ def launch(  # noqa: PLR0913 - one argument per option
     from deltaspace.launch_options import announce
     from studies.study_file import specification_of
 
-    overrides |= {_OVERRIDES[name]: value for name, value in given.items() if value is not None}
+    overrides = overridden(overrides, given)
     specification = specification_of(study, overrides)
 
     from studies.launch.launch import launch

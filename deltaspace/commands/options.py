@@ -1,7 +1,7 @@
 """What several commands share: options, how their texts are read, what is said and asked."""
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -28,6 +28,11 @@ MOST_SEED = 2**63 - 1
 _MOST_DIGITS = 18
 """As many as a database can hold, and nobody has so many trials."""
 TRIAL = "NUMBER|best"
+
+FROM_FILE = "[default: as in the study file]"
+_FLEET = ("workers", "pack", "backend", "time_budget")
+_KEYS = {"steps": "training.steps", "batch_size": "training.batch_size", **{name: f"fleet.{name}" for name in _FLEET}}
+"""Keys of a study file by the options that set them, where they are called otherwise."""
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -202,6 +207,11 @@ def override_option(help_text: str) -> Callable[[Function], Function]:
 def setting_option(help_text: str) -> Callable[[Function], Function]:
     """A repeatable ``--set KEY=VALUE`` of a published method; the command gets ``settings`` by name."""
     return click.option("--set", "settings", metavar="KEY=VALUE", multiple=True, callback=_settings, help=help_text)
+
+
+def overridden(overrides: dict[str, object], given: Mapping[str, str | None]) -> dict[str, object]:
+    """Keys of a study file, with those that options of their own have set."""
+    return overrides | {_KEYS.get(name, name): value for name, value in given.items() if value is not None}
 
 
 def run_options(function: Function) -> Function:

@@ -5,21 +5,20 @@ from typing import TYPE_CHECKING
 
 import click
 
-from deltaspace.commands.options import MOST_NUMBER, command, json_option, override_option, say
+from deltaspace.commands.options import (
+    FROM_FILE,
+    MOST_NUMBER,
+    command,
+    json_option,
+    overridden,
+    override_option,
+    say,
+)
 from deltaspace.commands.shell_completion import method_names
 
 if TYPE_CHECKING:
     from studies.exports.single_run import TrainingResult
     from trial_runner.requests import Reading
-
-_OVERRIDES = {
-    "backbone": "backbone",
-    "budget": "budget",
-    "steps": "training.steps",
-    "batch_size": "training.batch_size",
-    "seed": "seed",
-}
-_FROM_FILE = "[default: as in the study file]"
 
 
 @command(
@@ -35,16 +34,16 @@ _FROM_FILE = "[default: as in the study file]"
     required=True,
     help="A study file, or a shipped example such as docstrings: its task, training, budget and backbone.",
 )
-@click.option("--backbone", metavar="NAME|FOLDER", help=f"embedded, a folder, or a name on the hub.  {_FROM_FILE}")
-@click.option("--budget", metavar="SHARE|N", help=f"What a method is resized to, and no more is trained.  {_FROM_FILE}")
-@click.option("--steps", metavar="N", help=f"Optimiser steps.  {_FROM_FILE}")
-@click.option("--batch-size", metavar="N", help=f"Examples of a step.  {_FROM_FILE}")
+@click.option("--backbone", metavar="NAME|FOLDER", help=f"embedded, a folder, or a name on the hub.  {FROM_FILE}")
+@click.option("--budget", metavar="SHARE|N", help=f"What a method is resized to, and no more is trained.  {FROM_FILE}")
+@click.option("--steps", metavar="N", help=f"Optimiser steps.  {FROM_FILE}")
+@click.option("--batch-size", metavar="N", help=f"Examples of a step.  {FROM_FILE}")
 @click.option(
     "--learning-rate",
     type=float,
     help="Peak rate of the deltas.  [default: that of the export, else the middle of the range the study searches]",
 )
-@click.option("--seed", metavar="N", help=f"Of initialisation, data order and dropout.  {_FROM_FILE}")
+@click.option("--seed", metavar="N", help=f"Of initialisation, data order and dropout.  {FROM_FILE}")
 @override_option("Any other key of the study file, such as task.folder=PATH; repeatable.")
 @click.option("--output", metavar="DIR", required=True, type=click.Path(path_type=Path), help="A new folder.")
 @json_option
@@ -66,7 +65,7 @@ def train(
     from deltaspace import training
     from deltaspace.commands.output import echo_json
 
-    overrides |= {_OVERRIDES[name]: value for name, value in given.items() if value is not None}
+    overrides = overridden(overrides, given)
     steps = training.trained_specification(task, overrides).training.steps
 
     def tell(reading: "Reading") -> None:

@@ -2,6 +2,7 @@
 
 import functools
 import json
+import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -32,11 +33,10 @@ class Factory(TrivialFactory):
         return TrivialRunner(scores=dict(enumerate(self.scores)), step_seconds=self.step_seconds)
 
 
-@pytest.fixture
-def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
-    """Runs ``deltaspace confirm`` in a storage with the study ``reviews``; returns exit code, stdout and stderr."""
-    url = f"sqlite:///{tmp_path / 'ledger.db'}"
-    monkeypatch.setenv("DELTASPACE_STORAGE", url)
+@pytest.fixture(scope="module")
+def searched(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the study ``reviews``."""
+    folder = tmp_path_factory.mktemp("searched")
     study = specification_from_mapping(
         {
             "name": "reviews",
@@ -47,10 +47,18 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureF
             "training": {"steps": 4},
             "pruning": {"first_rung_steps": None},
             "search": {"sampler": "random", "published": ["mam_adapter", "bitfit"]},
-            "fleet": {"backend": "inline", "pack": 4, "artefacts": str(tmp_path / "artefacts")},
+            "fleet": {"backend": "inline", "pack": 4},
         }
     )
-    launch(study, storage_url=url, factory=Factory())
+    launch(study, storage_url=f"sqlite:///{folder / 'ledger.db'}", factory=Factory())
+    return folder
+
+
+@pytest.fixture
+def run(searched: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+    """Runs ``deltaspace confirm`` in a storage of its own; returns exit code, stdout and stderr."""
+    shutil.copytree(searched, tmp_path, dirs_exist_ok=True)
+    monkeypatch.setenv("DELTASPACE_STORAGE", f"sqlite:///{tmp_path / 'ledger.db'}")
     # the first contender is the winner, its runs above those of all others
     monkeypatch.setattr(Factory, "scores", tuple(0.87 - number / 1000 for number in range(40)))
     confirm = functools.partial(studies.confirmation.execution.confirm, factory=Factory())

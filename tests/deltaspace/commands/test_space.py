@@ -1,5 +1,7 @@
 """``deltaspace space``: the dimensions, the size, the rules and the samples of a study's search space."""
 
+import contextlib
+import io
 import json
 import re
 from collections.abc import Callable
@@ -38,13 +40,22 @@ def read(text: str) -> dict[str, Any]:
     return data
 
 
+@pytest.fixture(scope="module")
+def usual() -> dict[str, Any]:
+    """The space without further options, as JSON."""
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        assert main(["space", "docstrings", "--set", f"backbone={ROBERTA}", "--json"]) == 0
+    return read(printed.getvalue())
+
+
 def row(text: str, name: str) -> list[int]:
     """The numbers of a row of the table of sizes."""
     (line,) = [line for line in text.splitlines() if line.startswith(name)]
     return [int(number.replace(",", "")) for number in re.findall(r"[\d,]+", line.removeprefix(name))]
 
 
-def test_the_space_of_a_study_is_shown_with_its_dimensions_size_and_rules(run: Run) -> None:
+def test_the_space_of_a_study_is_shown_with_its_dimensions_size_and_rules(run: Run, usual: dict[str, Any]) -> None:
     text = run()
     assert "at most 623,228 parameters, 0.500% of the backbone" in text
     assert re.search(r"attention +form +softmax_memory, bottleneck, lowrank, diag, const *\n", text)
@@ -53,7 +64,8 @@ def test_the_space_of_a_study_is_shown_with_its_dimensions_size_and_rules(run: R
     assert "learning_rate.lowrank" in text
     assert "learning_rate.full" not in text
     assert "mam_adapter" in text
-    data = read(run("--json"))
+    assert "two edits" not in text
+    data = usual
     attention, ffn = data["census"]["parts"]
     assert row(text, "product of the dimensions") == [
         attention["product"],
@@ -66,8 +78,8 @@ def test_the_space_of_a_study_is_shown_with_its_dimensions_size_and_rules(run: R
         assert re.search(rf"(?m)^{rule} +{attention['refused'].get(rule, 0):,} +{ffn['refused'].get(rule, 0):,} ", text)
 
 
-def test_the_size_is_that_of_the_placements(run: Run) -> None:
-    census = read(run("--json"))["census"]
+def test_the_size_is_that_of_the_placements(usual: dict[str, Any]) -> None:
+    census = usual["census"]
     attention, ffn = (part["distinct"] for part in census["parts"])
     assert census["distinct"] == attention * ffn + attention + ffn
     products = [part["product"] for part in census["parts"]]
@@ -77,14 +89,14 @@ def test_the_size_is_that_of_the_placements(run: Run) -> None:
         assert left == part["near_duplicates"] + part["too_large"] + part["proposed"]
 
 
-def test_rules_that_cut_are_told_with_what_they_say(run: Run) -> None:
-    data = read(run("--json"))
+def test_rules_that_cut_are_told_with_what_they_say(usual: dict[str, Any]) -> None:
+    data = usual
     assert {"V1", "V10", "V14", "V15", "mul", "read"} <= set(data["rules"])
     assert all(RULES[rule] == text for rule, text in data["rules"].items())
     assert data["census"]["parts"][1]["refused"]["ports"] > 0  # no gate projection
 
 
-def test_samples_have_words_formulas_counts_and_a_share_of_the_budget(run: Run) -> None:
+def test_samples_have_words_formulas_counts_and_a_share_of_the_budget(run: Run, usual: dict[str, Any]) -> None:
     data = read(run("--draw", "6", "--seed", "3", "--json"))
     assert len(data["samples"]) == 6
     text = run("--draw", "6", "--seed", "3")
@@ -96,10 +108,8 @@ def test_samples_have_words_formulas_counts_and_a_share_of_the_budget(run: Run) 
         assert re.search(rf"(?m)^{number}\. ", text)
         assert f"stores {stored:,} parameters, {100 * stored / 623_228:.1f}% of the budget" in text
         assert all(edit["formula"] and edit["sublayers"] == 12 for edit in sample["edits"])
-    assert data["samples"] == read(run("--draw", "6", "--seed", "3", "--json"))["samples"]
     assert data["samples"] != read(run("--draw", "6", "--seed", "4", "--json"))["samples"]
-    assert "samples" in data
-    assert read(run("--json"))["samples"] == []
+    assert usual["samples"] == []
 
 
 def test_keys_of_the_study_can_be_set(run: Run) -> None:
@@ -137,9 +147,9 @@ def test_what_cannot_be_shown_is_said(
     assert said in printed.err
 
 
-def test_structures_of_two_edits_are_counted_beside_those_of_one(run: Run) -> None:
+def test_structures_of_two_edits_are_counted_beside_those_of_one(run: Run, usual: dict[str, Any]) -> None:
     two = ("--set", "space.edits_per_side=[1, 2]")
-    text, data, one = run(*two), read(run(*two, "--json")), read(run("--json"))
+    text, data, one = run(*two), read(run(*two, "--json")), usual
     parts = data["census"]["parts"]
     for number, part in enumerate(parts):
         assert {**part, "pairs": None} == one["census"]["parts"][number]
@@ -154,4 +164,3 @@ def test_structures_of_two_edits_are_counted_beside_those_of_one(run: Run) -> No
     ]
     assert re.search(r"edits +1, 2 *\n", text)
     assert "V18" in text
-    assert "two edits" not in run()
