@@ -3,6 +3,7 @@
 Indices count the blocks of one stack from 0; in an encoder-decoder the choice holds for either stack.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -74,11 +75,7 @@ class SpindleGroups:
 
     def __post_init__(self) -> None:
         """Check the numbers; a list, as JSON has it, becomes a tuple."""
-        object.__setattr__(self, "groups", tuple(self.groups))
-        if not self.groups or list(self.groups) != sorted(set(self.groups)) or not set(self.groups) <= {1, 2, 3, 4}:
-            raise InvalidEditError(
-                f"spindle groups must be ascending numbers from 1 to {GROUPS}; got {self.groups}.", rule="layers"
-            )
+        object.__setattr__(self, "groups", _ascending(self.groups, GROUPS, "spindle groups"))
 
     def chosen(self, layers: int) -> tuple[int, ...]:
         """Indices of the chosen blocks of a stack of ``layers``; none if it is too short for four groups."""
@@ -86,6 +83,13 @@ class SpindleGroups:
             return ()
         groups = spindle(layers)
         return tuple(index for group in self.groups for index in groups[group - 1])
+
+
+def _ascending(numbers: Iterable[int], most: int, what: str) -> tuple[int, ...]:
+    found = tuple(numbers)
+    if not found or list(found) != sorted(set(found)) or not set(found) <= set(range(1, most + 1)):
+        raise InvalidEditError(f"{what} must be ascending numbers from 1 to {most}; got {found}.", rule="layers")
+    return found
 
 
 def spindle(layers: int) -> tuple[tuple[int, ...], ...]:
@@ -118,13 +122,7 @@ class LayerPattern:
 
     def __post_init__(self) -> None:
         """Check the numbers; a list, as JSON has it, becomes a tuple."""
-        object.__setattr__(self, "sixths", tuple(self.sixths))
-        is_ascending = list(self.sixths) == sorted(set(self.sixths))
-        if not self.sixths or not is_ascending or not set(self.sixths) <= set(range(1, SIXTHS + 1)):
-            raise InvalidEditError(
-                f"the sixths of a pattern must be ascending numbers from 1 to {SIXTHS}; got {self.sixths}.",
-                rule="layers",
-            )
+        object.__setattr__(self, "sixths", _ascending(self.sixths, SIXTHS, "the sixths of a pattern"))
 
     def chosen(self, layers: int) -> tuple[int, ...]:
         """Indices of the chosen blocks of a stack of ``layers``; none if it is too short for six groups."""

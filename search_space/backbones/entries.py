@@ -2,9 +2,11 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 from search_space.errors import UnsupportedBackboneError
+
+T = TypeVar("T")
 
 MOST: Mapping[str, int] = {
     "layer": 1 << 8,
@@ -79,20 +81,18 @@ class ConfigEntries:
 
     def flag(self, name: str, *, default: bool) -> bool:
         """True or false; ``default`` if the entry is missing or null."""
-        value = self.entries.get(name)
-        if value is None:
-            return default
-        if not isinstance(value, bool):
-            raise self._error(f"{name} of a {self.family} config must be true or false; got {value!r}.")
-        return value
+        return self._typed(name, bool, "true or false", default)
 
     def text_or(self, name: str, default: str) -> str:
         """A text; ``default`` if the entry is missing or null."""
+        return self._typed(name, str, "a text", default)
+
+    def _typed(self, name: str, kind: type[T], words: str, default: T) -> T:
         value = self.entries.get(name)
         if value is None:
             return default
-        if not isinstance(value, str):
-            raise self._error(f"{name} of a {self.family} config must be a text; got {value!r}.")
+        if not isinstance(value, kind):
+            raise self._error(f"{name} of a {self.family} config must be {words}; got {value!r}.")
         return value
 
     def share(self, name: str, among: str) -> int:

@@ -26,7 +26,6 @@ __all__ = [
     "EncodedPrompt",
     "Form",
     "Full",
-    "GlobalForm",
     "Init",
     "Intrinsic",
     "LowRank",
@@ -39,8 +38,6 @@ __all__ = [
     "Sparse",
     "Vera",
 ]
-
-GlobalForm = Full | Sparse | Intrinsic
 
 _KINDS: tuple[type[Form], ...] = (
     SoftmaxMemory,

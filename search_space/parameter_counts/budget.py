@@ -45,27 +45,16 @@ class ParameterBudget:
         Raises:
             BudgetError: If it is none of these.
         """
-        advice = f"a budget must look like 0.5% or 600000; got {text!r}."
-        if isinstance(text, bool):
-            raise BudgetError(advice)
+        is_share = isinstance(text, str) and text.strip().endswith("%")
         try:
-            if isinstance(text, str) and text.strip().endswith("%"):
-                value = float(text.strip()[:-1]) / 100
-                if not math.isfinite(value):
-                    raise BudgetError(advice)
-                return cls(fraction=value)
-            value = float(text.replace(",", "").replace("_", "")) if isinstance(text, str) else float(text)
-        except BudgetError:
-            raise
+            plain = text.replace(",", "").replace("_", "") if isinstance(text, str) else text
+            value = float(str(text).strip()[:-1]) / 100 if is_share else float(plain)
         except (ValueError, OverflowError):
-            raise BudgetError(advice) from None
-        if not math.isfinite(value):
-            raise BudgetError(advice)
-        if 0 < value < 1:
-            return cls(fraction=value)
-        if value != int(value):
-            raise BudgetError(advice)
-        return cls(absolute=int(value))
+            value = math.nan
+        is_share = is_share or 0 < value < 1
+        if isinstance(text, bool) or not math.isfinite(value) or not (is_share or value == int(value)):
+            raise BudgetError(f"a budget must look like 0.5% or 600000; got {text!r}.")
+        return cls(fraction=value) if is_share else cls(absolute=int(value))
 
     def parameters(self, shape: BackboneShape) -> int:
         """The budget on a backbone as a number of parameters, rounded down."""

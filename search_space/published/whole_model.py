@@ -4,7 +4,7 @@ from search_space.backbones.shape import BackboneShape
 from search_space.dimensions import Port, Site
 from search_space.edit import Edit
 from search_space.errors import InvalidEditError
-from search_space.forms import Constant, Diagonal, Full, GlobalForm, Intrinsic, Sparse
+from search_space.forms import Constant, Diagonal, Form, Full, Intrinsic, Sparse
 from search_space.gates import Add, Multiply
 from search_space.parameter_counts.budget import ParameterBudget
 from search_space.published.edits import at_attention, at_ffn
@@ -64,7 +64,7 @@ def _ia3(shape: BackboneShape, values: Values) -> tuple[Edit, ...]:
     )
 
 
-def _of_the_model(form: GlobalForm) -> tuple[Edit, ...]:
+def _of_the_model(form: Form) -> tuple[Edit, ...]:
     return (Edit(site=Site.GLOBAL, write=Port.WEIGHTS, read=None, form=form, gate=Add()),)
 
 

@@ -1,6 +1,6 @@
 """Configurations in words and formulas: a sentence, the four dimensions, and the nearest published method."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -10,7 +10,7 @@ from search_space.configuration import Configuration
 from search_space.dimensions import Site
 from search_space.edit import Edit
 from search_space.errors import InvalidEditError
-from search_space.layers import AllLayers, LayerPattern, LayerRange, SpindleGroups
+from search_space.layers import AllLayers, LayerPattern, LayerRange, Layers, SpindleGroups
 from search_space.published import METHODS, PublishedMethod
 from search_space.words.dimensions import SideDimensions
 from search_space.words.sentence import phrases
@@ -52,48 +52,38 @@ def side_view(edits: Sequence[Edit]) -> SideView | None:
     if not edits:
         return None
     sized = [edit.sized_form for edit in edits if edit.sized_form is not None]
-    activations = [edit.form.activation.value for edit in edits if edit.form.activation is not None]
+    activations = [edit.form.activation for edit in edits if edit.form.activation is not None]
     scales = [edit.gate.fixed_scale for edit in edits if edit.gate.fixed_scale is not None]
     return SideView(
-        form=_joined([edit.form.name for edit in edits]),
-        write=_joined([edit.write.value for edit in edits]),
-        read=_joined([edit.read.value if edit.read else "none" for edit in edits]),
-        insertion=_joined([edit.insertion.value for edit in edits]),
-        gate=_joined([edit.gate.name for edit in edits]),
-        heads=_joined([edit.heads.value for edit in edits]),
+        form=_joined(edit.form.name for edit in edits),
+        write=_joined(edit.write for edit in edits),
+        read=_joined(edit.read or "none" for edit in edits),
+        insertion=_joined(edit.insertion for edit in edits),
+        gate=_joined(edit.gate.name for edit in edits),
+        heads=_joined(edit.heads for edit in edits),
         bottleneck=min((form.width for form in sized), default=None),
         activation=_joined(activations) or None,
         scale=scales[0] if scales else None,
-        variant=_joined([*_variants(edits)]) or None,
-        site=None if {edit.site for edit in edits} <= {Site.ATTENTION, Site.FFN} else _joined([*_sites(edits)]),
-        layers=None if all(edit.layers == AllLayers() for edit in edits) else _joined([*_layer_choices(edits)]),
+        # what tells published methods apart beside the dimensions
+        variant=_joined(word for edit in edits for word in (edit.form.variant, edit.gate.variant) if word) or None,
+        site=None if {edit.site for edit in edits} <= {Site.ATTENTION, Site.FFN} else _joined(e.site for e in edits),
+        layers=None if all(edit.layers == AllLayers() for edit in edits) else _joined(_layers(e.layers) for e in edits),
     )
 
 
-def _sites(edits: Sequence[Edit]) -> Iterator[str]:
-    return (edit.site.value for edit in edits)
+def _layers(layers: Layers) -> str:
+    match layers:
+        case LayerRange(first=first, last=last):
+            return f"{first} to {last}"
+        case SpindleGroups(groups=groups):
+            return f"spindle {', '.join(map(str, groups))}"
+        case LayerPattern(sixths=sixths):
+            return f"sixths {', '.join(map(str, sixths))}"
+        case _:
+            return "all"
 
 
-def _layer_choices(edits: Sequence[Edit]) -> Iterator[str]:
-    for edit in edits:
-        match edit.layers:
-            case LayerRange(first=first, last=last):
-                yield f"{first} to {last}"
-            case SpindleGroups(groups=groups):
-                yield f"spindle {', '.join(map(str, groups))}"
-            case LayerPattern(sixths=sixths):
-                yield f"sixths {', '.join(map(str, sixths))}"
-            case _:
-                yield "all"
-
-
-def _variants(edits: Sequence[Edit]) -> Iterator[str]:
-    """What tells published methods apart beside the dimensions."""
-    for edit in edits:
-        yield from (word for word in (edit.form.variant, edit.gate.variant) if word is not None)
-
-
-def _joined(values: Sequence[str]) -> str:
+def _joined(values: Iterable[str]) -> str:
     return "+".join(dict.fromkeys(values))
 
 

@@ -40,7 +40,6 @@ from search_space.gates import (
     SampleGate,
     SigmoidGate,
     TanhGate,
-    WeightedGate,
 )
 from search_space.layers import LayerPattern, LayerRange, SpindleGroups
 from search_space.parameter_counts.counts import count
@@ -90,15 +89,8 @@ Build = Callable[[], object]
 # (rule, what the message says was got, what breaks it), for the rules that need no backbone
 ALONE: list[tuple[str, str, Build]] = [
     ("V1", "bottleneck reading x_ffn, writing f", lambda: ffn(Port.F, Port.X_FFN, Bottleneck(width=1), ConvexGate())),
-    ("V1", "softmax_memory reading x_attn, writing o", lambda: attention(Port.O, Port.X_ATTN, MEMORY, ConvexGate())),
-    ("V1", "reading head", lambda: dataclasses.replace(prefix(), read=Port.HEAD)),
-    ("V1", "lowrank reading q", lambda: dataclasses.replace(prefix(), form=LowRank(width=1, heads=Heads.KEY_VALUE))),
-    ("V1", "per query_heads", lambda: prefix(heads=Heads.QUERY)),
     ("V10", "query_heads at o", lambda: attention(Port.O, Port.O, Bottleneck(width=1, heads=Heads.QUERY))),
-    ("V10", "key_value_heads at f", lambda: ffn(Port.F, Port.F, LowRank(width=1, heads=Heads.KEY_VALUE))),
     ("V10", "single at head", lambda: attention(Port.HEAD, Port.Q, Bottleneck(width=1))),
-    ("V17", "writing o", lambda: attention(Port.O, Port.O, SoftmaxMemory(width=1, reparameterization=8))),
-    ("V17", "reading x_attn", lambda: dataclasses.replace(prefix(Add(), reparameterization=8), read=Port.X_ATTN)),
     ("V17", "1 widened", lambda: prefix(reparameterization=8, widened=1)),
     ("V18", "two at attn", lambda: Configuration(edits=(prefix(), prefix(width=9)))),
     (
@@ -106,39 +98,14 @@ ALONE: list[tuple[str, str, Build]] = [
         "two at cross",
         lambda: Configuration(edits=(prefix(), dataclasses.replace(prefix(), site=Site.CROSS))),
     ),
-    ("read", "read m for write u", lambda: ffn(Port.U, Port.M, Bottleneck(width=1))),
-    ("read", "read x_attn for write v", lambda: attention(Port.V, Port.X_ATTN, LowRank(width=1))),
     ("read", "read nothing for write q", lambda: attention(Port.Q, None, LowRank(width=1))),
     ("read", "read norm for write norm", lambda: ffn(Port.NORM, Port.NORM, LowRank(width=1))),
     ("read", "a constant that reads f", lambda: ffn(Port.F, Port.F, Constant())),
     ("site", "write f at attn", lambda: attention(Port.F, Port.F, LowRank(width=1))),
     ("site", "write q at ffn", lambda: ffn(Port.Q, Port.Q, LowRank(width=1))),
-    (
-        "V1",
-        "lowrank reading x_attn",
-        lambda: attention(Port.HEAD, Port.X_ATTN, LowRank(width=1, heads=Heads.QUERY), InducerGate()),
-    ),
-    ("V1", "softmax_memory reading q, writing head", lambda: prefix(InducerGate())),
-    ("V1", "gate lse_add", lambda: inducer(WeightedGate())),
-    ("V1", "per key_value_heads", lambda: inducer(InducerGate(), LowRank(width=1, heads=Heads.KEY_VALUE), Port.HEAD)),
-    (
-        "V10",
-        "query_heads at o, read x_attn",
-        lambda: attention(Port.O, Port.X_ATTN, LowRank(width=1, heads=Heads.QUERY)),
-    ),
-    ("V10", "key_value_heads at o, read q", lambda: attention(Port.O, Port.Q, LowRank(width=1, heads=Heads.KEY_VALUE))),
-    ("V10", "single at o, read head", lambda: attention(Port.O, Port.HEAD, LowRank(width=1))),
-    ("V10", "single at head", lambda: attention(Port.HEAD, Port.HEAD, Diagonal(), Multiply())),
     ("V15", "6 and n 4", lambda: Phm(width=6)),
     ("V15", "4 and n 0", lambda: Phm(width=4, n=0)),
     ("V17", "softmax_memory reading q", lambda: prefix(Add(), robust=True)),
-    (
-        "V17",
-        "bottleneck reading x_attn",
-        lambda: attention(
-            Port.HEAD, Port.X_ATTN, Bottleneck(width=1, heads=Heads.QUERY, bias=False, reparameterization=8)
-        ),
-    ),
     (
         "V17",
         "bottleneck reading q",
@@ -154,13 +121,10 @@ ALONE: list[tuple[str, str, Build]] = [
     ("V19", "prompt and prompt", lambda: Configuration(edits=(prompt(), prompt()))),
     ("V19", "full and sparse", lambda: Configuration(edits=(whole(Full()), whole(Sparse(width=1))))),
     ("read", "a prompt that reads embed", lambda: dataclasses.replace(prompt(), read=Port.EMBEDDING)),
-    ("mul", "diag from q to q with gate add", lambda: attention(Port.Q, Port.Q, Diagonal())),
     ("mul", "diag from x_attn to o with gate mul", lambda: attention(Port.O, Port.X_ATTN, Diagonal(), Multiply())),
-    ("mul", "lowrank from f to f with gate mul", lambda: ffn(Port.F, Port.F, LowRank(width=1), Multiply())),
     ("decomposed", "dora from x_ffn to f", lambda: ffn(Port.F, Port.X_FFN, Dora(width=1))),
     ("decomposed", "dora with gate sigmoid", lambda: ffn(Port.F, Port.M, Dora(width=1), SigmoidGate())),
     ("dead", "bottleneck with gate tanh", lambda: ffn(Port.F, Port.F, Bottleneck(width=1), TanhGate())),
-    ("dead", "lowrank with gate tanh", lambda: ffn(Port.F, Port.F, LowRank(width=1), TanhGate())),
     ("per", "one per head at f", lambda: ffn(Port.F, Port.F, LowRank(width=1), LearnedScale(per=ScalePer.HEAD))),
     ("layers", "3 to 2", lambda: LayerRange(first=3, last=2)),
     ("layers", "-1 to 2", lambda: LayerRange(first=-1, last=2)),
@@ -182,9 +146,7 @@ ALONE: list[tuple[str, str, Build]] = [
     ("width", "0", lambda: Phm(width=4, factor_rank=0)),
     ("site", "write q at stack", lambda: bias(Port.Q, Site.STACK)),
     ("gate", "gate scale", lambda: ffn(Port.F, None, Constant(), FixedScale(value=2))),
-    ("gate", "gate scale_learned", lambda: ffn(Port.F, None, Constant(), LearnedScale())),
     ("twice", "two bottleneck from x_ffn to f", lambda: Configuration(edits=adapters(Port.X_FFN, Port.X_FFN))),
-    ("twice", "two const from nothing to u", lambda: Configuration(edits=(bias(Port.U), bias(Port.U)))),
     (
         "twice",
         "two lowrank from x_attn to q",

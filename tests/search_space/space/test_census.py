@@ -57,7 +57,7 @@ def counted(shape: BackboneShape, options: SpaceOptions, budget: int) -> tuple[S
             SMALL, edits_per_side=(1, 2), attention_forms=("diag",), ffn_forms=("const",), near_duplicates=True
         ),
         pytest.param(
-            SpaceOptions(attention_forms=("const",), ffn_forms=("const",), sites="separate", layers=("all", "range")),
+            SpaceOptions(attention_forms=("const",), ffn_forms=("const",), sites="separate"),
             marks=pytest.mark.slow,
         ),
     ],

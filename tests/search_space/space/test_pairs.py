@@ -2,7 +2,6 @@
 
 import dataclasses
 import itertools
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -33,12 +32,6 @@ SMALL = dataclasses.replace(
     scales=(3.0,),
 )
 INDUCERS = dataclasses.replace(TWO, inits=(Init.LORA, Init.INDUCER), key_widths=(None, 4))
-OPTIONS = {
-    "tied": dataclasses.replace(TWO, layers=("all", "range", "pattern")),
-    "separate": dataclasses.replace(TWO, sites="separate"),
-    "near duplicates": dataclasses.replace(TWO, near_duplicates=True),
-    "products": dataclasses.replace(TWO, attention_forms=("phm", "lowrank"), ffn_forms=("phm", "bottleneck", "diag")),
-}
 
 
 def space_of(shape: BackboneShape, options: SpaceOptions = TWO, budget: int | None = None) -> SearchSpace:
@@ -98,26 +91,6 @@ def test_the_numbers_of_the_explanation_are_those_of_the_default_space(roberta: 
     assert f"{ones[1]} and {twos[1]:,} at the FFN" in text
 
 
-@pytest.mark.parametrize("name", OPTIONS)
-@pytest.mark.parametrize("backbone", ["roberta_base", "bart_large", "qwen3_0_6b"])
-def test_the_parameters_of_a_proposal_propose_it_again(
-    name: str, backbone: str, shape_named: Callable[[str], BackboneShape]
-) -> None:
-    space, trial = space_of(shape_named(backbone), OPTIONS[name]), RandomTrial(3)
-    several = 0
-    for _ in range(120):
-        candidate = space.suggest(trial)
-        several += max(len(candidate.configuration.attention), len(candidate.configuration.ffn)) > 1
-        share = float(candidate.parameters.get("attention_share", 0.5))
-        told = space.parameters_of(candidate.configuration, peak_lrs=rates_of(candidate), share=share)
-        assert told is not None
-        again = space.suggest(GivenTrial(told))
-        assert again.fingerprint == candidate.fingerprint
-        assert again.configuration == candidate.configuration
-        assert set(candidate.parameters) <= set(space.parameters())
-    assert several > 40
-
-
 def test_a_side_is_split_where_both_edits_have_a_size(roberta: BackboneShape) -> None:
     space, trial = space_of(roberta), RandomTrial(5)
     splits = 0
@@ -149,18 +122,18 @@ def test_draws_of_structures_use_the_budget_and_have_two_edits_as_often_as_one(r
             return values[name]
 
     used, numbers, patterns = [], [], set()
-    for number in range(600):
+    for number in range(300):
         values = draws.draw(number)
         assert set(values) <= set(space.parameters())
         candidate = space.suggest(Drawn(number))
         used.append(candidate.counts.stored / space.budget)
         numbers += [values[f"{part}.edits"] for part in ("attention", "ffn") if f"{part}.edits" in values]
         patterns |= {edit.layers for edit in candidate.configuration.edits if isinstance(edit.layers, LayerPattern)}
-    assert sorted(used)[300] >= 0.97
-    assert sum(share < 0.5 for share in used) <= 0.15 * 600
-    # a share of a half among about a thousand: three deviations are 5%
-    assert numbers.count("2") / len(numbers) == pytest.approx(0.5, abs=0.05)
-    assert len(patterns) > 50
+    assert sorted(used)[150] >= 0.97
+    assert sum(share < 0.5 for share in used) <= 0.15 * 300
+    # a share of a half among about five hundred: three deviations are 7%
+    assert numbers.count("2") / len(numbers) == pytest.approx(0.5, abs=0.07)
+    assert len(patterns) > 40
 
 
 @pytest.mark.parametrize("method", ["inducer_plus_lora_q:rk=4,sl=2", "mam_inducer:rk=4,sl=2,s=2,init=lora"])

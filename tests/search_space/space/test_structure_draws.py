@@ -14,7 +14,7 @@ from search_space.space.random_draw import RandomTrial
 from search_space.space.space import Candidate, SearchSpace
 from search_space.space.structure_draws import StructureDraws
 
-DRAWS = 4000
+DRAWS = 2000
 
 
 class Drawn(RandomTrial):

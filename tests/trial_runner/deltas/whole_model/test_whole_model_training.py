@@ -12,7 +12,7 @@ from support.packing_cases import runner_of
 from search_space.configuration import Configuration
 from search_space.dimensions import Port, Site
 from search_space.edit import Edit
-from search_space.forms import EncodedPrompt, Full, GlobalForm, Intrinsic, Prompt, PromptEncoder, Sparse
+from search_space.forms import EncodedPrompt, Form, Full, Intrinsic, Prompt, PromptEncoder, Sparse
 from search_space.gates import Add, Prepend
 from trial_runner.deltas.whole_model import SparseDelta
 from trial_runner.packs.pack import TrialPack
@@ -28,7 +28,7 @@ PLAN = TrainingPlan(steps=STEPS, batch_size=4, evaluate_at_steps=(2, STEPS), wei
 RATES = LearningRates(attention=None, ffn=1e-4, head=0.05)
 KEPT = 40
 SPARSE = Sparse(width=KEPT)
-FORMS: tuple[GlobalForm, ...] = (Full(), SPARSE, Intrinsic(width=80), Intrinsic(width=300, per_tensor=True))
+FORMS: tuple[Form, ...] = (Full(), SPARSE, Intrinsic(width=80), Intrinsic(width=300, per_tensor=True))
 PROMPTS = tuple(EncodedPrompt(width=3, encoder=encoder, hidden=5) for encoder in PromptEncoder)
 
 
@@ -43,7 +43,7 @@ def runner(request: pytest.FixtureRequest, tiny_backbone: Callable[..., Path]) -
     runner.close()
 
 
-def asked(form: GlobalForm | Prompt | EncodedPrompt, trial: int = 0, plan: TrainingPlan = PLAN) -> TrialRequest:
+def asked(form: Form, trial: int = 0, plan: TrainingPlan = PLAN) -> TrialRequest:
     if isinstance(form, Prompt | EncodedPrompt):
         edit = Edit(site=Site.EMBEDDING, write=Port.EMBEDDING, read=None, form=form, gate=Prepend())
     else:
