@@ -1,6 +1,6 @@
 """Encoder-decoders with the blocks of BART: BART and Marian (post-LN), mBART (pre-LN)."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 from search_space.backbones.bert import encoder_block
 from search_space.backbones.entries import ConfigEntries
@@ -96,15 +96,11 @@ def _family(
     stack_norms: tuple[str, ...],
     embeddings: Callable[[ConfigEntries], ModuleWeights] = _learned_embeddings,
 ) -> BackboneFamily:
-    def read_shape(config: Mapping[str, object]) -> BackboneShape:
-        entries = ConfigEntries(name, config)
-        return _shape(entries, norm, len(stack_norms), embeddings(entries))
-
     return BackboneFamily(
         name=name,
         words=words,
         model_types=(name,),
-        read_shape=read_shape,
+        shape_from=lambda entries: _shape(entries, norm, len(stack_norms), embeddings(entries)),
         ports=lambda _: _ports(norm, stack_norms),
         example={
             "vocab_size": 40,

@@ -133,17 +133,15 @@ def _mpnet_ports(_: BackboneShape) -> PortTable:
     )
 
 
-def _electra_shape(config: Mapping[str, object]) -> BackboneShape:
+def _electra_shape(entries: ConfigEntries) -> BackboneShape:
     """Without a pooler; small ones project narrower embeddings to the width of the model."""
-    entries = _plain(ConfigEntries("electra", config))
     embedding_width = entries.size("embedding_size")
     is_projected = embedding_width != entries.size("hidden_size")
-    return encoder_shape(entries, embedding_width=embedding_width if is_projected else None)
+    return encoder_shape(_plain(entries), embedding_width=embedding_width if is_projected else None)
 
 
-def _mpnet_shape(config: Mapping[str, object]) -> BackboneShape:
+def _mpnet_shape(entries: ConfigEntries) -> BackboneShape:
     """All blocks add one bias of relative positions to the logits, beside the positions of the input."""
-    entries = _plain(ConfigEntries("mpnet", config))
     buckets = entries.size_or("relative_attention_num_buckets", _BUCKETS_OF_MPNET)
     if buckets < _BUCKETS_OF_MPNET:
         raise UnsupportedBackboneError(
@@ -151,7 +149,7 @@ def _mpnet_shape(config: Mapping[str, object]) -> BackboneShape:
             "Check the backbone's config.json."
         )
     biases = table(buckets, entries.size("num_attention_heads"))
-    return encoder_shape(entries, tables=_TABLES[:2], pooler=True, beside=biases)
+    return encoder_shape(_plain(entries), tables=_TABLES[:2], pooler=True, beside=biases)
 
 
 SMALL_ENCODER: Mapping[str, object] = {
@@ -169,7 +167,7 @@ BERT = BackboneFamily(
     name="bert",
     words="BERT: post-LN encoder with learned positions.",
     model_types=("bert",),
-    read_shape=lambda config: encoder_shape(_plain(ConfigEntries("bert", config)), pooler=True),
+    shape_from=lambda entries: encoder_shape(_plain(entries), pooler=True),
     ports=_ports,
     example=SMALL_ENCODER,
 )
@@ -177,7 +175,7 @@ ROBERTA = BackboneFamily(
     name="roberta",
     words="RoBERTa, and XLM-R, which differs only in its vocabulary and training data: the modules of BERT.",
     model_types=("roberta", "xlm-roberta"),
-    read_shape=lambda config: encoder_shape(_plain(ConfigEntries("roberta", config)), pooler=True),
+    shape_from=lambda entries: encoder_shape(_plain(entries), pooler=True),
     ports=_ports,
     example=SMALL_ENCODER,
 )
@@ -185,7 +183,7 @@ ELECTRA = BackboneFamily(
     name="electra",
     words="ELECTRA: the modules of BERT; small ones project narrower embeddings to the width of the model.",
     model_types=("electra",),
-    read_shape=_electra_shape,
+    shape_from=_electra_shape,
     ports=_ports,
     example={**SMALL_ENCODER, "embedding_size": 16},
 )
@@ -193,7 +191,7 @@ DISTILBERT = BackboneFamily(
     name="distilbert",
     words="DistilBERT: the blocks of BERT under other names, without token types.",
     model_types=("distilbert",),
-    read_shape=lambda config: encoder_shape(ConfigEntries("distilbert", config, _OF_DISTILBERT), tables=_TABLES[:2]),
+    shape_from=lambda entries: encoder_shape(replace(entries, names=_OF_DISTILBERT), tables=_TABLES[:2]),
     ports=_distilbert_ports,
     example={_OF_DISTILBERT.get(name, name): size for name, size in _WITHOUT_TYPES.items()},
 )
@@ -201,7 +199,7 @@ MPNET = BackboneFamily(
     name="mpnet",
     words="MPNet: the blocks of BERT without token types, and a bias of relative positions beside the learned ones.",
     model_types=("mpnet",),
-    read_shape=_mpnet_shape,
+    shape_from=_mpnet_shape,
     ports=_mpnet_ports,
     example=_WITHOUT_TYPES,
 )

@@ -5,7 +5,6 @@ An edit of queries or keys is one of their projection: it acts on what is projec
 of the weights does.
 """
 
-from collections.abc import Mapping
 from dataclasses import replace
 
 from search_space.backbones.bert import SMALL_ENCODER, encoder_ports, encoder_shape
@@ -27,8 +26,7 @@ _PORTS = replace(
 )
 
 
-def _read_shape(config: Mapping[str, object]) -> BackboneShape:
-    entries = ConfigEntries("deberta-v2", config)
+def _shape(entries: ConfigEntries) -> BackboneShape:
     _refuse_others(entries)
     width = entries.size("hidden_size")
     of_positions = table(2 * _reach(entries), width) + layer_norm(width)
@@ -74,7 +72,7 @@ DEBERTA_V2 = BackboneFamily(
     words="DeBERTa-v3: the blocks of BERT, whose attention weighs contents and relative positions by the same "
     "projections.",
     model_types=("deberta-v2",),
-    read_shape=_read_shape,
+    shape_from=_shape,
     ports=lambda _: _PORTS,
     example={
         **{name: size for name, size in SMALL_ENCODER.items() if name != "type_vocab_size"},

@@ -34,7 +34,7 @@ def declared_family(name: str, shape: BackboneShape, table: PortTable) -> Backbo
         name=name,
         words="A table that was made of the model.",
         model_types=(name,),
-        read_shape=lambda _: shape,
+        shape_from=lambda _: shape,
         ports=lambda _: table,
         example={"model_type": name},
     )

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+from search_space.backbones.entries import ConfigEntries
 from search_space.backbones.shape import BackboneShape
 from search_space.dimensions import Port, Site
 
@@ -84,8 +85,7 @@ class BackboneFamily:
         name: The family's name, as in ``BackboneShape.family``.
         words: What it is, in a sentence.
         model_types: Values of ``model_type`` in ``config.json`` that mean this family.
-        read_shape: Reads the shape from the entries of a ``config.json``; raises ``UnsupportedBackboneError``
-            for an entry that is missing or cannot be.
+        shape_from: Reads the shape from the entries of a ``config.json``.
         ports: Where the ports are in a backbone of a shape.
         example: Entries of the config of a small backbone, sizes unlike one another; the contract suites build it.
     """
@@ -93,9 +93,17 @@ class BackboneFamily:
     name: str
     words: str
     model_types: tuple[str, ...]
-    read_shape: Callable[[Mapping[str, object]], BackboneShape]
+    shape_from: Callable[[ConfigEntries], BackboneShape]
     ports: Callable[[BackboneShape], PortTable]
     example: Mapping[str, object]
+
+    def read_shape(self, config: Mapping[str, object]) -> BackboneShape:
+        """The shape of a backbone, from the entries of its ``config.json``.
+
+        Raises:
+            UnsupportedBackboneError: If an entry is missing or cannot be.
+        """
+        return self.shape_from(ConfigEntries(self.name, config))
 
 
 def attention_ports(*, read: str, projections: tuple[str, str, str, str], norm: str) -> dict[Port, PortLocation]:

@@ -1,7 +1,5 @@
 """GPT-2: pre-LN decoder with learned positions and fused query, key and value projections."""
 
-from collections.abc import Mapping
-
 from search_space.backbones.entries import ConfigEntries
 from search_space.backbones.family import BackboneFamily, PortTable, attention_ports, ffn_ports, fused, ports_of
 from search_space.backbones.parameters import ALL_BIASED, ModuleWeights, layer_norm, linear, table
@@ -25,8 +23,7 @@ def _ports(_: BackboneShape) -> PortTable:
     )
 
 
-def _read_shape(config: Mapping[str, object]) -> BackboneShape:
-    entries = ConfigEntries("gpt2", config)
+def _shape(entries: ConfigEntries) -> BackboneShape:
     entries.refuse_flag("add_cross_attention")
     width, heads, layers = entries.size("n_embd"), entries.size("n_head"), entries.size("n_layer")
     ffn_width = entries.size_or("n_inner", 4 * width)
@@ -57,7 +54,7 @@ GPT2 = BackboneFamily(
     name="gpt2",
     words="GPT-2: pre-LN decoder with learned positions and fused query, key and value projections.",
     model_types=("gpt2",),
-    read_shape=_read_shape,
+    shape_from=_shape,
     ports=_ports,
     example={"vocab_size": 40, "n_positions": 21, "n_embd": 16, "n_layer": 2, "n_head": 4},
 )

@@ -192,16 +192,11 @@ def llama_family(
         ports: Where its ports are.
         example: Entries of its example beside the sizes.
     """
-
-    def read_shape(config: Mapping[str, object]) -> BackboneShape:
-        entries = ConfigEntries(name, config)
-        return gated_decoder_shape(entries, biased_ports=biases(entries), parts=parts)
-
     return BackboneFamily(
         name=name,
         words=words,
         model_types=(name,),
-        read_shape=read_shape,
+        shape_from=lambda entries: gated_decoder_shape(entries, biased_ports=biases(entries), parts=parts),
         ports=ports,
         example={**SMALL_DECODER, **example},
     )

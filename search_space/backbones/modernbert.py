@@ -1,7 +1,5 @@
 """ModernBERT: pre-LN encoder with rotary positions, local and global attention, and a gated FFN."""
 
-from collections.abc import Mapping
-
 from search_space.backbones.entries import ConfigEntries
 from search_space.backbones.family import BackboneFamily, PortTable, attention_ports, ffn_ports, fused, ports_of
 from search_space.backbones.llama import SMALL_DECODER, biases_of
@@ -27,9 +25,8 @@ def _ports(_: BackboneShape) -> PortTable:
     )
 
 
-def _read_shape(config: Mapping[str, object]) -> BackboneShape:
+def _shape(entries: ConfigEntries) -> BackboneShape:
     """The first block has no norm before its attention, which has the embeddings' norm before it."""
-    entries = ConfigEntries("modernbert", config)
     entries.refuse_flag("norm_bias")
     width, ffn_width = entries.size("hidden_size"), entries.size("intermediate_size")
     layers, heads = entries.size("num_hidden_layers"), entries.size("num_attention_heads")
@@ -60,7 +57,7 @@ MODERNBERT = BackboneFamily(
     name="modernbert",
     words="ModernBERT: pre-LN encoder with rotary positions, local and global attention, and a gated FFN.",
     model_types=("modernbert",),
-    read_shape=_read_shape,
+    shape_from=_shape,
     ports=_ports,
     example={
         **{name: size for name, size in SMALL_DECODER.items() if name != "num_key_value_heads"},

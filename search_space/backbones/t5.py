@@ -1,7 +1,5 @@
 """T5 (1.0, 1.1, Flan) and mT5: pre-RMSNorm encoder-decoder with relative position biases and no other bias."""
 
-from collections.abc import Mapping
-
 from search_space.backbones.entries import ConfigEntries
 from search_space.backbones.family import BackboneFamily, PortLocation, PortTable, attention_ports, ffn_ports, ports_of
 from search_space.backbones.parameters import linear, rms_norm, table
@@ -47,14 +45,15 @@ def _ffn(sublayer: str, *, is_gated: bool) -> dict[Port, PortLocation]:
     return ffn_ports(read=norm, gate=gate, up=up, down=f"{module}.wo", norm=norm, block=sublayer)
 
 
-def _read_shape(config: Mapping[str, object]) -> BackboneShape:
-    entries = ConfigEntries("t5", config)
+def _shape(entries: ConfigEntries) -> BackboneShape:
     _refuse_lone_encoder(entries)
     width, ffn_width = entries.size("d_model"), entries.size("d_ff")
     heads, head_width = entries.size("num_heads"), entries.size("d_kv")
     encoder_layers = entries.size("num_layers")
     decoder_layers = entries.size_or("num_decoder_layers", encoder_layers)
-    is_gated = entries.text_or("feed_forward_proj", _DEFAULT_FFN[str(config.get("model_type"))]).startswith("gated-")
+    is_gated = entries.text_or("feed_forward_proj", _DEFAULT_FFN[str(entries.entries.get("model_type"))]).startswith(
+        "gated-"
+    )
     query_width = heads * head_width
     attention = 3 * linear(width, query_width, bias=False) + linear(query_width, width, bias=False) + rms_norm(width)
     ups = (2 if is_gated else 1) * linear(width, ffn_width, bias=False)
@@ -96,7 +95,7 @@ T5 = BackboneFamily(
     name="t5",
     words="T5 (1.0, 1.1, Flan) and mT5: pre-RMSNorm encoder-decoder with relative position biases and no other bias.",
     model_types=("t5", "mt5"),
-    read_shape=_read_shape,
+    shape_from=_shape,
     ports=_ports,
     example={
         "vocab_size": 40,

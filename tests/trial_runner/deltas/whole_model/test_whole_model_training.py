@@ -54,7 +54,7 @@ def asked(form: Form, trial: int = 0, plan: TrainingPlan = PLAN) -> TrialRequest
     )
 
 
-def trained(runner: TorchRunner, form: GlobalForm, steps: int = STEPS) -> TrialPack:
+def trained(runner: TorchRunner, form: Form, steps: int = STEPS) -> TrialPack:
     pack = runner.open_pack(1)
     pack.admit(asked(form))
     pack.advance(steps)
@@ -79,7 +79,7 @@ def sparse_of(pack: TrialPack, slot: int = 0) -> SparseDelta:
 
 @pytest.mark.parametrize(("form", "runner"), [*((form, 0.0) for form in FORMS), (SPARSE, 0.1)], indirect=["runner"])
 def test_a_trial_in_a_pack_equals_the_trial_alone_and_leaves_the_backbone(
-    form: GlobalForm, runner: TorchRunner
+    form: Form, runner: TorchRunner
 ) -> None:
     before = {name: tensor.clone() for name, tensor in runner.backbone.model.state_dict().items()}
     pack = runner.open_pack(3)
@@ -98,7 +98,7 @@ def test_a_trial_in_a_pack_equals_the_trial_alone_and_leaves_the_backbone(
     indirect=["runner"],
 )
 def test_a_stopped_trial_goes_on_as_if_it_had_not_stopped(
-    form: GlobalForm, stop: int, tmp_path: Path, runner: TorchRunner
+    form: Form, stop: int, tmp_path: Path, runner: TorchRunner
 ) -> None:
     straight = trained(runner, form)
     first = trained(runner, form, stop)
