@@ -265,7 +265,7 @@ def test_the_parameters_are_known_beforehand_and_all_of_them_are_used(
             assert parameters[name] == FloatRange(low=low, high=high, log=log), name
             return draw.uniform(low, high)
 
-    for _ in range(800):
+    for _ in range(1500):
         candidate = space.suggest(Watching())
         assert set(candidate.parameters) <= used
     named = {*space.options.attention_forms, *space.options.ffn_forms}
