@@ -78,9 +78,7 @@ def sparse_of(pack: TrialPack, slot: int = 0) -> SparseDelta:
 
 
 @pytest.mark.parametrize(("form", "runner"), [*((form, 0.0) for form in FORMS), (SPARSE, 0.1)], indirect=["runner"])
-def test_a_trial_in_a_pack_equals_the_trial_alone_and_leaves_the_backbone(
-    form: Form, runner: TorchRunner
-) -> None:
+def test_a_trial_in_a_pack_equals_the_trial_alone_and_leaves_the_backbone(form: Form, runner: TorchRunner) -> None:
     before = {name: tensor.clone() for name, tensor in runner.backbone.model.state_dict().items()}
     pack = runner.open_pack(3)
     pack.admit(asked(SPARSE, trial=1))
