@@ -98,8 +98,9 @@ def _by_score(discovered: TrialRecord, published: TrialRecord, ranking: Ranking,
         return f"Something better than the published methods was found: {worth}."
     if reach is not None and difference > 0:
         return f"Nothing clearly better than the published methods was found: {worth}."
-    found = "Something better was found" if difference > 0 else "Nothing better was found"
-    return f"{found}: {worth}."
+    if reach is None and difference > 0:
+        return f"Something was found that may be better than the published methods: {worth}, of unknown noise."
+    return f"Nothing better was found: {worth}."
 
 
 def _score_difference(one: TrialRecord, other: TrialRecord, ranking: Ranking) -> tuple[float, float | None]:
