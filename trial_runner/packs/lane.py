@@ -7,7 +7,7 @@ import math
 import time
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import torch
@@ -36,17 +36,8 @@ Parts = Sequence[tuple[int, TrainingBatch]]
 """Of a step, each with how many examples of every slot come before it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LaneFailure:
-    """A slot that cannot go on.
-
-    Attributes:
-        slot: Its number in the pack.
-        reason: One line.
-    """
-
-    slot: int
-    reason: str
+Failures = dict[int, str]
+"""Slots that cannot go on, by their number in the pack: why, in one line."""
 
 
 def pass_of(frozen: FrozenModel, slots: Sequence[TrialSlot], *, copies_all: bool = False) -> Pass:
@@ -156,17 +147,17 @@ class Lane:
             self._optimizer.restart(self._rules())
             self._load_moments(self._optimizer)
 
-    def advance(self, steps: int) -> list[LaneFailure]:
+    def advance(self, steps: int) -> Failures:
         """Train every slot by some steps, none beyond its last one.
 
         A slot of several that fails stays in its place, so that the others compute what they would have computed.
         """
-        failures: list[LaneFailure] = []
+        failures: Failures = {}
         tables = None if self._optimizer is None else self._tables(steps)
         for ahead in range(steps):
             began_at = time.perf_counter()
             if self._optimizer is None or tables is None:
-                failures.extend(self._step_alone())
+                failures |= self._step_alone()
             else:
                 self._step(self._optimizer, {name: table[ahead] for name, table in tables.items()})
             seconds = (time.perf_counter() - began_at) / len(self._trials)
@@ -174,7 +165,7 @@ class Lane:
                 slot.seconds += seconds
             if failures:
                 break
-        return [*failures, *self.read()]
+        return failures | self.read()
 
     def rehearse(self) -> None:
         """Compute a step whose results nobody reads, as a plan does with tensors without memory.
@@ -221,7 +212,7 @@ class Lane:
         """Let go of the slots of a lane that is kept to be filled again."""
         self.slots, self._trials = {}, []
 
-    def _step_alone(self) -> list[LaneFailure]:
+    def _step_alone(self) -> Failures:
         (number, slot), *_ = self.slots.items()
         keys = on_device(self._keys(), self._frozen.device.device)
         value = 0.0
@@ -231,7 +222,7 @@ class Lane:
                     (loss,) = self._objective.losses(self.together, batch)
                     value += slot.learn(loss, is_first=start == 0)
             reason = slot.update(value)
-        return [] if reason is None else [LaneFailure(slot=number, reason=reason)]
+        return {} if reason is None else {number: reason}
 
     def _step(self, optimizer: PackAdamW, row: Mapping[str, Tensor]) -> None:
         """One step of all slots, without waiting for the device."""
@@ -279,13 +270,13 @@ class Lane:
         totals = on_device(sums, device.device).to(device.dtype)
         return [(start, replace(batch, totals=totals)) for start, batch in parts]
 
-    def read(self) -> list[LaneFailure]:
+    def read(self) -> Failures:
         """Hear of the steps done since the last time; a slot fails at the first whose loss or norm is not finite."""
         if not self._unread:
-            return []
+            return {}
         losses, norms = (torch.stack(some).double().cpu().numpy() for some in zip(*self._unread, strict=True))
         self._unread.clear()
-        failures: list[LaneFailure] = []
+        failures: Failures = {}
         for place, (number, slot) in enumerate(self.slots.items()):
             began_at = slot.step - len(losses)
             for done, (loss, norm) in enumerate(zip(losses[:, place], norms[:, place], strict=True)):
@@ -294,7 +285,7 @@ class Lane:
                     continue
                 what = f"gradient norm is {norm}" if math.isfinite(loss) else f"training loss is {loss}"
                 slot.step = began_at + done
-                failures.append(LaneFailure(slot=number, reason=f"the {what} at step {slot.step + 1}"))
+                failures[number] = f"the {what} at step {slot.step + 1}"
                 break
         return failures
 

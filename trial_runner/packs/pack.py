@@ -24,7 +24,7 @@ from trial_runner.objectives import Objective
 from trial_runner.objectives.objective import ObjectiveMeasurement
 from trial_runner.objectives.robust import has_robust_prefix
 from trial_runner.packs.graphs import GraphRecorder, Recording
-from trial_runner.packs.lane import Lane, LaneFailure, computed_together, pass_of
+from trial_runner.packs.lane import Failures, Lane, computed_together, pass_of
 from trial_runner.packs.memory import MemoryPlan, SampledBlocks, planned_memory
 from trial_runner.packs.order import ExampleOrder, LengthBuckets, bucket_count
 from trial_runner.packs.out_of_memory import OUT_OF_MEMORY, is_out_of_memory, release_memory
@@ -279,23 +279,22 @@ class TrialPack:
     def _train(self, going: Mapping[int, TrialSlot], steps: int) -> list[Failure]:
         """Train slots by some steps, with fewer in a pass where they do not fit together."""
         goals = {index: slot.step + steps for index, slot in going.items()}
-        failed: list[LaneFailure] = []
+        failed: Failures = {}
         while True:
-            left = {index: slot for index, slot in going.items() if slot.step < goals[index]}
-            left = {index: slot for index, slot in left.items() if all(index != one.slot for one in failed)}
+            left = {index: slot for index, slot in going.items() if slot.step < goals[index] and index not in failed}
             if not left:
                 break
             for lane in self._lanes_of(left):
                 ahead = min(goals[index] - slot.step for index, slot in lane.slots.items())
                 try:
-                    failed.extend(lane.advance(ahead))
+                    failed |= lane.advance(ahead)
                 except OUT_OF_MEMORY as error:
-                    failed.extend(lane.read())
-                    failed.extend(self._made_smaller(list(lane.slots), error))
+                    failed |= lane.read()
+                    failed |= self._made_smaller(list(lane.slots), error)
                     break
-        return [self._drop(failure) for failure in failed]
+        return [self._drop(index, reason) for index, reason in failed.items()]
 
-    def _made_smaller(self, members: Sequence[int], error: BaseException) -> list[LaneFailure]:
+    def _made_smaller(self, members: Sequence[int], error: BaseException) -> Failures:
         """Compute fewer slots in a pass from now on; a slot that does not fit alone fails.
 
         Raises:
@@ -308,19 +307,19 @@ class TrialPack:
         release_memory()
         if len(members) > 1:
             self.most_together = max(1, len(members) // 2)
-            return []
+            return {}
         plan = self._held(members[0]).request.plan
         if plan.checkpointing == "auto" and not self._frozen.recomputation.is_on:
             self._frozen.recomputation.switch(is_on=True)
-            return []
+            return {}
         if plan.micro_batch == "auto" and self._frozen.micro_batch.halve(plan.batch_size):
-            return []
-        return [LaneFailure(slot=index, reason="the device has no memory for it, alone in a pass") for index in members]
+            return {}
+        return dict.fromkeys(members, "the device has no memory for it, alone in a pass")
 
-    def _drop(self, failure: LaneFailure) -> Failure:
-        slot = self._held(failure.slot)
-        self.evict(failure.slot)
-        return Failure(slot=failure.slot, trial=slot.request.trial, step=slot.step, reason=failure.reason)
+    def _drop(self, index: int, reason: str) -> Failure:
+        slot = self._held(index)
+        self.evict(index)
+        return Failure(slot=index, trial=slot.request.trial, step=slot.step, reason=reason)
 
     # ---- readings
 
@@ -340,9 +339,9 @@ class TrialPack:
                 if is_out_of_memory(error) and self._frozen.evaluation.halve():
                     release_memory()
                     continue
-                for failure in self._made_smaller(members, error):
-                    del due[failure.slot]
-                    results.append(self._drop(failure))
+                for index, reason in self._made_smaller(members, error).items():
+                    del due[index]
+                    results.append(self._drop(index, reason))
             for index, found in measured.items():
                 results.extend(self._reading(index, due.pop(index), found))
         return results
@@ -374,7 +373,7 @@ class TrialPack:
         metrics = measured.metrics
         if not np.isfinite(metrics["validation_loss"]):
             reason = f"the {slot.request.plan.measured_split} loss is {metrics['validation_loss']} at step {slot.step}"
-            return [self._drop(LaneFailure(slot=index, reason=reason))]
+            return [self._drop(index, reason)]
         train_loss, seconds = slot.take_means()
         return [
             SlotReading(
