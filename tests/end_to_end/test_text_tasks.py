@@ -299,7 +299,7 @@ def test_an_encoder_is_refused_for_a_task_of_texts_before_anything_is_stored(
 ) -> None:
     with pytest.raises(AssertionError, match="False"):
         launched("multi30k_en_de", backbone=tiny_backbone("roberta"))
-    (line,) = capsys.readouterr().err.strip().splitlines()
+    line = capsys.readouterr().err.strip().splitlines()[-1]  # what libraries say as they are loaded comes before
     assert line.startswith("deltaspace: a translation task needs a backbone that generates")
 
 
@@ -308,5 +308,5 @@ def test_generation_beyond_the_positions_of_the_backbone_is_refused(
 ) -> None:
     with pytest.raises(AssertionError):
         launched("webnlg", task__max_tokens=60)
-    (line,) = capsys.readouterr().err.strip().splitlines()
+    line = capsys.readouterr().err.strip().splitlines()[-1]  # what libraries say as they are loaded comes before
     assert "max_tokens and max_target_tokens together must be at most 66" in line
