@@ -121,7 +121,7 @@ def test_some_proposals_give_published_structures_other_rates(space, history):
         (published,) = [one for one in trials if one.method == candidate.method]
         assert candidate.configuration == published.configuration
     search, found = FactoredSearch(space, seed=1), list(trials)
-    found += searched(search, found, 120)
+    found += searched(search, found, 60)
     share = np.mean([one.method is not None for one in found[20:]])
     assert 0.03 < share < 0.25
 

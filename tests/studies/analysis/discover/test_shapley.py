@@ -29,27 +29,6 @@ def by_every_order(players: int, legal: set[frozenset[int]], worth: Callable[[fr
     return [float(mean) for mean in np.mean(found, axis=0)]
 
 
-def test_additive_changes_are_worth_what_they_add() -> None:
-    worth = [0.5, -0.25, 2.0, 0.0]
-    orders = LegalOrders.of(4, lambda made: True)
-    assert (orders.count, len(orders.legal)) == (24, 16)
-    found = values_of(orders, lambda made: 1.0 + sum(worth[change] for change in made))
-    assert found == pytest.approx(worth, abs=1e-12)
-
-
-def test_an_interaction_of_two_changes_is_shared_by_halves() -> None:
-    orders = LegalOrders.of(3, lambda made: True)
-    found = values_of(orders, lambda made: 0.1 * (0 in made) + 0.6 * ({1, 2} <= made))
-    assert found == pytest.approx([0.1, 0.3, 0.3], abs=1e-12)
-
-
-def test_an_interaction_is_of_the_second_change_where_the_first_must_come_before() -> None:
-    orders = LegalOrders.of(2, lambda made: made != frozenset({1}))
-    assert (orders.players, orders.count) == (((0,), (1,)), 1)
-    found = values_of(orders, lambda made: 0.1 * (0 in made) + 0.6 * ({0, 1} <= made))
-    assert found == pytest.approx([0.1, 0.6], abs=1e-12)
-
-
 @pytest.mark.parametrize("seed", range(8))
 def test_values_are_those_of_the_definition_and_sum_to_the_difference(seed: int) -> None:
     draw = random.Random(seed)
