@@ -77,7 +77,7 @@ def assert_pairs_are_complete(configurations: tuple[Configuration, ...], site: S
 
 @pytest.mark.slow
 @pytest.mark.parametrize("cover", rotation.parts(range(COVERS)))
-@pytest.mark.parametrize("rig", rotation.third(EVERY_BACKBONE), indirect=True)
+@pytest.mark.parametrize("rig", rotation.sixth(EVERY_BACKBONE), indirect=True)
 def test_a_pairwise_complete_cover_of_the_product_keeps_the_contract(cover: int, rig: Rig) -> None:
     shape = rig.backbone.shape
     configurations = covering_configurations(shape, 1, seed=cover)

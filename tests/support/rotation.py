@@ -40,3 +40,8 @@ def parts(values: Sequence[T]) -> list[T]:
 def third(values: Sequence[T]) -> list[T]:
     """Every third of the values, the seed says from where; all of them where everything is taken."""
     return list(values) if is_everything() else list(values)[seed() % 3 :: 3]
+
+
+def sixth(values: Sequence[T]) -> list[T]:
+    """Every sixth of the values, likewise."""
+    return list(values) if is_everything() else list(values)[seed() % 6 :: 6]
