@@ -71,6 +71,16 @@ def test_rungs_know_how_sure_a_score_is_and_what_guessing_loses(tmp_path, monkey
     assert rungs.guessing_loss <= math.log(6)
 
 
+def test_more_trials_and_another_pack_continue_a_finished_study(tmp_path):
+    url = f"sqlite:///{tmp_path / 'ledger.db'}"
+    launch(specification(tmp_path), storage_url=url, factory=TrivialFactory())
+    before = trials_of(url)
+    more = specification(tmp_path, trials=17, fleet={"pack": 7})
+    assert launch(more, storage_url=url, factory=TrivialFactory()).finished
+    assert trials_of(url)[:14] == before
+    assert len(trials_of(url)) == 17
+
+
 def test_a_copy_of_the_database_file_alone_holds_all_trials_of_a_launch(tmp_path):
     file = tmp_path / "ledger.db"
     url = f"sqlite:///{file}"
