@@ -42,6 +42,7 @@ class Damage:
             file.with_name(file.name + end).unlink(missing_ok=True)
         shutil.copy(whole, file)
         with closing(sqlite3.connect(file)) as link, link:
+            link.text_factory = lambda text: text.decode(errors="surrogateescape")  # texts may be damaged, too
             link.execute("PRAGMA ignore_check_constraints = ON")
             link.execute("DROP TRIGGER IF EXISTS trials_are_final")
             before = list(link.iterdump())

@@ -56,12 +56,12 @@ def test_a_deep_decoder_is_planned_by_its_first_blocks(
         return own(sampled, count)
 
     monkeypatch.setattr(memory.SampledBlocks, "only", only)
-    few = planning._measured(study, (checkpointing, None))
+    _, few = planning._measured(study, (checkpointing, None))
     monkeypatch.setattr(memory, "_DEEP", 10)
-    whole = planning._measured(study, (checkpointing, None))
+    _, whole = planning._measured(study, (checkpointing, None))
     assert counts == [2, 4, 2, 4], "of one trial and of two; the whole plan cuts nothing"
     for name in ("held_bytes", "step_bytes", "evaluation_bytes"):
-        assert getattr(few.two, name) == pytest.approx(getattr(whole.two, name), rel=0.05), name
+        assert getattr(few, name) == pytest.approx(getattr(whole, name), rel=0.05), name
 
 
 def test_what_does_not_fit_says_what_to_change_and_checkpointing_comes_first(
