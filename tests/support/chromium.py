@@ -93,6 +93,7 @@ def tab(opened: Any, address: str, *, width: int = 1280, scheme: str = "light") 
     try:
         yield found
     finally:
+        page.unroute_all(behavior="ignoreErrors")  # a page that is closed may just have asked for news
         context.close()
 
 

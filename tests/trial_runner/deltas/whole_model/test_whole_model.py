@@ -15,7 +15,7 @@ from search_space.backbones.shape import BackboneShape
 from search_space.configuration import Configuration
 from search_space.dimensions import Port, Site
 from search_space.edit import Edit
-from search_space.forms import Full, GlobalForm, Intrinsic, Sparse
+from search_space.forms import Full, Intrinsic, Sparse
 from search_space.gates import Add
 from search_space.parameter_counts.counts import count
 from trial_runner.deltas.whole_model import IntrinsicDelta, SparseDelta, WholeModelDelta, swapped
@@ -25,6 +25,7 @@ from trial_runner.errors import AttachError
 
 DID = Intrinsic(width=80)
 SAID = Intrinsic(width=300, per_tensor=True)
+GlobalForm = Full | Intrinsic | Sparse
 FORMS: tuple[GlobalForm, ...] = (Full(), Sparse(width=50), DID, SAID)
 
 
