@@ -3,9 +3,6 @@
 import math
 import shlex
 from collections.abc import Callable, Iterator, Sequence
-from statistics import NormalDist
-
-import numpy as np
 
 from search_space.published.whole_model import HEAD_ONLY
 from studies.analysis.estimates import Estimate, Lead
@@ -14,6 +11,7 @@ from studies.analysis.ranks import Ranking
 from studies.pruning.degenerate import has_collapsed
 from studies.records import TrialRecord, TrialState
 from studies.score_evidence import Z_95
+from studies.surrogate.posterior import chance_above_zero, difference_of
 from studies.surrogate.recorded_observations import share_error
 
 WORDS = {"parameters": "parameters", "extra_flops": "extra FLOPs"}
@@ -177,16 +175,14 @@ def closing(ranking: Ranking, study: str, metric: str) -> tuple[str, ...]:
     said = f"Trial {lead.discovered} is better than {rival.method} with a probability of {_chance(lead.difference)}."
     lora = _best(_complete(ranking), lambda trial: str(trial.method).partition(":")[0] in _PLAIN_LORA)
     if lora is not None and lora.number != rival.number:
-        means, covariance = estimates.joint([lead.discovered, lora.number])
-        contrast = np.array([1.0, -1.0])
-        reach = Z_95 * math.sqrt(max(0.0, contrast @ covariance @ contrast))
-        said += f" Over plain LoRA, {_named(lora)}, it is {_worth(float(contrast @ means), reach)} {metric}."
+        mean, deviation = difference_of(*estimates.joint([lead.discovered, lora.number]))
+        said += f" Over plain LoRA, {_named(lora)}, it is {_worth(mean, Z_95 * deviation)} {metric}."
     return said, f"To be sure: deltaspace confirm {study} --top 1 --seeds 5 --against {shlex.quote(str(rival.method))}"
 
 
 def _chance(difference: Estimate) -> str:
     """That a difference is above 0."""
-    chance = NormalDist().cdf(difference.mean / difference.deviation)
+    chance = chance_above_zero(difference.mean, difference.deviation)
     return f"{min(max(chance, 0.01), 0.99):.0%}"
 
 

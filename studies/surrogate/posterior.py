@@ -73,17 +73,12 @@ class Posterior:
 
     def difference(self, first: Features, second: Features) -> tuple[float, float]:
         """How much better the true score of the first is at full length, and the standard deviation of that."""
-        means, covariance = self.joint([first, second])
-        variance = covariance[0, 0] + covariance[1, 1] - 2 * covariance[0, 1]
-        return float(means[0] - means[1]), math.sqrt(max(variance, 0.0))
+        return difference_of(*self.joint([first, second]))
 
     def chance(self, first: Features, second: Features) -> float:
         """The probability that the true score of the first is higher at full length; the warp changes no order."""
-        means, covariance = self.process.joint(self.points([first, second]))
-        variance = covariance[0, 0] + covariance[1, 1] - 2 * covariance[0, 1]
-        lead = self.scale.spread * float(means[0] - means[1])
-        deviation = self.scale.spread * math.sqrt(max(variance, 0.0))
-        return float(ndtr(lead / deviation)) if deviation else float(lead > 0)
+        lead, deviation = difference_of(*self.process.joint(self.points([first, second])))
+        return chance_above_zero(self.scale.spread * lead, self.scale.spread * deviation)
 
     def _scores(self, warped: Array) -> Array:
         return self.scale.middle + self.scale.spread * self.warp.back(warped)
@@ -91,6 +86,17 @@ class Posterior:
     def _stretch(self, warped: Array) -> Array:
         """By how much the inverse of the warp stretches what is near."""
         return 1 / self.warp.slope(self.warp.back(warped))
+
+
+def difference_of(means: Array, covariance: Array) -> tuple[float, float]:
+    """Mean and standard deviation of the first of two normal variables less the second, from (2,) and (2, 2)."""
+    variance = covariance[0, 0] + covariance[1, 1] - 2 * covariance[0, 1]
+    return float(means[0] - means[1]), math.sqrt(max(variance, 0.0))
+
+
+def chance_above_zero(mean: float, deviation: float) -> float:
+    """The probability that a normal variable is above 0; one without a deviation is what its mean is."""
+    return float(ndtr(mean / deviation)) if deviation else float(mean > 0)
 
 
 class Viewer(Protocol):

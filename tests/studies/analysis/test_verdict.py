@@ -96,6 +96,9 @@ def test_a_launch_ends_with_how_sure_its_discovery_is_and_how_to_be_sure(ranking
     beside_lora = replace(lead(0.1), published=2)
     said = closing(replace(known, trials=trials, estimates=estimates(beside_lora)), "reviews", "accuracy")
     assert said[0] == "Trial 1 is better than lora_qv with a probability of 99%."
+    alike = replace(lead(0.0, 0.0), published=2)  # a discovery that is the method itself
+    said = closing(replace(known, trials=trials, estimates=estimates(alike)), "reviews", "accuracy")
+    assert said[0] == "Trial 1 is better than lora_qv with a probability of 1%."
     assert closing(known, "reviews", "accuracy") == ()
 
 
