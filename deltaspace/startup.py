@@ -121,6 +121,8 @@ def init(
             own["seconds"] = parse_duration(time)
         except ValueError as error:
             raise SpecificationError(f"time {error}; got {time!r}.") from None
+    if output is not None:
+        own.setdefault("name", slug(Path(output).stem))
     wishes = ColumnOptions(kind=choices.pop("kind", None), columns=choices)
     if isinstance(data, str | Path):
         data = [data]
@@ -128,8 +130,6 @@ def init(
         folder = Path(output).parent if output else Path()
         data = [save_object(data, folder / f"{own.get('name', 'study')}-data")]
     source = source_of(data, configuration=configuration)
-    if output is not None:
-        own.setdefault("name", slug(Path(output).stem))
     draft = draft_study(source, Choices(**own, wishes=wishes))
     file = Path(output) if output else Path(f"{draft.keys['name']}.yaml")
     if file.exists() and not overwrite:

@@ -136,6 +136,13 @@ def test_a_frame_a_dataset_and_a_mapping_are_data_too(here: Path) -> None:
     assert sorted(file.name for file in (here / "both-data").iterdir()) == ["test.parquet", "train.parquet"]
 
 
+def test_two_frames_of_one_folder_are_kept_beside_each_other(here: Path) -> None:
+    for count, name in ((99, "first"), (120, "second")):
+        deltaspace.init(pandas.DataFrame(ROWS[:count]), f"{name}.yaml", takes_steps=False)
+    rows = [len(pandas.read_parquet(here / f"{name}-data" / "train.parquet")) for name in ("first", "second")]
+    assert rows == [99, 120]
+
+
 def test_what_stands_in_a_module_is_found_by_its_name(said: Run, here: Path) -> None:
     (here / "mine.py").write_text(
         "import pandas\n"
