@@ -1,12 +1,13 @@
 """What a study learns from, as it is after reading, carving and cutting."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from trial_runner.tasks import SPLITS, Prepared
+from trial_runner.tasks.data.rows import normalised
 from trial_runner.tasks.kind import Cut
 from trial_runner.tasks.token_rows import TokenRows
 
@@ -83,7 +84,7 @@ class DataFacts:
         lines = []
         spellings: dict[str, list[str]] = {}
         for name in self.labels.get("train", {}):
-            spellings.setdefault(" ".join(name.casefold().split()), []).append(repr(name))
+            spellings.setdefault(normalised(name), []).append(repr(name))
         alike = [", ".join(names) for names in spellings.values() if len(names) > 1]
         if alike:
             lines.append(f"labels that differ only in case or white space are labels of their own: {'; '.join(alike)}.")
@@ -109,16 +110,24 @@ class DataFacts:
 
 
 def data_facts(task: Prepared, tokenizer: "PreTrainedTokenizerFast | None" = None) -> DataFacts:
-    """What can be said of a prepared task; with its tokenizer also what its texts look like."""
+    """What can be said of a prepared task and its texts; with its tokenizer also what they look like."""
+    train, facts = task.splits["train"], data_counts(task)
+    return replace(
+        facts,
+        contradictions=_contradictions(train, task.labels, tokenizer) if facts.labels else (0, ""),
+        samples=() if tokenizer is None else _samples(train, task.labels, tokenizer),
+    )
+
+
+def data_counts(task: Prepared) -> DataFacts:
+    """What can be said of a prepared task without a look at its texts, which takes time where there are many."""
     splits = {name: task.splits[name] for name in SPLITS if name in task.splits}
     said = {str(cut) for cut in task.cuts}
     labels = {}
-    contradictions = (0, "")
     if len(task.labels) > 1:  # the one of a regression is the name of its numbers
         for name, split in splits.items():
             counts = np.bincount(split.labels, minlength=len(task.labels))
             labels[name] = dict(zip(task.labels, map(int, counts), strict=True))
-        contradictions = _contradictions(splits["train"], task.labels, tokenizer)
     return DataFacts(
         examples={name: len(split) for name, split in splits.items()},
         labels=labels,
@@ -126,8 +135,6 @@ def data_facts(task: Prepared, tokenizer: "PreTrainedTokenizerFast | None" = Non
         constant_score=task.constant_score,
         cuts=tuple(task.cuts),
         notes=tuple(note for note in task.notes if note not in said),
-        contradictions=contradictions,
-        samples=() if tokenizer is None else _samples(splits["train"], task.labels, tokenizer),
     )
 
 

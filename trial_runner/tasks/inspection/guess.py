@@ -1,7 +1,7 @@
 """Which task the columns of a dataset make: by their names where those are usual, else by what they hold."""
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -103,7 +103,7 @@ def guess(
     wishes = wishes or ColumnOptions()
     columns = {column.name: column for column in splits["train"]}
     wished = {key: value for key, value in (wishes.columns or {}).items() if value}
-    for name in (each for value in wished.values() for each in ((value,) if isinstance(value, str) else value)):
+    for name in _columns_in(wished):
         if name.partition(".")[0] not in columns:
             raise TaskError(f"no column {name!r}; there are: {', '.join(columns)}.{nearest(name, columns)}")
     if not wished:
@@ -116,9 +116,15 @@ def guess(
             f"a task needs a text and a label, or a text and what is written of it; the columns are {held}. Say which "
             "with --text and --label, or --source and --target."
         )
-    used = {name for value in found.keys.values() for name in ((value,) if isinstance(value, str) else value)}
+    used = set(_columns_in(found.keys))
     left = tuple(name for name in columns if name not in used and not any(each.startswith(f"{name}.") for each in used))
     return Guess(kind=found.kind, keys=found.keys, why=_with_alternatives(columns, found, wished), left=left)
+
+
+def _columns_in(keys: Mapping[str, Any]) -> Iterator[str]:
+    """What the keys of a task name, each a column or several."""
+    for value in keys.values():
+        yield from (value,) if isinstance(value, str) else value
 
 
 def _refuse_choices(columns: Mapping[str, Column]) -> None:
@@ -149,7 +155,7 @@ def _says_which(right: Column, choices: Column) -> bool:
 def _with_alternatives(columns: Mapping[str, Column], found: Guess, wished: Mapping[str, Any]) -> dict[str, str]:
     """Why the keys are so, and which other columns could be the text and the label that nobody named."""
     why = dict(found.why)
-    used = {name for value in found.keys.values() for name in ((value,) if isinstance(value, str) else value)}
+    used = set(_columns_in(found.keys))
     scales = [name for name, column in columns.items() if _is_scale(column)]
     texts = [name for name, column in columns.items() if column.kind is ColumnKind.TEXT]
     labels = [*_label_names(columns), *scales]
