@@ -39,6 +39,8 @@ _LOOK_SECONDS = 0.1
 _LEAVING_SECONDS = 15.0
 _PLACE_SECONDS = 30.0
 _OBJECT_STORE_BYTES = 100_000_000
+_STARTS = 3  # a busy machine may not start Ray within the 30 seconds that Ray waits
+_TOO_SLOW = "timed out during startup"
 _VITAL = ("gcs_server", "raylet")
 _SET_PARENT_DEATH_SIGNAL = 1
 
@@ -128,14 +130,22 @@ def _start_ray(order: DriverOrder) -> dict[str, int]:
                 f"Ray must run the workers; {not_taken_in(order.address)}. Nothing is lost: launch again to continue."
             ) from error
         return {}
-    ray.init(
-        "local",
-        num_cpus=order.cores if order.options.workers == "auto" else max(order.cores, int(order.options.workers)),
-        include_dashboard=False,
-        object_store_memory=_OBJECT_STORE_BYTES,
-        _temp_dir=str(order.folder / "r"),
-        **quiet,
-    )
+    for start in range(_STARTS):
+        try:
+            ray.init(
+                "local",
+                num_cpus=order.cores
+                if order.options.workers == "auto"
+                else max(order.cores, int(order.options.workers)),
+                include_dashboard=False,
+                object_store_memory=_OBJECT_STORE_BYTES,
+                _temp_dir=str(order.folder / "r"),
+                **quiet,
+            )
+            break
+        except Exception as error:
+            if _TOO_SLOW not in str(error) or start == _STARTS - 1:
+                raise
     node = ray._private.worker._global_node
     return {kind: info[0].process.pid for kind, info in node.all_processes.items() if kind in _VITAL}
 

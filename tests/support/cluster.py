@@ -19,7 +19,7 @@ from support.killed_study import TESTS, Study, children
 from studies.ledger.ledger import Ledger
 
 _RAY = str(Path(sys.executable).with_name("ray"))
-_START_SECONDS = 120.0
+_START_SECONDS = 180.0
 _LOOK_SECONDS = 0.1
 _QUICK_DEATH = {"health_check_period_ms": 500, "health_check_timeout_ms": 2000, "health_check_failure_threshold": 3}
 # ports of workers are drawn by the system: else clusters of tests that run at once take them from one range
@@ -30,6 +30,7 @@ _SMALL = [
     "--min-worker-port=0",
     "--max-worker-port=0",
 ]
+_TOO_SLOW = "timed out during startup"
 _READY = "This command will now block"
 
 
@@ -152,16 +153,20 @@ class Cluster:
         paths = os.pathsep.join([str(TESTS.parent), str(TESTS)])
         environment = os.environ | self.settings | {"PYTHONPATH": paths, "OMP_NUM_THREADS": "1"} | dict(settings)
         environment.pop("RAY_ADDRESS", None)
-        with log.open("wb") as file:
-            process = subprocess.Popen(command, stdout=file, stderr=file, env=environment, start_new_session=True)
-        node = Node(process, log, is_plain=not gpus and hidden is None and not settings)
-        self.nodes.append(node)
+        is_plain = not gpus and hidden is None and not settings
         until = time.monotonic() + _START_SECONDS
-        while _READY not in log.read_text():
-            assert process.poll() is None, log.read_text()
-            assert time.monotonic() < until, log.read_text()
-            time.sleep(_LOOK_SECONDS)
-        return node
+        while True:
+            with log.open("wb") as file:
+                process = subprocess.Popen(command, stdout=file, stderr=file, env=environment, start_new_session=True)
+            node = Node(process, log, is_plain=is_plain)
+            self.nodes.append(node)
+            while process.poll() is None and _READY not in log.read_text():
+                assert time.monotonic() < until, log.read_text()
+                time.sleep(_LOOK_SECONDS)
+            if process.poll() is None:
+                return node
+            self.nodes.pop()
+            assert _TOO_SLOW in log.read_text(), log.read_text()  # Ray gives a busy machine 30 seconds
 
 
 def is_under_way(study: Study, workers: int) -> bool:

@@ -1,6 +1,7 @@
 """How the driver says that a launch has ended: as the study stands then, not before the last worker has left."""
 
 from collections.abc import Callable
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -109,3 +110,22 @@ def test_a_keeper_that_is_fenced_as_it_notes_the_end_says_so(keeper: SlowKeeper)
 def test_a_keeper_that_is_lost_as_it_notes_the_end_takes_nothing_away(keeper: SlowKeeper) -> None:
     keeper.at_finish = RayActorError()
     assert watched(keeper).is_done
+
+
+def test_a_ray_that_a_busy_machine_starts_too_slowly_is_started_again_and_another_error_is_not(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    errors = [Exception("The current node timed out during startup."), OSError("no space left")]
+    begun = list(errors)
+
+    def start(*_: object, **__: object) -> None:
+        raise begun.pop(0)
+
+    monkeypatch.setattr(driver.ray, "init", start)
+    order: Any = SimpleNamespace(address=None, cores=2, options=SimpleNamespace(workers="auto"), folder=tmp_path)
+    with pytest.raises(OSError, match="no space left"):
+        driver._start_ray(order)
+    begun = [errors[0]] * 5
+    with pytest.raises(Exception, match="timed out"):
+        driver._start_ray(order)
+    assert len(begun) == 2
