@@ -44,8 +44,18 @@ def pytest_unconfigure(config: pytest.Config) -> None:
         shutil.rmtree(_CACHES.pop(), ignore_errors=True)
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: item.path.name not in _WAITING)
+    if not any(".py" in argument for argument in config.args):  # whole folders: of a file that is named all tests run
+        left = [item for item in items if _is_of_another_run(item)]
+        items[:] = [item for item in items if not _is_of_another_run(item)]
+        config.hook.pytest_deselected(items=left)
+
+
+def _is_of_another_run(item: pytest.Item) -> bool:
+    """Whether it is one of the slow tests that a run with the next seed takes; those that kill are in every run."""
+    is_shared = item.get_closest_marker("slow") is not None and item.path.name not in _WAITING
+    return is_shared and not rotation.has_turn(item.nodeid)
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:

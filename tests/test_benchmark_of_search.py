@@ -33,6 +33,7 @@ def drawn(space: SearchSpace, count: int) -> list[Candidate]:
     return [space.suggest(RandomTrial(seed)) for seed in range(count)]
 
 
+@pytest.mark.slow
 def test_a_study_finds_what_was_planted_and_is_the_same_twice(load: Any, space: SearchSpace) -> None:
     simulated = load("search_arms.simulation").simulated
     studies = [simulated("factored", space, seed, trials=26, noise=1.1, checkpoints={12, 26}) for seed in (0, 1, 2, 0)]

@@ -47,6 +47,7 @@ def test_every_example_is_of_its_form_or_gate_and_belongs_somewhere(rig: Rig) ->
     assert {edit.gate.name for edit in edits} == set(GATES) - of_samples
 
 
+@pytest.mark.slow
 def test_every_example_keeps_the_contract(rig: Rig) -> None:
     for site in sites_of(rig.backbone):
         for edit in examples_at(site, rig.backbone.shape):

@@ -108,6 +108,7 @@ def test_every_way_from_a_tensor_to_another_keeps_the_contract_alone(
     assert len(ways) > 300
 
 
+@pytest.mark.slow
 def test_every_published_method_keeps_the_contract(rig: Rig) -> None:
     shape = rig.backbone.shape
     valid = [method for method in METHODS.values() if method.validity(shape) is None]

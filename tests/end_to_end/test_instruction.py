@@ -126,6 +126,7 @@ def test_the_study_of_its_own_backbone_is_counted() -> None:
     assert [plan.examples_of(tokens) for tokens in (100, 256, 512)] == [32, 32, 16]
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.is_gradient_checkpointing. is deprecated:FutureWarning")
 def test_dialogues_go_all_the_way(study: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     capsys.readouterr()

@@ -28,6 +28,7 @@ def test_the_shipped_study_trains_every_dimension_to_the_end() -> None:
     assert study.rung_steps == (study.training.steps,)
 
 
+@pytest.mark.slow
 def test_the_share_of_full_fine_tuning_is_read_off_by_a_query(
     tmp_path: Path,
     tiny_backbone: Callable[..., Path],

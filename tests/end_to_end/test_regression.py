@@ -53,6 +53,7 @@ def study(tmp_path: Path, tiny_backbone: Callable[..., Path], monkeypatch: pytes
     return "alike"
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.is_gradient_checkpointing. is deprecated:FutureWarning")
 def test_a_regression_goes_all_the_way(study: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     capsys.readouterr()

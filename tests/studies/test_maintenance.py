@@ -224,6 +224,7 @@ def test_a_backup_elsewhere_knows_where_the_files_are_and_takes_no_file_that_is_
     assert not list(here.parent.glob(".*"))
 
 
+@pytest.mark.slow
 def test_databases_are_merged_whatever_they_are(here: Path, url: str, storage_url: str, tmp_path: Path) -> None:
     confirmed(here, url)
     launched(tmp_path / "there", storage_url, name="first")

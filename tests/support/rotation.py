@@ -5,6 +5,7 @@
 
 import os
 import random
+import zlib
 from collections.abc import Sequence
 from typing import TypeVar
 
@@ -35,6 +36,11 @@ def parts(values: Sequence[T]) -> list[T]:
     Runs with successive seeds take them in turn.
     """
     return list(values) if is_everything() else [values[seed() % len(values)]]
+
+
+def has_turn(name: str) -> bool:
+    """Whether this run takes what has the name: every second one does; of seeds 2n and 2n + 1 one does."""
+    return is_everything() or (zlib.crc32(f"{name} {seed() // 2}".encode()) + seed()) % 2 == 0
 
 
 def third(values: Sequence[T]) -> list[T]:

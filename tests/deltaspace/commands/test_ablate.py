@@ -35,6 +35,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureF
     return invoke
 
 
+@pytest.mark.slow
 def test_an_ablation_is_printed_shown_again_and_refused_without_a_trial(run: Run) -> None:
     code, out, err = run("ablate", "reviews", "best", "--seeds", "4", "--quiet")
     assert code == 0, err

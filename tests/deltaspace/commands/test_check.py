@@ -41,6 +41,7 @@ def study(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "study.yaml"
 
 
+@pytest.mark.slow
 def test_a_study_is_looked_over(study: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["check", str(study), "--json"]) == 0
     found = json.loads(capsys.readouterr().out)

@@ -107,6 +107,7 @@ def test_json_is_the_study(here: Path, capsys: pytest.CaptureFixture[str]) -> No
     assert (shown["study"]["budget"], shown["study"]["trials"]) == ("1%", 9)
 
 
+@pytest.mark.slow
 def test_trials_and_steps_are_those_that_there_is_time_for(
     here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -49,6 +49,7 @@ def test_a_data_set_goes_through_init_and_check_without_an_edit(
     assert "smallest difference" in shown or task["metric"] == "bleu"
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not HERE, reason="the data sets are not beside the repository")
 def test_dialogues_and_scales_are_seen_for_backbones_that_can_learn_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tiny_backbone: Callable[[str], Path]

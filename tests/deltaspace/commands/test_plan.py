@@ -21,6 +21,7 @@ def study(tiny_backbone: Callable[[str], Path], tmp_path: Path) -> Path:
     return file
 
 
+@pytest.mark.slow
 def test_a_study_is_planned_without_weights_data_or_tokenizer(study: Path, capsys: pytest.CaptureFixture[str]) -> None:
     planned = deltaspace.plan(study, overrides={"training.batch_tokens": 640}, tokens=64, gpu="24GB", pack=2)
     told = " ".join(str(planned).split())

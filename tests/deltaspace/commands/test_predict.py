@@ -87,6 +87,7 @@ def predicted(folder: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in (folder / "out.jsonl").read_text().splitlines()]
 
 
+@pytest.mark.slow
 def test_every_line_gets_its_label_and_scores_in_the_order_of_the_file(
     predict: Predict, pairs: Path, tmp_path: Path
 ) -> None:
@@ -246,6 +247,7 @@ def test_without_a_task_the_keys_of_the_text_must_be_given(predict: Predict, pai
 SLOW = [pytest.param(family, marks=pytest.mark.slow) for family in ("bart", "t5_gated")]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", ["t5", "gpt2", *SLOW])
 def test_an_export_of_a_text_task_writes_what_the_trial_wrote(
     predict: Predict,

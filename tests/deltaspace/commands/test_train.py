@@ -102,6 +102,7 @@ def test_full_fine_tuning_ignores_the_budget_of_the_study(train: Train, tmp_path
     assert facts["counts"]["stored"] == facts["backbone"]["parameters"] - (16 * 16 + 16)  # the pooler is never used
 
 
+@pytest.mark.slow
 def test_what_was_exported_is_trained_again_to_the_same_weights(train: Train, tmp_path: Path) -> None:
     options = ("--seed", "5", "--learning-rate", "0.02")
     assert train("prefix_tuning:mid=6,l=2", tmp_path / "first", *options)[0] == 0
@@ -115,6 +116,7 @@ def test_what_was_exported_is_trained_again_to_the_same_weights(train: Train, tm
     assert first["learning_rates"] == second["learning_rates"] == {"attention": 0.02, "ffn": None, "head": 0.01}
 
 
+@pytest.mark.slow
 def test_a_configuration_in_a_file_of_its_own_is_trained_with_rates_of_the_middle(train: Train, tmp_path: Path) -> None:
     assert train("lora_qv:r=2", tmp_path / "first")[0] == 0
     configuration = facts_of(tmp_path / "first")["configuration"]

@@ -59,6 +59,7 @@ def is_allowed(one: Point, other: Point, space: SearchSpace) -> bool:
     return not ends[0] & ends[1] and stored <= space.budget // 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("part", ["attention", "ffn"])
 def test_pairs_are_what_the_rules_leave_once_each(part: str, odd: BackboneShape) -> None:
     space = space_of(odd, SMALL, 20_000)
@@ -91,6 +92,7 @@ def test_the_numbers_of_the_explanation_are_those_of_the_default_space(roberta: 
     assert f"{ones[1]} and {twos[1]:,} at the FFN" in text
 
 
+@pytest.mark.slow
 def test_a_side_is_split_where_both_edits_have_a_size(roberta: BackboneShape) -> None:
     space, trial = space_of(roberta), RandomTrial(5)
     splits = 0
@@ -113,6 +115,7 @@ def test_a_side_is_split_where_both_edits_have_a_size(roberta: BackboneShape) ->
     assert splits > 50
 
 
+@pytest.mark.slow
 def test_draws_of_structures_use_the_budget_and_have_two_edits_as_often_as_one(roberta: BackboneShape) -> None:
     space = space_of(roberta, dataclasses.replace(TWO, layers=("all", "pattern")))
     draws = StructureDraws(space, 1)
@@ -136,6 +139,7 @@ def test_draws_of_structures_use_the_budget_and_have_two_edits_as_often_as_one(r
     assert len(patterns) > 40
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["inducer_plus_lora_q:rk=4,sl=2", "mam_inducer:rk=4,sl=2,s=2,init=lora"])
 def test_published_methods_with_two_edits_are_points_of_the_space(method: str, roberta: BackboneShape) -> None:
     space = space_of(roberta, INDUCERS)

@@ -112,6 +112,7 @@ def _breaks_widths(choices: Choices, backbone: BackboneShape) -> bool:
     return read != write if choices["form"] == "diag" else bool(read % 4 or write % 4)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "site"), PLACES)
 def test_a_combination_is_refused_exactly_if_it_breaks_a_rule_and_by_one_that_it_breaks(
     name: str, site: Site, shape_named: Callable[[str], BackboneShape]

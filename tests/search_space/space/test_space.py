@@ -148,6 +148,7 @@ def test_random_proposals_use_the_budget_of_encoder_decoders_and_decoders(
     check_random_proposals(shape_named(backbone), share, 140)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sites", ["tied", "separate"])
 @pytest.mark.parametrize("backbone", ["roberta_base", "bart_large", "llama3_2_1b", "t5_small"])
 def test_whatever_is_searched_proposals_are_valid(
@@ -235,6 +236,7 @@ def test_a_share_is_asked_for_only_where_both_sides_can_be_sized(roberta: Backbo
     assert seen == {True, False}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "options",
     [
@@ -439,6 +441,7 @@ def space(request: pytest.FixtureRequest, roberta: BackboneShape) -> SearchSpace
 FIXED = {"bitfit": 102_144, "ia3": 12 * (2 * 768 + 3072), "vera": 24 * (2 * 768 + 768)}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("space", ["0.5%", "2%"], indirect=True)
 @each("name", [name for name in METHODS if name != "head_only"])
 def test_a_published_method_is_resized_to_the_budget(name: str, space: SearchSpace) -> None:

@@ -138,6 +138,7 @@ def test_the_leaderboard_says_plainly_what_was_found(plant: Callable[..., Plante
     assert worse.verdict.startswith("Nothing better than the published methods was found: -")
 
 
+@pytest.mark.slow
 def test_what_is_recommended_is_hardly_overrated(plant: Callable[..., Planted]) -> None:
     optimism = []
     for seed in range(4):

@@ -11,6 +11,7 @@ from studies.errors import LaunchError
 from studies.runtime.study_plan import StudyPlan
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("module", ["studies.backends.tune_worker", "studies.backends.driver"])
 def test_workers_and_the_driver_load_neither_database_nor_sampler(module: str) -> None:
     """Each would load them for half a second or more, while the launch waits."""

@@ -144,6 +144,7 @@ def test_until_all_trials_have_ended_nothing_is_compared(study: Study) -> None:
     assert path_sentences(result) == ()
 
 
+@pytest.mark.slow
 def test_an_ablation_that_is_killed_continues_where_it_was(study: Study) -> None:
     paths = os.pathsep.join([str(TESTS.parent), str(TESTS)])
     script = [sys.executable, str(TESTS / "support" / "trivial_ablation.py"), study.url, "reviews", "4", "9"]

@@ -309,6 +309,7 @@ def test_other_arguments_are_refused_with_what_differs(local: Study) -> None:
         assert [one.name for one in confirmation_results(ledger, "reviews")] == ["reviews-confirm", "another"]
 
 
+@pytest.mark.slow
 def test_trials_that_the_study_gains_later_are_not_in_it_but_are_told_of(tmp_path: Path, local: Study) -> None:
     local.confirm()
     winner = local.result().winner.trial

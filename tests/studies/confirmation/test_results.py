@@ -95,6 +95,7 @@ def test_every_contender_has_its_spread_and_optimism(confirmed: Confirmed) -> No
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("winner", "mam", "verdict", "said"),
     [

@@ -161,6 +161,7 @@ def test_smallest_p_values_are_two_over_the_permutations() -> None:
     assert smallest_p(5, PermutationTest.EXCHANGE) == 2 / 252
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("comparisons", [1, 3, 9])
 def test_from_the_least_number_of_seeds_on_a_difference_can_be_shown(
     comparisons: int, monkeypatch: pytest.MonkeyPatch
@@ -215,6 +216,7 @@ def test_a_tie_has_an_interval_that_holds_zero() -> None:
     assert same.low <= 0 <= same.high
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shared", [0.0, 0.95])
 @pytest.mark.parametrize("seeds", [5, 8])
 def test_a_null_study_is_called_a_win_in_at_most_one_of_twenty_confirmations(

@@ -244,6 +244,7 @@ def test_a_trial_that_is_not_complete_is_refused_with_what_helps(
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_a_retrained_trial_is_what_the_study_would_have_trained(
     ran: Ran, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -153,6 +153,7 @@ def test_a_backbone_whose_attention_no_edit_can_reach_is_refused(tmp_path):
         launch(specification(tmp_path, backbone=str(folder)), storage_url=f"sqlite:///{tmp_path / 'ledger.db'}")
 
 
+@pytest.mark.slow
 def test_a_time_budget_lays_the_running_trials_aside_and_the_next_launch_goes_on(tmp_path, monkeypatch):
     url = f"sqlite:///{tmp_path / 'ledger.db'}"
     study = specification(tmp_path, trials=60, fleet={"time_budget": 40 * STEP_SECONDS})
@@ -183,6 +184,7 @@ class Sender:
             os.kill(os.getpid(), self.number)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_stops_cleanly_and_the_next_launch_goes_on(tmp_path, number):
     url = f"sqlite:///{tmp_path / 'ledger.db'}"
@@ -227,6 +229,7 @@ def test_two_databases_may_hold_studies_of_one_name_beside_each_other(tmp_path):
     assert {folder.name for folder in (tmp_path / "artefacts").iterdir()} == {"trivial", "trivial-2"}
 
 
+@pytest.mark.slow
 def test_a_study_gives_the_same_trials_whatever_the_number_of_launches(tmp_path):
     urls = [f"sqlite:///{tmp_path / name}.db" for name in ("one", "two")]
     study = specification(tmp_path, search={"sampler": "tpe"}, fleet={"pack": 1}, trials=24)

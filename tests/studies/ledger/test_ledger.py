@@ -320,6 +320,7 @@ print(json.dumps([epoch, added, end]))
 """
 
 
+@pytest.mark.slow
 def test_of_two_processes_that_keep_a_study_the_first_is_fenced(kept, storage_url):
     command = [sys.executable, "-c", KEEPER, str(Path(__file__).with_name("conftest.py")), storage_url, str(kept.id)]
     keepers = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(2)]

@@ -64,6 +64,7 @@ def test_a_deep_decoder_is_planned_by_its_first_blocks(
         assert getattr(few, name) == pytest.approx(getattr(whole, name), rel=0.05), name
 
 
+@pytest.mark.slow
 def test_what_does_not_fit_says_what_to_change_and_checkpointing_comes_first(
     config: dict[str, Any], tmp_path: Path
 ) -> None:

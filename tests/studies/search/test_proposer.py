@@ -176,6 +176,7 @@ def has_low_rank(candidate: Candidate) -> bool:
     return any(edit.form.name == "lowrank" for edit in candidate.configuration.edits)
 
 
+@pytest.mark.slow
 def test_tpe_learns_what_is_plainly_best_where_published_methods_do_not_crowd_it_out(space):
     proposer = after_fifty(space, sees_published=False)
     found = 0

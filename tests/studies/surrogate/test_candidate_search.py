@@ -85,6 +85,7 @@ def test_amid_noise_nothing_is_tried_again_at_nearly_its_rates_and_size(space, s
     assert not np.triu(nearly_equal(points, points), 1)[:, 12:].any()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("untried", "most"), [(1.0, 1), (0.0, 2), (0.0, 100)])
 def test_what_was_tried_often_comes_after_what_was_not(space, untried, most):
     settings = replace(MODEL_ALONE, untried=untried, most=most)
@@ -112,6 +113,7 @@ def test_the_first_draws_use_every_pair_of_forms_before_any_of_them_twice(space)
     assert max(pairs.values()) - min(pairs.values()) <= 1
 
 
+@pytest.mark.slow
 def test_some_proposals_give_published_structures_other_rates(space, history):
     settings = FactoredSettings(fresh=0.0, rated=1.0)
     trials = history(20)

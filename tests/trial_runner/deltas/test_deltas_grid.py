@@ -159,6 +159,7 @@ def test_an_edit_is_exactly_nothing_at_the_start_where_its_form_or_gate_says_so_
         assert torch.equal(at_start, h) == is_closed, edit
 
 
+@pytest.mark.slow
 def test_every_parameter_learns() -> None:
     for edit in EDITS:
         h, z, weight = tensors(edit)
@@ -174,6 +175,7 @@ def test_every_parameter_learns() -> None:
             assert parameter.grad.abs().max() > 1e-12, (edit, name)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16])
 def test_a_port_keeps_its_precision_and_shape(dtype: torch.dtype) -> None:
     """In bfloat16 as mixed precision has it: parameters of float32, products in bfloat16."""

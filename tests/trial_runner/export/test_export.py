@@ -64,6 +64,7 @@ def rig(rig_named: Callable[[str], Rig]) -> Rig:
     return rig_named("roberta")
 
 
+@pytest.mark.slow
 def test_every_form_and_gate_computes_the_same_on_a_fresh_backbone(any_rig: Rig, tmp_path: Path) -> None:
     model = fresh_model(any_rig)
     weights = {name: tensor.clone() for name, tensor in model.state_dict().items()}
@@ -471,6 +472,7 @@ def test_only_networks_that_serve_training_are_folded(rig: Rig) -> None:
     assert edit.form == SoftmaxMemory(width=3, heads=Heads.KEY_VALUE)
 
 
+@pytest.mark.slow
 def test_asking_for_the_package_loads_no_torch() -> None:
     script = "import sys, trial_runner; assert 'torch' not in sys.modules; trial_runner.load_delta"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)

@@ -118,6 +118,7 @@ def assert_merges(rig: Rig, *edits: Edit, within: float = EXACTLY) -> None:
     torch.testing.assert_close(found, expected, rtol=0, atol=within)
 
 
+@pytest.mark.slow
 def test_every_example_is_merged_or_refused_by_name(any_rig: Rig) -> None:
     shape = any_rig.backbone.shape
     merged_forms = set()

@@ -55,6 +55,7 @@ def test_an_encoder_decoder_can_be_asked_for_no_examples(tiny_backbone: Callable
     assert all(len(tensor) == 0 for tensor in batch.tensors.values())
 
 
+@pytest.mark.slow
 def test_a_classification_is_trained_and_measured_without_loading_a_library_of_metrics(
     tiny_backbone: Callable[..., Path],
 ) -> None:

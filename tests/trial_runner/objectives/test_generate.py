@@ -116,6 +116,7 @@ def test_every_form_and_gate_is_here(writer: Writer) -> None:
     assert set(FORM_EXAMPLES) == set(FORMS)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("beams", SEARCHES.values(), ids=SEARCHES)
 def test_the_cache_changes_nothing_that_is_written(writer: Writer, beams: int) -> None:
     frozen, _ = writer.write(None, use_cache=True, beams=beams)

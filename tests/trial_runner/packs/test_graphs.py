@@ -100,6 +100,7 @@ def test_a_lane_runs_one_step_as_it_is_where_others_have_warmed_the_worker() -> 
     assert (recording.run, recording.recorded, recording.replayed) == (4, 1, 2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "error",
     [RuntimeError("operation not permitted when stream is capturing"), torch.OutOfMemoryError("no memory")],
@@ -205,6 +206,7 @@ GRAPHED = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("family", "task", "dropout", "steps"), GRAPHED)
 def test_every_step_could_be_recorded_and_measuring_frees_nothing_that_it_reads(
     family: str, task: PreparedTask, dropout: float, steps: int, tiny_backbone: Callable[..., Path]
@@ -213,7 +215,7 @@ def test_every_step_could_be_recorded_and_measuring_frees_nothing_that_it_reads(
     runner = runner_of(tiny_backbone(family, dropout), precision="fp32", task=task)
     requests = [
         measured_at(request_for(one, trial, steps=100), 3, 5, 100)
-        for trial, one in enumerate(rotation.third(every_structure(runner.backbone.shape)))
+        for trial, one in enumerate(rotation.sixth(every_structure(runner.backbone.shape)))
         if not any(edit.site is Site.GLOBAL for edit in one.edits)
     ]
     pack, watcher = recorded_as_watched(runner, requests, steps)
@@ -256,6 +258,7 @@ class Again:
         return replay, results
 
 
+@pytest.mark.slow
 def test_slots_that_fill_the_places_of_others_learn_as_they_do_alone(tiny_backbone: Callable[..., Path]) -> None:
     """The second trials of the same structures have other rates, seeds, scales and moments of their own."""
     runner = runner_of(tiny_backbone("roberta", 0.1), task=EVEN_TASK)

@@ -65,6 +65,7 @@ def memory_for(runner: TorchRunner, rows: int, *, when: str = "forward") -> Iter
             handle.remove()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("when", ["forward", "backward"])
 @pytest.mark.parametrize("together", [1, 2, 3, 5])
 def test_a_pack_that_does_not_fit_goes_on_with_fewer_slots_at_once(
@@ -106,6 +107,7 @@ def test_a_pack_in_which_a_newcomer_does_not_fit_gives_no_more_slots(runner: Tor
         assert measured(trace, reference).share <= EXACT
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rows", [2 * len(TASK.splits["validation"]), 7])
 def test_trials_that_do_not_fit_while_they_are_measured_are_measured_on_fewer_examples(
     runner: TorchRunner, rows: int
@@ -123,6 +125,7 @@ def test_trials_that_do_not_fit_while_they_are_measured_are_measured_on_fewer_ex
         assert measured(trace, reference).share <= ROUNDED
 
 
+@pytest.mark.slow
 def test_trials_that_do_not_fit_one_example_of_each_are_measured_apart(runner: TorchRunner) -> None:
     requests = requests_for(runner)
     references = train(runner.open_pack(SLOTS), requests)

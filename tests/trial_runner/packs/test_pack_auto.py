@@ -164,6 +164,7 @@ def test_as_many_slots_fit_as_free_memory_holds() -> None:
     assert evaluating.peak_bytes == 30 + 420
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("share", "slots"), [(0.5, 1), (2.5, 2), (1e6, 3)])
 def test_a_pack_left_to_memory_has_as_many_slots_as_fit(
     runner: TorchRunner, monkeypatch: pytest.MonkeyPatch, share: float, slots: int
