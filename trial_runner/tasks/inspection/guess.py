@@ -128,11 +128,7 @@ def _columns_in(keys: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _refuse_choices(columns: Mapping[str, Column]) -> None:
-    """Refuse rows that each have choices of their own.
-
-    Raises:
-        TaskError: If a column lists the choices of a row and another says which is right.
-    """
+    """Refuse rows that each have choices of their own: a column lists them and another says which is right."""
     lists = [column for column in columns.values() if column.kind is ColumnKind.TEXTS and column.name in _CHOICES]
     for choices in lists:
         for right in columns.values():
