@@ -3,7 +3,7 @@
 Indices count the blocks of one stack from 0; in an encoder-decoder the choice holds for either stack.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -132,5 +132,19 @@ class LayerPattern:
 
 
 Layers = AllLayers | LayerRange | SpindleGroups | LayerPattern
+
+
+def fewer(layers: Layers, depth: int) -> Iterator[Layers]:
+    """A choice of a stack of ``depth`` blocks, then ever fewer of its blocks, those next to the output last."""
+    yield layers
+    first, *others = layers.chosen(depth)
+    match layers:
+        case SpindleGroups(groups=(_, *kept)) if kept:
+            yield from fewer(SpindleGroups(groups=tuple(kept)), depth)
+        case LayerPattern(sixths=(_, *kept)) if kept:
+            yield from fewer(LayerPattern(sixths=tuple(kept)), depth)
+        case _ if others:
+            yield from fewer(LayerRange(first=first + 1, last=others[-1]), depth)
+
 
 LAYER_CHOICES: tuple[type[Layers], ...] = (AllLayers, LayerRange, SpindleGroups, LayerPattern)

@@ -2,18 +2,23 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 
 from search_space.backbones.shape import BackboneShape
 from search_space.configuration import Configuration
 from search_space.errors import BudgetError, SearchSpaceError
 from search_space.forms import FORMS
+from search_space.layers import AllLayers, Layers, fewer
 from search_space.mergeability import unmergeable
 from search_space.parameter_counts.flops import extra_flops
+from search_space.space.layer_choice import depth_of
 from search_space.space.options import SpaceOptions
 from search_space.space.points import ATTENTION, FFN, PointCost, least_cost, points_of
-from search_space.space.product import Point
+from search_space.space.product import Pair, Point
+
+USUAL_SHARE = 0.9
+"""Where at least so many of the structures of every part fit at all layers, the others are left out."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,17 +29,21 @@ class Fitting:
         points: Of every part that can be edited, those that fit beside any others.
         placements: The parts that are edited together, by the name of their choice.
         most: What each of them may have at its smallest.
+        is_everywhere: Whether all of them fit at all layers.
     """
 
     points: Mapping[str, tuple[Point, ...]]
     placements: Mapping[str, tuple[str, ...]]
     most: PointCost
+    is_everywhere: bool = True
 
 
 def that_fit(
     parts: tuple[str, ...], shape: BackboneShape, options: SpaceOptions, *, budget: int, has_layers: bool
 ) -> Fitting:
     """The points that fit beside any others, with as many parts together as can be.
+
+    They fit at all layers; where fewer than `USUAL_SHARE` of a part's do, at the last layer.
 
     Args:
         parts: Those that the options let be edited.
@@ -47,8 +56,7 @@ def that_fit(
         BudgetError: If the budget is too small for any configuration; the error says the smallest that fits.
         SearchSpaceError: If the options leave nothing to search.
     """
-    costs = {part: _costs(part, shape, options) for part in parts}
-    costs = {part: some for part, some in costs.items() if some}
+    costs = {part: some for part in parts if (some := _costs(part, shape, options))}
     if not costs or not has_layers:
         has_forms = bool(options.attention_forms or options.ffn_forms)
         if not has_forms and any(point.settings for point in options.published_points):
@@ -59,13 +67,14 @@ def that_fit(
             f"Allow more forms{'' if has_layers else ' and layers'}"
             f"{'' if has_forms else ', or name published points such as lora_qv:r=8'}."
         )
-    for together in range(len(costs), 0, -1):
-        share = _share_of(budget, options, together)
-        fitting = {
-            part: tuple(point for point, cost in some.items() if cost.is_within(share)) for part, some in costs.items()
-        }
-        if all(fitting.values()) or together == 1:
-            break
+    fitting, together, share = _together(costs, options, budget)
+    is_everywhere = all(
+        sum(cost.parameters <= share.parameters for cost in some.values()) >= USUAL_SHARE * len(some)
+        for some in costs.values()
+    )
+    if not is_everywhere:
+        costs = {part: _at_last_layer(part, some, shape, options) for part, some in costs.items()}
+        fitting, together, share = _together(costs, options, budget)
     fitting = {part: some for part, some in fitting.items() if some}
     if not fitting:
         smallest = min(cost.parameters for some in costs.values() for cost in some.values())
@@ -78,7 +87,56 @@ def that_fit(
             f"the budget must allow at least one configuration; got {budget:,} parameters, and the smallest "
             f"that fits the study has {smallest:,}. Raise the budget."
         )
-    return Fitting(points=fitting, placements=_placements(tuple(fitting), together), most=share)
+    placements = _placements(tuple(fitting), together)
+    return Fitting(points=fitting, placements=placements, most=share, is_everywhere=is_everywhere)
+
+
+def _together(
+    costs: Mapping[str, Mapping[Point, PointCost]], options: SpaceOptions, budget: int
+) -> tuple[dict[str, tuple[Point, ...]], int, PointCost]:
+    """The points that fit, as many parts that can be edited together as there can be, and what each may have."""
+    for together in range(len(costs), 0, -1):
+        share = _share_of(budget, options, together)
+        fitting = {
+            part: tuple(point for point, cost in some.items() if cost.is_within(share)) for part, some in costs.items()
+        }
+        if all(fitting.values()):
+            break
+    return fitting, together, share
+
+
+def layers_that_fit(
+    chosen: Mapping[str, Point | Pair],
+    layers: Mapping[str, Layers],
+    shape: BackboneShape,
+    options: SpaceOptions,
+    *,
+    budget: int,
+) -> dict[str, Layers]:
+    """The layers of every side: those that were chosen, or the last of them at which its share of the budget is enough.
+
+    Args:
+        chosen: A structure for each part that is edited, or two; at one layer they fit.
+        layers: At ``attention`` and ``ffn``.
+        shape: The backbone.
+        options: What is searched.
+        budget: Most stored parameters.
+    """
+
+    def least(part: str, where: Layers) -> int:
+        point = chosen[part]
+        halves = (point.first, point.second) if isinstance(point, Pair) else (point,)
+        costs = [least_cost(one, shape, options, width_step(part, options), where) for one in halves]
+        return sum(cost.parameters for cost in costs if cost is not None)
+
+    of_side = {side: [part for part in chosen if (part == FFN) is (side == FFN)] for side in layers}
+    if sum(least(part, where) for side, where in layers.items() for part in of_side[side]) <= budget:
+        return dict(layers)
+    share, found = budget // len(chosen), {}
+    for side, where in layers.items():
+        cut = [*fewer(where, depth_of(shape))]
+        found[side] = next((few for few in cut if all(least(part, few) <= share for part in of_side[side])), cut[-1])
+    return found
 
 
 def check_limits(configuration: Configuration, shape: BackboneShape, options: SpaceOptions) -> None:
@@ -114,6 +172,16 @@ def _costs(part: str, shape: BackboneShape, options: SpaceOptions) -> dict[Point
     step = width_step(part, options)
     found = {point: least_cost(point, shape, options, step) for point in points_of(part, shape, options)}
     return {point: cost for point, cost in found.items() if cost is not None}
+
+
+def _at_last_layer(
+    part: str, costs: Mapping[Point, PointCost], shape: BackboneShape, options: SpaceOptions
+) -> dict[Point, PointCost]:
+    """The points of a part with the parameters that they have at the last layer; limits of FLOPs are those of all."""
+    *_, last = fewer(AllLayers(), depth_of(shape))
+    step = width_step(part, options)
+    found = {point: least_cost(point, shape, options, step, last) or cost for point, cost in costs.items()}
+    return {point: replace(cost, parameters=found[point].parameters) for point, cost in costs.items()}
 
 
 def _placements(parts: tuple[str, ...], together: int) -> dict[str, tuple[str, ...]]:

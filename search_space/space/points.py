@@ -10,6 +10,7 @@ from search_space.edit import Edit
 from search_space.edit_protocol import Place
 from search_space.forms import Form
 from search_space.gates import Add, Gate, LearnedScale, Multiply
+from search_space.layers import AllLayers, Layers
 from search_space.mergeability import obstacle
 from search_space.parameter_counts.counts import affine_count, places, shared_count
 from search_space.parameter_counts.flops import affine_flops
@@ -118,7 +119,12 @@ class PointCost:
         return self.parameters <= most.parameters and self.extra_flops <= most.extra_flops
 
 
-def least_cost(point: Point, shape: BackboneShape, options: SpaceOptions, step: int = 1) -> PointCost | None:
+_EVERYWHERE = AllLayers()
+
+
+def least_cost(
+    point: Point, shape: BackboneShape, options: SpaceOptions, step: int = 1, layers: Layers = _EVERYWHERE
+) -> PointCost | None:
     """The least that a point takes; None if its widths cannot be ``step``.
 
     The plain gates of a form are judged by the widest of them, so that they are all there or none.
@@ -128,8 +134,9 @@ def least_cost(point: Point, shape: BackboneShape, options: SpaceOptions, step: 
         shape: The backbone.
         options: What is searched.
         step: Smallest width that all edits beside it can have, too.
+        layers: Where.
     """
-    edits = tuple(_with_widest_gate(edit, options) for edit in point.edits)
+    edits = tuple(_with_widest_gate(edit, options) for edit in point.at_layers(layers))
     cost, flops = shared_count(edits), 0
     for edit in edits:
         width = 0 if edit.sized_form is None else math.lcm(step, edit.sized_form.width_step)

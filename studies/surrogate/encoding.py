@@ -100,6 +100,7 @@ class Encoding:
         }
         self._placed = {frozenset(parts) for parts in space.placements.values()}
         self._facts: dict[tuple[tuple[tuple[str, int], ...], Layers], SideFacts] = {}
+        self._layers: dict[tuple[tuple[tuple[tuple[str, int], ...], Layers], ...], Mapping[str, Layers]] = {}
         self._nothing = SplitCost.of((), (), space.shape)
 
     def facts(self, side: EncodedSide) -> SideFacts:
@@ -120,6 +121,11 @@ class Encoding:
             point = self.parts[part].points[number]
             found[part] = (found[part][0], point) if part in found else (point, None)
         return found
+
+    def _chosen(self, side: EncodedSide) -> dict[str, Point | Pair]:
+        """The same as the space takes it."""
+        points = self._points(side).items()
+        return {part: first if second is None else Pair(first=first, second=second) for part, (first, second) in points}
 
     def is_placed(self, genes: EncodedConfiguration) -> bool:
         """Whether the parts may be edited together, and the edits of each part."""
@@ -175,10 +181,11 @@ class Encoding:
 
     def view(self, genes: EncodedConfiguration) -> Features:
         """What the model sees of them."""
-        facts = [None if side is None else self.facts(side) for side in (genes.attention, genes.ffn)]
+        placed = self._at_layers_that_fit(genes)
+        facts = [None if side is None else self.facts(side) for side in placed]
         costs, units = self._spent(genes)
         sides: list[TrainedSide | None] = []
-        for side, fact, cost, used in zip((genes.attention, genes.ffn), facts, costs, units, strict=True):
+        for side, fact, cost, used in zip(placed, facts, costs, units, strict=True):
             if side is None or fact is None:
                 sides.append(None)
                 continue
@@ -190,7 +197,7 @@ class Encoding:
 
     def _spent(self, genes: EncodedConfiguration) -> tuple[list[SplitCost], tuple[tuple[int, int], tuple[int, int]]]:
         """What both sides cost, and how many units of it they have."""
-        sides = genes.attention, genes.ffn
+        sides = self._at_layers_that_fit(genes)
         facts = [None if side is None else self.facts(side) for side in sides]
         splits = [0.5 if side is None else side.split for side in sides]
         costs = [self._nothing if fact is None else fact.cost_at(one) for fact, one in zip(facts, splits, strict=True)]
@@ -204,6 +211,21 @@ class Encoding:
             shared=sum(n**3 for n in products),
         )
         return costs, units
+
+    def _at_layers_that_fit(self, genes: EncodedConfiguration) -> tuple[EncodedSide | None, EncodedSide | None]:
+        """Both sides as the space proposes them together: where they do not fit the budget, at fewer layers."""
+        if self.space.is_everywhere:
+            return genes.attention, genes.ffn
+        sides = {ATTENTION: genes.attention, FFN: genes.ffn}
+        edited = {name: side for name, side in sides.items() if side is not None}
+        key = tuple((side.parts, side.layers) for side in edited.values())
+        if key not in self._layers:
+            chosen = {part: point for side in edited.values() for part, point in self._chosen(side).items()}
+            layers = {name: side.layers for name, side in edited.items()}
+            self._layers[key] = self.space.layers_that_fit(chosen, layers)
+        fit = self._layers[key]
+        attention, ffn = (None if side is None else replace(side, layers=fit[name]) for name, side in sides.items())
+        return attention, ffn
 
     def extra_flops(self, genes: EncodedConfiguration) -> int:
         """FLOPs per token that they add at inference."""
@@ -251,10 +273,7 @@ class Encoding:
         layers: dict[str, Layers] = {}
         for name, side in ((ATTENTION, genes.attention), (FFN, genes.ffn)):
             if side is not None:
-                points |= {
-                    part: first if second is None else Pair(first=first, second=second)
-                    for part, (first, second) in self._points(side).items()
-                }
+                points |= self._chosen(side)
                 splits[name] = side.split
                 layers[name] = side.layers
                 peak_lrs[name] = lr_at(side.unit_lr, *self.space.peak_lr_range(self.facts(side).edits))

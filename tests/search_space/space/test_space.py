@@ -15,6 +15,7 @@ from search_space.backbones.shape import BackboneShape
 from search_space.canonical import fingerprint
 from search_space.configuration import Configuration
 from search_space.dimensions import Activation, ScalePer, Site
+from search_space.edit import Edit
 from search_space.errors import BudgetError, InvalidEditError, SearchSpaceError, UnknownMethodError
 from search_space.forms import FORMS, Init, OwnNorm, SoftmaxMemory
 from search_space.gates import FixedScale
@@ -22,11 +23,12 @@ from search_space.layers import AllLayers, LayerRange, SpindleGroups
 from search_space.parameter_counts.budget import ParameterBudget
 from search_space.parameter_counts.counts import count, count_edits
 from search_space.published import COMPARED, METHODS, published_method
+from search_space.space.layer_choice import suggest_layers
 from search_space.space.options import LEARNING_RATES, SEARCHED_FORMS, SEARCHED_GATES, SpaceOptions
-from search_space.space.points import points_of
-from search_space.space.random_draw import RandomTrial
+from search_space.space.points import least_cost, points_of
+from search_space.space.random_draw import GivenTrial, RandomTrial
 from search_space.space.space import Candidate, SearchSpace
-from search_space.space.trial_protocol import Choice, FloatRange
+from search_space.space.trial_protocol import Choice, FloatRange, Recorder
 from search_space.validity import check_on
 
 SHARES = ["0.1%", "0.5%", "2%", "6.7%"]
@@ -166,14 +168,14 @@ def test_whatever_is_searched_proposals_are_valid(
         assert set(candidate.parameters) <= set(parameters)
 
 
-@pytest.mark.parametrize("budget", [1_024, 5_000, 20_000, 60_000])
+@pytest.mark.parametrize("budget", [511, 1_024, 5_000, 20_000, 60_000])
 def test_small_budgets_leave_proposals_for_separate_kinds_of_attention(
     budget: int, shape_named: Callable[[str], BackboneShape]
 ) -> None:
     shape = shape_named("t5_small")
     options = SpaceOptions(sites="separate", attention_forms=SEARCHED_FORMS, layers=("all", "range"))
-    if budget < 6 * 512:
-        with pytest.raises(BudgetError, match=r"the smallest that fits the study has 3,072\."):
+    if budget < 512:
+        with pytest.raises(BudgetError, match=r"the smallest that fits the study has 512\."):
             SearchSpace(shape=shape, budget=budget, options=options)
         return
     space, trial = SearchSpace(shape=shape, budget=budget, options=options), RandomTrial(5)
@@ -357,12 +359,12 @@ def smallest_of(error: BudgetError) -> int:
 @pytest.mark.parametrize(
     ("options", "smallest"),
     [
-        (SpaceOptions(), 12 * 768),  # a bias of the width of the model at every layer
-        (SpaceOptions(attention_forms=(), ffn_forms=("lowrank",)), 12 * (2 * 768 + 1)),
-        (SpaceOptions(attention_forms=(), ffn_forms=("lowrank",), gates=("add",)), 12 * 2 * 768),
-        (SpaceOptions(attention_forms=("bottleneck",), ffn_forms=(), gates=("add", "scale_learned")), 12 * 1537),
-        (SpaceOptions(attention_forms=("bottleneck",), ffn_forms=()), 12 * 1536),  # an inducer has no scale
-        (SpaceOptions(attention_forms=("softmax_memory",), ffn_forms=("bottleneck",)), 12 * 1536),  # nor a prefix
+        (SpaceOptions(), 768),  # a bias of the width of the model at the last layer
+        (SpaceOptions(attention_forms=(), ffn_forms=("lowrank",)), 2 * 768 + 1),
+        (SpaceOptions(attention_forms=(), ffn_forms=("lowrank",), gates=("add",)), 2 * 768),
+        (SpaceOptions(attention_forms=("bottleneck",), ffn_forms=(), gates=("add", "scale_learned")), 1537),
+        (SpaceOptions(attention_forms=("bottleneck",), ffn_forms=()), 1536),  # an inducer has no scale
+        (SpaceOptions(attention_forms=("softmax_memory",), ffn_forms=("bottleneck",)), 1536),  # nor a prefix
     ],
 )
 def test_a_budget_that_is_too_small_names_the_smallest_that_is_not(
@@ -382,7 +384,7 @@ def test_a_budget_that_is_too_small_names_the_smallest_that_is_not(
     assert smallest_of(caught.value) == smallest
 
 
-@pytest.mark.parametrize("budget", [9_216, 18_431, 18_432, 36_864, 74_000])
+@pytest.mark.parametrize("budget", [768, 1_537, 9_216, 18_431, 18_432, 36_864, 74_000])
 def test_small_budgets_leave_a_smaller_tree_of_what_fits(budget: int, roberta: BackboneShape) -> None:
     space, trial = SearchSpace(shape=roberta, budget=budget), RandomTrial(6)
     for _ in range(80):
@@ -390,19 +392,86 @@ def test_small_budgets_leave_a_smaller_tree_of_what_fits(budget: int, roberta: B
 
 
 def test_where_one_side_alone_fits_nothing_else_is_asked(roberta: BackboneShape) -> None:
-    # a learned scale and one row of LoRA at v takes 18,444, and the FFN's 18,444 do not fit beside them
+    # a learned scale and one row of LoRA at v takes 1,537 at the last layer, and the FFN's do not fit beside them
     options = SpaceOptions(attention_forms=("lowrank",), ffn_forms=("lowrank",))
-    space = SearchSpace(shape=roberta, budget=2 * 18_444 - 1, options=options)
+    space = SearchSpace(shape=roberta, budget=2 * 1_537 - 1, options=options)
     placement = space.parameters()["placement"]
     assert placement == Choice(choices=("attention", "ffn"))
     assert "attention_share" not in space.parameters()
-    both = SearchSpace(shape=roberta, budget=2 * 18_444, options=options)
+    both = SearchSpace(shape=roberta, budget=2 * 1_537, options=options)
     assert both.parameters()["placement"] == Choice(choices=("both", "attention", "ffn"))
 
     one_side = SpaceOptions(attention_forms=("const",), ffn_forms=("bottleneck",))
-    space = SearchSpace(shape=roberta, budget=10_000, options=one_side)
+    space = SearchSpace(shape=roberta, budget=1_500, options=one_side)
     assert "placement" not in space.parameters()
     assert all(not candidate.configuration.ffn for candidate in every_proposal(space))
+
+
+LORA = SpaceOptions(attention_forms=("lowrank",), ffn_forms=("lowrank",), gates=("add",))
+ROW = 2 * 768  # one row of LoRA at one tensor of a layer
+
+
+def proposed(space: SearchSpace, **writes: str) -> list[Configuration]:
+    """What is proposed that writes some tensors at each side."""
+    found = [candidate.configuration for candidate in every_proposal(space)]
+    wanted = {"attention": "", "ffn": ""} | writes
+    return [
+        one
+        for one in found
+        if all("+".join(edit.write.value for edit in getattr(one, side)) == text for side, text in wanted.items())
+    ]
+
+
+def layers_of(edits: Sequence[Edit]) -> set[tuple[int, ...]]:
+    return {edit.layers.chosen(12) for edit in edits}
+
+
+def test_what_does_not_fit_every_layer_is_proposed_at_the_last_ones_that_it_fits(roberta: BackboneShape) -> None:
+    space = SearchSpace(shape=roberta, budget=24 * ROW, options=LORA)
+    assert not space.is_everywhere
+    (alone,) = proposed(space, attention="q+v")
+    assert layers_of(alone.edits) == {tuple(range(12))}
+    (wide,) = proposed(space, attention="q+k+v+o")
+    assert layers_of(wide.edits) == {tuple(range(6, 12))}
+    both = proposed(space, attention="q+v", ffn="sum")
+    assert {*map(lambda one: (*layers_of(one.attention), *layers_of(one.ffn)), both)} == {
+        (tuple(range(6, 12)), tuple(range(12)))
+    }
+
+
+def test_what_fits_together_stays_at_all_layers(roberta: BackboneShape) -> None:
+    space = SearchSpace(shape=roberta, budget=36 * ROW, options=LORA)
+    for one in proposed(space, attention="q+v", ffn="sum"):
+        assert layers_of(one.edits) == {tuple(range(12))}
+    (wide,) = proposed(SearchSpace(shape=roberta, budget=48 * ROW, options=LORA), attention="q+k+v+o")
+    assert layers_of(wide.edits) == {tuple(range(12))}
+
+
+def test_chosen_layers_are_cut_from_the_first_on(roberta: BackboneShape) -> None:
+    options = dataclasses.replace(LORA, layers=("range", "spindle"), ffn_forms=())
+    space, trial = SearchSpace(shape=roberta, budget=8 * ROW, options=options), RandomTrial(3)
+    is_cut = []
+    for _ in range(100):
+        found = space.suggest(trial)
+        assert_sound(found, roberta, 8 * ROW)
+        asked = suggest_layers(
+            "attention", space.layers, 12, Recorder(GivenTrial(found.parameters), space.parameters())
+        )
+        ((*kept,),) = layers_of(found.configuration.edits)
+        assert kept == list(asked.chosen(12)[-len(kept) :])
+        is_cut.append(len(kept) < len(asked.chosen(12)))
+    assert {*is_cut} == {False, True}
+
+
+def test_where_nearly_all_structures_fit_every_layer_the_others_are_left_out(roberta: BackboneShape) -> None:
+    options = SpaceOptions()
+    legal = points_of("attention", roberta, options)
+    dearest = max(cost.parameters for point in legal if (cost := least_cost(point, roberta, options)))
+    space = SearchSpace(shape=roberta, budget=2 * dearest - 1)
+    assert space.is_everywhere
+    assert 0.9 * len(legal) < len(space.trees["attention"].points) < len(legal)
+    trial = RandomTrial(8)
+    assert all(layers_of(space.suggest(trial).configuration.edits) == {tuple(range(12))} for _ in range(100))
 
 
 def test_options_that_leave_nothing_are_refused(roberta: BackboneShape, qwen: BackboneShape) -> None:
