@@ -344,7 +344,7 @@ class Encoding:
             return AllLayers()
         if LayerRange.name in self.layers:
             return LayerRange(first=0, last=depth_of(self.space.shape) - 1)
-        return self.layers[SpindleGroups.name][-1]
+        return [*self.layers.values()][-1][-1]
 
     def _numbers(self, part: str, edits: tuple[Edit, ...]) -> list[int]:
         """The structure that some edits are, or two, or the nearest; none if none has a form of theirs."""

@@ -5,6 +5,7 @@ import random
 from pathlib import Path
 
 import pytest
+from support.factored_search import drawn
 
 from search_space.backbones import shape_of
 from search_space.parameter_counts.counts import count
@@ -80,6 +81,13 @@ def test_published_methods_that_are_points_of_the_space_are_their_genes(genome, 
     methods = ("prefix_tuning", "scaled_parallel_adapter_ffn", "lora_qv", "lora_ffn", "mam_adapter")
     for trial in history(len(methods), published=methods):
         assert genome.candidate(genome.genes_of(trial)).fingerprint == trial.fingerprint
+
+
+@pytest.mark.parametrize("layers", ["range", "spindle", "pattern"])
+def test_published_methods_are_at_all_layers_of_whatever_choice_there_is(layers, space):
+    genome = Encoding(SearchSpace(shape=space.shape, budget=space.budget, options=SpaceOptions(layers=(layers,))))
+    (lora,) = drawn(genome.space, 1, published=("lora_qv",))
+    assert genome.genes_of(lora).attention.layers.chosen(12) == tuple(range(12))
 
 
 def test_the_head_alone_is_no_parent_and_others_are_the_nearest_points(genome, history):
