@@ -30,12 +30,44 @@ class Fitting:
         placements: The parts that are edited together, by the name of their choice.
         most: What each of them may have at its smallest.
         is_everywhere: Whether all of them fit at all layers.
+        shape: The backbone.
+        options: What is searched.
+        budget: Most stored parameters.
     """
 
     points: Mapping[str, tuple[Point, ...]]
     placements: Mapping[str, tuple[str, ...]]
     most: PointCost
-    is_everywhere: bool = True
+    is_everywhere: bool
+    shape: BackboneShape
+    options: SpaceOptions
+    budget: int
+
+    def layers(self, chosen: Mapping[str, Point | Pair], layers: Mapping[str, Layers]) -> Mapping[str, Layers]:
+        """The layers of every side: as chosen, or the last of them at which its share of the budget is enough.
+
+        Args:
+            chosen: A structure for each part that is edited, or two.
+            layers: At ``attention`` and ``ffn``.
+        """
+        if self.is_everywhere or sum(sum(self._least(chosen, *one)) for one in layers.items()) <= self.budget:
+            return layers
+        share, found = self.budget // len(chosen), {}
+        for side, where in layers.items():
+            cut = [*fewer(where, depth_of(self.shape))]
+            found[side] = next((few for few in cut if max(self._least(chosen, side, few)) <= share), cut[-1])
+        return found
+
+    def _least(self, chosen: Mapping[str, Point | Pair], side: str, layers: Layers) -> list[int]:
+        """The least parameters of each part of a side at some layers."""
+        found = []
+        for part, point in chosen.items():
+            if (part == FFN) is (side == FFN):
+                step = width_step(part, self.options)
+                halves = (point.first, point.second) if isinstance(point, Pair) else (point,)
+                costs = [least_cost(one, self.shape, self.options, step, layers) for one in halves]
+                found.append(sum(cost.parameters for cost in costs if cost is not None))
+        return found
 
 
 def that_fit(
@@ -60,7 +92,15 @@ def that_fit(
     if not costs or not has_layers:
         has_forms = bool(options.attention_forms or options.ffn_forms)
         if not has_forms and any(point.settings for point in options.published_points):
-            return Fitting(points={}, placements={}, most=_share_of(budget, options, 1))
+            return Fitting(
+                points={},
+                placements={},
+                most=_share_of(budget, options, 1),
+                is_everywhere=True,
+                shape=shape,
+                options=options,
+                budget=budget,
+            )
         raise SearchSpaceError(
             "the study must leave something to search; got no form at attention or FFN that is valid on "
             f"{shape.family}{' and can be merged' if options.mergeable else ''}. "
@@ -87,8 +127,15 @@ def that_fit(
             f"the budget must allow at least one configuration; got {budget:,} parameters, and the smallest "
             f"that fits the study has {smallest:,}. Raise the budget."
         )
-    placements = _placements(tuple(fitting), together)
-    return Fitting(points=fitting, placements=placements, most=share, is_everywhere=is_everywhere)
+    return Fitting(
+        points=fitting,
+        placements=_placements(tuple(fitting), together),
+        most=share,
+        is_everywhere=is_everywhere,
+        shape=shape,
+        options=options,
+        budget=budget,
+    )
 
 
 def _together(
@@ -103,40 +150,6 @@ def _together(
         if all(fitting.values()):
             break
     return fitting, together, share
-
-
-def layers_that_fit(
-    chosen: Mapping[str, Point | Pair],
-    layers: Mapping[str, Layers],
-    shape: BackboneShape,
-    options: SpaceOptions,
-    *,
-    budget: int,
-) -> dict[str, Layers]:
-    """The layers of every side: those that were chosen, or the last of them at which its share of the budget is enough.
-
-    Args:
-        chosen: A structure for each part that is edited, or two; at one layer they fit.
-        layers: At ``attention`` and ``ffn``.
-        shape: The backbone.
-        options: What is searched.
-        budget: Most stored parameters.
-    """
-
-    def least(part: str, where: Layers) -> int:
-        point = chosen[part]
-        halves = (point.first, point.second) if isinstance(point, Pair) else (point,)
-        costs = [least_cost(one, shape, options, width_step(part, options), where) for one in halves]
-        return sum(cost.parameters for cost in costs if cost is not None)
-
-    of_side = {side: [part for part in chosen if (part == FFN) is (side == FFN)] for side in layers}
-    if sum(least(part, where) for side, where in layers.items() for part in of_side[side]) <= budget:
-        return dict(layers)
-    share, found = budget // len(chosen), {}
-    for side, where in layers.items():
-        cut = [*fewer(where, depth_of(shape))]
-        found[side] = next((few for few in cut if all(least(part, few) <= share for part in of_side[side])), cut[-1])
-    return found
 
 
 def check_limits(configuration: Configuration, shape: BackboneShape, options: SpaceOptions) -> None:

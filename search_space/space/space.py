@@ -19,7 +19,7 @@ from search_space.layers import AllLayers, Layers
 from search_space.parameter_counts.budget import Allowance, BudgetSplit, solve
 from search_space.parameter_counts.counts import Counts, count, count_edits, shared_count
 from search_space.published.point import PublishedPoint
-from search_space.space.budget_fit import check_limits, layers_that_fit, that_fit
+from search_space.space.budget_fit import check_limits, that_fit
 from search_space.space.layer_choice import (
     available_layers,
     depth_of,
@@ -81,7 +81,7 @@ class SearchSpace:
         trees: What may be asked of an edit of each part: ``attention`` and ``ffn``, or each kind of attention and
             ``ffn``. Empty if no form is searched and published points are all there is.
         placements: The parts that are edited together, by the name of their choice.
-        is_everywhere: Whether all structures fit at all layers; else each is proposed at the last ones that it fits.
+        fitting: What fits the budget, and at which layers.
         layers: The kinds of layer choices.
 
     Raises:
@@ -101,11 +101,11 @@ class SearchSpace:
         self.budget = budget
         self.options = options or SpaceOptions()
         self.layers = available_layers(self.options.layers, depth_of(shape))
-        fitting = that_fit(self.parts, shape, self.options, budget=budget, has_layers=bool(self.layers))
-        self.placements = fitting.placements
-        self.is_everywhere = fitting.is_everywhere
+        self.fitting = that_fit(self.parts, shape, self.options, budget=budget, has_layers=bool(self.layers))
+        self.placements = self.fitting.placements
         self.questions = {
-            part: Questions(part, some, shape, self.options, most=fitting.most) for part, some in fitting.points.items()
+            part: Questions(part, some, shape, self.options, most=self.fitting.most)
+            for part, some in self.fitting.points.items()
         }
         self.trees = {part: asked.tree for part, asked in self.questions.items()}
         self._parameters = parameters_of_space(self.questions, self.placements, self.layers, self.options)
@@ -149,7 +149,7 @@ class SearchSpace:
         depth = depth_of(self.shape)
         layers = {side: suggest_layers(side, self.layers, depth, recorder) for side in sides(parts)}
         chosen = {part: self.questions[part].suggest(recorder) for part in parts}
-        layers = self.layers_that_fit(chosen, layers)
+        layers = self.fitting.layers(chosen, layers)
         edits = (edit for part in parts for edit in chosen[part].at_layers(layers[side_of(part)]))
         structure = Configuration(edits=tuple(edits))
         share = self._suggest_share(structure, recorder)
@@ -167,12 +167,6 @@ class SearchSpace:
             allowance=self.allowance(self._suggest_budget_fraction(structure, recorder)),
         )
         return self._candidate(solved, recorder, method=None)
-
-    def layers_that_fit(self, chosen: Mapping[str, Point | Pair], layers: Mapping[str, Layers]) -> Mapping[str, Layers]:
-        """The layers of every side at which some structures fit the budget: those asked for, or the last of them."""
-        if self.is_everywhere:
-            return layers
-        return layers_that_fit(chosen, layers, self.shape, self.options, budget=self.budget)
 
     def allowance(self, budget_fraction: float) -> Allowance:
         """What a proposal of a size may use: a share of the budget, within the limits."""

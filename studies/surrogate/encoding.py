@@ -214,7 +214,7 @@ class Encoding:
 
     def _at_layers_that_fit(self, genes: EncodedConfiguration) -> tuple[EncodedSide | None, EncodedSide | None]:
         """Both sides as the space proposes them together: where they do not fit the budget, at fewer layers."""
-        if self.space.is_everywhere:
+        if self.space.fitting.is_everywhere:
             return genes.attention, genes.ffn
         sides = {ATTENTION: genes.attention, FFN: genes.ffn}
         edited = {name: side for name, side in sides.items() if side is not None}
@@ -222,7 +222,7 @@ class Encoding:
         if key not in self._layers:
             chosen = {part: point for side in edited.values() for part, point in self._chosen(side).items()}
             layers = {name: side.layers for name, side in edited.items()}
-            self._layers[key] = self.space.layers_that_fit(chosen, layers)
+            self._layers[key] = self.space.fitting.layers(chosen, layers)
         fit = self._layers[key]
         attention, ffn = (None if side is None else replace(side, layers=fit[name]) for name, side in sides.items())
         return attention, ffn

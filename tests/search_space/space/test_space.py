@@ -428,7 +428,7 @@ def layers_of(edits: Sequence[Edit]) -> set[tuple[int, ...]]:
 
 def test_what_does_not_fit_every_layer_is_proposed_at_the_last_ones_that_it_fits(roberta: BackboneShape) -> None:
     space = SearchSpace(shape=roberta, budget=24 * ROW, options=LORA)
-    assert not space.is_everywhere
+    assert not space.fitting.is_everywhere
     (alone,) = proposed(space, attention="q+v")
     assert layers_of(alone.edits) == {tuple(range(12))}
     (wide,) = proposed(space, attention="q+k+v+o")
@@ -468,7 +468,7 @@ def test_where_nearly_all_structures_fit_every_layer_the_others_are_left_out(rob
     legal = points_of("attention", roberta, options)
     dearest = max(cost.parameters for point in legal if (cost := least_cost(point, roberta, options)))
     space = SearchSpace(shape=roberta, budget=2 * dearest - 1)
-    assert space.is_everywhere
+    assert space.fitting.is_everywhere
     assert 0.9 * len(legal) < len(space.trees["attention"].points) < len(legal)
     trial = RandomTrial(8)
     assert all(layers_of(space.suggest(trial).configuration.edits) == {tuple(range(12))} for _ in range(100))
