@@ -130,10 +130,10 @@ def init(
         folder = Path(output).parent if output else Path()
         data = [save_object(data, folder / f"{own.get('name', 'study')}-data")]
     source = source_of(data, configuration=configuration)
-    draft = draft_study(source, Choices(**own, wishes=wishes))
-    file = Path(output) if output else Path(f"{draft.keys['name']}.yaml")
+    file = Path(output) if output else Path(f"{own.get('name', source.title)}.yaml")
     if file.exists() and not overwrite:
         raise WishError(f"the study file must be new; {file} is there already. Choose another, or overwrite it.")
+    draft = draft_study(source, Choices(**own, wishes=wishes))
     specification_from_mapping(draft.keys, origin=str(file))
     keys = _as_seen_from(file.parent, draft.keys)
     try:

@@ -1,5 +1,6 @@
 """Whether a study is whole: what must hold in the ledger, what its proposals make, and the files it names."""
 
+import math
 import warnings
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
@@ -8,6 +9,8 @@ from optuna.trial import FixedTrial
 
 from search_space.errors import SearchSpaceError
 from search_space.space.space import SearchSpace
+from studies.confirmation.ablation_path import comparisons_of
+from studies.confirmation.results import ConfirmationResult, confirmation_result
 from studies.consistency import (
     confirmation_differences,
     differences,
@@ -53,7 +56,8 @@ def verify(ledger: Ledger, name: str) -> list[str]:
         if parent is None:
             return [*found, f"the study that '{name}' confirms must be there; it is not"]
         originals = ledger.trials(parent.id)
-        return found + list(confirmation_differences(records, ledger.confirmation(study), parent, originals))
+        found += confirmation_differences(records, ledger.confirmation(study), parent, originals)
+        return found or list(_strange_comparisons(confirmation_result(ledger, name)))
     specification, space = recorded_specification(study), recorded_space(study)
     steps = specification.rung_plan().steps
     found += record_violations(records, rung_steps=steps, now=_LONG_AGO)
@@ -65,6 +69,23 @@ def verify(ledger: Ledger, name: str) -> list[str]:
         return found
     proposer = replayed(ledger, study, space, specification)
     return list(replay_violations(ledger, study.id, proposer))
+
+
+def _strange_comparisons(result: ConfirmationResult) -> Iterator[str]:
+    """What SQL is told of a confirmation follows from its scores, once it is told."""
+    expected = {label: one.entry() for label, one in comparisons_of(result).items()}
+    for one in result.contenders:
+        told = expected.get(one.label)
+        if one.comparison is not None and (
+            told is None or any(_differ(one.comparison.get(key), told[key]) for key in told)
+        ):
+            yield f"the comparison with '{one.label}' must be that of the scores, {told}; got {dict(one.comparison)}"
+
+
+def _differ(ours: object, theirs: object) -> bool:
+    if isinstance(ours, float) and isinstance(theirs, float):
+        return not math.isclose(ours, theirs, rel_tol=1e-6, abs_tol=1e-9)
+    return ours != theirs
 
 
 def _strange_proposals(trials: Sequence[TrialRecord], space: SearchSpace, seed: int) -> Iterator[str]:

@@ -34,7 +34,8 @@ def _section(card: Card, *, is_whole: bool, has_sentences: bool) -> Iterator[Ren
     rows = card.data if is_whole else card.data.head(min(card.shown, _MOST_ROWS))
     if rows.empty and not has_sentences:
         return
-    yield from (Text(), Text(card.question, "bold"))
+    cut = "" if len(rows) == len(card.data) else f" ({len(rows)} of {len(card.data)} rows)"
+    yield from (Text(), Text.assemble((card.question, "bold"), (cut, "dim")))
     if has_sentences:
         yield from map(Text, card.sentences)
     if not rows.empty:
@@ -43,4 +44,4 @@ def _section(card: Card, *, is_whole: bool, has_sentences: bool) -> Iterator[Ren
         yield Text(card.note, "dim")
 
 
-_DETAILS = ("matters", "reached")
+_DETAILS = ("matters", "reached", "as_good")

@@ -192,22 +192,34 @@ def studies_table(summaries: Sequence[StudySummary]) -> RenderableType:
     """Every study of a storage."""
     if not summaries:
         return Text("no studies yet.")
-    rows = [
-        (
-            one.name + (f" (confirms {one.confirms})" if one.confirms else ""),
-            one.task,
-            one.backbone,
-            f"{one.budget_parameters:,}",
-            states_text(dict(one.counts)),
-            _best(one),
-            f"{one.created_at:%Y-%m-%d %H:%M}",
-        )
-        for one in summaries
-    ]
-    table = _table(("study", "task", "backbone", "budget", "trials", "best trial", "begun"), rows, right=("budget",))
-    for column in table.columns:
-        column.no_wrap = column.header in ("budget", "best trial", "begun")
-    return table
+    return _StudyRows(summaries)
+
+
+class _StudyRows:
+    """Studies in as many columns as fit; words are not broken."""
+
+    def __init__(self, summaries: Sequence[StudySummary]) -> None:
+        self._summaries = summaries
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        rows = [
+            {
+                "study": one.name + (f" (confirms {one.confirms})" if one.confirms else ""),
+                "task": one.task,
+                "backbone": one.backbone,
+                "budget": f"{one.budget_parameters:,}",
+                "trials": states_text(dict(one.counts)),
+                "best trial": _best(one),
+                "begun": f"{one.created_at:%Y-%m-%d %H:%M}",
+            }
+            for one in self._summaries
+        ]
+        is_narrow = options.max_width < _NARROW_WIDTH
+        names = ("study", "trials", "best trial") if is_narrow else tuple(rows[0])
+        table = _table(names, [[row[name] for name in names] for row in rows], right=("budget",))
+        for column in table.columns:
+            column.no_wrap = column.header in ("budget", "best trial", "begun")
+        yield table
 
 
 def _best(summary: StudySummary) -> str:

@@ -114,6 +114,13 @@ def path_of(result: ConfirmationResult) -> AblationResult:
     return AblationResult(confirmation=result, steps=steps, total=next(iter(result.comparisons), None))
 
 
+def comparisons_of(result: ConfirmationResult) -> dict[str, Comparison]:
+    """By label of a contender: the winner minus it, or of a path it minus the step before."""
+    if not result.is_path:
+        return {one.baseline: one for one in result.comparisons}
+    return {one.contender.label: one.comparison for one in path_of(result).steps if one.comparison is not None}
+
+
 def path_sentences(result: AblationResult) -> tuple[str, ...]:
     """What the whole is worth, and which steps are, in words; empty until every trial has ended."""
     return tuple(_sentences(result)) if result.total is not None else ()

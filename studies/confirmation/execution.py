@@ -11,8 +11,10 @@ from studies.analysis.discover import knowledge_of
 from studies.analysis.estimates import estimates_of
 from studies.backends.backend import Observer, RunnerFactory
 from studies.confirmation.ablation import path_entries
+from studies.confirmation.ablation_path import comparisons_of
 from studies.confirmation.contenders import ContenderEntry, entries_of, trials_of
 from studies.confirmation.request import AblationRequest, Request
+from studies.confirmation.results import confirmation_result
 from studies.errors import ConfirmationError, StudyChangedError
 from studies.launch.execution import LaunchResult, run_fleet
 from studies.launch.preparation import absolute_url, label_count
@@ -77,6 +79,7 @@ def confirm(  # noqa: PLR0913 - one argument per wish
         existing = _existing(ledger, parent, request)
         instead_of = replaceable(request.confirmation, ledger, take_over=take_over)
         if existing is not None and _is_finished(ledger, existing):
+            _record_comparisons(ledger, existing)
             total = sum(ledger.state_counts(existing.id).values())
             reason = f"already finished: all {total} trials have ended"
             return LaunchResult(study=existing, finished=True, reason=reason)
@@ -92,9 +95,22 @@ def confirm(  # noqa: PLR0913 - one argument per wish
         target_trials = sum(ledger.state_counts(study.id).values())
     plan = plan_of(specification, study, space, storage_url=storage_url, target_trials=target_trials)
     plan = replace(plan, lease_seconds=lease_seconds)
-    return run_fleet(
+    found = run_fleet(
         specification, study, plan, factory=factory, observer=observer, observers=observers, instead_of=instead_of
     )
+    if found.finished:
+        with Ledger.open(storage_url, create=False) as ledger:
+            _record_comparisons(ledger, study)
+    return found
+
+
+def _record_comparisons(ledger: Ledger, study: StudyRecord) -> None:
+    """Record once what a confirmation that has ended says, for those who ask in SQL."""
+    contenders = ledger.confirmation(study).contenders
+    if all(one.comparison is None for one in contenders):
+        found = comparisons_of(confirmation_result(ledger, study.name))
+        told = {label: comparison.entry() for label, comparison in found.items()}
+        ledger.set_contenders(study.id, [replace(one, comparison=told.get(one.label)) for one in contenders])
 
 
 def _searched(ledger: Ledger, name: str) -> StudyRecord:

@@ -136,8 +136,7 @@ class ConfirmationResult:
 
     def tables(self) -> "dict[str, pandas.DataFrame]":
         """All its numbers by what they are: the contenders, the winner minus every baseline, other tasks."""
-        names = ("baseline", "difference", "low", "high", "p_value", "adjusted_p", "pairs", "verdict")
-        compared = [{name: getattr(one, name) for name in names} for one in self.comparisons]
+        compared = [{"baseline": one.baseline, **one.entry()} for one in self.comparisons]
         tasks = dict.fromkeys(name for one in self.contenders for name in one.elsewhere)
         elsewhere = [
             {"measured_by_lm_eval": name, "label": one.label, "mean": told.mean, "deviation": told.deviation}

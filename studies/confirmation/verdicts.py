@@ -61,6 +61,11 @@ class Comparison:
     smallest_adjusted_p: float
     verdict: ConfirmationVerdict
 
+    def entry(self) -> dict[str, int | float | str | None]:
+        """What it says, as a row of a frame."""
+        names = ("difference", "low", "high", "p_value", "adjusted_p", "pairs")
+        return {**{name: getattr(self, name) for name in names}, "verdict": self.verdict.value}
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _SeedPairs:

@@ -307,6 +307,12 @@ def _head(source: DataSource, found: Guess, measured: _MeasuredLengths, prepared
         share = common[1] / measured.labels.total()
         lines.append(f"{len(measured.labels)} labels; the most frequent, {common[0]}, has {share:.0%} of the rows")
     lines += () if prepared is None else prepared.notes
+    if "label" in found.keys:
+        text = found.keys["text"]
+        read = text if isinstance(text, str) else " and ".join(text)
+        lines.append(
+            f"reads {read}, learns {found.keys['label']}{'; --text and --label say otherwise' * bool(found.left)}"
+        )
     lines += [*source.remarks, *([f"columns not used: {', '.join(found.left)}"] if found.left else [])]
     return tuple(lines)
 

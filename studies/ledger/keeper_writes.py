@@ -4,6 +4,7 @@ Every function works inside a transaction of the caller.
 """
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import asdict
 from datetime import timedelta
 from pathlib import Path
 
@@ -28,6 +29,7 @@ from studies.ledger.tables import (
 )
 from studies.records import (
     ConfirmationRecord,
+    Contender,
     EventKind,
     NewStudy,
     NewTrial,
@@ -150,6 +152,12 @@ def add_confirmation(connection: Connection, study_id: int, confirmation: Confir
     """Record what a confirmation is, once."""
     if connection.execute(select(CONFIRMATIONS).where(CONFIRMATIONS.c.study_id == study_id)).one_or_none() is None:
         connection.execute(insert(CONFIRMATIONS), confirmation_to_row(confirmation) | {"study_id": study_id})
+
+
+def set_contenders(connection: Connection, study_id: int, contenders: Sequence[Contender]) -> None:
+    """Record the contenders of a confirmation again, with what has become of them."""
+    of_study = update(CONFIRMATIONS).where(CONFIRMATIONS.c.study_id == study_id)
+    connection.execute(of_study.values(contenders=[asdict(one) for one in contenders]))
 
 
 def add_trials(

@@ -154,6 +154,7 @@ class Ledger(AbstractContextManager["Ledger"]):
     studies = _read(reads.studies)
     confirmation = _read(reads.confirmation)
     confirmations = _read(reads.confirmations)
+    set_contenders = _write(keeper_writes.set_contenders)
     state_counts = _read(reads.state_counts)
     tallies = _read(reads.tallies)
     reading_count = _read(reads.reading_count)

@@ -140,6 +140,9 @@ def _confirmation_results(json: Json) -> str:
     def of(*path: str, kind: str = "TEXT") -> str:
         return json.of("contender.value", *path, kind=kind)
 
+    def compared(name: str, kind: str = "DOUBLE PRECISION") -> str:
+        return f"{of('comparison', name, kind=kind)} AS {name}"
+
     place, seeds = json.place_of("contender"), "json_array_length(confirmations.seeds)"
     on_validation = of("validation_score", kind="DOUBLE PRECISION")
     is_top = of("is_top", kind="BOOLEAN")
@@ -158,7 +161,9 @@ def _confirmation_results(json: Json) -> str:
         f"CASE WHEN {of('change')} IS NOT NULL THEN 'path' WHEN {is_top} THEN 'top' ELSE 'baseline' END AS kind, "
         f"{of('trial', kind='INTEGER')} AS trial, {of('change')} AS change, {on_validation} AS validation_score, "
         f"{seeds} AS planned, coalesce(spread.seeds, 0) AS seeds, spread.mean, spread.deviation, spread.lowest, "
-        f"spread.highest, {on_validation} - spread.mean AS optimism "
+        f"spread.highest, {on_validation} - spread.mean AS optimism, "
+        f"{compared('difference')}, {compared('low')}, {compared('high')}, {compared('p_value')}, "
+        f"{compared('adjusted_p')}, {compared('pairs', 'INTEGER')}, {compared('verdict', 'TEXT')} "
         "FROM confirmations JOIN studies ON studies.id = confirmations.study_id "
         "JOIN studies AS parents ON parents.id = studies.parent_id "
         f"CROSS JOIN {json.table('contender', 'confirmations.contenders')} "
@@ -283,8 +288,9 @@ VIEWS: tuple[DatabaseView, ...] = (
         name="confirmation_results",
         about=(
             "How the contenders of every confirmation did on the test split: a row each. The table `confirmations` has "
-            "what was asked for; a view cannot have the name of a table. `deltaspace confirm` and "
-            "`deltaspace show` tell intervals, p-values and verdicts."
+            "what was asked for; a view cannot have the name of a table. Differences are those that `deltaspace "
+            "confirm` and `show` print: the first contender minus this baseline, or this step of an ablation minus the "
+            "one before. They are null until all trials have ended, and of contenders that are no baseline."
         ),
         columns={
             "study": "Name of the study that is confirmed.",
@@ -302,6 +308,13 @@ VIEWS: tuple[DatabaseView, ...] = (
             "lowest": "Of them.",
             "highest": "Of them.",
             "optimism": "`validation_score` minus `mean`.",
+            "difference": "In the mean over the seeds that both have.",
+            "low": "Lower end of its 95% interval, a bootstrap of pairs.",
+            "high": "Upper end of it.",
+            "p_value": "Two-sided, of a permutation test of this difference alone.",
+            "adjusted_p": "The same by Holm for all differences of the confirmation.",
+            "pairs": "Seeds that both have.",
+            "verdict": "What the first does to the other: `beats`, `ties`, `not shown`, `loses` or `undecided`.",
         },
         select=_confirmation_results,
     ),

@@ -91,6 +91,8 @@ class Contender:
         is_top: Whether it is one of the best configurations of the study.
         baselines: The baselines that it is, as they were asked for; usually one or none.
         change: Of a path from a published method to a trial, what it has changed of the next contender; else None.
+        comparison: Once all trials have ended, the winner minus this baseline, or this step of a path minus the one
+            before: as `studies.confirmation.verdicts.Comparison.entry` has it. Else None.
     """
 
     __pydantic_config__ = ConfigDict(extra="forbid", allow_inf_nan=False)
@@ -101,6 +103,7 @@ class Contender:
     is_top: bool
     baselines: tuple[str, ...]
     change: str | None = None
+    comparison: Mapping[str, int | float | str | None] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -87,6 +87,13 @@ def test_the_list_of_studies(ledger: Ledger) -> None:
     assert "600,000" in text
     assert "0.8500" in text
     assert printed(studies_table(())).strip() == "no studies yet."
+    (one,) = study_summaries(ledger)
+    confirmation = replace(one, name="sample-confirm", confirms="sample")
+    narrow = printed(studies_table((one, confirmation)), 80).splitlines()
+    assert max(map(len, narrow)) <= 80
+    assert narrow[0].split() == ["study", "trials", "best", "trial"]
+    assert any("see 'show sample-confirm'" in line for line in narrow)
+    assert all(word in " ".join(narrow).split() for word in ("sample-confirm", "complete,", "pruned,", "failed"))
 
 
 def test_a_trial_page_says_why_it_was_pruned(ledger: Ledger) -> None:

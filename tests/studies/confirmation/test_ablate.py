@@ -17,6 +17,7 @@ from search_space.backbones import shape_of
 from search_space.published.point import PublishedPoint
 from search_space.space.space import Candidate, SearchSpace
 from studies.analysis.discover.between import Array
+from studies.analysis.sql import run_query
 from studies.confirmation.ablation import path_entries
 from studies.confirmation.ablation_path import ablation_result, path_notes, path_sentences
 from studies.confirmation.execution import confirm
@@ -132,6 +133,8 @@ def test_differences_are_those_of_consecutive_steps_and_sum_to_the_whole(study: 
     assert result.table()["difference"][1:].tolist() == pytest.approx(gains)
     sentences = path_sentences(result)
     assert sentences[0].startswith(f"Trial {BEST} minus mam_adapter on the test split: {0.01 * len(gains):+.4f}")
+    told = run_query(study.url, "SELECT difference, low, high FROM confirmation_results ORDER BY place DESC").rows
+    assert told == tuple((None,) * 3 if one is None else (one.difference, one.low, one.high) for one in steps)
     # runs that are exchanged do not know of pairs: said, for the intervals exclude 0 and nothing is shown
     assert path_notes(result)[-1].startswith(f"With 6 seeds the p-values of {len(gains)} steps are of exchanged runs")
 

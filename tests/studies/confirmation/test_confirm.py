@@ -15,6 +15,7 @@ from search_space.backbones import shape_of
 from search_space.errors import UnknownMethodError
 from search_space.space.space import SearchSpace
 from studies.analysis.leaderboard import leaderboard
+from studies.analysis.sql import run_query
 from studies.analysis.summaries import study_summaries
 from studies.confirmation.execution import confirm
 from studies.confirmation.request import AGAINST, ConfirmationRequest
@@ -35,7 +36,7 @@ from studies.records import ConfirmationRecord, StudyKind, StudyRecord, TrialRec
 from studies.runtime.artefacts import study_folder
 from studies.study_file import Specification, specification_from_mapping
 from studies.study_file.recorded_specification import BegunSpecification
-from studies.verification import replay_violations, replayed
+from studies.verification import replay_violations, replayed, verify
 from trial_runner.backbones import config_of
 from trial_runner.requests import TrialRequest
 
@@ -210,6 +211,29 @@ def test_what_is_finished_is_not_trained_again(local: Study) -> None:
     assert factory.runners == []
     assert local.trials("reviews-confirm") == before
     assert local.record().epoch == 1
+
+
+def test_sql_has_the_differences_that_are_printed_and_verify_compares_the_two(study: Study) -> None:
+    asked = "SELECT label, difference, low, high, p_value, adjusted_p, pairs, verdict FROM confirmation_results"
+
+    def told() -> dict[object, tuple[object, ...]]:
+        return {label: tuple(said) for label, *said in run_query(study.url, asked).rows}
+
+    study.confirm(Watching(), fleet={"time_budget": 1e-9})
+    assert {said for one in told().values() for said in one} == {None}
+    study.confirm()
+    expected = {one.baseline: tuple(one.entry().values()) for one in study.result().comparisons}
+    assert len(expected) == 3
+    assert told() == dict.fromkeys((one.label for one in study.result().contenders), (None,) * 7) | expected
+    with Ledger.open(study.url) as ledger:
+        assert verify(ledger, "reviews-confirm") == []
+        key, contenders = study.record().id, study.confirmation().contenders
+        changed = [replace(one, comparison=one.comparison and {**one.comparison, "low": -1.0}) for one in contenders]
+        ledger.set_contenders(key, changed)
+        assert len(verify(ledger, "reviews-confirm")) == 3
+        ledger.set_contenders(key, [replace(one, comparison=None) for one in contenders])  # as if killed at the end
+    study.confirm()
+    assert study.confirmation().contenders == contenders
 
 
 def test_a_time_budget_stops_it_and_the_next_call_goes_on(study: Study, monkeypatch: pytest.MonkeyPatch) -> None:
