@@ -6,7 +6,7 @@
     ├── InvalidEditError        an edit or a combination of edits breaks a validity rule (carries the rule)
     ├── BudgetError             a budget cannot be read, or no configuration fits it
     ├── UnsupportedBackboneError a backbone config of an unknown family, or one that lacks a needed entry
-    ├── SettingError            a hyper-parameter of a published method with a value that cannot be
+    ├── SettingError            a hyper-parameter of a method, or an option of a space, with a value that cannot be
     ├── UnknownMethodError      no published method of that name
     ├── RegistryError           an entry that an installed package adds cannot be used
     └── CodecError              a stored configuration cannot be read
@@ -41,7 +41,7 @@ class UnsupportedBackboneError(SearchSpaceError, ValueError):
 
 
 class SettingError(SearchSpaceError, ValueError):
-    """A hyper-parameter of a published method with a value that cannot be."""
+    """A hyper-parameter of a published method, or an option of a space, with a value that cannot be."""
 
 
 class UnknownMethodError(SearchSpaceError, KeyError):

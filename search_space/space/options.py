@@ -1,15 +1,16 @@
 """What a study searches."""
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import wraps
 from typing import Annotated, Literal, TypeVar
 
-from pydantic import AfterValidator, Field, PlainValidator
+from pydantic import AfterValidator, ConfigDict, Field, PlainValidator, ValidationError
 from pydantic.dataclasses import dataclass
 
 from search_space.checked import Distinct, Positive, Size, Whole, choice, distinct
 from search_space.dimensions import Activation, ScalePer
-from search_space.errors import SearchSpaceError
+from search_space.errors import SearchSpaceError, SettingError
 from search_space.forms import (
     FORMS,
     Bottleneck,
@@ -134,7 +135,7 @@ Numbers = Annotated[Some[Literal[1, 2]], AfterValidator(_one_first)]
 Range = Annotated[tuple[Positive, Positive], AfterValidator(_ascending)]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, config=ConfigDict(extra="forbid"))
 class SpaceOptions:
     """What may be proposed. Dimensions with one value add nothing to the search.
 
@@ -182,7 +183,7 @@ class SpaceOptions:
             to the output, which is the rate times the fixed scale of the gate and the number of summed forms.
 
     Raises:
-        ValidationError: If a name is unknown, or a range or a list is empty.
+        SettingError: If a name is unknown, or a range or a list is empty.
     """
 
     published: Annotated[str | tuple[PublishedPoint, ...], PlainValidator(read_published)] = "compared"
@@ -260,3 +261,23 @@ class SpaceOptions:
             "gate": self.gate_values,
             **self.attributes,
         }
+
+
+def _in_one_line(make: Callable[..., None]) -> Callable[..., None]:
+    """A constructor whose complaints are one line."""
+
+    @wraps(make)
+    def construct(self: SpaceOptions, **given: object) -> None:
+        try:
+            make(self, **given)
+        except ValidationError as error:
+            said = (
+                f"{'.'.join(map(str, one['loc']))}: {one['msg'].removeprefix('Value error, ')}"
+                for one in error.errors()
+            )
+            raise SettingError(f"SpaceOptions {'; '.join(said)}.") from None
+
+    return construct
+
+
+SpaceOptions.__init__ = _in_one_line(SpaceOptions.__init__)  # type: ignore[method-assign]

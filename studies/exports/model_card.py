@@ -36,6 +36,9 @@ _PIPELINES = {
     "question_answering": "question-answering",
 }
 _OTHER_TEXT = "text-generation"
+_METRICS = {"matthews": "matthews_correlation", "pearson": "pearsonr", "spearman": "spearmanr", "token_f1": "f1"}
+_METRICS |= dict.fromkeys(("rouge1", "rouge2", "rougeL", "rougeLsum"), "rouge")
+"""What the hub calls a metric, where that is something else."""
 _OWN_DATA = "own data"
 """What data of a folder are called; the name of a folder of work says nothing elsewhere."""
 
@@ -164,7 +167,7 @@ def card_data(source: ExportSource, kind: str) -> "ModelCardData":
         language=None,
         library_name=_LIBRARIES.get(kind, "deltaspace"),
         license=None if licence is None else licence.lower().replace(" ", "-"),  # as the hub writes it
-        metrics=[study.metric],
+        metrics=[_METRICS.get(study.metric, study.metric)],
         pipeline_tag=_PIPELINES.get(task.kind, _OTHER_TEXT),
         tags=[*tags, *([source.trial.method] if source.trial.method else [])],
         **_results(source, (task.hub.name if task.hub else task.name) or _OWN_DATA, TASK_KINDS[task.kind].name),
@@ -184,7 +187,8 @@ def _results(source: ExportSource, dataset: str, kind: str) -> dict[str, Any]:
         dataset_type=dataset,
         dataset_name=dataset,
         dataset_split=source.split,
-        metric_type=metric,
+        metric_type=_METRICS.get(metric, metric),
+        metric_name=metric,
         metric_value=last.metrics[metric],
     )
     return {"model_name": source.title, "eval_results": [result]}

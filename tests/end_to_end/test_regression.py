@@ -69,6 +69,7 @@ def test_a_regression_goes_all_the_way(study: str, tmp_path: Path, capsys: pytes
         how = ["--merge"] if form == "merged" else ["--format", form]
         assert main(["export", study, LORA, str(folder), *how]) == 0
         assert "It predicts a number, `relatedness`." in (folder / "README.md").read_text()
+        assert "\n- pearsonr\n" in (folder / "README.md").read_text()  # as the hub calls it
         assert "answers = logits.squeeze(-1).tolist()" in (folder / "README.md").read_text()
         assert main(["predict", str(folder), "--input", str(asked), "--output", str(out)]) == 0
         rows = [json.loads(line) for line in out.read_text().splitlines()]

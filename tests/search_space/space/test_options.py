@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from search_space.dimensions import Activation, ScalePer
+from search_space.errors import SettingError
 from search_space.forms import FORMS, Diagonal, Init, OwnNorm, Phm
 from search_space.published import COMPARED, METHODS
 from search_space.published.point import PublishedPoint
@@ -52,11 +53,14 @@ def test_all_published_methods_are_all_that_there_are() -> None:
         ({"edits_per_side": (2,)}, "must be 1, or 1 and 2"),
         ({"products": (None,)}, "a valid integer"),
         ({"factors": (True,)}, "must be a number"),
+        ({"gates": ("x",), "size": (1.0, 0.5)}, "SpaceOptions gates.0: must be among"),
+        ({"gatez": ("add",)}, "SpaceOptions gatez: Unexpected keyword argument"),
     ],
 )
 def test_options_that_cannot_be_are_refused(changed: dict[str, Any], message: str) -> None:
-    with pytest.raises(ValueError, match=re.escape(message)):
+    with pytest.raises(SettingError, match=re.escape(message)) as refused:
         SpaceOptions(**changed)
+    assert "\n" not in str(refused.value)
 
 
 def test_learning_rates_that_are_not_given_keep_their_default() -> None:

@@ -164,7 +164,7 @@ def test_an_ablation_that_is_killed_continues_where_it_was(study: Study) -> None
     assert study.ablate(lambda threads: TrivialRunner(on_step=note)).finished
     assert not {trial.number for trial in ended} & set(trained)
     trials = study.trials()
-    assert study.record() == record
+    assert [replace(one, comparison=None) for one in study.record().contenders] == [*record.contenders]
     assert all(trial.state is TrialState.COMPLETE for trial in trials)
     assert [trial.score for trial in trials] == [score_at(trial.seed, STEPS) for trial in trials]
     assert trials[4].attempt == 2
