@@ -29,7 +29,8 @@ from trial_runner.tasks.metrics.classes import ACCURACY
 FEWEST = FIRST_CHECKPOINT
 """Trials with a reading from which on there are estimates: the model is fitted then for the first time."""
 
-_FEWEST_COMPLETE = 4
+FEWEST_COMPLETE = 4
+"""Of them."""
 _BLOCK = 256
 
 
@@ -114,7 +115,7 @@ def estimates_of(ledger: Ledger, study: StudyRecord, trials: Sequence[TrialRecor
 def are_enough(trials: Sequence[TrialRecord]) -> bool:
     """Whether trials tell enough for estimates."""
     complete = sum(trial.state is TrialState.COMPLETE for trial in trials)
-    return complete >= _FEWEST_COMPLETE and sum(trial.steps > 0 for trial in trials) >= FEWEST
+    return complete >= FEWEST_COMPLETE and sum(trial.steps > 0 for trial in trials) >= FEWEST
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

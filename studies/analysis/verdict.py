@@ -5,7 +5,7 @@ import shlex
 from collections.abc import Callable, Iterator, Sequence
 
 from search_space.published.whole_model import HEAD_ONLY
-from studies.analysis.estimates import Estimate, Lead
+from studies.analysis.estimates import FEWEST, FEWEST_COMPLETE, Estimate, Lead
 from studies.analysis.fronts import Front
 from studies.analysis.ranks import Ranking
 from studies.pruning.degenerate import has_collapsed
@@ -78,9 +78,8 @@ def _beside_published(ranking: Ranking, metric: str) -> Iterator[str]:
     two = f"{_named(published)} is the best published method, trial {discovered.number} the best discovery"
     lead = None if ranking.estimates is None else ranking.estimates.lead
     if lead is None:
-        yield (
-            f"{_by_score(discovered, published, ranking, metric)} {two}. Too few trials for an estimate: confirm it."
-        )
+        enough = f"{FEWEST} with a reading, {FEWEST_COMPLETE} of them complete"
+        yield f"{_by_score(discovered, published, ranking, metric)} {two}. Too few trials for an estimate: {enough}."
     else:
         yield f"{_by_estimate(lead, metric)} {two}."
 
@@ -93,11 +92,13 @@ def _by_score(discovered: TrialRecord, published: TrialRecord, ranking: Ranking,
     difference, reach = _score_difference(discovered, published, ranking)
     worth = f"{_worth(difference, reach)} {metric}, going by one score each"
     if reach is not None and difference > reach:
-        return f"Something better than the published methods was found: {worth}."
+        return f"Something better than the published methods was found: {worth}; confirm it."
     if reach is not None and difference > 0:
         return f"Nothing clearly better than the published methods was found: {worth}."
     if reach is None and difference > 0:
-        return f"Something was found that may be better than the published methods: {worth}, of unknown noise."
+        return (
+            f"Something was found that may be better than the published methods: {worth}, of unknown noise; confirm it."
+        )
     return f"Nothing better was found: {worth}."
 
 

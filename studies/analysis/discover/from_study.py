@@ -6,7 +6,7 @@ from functools import lru_cache
 
 from search_space.space.space import SearchSpace
 from studies.analysis.discover.study_posterior import StudyPosterior
-from studies.analysis.estimates import counted_examples, history_of
+from studies.analysis.estimates import FEWEST, FEWEST_COMPLETE, are_enough, counted_examples, history_of
 from studies.analysis.ranks import ranking_of
 from studies.errors import StudiesError
 from studies.ledger.ledger import Ledger
@@ -58,10 +58,11 @@ def _remembered(asked: _AskedStudy) -> StudyPosterior:
     ledger, study = asked.ledger, asked.study
     space = asked.space_of(study)
     trials, readings = ledger.trials(study.id), ledger.readings_by_trial(study.id)
-    if not any(trial.state is TrialState.COMPLETE for trial in trials):
+    if not are_enough(trials):
+        read, complete = sum(one.steps > 0 for one in trials), sum(one.state is TrialState.COMPLETE for one in trials)
         raise StudiesError(
-            f"study '{study.name}' must have a complete trial before it can be asked what matters; "
-            f"it has none. Launch it again."
+            f"a study must have {FEWEST} trials with a reading, {FEWEST_COMPLETE} of them complete, before it can be "
+            f"asked what matters; '{study.name}' has {read} and {complete}. Launch it with more trials."
         )
     history = history_of(trials, readings, counted_examples(ledger, study))
     ranking = ranking_of(ledger, study, trials)

@@ -131,7 +131,7 @@ def test_with_few_trials_the_interval_is_that_of_the_examples(ranking: Ranking) 
     few = with_head(ranking, 0.4, 0.5, 0.45)
     unknown = told(few, examples=None)
     assert "found that may be better than the published methods: +0.0500 accuracy, going by one" in unknown
-    assert "score each, of unknown noise." in unknown
+    assert "score each, of unknown noise; confirm it." in unknown
     assert "Over the task head alone (trial 0) it is +0.1000." in unknown
     # two shares of 100 examples with the luck taken off that all trials share: 3/4 and more of the variance is left
     said = told(few, examples=ExampleCounts(whole=100, rungs=100))

@@ -34,9 +34,15 @@ def test_knowledge_is_remembered_until_a_trial_is_added(planted: Planted) -> Non
     assert asked == ["planted"] * 3
 
 
-def test_too_few_trials_are_said_in_a_line(tmp_path: Path) -> None:
-    planted = Planted(f"sqlite:///{tmp_path}/ledger.db", 11)
-    with pytest.raises(StudiesError, match=r"must have 12 trials with a reading .* it has 11"):
+def test_where_the_leaderboard_has_no_estimates_there_is_nothing_to_ask(
+    tmp_path: Path, planted: Planted, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    few = Planted(f"sqlite:///{tmp_path}/few.db", 11)
+    said = r"must have 12 trials with a reading, 4 of them complete, .* has 11 and 11"
+    with pytest.raises(StudiesError, match=said):
+        knowledge_of(few.ledger, "planted", lambda study: few.space)
+    monkeypatch.setattr("studies.analysis.estimates.FEWEST_COMPLETE", 17)
+    with pytest.raises(StudiesError, match="has 16 and 16"):
         knowledge_of(planted.ledger, "planted", lambda study: planted.space)
 
 
