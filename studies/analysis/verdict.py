@@ -17,8 +17,6 @@ from studies.surrogate.recorded_observations import share_error
 WORDS = {"parameters": "parameters", "extra_flops": "extra FLOPs"}
 """Sizes, as people call them."""
 
-_ENDED = {TrialState.PRUNED: "were pruned", TrialState.FAILED: "failed"}
-
 _PLAIN_LORA = ("lora_qv", "lora_kv", "lora_ffn")
 
 _ALIKE = 3
@@ -147,10 +145,13 @@ def _discoveries(ranking: Ranking) -> str:
     """How many of them ran to the end, and what became of the others."""
     found = [trial for trial in ranking.trials if trial.method is None]
     counts = {state: sum(trial.state is state for trial in found) for state in TrialState}
-    others = [f"{counts[state]} {words}" for state, words in _ENDED.items() if counts[state]]
+    was = "was" if counts[TrialState.PRUNED] == 1 else "were"
+    ended = {TrialState.PRUNED: f"{was} pruned", TrialState.FAILED: "failed"}
+    others = [f"{counts[state]} {words}" for state, words in ended.items() if counts[state]]
     rest = f"; {' and '.join(others)}" if others else ""
     published = len(ranking.trials) - len(found)
-    besides = f" Beside them {published} trials of published methods have ended." if published else ""
+    are = "trial of published methods has" if published == 1 else "trials of published methods have"
+    besides = f" Beside them {published} {are} ended." if published else ""
     return f"{counts[TrialState.COMPLETE]} of {len(found)} discoveries ran to the end{rest}.{besides}"
 
 

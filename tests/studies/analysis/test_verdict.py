@@ -161,8 +161,10 @@ def test_discoveries_that_ran_to_the_end_are_counted(ranking: Ranking) -> None:
     few = with_head(ranking, 0.4, 0.5, 0.45)
     found = next(one for one in few.trials if one.method is None)
     pruned = replace(found, number=9, state=TrialState.PRUNED, score=None, reason="rung 0 (25 steps): no good")
+    published = next(one for one in few.trials if one.method is not None)
     assert "1 of 1 discoveries ran to the end." in told(few)
     failed = replace(pruned, number=11, state=TrialState.FAILED)
     said = told(few, trials=(*few.trials, pruned, replace(pruned, number=10), failed))
     assert "1 of 4 discoveries ran to the end; 2 were pruned and 1 failed." in said
     assert "Beside them 2 trials of published methods have ended." in said
+    assert "; 1 was pruned. Beside them 1 trial of" in told(few, trials=(found, pruned, published))
