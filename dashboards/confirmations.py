@@ -49,7 +49,7 @@ def confirmation_card(result: ConfirmationResult) -> ConfirmationCard:
         return ConfirmationCard(
             result=result,
             path=None,
-            subject=f"{len(result.contenders)} configurations of {result.study}",
+            subject=f"{len(result.contenders)} configuration{'s' * (len(result.contenders) > 1)} of {result.study}",
             sentences=verdict_sentences(result),
             notes=notes(result),
             tables=result.tables(),

@@ -20,10 +20,12 @@ class ProgressTally:
     Args:
         steps: Optimiser steps of a full trial.
         constant: Score of a constant prediction, if it is known.
+        has_best: Whether one of the trials is to be found; those of a confirmation are seeds of a few configurations.
     """
 
-    def __init__(self, steps: int, constant: float | None) -> None:
+    def __init__(self, steps: int, constant: float | None, *, has_best: bool = True) -> None:
         """Begin with nothing."""
+        self._has_best = has_best
         self.top: tuple[EndedTrial, ...] = ()
         self.course: tuple[tuple[int, float], ...] = ()
         self.just_ended: tuple[EndedTrial, ...] = ()
@@ -46,7 +48,7 @@ class ProgressTally:
         self.ended_here += is_here
         self._steps_made += trial.step
         one = _ended(trial, outcome)
-        if outcome.state is TrialState.COMPLETE and trial.trial.replicate_of is None:
+        if outcome.state is TrialState.COMPLETE and trial.trial.replicate_of is None and self._has_best:
             one = replace(one, is_best=not self.top or _order(one) < _order(self.top[0]))
             self.top = tuple(sorted((*self.top, one), key=_order)[:TOP])
             if one.method == HEAD_ONLY.name:
@@ -95,7 +97,8 @@ def tally_of(
     Args:
         readings: By number of the trial.
     """
-    tally = ProgressTally(plan.training.steps, plan.constant_score)
+    has_best = plan.training.measured_split == "validation"
+    tally = ProgressTally(plan.training.steps, plan.constant_score, has_best=has_best)
     for trial in sorted((one for one in trials if one.state.is_terminal), key=_ended_at):
         outcome = Outcome(state=trial.state, score=trial.score, reason=trial.reason)
         tally.add(recalled(trial, readings.get(trial.number, ())), outcome, is_here=False)
