@@ -66,7 +66,9 @@ class StorageAddress:
             url = make_url(text)
         except (ArgumentError, ValueError):
             # The text is not shown: it may hold a password.
-            raise StorageUrlError(f"a storage must be a URL such as {_EXAMPLES}; got something else.") from None
+            raise StorageUrlError(
+                f"a storage must be a URL such as {_EXAMPLES}, or a database file that exists; got something else."
+            ) from None
         if url.drivername not in _DRIVERS:
             raise StorageUrlError(f"a storage URL must begin like {_EXAMPLES}; got scheme '{url.drivername}'.")
         if "@" in (url.host or ""):
