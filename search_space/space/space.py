@@ -147,9 +147,9 @@ class SearchSpace:
         recorder = Recorder(trial, self._parameters)
         parts = self.placements[recorder.choose("placement", tuple(self.placements))]
         depth = depth_of(self.shape)
-        layers = {side: suggest_layers(side, self.layers, depth, recorder) for side in sides(parts)}
+        asked = {side: suggest_layers(side, self.layers, depth, recorder) for side in sides(parts)}
         chosen = {part: self.questions[part].suggest(recorder) for part in parts}
-        layers = self.fitting.layers(chosen, layers)
+        layers = self.fitting.layers(chosen, asked)
         edits = (edit for part in parts for edit in chosen[part].at_layers(layers[side_of(part)]))
         structure = Configuration(edits=tuple(edits))
         share = self._suggest_share(structure, recorder)
