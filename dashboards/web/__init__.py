@@ -1,4 +1,4 @@
-"""The dashboard in the browser: reads a storage, writes nothing, slows no launch.
+"""The dashboard in the browser: reads a storage, writes what people say, slows no launch.
 
 ============  ==================================================================
 ``server``    binds an address and serves until it is told to stop

@@ -2,7 +2,9 @@
 
 from collections.abc import Iterator
 from functools import partial
+from typing import Annotated, Literal, TypeVar
 
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.convertors import IntegerConvertor, register_url_convertor
@@ -20,11 +22,30 @@ from dashboards.web.page_html import STATIC, plotly_folder, rendered
 from dashboards.web.pages import PAGES
 from dashboards.web.pages.page import Answer, Page, PageRequest
 from dashboards.web.pages.query import MOST_CHARACTERS, answer
-from dashboards.web.safety import ASKING, Door, Guard
-from search_space.json_text import read_json_text
+from dashboards.web.safety import ASKING, WRITING, Door, Guard
 from studies.errors import UnknownStudyError, UnknownTrialError
+from studies.records import EventKind
 
-_LIKE = 'a query looks like {"sql": "select …"}.'
+
+class _Query(BaseModel):
+    """What is asked of the database."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    sql: str = Field(max_length=MOST_CHARACTERS)
+
+
+class _Remark(BaseModel):
+    """What a person says of a trial, or of the study: a note, tags with commas between them, or that it is to stop."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    kind: Literal[EventKind.NOTE, EventKind.TAGS, EventKind.STOP]
+    trial: Annotated[int, Field(strict=True, ge=0, lt=1 << 31)] | None = None
+    text: str = Field(default="", max_length=MOST_CHARACTERS)
+
+
+Body = TypeVar("Body", bound=BaseModel)
 
 
 class _Key(IntegerConvertor):
@@ -45,9 +66,11 @@ class Dashboard:
 
     def application(self, door: Door) -> Starlette:
         """The addresses."""
+        self._may_write = not door.read_only
         return Starlette(
             routes=[
                 Route(ASKING, self._query, methods=["POST"]),
+                Route(WRITING, self._annotate, methods=["POST"]),
                 *(route for page in PAGES for route in self._routes(page)),
                 Mount("/static/plotly", StaticFiles(directory=plotly_folder())),
                 Mount("/static", StaticFiles(directory=STATIC)),
@@ -68,7 +91,7 @@ class Dashboard:
     async def _page(self, page: Page, request: Request) -> Response:
         key = request.path_params.get("study")
         study = None if key is None else (await run_in_threadpool(self._storage.study, key)).record
-        return HTMLResponse(rendered(page, study, is_live=True))
+        return HTMLResponse(rendered(page, study, is_live=True, may_write=self._may_write))
 
     async def _data(self, give: Answer, request: Request) -> Response:
         key = request.path_params.get("study")
@@ -81,10 +104,15 @@ class Dashboard:
         return Response(await run_in_threadpool(work), media_type="application/json")
 
     async def _query(self, request: Request) -> Response:
-        if request.headers.get("content-type", "").partition(";")[0].strip() != "application/json":
-            raise HTTPException(415, f"a query comes as application/json; {_LIKE}")
-        sql = await _sql(request)
-        return Response(to_json(await run_in_threadpool(answer, self._storage.url, sql)), media_type="application/json")
+        asked = await _body(request, _Query, '{"sql": "select …"}')
+        found = await run_in_threadpool(answer, self._storage.url, asked.sql)
+        return Response(to_json(found), media_type="application/json")
+
+    async def _annotate(self, request: Request) -> Response:
+        said = await _body(request, _Remark, '{"kind": "note", "trial": 3, "text": "…"}')
+        study = await run_in_threadpool(self._storage.study, request.path_params["study"])
+        await run_in_threadpool(self._storage.annotate, study, said.kind, said.text, said.trial)
+        return Response(to_json({"said": said.kind}), media_type="application/json")
 
 
 async def _nothing(request: Request) -> Response:
@@ -93,20 +121,20 @@ async def _nothing(request: Request) -> Response:
     raise HTTPException(404, text)
 
 
-async def _sql(request: Request) -> str:
-    """The statement in the body of a request, if that is small and has one."""
+async def _body(request: Request, kind: type[Body], example: str) -> Body:
+    """The body of a request, if that is small and what it must be."""
+    if request.headers.get("content-type", "").partition(";")[0].strip() != "application/json":
+        raise HTTPException(415, f"what is asked comes as application/json, like {example}.")
     body = b""
     async for part in request.stream():
         body += part
         if len(body) > 4 * MOST_CHARACTERS:
-            raise HTTPException(413, f"a query must have at most {MOST_CHARACTERS:,} characters.")
+            raise HTTPException(413, f"a text must have at most {MOST_CHARACTERS:,} characters.")
     try:
-        sql = read_json_text(body.decode())["sql"]
-    except (ValueError, KeyError, TypeError):
-        raise HTTPException(400, _LIKE) from None
-    if not isinstance(sql, str) or len(sql) > MOST_CHARACTERS:
-        raise HTTPException(400, f"{_LIKE} It must have at most {MOST_CHARACTERS:,} characters.")
-    return sql
+        return kind.model_validate_json(body)
+    except ValidationError:
+        must = f"what is asked must look like {example}, with at most {MOST_CHARACTERS:,} characters."
+        raise HTTPException(400, must) from None
 
 
 def _refused(request: Request, error: Exception) -> Response:

@@ -33,12 +33,13 @@ def plotly_styles() -> tuple[str, ...]:
     return tuple(_OWN_STYLES.findall((plotly_folder() / "plotly.min.js").read_text(encoding="utf-8")))
 
 
-def rendered(page: Page, study: StudyRecord | None, *, is_live: bool) -> str:
+def rendered(page: Page, study: StudyRecord | None, *, is_live: bool, may_write: bool = False) -> str:
     """A page as HTML.
 
     Args:
         study: That it is about; None for pages about all.
         is_live: Whether a server answers; else it stands in a folder, with its data beside it.
+        may_write: Whether notes, tags and requests to stop are taken.
     """
     base = "" if study is None else folder_up(page)
     root = _root(page, base, is_live=is_live and study is not None)
@@ -49,6 +50,7 @@ def rendered(page: Page, study: StudyRecord | None, *, is_live: bool) -> str:
         root=root,
         api=f"{root}api/studies/{study.id}/" if study is not None and is_live else f"{root}api/",
         is_live=is_live,
+        may_write=may_write,
         name="" if study is None else visible(study.name),
         colours=dict(FORM_COLOURS),
         styles=plotly_styles(),

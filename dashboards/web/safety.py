@@ -1,8 +1,8 @@
 """Who may ask, and what the browser is told to refuse.
 
 A page of another site can make a browser ask any address, also one of this machine. So the name in the address must be
-one of ours (a foreign name that was pointed at this machine is refused), the page that asks must be ours, and nothing
-here changes anything. An address that other machines reach needs a token besides.
+one of ours (a foreign name that was pointed at this machine is refused), the page that asks must be ours, and one
+address alone takes what people write. An address that other machines reach needs a token besides.
 """
 
 import hmac
@@ -24,8 +24,12 @@ LEAST_TOKEN = 16
 """Characters of a token."""
 
 ASKING = "/api/query.json"
-"""The only address that takes a body: SQL to be read with."""
+"""Takes SQL to be read with."""
 
+WRITING = "/api/studies/{study:key}/annotations.json"
+"""The only address that changes anything: takes notes, tags and requests to stop."""
+
+_WRITING = re.compile(WRITING.replace("{study:key}", "[0-9]{1,15}"))
 _COOKIE = "deltaspace_token"
 _HOST = re.compile(r"(?:\[(?P<address>[0-9A-Fa-f:.]+)\]|(?P<name>[0-9A-Za-z._-]+))(?::[0-9]{1,5})?")
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
@@ -50,6 +54,7 @@ class Door:
     Attributes:
         host: Address to bind.
         token: What everybody who asks must know; empty for none.
+        read_only: Whether what people write is refused.
 
     Raises:
         DashboardError: If other machines could ask without a token, or the token is too short to be one.
@@ -57,6 +62,7 @@ class Door:
 
     host: str = "127.0.0.1"
     token: str = ""
+    read_only: bool = False
 
     def __post_init__(self) -> None:
         """Refuse an open door."""
@@ -134,9 +140,12 @@ class Guard:
             return _refused(421, "this name is not one of the dashboard's. Open the address that it printed.")
         if not _is_ours(scope, headers, hosts[0]):
             return _refused(403, "another site's page must not ask. Open the address that the dashboard printed.")
-        allowed = ("POST",) if scope["path"] == ASKING else ("GET", "HEAD")
+        is_writing = _WRITING.fullmatch(scope["path"]) is not None
+        allowed = ("POST",) if is_writing or scope["path"] == ASKING else ("GET", "HEAD")
         if scope["method"] not in allowed:
-            return _refused(405, "the dashboard only reads.")
+            return _refused(405, "nothing can be changed here.")
+        if is_writing and self._door.read_only:
+            return _refused(403, "this dashboard only reads. Start it without --read-only.")
         return self._token_refusal(scope, headers)
 
     def _token_refusal(self, scope: Scope, headers: Headers) -> Response | None:

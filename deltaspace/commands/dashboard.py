@@ -37,12 +37,21 @@ from deltaspace.commands.shell_completion import study_names
     show_envvar=True,
     help="What everybody must know; the variable is safer, for processes are listed with their options.",
 )
+@click.option("--read-only", is_flag=True, help="Refuse notes, tags and requests to stop.")
 def dashboard(  # noqa: PLR0913
-    study: str | None, storage: str, port: int | None, opens: bool, folder: Path | None, host: str, token: str
+    study: str | None,
+    storage: str,
+    port: int | None,
+    opens: bool,
+    folder: Path | None,
+    host: str,
+    token: str,
+    read_only: bool,
 ) -> None:
     """Show the studies of a storage in the browser, also while they run.
 
-    It only reads, and nobody but this machine reaches it unless an address and a token are given. Ctrl-C ends it.
+    Nobody but this machine reaches it unless an address and a token are given. Who reaches it may write notes and tags,
+    and stop what runs, unless it is --read-only. Ctrl-C ends it.
     """
     _check_installed()
     from dashboards.web.folder import export_study
@@ -55,7 +64,7 @@ def dashboard(  # noqa: PLR0913
         written = export_study(storage, study, folder)
         say(f"wrote {written:,} files to {folder}; show them with: python -m http.server -d {folder}", err=True)
         return
-    door = Door(host=host, token=token)
+    door = Door(host=host, token=token, read_only=read_only)
     path = "" if study is None else _path_of(storage, study)
     listener = bound(door, port)
     shown = address(door, listener, path)

@@ -216,6 +216,20 @@ def _recorded(connection: Connection, study_id: int, trials: Sequence[NewTrial])
     return records
 
 
+def annotate(connection: Connection, study_id: int, kind: EventKind, text: str, trial: int | None = None) -> None:
+    """Record what a person says of a study, or of a trial of it.
+
+    Raises:
+        UnknownStudyError: If there is no such study.
+        UnknownTrialError: If there is no such trial.
+    """
+    if connection.execute(_LOCKED_STUDY, {"study_id": study_id}).one_or_none() is None:
+        raise UnknownStudyError(f"no study of id {study_id}; it may have been deleted.")
+    if trial is not None:
+        reads.trial(connection, study_id, trial)
+    add_event(connection, study_id, kind, text, trial)
+
+
 def add_metrics(connection: Connection, study: StudyRecord, number: int, metrics: Mapping[str, float]) -> None:
     """Put figures of other tasks into the last reading of a trial, beside those that are there.
 

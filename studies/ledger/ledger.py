@@ -270,6 +270,7 @@ class Ledger(AbstractContextManager["Ledger"]):
         self._database.write(work)
 
     add_metrics = _write(keeper_writes.add_metrics)
+    annotate = _write(keeper_writes.annotate)
 
     # Records
 
@@ -284,6 +285,8 @@ class Ledger(AbstractContextManager["Ledger"]):
     example_counts = _read(reads.example_counts)
     artefacts = _read(reads.artefacts)
     events = _read(reads.events)
+    said_by_people = _read(reads.said_by_people)
+    to_stop = _read(reads.to_stop)
 
     def _take_back(self, study_id: int, epoch: int, take: Callable[[Connection], list[int]]) -> list[int]:
         """Take leases back; what a run in doubt took back counts too."""

@@ -4,7 +4,7 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Connection, Row, Select, Table, bindparam, func, select
+from sqlalchemy import Connection, Row, Select, Table, bindparam, func, or_, select
 
 from search_space.nearest import nearest
 from studies.errors import ConfirmationError, DamagedError, UnknownStudyError, UnknownTrialError
@@ -25,6 +25,7 @@ from studies.records import (
     ArtefactRecord,
     AttemptRecord,
     ConfirmationRecord,
+    EventKind,
     EventRecord,
     ExampleCounts,
     ExampleRecord,
@@ -69,6 +70,14 @@ _LONGEST = (
 )
 _EVENTS = (
     select(*columns_of(EventRecord, EVENTS)).where(EVENTS.c.study_id == bindparam("study_id")).order_by(EVENTS.c.id)
+)
+_OF_STUDY = EVENTS.c.study_id == bindparam("study_id")
+_TAKEN_OVER = (
+    select(func.max(EVENTS.c.id)).where(_OF_STUDY, EVENTS.c.kind == EventKind.TAKEOVER.value).scalar_subquery()
+)
+_SAID = _EVENTS.where(EVENTS.c.kind.in_([EventKind.NOTE.value, EventKind.TAGS.value, EventKind.STOP.value]))
+_TO_STOP = select(EVENTS.c.trial).where(
+    _OF_STUDY, EVENTS.c.kind == EventKind.STOP.value, or_(EVENTS.c.trial.is_not(None), EVENTS.c.id > _TAKEN_OVER)
 )
 
 
@@ -244,6 +253,16 @@ def artefacts(connection: Connection, study_id: int, number: int | None = None) 
 def events(connection: Connection, study_id: int) -> list[EventRecord]:
     """Events of a study, oldest first."""
     return [EventRecord(**sound(row, EVENTS)._mapping) for row in connection.execute(_EVENTS, {"study_id": study_id})]
+
+
+def said_by_people(connection: Connection, study_id: int) -> list[EventRecord]:
+    """Notes, tags and requests to stop, oldest first."""
+    return [EventRecord(**sound(row, EVENTS)._mapping) for row in connection.execute(_SAID, {"study_id": study_id})]
+
+
+def to_stop(connection: Connection, study_id: int) -> frozenset[int | None]:
+    """Trials that were asked to stop, and None where the study was since it was taken over."""
+    return frozenset(connection.execute(_TO_STOP, {"study_id": study_id}).scalars())
 
 
 def _rows(connection: Connection, statement: Select[Any], study_id: int, number: int | None) -> list[Row[Any]]:

@@ -2,6 +2,7 @@
 
 from studies.records.reading import ArtefactRecord, ExampleCounts, ExampleRecord, ReadingRecord
 from studies.records.study import (
+    Annotation,
     ConfirmationRecord,
     Contender,
     EventKind,
@@ -22,6 +23,7 @@ from studies.records.trial import (
 )
 
 __all__ = [
+    "Annotation",
     "ArtefactRecord",
     "AttemptRecord",
     "ConfirmationRecord",

@@ -1,7 +1,7 @@
 """What a study, a confirmation and an event are."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
@@ -164,6 +164,9 @@ class EventKind(StrEnum):
     UNDELETED = "undeleted"
     MACHINE = "machine"
     HARNESS = "harness"
+    NOTE = "note"
+    TAGS = "tags"
+    STOP = "stop"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -174,10 +177,37 @@ class EventRecord:
         at: UTC.
         kind: One of `EventKind`, or a word of another release.
         trial: Number of the trial it is about; None for the whole study.
-        text: One line.
+        text: One line; of a note any.
     """
 
     at: datetime
     kind: str
     trial: int | None
     text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Annotation:
+    """What people have said of a trial, or of a study: the newest events of some kinds.
+
+    Attributes:
+        note: Free text.
+        tags: Words to find it by.
+        is_to_stop: Whether it was asked to stop; that stays so when it has.
+    """
+
+    note: str = ""
+    tags: tuple[str, ...] = ()
+    is_to_stop: bool = False
+
+    def after(self, event: EventRecord) -> "Annotation":
+        """What it is once something more was said."""
+        match event.kind:
+            case EventKind.NOTE:
+                return replace(self, note=event.text)
+            case EventKind.TAGS:
+                return replace(self, tags=tuple(tag for tag in event.text.split(", ") if tag))
+            case EventKind.STOP:
+                return replace(self, is_to_stop=True)
+            case _:
+                return self

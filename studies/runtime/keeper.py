@@ -19,7 +19,7 @@ from contextlib import contextmanager
 from studies.errors import LaunchError, StudiesError
 from studies.ledger.database import Patience
 from studies.ledger.leases import LAID_ASIDE, MACHINE_LOST
-from studies.records import EventKind
+from studies.records import EventKind, Outcome, TrialState
 from studies.runtime.messages import Decision, Machines, OneMachine, WorkerAnswer, WorkerReport
 from studies.runtime.progress import ListeningClock, Progress, Standing
 from studies.runtime.results import Results
@@ -31,6 +31,11 @@ from studies.search.proposer import Proposer
 
 MAX_CRASHES = 5
 """A launch ends after so many crashes of workers in a row without a reading, or losses of workers that load."""
+
+_HEED_SECONDS = 2.0
+"""How long a request to stop may wait until the keeper looks."""
+
+STOPPED = "a person stopped it"
 
 
 class StudyKeeper:
@@ -66,7 +71,7 @@ class StudyKeeper:
         self._drained = ""
         self._halted: StudiesError | None = None
         self._unbegun = 0
-        self._hold_again_at = 0.0
+        self._hold_again_at = self._heed_again_at = 0.0
         self._silent: list[str] = []
         self._why: dict[str, str] = {}
 
@@ -246,8 +251,21 @@ class StudyKeeper:
             self._ledger.renew(self._study.id, self._epoch, worker, self._plan.lease_seconds)
         self._tick()
 
+    def _heed(self) -> None:
+        """End the trials that people have asked to stop; send the workers away if it was the study."""
+        now = time.monotonic()
+        if now < self._heed_again_at:
+            return
+        self._heed_again_at = now + _HEED_SECONDS
+        for number in self._ledger.to_stop(self._study.id):
+            if number is None:
+                self.drain(STOPPED)
+            elif (held := self._roster.trials.get(number)) is not None and held.worker is not None:
+                self._results.end(held, Outcome(state=TrialState.FAILED, reason=f"{STOPPED} at step {held.step}"))
+
     def _tick(self) -> None:
         self.hold()
+        self._heed()
         seconds = self._plan.lease_seconds
         for worker in self._roster.silent(self._clock.look(), seconds):
             self._silent.append(worker)

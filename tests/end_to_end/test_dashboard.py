@@ -14,20 +14,23 @@ from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 from support import rotation
 from support.asked_dashboard import serving
 from support.chromium import SECONDS, Tab, browser, tab
+from support.planted_ledger import Planted
 from support.shown_study import BACKBONE, HOSTILE, hostile_study, shown_study
 from support.storages import on_one_storage
 
 from dashboards.web.folder import export_study
 from dashboards.web.pages import PAGES
+from dashboards.web.safety import Door
 from studies.analysis.leaderboard import leaderboard
 from studies.errors import StudiesError
 from studies.ledger.ledger import Ledger
-from studies.records import NewTrial, TrialRecord, TrialState
+from studies.records import EventKind, NewTrial, TrialRecord, TrialState
 
 pytestmark = pytest.mark.slow
 
@@ -40,7 +43,9 @@ PATHS = {
     "live": STUDY,
     "leaderboard": f"{STUDY}leaderboard/",
     "trial": f"{STUDY}trial/?number=1",
-    "compare": f"{STUDY}compare/?first=5&second=1",
+    "compare": f"{STUDY}compare/?trials=5,1,7",
+    "timeline": f"{STUDY}timeline/",
+    "task": "task/?name=docstrings",
     "discover": f"{STUDY}discover/",
     "confirmations": f"{STUDY}confirmations/",
     "query": "query/?sql=select+state%2C+count(*)+as+trials+from+trials+group+by+state",
@@ -178,7 +183,7 @@ def test_every_filter_acts_on_the_table_and_on_every_plot(look: Tab, storage: st
         rows = "document.querySelectorAll('#board tbody tr').length"
         look.page.wait_for_function(f"() => location.search.includes('{name}=') && {rows} === {len(wanted)}")
         assert shown_numbers(look) == wanted
-        for plot in range(6):
+        for plot in range(7):
             look.page.wait_for_function(_SHOWS, arg=[plot, measured])
         look.page.get_by_role("button", name="Clear").click()
         look.page.wait_for_function(f"() => !location.search.includes('{name}=') && {rows} === {len(trials)}")
@@ -189,25 +194,25 @@ def test_every_filter_acts_on_the_table_and_on_every_plot(look: Tab, storage: st
 
 
 _SHOWS = """([plot, wanted]) => {
-    const { data } = document.querySelectorAll(".plot")[plot];
+    const { data } = document.querySelectorAll("#plots .plot")[plot];
     const shown = new Set(data.filter((one) => one.meta !== "ring").flatMap((one) => one.customdata ?? []));
-    return [...shown].every((one) => wanted.includes(one)) && (plot > 1 || shown.size === wanted.length);
+    return [...shown].every((one) => wanted.includes(one)) && (plot > 2 || shown.size === wanted.length);
 }"""
-"""Whether a plot of the leaderboard shows no other trials; the first two show all that have what they show."""
+"""Whether a plot of the leaderboard shows no other trials; the first three show all that are measured."""
 
 
 def test_a_trial_that_is_marked_in_a_plot_is_marked_everywhere(look: Tab) -> None:
     look.open(PATHS["leaderboard"])
     wait_for_ranking(look)
     look.settle()
-    point = look.page.locator(".plot").first.locator(".scatterlayer .trace path.point").first
+    point = look.page.locator("#plots .plot").nth(1).locator(".scatterlayer .trace path.point").first
     point.scroll_into_view_if_needed()
     box = point.bounding_box()
     look.page.mouse.click(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
     look.page.wait_for_function("() => new URLSearchParams(location.search).get('pick')")
     number = look.page.evaluate("() => new URLSearchParams(location.search).get('pick')")
     look.page.wait_for_selector(f"tr.marked[data-number='{number}']")
-    for plot in range(6):
+    for plot in range(7):
         look.page.wait_for_function(_IS_MARKED, arg=[plot, int(number)])
     look.page.get_by_role("link", name="Overview").click()
     look.page.wait_for_function("() => document.body?.dataset.ready && location.search.includes('pick')")
@@ -219,19 +224,217 @@ def test_a_trial_that_is_marked_in_a_plot_is_marked_everywhere(look: Tab) -> Non
 
 
 _IS_MARKED = """([plot, number]) => {
-    const { data } = document.querySelectorAll(".plot")[plot];
+    const { data } = document.querySelectorAll("#plots .plot")[plot];
     const has = data.some((one) => one.meta !== "ring" && one.customdata?.includes(number));
     return !has || data.some((one) => one.meta === "ring" && one.customdata.includes(number));
 }"""
 
 
-def test_two_marked_trials_are_compared(look: Tab) -> None:
-    look.open(f"{PATHS['leaderboard']}?pick=3,5")
-    look.page.get_by_role("link", name="compare 3 and 5").click()
-    look.page.wait_for_function("() => document.querySelectorAll('section svg').length === 4")
-    look.wait_for_text("thead", "5")
-    assert look.text("thead").split() == ["What", "Trial", "3", "Trial", "5"]
-    look.wait_for_text(".verdict", "On the same 500 validation examples trial 3 is")
+def test_any_number_of_marked_trials_is_compared(look: Tab) -> None:
+    def wait_for(*numbers: int) -> None:
+        look.page.wait_for_function(_COMPARES, arg=[*map(str, numbers)])
+
+    look.open(f"{PATHS['leaderboard']}?pick=3,5,1")
+    look.page.get_by_role("link", name="compare these 3").click()
+    wait_for(3, 5, 1)
+    assert look.count("section svg") == 2 * 3
+    said = look.text(".verdict").splitlines()
+    assert [line.partition(" is ")[0] for line in said[:2]] == ["On the same 500 validation examples trial 3"] * 2
+    assert ["than trial 5 by" in said[0], "than trial 1 by" in said[1]] == [True, True]
+    look.page.get_by_label("put trial 1 first").click()
+    wait_for(1, 3, 5)
+    look.page.locator("[name=added]").fill("7")
+    look.page.keyboard.press("Enter")
+    wait_for(1, 3, 5, 7)
+    look.settle()
+    lines = "document.querySelector('.plot').data.filter((one) => one.meta === 'line')"
+    shown = dict(look.page.evaluate(f"() => {lines}.map((one) => [one.customdata[0], one.line.color])"))
+    assert sorted(shown) == [1, 3, 5, 7]
+    assert len({*shown.values()}) == 4
+    look.page.get_by_label("leave trial 3 out").click()
+    wait_for(1, 5, 7)
+    look.open(f"{STUDY}compare/?trials=5,999")
+    look.wait_for_text("#page", "There is no trial 999; the study has 0 to 46.")
+
+
+_COMPARES = """(numbers) => {
+    const found = document.querySelector("thead")?.innerText.match(/\\d+/g);
+    return String(found) === String(numbers);
+}"""
+
+
+def test_what_is_dragged_over_on_a_parallel_coordinate_filters_all(look: Tab, storage: str) -> None:
+    with Ledger.open(storage, read_only=True) as ledger:
+        trials = ledger.trials(ledger.study("planted").id)
+    look.open(PATHS["leaderboard"]).settle()
+    wait_for_ranking(look)
+    left, top, right, bottom = look.page.evaluate(_ON_THE_LAST_AXIS, [0.5, 1.05])
+    look.page.mouse.move(left, top)
+    look.page.mouse.down()
+    look.page.mouse.move(right, bottom, steps=4)
+    look.page.mouse.up()
+    look.page.wait_for_function("() => location.search.includes('brush=score')")
+    scores = {one.number: one.last_score for one in trials if one.last_score is not None}
+    least = (max(scores.values()) + min(scores.values())) / 2
+    wanted = sorted(number for number, score in scores.items() if score >= least - 1e-3)
+    look.page.wait_for_function(f"() => document.querySelectorAll('#board tbody tr').length === {len(wanted)}")
+    assert shown_numbers(look) == wanted
+    for plot in range(7):
+        look.page.wait_for_function(_SHOWS, arg=[plot, wanted])
+    faint = "() => document.querySelector('#parallel .plot').data.filter((one) => one.hoverinfo === 'skip').length"
+    look.page.wait_for_function(f"() => ({faint})() === 1")
+    # without a mouse, and a second axis
+    look.page.locator("[name=axis]").select_option("ffn_form")
+    look.page.locator("[name=kept]").select_option("lowrank")
+    both = [number for number in wanted if (side := trials[number].ffn) is not None and side.form == "lowrank"]
+    assert 0 < len(both) < len(wanted)
+    look.page.wait_for_function(f"() => document.querySelectorAll('#board tbody tr').length === {len(both)}")
+    assert shown_numbers(look) == both
+    look.page.reload()
+    look.page.wait_for_function(f"() => document.querySelectorAll('#board tbody tr').length === {len(both)}")
+    look.page.get_by_label("any score").click()
+    look.page.wait_for_function("() => !location.search.includes('score')")
+    look.page.get_by_label("any form, FFN").click()
+    look.page.wait_for_function(f"() => document.querySelectorAll('#board tbody tr').length === {len(trials)}")
+
+
+_ON_THE_LAST_AXIS = """([low, high]) => {
+    const plot = document.querySelector("#parallel .plot");
+    plot.scrollIntoView({ block: "center" });
+    plot.parentNode.scrollLeft = plot.scrollWidth;
+    const { xaxis, yaxis } = plot._fullLayout;
+    const { left, top } = plot.getBoundingClientRect();
+    const [x, y] = [left + xaxis._offset + xaxis.l2p(11), (value) => top + yaxis._offset + yaxis.l2p(value)];
+    return [x - 15, y(low), x + 15, y(high)];
+}"""
+
+
+def test_a_slice_shows_scores_by_two_parameters_that_are_chosen(look: Tab, storage: str) -> None:
+    with Ledger.open(storage, read_only=True) as ledger:
+        measured = [one for one in ledger.trials(1) if one.last_score is not None]
+    look.open(PATHS["leaderboard"]).settle()
+    look.page.locator("[name=x]").select_option("ffn_form")
+    look.page.locator("[name=y]").select_option("attention_share")
+    look.page.wait_for_function(
+        "() => document.querySelector('.slice .plot')._fullLayout.xaxis.title.text === 'form, FFN'"
+    )
+    shown = look.page.evaluate(
+        "() => { const { data: [trace], _fullLayout } = document.querySelector('.slice .plot');"
+        " return { numbers: trace.customdata, scores: trace.marker.color, x: _fullLayout.xaxis.ticktext } }"
+    )
+    assert dict(zip(shown["numbers"], shown["scores"], strict=True)) == {
+        one.number: pytest.approx(one.score or one.last_score) for one in measured
+    }
+    assert {"none", "lowrank"} <= set(shown["x"])
+
+
+def test_the_timeline_has_every_attempt_beside_its_worker(look: Tab, storage: str) -> None:
+    with Ledger.open(storage, read_only=True) as ledger:
+        attempts = ledger.attempts(1)
+    look.open(PATHS["timeline"]).settle()
+    bars = look.page.evaluate(
+        "() => document.querySelector('.plot').data.flatMap((one) => one.customdata.map((trial) => [trial, one.name]))"
+    )
+    assert sorted(bars) == sorted([one.trial, one.ending or "running"] for one in attempts)
+    names = look.page.evaluate("() => document.querySelector('.plot')._fullLayout.yaxis.ticktext")
+    assert names == ["w", "worker-0", "worker-1"]
+    counts = look.page.eval_on_selector_all("tbody tr", "(rows) => rows.map((row) => Number(row.cells[1].textContent))")
+    assert counts == [36, 6, 5]
+
+
+def test_columns_are_chosen_and_the_table_is_taken_away(look: Tab, storage: str) -> None:
+    look.open(f"{PATHS['leaderboard']}?state=complete&sort-board=parameters:down")
+    wait_for_ranking_or_order = "() => document.querySelectorAll('#board tbody tr').length === 36"
+    look.page.wait_for_function(wait_for_ranking_or_order)
+    look.page.locator("#board summary").press("Enter")
+    for title in ("composition, FFN", "What it is"):
+        look.page.locator("#board").get_by_label(title).press("Space")
+    look.wait_for_text("#board thead", "composition FFN")
+    assert "What it is" not in look.text("#board thead")
+    look.page.reload()
+    look.wait_for_text("#board thead", "composition FFN")
+    look.page.wait_for_function(wait_for_ranking_or_order)
+    found = {}
+    for kind in ("CSV", "JSON"):
+        with look.page.expect_download() as coming:
+            look.page.locator("#board .downloads").get_by_text(kind).click()
+        assert coming.value.suggested_filename == f"trials-best-first.{kind.lower()}"
+        found[kind] = Path(coming.value.path()).read_text()
+    rows = list(csv.DictReader(found["CSV"].splitlines()))
+    entries = json.loads(found["JSON"])
+    assert [int(row["number"]) for row in rows] == [entry["number"] for entry in entries]
+    assert [*rows[0]] == [*entries[0]]
+    assert "ffn_gate" in rows[0]
+    assert "description" not in rows[0]
+    with Ledger.open(storage, read_only=True) as ledger:
+        trials = ledger.trials(1)
+    assert {entry["number"]: (entry["parameters"], entry["ffn_gate"]) for entry in entries} == {
+        one.number: (one.stored_parameters, None if one.ffn is None else one.ffn.gate)
+        for one in trials
+        if one.state is TrialState.COMPLETE
+    }
+    assert [entry["parameters"] for entry in entries] == sorted((one["parameters"] for one in entries), reverse=True)
+
+
+def test_notes_and_tags_are_written_and_found_again(opened: Any, tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'noted.db'}"
+    planted = Planted(url, 6)
+    with serving(url) as address, tab(opened, address) as look:
+        look.open(f"{STUDY}trial/?number=3").settle()
+        look.page.get_by_label("Note").fill("diverged at first\n<b>try</b> a lower rate")
+        planted.ledger.annotate(planted.study.id, EventKind.TAGS, "of another", 3)
+        look.page.wait_for_function("() => document.querySelector('[name=tags]').value === 'of another'")
+        assert look.page.get_by_label("Note").input_value().startswith("diverged")  # what is not saved yet stays
+        look.page.get_by_label("Tags").fill(" odd , to-repeat,odd")
+        look.page.get_by_role("button", name="Save").click()
+        look.wait_for_text(".remarks [role=status]", "saved")
+        look.open(STUDY)
+        look.page.get_by_label("Note").fill("the third try")
+        look.page.get_by_role("button", name="Save").click()
+        look.wait_for_text(".remarks [role=status]", "saved")
+        look.open(f"{PATHS['leaderboard']}?text=to-repeat")
+        look.page.wait_for_function("() => document.querySelectorAll('#board tbody tr').length === 1")
+        assert look.text("#board td .tag") == "odd"
+        look.open(f"{STUDY}compare/?trials=2,3")
+        look.wait_for_text("tbody", "<b>try</b> a lower rate")
+        assert look.problems == []
+    with serving(url, Door(read_only=True)) as address, tab(opened, address) as look:
+        look.open(STUDY)
+        look.wait_for_text(".remarks", "the third try")
+        assert look.count(".remarks input") == 0
+        look.open(f"{STUDY}trial/?number=3")
+        look.wait_for_text(".remarks .tag", "odd")
+        assert look.problems == []
+    with planted.ledger as ledger:
+        said = [(one.kind, one.trial, one.text) for one in ledger.said_by_people(planted.study.id)]
+    assert said == [
+        ("tags", 3, "of another"),
+        ("tags", 3, "odd, to-repeat"),
+        ("note", 3, "diverged at first\n<b>try</b> a lower rate"),
+        ("note", None, "the third try"),
+    ]
+
+
+def test_studies_of_a_task_stand_beside_each_other(opened: Any, tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'several.db'}"
+    first = Planted(url, 6)
+    other = Planted(url, 9, noise=0.05, study=first.new_study("planted, again", {"trials": 9}))
+    with serving(url) as address, tab(opened, address) as look:
+        look.open("")
+        look.page.locator("tbody a", has_text="planted").nth(1).click()
+        look.page.wait_for_function("() => document.body?.dataset.ready && document.body.dataset.page === 'task'")
+        look.settle()
+        cells = "(rows) => rows.map((row) => [row.cells[0].textContent, row.cells[3].textContent])"
+        shown = look.page.eval_on_selector_all("tbody tr", cells)
+        assert shown == [["planted", "6 complete"], ["planted, again", "9 complete"]]
+        ends = look.page.evaluate("() => document.querySelector('.plot').data.map((one) => [one.name, one.y.at(-1)])")
+        best = {
+            one.study.name: max(trial.score or 0 for trial in one.ledger.trials(one.study.id)) for one in (first, other)
+        }
+        assert dict(ends) == {name: pytest.approx(score) for name, score in best.items()}
+        assert look.problems == []
+    for planted in (first, other):
+        planted.ledger.close()
 
 
 @pytest.mark.parametrize(("kind", "start"), rotation.parts([("SVG", b"<svg"), ("PNG", b"\x89PNG")]))
@@ -239,7 +442,7 @@ def test_a_plot_can_be_taken_away_as_a_picture(look: Tab, kind: str, start: byte
     look.open(PATHS["leaderboard"]).settle()
     with look.page.expect_download() as coming:
         look.page.locator("figure .downloads").first.get_by_text(kind).click()
-    assert coming.value.suggested_filename == f"score-by-parameters.{kind.lower()}"
+    assert coming.value.suggested_filename == f"parallel-coordinates.{kind.lower()}"
     assert Path(coming.value.path()).read_bytes().startswith(start)
 
 
@@ -320,7 +523,8 @@ def test_what_is_still_worked_out_is_not_said_to_be_missing(look: Tab) -> None:
 def test_sizes_of_one_magnitude_fill_their_plot_and_others_are_logarithmic(look: Tab) -> None:
     look.open(PATHS["leaderboard"]).settle()
     wait_for_ranking(look)
-    axis = "() => { const { type, range } = document.querySelector('.plot')._fullLayout.xaxis; return { type, range } }"
+    plot = "document.querySelectorAll('#plots .plot')[1]"
+    axis = f"() => {{ const {{ type, range }} = {plot}._fullLayout.xaxis; return {{ type, range }} }}"
     assert look.page.evaluate(axis)["type"] == "log"
     look.page.locator("[name=origin]").select_option("published")
     fits = (
@@ -416,7 +620,7 @@ def test_hostile_names_and_values_are_text(opened: Any, sample_trials: tuple[New
     hostile_study(url, sample_trials)
     with serving(url) as address, tab(opened, address) as look:
         for name, path in PATHS.items():
-            wanted = path.replace("first=5&second=1", "first=3&second=1")
+            wanted = path.replace("trials=5,1,7", "trials=3,1").replace("name=docstrings", f"name={quote(HOSTILE)}")
             if name == "query":
                 wanted = "query/?sql=select+name%2C+metric+from+studies"
             look.open(wanted)
@@ -487,8 +691,15 @@ def test_a_page_follows_a_study_that_runs(opened: Any, storage_url: str, tmp_pat
             assert look.count("tr[data-number]") > 0
             assert look.violations() == []  # with what only a study that runs has: trials, workers, leases
             look.page.screenshot(path=tmp_path / "running.png")
-            slow.process.kill()
-            slow.process.wait()
+            number, *_ = slow.wait_for(slow.newest)
+            for answer in ("Cancel", f"Stop trial {number}"):
+                look.page.locator(f"tr[data-number='{number}'] .danger").first.click()
+                look.page.locator("dialog").get_by_role("button", name=answer).click()
+            look.page.wait_for_selector(f"tr[data-number='{number}'] .state-failed")
+            look.wait_for_text(f"tr[data-number='{number}'] td.words", "a person stopped it at step")
+            look.page.get_by_role("button", name="Stop the study").click()
+            look.page.locator("dialog").get_by_role("button", name="Stop the study").click()
+            assert slow.process.wait(2 * SECONDS) == 0
             quick = Program(storage_url, tmp_path, 24, 0.0)
             assert quick.process.wait(2 * SECONDS) == 0
             look.wait_for_text(".tile b", "24 / 24")

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dashboards.web.cache.study import WatchedStudy
 from studies.errors import UnknownStudyError
 from studies.ledger.ledger import Ledger
-from studies.records import StudyRecord
+from studies.records import EventKind, StudyRecord
 
 
 class WatchedStorage:
@@ -73,6 +73,16 @@ class WatchedStorage:
             UnknownStudyError: If there is none; names those that exist.
         """
         return self._watched(self.ledger.study(name))
+
+    def annotate(self, study: WatchedStudy, kind: EventKind, text: str, trial: int | None) -> None:
+        """Record what a person says; the storage is open for writing no longer than that takes.
+
+        Raises:
+            StudiesError: If there is no such trial, or the storage cannot be written.
+        """
+        with Ledger.open(self.url, create=False) as ledger:
+            ledger.annotate(study.record.id, kind, text, trial)
+        study.forget()
 
     def close(self) -> None:
         """Stop working things out, and close all connections."""

@@ -15,7 +15,16 @@ from studies.analysis.ranks import Ranking, ranking_of
 from studies.analysis.verdict import verdict
 from studies.errors import StudiesError
 from studies.ledger.ledger import Ledger
-from studies.records import ReadingRecord, SiteDimensions, StudyKind, StudyRecord, TrialRecord, TrialState
+from studies.records import (
+    Annotation,
+    EventRecord,
+    ReadingRecord,
+    SiteDimensions,
+    StudyKind,
+    StudyRecord,
+    TrialRecord,
+    TrialState,
+)
 from trial_runner.backbones.locate import config_of
 from trial_runner.errors import RunnerError
 
@@ -70,6 +79,7 @@ class WatchedStudy:
         self._changed: list[int] = []
         """By number of the trial, the version of the study in which it became what it is."""
         self._version = 0
+        self._said: list[EventRecord] = []
         self._read_at = float("-inf")
         self._views: dict[str, Background] = {}
 
@@ -95,8 +105,21 @@ class WatchedStudy:
                 self._read_at = time.monotonic()
             return self._version
 
+    def forget(self) -> None:
+        """Read at once when next asked: somebody has written."""
+        with self._lock:
+            self._read_at = float("-inf")
+
+    def annotations(self) -> dict[int | None, Annotation]:
+        """What people have said, by number of the trial; of the study by None."""
+        found: dict[int | None, Annotation] = {}
+        for event in self._said:
+            found[event.trial] = found.get(event.trial, Annotation()).after(event)
+        return found
+
     def _read(self) -> None:
         key, known = self.record.id, len(self._trials)
+        self._said = self.ledger.said_by_people(key)
         self.counts = self.ledger.state_counts(key)
         total = sum(self.counts.values())
         still_open = self.ledger.trials(key, states=_OPEN)
@@ -161,7 +184,11 @@ class WatchedStudy:
         """What has become new, as numbers that grow: of the trials, of what is worked out of them."""
         version = self.refresh()
         with self._lock:
-            return {"version": version, "views": sum(one.found.times for one in self._views.values() if one.found)}
+            return {
+                "version": version,
+                "said": len(self._said),
+                "views": sum(one.found.times for one in self._views.values() if one.found),
+            }
 
 
 def _estimated(ranking: Ranking, trials: Sequence[TrialRecord]) -> Iterator[TrialRecord]:

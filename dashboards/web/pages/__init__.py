@@ -1,14 +1,27 @@
 """The pages of the dashboard: one file each, and a word in `PAGES`."""
 
-from dashboards.web.pages import compare, confirmations, discover, leaderboard, live, query, studies, trial
+from dashboards.web.pages import (
+    compare,
+    confirmations,
+    discover,
+    leaderboard,
+    live,
+    query,
+    studies,
+    task,
+    timeline,
+    trial,
+)
 from dashboards.web.pages.page import Page
 
 PAGES: tuple[Page, ...] = (
     studies.PAGE,
+    task.PAGE,
     live.PAGE,
     leaderboard.PAGE,
     trial.PAGE,
     compare.PAGE,
+    timeline.PAGE,
     discover.PAGE,
     confirmations.PAGE,
     query.PAGE,

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import asdict
 from datetime import UTC, datetime
 
 from dashboards.web.cache.study import WatchedStudy
@@ -42,6 +43,7 @@ def _trials(asked: PageRequest) -> object:
         "study": {**study_facts(study.record, _names(study)), "rungs": _rungs(study), "seed": study.record.seed},
         "trials": study.rows(_number(given.get("since")) if is_known else 0),
         "ranked": found.times if found is not None else 0,
+        "annotations": [{"trial": number, **asdict(one)} for number, one in study.annotations().items()],
     }
     if found is not None and found.value is not None and not (is_known and given.get("ranked") == str(found.times)):
         answer["ranking"] = found.value

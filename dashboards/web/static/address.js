@@ -32,14 +32,14 @@ export function picks() {
 
 export function pick(number, isOn = !picks().includes(number)) {
   const others = picks().filter((one) => one !== number);
-  write({ pick: (isOn ? [...others, number] : others).slice(-6).join(",") });
+  write({ pick: (isOn ? [...others, number] : others).join(",") });
 }
 
 /** Links that are marked so take what is marked, and the filters, along. */
 export function keepLinks() {
   const now = given();
   const kept = new URLSearchParams();
-  for (const name of ["pick", "state", "origin", "attention", "ffn", "colour", "text"]) if (now.get(name)) kept.set(name, now.get(name));
+  for (const name of ["pick", "state", "origin", "attention", "ffn", "colour", "text", "brush"]) if (now.get(name)) kept.set(name, now.get(name));
   for (const link of document.querySelectorAll("a[data-keep]")) {
     const [path] = link.getAttribute("href").split("?");
     const text = kept.toString();

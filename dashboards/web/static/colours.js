@@ -17,3 +17,9 @@ export function colour(name) {
 
 const states = { complete: "good", pruned: "warn", failed: "bad", running: "accent", queued: "faint" };
 export const stateColour = (state) => colour(states[state] ?? "faint");
+
+/** Colours that are told apart, for what has none of its own. */
+export const PALETTE = ["#0088cc", "#d55e00", "#009e73", "#cc79a7", "#8c6bd1", "#b8860b", "#a0522d", "#4d9221", "#c51b7d", "#2a9d8f"];
+
+/** From low to high; to be seen on light and on dark. */
+export const SEQUENCE = ["#6a4fd6", "#a83fb8", "#d6507e", "#ec7f4d", "#e5a823"];

@@ -19,6 +19,7 @@ export class Trials {
     this.ranking = null;
     this.places = new Map();
     this.estimates = new Map();
+    this.annotations = new Map();
     this.session = "";
     this.version = 0;
     this.ranked = 0;
@@ -31,6 +32,7 @@ export class Trials {
     this.session = found.session;
     this.version = found.trials.version;
     this.ranked = found.ranked;
+    this.annotations = new Map(found.annotations.map((one) => [one.trial, one]));
     this.study = found.study;
     const { columns, rows } = found.trials;
     for (const row of rows) {

@@ -1,11 +1,12 @@
 // What several pages show alike.
 
-import { keepLinks, onChange, pick, picks } from "./address.js";
+import { keepLinks, onChange, pick, picks, write } from "./address.js";
 import { formColour } from "./colours.js";
 import { ask, follow, Trials } from "./data.js";
 import { fill, h, told } from "./dom.js";
 import { count, estimate, percent, rate, score, words } from "./format.js";
 import { plain } from "./plots.js";
+import { remarkOn, tagList } from "./remarks.js";
 import { Table } from "./table.js";
 
 export const STATES = ["complete", "pruned", "failed", "running", "queued"];
@@ -53,7 +54,7 @@ export function trialColumns(trials, base) {
   return {
     place: { name: "place", title: "#", isNumber: true, value: (one) => trials.places.get(one.number) ?? null, cell: (one) => trials.places.get(one.number) ?? "", hint: "place in the study" },
     number: { name: "number", title: "Trial", isNumber: true, value: found("number"), cell: (one) => trialLink(base, one.number) },
-    state: { name: "state", title: "State", value: found("state"), cell: (one) => h("span", { class: `state-${one.state}` }, one.state) },
+    state: { name: "state", title: "State", value: found("state"), cell: (one) => h("span", { class: `state-${one.state}` }, one.state, one.state === "running" && remarkOn(trials, one.number).is_to_stop ? ", is to stop" : "") },
     score: { name: "score", title: "Score", isNumber: true, value: newest, cell: (one) => [scoreText(one), trials.ranking?.seeds[one.number] ? ` ×${trials.ranking.seeds[one.number]}` : ""], hint: "on validation; × says how many seeds" },
     estimate: { name: "estimate", title: "Estimate", isNumber: true, value: (one) => trials.estimates.get(one.number)?.mean ?? null, cell: (one) => { const known = trials.estimates.get(one.number); return known ? estimate(known.mean, known.reach) : "–"; }, hint: "what it is expected to score if it is trained again, with 95%" },
     method: { name: "method", title: "Method", value: (one) => one.method ?? "discovered", cell: (one) => told(one.method ?? (one.replicate_of === null ? "discovered" : `replicate of ${one.replicate_of}`)) },
@@ -64,6 +65,8 @@ export function trialColumns(trials, base) {
     ffnForm: { name: "ffn_form", title: "FFN", value: found("ffn_form"), cell: (one) => formTag(one.ffn_form), kind: "tight" },
     attentionRate: { name: "attention_rate", title: "lr attention", isNumber: true, value: found("attention_learning_rate"), cell: (one) => rate(one.attention_learning_rate) },
     ffnRate: { name: "ffn_rate", title: "lr FFN", isNumber: true, value: found("ffn_learning_rate"), cell: (one) => rate(one.ffn_learning_rate) },
+    tags: { name: "tags", title: "Tags", value: (one) => remarkOn(trials, one.number).tags.join(", "), cell: (one) => tagList(remarkOn(trials, one.number).tags), kind: "tight" },
+    note: { name: "note", title: "Note", isHidden: true, value: (one) => remarkOn(trials, one.number).note, cell: (one) => told(remarkOn(trials, one.number).note), kind: "words" },
     reason: { name: "reason", title: "Why", value: found("reason"), cell: (one) => told(one.reason ?? ""), kind: "words" },
   };
 }
@@ -105,7 +108,8 @@ export function pickedBar(base) {
         : [
             "Marked:",
             marked.map((number) => h("span", {}, trialLink(base, number), " ", h("button", { type: "button", "aria-label": `unmark trial ${number}`, onclick: () => pick(number, false) }, "×"))),
-            marked.length > 1 ? h("a", { href: `${base}compare/?first=${marked.at(-2)}&second=${marked.at(-1)}&pick=${marked.join(",")}` }, `compare ${marked.at(-2)} and ${marked.at(-1)}`) : null,
+            marked.length > 1 ? h("a", { href: `${base}compare/?trials=${marked.join(",")}&pick=${marked.join(",")}` }, marked.length === 2 ? `compare ${marked[0]} and ${marked[1]}` : `compare these ${marked.length}`) : null,
+            marked.length > 1 ? h("button", { type: "button", onclick: () => write({ pick: "" }) }, "unmark all") : null,
           ],
     );
     keepLinks();

@@ -2,6 +2,7 @@
 
 import { colour } from "./colours.js";
 import { fill, h, visible } from "./dom.js";
+import { fileName, saveCsv } from "./download.js";
 import { onChange, pick, picks } from "./address.js";
 
 const plots = new Set();
@@ -20,9 +21,10 @@ function plotly() {
 }
 
 export class Plot {
-  /** @param options {height, hint} */
-  constructor(title, { height = 280, hint = "" } = {}) {
+  /** @param options {height, hint, onSelect(range): when points are boxed} */
+  constructor(title, { height = 280, hint = "", onSelect = null } = {}) {
     this.title = title;
+    this.onSelect = onSelect;
     this.height = height;
     this.area = h("div", { class: "plot", role: "img", "aria-label": `${title}. ${hint}` });
     this.area.style.height = `${height}px`;
@@ -73,6 +75,7 @@ export class Plot {
           const number = numberOf(event.points[0]);
           if (Number.isInteger(number)) pick(number);
         });
+        if (this.onSelect) this.area.on("plotly_selected", (event) => event?.range && this.onSelect(event.range));
       }
       this.area.dataset.drawn = String(Number(this.area.dataset.drawn ?? 0) + 1);
     });
@@ -89,21 +92,8 @@ export class Plot {
   }
 
   csv() {
-    const lines = [this.columns, ...this.rows].map((row) => row.map(csvCell).join(","));
-    const link = h("a", { download: `${fileName(this.title)}.csv`, href: URL.createObjectURL(new Blob([`${lines.join("\r\n")}\r\n`], { type: "text/csv" })) });
-    link.click();
-    setTimeout(() => URL.revokeObjectURL(link.href), 10000);
+    saveCsv(this.title, this.columns, this.rows);
   }
-}
-
-const fileName = (title) => title.toLowerCase().replace(/[^a-z0-9]+/g, "-").replace(/^-|-$/g, "") || "plot";
-
-/** A value for CSV. A text that a spreadsheet would take for a formula is kept a text. */
-function csvCell(value) {
-  if (value === null || value === undefined) return "";
-  if (typeof value === "number") return String(value);
-  const text = visible(value);
-  return `"${(/^[=+\-@]/.test(text) ? `'${text}` : text).replaceAll('"', '""')}"`;
 }
 
 const numberOf = (point) => {
@@ -119,6 +109,7 @@ function withPicks(traces) {
   const y = [];
   const numbers = [];
   const found = traces.map((trace) => {
+    if (trace.meta === "marked by itself") return trace;
     const ofTrial = trace.meta === "curve";
     if (ofTrial) return { ...trace, opacity: marked.has(trace.customdata[0]) ? 1 : 0.25, line: { ...trace.line, width: marked.has(trace.customdata[0]) ? 3.5 : 1 } };
     if (Array.isArray(trace.customdata)) {

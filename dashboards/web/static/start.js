@@ -4,7 +4,7 @@ import { keepLinks } from "./address.js";
 import { fill, h, visible } from "./dom.js";
 import { redraw } from "./plots.js";
 
-const { page, root, base, api, live } = document.body.dataset;
+const { page, root, base, api, live, write } = document.body.dataset;
 const NAMES = { auto: "as the system has them", light: "light", dark: "dark" };
 
 function themeButton() {
@@ -46,7 +46,7 @@ themeButton();
 keepLinks();
 try {
   const { show } = await import(`./pages/${page}.js`);
-  await show({ place: document.getElementById("page"), root, base, api, isLive: live === "yes", say, problem });
+  await show({ place: document.getElementById("page"), root, base, api, isLive: live === "yes", mayWrite: write === "yes", say, problem });
 } catch (error) {
   problem(error);
 }

@@ -2,15 +2,16 @@
 
 import { fill, h } from "./dom.js";
 import { pick, picks, read, write } from "./address.js";
+import { saveCsv, saveJson } from "./download.js";
 
 const STEP = 100;
 
 /**
- * @param columns a list of {name, title, value(row), cell(row), isNumber, hint}
- * @param options {caption, name: of its order in the address, number(row): of the trial, most}
+ * @param columns a list of {name, title, value(row), cell(row), isNumber, hint, isHidden: until it is chosen, saved: its name in files}
+ * @param options {caption, name: of its order in the address, number(row): of the trial, hasTools: to choose columns and take rows away}
  */
 export class Table {
-  constructor(columns, { caption, name = "", number = null, isWide = false } = {}) {
+  constructor(columns, { caption, name = "", number = null, hasTools = false } = {}) {
     this.columns = columns;
     this.name = name;
     this.number = number;
@@ -20,9 +21,10 @@ export class Table {
     this.head = h("thead");
     this.body = h("tbody");
     this.more = h("p", { class: "more" });
-    const table = h("table", { class: isWide ? "wide" : "" }, h("caption", {}, caption), this.head, this.body);
+    const table = h("table", {}, h("caption", { class: hasTools ? "hidden" : "" }, caption), this.head, this.body);
     this.frame = h("div", { class: "frame", tabindex: 0, role: "region", "aria-label": caption }, table);
-    this.element = h("div", { class: "table" }, this.frame, this.more);
+    this.caption = caption;
+    this.element = h("div", { class: "table" }, hasTools ? this.tools() : null, this.frame, this.more);
     // The head of a table that is no wider than its place stays in sight as the page is scrolled.
     new ResizeObserver(() => this.frame.classList.toggle("fits", table.offsetWidth <= this.frame.clientWidth)).observe(table);
   }
@@ -33,10 +35,40 @@ export class Table {
     return this.element;
   }
 
+  /** The columns that the address names, else those that are shown at first. */
+  get chosen() {
+    const names = read(this.name && `columns-${this.name}`).split(",");
+    const found = this.columns.filter((one) => names.includes(one.name));
+    return found.length ? found : this.columns.filter((one) => !one.isHidden);
+  }
+
+  choose(column, isOn) {
+    const names = this.columns.filter((one) => (one === column ? isOn : this.chosen.includes(one))).map((one) => one.name);
+    const first = this.columns.filter((one) => !one.isHidden).map((one) => one.name);
+    write({ [`columns-${this.name}`]: String(names) === String(first) ? "" : names.join(",") });
+    this.draw();
+  }
+
+  tools() {
+    const box = (one) => h("input", { type: "checkbox", checked: this.chosen.includes(one), onchange: (event) => this.choose(one, event.target.checked) });
+    const take = (save) => save(this.caption, this.chosen.map((one) => one.saved ?? one.name), this.ordered().map((row) => this.chosen.map((one) => one.value(row))));
+    const choices = h("details", {}, h("summary", {}, "Columns"), h("div", { class: "columns" }, this.columns.map((one) => h("label", {}, box(one), one.full ?? one.title))));
+    const button = (name, save) => h("button", { type: "button", "aria-label": `${name} of: ${this.caption}`, onclick: () => take(save) }, name);
+    return h("div", { class: "tools" }, h("strong", {}, this.caption), choices, h("span", { class: "downloads" }, button("CSV", saveCsv), button("JSON", saveJson)));
+  }
+
+  /** All rows in the order that is chosen. */
+  ordered() {
+    const [key, way] = this.order.split(":");
+    const column = this.columns.find((one) => one.name === key);
+    return column ? sorted(this.rows, column, way === "down" ? -1 : 1) : this.rows;
+  }
+
   draw() {
     const [key, way] = this.order.split(":");
     const column = this.columns.find((one) => one.name === key);
-    const rows = column ? sorted(this.rows, column, way === "down" ? -1 : 1) : this.rows;
+    const rows = this.ordered();
+    const columns = this.chosen;
     const marked = new Set(picks());
     const isSorted = Boolean(this.name);
     fill(
@@ -45,7 +77,7 @@ export class Table {
         "tr",
         {},
         this.number ? h("th", { scope: "col", class: "pick" }, h("span", { class: "hidden" }, "Marked")) : null,
-        this.columns.map((one) => {
+        columns.map((one) => {
           const sort = one === column ? (way === "down" ? "descending" : "ascending") : null;
           const title = one.title;
           return h(
@@ -67,7 +99,7 @@ export class Table {
           this.number
             ? h("td", { class: "pick" }, h("input", { type: "checkbox", checked: isMarked, "aria-label": `mark trial ${number}`, onchange: () => pick(number) }))
             : null,
-          this.columns.map((one) => h("td", { class: [one.isNumber ? "number" : "", one.kind ?? ""].join(" ").trim() }, one.cell(row))),
+          columns.map((one) => h("td", { class: [one.isNumber ? "number" : "", one.kind ?? ""].join(" ").trim() }, one.cell(row))),
         );
       }),
     );

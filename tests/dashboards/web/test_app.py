@@ -1,9 +1,12 @@
 """The addresses of a dashboard: what they answer, and what they refuse in a line."""
 
+import json
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from support.asked_dashboard import Asker, dashboard_of
+from support.planted_ledger import Planted
 
 from dashboards.web.pages.query import MOST_CHARACTERS, MOST_ROWS
 from search_space.published import METHODS
@@ -114,3 +117,32 @@ def test_a_question_that_is_none_is_refused(asker: Asker) -> None:
 
 def test_news_are_numbers_that_grow(asker: Asker) -> None:
     assert asker.ask("/api/studies/1/news.json").json["version"] == 1
+
+
+def test_what_people_say_is_recorded_if_it_is_something(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'said.db'}"
+    Planted(url, 2).ledger.close()
+
+    def say(found: Asker, study: int = 1, **said: object) -> int:
+        path = f"/api/studies/{study}/annotations.json"
+        return found.ask(path, method="POST", body=json.dumps(said), Content_Type="application/json").status
+
+    with dashboard_of(url) as found:
+        before = found.ask("/api/studies/1/news.json").json
+        assert say(found, kind="note", trial=1, text="first") == 200
+        assert say(found, kind="note", trial=1, text="odd\x00") == 200
+        assert say(found, kind="tags", trial=None, text="a, b") == 200
+        assert say(found, kind="stop", trial=0) == 200
+        assert found.ask("/api/studies/1/news.json").json != before
+        said = found.ask("/api/studies/1/trials.json").json["annotations"]
+        assert said == [
+            {"trial": 1, "note": "odd", "tags": [], "is_to_stop": False},
+            {"trial": None, "note": "", "tags": ["a", "b"], "is_to_stop": False},
+            {"trial": 0, "note": "", "tags": [], "is_to_stop": True},
+        ]
+        assert say(found, kind="note", trial=2, text="x") == 404
+        assert say(found, 7, kind="note", text="x") == 404
+        for bad in ({"kind": "lost"}, {"kind": "note", "trial": "1"}, {"kind": "note", "trial": -1}, {"sql": "x"}, {}):
+            assert say(found, **bad) == 400
+        assert say(found, kind="note", text="x" * (MOST_CHARACTERS + 1)) == 400
+        assert found.ask("/api/studies/1/trials.json").json["annotations"] == said

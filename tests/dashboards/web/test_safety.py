@@ -89,6 +89,22 @@ def test_nothing_can_be_changed(asker: Asker, method: str) -> None:
     assert asker.ask("/studies/1/", method=method).status == 405
 
 
+def test_only_our_own_page_writes_and_nobody_where_it_only_reads(sample_storage: str) -> None:
+    path, said = "/api/studies/1/annotations.json", '{"kind": "note", "text": "odd"}'
+    as_json = {"method": "POST", "body": said, "Content_Type": "application/json"}
+    with dashboard_of(sample_storage, Door(read_only=True)) as found:
+        assert found.ask(path, **as_json).status == 403
+        assert 'data-write="no"' in found.ask("/studies/1/").body.decode()
+    with dashboard_of(sample_storage, Door(token=TOKEN)) as found:
+        assert found.ask(path, **as_json).status == 401
+    with dashboard_of(sample_storage) as found:
+        assert found.ask(path, Origin="http://evil.example", **as_json).status == 403
+        assert found.ask(path, Sec_Fetch_Site="cross-site", **as_json).status == 403
+        assert found.ask(path, **{**as_json, "Content_Type": "text/plain"}).status == 415
+        assert found.ask(path).status == 405
+        assert found.ask("/api/studies/1/trials.json").json["annotations"] == []
+
+
 @pytest.mark.parametrize("path", [*PAGES, "/nothing/", "/api/nothing.json"])
 def test_every_answer_forbids_scripts_of_its_own(asker: Asker, path: str) -> None:
     headers = asker.ask(path).headers

@@ -86,6 +86,44 @@ def test_leases_are_recorded_as_running_before_they_are_given(new_plan, keep, st
     assert broken(plan, keeper) == []
 
 
+def test_a_trial_that_a_person_stops_fails_and_frees_its_slot(new_plan, keep, storage_url, monkeypatch):
+    monkeypatch.setattr("studies.runtime.keeper._HEED_SECONDS", 0.0)
+    plan = new_plan(storage_url)
+    keeper = keep(plan)
+    first, second = take(keeper, 2)
+    ledger, key = key_of(plan)
+    with ledger:
+        ledger.annotate(key, EventKind.STOP, "", 1)
+        ledger.annotate(key, EventKind.STOP, "", 0)
+        ledger.annotate(key, EventKind.NOTE, "no stop", None)
+    assert tell(keeper, report(first, 2, 0.5)) == [Decision.ABANDON]
+    with key_of(plan)[0] as ledger:
+        ended = ledger.trial(key, 0)
+    assert (ended.state, ended.reason) == (TrialState.FAILED, "a person stopped it at step 0")
+    assert states(plan) == ["failed", "failed", "running"]  # its place is taken at once
+    assert tell(keeper, report(second, 2, 0.5)) == [Decision.ABANDON]
+    assert not keeper.is_drained
+    assert broken(plan, keeper) == []
+
+
+def test_a_study_that_a_person_stops_ends_its_launch_and_no_later_one(new_plan, keep, storage_url, monkeypatch):
+    monkeypatch.setattr("studies.runtime.keeper._HEED_SECONDS", 0.0)
+    plan = new_plan(storage_url)
+    keeper = keep(plan)
+    take(keeper, 2)
+    ledger, key = key_of(plan)
+    with ledger:
+        ledger.annotate(key, EventKind.STOP, "")
+    assert keeper.heartbeat("w/1")
+    keeper.leave("w/1", [])
+    assert keeper.standing().drained == "a person stopped it"
+    assert states(plan) == ["queued", "queued"]
+    later = keep(plan)
+    assert not later.heartbeat("w/2")
+    assert len(take(later, 2, "w/2")) == 2
+    assert broken(plan, later) == []
+
+
 def test_a_request_carries_what_was_recorded(new_plan, keep):
     plan = new_plan()
     request = take(keep(plan), 1)[0].request

@@ -1,44 +1,43 @@
 import { onChange, picks, read, write } from "../address.js";
-import { formColour } from "../colours.js";
+import { PALETTE } from "../colours.js";
 import { ask } from "../data.js";
 import { fill, h, told } from "../dom.js";
 import { count, estimate, percent, score } from "../format.js";
 import { formulas, picture } from "../picture.js";
 import { Plot } from "../plots.js";
 import { curveData, curvesOf, curveTraces, trialLink, watched } from "../parts.js";
+import { remarkOn, tagList } from "../remarks.js";
 import { dimensions, DIMENSIONS } from "./trial.js";
 import { rungLines } from "./live.js";
 
 export async function show(page) {
   const { place, base, api, isLive, problem } = page;
-  const form = h("form", { class: "filters", "aria-label": "Which trials" });
+  const form = h("form", { class: "picked", "aria-label": "Which trials" });
   const body = h("div");
-  const plot = new Plot("Both curves", { height: 300 });
+  const plot = new Plot("Their curves", { height: 300 });
   fill(place, form, body);
   let shown = "";
   const draw = async (trials) => {
-    const [first, second] = chosen(trials);
-    fields(form, trials, first, second);
-    const unknown = [first, second].findIndex((number) => Number.isNaN(number));
-    if (unknown >= 0) {
+    const numbers = chosen(trials);
+    fields(form, trials, numbers);
+    const unknown = numbers.find((number) => !trials.rows[number]);
+    if (unknown !== undefined || numbers.length < 2) {
       shown = "";
-      fill(body, h("p", {}, `There is no trial ${read(["first", "second"][unknown])}; the study has 0 to ${trials.rows.length - 1}. Choose another.`));
+      const range = `the study has 0 to ${trials.rows.length - 1}`;
+      fill(body, h("p", {}, unknown === undefined ? `Two trials are needed; ${range}.` : `There is no trial ${unknown}; ${range}. Choose another.`));
       return;
     }
-    if (first === null || second === null) {
-      fill(body, h("p", { class: "quiet" }, "Two trials are needed."));
-      return;
-    }
-    const key = JSON.stringify([trials.rows[first], trials.rows[second], trials.ranked]);
+    const key = JSON.stringify([numbers.map((number) => [trials.rows[number], remarkOn(trials, number)]), trials.ranked]);
     if (key === shown) return;
     shown = key;
-    const two = await Promise.all([first, second].map((number) => ask(`${api}trials/${number}.json`)));
-    const difference = isLive ? (await ask(`${api}differences/${first}-${second}.json`)).evidence : null;
-    const curves = await curvesOf(api, isLive, [first, second]);
-    fill(body, ...content(two, trials, base, difference), h("h2", {}, "Curves"), plot.element);
-    const [one, other] = [first, second].map((number) => trials.rows[number]);
-    const traces = curveTraces(trials, curves, (trial) => formColour(trial.ffn_form ?? trial.attention_form));
-    for (const trace of traces) Object.assign(trace, { showlegend: true, line: { ...trace.line, dash: trace.customdata[0] === other.number && other !== one ? "dash" : "solid", width: 2.5 }, meta: "line" });
+    const all = await Promise.all(numbers.map((number) => ask(`${api}trials/${number}.json`)));
+    const [first, ...others] = numbers;
+    const differences = isLive ? await Promise.all(others.map((number) => ask(`${api}differences/${first}-${number}.json`))) : [];
+    const curves = await curvesOf(api, isLive, numbers);
+    fill(body, ...content(all, trials, base, differences.map((one) => one.evidence)), h("h2", {}, "Curves"), plot.element);
+    const toneOf = (number) => PALETTE[numbers.indexOf(number) % PALETTE.length];
+    const traces = curveTraces(trials, curves, (trial) => toneOf(trial.number));
+    for (const trace of traces) Object.assign(trace, { showlegend: true, line: { ...trace.line, dash: ["solid", "dash", "dot", "dashdot"][numbers.indexOf(trace.customdata[0]) % 4], width: 2.5 }, meta: "line" });
     plot.show(traces, { xaxis: { title: "step" }, yaxis: { title: trials.study.metric }, shapes: rungLines(trials.study.rungs) }, curveData(curves));
   };
   const trials = await watched(page, draw);
@@ -47,48 +46,59 @@ export async function show(page) {
 
 /** Those of the address, else those that are marked, else the best discovery and the best published method. */
 function chosen(trials) {
-  const given = ["first", "second"].map((name) => read(name)).map((text) => (/^\d{1,15}$/.test(text) && trials.rows[Number(text)] ? Number(text) : null));
+  const given = [...new Set(read("trials").split(",").filter((text) => /^\d{1,15}$/.test(text)).map(Number))];
+  if (given.length) return given;
+  const marked = picks().filter((number) => trials.rows[number]);
+  if (marked.length > 1) return marked;
   const ranked = (trials.ranking?.order ?? trials.rows.map((one) => one.number)).map((number) => trials.rows[number]);
-  const marked = picks().filter((number) => trials.rows[number]).slice(-2);
-  const found = ranked.find((one) => one.method === null) ?? ranked[0];
-  const published = ranked.find((one) => one.method !== null) ?? ranked[1];
-  const otherwise = marked.length === 2 ? marked : [found?.number ?? null, published?.number ?? null];
-  return given.map((number, place) => number ?? (read(["first", "second"][place]) ? NaN : otherwise[place]));
+  const found = [ranked.find((one) => one.method === null) ?? ranked[0], ranked.find((one) => one.method !== null) ?? ranked[1]];
+  return found.filter(Boolean).map((one) => one.number);
 }
 
-function fields(form, trials, first, second) {
-  const field = (name, title, value) => {
-    const input = h("input", { type: "number", name, min: 0, max: trials.rows.length - 1, onchange: (event) => write({ [name]: event.target.value }, { isNew: true }) });
-    input.value = Number.isNaN(value) ? "" : (value ?? "");
-    return h("label", {}, title, input);
+/** What is compared: the first with all others. Each can be left out or be put first, and others be added. */
+function fields(form, trials, numbers) {
+  const key = `${numbers}/${picks()}`;
+  if (form.dataset.key === key) return;
+  form.dataset.key = key;
+  const compare = (some) => write({ trials: [...new Set(some)].join(",") }, { isNew: true });
+  const input = h("input", { type: "number", name: "added", min: 0, "aria-label": "Trial to add", placeholder: "number" });
+  const marked = picks().filter((number) => !numbers.includes(number));
+  form.onsubmit = (event) => {
+    event.preventDefault();
+    if (input.value !== "") compare([...numbers, Number(input.value)]);
   };
-  if (form.contains(document.activeElement) && document.activeElement.tagName === "INPUT" && form.dataset.two === `${first}/${second}`) return;
-  form.dataset.two = `${first}/${second}`;
-  form.onsubmit = (event) => event.preventDefault();
-  fill(form, field("first", "First trial", first), field("second", "Second trial", second), h("button", { type: "button", onclick: () => write({ first: second, second: first }) }, "Swap"));
+  fill(
+    form,
+    numbers.map((number, place) => h("span", { class: "chip" }, `trial ${number} `, place ? h("button", { type: "button", "aria-label": `put trial ${number} first`, onclick: () => compare([number, ...numbers]) }, "first") : null, numbers.length > 2 ? h("button", { type: "button", "aria-label": `leave trial ${number} out`, onclick: () => compare(numbers.filter((one) => one !== number)) }, "×") : null)),
+    input,
+    h("button", { type: "submit" }, "Add"),
+    marked.length ? h("button", { type: "button", onclick: () => compare([...numbers, ...marked]) }, `Add the marked: ${marked.join(", ")}`) : null,
+  );
 }
 
-function content([first, second], trials, base, difference) {
+function content(all, trials, base, differences) {
   const { study } = trials;
-  const row = (title, value) => {
-    const [one, other] = [first, second].map(value);
-    return h("tr", { class: text(one) === text(other) ? "" : "differs" }, h("th", { scope: "row" }, title), h("td", {}, one), h("td", {}, other));
-  };
   const text = (value) => (value instanceof Node ? value.textContent : String(value));
   const known = (found) => trials.estimates.get(found.number);
+  const row = (title, value) => {
+    const values = all.map(value);
+    return h("tr", { class: new Set(values.map(text)).size > 1 ? "differs" : "" }, h("th", { scope: "row" }, title), values.map((one) => h("td", {}, one)));
+  };
+  const [first, ...others] = all;
+  const said = others.flatMap(({ number }, place) => (differences[place] ? [difference(first.number, number, differences[place])] : []));
   return [
-    difference ? h("p", { class: "verdict" }, `On the same ${count(difference.examples)} validation examples trial ${first.number} is ${difference.mean >= 0 ? "better" : "worse"} by ${Math.abs(difference.mean).toFixed(4)} ± ${(1.96 * (difference.standard_error ?? 0)).toFixed(4)} (95%). This compares these two runs; the estimates below say what either would score if it were trained again.`) : null,
+    said.length ? h("p", { class: "verdict" }, said.map((one) => [one, h("br")]), "This compares these runs; the estimates below say what they would score if they were trained again.") : null,
     h(
       "div",
       { class: "table" },
       h(
         "div",
-        { class: "frame", tabindex: 0, role: "region", "aria-label": "the two trials" },
+        { class: "frame", tabindex: 0, role: "region", "aria-label": "the trials" },
         h(
           "table",
           {},
           h("caption", {}, "Side by side; what differs is marked"),
-          h("thead", {}, h("tr", {}, h("th", { scope: "col" }, h("span", { class: "hidden" }, "What")), [first, second].map((found) => h("th", { scope: "col" }, "Trial ", trialLink(base, found.number))))),
+          h("thead", {}, h("tr", {}, h("th", { scope: "col" }, h("span", { class: "hidden" }, "What")), all.map((found) => h("th", { scope: "col" }, "Trial ", trialLink(base, found.number))))),
           h(
             "tbody",
             {},
@@ -100,17 +110,21 @@ function content([first, second], trials, base, difference) {
             row("parameters", (found) => `${count(found.trial.stored_parameters)} (${percent(found.trial.stored_parameters / study.budget_parameters)} of the budget)`),
             row("share at attention", (found) => percent(found.trial.attention_share)),
             row("seed", (found) => String(found.trial.seed)),
+            all.some((found) => remarkOn(trials, found.number).tags.length) ? row("tags", (found) => h("span", {}, tagList(remarkOn(trials, found.number).tags))) : null,
+            all.some((found) => remarkOn(trials, found.number).note) ? row("note", (found) => told(remarkOn(trials, found.number).note)) : null,
           ),
         ),
       ),
     ),
     ["attention", "ffn"].map((side) => {
-      const [one, other] = [first, second].map((found) => found.trial[side]);
-      const isDifferent = (name) => (one?.[name] ?? null) !== (other?.[name] ?? null);
+      const sides = all.map((found) => found.trial[side]);
+      const isDifferent = (name) => new Set(sides.map((one) => one?.[name] ?? null)).size > 1;
       const differing = Object.keys(DIMENSIONS).filter(isDifferent).length;
-      return [h("h2", {}, `At ${side === "ffn" ? "the FFN" : "attention"}: ${differing === 0 ? "the same" : `${differing} differ`}`), dimensions([[`trial ${first.number}`, one], [`trial ${second.number}`, other]], isDifferent)];
+      return [h("h2", {}, `At ${side === "ffn" ? "the FFN" : "attention"}: ${differing === 0 ? "the same" : `${differing} differ`}`), dimensions(all.map((found, place) => [`trial ${found.number}`, sides[place]]), isDifferent)];
     }),
     h("h2", {}, "In a block"),
-    h("div", { class: "sides" }, [first, second].map((found) => h("section", {}, h("h3", {}, `Trial ${found.number}`), found.picture ? [picture(found.picture), formulas(found.picture)] : told(found.problem)))),
+    h("div", { class: "sides" }, all.map((found) => h("section", {}, h("h3", {}, `Trial ${found.number}`), found.picture ? [picture(found.picture), formulas(found.picture)] : told(found.problem)))),
   ];
 }
+
+const difference = (first, other, { examples, mean, standard_error: error }) => `On the same ${count(examples)} validation examples trial ${first} is ${mean >= 0 ? "better" : "worse"} than trial ${other} by ${Math.abs(mean).toFixed(4)} ± ${(1.96 * (error ?? 0)).toFixed(4)} (95%).`;

@@ -1,15 +1,18 @@
 import { onChange, picks, read, write } from "../address.js";
-import { colour, formColour, stateColour } from "../colours.js";
+import { colour, formColour, SEQUENCE, stateColour } from "../colours.js";
 import { fill, h } from "../dom.js";
-import { count } from "../format.js";
+import { count, words } from "../format.js";
 import { plain, Plot } from "../plots.js";
+import { isBrushed, Parallel, Slice } from "../parallel.js";
 import { curveData, curvesOf, curveTraces, hover, newest, pickedBar, trialColumns, watched } from "../parts.js";
+import { remarkOn } from "../remarks.js";
+import { PARAMETERS } from "../scales.js";
 import { Table } from "../table.js";
 import { rungLines } from "./live.js";
 
 const POINTS = 1500;
 const CURVES = 40;
-const COLOURS = { ffn_form: "form at FFN", attention_form: "form at attention", state: "state" };
+const COLOURS = { ffn_form: "form at FFN", attention_form: "form at attention", state: "state", score: "score" };
 
 export async function show(page) {
   const { place, base, api, isLive, problem } = page;
@@ -26,18 +29,24 @@ export async function show(page) {
     ffnForm: new Plot("Score by form at the FFN"),
     curves: new Plot("Curves of the best", { hint: `Of at most ${CURVES} trials, and of those that are marked.` }),
   };
+  const parallel = new Parallel();
+  const slice = new Slice();
   let table = null;
   const legend = h("div", { class: "legend" });
-  fill(place, verdict, filters, said, h("p", {}, h("a", { href: "#plots" }, "to the plots of these trials")), pickedBar(base), h("div", { id: "board", class: "board" }), legend, h("div", { id: "plots", class: "grid view" }, Object.values(plots).map((plot) => plot.element)));
+  fill(place, verdict, filters, said, parallel.element, legend, pickedBar(base), h("p", {}, h("a", { href: "#plots" }, "to the other plots of these trials")), h("div", { id: "board", class: "board" }), h("div", { id: "plots", class: "grid view" }, [slice, ...Object.values(plots)].map((plot) => plot.element)));
 
   const redraw = async (trials) => {
     if (!table) {
       const all = trialColumns(trials, base);
-      table = new Table([all.place, all.number, all.state, all.score, all.estimate, all.method, all.description, all.attentionForm, all.ffnForm, all.parameters, all.share, all.attentionRate, all.ffnRate, all.reason], { caption: "Trials, best first", name: "board", number: (one) => one.number });
+      table = new Table([all.place, all.number, all.state, all.score, all.estimate, all.method, all.description, all.attentionForm, all.ffnForm, all.parameters, all.share, all.attentionRate, all.ffnRate, all.tags, all.note, all.reason, ...moreColumns()], { caption: "Trials, best first", name: "board", number: (one) => one.number, hasTools: true });
       document.getElementById("board").append(table.element);
     }
     drawFilters(filters, trials, () => table && (table.shown = 100));
-    const rows = ordered(trials).filter(passes);
+    const filtered = ordered(trials).filter((one) => passes(one, trials));
+    const rows = filtered.filter(isBrushed);
+    sortScores(rows);
+    parallel.show(filtered, { keyOf, colourOf });
+    slice.show(rows);
     fill(said, `${count(rows.length)} of ${count(trials.rows.length)} trials`);
     verdict.hidden = !trials.ranking?.verdict;
     fill(verdict, trials.ranking?.verdict ?? "");
@@ -60,7 +69,7 @@ function ordered(trials) {
 
 const formOf = (form) => form ?? "nothing";
 
-function passes(trial) {
+function passes(trial, trials) {
   const text = read("text").toLowerCase();
   const [least, most] = ["least", "most"].map((name) => (read(name) === "" ? null : Number(read(name))));
   const origin = trial.replicate_of !== null ? "replicate" : trial.method === null ? "discovered" : "published";
@@ -69,7 +78,7 @@ function passes(trial) {
     (!read("origin") || origin === read("origin")) &&
     (!read("attention") || formOf(trial.attention_form) === read("attention")) &&
     (!read("ffn") || formOf(trial.ffn_form) === read("ffn")) &&
-    (!text || `${trial.number} ${trial.method ?? "discovered"} ${trial.description}`.toLowerCase().includes(text)) &&
+    (!text || `${trial.number} ${trial.method ?? "discovered"} ${trial.description} ${remarkOn(trials, trial.number).tags.join(" ")} ${remarkOn(trials, trial.number).note}`.toLowerCase().includes(text)) &&
     (least === null || (newest(trial) !== null && newest(trial) >= least)) &&
     (most === null || trial.stored_parameters <= most)
   );
@@ -100,7 +109,7 @@ function drawFilters(form, trials, begin) {
   const all = (texts) => [["", "all"], ...texts.map((text) => [text, text.replaceAll("_", " ")])];
   fill(
     form,
-    input("text", "Text", "search", { placeholder: "words, method, number" }),
+    input("text", "Text", "search", { placeholder: "words, tag, number" }),
     select("state", "State", all(["complete", "pruned", "failed", "running", "queued"])),
     select("origin", "Origin", all(["discovered", "published", "replicate"])),
     select("attention", "Form at attention", all(choices("attention_form"))),
@@ -108,15 +117,38 @@ function drawFilters(form, trials, begin) {
     input("least", "Score at least", "number", { step: "any" }),
     input("most", "Parameters at most", "number", { min: 0 }),
     select("colour", "Colour by", Object.entries(COLOURS), "ffn_form"),
-    h("button", { type: "button", onclick: () => { write(Object.fromEntries(["text", "state", "origin", "attention", "ffn", "least", "most", "colour"].map((name) => [name, ""]))); form.dataset.choices = ""; drawFilters(form, trials, begin); } }, "Clear"),
+    h("button", { type: "button", onclick: () => { write(Object.fromEntries(["text", "state", "origin", "attention", "ffn", "least", "most", "colour", "brush"].map((name) => [name, ""]))); form.dataset.choices = ""; drawFilters(form, trials, begin); } }, "Clear"),
   );
 }
 
-const keyOf = (trial) => {
-  const by = read("colour", "ffn_form");
-  return by === "state" ? trial.state : formOf(trial[by in COLOURS ? by : "ffn_form"]);
-};
-const colourOf = (trial) => (read("colour", "ffn_form") === "state" ? stateColour(trial.state) : formColour(keyOf(trial)));
+let scores = [];
+const sortScores = (rows) => (scores = rows.map(newest).filter((one) => one !== null).sort((one, other) => one - other));
+
+/** By how many fifths of the scores that are shown a trial is above the lowest. */
+function fifthOf(trial) {
+  const place = scores.findIndex((one) => one >= newest(trial));
+  return Math.min(4, Math.floor((5 * (place < 0 ? scores.length : place)) / Math.max(1, scores.length)));
+}
+
+const colouredBy = () => (read("colour") in COLOURS ? read("colour") : "ffn_form");
+
+function keyOf(trial) {
+  if (colouredBy() === "state") return trial.state;
+  if (colouredBy() !== "score") return formOf(trial[colouredBy()]);
+  return newest(trial) === null ? "no score" : `${fifthOf(trial) + 1}. fifth`;
+}
+
+function colourOf(trial) {
+  if (colouredBy() === "state") return stateColour(trial.state);
+  if (colouredBy() !== "score") return formColour(keyOf(trial));
+  return newest(trial) === null ? colour("faint") : SEQUENCE[fifthOf(trial)];
+}
+
+/** Columns that are there to be chosen: every dimension that the table does not show at first. */
+function moreColumns() {
+  const more = PARAMETERS.filter((one) => /_(write|insertion|gate|heads|activation|bottleneck)$/.test(one.name));
+  return more.map((one) => ({ ...one, isHidden: true, full: one.title, title: one.title.replace(", ", " "), cell: (trial) => (one.isNumber ? count(one.value(trial)) : words(one.value(trial) ?? "–")), kind: "tight" }));
+}
 
 /** What colours and signs say, once for all plots. */
 function drawLegend(place, rows) {

@@ -5,6 +5,7 @@ import { fill, h, told } from "../dom.js";
 import { count, duration, estimate, moment, percent, score } from "../format.js";
 import { Plot } from "../plots.js";
 import { bar, curveData, curvesOf, curveTraces, hover, pickedBar, states, tile, trialColumns, trialLink, watched } from "../parts.js";
+import { Remarks, stopButton } from "../remarks.js";
 import { Table } from "../table.js";
 
 const RECENT = 30;
@@ -12,17 +13,19 @@ const POINTS = 2000;
 
 export async function show(page) {
   const { place, base, api, isLive, problem } = page;
+  const remarks = new Remarks(page);
   const parts = { head: h("div"), running: h("section"), ended: h("section"), events: h("section") };
   const history = new Plot("Scores as trials ended", { hint: "Each point a trial, by its number; the line is the best score so far. Diamonds are published methods." });
   const curves = new Plot("Curves", { hint: "Trials that run, that are marked, and the best ten. Dotted lines are the steps at which trials are compared." });
-  fill(place, parts.head, pickedBar(base), h("div", { class: "grid two" }, curves.element, history.element), parts.running, parts.ended, parts.events);
+  fill(place, parts.head, remarks.element, pickedBar(base), h("div", { class: "grid two" }, curves.element, history.element), parts.running, parts.ended, parts.events);
   let now = null;
   let tables = null;
 
   const draw = async (trials) => {
     now = await ask(`${api}live.json`);
-    tables ??= tablesOf(trials, base, () => now);
-    head(parts.head, trials, now, base);
+    tables ??= tablesOf(trials, page, () => now);
+    head(parts.head, trials, now, page);
+    remarks.show(trials, null);
     drawHistory(history, trials);
     await drawCurves(curves, trials, api, isLive);
     drawRunning(parts.running, trials, now, tables);
@@ -41,20 +44,22 @@ export async function show(page) {
   });
 }
 
-function tablesOf(trials, base, now) {
+function tablesOf(trials, page, now) {
+  const { base } = page;
   const all = trialColumns(trials, base);
   const held = (trial) => now().running.find((one) => one.number === trial.number);
   const full = trials.study.rungs.at(-1);
   const columns = {
     step: { name: "step", title: "Step", isNumber: true, value: (one) => one.steps, cell: (one) => (full ? `${count(one.steps)} / ${count(full)}` : count(one.steps)) },
-    worker: { name: "worker", title: "Worker", value: (one) => held(one)?.worker, cell: (one) => told(held(one)?.worker ?? "–") },
+    worker: { name: "worker", title: "Worker", value: (one) => held(one)?.worker, cell: (one) => told(held(one)?.worker ?? "–"), kind: "tight" },
     attempt: { name: "attempt", title: "Attempt", isNumber: true, value: (one) => one.attempt, cell: (one) => one.attempt },
     since: { name: "since", title: "For", isNumber: true, value: (one) => held(one)?.started_at, cell: (one) => (held(one) ? duration((new Date(now().now) - new Date(held(one).started_at)) / 1000) : "–") },
+    stop: { name: "stop", title: "", value: () => null, cell: (one) => stopButton(page, trials, one.number) },
     ended: { name: "ended", title: "Ended (UTC)", value: (one) => one.ended_at, cell: (one) => moment(one.ended_at), kind: "tight" },
   };
   return {
-    running: new Table([all.number, all.description, columns.step, all.score, columns.worker, columns.attempt, columns.since], { caption: "Trials that run", number: (one) => one.number, name: "running" }),
-    ended: new Table([all.number, all.state, all.score, all.reason, all.method, all.description, columns.ended], { caption: `The last ${RECENT} that ended`, number: (one) => one.number, name: "ended" }),
+    running: new Table([all.number, ...(page.mayWrite ? [columns.stop] : []), all.description, columns.step, all.score, columns.worker, columns.attempt, columns.since], { caption: "Trials that run", number: (one) => one.number, name: "running" }),
+    ended: new Table([all.number, all.state, all.score, all.reason, all.method, all.description, all.tags, columns.ended], { caption: `The last ${RECENT} that ended`, number: (one) => one.number, name: "ended" }),
     workers: new Table(
       [
         { name: "worker", title: "Worker", value: (one) => one.worker, cell: (one) => told(one.worker) },
@@ -66,7 +71,8 @@ function tablesOf(trials, base, now) {
   };
 }
 
-function head(place, trials, now, base) {
+function head(place, trials, now, page) {
+  const { base, root, isLive } = page;
   const { study, ranking, best } = trials;
   const ended = now.counts.complete + now.counts.pruned + now.counts.failed;
   const left = now.pace !== null && study.planned > ended && now.counts.running ? now.pace * (study.planned - ended) : null;
@@ -74,9 +80,9 @@ function head(place, trials, now, base) {
   const awaited = ranking === null && now.counts.complete > 0 ? "being worked out …" : "";
   fill(
     place,
-    h("p", { class: "quiet" }, study.confirms === null ? "" : ["confirms ", told(study.confirms), " on the test split; "], told(study.task), " on ", told(study.backbone), `, budget ${count(study.budget_parameters)} parameters (${percent(study.budget_parameters / study.backbone_parameters, 2)} of the backbone), seed ${study.seed}, begun ${moment(study.created_at).slice(0, 16)} UTC`),
+    h("p", { class: "quiet" }, study.confirms === null ? "" : ["confirms ", told(study.confirms), " on the test split; "], isLive ? h("a", { href: `${root}task/?name=${encodeURIComponent(study.task)}` }, told(study.task)) : told(study.task), " on ", told(study.backbone), `, budget ${count(study.budget_parameters)} parameters (${percent(study.budget_parameters / study.backbone_parameters, 2)} of the backbone), seed ${study.seed}, begun ${moment(study.created_at).slice(0, 16)} UTC`),
     bar(now.counts, study.planned),
-    h("p", {}, states(now.counts)),
+    h("p", { class: "picked" }, h("span", {}, states(now.counts)), now.counts.running ? stopButton(page, trials, null) : null),
     h(
       "div",
       { class: "tiles" },

@@ -32,15 +32,15 @@ export async function show({ place, root, api }) {
     h("p", { class: "picked" }, run, asked.map(([title, sql]) => h("button", { type: "button", onclick: () => ((box.value = sql), answer()) }, title))),
   );
   const answer = async () => {
-    write({ sql: box.value });
+    write({ sql: box.value, ...(box.value === read("sql") ? {} : { "columns-answer": "", "sort-answer": "" }) });
     run.disabled = true;
     try {
       const found = await ask(`${root}api/query.json`, { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify({ sql: box.value }) });
       const columns = found.columns.map((name, place) => {
         const isNumber = found.rows.some((row) => typeof row[place] === "number") && found.rows.every((row) => row[place] === null || typeof row[place] === "number");
-        return { name: String(place), title: visible(name), isNumber, value: (row) => row[place], cell: (row) => (row[place] === null ? "–" : told(row[place])), kind: isNumber ? "" : "tight" };
+        return { name: String(place), saved: name, title: visible(name), isNumber, value: (row) => row[place], cell: (row) => (row[place] === null ? "–" : told(row[place])), kind: isNumber ? "" : "tight" };
       });
-      const table = new Table(columns, { caption: `${count(found.rows.length)} rows`, name: "answer" });
+      const table = new Table(columns, { caption: `${count(found.rows.length)} rows`, name: "answer", hasTools: true });
       fill(result, table.show(found.rows), found.is_cut ? h("p", { class: "quiet" }, "and more rows, which are not shown") : null);
       result.dataset.answers = String(Number(result.dataset.answers ?? 0) + 1);
     } catch (error) {

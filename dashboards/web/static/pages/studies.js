@@ -9,17 +9,17 @@ export async function show({ place, api }) {
   const table = new Table(
     [
       { name: "name", title: "Study", value: (row) => row.name, cell: (row) => h("a", { href: row.confirms === null ? `studies/${row.id}/` : `studies/${row.id}/confirmations/` }, told(row.name)), kind: "words" },
-      { name: "task", title: "Task", value: (row) => row.task, cell: (row) => told(row.task) },
+      { name: "task", title: "Task", value: (row) => row.task, cell: (row) => h("a", { href: `task/?name=${encodeURIComponent(row.task)}` }, told(row.task)), hint: "all studies of it beside each other" },
       { name: "backbone", title: "Backbone", value: (row) => row.backbone, cell: (row) => told(row.backbone), kind: "words" },
       { name: "budget", title: "Budget", isNumber: true, value: (row) => row.budget_parameters, cell: (row) => `${count(row.budget_parameters)} (${percent(row.budget_parameters / row.backbone_parameters, 2)})` },
       { name: "trials", title: "Trials", isNumber: true, value: (row) => total(row.counts), cell: (row) => `${count(ended(row.counts))} / ${count(row.planned)}` },
-      { name: "states", title: "Of them", value: (row) => row.counts.running, cell: (row) => states(row.counts), kind: "tight" },
+      { name: "running", title: "Of them", value: (row) => row.counts.running, cell: (row) => states(row.counts), kind: "tight" },
       { name: "best", title: "Highest score", isNumber: true, value: (row) => row.best, cell: (row) => (row.best === null || row.confirms !== null ? "–" : [score(row.best), " ", h("span", { class: "quiet" }, told(row.metric))]) },
       { name: "created", title: "Begun (UTC)", value: (row) => row.created_at, cell: (row) => moment(row.created_at).slice(0, 16), kind: "tight" },
       { name: "ended", title: "Last ended", value: (row) => row.ended_at, cell: (row) => moment(row.ended_at).slice(0, 16), kind: "tight" },
       { name: "confirms", title: "Confirms", value: (row) => row.confirms, cell: (row) => (row.confirms === null ? "" : told(row.confirms)) },
     ],
-    { caption: "Studies of the storage", name: "studies" },
+    { caption: "Studies of the storage", name: "studies", hasTools: true },
   );
   fill(place, h("p", { class: "quiet" }, "Storage: ", told(storage)), table.show([...studies].reverse()));
 }

@@ -6,6 +6,7 @@ import { formulas, picture } from "../picture.js";
 import { Plot } from "../plots.js";
 import { curveTraces, formTag, trialLink, watched } from "../parts.js";
 import { formColour } from "../colours.js";
+import { Remarks, remarkOn, stopButton } from "../remarks.js";
 import { facts, Table } from "../table.js";
 import { rungLines } from "./live.js";
 
@@ -15,15 +16,16 @@ export async function show(page) {
   const { place, base, api, isLive } = page;
   const curve = new Plot("Score by step", { height: 260 });
   const loss = new Plot("Loss in training by step", { height: 260 });
+  const remarks = new Remarks(page);
   let shown = "";
   const draw = async (trials) => {
     const number = read("number") || String(trials.best?.number ?? 0);
     const row = trials.rows[Number(number)];
-    const key = `${number}/${row?.state}/${row?.steps}/${trials.ranked}`;
+    const key = `${number}/${row?.state}/${row?.steps}/${trials.ranked}/${JSON.stringify(remarkOn(trials, Number(number)))}`;
     if (key === shown) return;
     const found = await ask(`${api}trials/${encodeURIComponent(number)}.json`);
     shown = key;
-    fill(place, ...content(found, trials, base, { curve, loss }));
+    fill(place, ...content(found, trials, page, { curve, loss, remarks }));
     document.querySelector("h1").textContent = `Trial ${found.number}`;
   };
   const trials = await watched(page, draw);
@@ -33,7 +35,8 @@ export async function show(page) {
   });
 }
 
-function content(found, trials, base, { curve, loss }) {
+function content(found, trials, page, { curve, loss, remarks }) {
+  const { base } = page;
   const { trial } = found;
   const known = trials.estimates.get(found.number);
   const { study } = trials;
@@ -53,9 +56,11 @@ function content(found, trials, base, { curve, loss }) {
       found.number > 0 ? h("a", { href: `?number=${found.number - 1}`, "data-keep-not": "" }, "← previous") : null,
       found.number < last ? h("a", { href: `?number=${found.number + 1}` }, "next →") : null,
       h("button", { type: "button", "data-key": "mark", "aria-pressed": marked ? "true" : "false", onclick: () => pick(found.number) }, marked ? "unmark" : "mark"),
-      trials.best && trials.best.number !== found.number ? h("a", { href: `${base}compare/?first=${found.number}&second=${trials.best.number}` }, "compare with the best") : null,
+      trials.best && trials.best.number !== found.number ? h("a", { href: `${base}compare/?trials=${found.number},${trials.best.number}` }, "compare with the best") : null,
       h("a", { href: `${base}leaderboard/?pick=${found.number}` }, "show in the leaderboard"),
+      trial.state === "running" ? stopButton(page, trials, found.number) : null,
     ),
+    remarks.show(trials, found.number),
     h(
       "div",
       { class: "tiles" },

@@ -1,0 +1,47 @@
+"""The studies of a task beside each other."""
+
+from collections.abc import Mapping
+
+from dashboards.web.cache.study import WatchedStudy
+from dashboards.web.pages.page import Page, PageRequest, study_facts
+from studies.analysis.summaries import task_name
+from studies.records import StudyKind, TrialRecord, TrialState
+
+
+def _task(asked: PageRequest) -> object:
+    """Its searches, oldest first, with the scores of their complete trials; every page asks for a task by its name."""
+    name = asked.given.get("name", "")
+    studies = [one for one in asked.storage.studies() if one.record.kind is StudyKind.SEARCH]
+    tasks = dict.fromkeys(task_name(one.record) for one in studies)
+    return {"tasks": list(tasks), "studies": [_entry(one) for one in studies if task_name(one.record) == name]}
+
+
+def _entry(study: WatchedStudy) -> Mapping[str, object]:
+    study.refresh()
+    complete = [trial for trial in study.trials if trial.state is TrialState.COMPLETE and trial.replicate_of is None]
+    columns = ("number", "score", "stored_parameters", "method")
+    return {
+        **study_facts(study.record, {}),
+        "counts": study.counts,
+        "discovered": _best([trial for trial in complete if trial.method is None]),
+        "published": _best([trial for trial in complete if trial.method is not None]),
+        "columns": columns,
+        "rows": [[getattr(trial, name) for name in columns] for trial in complete],
+    }
+
+
+def _best(trials: list[TrialRecord]) -> Mapping[str, object] | None:
+    """The trial of the highest score; None if there is none."""
+    best = max(trials, key=lambda trial: trial.score or 0.0, default=None)
+    columns = ("number", "method", "description", "score")
+    return None if best is None else {name: getattr(best, name) for name in columns}
+
+
+PAGE = Page(
+    name="task",
+    title="Studies of a task",
+    of_study=False,
+    is_listed=False,
+    answers={"task.json": _task},
+    is_exported=False,
+)

@@ -1,0 +1,87 @@
+// What people say of a study and of its trials: notes, tags, and that something is to stop.
+
+import { ask } from "./data.js";
+import { fill, h, told } from "./dom.js";
+
+const NOTHING = { note: "", tags: [], is_to_stop: false };
+
+/** What was said of a trial; of the study with null. */
+export const remarkOn = (trials, number) => trials.annotations.get(number) ?? NOTHING;
+
+export const tagList = (tags) => tags.map((tag) => h("span", { class: "tag" }, told(tag)));
+
+const send = (api, said) => ask(`${api}annotations.json`, { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(said) });
+
+/** Tags and note of a trial, or of the study; what is being written stays when the page is drawn anew. */
+export class Remarks {
+  constructor({ api, mayWrite }) {
+    this.mayWrite = mayWrite;
+    this.api = api;
+    this.fields = {
+      tags: h("input", { name: "tags", type: "text", placeholder: "tag, another tag" }),
+      note: h("textarea", { name: "note", rows: 3 }),
+    };
+    this.status = h("span", { class: "quiet", role: "status" });
+    const { tags, note } = this.fields;
+    const form = h("form", { class: "remarks", "aria-label": "What you say of it" }, h("label", {}, "Tags", tags), h("label", {}, "Note", note), h("p", { class: "picked" }, h("button", { type: "submit" }, "Save"), this.status));
+    form.addEventListener("submit", (event) => {
+      event.preventDefault();
+      this.save().catch((error) => fill(this.status, error.message));
+    });
+    this.element = mayWrite ? form : h("div", { class: "remarks" });
+    this.known = {};
+  }
+
+  /** The trial that it is about, and what is known of it. */
+  show(trials, number) {
+    const { note, tags } = remarkOn(trials, number);
+    if (!this.mayWrite) {
+      fill(this.element, tags.length ? h("p", {}, tagList(tags)) : null, note ? h("p", { class: "note-text" }, told(note)) : null);
+      this.element.hidden = !(note || tags.length);
+      return this.element;
+    }
+    const found = { tags: tags.join(", "), note };
+    const isOther = this.number !== number;
+    for (const [name, field] of Object.entries(this.fields)) if (isOther || field.value === this.known[name]) field.value = found[name];
+    if (isOther) fill(this.status);
+    this.known = found;
+    this.number = number;
+    return this.element;
+  }
+
+  async save() {
+    const { tags, note } = this.fields;
+    tags.value = [...new Set(tags.value.split(",").map((one) => one.trim()).filter(Boolean))].join(", ");
+    for (const [kind, field] of Object.entries({ tags, note })) if (field.value !== this.known[kind]) await send(this.api, { kind, trial: this.number, text: field.value });
+    this.known = { tags: tags.value, note: note.value };
+    fill(this.status, "saved");
+  }
+}
+
+/** Whether a person says yes. */
+function confirmed(question, action) {
+  const answers = h("form", { method: "dialog", class: "picked" }, h("button", { value: "no" }, "Cancel"), h("button", { value: "yes", class: "danger" }, action));
+  const dialog = h("dialog", { "aria-label": action }, h("p", {}, question), answers);
+  document.body.append(dialog);
+  dialog.showModal();
+  return new Promise((resolve) => dialog.addEventListener("close", () => (dialog.remove(), resolve(dialog.returnValue === "yes"))));
+}
+
+/** Stops a trial that runs; the study with null. */
+export function stopButton({ api, mayWrite, problem }, trials, number) {
+  if (!mayWrite) return null;
+  if (number !== null && remarkOn(trials, number).is_to_stop) return h("span", { class: "state-failed" }, "is to stop");
+  const name = number === null ? "Stop the study" : `Stop trial ${number}`;
+  const question = number === null ? "Its workers lay their trials aside, and the launch ends. The next launch continues it." : `Trial ${number} fails as soon as its worker is heard, and its place is free. That cannot be undone.`;
+  const button = h("button", { type: "button", class: "danger", "data-key": `stop-${number}`, "aria-label": name }, number === null ? name : "stop");
+  button.addEventListener("click", async () => {
+    try {
+      if (!(await confirmed(question, name))) return;
+      await send(api, { kind: "stop", trial: number });
+      button.replaceWith(h("span", { class: "state-failed", role: "status" }, "is to stop"));
+    } catch (error) {
+      problem(error);
+    }
+  });
+  return button;
+}

@@ -1,0 +1,77 @@
+// The parameters of trials, and where their values stand on an axis from 0 to 1.
+
+import { count, percent, rate, score, words } from "./format.js";
+
+const side = (name, title) => ["attention", "ffn"].map((at) => ({ name: `${at}_${name}`, title: `${title}, ${at === "ffn" ? "FFN" : "attention"}`, value: (trial) => trial[`${at}_${name}`] }));
+const numbers = (some, show, isLog = false) => some.map((one) => ({ ...one, isNumber: true, show, isLog }));
+
+/** What a trial is by; those of parallel coordinates are its four dimensions at either side, its share, rates and score. */
+export const PARAMETERS = [
+  ...side("form", "form").map((one) => ({ ...one, isMain: true })),
+  ...side("write", "modified").map((one) => ({ ...one, isMain: true })),
+  ...side("insertion", "insertion").map((one) => ({ ...one, isMain: true })),
+  ...side("gate", "composition").map((one) => ({ ...one, isMain: true })),
+  ...side("heads", "heads"),
+  ...side("activation", "activation"),
+  ...numbers(side("bottleneck", "bottleneck"), count, true),
+  ...numbers([{ name: "stored_parameters", title: "parameters", value: (trial) => trial.stored_parameters }], count, true),
+  ...numbers([{ name: "attention_share", title: "share at attention", value: (trial) => trial.attention_share, isMain: true }], (value) => percent(value, 0)),
+  ...numbers(side("learning_rate", "rate"), rate, true).map((one) => ({ ...one, isMain: true })),
+  ...numbers([{ name: "score", title: "score", value: (trial) => trial.score ?? trial.last_score, isMain: true }], score),
+];
+
+const NONE = "none";
+const BELOW = -0.13;
+/** Where trials stand that have no such value. */
+
+/** Trials of equal category stand beside each other, always in the same places. */
+const spread = (number) => ((number * 0.618034) % 1) - 0.5;
+
+/** How a parameter of some trials stands on an axis: {at(trial), ticks: [[place, text]], keeps(low, high)}. */
+export function scaleOf(rows, parameter) {
+  const found = rows.map(parameter.value);
+  const hasNone = found.some((value) => value === null || (parameter.isLog && value <= 0));
+  const ticks = hasNone ? [[BELOW, NONE]] : [];
+  if (!parameter.isNumber) {
+    const names = [...new Set(found.filter((value) => value !== null))].sort();
+    const places = new Map(names.map((name, place) => [name, names.length > 1 ? place / (names.length - 1) : 0.5]));
+    const room = 0.5 / Math.max(4, names.length);
+    for (const [name, place] of places) ticks.push([place, words(name)]);
+    return {
+      ticks,
+      at: (trial) => (places.get(parameter.value(trial)) ?? BELOW) + (places.has(parameter.value(trial)) ? room : 0.06) * spread(trial.number),
+      keeps: (low, high) => `=${[...places, [NONE, BELOW]].filter(([, place]) => place >= low && place <= high).map(([name]) => name).join("|")}`,
+    };
+  }
+  const way = parameter.isLog ? { to: Math.log10, from: (value) => 10 ** value } : { to: (value) => value, from: (value) => value };
+  const there = found.filter((value) => value !== null && !(parameter.isLog && value <= 0)).map(way.to);
+  const [least, most] = there.length ? [Math.min(...there), Math.max(...there)] : [0, 1];
+  const wide = most - least;
+  const value = (place) => way.from(least + place * wide);
+  for (const place of wide > 0 ? [0, 0.25, 0.5, 0.75, 1] : [0.5]) if (there.length) ticks.push([place, parameter.show(wide > 0 ? value(place) : way.from(least))]);
+  const place = (given) => (given === null || (parameter.isLog && given <= 0) ? BELOW : wide > 0 ? (way.to(given) - least) / wide : 0.5);
+  return {
+    ticks,
+    at: (trial) => place(parameter.value(trial)),
+    keeps: (low, high) => (high < 0 ? `=${NONE}` : `${Number(value(Math.max(0, low)).toPrecision(4))}~${Number(value(Math.min(1, high)).toPrecision(4))}`),
+  };
+}
+
+/** Brushes of a text: ``name=a|b;name:low~high``. Each says whether it keeps a trial. */
+export function brushes(text) {
+  return text.split(";").flatMap((part) => {
+    const [, name, is, kept] = part.match(/^(\w+):(=?)(.*)$/) ?? [];
+    const parameter = PARAMETERS.find((one) => one.name === name);
+    if (!parameter) return [];
+    if (is) {
+      const names = kept.split("|");
+      return [{ parameter, text: part, said: names.map(words).join(", "), keeps: (trial) => names.includes(String(parameter.value(trial) ?? NONE)) }];
+    }
+    const [low, high] = kept.split("~").map((end) => (end === "" ? NaN : Number(end)));
+    const isIn = (value) => value !== null && !(value < low * (1 - 1e-3 * Math.sign(low))) && !(value > high * (1 + 1e-3 * Math.sign(high)));
+    return [{ parameter, text: part, said: `${Number.isNaN(low) ? "" : parameter.show(low)} to ${Number.isNaN(high) ? "" : parameter.show(high)}`, keeps: (trial) => isIn(parameter.value(trial)) }];
+  });
+}
+
+/** A text of brushes with another one, in the place of one of the same parameter. */
+export const brushed = (text, name, kept) => [...brushes(text).filter((one) => one.parameter.name !== name).map((one) => one.text), ...(kept ? [`${name}:${kept}`] : [])].join(";");
