@@ -33,7 +33,9 @@ export class Parallel {
   select({ x, y }) {
     const [left, right, low, high] = [...x, ...y].map(Number);
     const name = MAIN.findIndex((_, place) => place >= Math.min(left, right) - 0.2 && place <= Math.max(left, right) + 0.2);
-    if (name >= 0) brush(MAIN[name].name, this.scales[name].keeps(Math.min(low, high), Math.max(low, high)));
+    const kept = name < 0 ? "=" : this.scales[name].keeps(Math.min(low, high), Math.max(low, high));
+    if (kept !== "=") brush(MAIN[name].name, kept);
+    else this.plot.draw(); // without the box
   }
 
   /** @param rows all that the other filters keep, @param keyed {keyOf, colourOf} */

@@ -135,7 +135,7 @@ const colouredBy = () => (read("colour") in COLOURS ? read("colour") : "ffn_form
 function keyOf(trial) {
   if (colouredBy() === "state") return trial.state;
   if (colouredBy() !== "score") return formOf(trial[colouredBy()]);
-  return newest(trial) === null ? "no score" : `${fifthOf(trial) + 1}. fifth`;
+  return newest(trial) === null ? "no score" : `${["1 lowest", "2", "3", "4", "5 highest"][fifthOf(trial)]} fifth`;
 }
 
 function colourOf(trial) {

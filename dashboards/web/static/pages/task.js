@@ -7,7 +7,7 @@ import { states } from "../parts.js";
 import { plain, Plot } from "../plots.js";
 import { Table } from "../table.js";
 
-export async function show({ place, root, api, say, problem }) {
+export async function show({ place, root, api, problem }) {
   const form = h("form", { class: "filters", "aria-label": "Which task" });
   const said = h("p", { class: "quiet" });
   const plots = {
@@ -43,7 +43,6 @@ export async function show({ place, root, api, say, problem }) {
   };
   fill(place, form, said, table.element, h("div", { class: "grid two" }, plots.course.element, plots.sizes.element));
   await draw();
-  say("live", "");
   onChange(() => draw().catch(problem));
 }
 
