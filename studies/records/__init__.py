@@ -10,6 +10,7 @@ from studies.records.study import (
     NewStudy,
     StudyKind,
     StudyRecord,
+    annotations_of,
 )
 from studies.records.trial import (
     AttemptRecord,
@@ -43,4 +44,5 @@ __all__ = [
     "TrialRecord",
     "TrialState",
     "TrialTally",
+    "annotations_of",
 ]

@@ -1,6 +1,6 @@
 """What a study, a confirmation and an event are."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
@@ -211,3 +211,11 @@ class Annotation:
                 return replace(self, is_to_stop=True)
             case _:
                 return self
+
+
+def annotations_of(events: Iterable[EventRecord]) -> dict[int | None, Annotation]:
+    """What events, oldest first, say of trials by their numbers, and of the study by None."""
+    found: dict[int | None, Annotation] = {}
+    for event in events:
+        found[event.trial] = found.get(event.trial, Annotation()).after(event)
+    return found

@@ -390,8 +390,11 @@ def test_notes_and_tags_are_written_and_found_again(opened: Any, tmp_path: Path)
         look.wait_for_text(".remarks [role=status]", "saved")
         look.open(STUDY)
         look.page.get_by_label("Note").fill("the third try")
+        look.page.get_by_label("Tags").fill("for the paper")
         look.page.get_by_role("button", name="Save").click()
         look.wait_for_text(".remarks [role=status]", "saved")
+        look.open("")
+        assert look.text("td .tag") == "for the paper"
         look.open(f"{PATHS['leaderboard']}?text=to-repeat")
         look.page.wait_for_function("() => document.querySelectorAll('#board tbody tr').length === 1")
         assert look.text("#board td .tag") == "odd"
@@ -411,6 +414,7 @@ def test_notes_and_tags_are_written_and_found_again(opened: Any, tmp_path: Path)
         ("tags", 3, "of another"),
         ("tags", 3, "odd, to-repeat"),
         ("note", 3, "diverged at first\n<b>try</b> a lower rate"),
+        ("tags", None, "for the paper"),
         ("note", None, "the third try"),
     ]
 

@@ -24,6 +24,7 @@ from studies.records import (
     StudyRecord,
     TrialRecord,
     TrialState,
+    annotations_of,
 )
 from trial_runner.backbones.locate import config_of
 from trial_runner.errors import RunnerError
@@ -112,10 +113,7 @@ class WatchedStudy:
 
     def annotations(self) -> dict[int | None, Annotation]:
         """What people have said, by number of the trial; of the study by None."""
-        found: dict[int | None, Annotation] = {}
-        for event in self._said:
-            found[event.trial] = found.get(event.trial, Annotation()).after(event)
-        return found
+        return annotations_of(self._said)
 
     def _read(self) -> None:
         key, known = self.record.id, len(self._trials)

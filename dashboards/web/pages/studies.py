@@ -1,7 +1,7 @@
 """All studies of a storage."""
 
 from dashboards.web.pages.page import Page, PageRequest, study_facts
-from studies.records import StudyRecord, TrialState, TrialTally
+from studies.records import Annotation, StudyRecord, TrialState, TrialTally, annotations_of
 
 
 def _studies(asked: PageRequest) -> object:
@@ -11,8 +11,15 @@ def _studies(asked: PageRequest) -> object:
     names = {record.id: record.name for record in records}
     return {
         "storage": asked.storage.ledger.url,
-        "studies": [_entry(record, tallies.get(record.id, _NOTHING), names) for record in records],
+        "studies": [
+            {**_entry(record, tallies.get(record.id, _NOTHING), names), **_remark(asked, record)} for record in records
+        ],
     }
+
+
+def _remark(asked: PageRequest, record: StudyRecord) -> dict[str, object]:
+    said = annotations_of(asked.storage.ledger.said_by_people(record.id)).get(None, Annotation())
+    return {"tags": said.tags, "note": said.note}
 
 
 _NOTHING = TrialTally(counts=dict.fromkeys(TrialState, 0), best=None, ended_at=None)

@@ -12,8 +12,17 @@ const LINES = 600;
 const MAIN = PARAMETERS.filter((one) => one.isMain);
 const parameterOf = (name) => PARAMETERS.find((one) => one.name === name);
 
-/** Whether every brush keeps a trial. */
-export const isBrushed = (trial) => brushes(read("brush")).every((one) => one.keeps(trial));
+let known = { text: "", found: [] };
+
+/** The brushes of the address. */
+function present() {
+  const text = read("brush");
+  if (text !== known.text) known = { text, found: brushes(text) };
+  return known.found;
+}
+
+/** The trials that every brush keeps. */
+export const brushedOf = (rows) => rows.filter((trial) => present().every((one) => one.keeps(trial)));
 
 const brush = (name, kept) => write({ brush: brushed(read("brush"), name, kept) });
 
@@ -42,10 +51,10 @@ export class Parallel {
   show(rows, { keyOf, colourOf }) {
     const shown = rows.slice(0, LINES);
     this.scales = MAIN.map((one) => scaleOf(shown, one));
-    const marked = new Set(picks());
+    const [marked, kept] = [new Set(picks()), new Set(brushedOf(shown))];
     const groups = new Map([["", []]]);
     for (const trial of shown) {
-      const key = marked.has(trial.number) ? `marked ${trial.number}` : isBrushed(trial) ? keyOf(trial) : "";
+      const key = marked.has(trial.number) ? `marked ${trial.number}` : kept.has(trial) ? keyOf(trial) : "";
       groups.has(key) || groups.set(key, []);
       groups.get(key).push(trial);
     }
@@ -63,21 +72,22 @@ export class Parallel {
       xaxis: { range: [-0.1, MAIN.length - 0.5], visible: false, fixedrange: true },
       yaxis: { range: [-0.2, 1.05], visible: false, fixedrange: true },
     };
-    const data = { columns: ["trial", ...MAIN.map((one) => one.name)], rows: shown.filter(isBrushed).map((trial) => [trial.number, ...MAIN.map((one) => one.value(trial))]) };
+    const data = { columns: ["trial", ...MAIN.map((one) => one.name)], rows: [...kept].map((trial) => [trial.number, ...MAIN.map((one) => one.value(trial))]) };
     this.plot.show(traces, layout, data, rows.length > LINES ? `the first ${LINES} of ${rows.length}` : "");
     this.drawKept(shown);
   }
 
   lines(key, some, tone) {
     const isKept = key !== "";
-    const gapped = (value) => some.flatMap((trial) => [...MAIN.map((_, place) => value(trial, place)), null]);
+    const gapped = (values) => some.flatMap((trial) => [...values(trial), null]);
+    const same = (value) => gapped((trial) => Array(MAIN.length).fill(value(trial)));
     return {
       type: "scatter",
       mode: "lines",
-      x: gapped((_, place) => place),
-      y: gapped((trial, place) => this.scales[place].at(trial)),
-      customdata: gapped((trial) => trial.number),
-      text: isKept ? gapped((trial) => hover(trial)) : null,
+      x: gapped(() => MAIN.keys()),
+      y: gapped((trial) => this.scales.map((scale) => scale.at(trial))),
+      customdata: same((trial) => trial.number),
+      text: isKept ? same(hover) : null,
       hoverinfo: isKept ? "text" : "skip",
       line: { color: tone, width: key.startsWith("marked ") ? 3.5 : isKept ? 1.4 : 0.7 },
       opacity: isKept ? 0.8 : 0.22,
@@ -90,7 +100,7 @@ export class Parallel {
     const axis = h("select", { name: "axis", "aria-label": "Axis to filter by" }, h("option", { value: "" }, "filter by …"), MAIN.map((one) => h("option", { value: one.name }, one.title)));
     const ends = h("span", { class: "picked" });
     axis.addEventListener("change", () => fill(ends, axis.value ? fields(parameterOf(axis.value), rows) : null));
-    const found = brushes(read("brush"));
+    const found = present();
     const chips = found.map((one) => h("span", {}, `${one.parameter.title}: ${one.said} `, h("button", { type: "button", "aria-label": `any ${one.parameter.title}`, onclick: () => brush(one.parameter.name, "") }, "×")));
     const key = JSON.stringify([found.map((one) => one.text)]);
     if (this.key === key) return;

@@ -3,7 +3,7 @@ import { colour, formColour, SEQUENCE, stateColour } from "../colours.js";
 import { fill, h } from "../dom.js";
 import { count, words } from "../format.js";
 import { plain, Plot } from "../plots.js";
-import { isBrushed, Parallel, Slice } from "../parallel.js";
+import { brushedOf, Parallel, Slice } from "../parallel.js";
 import { curveData, curvesOf, curveTraces, hover, newest, pickedBar, trialColumns, watched } from "../parts.js";
 import { remarkOn } from "../remarks.js";
 import { PARAMETERS } from "../scales.js";
@@ -43,7 +43,7 @@ export async function show(page) {
     }
     drawFilters(filters, trials, () => table && (table.shown = 100));
     const filtered = ordered(trials).filter((one) => passes(one, trials));
-    const rows = filtered.filter(isBrushed);
+    const rows = brushedOf(filtered);
     sortScores(rows);
     parallel.show(filtered, { keyOf, colourOf });
     slice.show(rows);

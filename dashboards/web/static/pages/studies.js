@@ -3,6 +3,7 @@ import { fill, h, told } from "../dom.js";
 import { count, moment, percent, score } from "../format.js";
 import { Table } from "../table.js";
 import { states } from "../parts.js";
+import { tagList } from "../remarks.js";
 
 export async function show({ place, api }) {
   const { storage, studies } = await ask(`${api}studies.json`);
@@ -15,6 +16,8 @@ export async function show({ place, api }) {
       { name: "trials", title: "Trials", isNumber: true, value: (row) => total(row.counts), cell: (row) => `${count(ended(row.counts))} / ${count(row.planned)}` },
       { name: "running", title: "Of them", value: (row) => row.counts.running, cell: (row) => states(row.counts), kind: "tight" },
       { name: "best", title: "Highest score", isNumber: true, value: (row) => row.best, cell: (row) => (row.best === null || row.confirms !== null ? "–" : [score(row.best), " ", h("span", { class: "quiet" }, told(row.metric))]) },
+      { name: "tags", title: "Tags", value: (row) => row.tags.join(", "), cell: (row) => tagList(row.tags), kind: "tight" },
+      { name: "note", title: "Note", isHidden: true, value: (row) => row.note, cell: (row) => told(row.note), kind: "words" },
       { name: "created", title: "Begun (UTC)", value: (row) => row.created_at, cell: (row) => moment(row.created_at).slice(0, 16), kind: "tight" },
       { name: "ended", title: "Last ended", value: (row) => row.ended_at, cell: (row) => moment(row.ended_at).slice(0, 16), kind: "tight" },
       { name: "confirms", title: "Confirms", value: (row) => row.confirms, cell: (row) => (row.confirms === null ? "" : told(row.confirms)) },
