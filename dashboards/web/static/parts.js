@@ -65,7 +65,7 @@ export function trialColumns(trials, base) {
     ffnForm: { name: "ffn_form", title: "FFN", value: found("ffn_form"), cell: (one) => formTag(one.ffn_form), kind: "tight" },
     attentionRate: { name: "attention_rate", title: "lr attention", isNumber: true, value: found("attention_learning_rate"), cell: (one) => rate(one.attention_learning_rate) },
     ffnRate: { name: "ffn_rate", title: "lr FFN", isNumber: true, value: found("ffn_learning_rate"), cell: (one) => rate(one.ffn_learning_rate) },
-    tags: { name: "tags", title: "Tags", value: (one) => remarkOn(trials, one.number).tags.join(", "), cell: (one) => tagList(remarkOn(trials, one.number).tags), kind: "tight" },
+    tags: { name: "tags", title: "Tags", isOptional: true, value: (one) => remarkOn(trials, one.number).tags.join(", "), cell: (one) => tagList(remarkOn(trials, one.number).tags), kind: "tight" },
     note: { name: "note", title: "Note", isHidden: true, value: (one) => remarkOn(trials, one.number).note, cell: (one) => told(remarkOn(trials, one.number).note), kind: "words" },
     reason: { name: "reason", title: "Why", value: found("reason"), cell: (one) => told(one.reason ?? ""), kind: "words" },
   };

@@ -7,7 +7,7 @@ import { saveCsv, saveJson } from "./download.js";
 const STEP = 100;
 
 /**
- * @param columns a list of {name, title, value(row), cell(row), isNumber, hint, isHidden: until it is chosen, saved: its name in files}
+ * @param columns a list of {name, title, value(row), cell(row), isNumber, hint, isHidden: until it is chosen, isOptional: where no row has one, saved: its name in files}
  * @param options {caption, name: of its order in the address, number(row): of the trial, hasTools: to choose columns and take rows away}
  */
 export class Table {
@@ -35,24 +35,30 @@ export class Table {
     return this.element;
   }
 
-  /** The columns that the address names, else those that are shown at first. */
+  /** The columns that are shown unless others are chosen. */
+  get usual() {
+    return this.columns.filter((one) => !one.isHidden && !(one.isOptional && this.rows.every((row) => !one.value(row))));
+  }
+
+  /** The columns that the address names, else the usual ones. */
   get chosen() {
     const names = read(this.name && `columns-${this.name}`).split(",");
     const found = this.columns.filter((one) => names.includes(one.name));
-    return found.length ? found : this.columns.filter((one) => !one.isHidden);
+    return found.length ? found : this.usual;
   }
 
   choose(column, isOn) {
-    const names = this.columns.filter((one) => (one === column ? isOn : this.chosen.includes(one))).map((one) => one.name);
-    const first = this.columns.filter((one) => !one.isHidden).map((one) => one.name);
-    write({ [`columns-${this.name}`]: String(names) === String(first) ? "" : names.join(",") });
+    const before = this.chosen;
+    const names = this.columns.filter((one) => (one === column ? isOn : before.includes(one))).map((one) => one.name);
+    write({ [`columns-${this.name}`]: String(names) === String(this.usual.map((one) => one.name)) ? "" : names.join(",") });
     this.draw();
   }
 
   tools() {
     const box = (one) => h("input", { type: "checkbox", checked: this.chosen.includes(one), onchange: (event) => this.choose(one, event.target.checked) });
     const take = (save) => save(this.caption, this.chosen.map((one) => one.saved ?? one.name), this.ordered().map((row) => this.chosen.map((one) => one.value(row))));
-    const choices = h("details", {}, h("summary", {}, "Columns"), h("div", { class: "columns" }, this.columns.map((one) => h("label", {}, box(one), one.full ?? one.title))));
+    const boxes = h("div", { class: "columns" });
+    const choices = h("details", { ontoggle: () => fill(boxes, this.columns.map((one) => h("label", {}, box(one), one.full ?? one.title))) }, h("summary", {}, "Columns"), boxes);
     const button = (name, save) => h("button", { type: "button", "aria-label": `${name} of: ${this.caption}`, onclick: () => take(save) }, name);
     return h("div", { class: "tools" }, h("strong", {}, this.caption), choices, h("span", { class: "downloads" }, button("CSV", saveCsv), button("JSON", saveJson)));
   }
