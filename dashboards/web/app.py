@@ -63,6 +63,7 @@ class Dashboard:
     def __init__(self, storage: WatchedStorage) -> None:
         """Answer of a storage, which need not be there yet."""
         self._storage = storage
+        self._may_write = False
 
     def application(self, door: Door) -> Starlette:
         """The addresses."""
