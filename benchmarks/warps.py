@@ -33,7 +33,8 @@ from scipy.special import logsumexp
 from search_space.codec import configuration_from_json
 from search_space.edit import Edit
 from search_space.space.options import LEARNING_RATES
-from studies.analysis.estimates import RecordedViews, counted_examples, history_of
+from studies.analysis.estimates import counted_examples
+from studies.analysis.predictions import RecordedViews, history_of
 from studies.ledger.ledger import Ledger
 from studies.records import StudyKind, StudyRecord, TrialState
 from studies.score_evidence import Z_95

@@ -14,7 +14,7 @@ def read_json_text(text: str) -> Any:
         ValueError: If it is no JSON, its values lie too deep within each other, or a whole number is too long.
     """
     try:
-        return json.loads(text, parse_int=_whole)
+        return _DECODER.decode(text)
     except RecursionError:
         raise ValueError("values within values, too deep to be read") from None
 
@@ -23,3 +23,6 @@ def _whole(digits: str) -> int:
     if len(digits) > MOST_DIGITS:
         raise ValueError(f"a number of more than {MOST_DIGITS} digits")
     return int(digits)
+
+
+_DECODER = json.JSONDecoder(parse_int=_whole)  # one a text would take as long as reading it

@@ -1,6 +1,7 @@
 """How sure a score is, and how sure the difference of two scores on the same examples."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,6 +11,10 @@ from trial_runner.example_losses import ExampleLosses
 
 Z_95 = 1.959963984540054
 """Standard errors on either side of a normal number that hold 95% of it."""
+
+
+_ROWS = 256
+"""Trials that are compared at once: all of thousands would take much memory for a moment."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,9 +34,18 @@ class Evidence:
     @classmethod
     def of(cls, values: NDArray[np.float64]) -> "Evidence":
         """Of what was found of each example, ``(B,)``."""
-        count = len(values)
-        error = float(values.std(ddof=1)) / math.sqrt(count) if count > 1 else math.inf
-        return cls(mean=float(values.mean()), standard_error=error, examples=count)
+        return cls.of_each(values[None, :])[0]
+
+    @classmethod
+    def of_each(cls, values: NDArray[np.float64]) -> "list[Evidence]":
+        """Of each row of what was found of each example, ``(M, B)``."""
+        count = values.shape[1]
+        errors = values.std(axis=1, ddof=1) / math.sqrt(count) if count > 1 else np.full(len(values), math.inf)
+        means = values.mean(axis=1)
+        return [
+            cls(mean=mean, standard_error=error, examples=count)
+            for mean, error in zip(means.tolist(), errors.tolist(), strict=True)
+        ]
 
 
 def score_evidence(examples: ExampleLosses) -> Evidence:
@@ -41,7 +55,14 @@ def score_evidence(examples: ExampleLosses) -> Evidence:
 
 def loss_evidence(first: ExampleLosses, second: ExampleLosses) -> Evidence | None:
     """How much lower the loss of the first is, example by example; None where there are not as many examples."""
-    return None if len(first) != len(second) else Evidence.of(first.negated_losses - second.negated_losses)
+    return None if len(first) != len(second) else loss_evidences([first], second)[0]
+
+
+def loss_evidences(firsts: Sequence[ExampleLosses], second: ExampleLosses) -> list[Evidence]:
+    """The same of many, all of as many examples as the second."""
+    blocks = (firsts[begin : begin + _ROWS] for begin in range(0, len(firsts), _ROWS))
+    differences = (np.stack([one.negated_losses for one in block]) - second.negated_losses for block in blocks)
+    return [evidence for block in differences for evidence in Evidence.of_each(block)]
 
 
 def paired_evidence(first: ExampleLosses, second: ExampleLosses) -> Evidence | None:

@@ -8,8 +8,8 @@ from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderR
 from rich.table import Table
 from rich.text import Text
 
-from dashboards.terminal.layout import plain_table, plain_text
-from dashboards.terminal.text import escape, share_text
+from dashboards.terminal.layout import escape, plain_table, plain_text
+from dashboards.terminal.text import share_text
 from search_space.backbones.shape import BackboneShape
 from search_space.configuration import Configuration
 from search_space.conventions import CONVENTIONS, conventions

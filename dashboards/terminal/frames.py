@@ -8,9 +8,7 @@ from typing import TYPE_CHECKING, Any
 from rich.table import Table
 from rich.text import Text
 
-from dashboards.terminal.layout import plain_table
-from dashboards.terminal.text import escape, value_text
-from studies.analysis.frames import entries_of
+from dashboards.terminal.layout import escape, plain_table, value_text
 
 if TYPE_CHECKING:
     import pandas
@@ -50,6 +48,8 @@ def cell_text(name: str, value: object, others: Mapping[str, object]) -> str:
 
 def frame_cells(frame: "pandas.DataFrame") -> dict[str, list[Any]]:
     """A frame as JSON has it: its columns, its rows, and their cells as people read them."""
+    from studies.analysis.frames import entries_of
+
     rows = entries_of(frame)
     return {
         "columns": [*map(str, frame.columns)],
@@ -60,6 +60,8 @@ def frame_cells(frame: "pandas.DataFrame") -> dict[str, list[Any]]:
 
 def frame_table(frame: "pandas.DataFrame") -> Table:
     """The rows of a card; the ends of an interval stand as one column."""
+    from studies.analysis.frames import entries_of
+
     entries = entries_of(frame)
     has_interval = set(_ENDS) <= set(frame.columns)
     columns = [name for name in frame.columns if not (has_interval and name == "high") and name != "planned"]

@@ -4,6 +4,7 @@ import io
 from collections.abc import Collection, Iterable, Sequence
 from typing import Any, TextIO
 
+from rich import markup
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 from rich.table import Table
@@ -13,6 +14,18 @@ from studies.analysis.visible import visible
 
 _TEXT_WIDTH = 120
 _GAP = 2
+
+
+def escape(text: str) -> str:
+    """A text from anywhere as rich markup that shows it; a terminal obeys nothing in it."""
+    return markup.escape(visible(text))
+
+
+def value_text(value: object) -> str:
+    """A value of an answer: a dash for none, six digits of a number that is not whole."""
+    if value is None:
+        return "-"
+    return f"{value:.6g}" if isinstance(value, float) else visible(str(value))
 
 
 class Terminal(Console):

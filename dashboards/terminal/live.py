@@ -7,8 +7,8 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from dashboards.terminal.layout import one_line_table
-from dashboards.terminal.text import duration_text, escape, measured_text, share_text, state_text
+from dashboards.terminal.layout import escape, one_line_table
+from dashboards.terminal.text import duration_text, measured_text, share_text, state_text
 from studies.analysis.visible import visible
 from studies.pruning.degenerate import COLLAPSED
 from studies.records import TrialState

@@ -9,8 +9,8 @@ from rich.table import Table
 from rich.text import Text
 
 from dashboards.terminal.configurations import EditView, view_configuration
-from dashboards.terminal.layout import plain_table
-from dashboards.terminal.text import escape, rate_text, share_text
+from dashboards.terminal.layout import escape, plain_table
+from dashboards.terminal.text import rate_text, share_text
 from search_space.parameter_counts.counts import Counts
 from search_space.rules import RULES
 from search_space.space.census import Census, PairCensus, PartCensus, census, dimension_values

@@ -6,10 +6,9 @@ from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderR
 from rich.table import Table
 from rich.text import Text
 
-from dashboards.terminal.layout import plain_table
+from dashboards.terminal.layout import escape, plain_table
 from dashboards.terminal.text import (
     duration_text,
-    escape,
     estimate_text,
     measured_text,
     rate_text,

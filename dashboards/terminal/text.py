@@ -1,8 +1,5 @@
 """Numbers and times as people read them."""
 
-from rich import markup
-
-from studies.analysis.visible import visible
 from studies.pruning.degenerate import has_collapsed
 from studies.records import ExampleCounts, TrialState
 from studies.score_evidence import Z_95
@@ -15,18 +12,6 @@ _STATE_STYLES = {
     TrialState.PRUNED: "yellow",
     TrialState.FAILED: "red",
 }
-
-
-def escape(text: str) -> str:
-    """A text from anywhere as rich markup that shows it; a terminal obeys nothing in it."""
-    return markup.escape(visible(text))
-
-
-def value_text(value: object) -> str:
-    """A value of an answer: a dash for none, six digits of a number that is not whole."""
-    if value is None:
-        return "-"
-    return f"{value:.6g}" if isinstance(value, float) else visible(str(value))
 
 
 def duration_text(seconds: float) -> str:

@@ -185,7 +185,7 @@ def discover(  # noqa: PLR0913 - one argument per option
     rates are best; sizes: how small the delta can be.
     """
     from dashboards.terminal.discover import discovery_renderable
-    from dashboards.terminal.text import escape
+    from dashboards.terminal.layout import escape
     from deltaspace.commands.output import answer
     from studies.analysis.discover import discovered, knowledge_of, summary
     from studies.study_file.recorded_specification import recorded_space

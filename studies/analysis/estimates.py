@@ -3,28 +3,33 @@
 The best of many noisy scores is partly luck. The model that proposes trials (`studies.surrogate`) has seen all
 readings of a study, those of similar configurations, of pruned trials and of replicates included; what it expects of a
 configuration is less than a lucky score and more than an unlucky one. It needs nothing but the ledger, so that studies
-of any sampler have estimates.
+of any sampler have estimates. They are kept in the cache folder with what they were made from, so that the model is
+fitted once as long as a study gets no further.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from functools import lru_cache
+import hashlib
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
 from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from search_space.edit import Edit
 from search_space.published.whole_model import HEAD_ONLY
-from search_space.space.options import LEARNING_RATES
+from studies import surrogate
 from studies.ledger.ledger import Ledger
-from studies.records import ExampleCounts, ReadingRecord, StudyKind, StudyRecord, TrialRecord, TrialState
+from studies.records import ExampleCounts, RankedTrial, StudyKind, StudyRecord, TrialState
 from studies.score_evidence import Z_95
-from studies.search.warm_start import lessons_from_json
-from studies.surrogate.features import Features, SideStructure, TrainedSide, log2_budget_fraction, unit_lr_of
-from studies.surrogate.observation import Observation
-from studies.surrogate.posterior import FIRST_CHECKPOINT, SurrogateFitter
-from studies.surrogate.prior_mean import NO_PLACES, Places
-from studies.surrogate.recorded_observations import ObservationModel
-from studies.surrogate.structure_distances import Array
+from studies.surrogate.reading_arrays import FIRST_CHECKPOINT
+from trial_runner.files import default_cache_folder, whole_file
 from trial_runner.tasks.metrics.classes import ACCURACY
+
+if TYPE_CHECKING:
+    from studies.analysis.predictions import Predictions
+    from studies.surrogate.features import Features
+    from studies.surrogate.structure_distances import Array
 
 FEWEST = FIRST_CHECKPOINT
 """Trials with a reading from which on there are estimates: the model is fitted then for the first time."""
@@ -93,11 +98,11 @@ class Estimates:
     of: Mapping[int, Estimate]
     lead: Lead | None
     over_head: Lead | None
-    joint: Callable[[Sequence[int]], tuple[Array, Array]] = field(repr=False, compare=False)
-    posterior: Callable[[Sequence[Features]], tuple[Array, Array]] = field(repr=False, compare=False)
+    joint: "Callable[[Sequence[int]], tuple[Array, Array]]" = field(repr=False, compare=False)
+    posterior: "Callable[[Sequence[Features]], tuple[Array, Array]]" = field(repr=False, compare=False)
 
 
-def estimates_of(ledger: Ledger, study: StudyRecord, trials: Sequence[TrialRecord]) -> Estimates | None:
+def estimates_of(ledger: Ledger, study: StudyRecord, trials: Sequence[RankedTrial]) -> Estimates | None:
     """Estimates of a study's trials; None while there is too little to go by, and of confirmations.
 
     Args:
@@ -107,15 +112,21 @@ def estimates_of(ledger: Ledger, study: StudyRecord, trials: Sequence[TrialRecor
     """
     if study.kind is not StudyKind.SEARCH or not are_enough(trials):
         return None
-    progress = tuple((one.number, one.fingerprint, one.state, one.steps, one.last_score) for one in trials)
-    key = ledger.url, study.id, study.created_at, progress
+    # trials and readings are added and never change, so that these tell any two moments of a study apart
+    counts = [sum(one.state is state for one in trials) for state in TrialState]
+    key = ledger.url, study.id, study.created_at, sum(one.steps for one in trials), *counts
     return _remembered(_EstimateQuery(key=key, ledger=ledger, study=study, trials=tuple(trials)))
 
 
-def are_enough(trials: Sequence[TrialRecord]) -> bool:
+def are_enough(trials: Sequence[RankedTrial]) -> bool:
     """Whether trials tell enough for estimates."""
     complete = sum(trial.state is TrialState.COMPLETE for trial in trials)
     return complete >= FEWEST_COMPLETE and sum(trial.steps > 0 for trial in trials) >= FEWEST
+
+
+def counted_examples(ledger: Ledger, study: StudyRecord) -> ExampleCounts | None:
+    """How many examples a score is a share of right answers of; None where it is no such share, or not known."""
+    return ledger.example_counts(study.id) if study.metric == ACCURACY.name else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,37 +136,13 @@ class _EstimateQuery:
     key: tuple[object, ...]
     ledger: Ledger = field(compare=False)
     study: StudyRecord = field(compare=False)
-    trials: tuple[TrialRecord, ...] = field(compare=False)
+    trials: tuple[RankedTrial, ...] = field(compare=False)
 
 
 @lru_cache(maxsize=64)
 def _remembered(asked: _EstimateQuery) -> Estimates:
-    study = asked.study
-    readings = asked.ledger.readings_by_trial(study.id)
-    return estimated(study, asked.trials, readings, counted_examples(asked.ledger, study))
-
-
-def counted_examples(ledger: Ledger, study: StudyRecord) -> ExampleCounts | None:
-    """How many examples a score is a share of right answers of; None where it is no such share, or not known."""
-    return ledger.example_counts(study.id) if study.metric == ACCURACY.name else None
-
-
-def estimated(
-    study: StudyRecord,
-    trials: Sequence[TrialRecord],
-    readings: Mapping[int, Sequence[ReadingRecord]],
-    examples: ExampleCounts | None = None,
-) -> Estimates:
-    """Estimates of trials, at least one of them complete, from what was read of them.
-
-    Args:
-        study: Of the trials.
-        trials: All of them.
-        readings: By number of the trial.
-        examples: That scores are shares of; None where they are none, or it is not known.
-    """
-    found = _Predictions(study, trials, readings, examples)
-    complete = [trial for trial in trials if trial.state is TrialState.COMPLETE and trial.replicate_of is None]
+    found = _Estimated(asked)
+    complete = [trial for trial in asked.trials if trial.state is TrialState.COMPLETE and trial.replicate_of is None]
     discovered = _best([trial for trial in complete if trial.method is None], found)
     published = _best([trial for trial in complete if trial.method is not None], found)
     head = _best([trial for trial in complete if trial.method == HEAD_ONLY.name], found)
@@ -163,148 +150,115 @@ def estimated(
     return Estimates(of=found, lead=lead, over_head=over_head, joint=found.joint, posterior=found.posterior)
 
 
-def _best(trials: Sequence[TrialRecord], estimates: Mapping[int, Estimate]) -> int | None:
+def _best(trials: Iterable[RankedTrial], estimates: Mapping[int, Estimate]) -> int | None:
     numbers = [trial.number for trial in trials if trial.number in estimates]
     return min(numbers, key=lambda number: (-estimates[number].mean, number), default=None)
 
 
-class _Predictions(Mapping[int, Estimate]):
-    """What trials are expected to score by the model of the search, told what a ledger holds of a study.
+class _Estimated(Mapping[int, Estimate]):
+    """Estimates of the trials of a study, by number.
 
-    Complete ones are predicted at once, others in blocks when one is asked for.
+    Complete ones are predicted at once, others in blocks when one is asked for; what was predicted before is kept.
     """
 
-    def __init__(
-        self,
-        study: StudyRecord,
-        trials: Sequence[TrialRecord],
-        readings: Mapping[int, Sequence[ReadingRecord]],
-        examples: ExampleCounts | None,
-    ) -> None:
-        """Predict the complete ones."""
-        self._history = history_of(trials, readings, examples)
-        views = RecordedViews(study, trials)
-        self._believer = SurrogateFitter(views, places=recorded_places(study, views.ranges))
-        self._belief = self._believer.belief(self._history)
-        self.posterior = self._belief.joint
+    def __init__(self, asked: _EstimateQuery) -> None:
+        """Read what was kept, else predict the complete ones."""
+        self._asked = asked
+        self._kept = _KeptEstimates(asked)
+        self._known, self._leads = self._kept.read()
         # replicates count for their originals
-        read = [
-            trial
-            for trial, seen in zip(trials, self._history, strict=True)
-            if seen.readings and trial.replicate_of is None and trial.state is not TrialState.FAILED
-        ]
-        self._known: dict[int, Estimate] = {}
-        self._others = dict.fromkeys(one.number for one in read if one.state is not TrialState.COMPLETE)
-        self._predict([one.number for one in read if one.state is TrialState.COMPLETE])
+        self._numbers = {
+            one.number: one.state is TrialState.COMPLETE
+            for one in asked.trials
+            if one.steps > 0 and one.replicate_of is None and one.state is not TrialState.FAILED
+        }
+        self._predict([number for number, is_complete in self._numbers.items() if is_complete])
 
-    def _views(self, numbers: Sequence[int]) -> list[Features]:
-        return [self._believer.view(self._history[number]) for number in numbers]
+    @cached_property
+    def _model(self) -> "Predictions":
+        from studies.analysis.predictions import Predictions
 
-    def joint(self, numbers: Sequence[int]) -> tuple[Array, Array]:
+        ledger, study, count = self._asked.ledger, self._asked.study, len(self._asked.trials)
+        trials = ledger.trials(study.id)[:count]
+        return Predictions(study, trials, ledger.readings_by_trial(study.id), counted_examples(ledger, study))
+
+    def joint(self, numbers: Sequence[int]) -> "tuple[Array, Array]":
         """Means and covariance of the scores of some trials, by their numbers."""
-        return self._belief.joint(self._views(numbers))
+        return self._model.joint(numbers)
+
+    def posterior(self, views: "Sequence[Features]") -> "tuple[Array, Array]":
+        """Means and covariance of the scores of any configurations."""
+        return self._model.posterior(views)
 
     def lead(self, discovered: int | None, published: int | None) -> Lead | None:
         """Of a discovery over a published method, by their numbers; None where one is missing."""
         if discovered is None or published is None:
             return None
-        mean, deviation = self._belief.difference(*self._views([discovered, published]))
-        difference = Estimate(mean=mean, deviation=deviation)
-        return Lead(discovered=discovered, published=published, difference=difference)
+        pair = f"{discovered} {published}"
+        if pair not in self._leads:
+            mean, deviation = self._model.difference(discovered, published)
+            self._leads[pair] = Estimate(mean=mean, deviation=deviation)
+            self._kept.write(self._known, self._leads)
+        return Lead(discovered=discovered, published=published, difference=self._leads[pair])
 
     def __getitem__(self, number: int) -> Estimate:
         """The estimate of a trial."""
-        if number in self._others:
-            del self._others[number]
-            self._predict([number, *islice(self._others, _BLOCK - 1)])
+        if number in self._numbers and number not in self._known:
+            others = (one for one in self._numbers if one not in self._known and one != number)
+            self._predict([number, *islice(others, _BLOCK - 1)])
         return self._known[number]
 
     def __iter__(self) -> Iterator[int]:
         """Numbers of all trials that have one; all are predicted."""
-        if self._others:
-            self._predict(list(self._others))
-        return iter(sorted(self._known))
+        self._predict(list(self._numbers))
+        return iter(sorted(self._numbers))
 
     def _predict(self, numbers: Sequence[int]) -> None:
-        means, deviations = self._belief.predict(self._views(numbers))
-        for number, mean, deviation in zip(numbers, means, deviations, strict=True):
-            self._known[number] = Estimate(mean=float(mean), deviation=float(deviation))
-            self._others.pop(number, None)
+        new = [number for number in numbers if number not in self._known]
+        if new:
+            for number, mean, deviation in zip(new, *self._model.of(new), strict=True):
+                self._known[number] = Estimate(mean=float(mean), deviation=float(deviation))
+            self._kept.write(self._known, self._leads)
 
     def __len__(self) -> int:
         """How many trials have one."""
-        return len(self._known) + len(self._others)
+        return len(self._numbers)
 
     def __contains__(self, number: object) -> bool:
         """Whether a trial has one."""
-        return number in self._known or number in self._others
+        return number in self._numbers
 
 
-def history_of(
-    trials: Sequence[TrialRecord], readings: Mapping[int, Sequence[ReadingRecord]], examples: ExampleCounts | None
-) -> list[Observation]:
-    """Trials of which at least one is complete as the model is told of them."""
-    model = ObservationModel(
-        steps=max(trial.steps for trial in trials if trial.state is TrialState.COMPLETE),
-        examples=None if examples is None else examples.whole,
-        rung_examples=None if examples is None else examples.rungs,
-        use_validation_loss=True,
-    )
-    return [
-        replace(
-            model.observation(trial, readings.get(trial.number, ())),
-            ended_at=0.0 if trial.ended_at is None else trial.ended_at.timestamp(),
-        )
-        for trial in trials
-    ]
+class _KeptEstimates:
+    """The file that keeps the newest estimates of a study; where it is damaged or cannot be written, there is none."""
+
+    def __init__(self, asked: _EstimateQuery) -> None:
+        """Say what estimates are made from: the study as far as it has got, and the model as it is installed."""
+        *study, steps = map(str, asked.key[:4])
+        name = hashlib.sha256(json.dumps(study).encode()).hexdigest()
+        self._file = default_cache_folder() / "estimates" / f"{name}.json"
+        model = hashlib.sha256(b"".join(file.read_bytes() for file in sorted(Path(surrogate.__path__[0]).glob("*.py"))))
+        self._made_from = [steps, *asked.key[4:], model.hexdigest()]
+
+    def read(self) -> tuple[dict[int, Estimate], dict[str, Estimate]]:
+        """By number of the trial, and by the numbers of two what the first leads by."""
+        with suppress(OSError, ValueError, TypeError, KeyError, AttributeError):
+            kept: Any = json.loads(self._file.read_bytes())
+            if kept["made_from"] == self._made_from:
+                known = {int(number): _estimate(one) for number, one in kept["of"].items()}
+                return known, {pair: _estimate(one) for pair, one in kept["leads"].items()}
+        return {}, {}
+
+    def write(self, known: Mapping[int, Estimate], leads: Mapping[str, Estimate]) -> None:
+        """Keep all that is known now."""
+        entries: Mapping[str, Mapping[Any, Estimate]] = {"of": known, "leads": leads}
+        kept = {name: {key: (one.mean, one.deviation) for key, one in each.items()} for name, each in entries.items()}
+        with suppress(OSError):
+            self._file.parent.mkdir(parents=True, exist_ok=True)
+            with whole_file(self._file) as place:
+                place.write_text(json.dumps({"made_from": self._made_from, **kept}), encoding="utf-8")
 
 
-def recorded_places(study: StudyRecord, ranges: Mapping[str, tuple[float, float]]) -> Places:
-    """Where the best rates of forms were expected from what the study learned of earlier ones."""
-    lessons = study.specification.get("lessons")
-    return lessons_from_json(lessons).places(ranges) if isinstance(lessons, Mapping) else NO_PLACES
-
-
-class RecordedViews:
-    """What the model sees of trials of a ledger, whose backbone may not be at hand.
-
-    Attributes:
-        ranges: Lowest and highest learning rate of every form.
-    """
-
-    def __init__(self, study: StudyRecord, trials: Sequence[TrialRecord]) -> None:
-        """Read the ranges of a study that are in force.
-
-        Args:
-            study: Its record.
-            trials: All of its trials.
-        """
-        space = study.specification.get("space")
-        given = space.get("learning_rates") if isinstance(space, Mapping) else None
-        ranges = LEARNING_RATES | dict(given or {})
-        self.ranges: Mapping[str, tuple[float, float]] = {form: (low, high) for form, (low, high) in ranges.items()}
-        self._budget = study.budget_parameters
-        self._trials = {trial.number: trial for trial in trials}
-
-    def view_of(self, observation: Observation) -> Features:
-        """What the model sees of a trial."""
-        trial = self._trials[observation.number]
-        configuration = trial.configuration
-        at_attention = round(trial.attention_share * trial.stored_parameters)
-        at_ffn = trial.stored_parameters - at_attention
-        return Features(
-            self._side(trial, configuration.attention, observation.attention_learning_rate, at_attention),
-            self._side(trial, configuration.ffn, observation.ffn_learning_rate, at_ffn),
-        )
-
-    def _side(
-        self, trial: TrialRecord, edits: Sequence[Edit], peak_lr: float | None, stored: int
-    ) -> TrainedSide | None:
-        if not edits or peak_lr is None:
-            return None
-        form = edits[0].form.name
-        normalized_lr = float(str(trial.proposal.get(f"learning_rate.{form}", peak_lr)))
-        low, high = self.ranges.get(form, (normalized_lr, normalized_lr))
-        return TrainedSide(
-            SideStructure.of(edits), unit_lr_of(normalized_lr, low, high), log2_budget_fraction(stored, self._budget)
-        )
+def _estimate(kept: Sequence[float]) -> Estimate:
+    mean, deviation = map(float, kept)
+    return Estimate(mean=mean, deviation=deviation)

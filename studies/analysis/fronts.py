@@ -15,7 +15,7 @@ from studies.errors import WishError
 from studies.ledger.ledger import Ledger
 from studies.objectives import SMALLEST_SHARE, SizeGoal, SizeMeasure
 from studies.pareto import Staircase, front
-from studies.records import StudyRecord, TrialRecord, TrialState
+from studies.records import RankedTrial, StudyRecord, TrialRecord, TrialState
 from studies.seeds import hashed_seed
 from studies.surrogate.structure_distances import Array
 
@@ -115,7 +115,7 @@ def front_of(
     return Front(
         objective=goal.objective,
         largest=goal.scale.largest,
-        points=tuple(_point(trial, known, goal) for trial in chosen),
+        points=tuple(_point(ledger.trial(study.id, trial.number), known, goal) for trial in chosen),
         reference=reference,
         hypervolume=_hypervolume(study, chosen, known.estimates, goal, reference),
     )
@@ -193,7 +193,7 @@ def goal_of(study: StudyRecord, over: SizeMeasure | None = None) -> SizeGoal:
     )
 
 
-def _worth(trial: TrialRecord, estimates: Estimates | None) -> float:
+def _worth(trial: RankedTrial, estimates: Estimates | None) -> float:
     estimate = None if estimates is None else estimates.of.get(trial.number)
     return estimate.mean if estimate is not None else float(trial.score or 0.0)
 
@@ -217,7 +217,7 @@ def _point(trial: TrialRecord, ranking: Ranking, goal: SizeGoal) -> FrontPoint:
 
 
 def _hypervolume(
-    study: StudyRecord, chosen: Sequence[TrialRecord], estimates: Estimates | None, goal: SizeGoal, reference: float
+    study: StudyRecord, chosen: Sequence[RankedTrial], estimates: Estimates | None, goal: SizeGoal, reference: float
 ) -> Estimate:
     """Of the trials of the front: mean and deviation over what their true scores may be together."""
     scale = goal.scale

@@ -12,10 +12,13 @@ from studies.analysis.readings import scored_by
 from studies.analysis.summaries import StudySummary, summary_of
 from studies.analysis.verdict import trade, verdict
 from studies.ledger.ledger import Ledger
-from studies.records import ExampleCounts, StudyKind, StudyRecord, TrialRecord, TrialState
+from studies.records import ExampleCounts, RankedTrial, StudyKind, StudyRecord, TrialRecord, TrialState
 
 if TYPE_CHECKING:
     import pandas
+
+
+_FEW = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,7 +132,7 @@ def leaderboard(ledger: Ledger, name: str, *, top: int | None = None) -> Leaderb
     shown = placed if top is None else [*placed[:top], *_best_published(placed[top:], placed[:top])]
     return Leaderboard(
         summary=summary_of(ledger, study, ranking),
-        rows=tuple(_row(place, trial, study, ranking) for place, trial in shown),
+        rows=_rows(ledger, study, ranking, shown),
         hidden=len(placed) - len(shown),
         lead=None if ranking.estimates is None else ranking.estimates.lead,
         over_head=None if ranking.estimates is None else ranking.estimates.over_head,
@@ -144,7 +147,7 @@ def _verdict(ranking: Ranking, front: Front | None, study: StudyRecord) -> str:
     return " ".join(sentence for sentence in said if sentence)
 
 
-_Placed = tuple[int, TrialRecord]
+_Placed = tuple[int, RankedTrial]
 
 
 def _best_published(rest: Sequence[_Placed], shown: Sequence[_Placed]) -> list[_Placed]:
@@ -155,6 +158,14 @@ def _best_published(rest: Sequence[_Placed], shown: Sequence[_Placed]) -> list[_
             seen.add(trial.method)
             best.append((place, trial))
     return best
+
+
+def _rows(ledger: Ledger, study: StudyRecord, ranking: Ranking, shown: Sequence[_Placed]) -> tuple[LeaderboardRow, ...]:
+    """Few trials are read one by one, many with all others."""
+    if len(shown) <= _FEW:
+        return tuple(_row(place, ledger.trial(study.id, one.number), study, ranking) for place, one in shown)
+    trials = ledger.trials(study.id)
+    return tuple(_row(place, trials[one.number], study, ranking) for place, one in shown)
 
 
 def _row(place: int, trial: TrialRecord, study: StudyRecord, ranking: Ranking) -> LeaderboardRow:

@@ -3,14 +3,17 @@
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 from studies.analysis.estimates import Estimates, counted_examples, estimates_of
 from studies.ledger.ledger import Ledger
-from studies.records import ExampleCounts, StudyRecord, TrialRecord, TrialState
+from studies.records import ExampleCounts, RankedTrial, StudyRecord, TrialState
 from trial_runner.tasks import SAME_PREDICTION
 
 DISCOVERED = "discovered"
 """The method of what the search proposed."""
+
+Trial = TypeVar("Trial", bound=RankedTrial)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,19 +30,19 @@ class Ranking:
             that was not measured.
     """
 
-    trials: tuple[TrialRecord, ...]
+    trials: tuple[RankedTrial, ...]
     estimates: Estimates | None
     seeds: Mapping[int, int]
     examples: ExampleCounts | None = None
     is_constant: bool | None = None
 
     @property
-    def best(self) -> TrialRecord | None:
+    def best(self) -> RankedTrial | None:
         """The complete trial that stands first; None before one is complete."""
         return next((trial for trial in self.trials[:1] if trial.state is TrialState.COMPLETE), None)
 
 
-def ranking_of(ledger: Ledger, study: StudyRecord, trials: Sequence[TrialRecord] | None = None) -> Ranking:
+def ranking_of(ledger: Ledger, study: StudyRecord, trials: Sequence[RankedTrial] | None = None) -> Ranking:
     """The trials of a study that have ended, best first.
 
     Args:
@@ -47,7 +50,7 @@ def ranking_of(ledger: Ledger, study: StudyRecord, trials: Sequence[TrialRecord]
         study: Its record.
         trials: All of its trials, if they have been read already.
     """
-    known = ledger.trials(study.id) if trials is None else trials
+    known = ledger.standings(study.id) if trials is None else trials
     estimates = estimates_of(ledger, study, known)
     complete = [trial for trial in known if trial.state is TrialState.COMPLETE]
     seeds = Counter(trial.number if trial.replicate_of is None else trial.replicate_of for trial in complete)
@@ -60,7 +63,7 @@ def ranking_of(ledger: Ledger, study: StudyRecord, trials: Sequence[TrialRecord]
     )
 
 
-def _are_constant(ledger: Ledger, study: StudyRecord, trials: Sequence[TrialRecord]) -> bool | None:
+def _are_constant(ledger: Ledger, study: StudyRecord, trials: Sequence[RankedTrial]) -> bool | None:
     """Whether all trials predicted one label for everything when they were last measured; None where nobody knows."""
     for trial in trials:
         share = _share_of_one_label(ledger, study, trial)
@@ -69,19 +72,19 @@ def _are_constant(ledger: Ledger, study: StudyRecord, trials: Sequence[TrialReco
     return True if trials else None
 
 
-def _share_of_one_label(ledger: Ledger, study: StudyRecord, trial: TrialRecord) -> float | None:
+def _share_of_one_label(ledger: Ledger, study: StudyRecord, trial: RankedTrial) -> float | None:
     """The largest share of predictions that are of one label, when the trial was last measured."""
     readings = ledger.readings(study.id, trial.number)
     return readings[-1].metrics.get(SAME_PREDICTION) if readings else None
 
 
-def ranked(trials: Iterable[TrialRecord], estimates: Estimates | None = None) -> tuple[TrialRecord, ...]:
+def ranked(trials: Iterable[Trial], estimates: Estimates | None = None) -> tuple[Trial, ...]:
     """Those of some trials that have ended and are no replicates, in the order of a `Ranking`."""
     ended = (trial for trial in trials if trial.state.is_terminal and trial.replicate_of is None)
     return tuple(sorted(ended, key=lambda trial: _rank(trial, estimates)))
 
 
-def _rank(trial: TrialRecord, estimates: Estimates | None) -> tuple[int, int, float, int]:
+def _rank(trial: RankedTrial, estimates: Estimates | None) -> tuple[int, int, float, int]:
     if trial.state is TrialState.COMPLETE and trial.score is not None:
         estimate = None if estimates is None else estimates.of.get(trial.number)
         return 0, 0, -(trial.score if estimate is None else estimate.mean), trial.number

@@ -76,7 +76,7 @@ def trial_page(ledger: Ledger, name: str, number: int) -> TrialPage:
         UnknownTrialError: If it has no trial of that number.
     """
     study = ledger.study(name)
-    trials = ledger.trials(study.id)
+    trials = ledger.standings(study.id)
     estimates = estimates_of(ledger, study, trials)
     return TrialPage(
         study=study,
@@ -85,7 +85,7 @@ def trial_page(ledger: Ledger, name: str, number: int) -> TrialPage:
         readings=tuple(ledger.readings(study.id, number)),
         artefacts=tuple(ledger.artefacts(study.id, number)),
         events=tuple(event for event in ledger.events(study.id) if event.trial == number),
-        replicates=tuple(trial for trial in trials if trial.replicate_of == number),
+        replicates=tuple(ledger.trial(study.id, one.number) for one in trials if one.replicate_of == number),
         estimate=None if estimates is None else estimates.of.get(number),
     )
 

@@ -4,7 +4,8 @@ from collections.abc import Iterator, Sequence
 
 from search_space.backbones import shape_of
 from search_space.errors import SearchSpaceError
-from studies.analysis.estimates import FEWEST, RecordedViews, are_enough, counted_examples, history_of
+from studies.analysis.estimates import FEWEST, are_enough, counted_examples
+from studies.analysis.predictions import RecordedViews, history_of
 from studies.errors import LaunchError
 from studies.ledger.ledger import Ledger
 from studies.records import StudyKind, StudyRecord

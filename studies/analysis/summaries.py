@@ -126,11 +126,16 @@ def summary_of(ledger: Ledger, study: StudyRecord, ranking: Ranking | None = Non
         backbone_parameters=study.backbone_parameters,
         planned=planned if isinstance(planned, int) else 0,
         counts={state: counts.get(state, 0) for state in TrialState},
-        best=(ranking or ranking_of(ledger, study)).best if study.kind is StudyKind.SEARCH else None,
+        best=_best(ledger, study, ranking) if study.kind is StudyKind.SEARCH else None,
         created_at=study.created_at,
         learned_from=_sources(study.specification.get("lessons")),
         confirms=ledger.confirmation(study).study if study.kind is StudyKind.CONFIRMATION else None,
     )
+
+
+def _best(ledger: Ledger, study: StudyRecord, ranking: Ranking | None) -> TrialRecord | None:
+    best = (ranking or ranking_of(ledger, study)).best
+    return None if best is None else ledger.trial(study.id, best.number)
 
 
 def task_name(study: StudyRecord) -> str:

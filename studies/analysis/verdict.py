@@ -9,9 +9,8 @@ from studies.analysis.estimates import FEWEST, FEWEST_COMPLETE, Estimate, Lead
 from studies.analysis.fronts import Front
 from studies.analysis.ranks import Ranking
 from studies.pruning.degenerate import has_collapsed
-from studies.records import TrialRecord, TrialState
+from studies.records import RankedTrial, TrialState
 from studies.score_evidence import Z_95
-from studies.surrogate.posterior import chance_above_zero, difference_of
 from studies.surrogate.recorded_observations import share_error
 
 WORDS = {"parameters": "parameters", "extra_flops": "extra FLOPs"}
@@ -56,11 +55,11 @@ def _nothing_learned(ranking: Ranking, metric: str) -> str:
     return ""
 
 
-def _complete(ranking: Ranking) -> list[TrialRecord]:
+def _complete(ranking: Ranking) -> list[RankedTrial]:
     return [trial for trial in ranking.trials if trial.state is TrialState.COMPLETE]
 
 
-def _best(trials: Sequence[TrialRecord], is_one: Callable[[TrialRecord], bool]) -> TrialRecord | None:
+def _best(trials: Sequence[RankedTrial], is_one: Callable[[RankedTrial], bool]) -> RankedTrial | None:
     return next(filter(is_one, trials), None)
 
 
@@ -82,11 +81,11 @@ def _beside_published(ranking: Ranking, metric: str) -> Iterator[str]:
         yield f"{_by_estimate(lead, metric)} {two}."
 
 
-def _named(trial: TrialRecord) -> str:
+def _named(trial: RankedTrial) -> str:
     return f"{trial.method} (trial {trial.number})"
 
 
-def _by_score(discovered: TrialRecord, published: TrialRecord, ranking: Ranking, metric: str) -> str:
+def _by_score(discovered: RankedTrial, published: RankedTrial, ranking: Ranking, metric: str) -> str:
     difference, reach = _score_difference(discovered, published, ranking)
     worth = f"{_worth(difference, reach)} {metric}, going by one score each"
     if reach is not None and difference > reach:
@@ -100,7 +99,7 @@ def _by_score(discovered: TrialRecord, published: TrialRecord, ranking: Ranking,
     return f"Nothing better was found: {worth}."
 
 
-def _score_difference(one: TrialRecord, other: TrialRecord, ranking: Ranking) -> tuple[float, float | None]:
+def _score_difference(one: RankedTrial, other: RankedTrial, ranking: Ranking) -> tuple[float, float | None]:
     """Of two scores, with how far it may be off at 95% by the validation examples; None where that is not known."""
     scores = (one.score or 0.0, other.score or 0.0)
     difference = scores[0] - scores[1]
@@ -172,6 +171,8 @@ def closing(ranking: Ranking, study: str, metric: str) -> tuple[str, ...]:
     estimates = ranking.estimates
     if estimates is None or estimates.lead is None:
         return ()
+    from studies.surrogate.posterior import difference_of
+
     lead = estimates.lead
     rival = next(trial for trial in ranking.trials if trial.number == lead.published)
     said = f"Trial {lead.discovered} is better than {rival.method} with a probability of {_chance(lead.difference)}."
@@ -184,6 +185,8 @@ def closing(ranking: Ranking, study: str, metric: str) -> tuple[str, ...]:
 
 def _chance(difference: Estimate) -> str:
     """That a difference is above 0."""
+    from studies.surrogate.posterior import chance_above_zero
+
     chance = chance_above_zero(difference.mean, difference.deviation)
     return f"{min(max(chance, 0.01), 0.99):.0%}"
 

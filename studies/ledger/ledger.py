@@ -276,7 +276,8 @@ class Ledger(AbstractContextManager["Ledger"]):
 
     trial = _read(reads.trial)
     trials = _read(reads.trials)
-    trials_from = _read(reads.trials_from)
+    standings = _read(reads.standings)
+    outlines_from = _read(reads.outlines_from)
     attempts = _read(reads.attempts)
     losses = _read(leases.losses)
     readings = _read(reads.readings)

@@ -1,6 +1,6 @@
 """What the ledger holds, as records. Every function works inside a transaction of the caller."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +11,14 @@ from studies.errors import ConfirmationError, DamagedError, UnknownStudyError, U
 from studies.ledger.database import address_of, home_of
 from studies.ledger.files import found_file, found_folder
 from studies.ledger.rows import (
+    OUTLINE_COLUMNS,
     TRIAL_COLUMNS,
     columns_of,
     confirmation_from_row,
+    outline_from_row,
     reading_from_row,
     sound,
+    standing_from_row,
     study_from_row,
     trial_from_row,
     word_of,
@@ -29,9 +32,12 @@ from studies.records import (
     EventRecord,
     ExampleCounts,
     ExampleRecord,
+    RankedTrial,
     ReadingRecord,
     StudyRecord,
+    TrialOutline,
     TrialRecord,
+    TrialStanding,
     TrialState,
     TrialTally,
 )
@@ -47,8 +53,17 @@ _CONFIRMATION = (
 )
 _TRIALS = select(*TRIAL_COLUMNS).where(TRIALS.c.study_id == bindparam("study_id")).order_by(TRIALS.c.number)
 _TRIALS_IN = _TRIALS.where(TRIALS.c.state.in_(bindparam("states", expanding=True)))
-_TRIALS_FROM = _TRIALS.where(TRIALS.c.number >= bindparam("first"), TRIALS.c.number < bindparam("end"))
 _TRIAL = _TRIALS.where(TRIALS.c.number == bindparam("number"))
+_OUTLINES = (
+    select(*OUTLINE_COLUMNS)
+    .where(TRIALS.c.study_id == bindparam("study_id"), TRIALS.c.number >= bindparam("first"))
+    .order_by(TRIALS.c.number)
+)
+_STANDINGS = (
+    select(*columns_of(TrialStanding, TRIALS))
+    .where(TRIALS.c.study_id == bindparam("study_id"))
+    .order_by(TRIALS.c.number)
+)
 _COUNTS = (
     select(TRIALS.c.state, func.count()).where(TRIALS.c.study_id == bindparam("study_id")).group_by(TRIALS.c.state)
 )
@@ -186,21 +201,35 @@ def trials(connection: Connection, study_id: int, states: Collection[TrialState]
         rows = connection.execute(_TRIALS_IN, {"study_id": study_id, "states": [state.value for state in states]})
         return [trial_from_row(row) for row in rows]
     found = trials_as_they_are(connection, study_id)
+    _check_whole(found)
+    return found
+
+
+def standings(connection: Connection, study_id: int) -> list[TrialStanding]:
+    """How all trials stand, in the order of their numbers, which are 0, 1, 2, ….
+
+    Raises:
+        DamagedError: If one is missing.
+    """
+    found = [standing_from_row(row) for row in connection.execute(_STANDINGS, {"study_id": study_id})]
+    _check_whole(found)
+    return found
+
+
+def outlines_from(connection: Connection, study_id: int, first: int) -> list[TrialOutline]:
+    """Trials from a number on without what they are."""
+    return [outline_from_row(row) for row in connection.execute(_OUTLINES, {"study_id": study_id, "first": first})]
+
+
+def _check_whole(found: Sequence[RankedTrial]) -> None:
     if found and (found[0].number, found[-1].number) != (0, len(found) - 1):
         missing = min({*range(len(found))} - {trial.number for trial in found})
         raise DamagedError.of("every trial of a study", ValueError(f"{missing} is missing"))
-    return found
 
 
 def trials_as_they_are(connection: Connection, study_id: int) -> list[TrialRecord]:
     """Trials in the order of their numbers, whether one is missing or not."""
     return [trial_from_row(row) for row in connection.execute(_TRIALS, {"study_id": study_id})]
-
-
-def trials_from(connection: Connection, study_id: int, first: int, end: int) -> list[TrialRecord]:
-    """Trials of a range of numbers."""
-    rows = connection.execute(_TRIALS_FROM, {"study_id": study_id, "first": first, "end": end})
-    return [trial_from_row(row) for row in rows]
 
 
 def attempts(connection: Connection, study_id: int, number: int | None = None) -> list[AttemptRecord]:

@@ -30,7 +30,9 @@ from studies.records import (
     SiteDimensions,
     StudyKind,
     StudyRecord,
+    TrialOutline,
     TrialRecord,
+    TrialStanding,
     TrialState,
 )
 
@@ -55,8 +57,12 @@ TRIAL_COLUMNS = tuple(
 )
 """What `trial_from_row` reads, in this order."""
 
-_ATTENTION = slice(len(_PLAIN), len(_PLAIN) + len(_DIMENSIONS))
-_FFN = slice(len(_PLAIN) + len(_DIMENSIONS), None)
+_OUTLINED = tuple(field.name for field in fields(TrialOutline) if field.name not in _SITES)
+OUTLINE_COLUMNS = tuple(TRIALS.c[name] for name in (*_OUTLINED, *_SITE_COLUMNS["attention"], *_SITE_COLUMNS["ffn"]))
+"""What `outline_from_row` reads, in this order."""
+
+_FFN = slice(-len(_DIMENSIONS), None)
+_ATTENTION = slice(-2 * len(_DIMENSIONS), -len(_DIMENSIONS))
 
 
 _CONFIRMATION = TypeAdapter(ConfirmationRecord)
@@ -170,6 +176,19 @@ def trial_from_row(row: Row[Any]) -> TrialRecord:
     values["configuration"] = _configuration(values["configuration"])
     _check_proposal(values["proposal"])
     return TrialRecord(**values, attention=_site(row[_ATTENTION]), ffn=_site(row[_FFN]))
+
+
+def standing_from_row(row: Row[Any]) -> TrialStanding:
+    """The columns of a row of ``trials`` that say how it stands."""
+    values = sound(row, TRIALS)._asdict()
+    return TrialStanding(**values | {"state": word_of(TrialState, values["state"])})
+
+
+def outline_from_row(row: Row[Any]) -> TrialOutline:
+    """A row of `OUTLINE_COLUMNS`."""
+    values = dict(zip(_OUTLINED, sound(row, TRIALS), strict=False))
+    values["state"] = word_of(TrialState, values["state"])
+    return TrialOutline(**values, attention=_site(row[_ATTENTION]), ffn=_site(row[_FFN]))
 
 
 @lru_cache(maxsize=_CONFIGURATIONS)

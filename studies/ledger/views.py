@@ -88,7 +88,9 @@ def _leaderboard(_: Json) -> str:
         "coalesce(again.seeds, 0) AS seeds, again.mean_score, trials.stored_parameters, "
         f"{_SHARES}, trials.attention_share, trials.attention_learning_rate, trials.ffn_learning_rate, trials.reason, "
         f"trials.id AS trial_id {_TRIALS} LEFT JOIN ("
-        "SELECT study_id, coalesce(replicate_of, number) AS number, count(*) AS seeds, avg(score) AS mean_score "
+        # the cast gives SQLite a number that it can look up
+        "SELECT study_id, CAST(coalesce(replicate_of, number) AS INTEGER) AS number, count(*) AS seeds, "
+        "avg(score) AS mean_score "
         "FROM trials WHERE state = 'complete' GROUP BY study_id, coalesce(replicate_of, number)"
         ") AS again ON again.study_id = trials.study_id AND again.number = trials.number "
         "WHERE trials.ended_at IS NOT NULL AND trials.replicate_of IS NULL"

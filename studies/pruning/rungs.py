@@ -35,7 +35,7 @@ from search_space.space.space import Candidate
 from studies.errors import LaunchError
 from studies.pruning.degenerate import Learned, collapse
 from studies.records import ExampleCounts, NewTrial
-from studies.score_evidence import Evidence, loss_evidence
+from studies.score_evidence import Evidence, loss_evidences
 from studies.win_probability import WinProbability
 from trial_runner.example_losses import ExampleLosses
 from trial_runner.requests import Reading
@@ -164,15 +164,19 @@ def significance(board: "RungBoard", rung: int, reading: Reading, prospect: WinP
     needed = math.ceil((len(others) + 1) / plan.reduction)
     if len(others) < FEWEST or plan.reduction == 1:
         return None
+    # whoever is better has no lower score, by either comparison
+    ahead = [other for other in others if other.score >= reading.score]
+    if len(ahead) < needed:
+        return None
     error = _errors([*(other.score for other in others), reading.score], plan.rung_examples)
+    differences = board.loss_differences(rung, [other.trial for other in ahead], reading.trial)
     better = 0
-    for other in others:
-        losses = board.loss_difference(rung, other.trial, reading.trial)
+    for other, losses in zip(ahead, differences, strict=True):
         if losses is None:
             apart = math.hypot(error(reading.score), error(other.score))
             better += other.score - reading.score > Z * apart
         else:
-            better += other.score >= reading.score and losses.mean > Z_PAIRED * losses.standard_error
+            better += losses.mean > Z_PAIRED * losses.standard_error
     if better < needed:
         return None
     return f"{reading.score:.4g}, and {better} of {len(others)} are better by more than their noise"
@@ -284,10 +288,17 @@ class RungBoard:
         size = self._sizes[trial]
         return [reading for number, reading in self._readings[rung].items() if self._sizes[number] <= size]
 
-    def loss_difference(self, rung: int, one: int, other: int) -> Evidence | None:
-        """How much lower the loss of one trial is, example by example; None where the two cannot be compared so."""
+    def loss_differences(self, rung: int, trials: Sequence[int], other: int) -> list[Evidence | None]:
+        """How much lower the losses of some trials are than that of another, example by example.
+
+        None where two cannot be compared so.
+        """
         known = self._examples[rung]
-        return loss_evidence(known[one], known[other]) if one in known and other in known else None
+        if other not in known:
+            return [None] * len(trials)
+        alike = [trial for trial in trials if trial in known and len(known[trial]) == len(known[other])]
+        found = dict(zip(alike, loss_evidences([known[trial] for trial in alike], known[other]), strict=True))
+        return [found.get(trial) for trial in trials]
 
     def protected(self) -> set[int]:
         """Numbers of the trials that are never stopped."""

@@ -2,9 +2,10 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import datetime
 from enum import StrEnum
+from typing import Protocol, Self
 
 from search_space.configuration import Configuration
 from search_space.words.dimensions import SideDimensions
@@ -104,6 +105,94 @@ class TrialRecord(NewTrial):
     attempt: int
     created_at: datetime
     ended_at: datetime | None
+
+
+class RankedTrial(Protocol):
+    """What of a trial says how it stands among the others: a `TrialRecord`, or a `TrialStanding`."""
+
+    @property
+    def number(self) -> int:
+        """0, 1, 2, … in its study."""
+        ...
+
+    @property
+    def state(self) -> TrialState:
+        """Where it stands."""
+        ...
+
+    @property
+    def method(self) -> str | None:
+        """The published method that it is."""
+        ...
+
+    @property
+    def replicate_of(self) -> int | None:
+        """The trial that it repeats."""
+        ...
+
+    @property
+    def score(self) -> float | None:
+        """Of a complete trial."""
+        ...
+
+    @property
+    def steps(self) -> int:
+        """Of its newest reading."""
+        ...
+
+    @property
+    def last_score(self) -> float | None:
+        """Of its newest reading."""
+        ...
+
+    @property
+    def reason(self) -> str | None:
+        """Why it was pruned or failed."""
+        ...
+
+    @property
+    def stored_parameters(self) -> int:
+        """That must be kept."""
+        ...
+
+    @property
+    def extra_flops(self) -> int | None:
+        """Per token at inference."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrialStanding:
+    """A trial of the storage without what it is: a hundredth of the work of reading a `TrialRecord`, see there."""
+
+    number: int
+    state: TrialState
+    method: str | None
+    replicate_of: int | None
+    score: float | None
+    steps: int
+    last_score: float | None
+    reason: str | None
+    stored_parameters: int
+    extra_flops: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrialOutline(TrialStanding):
+    """A trial of the storage without its configuration and how it was proposed, see `TrialRecord`."""
+
+    origin: str
+    description: str
+    attempt: int
+    attention_share: float
+    ended_at: datetime | None
+    attention: SiteDimensions | None
+    ffn: SiteDimensions | None
+
+    @classmethod
+    def of(cls, trial: TrialRecord) -> Self:
+        """What of a trial is kept."""
+        return cls(**{each.name: getattr(trial, each.name) for each in fields(cls)})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

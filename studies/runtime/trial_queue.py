@@ -127,7 +127,7 @@ class TrialQueue:
         if one.begins_at not in self._finalists:
             before = self._state.ledger.trials(self._state.study.id)[: one.begins_at]
             ranked = ranking_of(self._state.ledger, self._state.study, before).trials
-            complete = [each for each in ranked if each.state is TrialState.COMPLETE]
+            complete = [before[each.number] for each in ranked if each.state is TrialState.COMPLETE]
             self._finalists[one.begins_at] = finalists_of(one, complete)
         finalists = self._finalists[one.begins_at]
         trial = replicate(self._proposer.next_number, one, finalists, study_seed=self._plan.seed)

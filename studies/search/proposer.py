@@ -86,6 +86,7 @@ class Proposer:
         self._study = study
         self._distributions = distributions(space)
         self._paths: dict[int, Mapping[str, object] | None] = {}
+        self._shown: dict[int, tuple[Observation, FrozenTrial]] = {}
         self._fingerprints: set[str] = set()
         starts = [space.suggest(GivenTrial(start.proposal)) for start in opening.lessons.starts]
         self._starts = {candidate.fingerprint: candidate for candidate in starts}
@@ -196,13 +197,12 @@ class Proposer:
         """What a sampler proposes."""
         visible = self._visible()
         results = sum(one.state in (TrialState.COMPLETE, TrialState.PRUNED) for one in visible)
-        shown = in_view(visible)
         for retry in range(MAX_REPEATS):
             is_random = results < self._sampler.startup or retry >= MODEL_REPEATS
             sampler = (self._ask_random if is_random else self._ask_sampler)(number, retry)
             storage = ProposalStorage(
                 directions_of(self.model.goal),
-                lambda: self._frozen(shown),
+                lambda: self._frozen(in_view(visible)),
                 self.trials,
                 number=number,
             )
@@ -226,11 +226,20 @@ class Proposer:
         return self._paths[trial.number]
 
     def _frozen(self, trials: Iterable[Observation]) -> Iterator[FrozenTrial]:
+        """As Optuna knows them; those that are as they were for the proposal before are not made anew."""
+        before, self._shown = self._shown, {}
         for trial in trials:
-            seen = trial.proposal if trial.method is None else self._path(trial) or {}
-            # what has one value is not asked
-            seen = {name: value for name, value in seen.items() if not self._distributions[name].single()}
-            yield frozen_trial(trial, seen, self._distributions, is_scored=self.model.goal is None)
+            known = before.get(trial.number)
+            if known is None or known[0] is not trial:
+                known = trial, self._made(trial)
+            self._shown[trial.number] = known
+            yield known[1]
+
+    def _made(self, trial: Observation) -> FrozenTrial:
+        seen = trial.proposal if trial.method is None else self._path(trial) or {}
+        # what has one value is not asked
+        seen = {name: value for name, value in seen.items() if not self._distributions[name].single()}
+        return frozen_trial(trial, seen, self._distributions, is_scored=self.model.goal is None)
 
     def _note(self, fingerprint: str, method: str | None) -> None:
         self._fingerprints.add(fingerprint)

@@ -20,7 +20,7 @@ from typing import Any, cast
 
 from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution
 from optuna.exceptions import ExperimentalWarning
-from optuna.samplers import BaseSampler, CmaEsSampler, GPSampler, NSGAIISampler, RandomSampler, TPESampler
+from optuna.samplers import BaseSampler, CmaEsSampler, GPSampler, NSGAIISampler, RandomSampler
 from optuna.study import Study
 from optuna.trial import FrozenTrial
 
@@ -30,6 +30,7 @@ from search_space.space.structure_draws import StructureDraws
 from studies.errors import LaunchError
 from studies.search.factored_sampler import FactoredSampler
 from studies.search.optuna_history import distributions
+from studies.search.tpe_sampler import GroupedTpeSampler
 from studies.search.warm_start import WarmStart
 from studies.seeds import hashed_seed
 from studies.surrogate.candidate_search import FactoredSearch, FactoredSettings
@@ -184,19 +185,14 @@ def _qmc(space: SearchSpace, seed: int, lessons: WarmStart, course: ObservationM
     return lambda number, retry: SequenceSampler(spaces, seed=hashed_seed("sequence", seed, retry))
 
 
-_TPE: Mapping[str, Any] = {
-    "n_startup_trials": STARTUP_TRIALS,
-    "multivariate": True,
-    "group": True,
-    "constant_liar": True,
-}
+_FIRST: Mapping[str, Any] = {"n_startup_trials": STARTUP_TRIALS}
 
 
 def _gp(seed: int) -> BaseSampler:
     return GPSampler(
         seed=seed,
-        n_startup_trials=STARTUP_TRIALS,
-        independent_sampler=TPESampler(seed=seed, **_TPE),
+        **_FIRST,
+        independent_sampler=GroupedTpeSampler(seed=seed, **_FIRST),
         warn_independent_sampling=False,
     )
 
@@ -216,7 +212,7 @@ SAMPLERS: Registry[Sampler] = Registry(
     "sampler",
     {
         # its good trials are the complete ones first, and published methods are complete where others were pruned
-        "tpe": Sampler(of=seeded(TPESampler, **_TPE), startup=STARTUP_TRIALS, sees_published=False),
+        "tpe": Sampler(of=seeded(GroupedTpeSampler, **_FIRST), startup=STARTUP_TRIALS, sees_published=False),
         "random": Sampler(of=_random),
         # these two model only what all trials share, and a published method shares nothing
         "nsga2": Sampler(

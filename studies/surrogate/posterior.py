@@ -14,11 +14,17 @@ from studies.surrogate.hyperparameters import SEARCH_PRIORS, Hyperparameters, Pr
 from studies.surrogate.kernel import Points
 from studies.surrogate.observation import Observation
 from studies.surrogate.prior_mean import NO_PLACES, Places, Rules, papers_log_odds
-from studies.surrogate.reading_arrays import LARGEST, ReadingArrays, ReadingCollector, thinned, with_losses
+from studies.surrogate.reading_arrays import (
+    FIRST_CHECKPOINT,
+    LARGEST,
+    ReadingArrays,
+    ReadingCollector,
+    thinned,
+    with_losses,
+)
 from studies.surrogate.score_warp import LOGARITHMIC, Scale, Standardised, Units, Warp, standardised
 from studies.surrogate.structure_distances import Array, Indices, StructureDistances
 
-FIRST_CHECKPOINT = 12
 CHECKPOINT_GROWTH = 1.35
 
 

@@ -49,6 +49,9 @@ class ReadingArrays:
         return ReadingArrays(**{one.name: getattr(self, one.name)[rows] for one in fields(self)})
 
 
+FIRST_CHECKPOINT = 12
+"""Trials that were heard of, from which on hyper-parameters are fitted."""
+
 _COLUMNS = 7
 
 

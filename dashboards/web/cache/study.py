@@ -18,11 +18,12 @@ from studies.ledger.ledger import Ledger
 from studies.records import (
     Annotation,
     EventRecord,
+    RankedTrial,
     ReadingRecord,
     SiteDimensions,
     StudyKind,
     StudyRecord,
-    TrialRecord,
+    TrialOutline,
     TrialState,
     annotations_of,
 )
@@ -76,7 +77,7 @@ class WatchedStudy:
         """How many trials are in every state."""
         self._executor = executor
         self._lock = threading.RLock()
-        self._trials: list[TrialRecord] = []
+        self._trials: list[TrialOutline] = []
         self._changed: list[int] = []
         """By number of the trial, the version of the study in which it became what it is."""
         self._version = 0
@@ -85,8 +86,8 @@ class WatchedStudy:
         self._views: dict[str, Background] = {}
 
     @property
-    def trials(self) -> tuple[TrialRecord, ...]:
-        """All trials by number, as they were last read."""
+    def trials(self) -> tuple[TrialOutline, ...]:
+        """All trials by number, as they were last read, without what they are."""
         with self._lock:
             return tuple(self._trials)
 
@@ -122,9 +123,10 @@ class WatchedStudy:
         total = sum(self.counts.values())
         still_open = self.ledger.trials(key, states=_OPEN)
         ended = {trial.number for trial in self._trials if trial.state in _OPEN} - {one.number for one in still_open}
-        read = [*still_open, *(self.ledger.trial(key, number) for number in ended)]
+        changed = [*still_open, *(self.ledger.trial(key, number) for number in ended)]
+        read = [TrialOutline.of(trial) for trial in changed]
         if total > known:
-            read += self.ledger.trials_from(key, known, total)
+            read += self.ledger.outlines_from(key, known)
         # A trial that is newer than the count follows with the next look; numbers have no gaps.
         by_number = {trial.number: trial for trial in read if trial.number < total}
         news = [one for number, one in sorted(by_number.items()) if number >= known or one != self._trials[number]]
@@ -150,7 +152,7 @@ class WatchedStudy:
         """The newest ranking; None before there is one, unless it is to be waited for."""
         return self.view("ranking", lambda: self._ranked(self.trials), waits=waits)
 
-    def _ranked(self, trials: Sequence[TrialRecord]) -> object:
+    def _ranked(self, trials: Sequence[RankedTrial]) -> object:
         ranking = ranking_of(self.ledger, self.record, trials)
         estimates = {} if ranking.estimates is None else ranking.estimates.of
         return {
@@ -189,7 +191,7 @@ class WatchedStudy:
             }
 
 
-def _estimated(ranking: Ranking, trials: Sequence[TrialRecord]) -> Iterator[TrialRecord]:
+def _estimated(ranking: Ranking, trials: Sequence[RankedTrial]) -> Iterator[RankedTrial]:
     """Those whose estimates are shown: a model is not asked about the thousands that nobody gets to."""
     yield from (trial for trial in trials if not trial.state.is_terminal)
     for place, trial in enumerate(ranking.trials):
@@ -197,7 +199,7 @@ def _estimated(ranking: Ranking, trials: Sequence[TrialRecord]) -> Iterator[Tria
             yield trial
 
 
-def _row(trial: TrialRecord) -> list[object]:
+def _row(trial: TrialOutline) -> list[object]:
     """What tables, filters and plots of all trials need of one."""
     row: list[object] = [getattr(trial, name) for name in _PLAIN]
     row.append(None if trial.ended_at is None else round(trial.ended_at.timestamp()))

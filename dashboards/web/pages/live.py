@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from dashboards.web.cache.study import WatchedStudy
 from dashboards.web.pages.page import Page, PageRequest, study_facts
 from studies.errors import StudiesError
-from studies.records import AttemptRecord, ReadingRecord, StudyKind, TrialRecord, TrialState
+from studies.records import AttemptRecord, ReadingRecord, StudyKind, TrialOutline, TrialState
 from studies.study_file.recorded_specification import recorded_specification
 
 _MOST_CURVES = 100
@@ -83,7 +83,7 @@ def _live(asked: PageRequest) -> object:
     }
 
 
-def _last_attempt(study: WatchedStudy, trial: TrialRecord) -> AttemptRecord | None:
+def _last_attempt(study: WatchedStudy, trial: TrialOutline) -> AttemptRecord | None:
     return next(reversed(study.ledger.attempts(study.record.id, trial.number)), None)
 
 
@@ -97,7 +97,7 @@ def _workers(attempts: Sequence[AttemptRecord], now: datetime) -> list[dict[str,
     ]
 
 
-def _pace(trials: Sequence[TrialRecord]) -> float | None:
+def _pace(trials: Sequence[TrialOutline]) -> float | None:
     """Seconds from one ending to the next, of the last ones; None before there are three."""
     ended = sorted(trial.ended_at for trial in trials if trial.ended_at is not None)[-_PACE:]
     return (ended[-1] - ended[0]).total_seconds() / (len(ended) - 1) if len(ended) > 2 else None

@@ -19,8 +19,8 @@ def _trial(asked: PageRequest) -> object:
     trials = study.trials
     if not (given.isdecimal() and len(given) < 16 and int(given) < len(trials)):
         raise UnknownTrialError(f"no trial {given!r}; the study holds {len(trials)}. Choose one of the leaderboard.")
-    trial = trials[int(given)]
     key = study.record.id
+    trial = study.ledger.trial(key, int(given))
     return {
         "number": trial.number,
         "trial": trial,

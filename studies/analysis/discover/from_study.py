@@ -6,7 +6,8 @@ from functools import lru_cache
 
 from search_space.space.space import SearchSpace
 from studies.analysis.discover.study_posterior import StudyPosterior
-from studies.analysis.estimates import FEWEST, FEWEST_COMPLETE, are_enough, counted_examples, history_of
+from studies.analysis.estimates import FEWEST, FEWEST_COMPLETE, are_enough, counted_examples
+from studies.analysis.predictions import history_of
 from studies.analysis.ranks import ranking_of
 from studies.errors import StudiesError
 from studies.ledger.ledger import Ledger

@@ -23,9 +23,10 @@ from studies.surrogate.encoding import Encoding
 from studies.surrogate.features import Features
 from studies.surrogate.hyperparameters import ANALYSIS_PRIORS
 from studies.surrogate.observation import Observation
-from studies.surrogate.posterior import FIRST_CHECKPOINT, SurrogateFitter
+from studies.surrogate.posterior import SurrogateFitter
 from studies.surrogate.prior_mean import no_rules
 from studies.surrogate.random_candidates import Cell
+from studies.surrogate.reading_arrays import FIRST_CHECKPOINT
 from studies.surrogate.structure_distances import Array
 
 Asked = EncodedConfiguration | Candidate | Features

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from support.planted_ledger import PUBLISHED, Planted
 
-from studies.analysis import estimates
+from studies.analysis import predictions
 from studies.analysis.estimates import FEWEST, Estimate
 from studies.analysis.leaderboard import leaderboard
 from studies.analysis.ranks import ranking_of
@@ -179,10 +179,9 @@ def test_with_few_trials_scores_are_all_there_is(plant: Callable[..., Planted]) 
 def test_a_study_that_has_got_no_further_is_estimated_once(
     plant: Callable[..., Planted], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-
     calls = []
-    computed = estimates.estimated
-    monkeypatch.setattr(estimates, "estimated", lambda *given, **named: calls.append(1) or computed(*given, **named))
+    model = predictions.Predictions
+    monkeypatch.setattr(predictions, "Predictions", lambda *given: calls.append(1) or model(*given))
     planted = plant(20)
     boards = [leaderboard(planted.ledger, "planted") for _ in range(2)]
     assert (len(calls), boards[0]) == (1, boards[1])

@@ -12,7 +12,7 @@ import pytest
 from studies.errors import FencedError, StorageError, StudiesError, UnknownStudyError
 from studies.ledger import keeper_writes
 from studies.ledger.ledger import Ledger
-from studies.records import TrialState, TrialTally
+from studies.records import TrialOutline, TrialState, TrialTally
 
 IN_AN_HOUR = timedelta(hours=1)
 
@@ -125,11 +125,9 @@ def test_trials_can_be_asked_for_by_state(kept, values):
     assert counts == dict.fromkeys(TrialState, 0) | {TrialState.QUEUED: 3, TrialState.RUNNING: 1}
 
 
-def test_trials_can_be_asked_for_by_a_range_of_numbers(kept, values):
+def test_outlines_can_be_asked_for_from_a_number_on(kept, values):
     added = kept.ledger.add_trials(kept.id, kept.epoch, [values.trial(number) for number in range(5)])
-    assert kept.ledger.trials_from(kept.id, 1, 4) == added[1:4]
-    assert kept.ledger.trials_from(kept.id, 3, 99) == added[3:]
-    assert kept.ledger.trials_from(kept.id, 2, 2) == []
+    assert kept.ledger.outlines_from(kept.id, 3) == [TrialOutline.of(trial) for trial in added[3:]]
 
 
 def test_every_study_is_told_in_a_few_numbers(kept, values):

@@ -253,7 +253,7 @@ def test_examples_are_remembered_by_significance_alone() -> None:
     board = RungBoard(RungPlan(steps=(25,), reduction=2, rule=Rule.CHANCE))
     board.remember(0, 25, measured(3))
     board.remember(1, 25, measured(3))
-    assert board.loss_difference(0, 0, 1) is None
+    assert board.loss_differences(0, [0], 1) == [None]
 
 
 def test_without_a_rule_nothing_stops() -> None:

@@ -8,7 +8,7 @@ import pytest
 from support.factored_search import observed, proposed
 
 from search_space.space.random_draw import RandomTrial
-from studies.analysis.estimates import history_of
+from studies.analysis.predictions import history_of
 from studies.records import ExampleCounts, NewTrial, ReadingRecord, TrialRecord, TrialState
 from studies.search.candidates import new_trial
 from studies.surrogate.candidate_search import FactoredSearch

@@ -8,7 +8,8 @@ from support.planted_ledger import Planted
 
 from search_space.space.space import SearchSpace
 from studies.analysis.discover import discovered, knowledge_of
-from studies.analysis.estimates import RecordedViews, estimates_of
+from studies.analysis.estimates import estimates_of
+from studies.analysis.predictions import RecordedViews
 from studies.errors import StudiesError
 from studies.records import StudyRecord
 

@@ -1,0 +1,61 @@
+"""Estimates are kept in the cache folder with what they were made from."""
+
+import json
+from pathlib import Path
+
+import pytest
+from support.planted_ledger import Planted
+
+from studies.analysis import estimates
+from studies.analysis.ranks import ranking_of
+from trial_runner.files import default_cache_folder
+
+
+@pytest.fixture
+def planted(tmp_path: Path) -> Planted:
+    return Planted(f"sqlite:///{tmp_path / 'ledger.db'}", 16, noise=0.02)
+
+
+def asked_anew(planted: Planted) -> dict[int, object]:
+    """The estimates as another process finds them."""
+    estimates._remembered.cache_clear()
+    found = ranking_of(planted.ledger, planted.study).estimates
+    assert found is not None
+    return {"lead": found.lead, **found.of}
+
+
+def no_model(*_: object) -> None:
+    raise AssertionError("the model must not be fitted again")
+
+
+def test_the_model_is_not_fitted_again_while_a_study_gets_no_further(
+    planted: Planted, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = asked_anew(planted)
+    monkeypatch.setattr("studies.analysis.predictions.Predictions", no_model)
+    assert asked_anew(planted) == first
+
+
+def test_one_more_trial_changes_what_is_kept(planted: Planted) -> None:
+    first = asked_anew(planted)
+    planted.replicate(3, 0.9)
+    assert asked_anew(planted)[3] != first[3]
+
+
+@pytest.mark.parametrize("damage", ["", "{", "[]", '{"made_from": 1, "of": {}, "leads": {}}'])
+def test_a_damaged_file_is_made_anew(planted: Planted, damage: str) -> None:
+    first = asked_anew(planted)
+    newest = max((default_cache_folder() / "estimates").iterdir(), key=lambda file: file.stat().st_mtime_ns)
+    newest.write_text(damage)
+    assert asked_anew(planted) == first
+    assert json.loads(newest.read_text())["of"]
+
+
+def test_a_cache_that_cannot_be_written_keeps_nothing(
+    planted: Planted, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = asked_anew(planted)
+    in_the_way = tmp_path / "file"
+    in_the_way.write_text("")
+    monkeypatch.setenv("DELTASPACE_CACHE", str(in_the_way / "cache"))
+    assert asked_anew(planted) == first
