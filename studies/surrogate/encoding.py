@@ -32,26 +32,31 @@ from studies.surrogate.features import (
 from studies.surrogate.observation import Observation
 from studies.surrogate.structure_distances import StructureDistances
 
+FILLED = 0.25
+"""Least share of the budget that a structure without a size must take to be proposed like one that has one."""
+
 
 class PartStructures:
     """The structures of one part by number, and how their decisions differ."""
 
-    def __init__(self, points: Sequence[Point]) -> None:
+    def __init__(self, points: Sequence[Point], space: SearchSpace) -> None:
         """Number the values of every dimension."""
         self.points = tuple(points)
         self.dimensions = tuple(dict.fromkeys(name for point in points for name, _ in point.path))
         self.by_form: dict[str, list[int]] = {}
-        self.sized: set[str] = set()
+        unfilled: set[str] = set()
         values: dict[str, dict[str, int]] = {name: {} for name in self.dimensions}
         self.codes = np.full((len(self.points), len(self.dimensions)), -1)
         for number, point in enumerate(self.points):
             form = point.edits[0].form.name
             self.by_form.setdefault(form, []).append(number)
-            if any(edit.sized_form is not None for edit in point.edits):
-                self.sized.add(form)
+            is_sized = any(edit.sized_form is not None for edit in point.edits)
+            if not is_sized and count_edits(point.edits, space.shape).stored < FILLED * space.budget:
+                unfilled.add(form)
             for name, value in point.path:
                 code = values[name].setdefault(value, len(values[name]))
                 self.codes[number, self.dimensions.index(name)] = code
+        self.filling = self.by_form.keys() - unfilled
         self._nearest: dict[tuple[int, int], list[list[int]]] = {}
 
     def neighbours(self, number: int, dimension: int) -> list[list[int]]:
@@ -91,7 +96,7 @@ class Encoding:
     def __init__(self, space: SearchSpace) -> None:
         """Number the structures of every part."""
         self.space = space
-        self.parts = {part: PartStructures(structures) for part, structures in space.structures.items()}
+        self.parts = {part: PartStructures(structures, space) for part, structures in space.structures.items()}
         self.layers: Mapping[str, Sequence[Layers]] = {
             name: every_choice((name,), depth_of(space.shape))
             if name != SpindleGroups.name
@@ -149,6 +154,11 @@ class Encoding:
         ordered = tuple(sorted(parts, key=lambda one: (names.index(one[0]), one[1])))
         split = side.split if ordered == tuple(parts) else 1 - side.split
         return replace(side, parts=ordered, split=split)
+
+    def is_filling(self, genes: EncodedConfiguration) -> bool:
+        """Whether a side uses what budget there is: it has something to size, or takes enough without."""
+        facts = [self.facts(side) for side in genes.sides]
+        return any(one.is_sized or one.cost.least_cost >= FILLED * self.space.budget for one in facts)
 
     def is_shared(self, genes: EncodedConfiguration) -> bool:
         """Whether both sides have something to size."""

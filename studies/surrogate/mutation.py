@@ -117,8 +117,7 @@ class Mutation:
         moved = move(draw, genes, parents)
         if moved is None or not moved.sides or not self._genome.is_placed(moved):
             return None
-        is_sized = any(self._genome.facts(side).is_sized for side in moved.sides)
-        return self._genome.settled(moved) if is_sized else None
+        return self._genome.settled(moved) if self._genome.is_filling(moved) else None
 
     def _join(self, draw: random.Random, genes: EncodedConfiguration, parents: Parents) -> EncodedConfiguration | None:
         pair = parents.pair(draw)

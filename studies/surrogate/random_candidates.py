@@ -19,7 +19,7 @@ TWO_EDITS = 0.5
 """Share of draws of a part with two edits, where there can be two."""
 
 UNSIZED = 0.1
-"""Share of draws of a single side that may be of a form without a size."""
+"""Share of draws of a single side that may be of a form that has no size and leaves much of the budget unused."""
 
 MARKED = 0.5
 """Share of the draws of a size that are the largest, its half, its quarter, …"""
@@ -84,16 +84,16 @@ class RandomCandidates:
         return high * math.exp2(-octaves)
 
     def _cells(self, attention: list[str], ffn: list[str], *, only_sized: bool) -> list[Cell]:
-        """The forms of both sides that can go together: where one has no size, the other has."""
+        """The forms of both sides that can go together: where one has no size and leaves much unused, the other has."""
         known: list[list[str | None]] = []
         for parts in (attention, ffn):
             known.append([*self._genome.parts[parts[0]].by_form] if parts else [None])
         cells = [(one, two) for one in known[0] for two in known[1]]
-        sized = [cell for cell in cells if self._is_sized(attention, cell[0]) or self._is_sized(ffn, cell[1])]
+        sized = [cell for cell in cells if self._is_filling(attention, cell[0]) or self._is_filling(ffn, cell[1])]
         return sized if sized and (only_sized or (attention and ffn)) else cells
 
-    def _is_sized(self, parts: list[str], form: str | None) -> bool:
-        return bool(parts) and form in self._genome.parts[parts[0]].sized
+    def _is_filling(self, parts: list[str], form: str | None) -> bool:
+        return bool(parts) and form in self._genome.parts[parts[0]].filling
 
     def _side(self, draw: random.Random, parts: list[str], form: str | None) -> EncodedSide | None:
         if not parts:

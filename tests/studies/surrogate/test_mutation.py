@@ -140,6 +140,18 @@ def test_fresh_draws_edit_both_sides_as_often_as_they_should_and_size_something(
     assert len(unsized) < 0.05 * 2000
 
 
+def test_what_has_no_size_is_drawn_and_made_alone_where_it_takes_a_quarter_of_the_budget(space):
+    bias = 12 * space.shape.width  # of the width of the model at every layer
+    for budget, least, most in ((4 * bias, 0.15, 0.5), (40 * bias, 0.0, 0.05)):
+        genome = Encoding(SearchSpace(shape=space.shape, budget=budget))
+        drawer, draw = RandomCandidates(genome), random.Random(1)
+        drawn = [drawer.fresh(draw) for _ in range(1000)]
+        moved = children(genome, Parents(drawn, decay=100.0), only(side=1.0), 300)
+        for made in (drawn, moved):
+            unsized = [genes for genes in made if not any(genome.facts(side).is_sized for side in genes.sides)]
+            assert least <= len(unsized) / len(made) < most
+
+
 def test_stratified_draws_use_every_pair_of_forms_before_any_of_them_twice(genome):
     drawer, draw = RandomCandidates(genome), random.Random(2)
     used: list[tuple[str | None, str | None]] = []
