@@ -104,8 +104,11 @@ class DataFacts:
         for split in ("train", "validation"):
             none = [name for name, count in self.labels.get(split, {}).items() if not count]
             if none:
-                some = ", ".join(none[:5]) + (", …" if len(none) > 5 else "")
-                lines.append(f"{len(none)} of {len(self.labels[split])} labels do not occur in {split}: {some}.")
+                some, do = ", ".join(map(repr, none[:5])), "does" if len(none) == 1 else "do"
+                rest = ", …" if len(none) > 5 else ""
+                lines.append(
+                    f"{len(none)} of {len(self.labels[split])} labels {do} not occur in {split}: {some}{rest}."
+                )
         return tuple(lines)
 
 

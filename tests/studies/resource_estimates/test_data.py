@@ -59,7 +59,7 @@ def test_what_is_cut_is_one_line_and_a_warning_where_it_is_much() -> None:
     assert facts.cut_texts == (("50.0% of train, 1.0% of test examples are cut to 16 tokens", True),)
     assert facts.warnings == (
         "50.0% of train, 1.0% of test examples are cut to 16 tokens; a larger task.max_tokens keeps more of them.",
-        "1 of 3 labels do not occur in validation: c.",
+        "1 of 3 labels does not occur in validation: 'c'.",
     )
     assert facts.summary == (
         "4 train, 4 validation, 1 test examples; 3 labels, a constant prediction has accuracy 0.250; "
