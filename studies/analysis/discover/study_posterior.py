@@ -88,16 +88,7 @@ class StudyPosterior:
             best: Number of the trial that leads the study; None for the complete one with the highest posterior mean.
             posterior: Of the leaderboard's estimates, for trials and what lies between them; None for the model's own.
             study: Its name.
-
-        Raises:
-            StudiesError: If too few trials have a reading.
         """
-        heard = sum(bool(one.readings) for one in history)
-        if heard < FIRST_CHECKPOINT:
-            raise StudiesError(
-                f"a study must have {FIRST_CHECKPOINT} trials with a reading before it can be asked what matters; "
-                f"it has {heard}. Launch more trials."
-            )
         self.history = tuple(history)
         self.metric = metric
         self.seed = seed
