@@ -26,7 +26,6 @@ from studies.surrogate.observation import Observation
 from studies.surrogate.posterior import SurrogateFitter
 from studies.surrogate.prior_mean import no_rules
 from studies.surrogate.random_candidates import Cell
-from studies.surrogate.reading_arrays import FIRST_CHECKPOINT
 from studies.surrogate.structure_distances import Array
 
 Asked = EncodedConfiguration | Candidate | Features
