@@ -127,4 +127,4 @@ function content(all, trials, base, differences) {
   ];
 }
 
-const difference = (first, other, { examples, mean, standard_error: error }) => `On the same ${count(examples)} validation examples trial ${first} is ${mean >= 0 ? "better" : "worse"} than trial ${other} by ${Math.abs(mean).toFixed(4)} ± ${(1.96 * (error ?? 0)).toFixed(4)} (95%).`;
+const difference = (first, other, { examples, mean, standard_error: error }) => `On the same ${count(examples)} validation examples trial ${first} scored ${Math.abs(mean).toFixed(4)} ± ${(1.96 * (error ?? 0)).toFixed(4)} ${mean >= 0 ? "higher" : "lower"} than trial ${other} (95%).`;
