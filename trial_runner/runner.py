@@ -13,6 +13,7 @@ from torch import nn
 
 from search_space.backbones import shape_of
 from search_space.backbones.declared import declared_of, table_sha256
+from search_space.backbones.shape import BackboneShape
 from search_space.published import published_method
 from trial_runner.attachment.attach import stacks_of
 from trial_runner.attachment.attention import ATTENTION, register_attention
@@ -59,6 +60,9 @@ _TOKENS_WRITTEN = 8
 
 _MOST_ON_CPU = 4
 """As `MOST_ON_GPU`."""
+
+_LARGE_STEP = 1e12
+"""Floating-point operations of a step, from where on a CPU several trials in a pass win nothing."""
 
 
 class TorchRunner:
@@ -125,7 +129,9 @@ class TorchRunner:
         if fitting is None or slots == 1:
             return TrialPack(self._frozen, self._objective, slots=slots, recorder=recorder)
         device = self._frozen.device.device
-        wanted = min(slots, MOST_ON_GPU if device.type == "cuda" else _MOST_ON_CPU)
+        tokens = int(self._objective.lengths("train").mean())
+        on_cpu = 1 if is_large_step(self._frozen.shape, tokens, fitting) else _MOST_ON_CPU
+        wanted = min(slots, MOST_ON_GPU if device.type == "cuda" else on_cpu)
         free_bytes = int(USABLE * available_bytes(device))
         if not self._fit_beyond_doubt(wanted, fitting, free_bytes):
             wanted = self._fitting(wanted, fitting, free_bytes, recorder)
@@ -152,7 +158,7 @@ class TorchRunner:
             if not self._frozen.micro_batch.halve(plan.batch_size):
                 break
             one = self._planned(pack, plan, 1)
-        found = fit(free_bytes, wanted, one, self._planned(pack, plan, 2))
+        found = fit(free_bytes, wanted, one, one if wanted == 1 else self._planned(pack, plan, 2))
         evaluation = self._frozen.evaluation
         if found.halvings:  # of as many as were planned for
             evaluation.examples = min(evaluation.examples, len(self._objective.lengths("validation")))
@@ -198,6 +204,15 @@ class TorchRunner:
         """Take the hooks off the backbone."""
         self._frozen.recomputation.switch(is_on=False)
         self._frozen.attachment.detach()
+
+
+def is_large_step(shape: BackboneShape, tokens: int, plan: TrainingPlan) -> bool:
+    """Whether a CPU takes many seconds for a step of one trial: of three passes, products and sums.
+
+    Args:
+        tokens: Of a usual example.
+    """
+    return 6.0 * shape.parameters * tokens * plan.examples_of(max(1, tokens)) > _LARGE_STEP
 
 
 def open_runner(

@@ -22,12 +22,9 @@ clock: Callable[[], float] = time.perf_counter
 
 _TIMED_SECONDS = 4.0
 _FEWEST_STEPS, _MOST_STEPS = 3, 24
-_STEPS_OF_LARGE = 1
 _MEASURED_EXAMPLES = 64
 _WRITTEN_TEXTS = 8
 _FEWEST_TEXTS, _FEWEST_TOKENS = 2, 8
-_LARGE_STEP = 1e12
-"""Floating-point operations of a step from where on a CPU is timed on a step of one example, of one trial."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,6 +40,7 @@ class Speed:
         backbone_bytes: Memory of the backbone's weights.
         precision: Of the products.
         steps: How many were timed.
+        is_alone: Whether trials are computed one by one because a step is too large for a CPU to win by more.
     """
 
     slots: int
@@ -53,6 +51,7 @@ class Speed:
     backbone_bytes: int
     precision: str
     steps: int
+    is_alone: bool = False
 
 
 def measured_speed(specification: Specification, task: Prepared, space: SearchSpace, machine: Machine) -> Speed:
@@ -70,11 +69,12 @@ def measured_speed(specification: Specification, task: Prepared, space: SearchSp
     import torch
 
     from trial_runner.linear_layers import held_bytes
-    from trial_runner.runner import runner_of
+    from trial_runner.runner import is_large_step, runner_of
 
     before = torch.get_num_threads()
     plan, fleet = specification.training_plan(), specification.fleet
-    is_large = not torch.cuda.is_available() and _step_flops(space.shape.parameters, task, plan) > _LARGE_STEP
+    tokens = max(1, int(task.splits["train"].lengths.mean()))
+    is_large = not torch.cuda.is_available() and is_large_step(space.shape, tokens, plan)
     few = _with_few(task, is_large=is_large)
     timed_plan = replace(plan, batch_size=1) if is_large else plan
     try:
@@ -86,8 +86,9 @@ def measured_speed(specification: Specification, task: Prepared, space: SearchSp
             memory = runner.trial_memory(plan).slot_bytes
             timed = 1 if is_large else slots
             candidates = _candidates(space, timed)
-            step, steps = _step_seconds(pack, candidates, timed_plan, is_large=is_large)
-            early, final = _measuring_seconds(runner.open_pack(timed), candidates, timed_plan, is_large=is_large)
+            step, steps = (0.0, 1) if is_large else _step_seconds(pack, candidates, plan)
+            first, early, final = _measuring_seconds(runner.open_pack(timed), candidates, timed_plan)
+            step = step or first  # of a large model it takes seconds, and no more than others
         finally:
             runner.close()
     finally:
@@ -100,24 +101,15 @@ def measured_speed(specification: Specification, task: Prepared, space: SearchSp
         writing = reading + (writing - reading) * task.max_new_tokens / few.max_new_tokens
     return Speed(
         slots=slots,
-        step_seconds=step / timed * (plan.examples_of(_mean_tokens(task)) if is_large else 1),
+        step_seconds=step / timed * (plan.examples_of(tokens) if is_large else 1),
         example_seconds=measuring / examples,
         final_example_seconds=(measuring + writing) / examples,
         slot_bytes=memory,
         backbone_bytes=held_bytes(runner.backbone.model),
         precision=runner.precision,
         steps=steps,
+        is_alone=is_large and slots == 1,
     )
-
-
-def _mean_tokens(task: Prepared) -> int:
-    return max(1, int(task.splits["train"].lengths.mean()))
-
-
-def _step_flops(parameters: int, task: Prepared, plan: TrainingPlan) -> float:
-    """Of the products of a training step of one trial, about: three passes, each a multiplication and an addition."""
-    tokens = _mean_tokens(task)
-    return 6.0 * parameters * tokens * plan.examples_of(tokens)
 
 
 def _with_few(task: Prepared, *, is_large: bool) -> Prepared:
@@ -148,14 +140,12 @@ def _request(number: int, candidate: Candidate, plan: TrainingPlan) -> TrialRequ
     )
 
 
-def _step_seconds(
-    pack: "TrialPack", candidates: list[Candidate], plan: TrainingPlan, *, is_large: bool
-) -> tuple[float, int]:
+def _step_seconds(pack: "TrialPack", candidates: list[Candidate], plan: TrainingPlan) -> tuple[float, int]:
     """Seconds of a usual step of the whole pack after the first ones, and how many steps were timed."""
     _admit(pack, candidates, replace(plan, steps=_MOST_STEPS + 3, evaluate_at_steps=(_MOST_STEPS + 3,)))
     _seconds(lambda: pack.advance(1))
-    once = 0.0 if is_large else _seconds(lambda: pack.advance(1))
-    steps = _STEPS_OF_LARGE if is_large else int(min(_MOST_STEPS, max(_FEWEST_STEPS, _TIMED_SECONDS / max(once, 1e-9))))
+    once = _seconds(lambda: pack.advance(1))
+    steps = int(min(_MOST_STEPS, max(_FEWEST_STEPS, _TIMED_SECONDS / max(once, 1e-9))))
     taken = [_seconds(lambda: pack.advance(1)) for _ in range(steps)]
     for slot in range(len(candidates)):
         pack.evict(slot)
@@ -163,17 +153,12 @@ def _step_seconds(
 
 
 def _measuring_seconds(
-    pack: "TrialPack", candidates: list[Candidate], plan: TrainingPlan, *, is_large: bool
-) -> tuple[float, float]:
-    """Seconds of a step with a measurement after it: one at a rung, and the one after the last step.
-
-    A step of a large model takes seconds, the first one of a pack no more than others.
-    """
-    first = 0 if is_large else 1
-    _admit(pack, candidates, replace(plan, steps=first + 2, evaluate_at_steps=(first + 1, first + 2)))
-    if first:
-        pack.advance(first)
-    return _seconds(lambda: pack.advance(1)), _seconds(lambda: pack.advance(1))
+    pack: "TrialPack", candidates: list[Candidate], plan: TrainingPlan
+) -> tuple[float, float, float]:
+    """Seconds of a first step, of one with a measurement as at a rung, and of the last one with its measurement."""
+    _admit(pack, candidates, replace(plan, steps=3, evaluate_at_steps=(2, 3)))
+    first, early, final = (_seconds(lambda: pack.advance(1)) for _ in range(3))
+    return first, early, final
 
 
 def _admit(pack: "TrialPack", candidates: list[Candidate], plan: TrainingPlan) -> None:

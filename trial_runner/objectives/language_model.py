@@ -67,8 +67,7 @@ class LanguageModelObjective:
         """See `Objective`."""
         if next(deltas.parameters(), None) is None:
             raise AttachError(
-                f"a trial of a {self._task.task_kind} task must have deltas, because there is no task head to train; "
-                "got none."
+                f"trials of {self._task.task_kind} must have deltas, because there is no task head to train; got none."
             )
         if has_robust_prefix(deltas):
             raise AttachError(

@@ -63,6 +63,7 @@ def test_a_study_is_looked_over(study: Path, capsys: pytest.CaptureFixture[str])
 def test_a_large_model_is_timed_on_one_example_of_one_trial(
     study: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    import trial_runner.runner
     from studies.resource_estimates import speed
     from trial_runner.packs.pack import TrialPack
 
@@ -75,14 +76,15 @@ def test_a_large_model_is_timed_on_one_example_of_one_trial(
 
     monkeypatch.setattr(TrialPack, "admit", admit)
     monkeypatch.setattr(TrialPack, "advance", lambda pack, count: (steps.append(count), train(pack, count))[1])
-    monkeypatch.setattr(speed, "_LARGE_STEP", 0.0)
+    monkeypatch.setattr(trial_runner.runner, "_LARGE_STEP", 0.0)
     monkeypatch.setattr(speed, "clock", lambda: float(next(ticks)))
     assert main(["check", str(study), "--json"]) == 0
     printed = capsys.readouterr()
-    assert admitted == [1, 1], "once for steps, once for measuring"
-    assert sum(steps) == 4, "a step takes seconds"
+    assert admitted == [1], "steps and measurements of one trial"
+    assert sum(steps) == 3, "a step takes seconds"
     found = json.loads(printed.out)["speed"]
-    assert (found["slots"], found["step_seconds"]) == (2, 4.0), "a second an example, 4 examples a step"
+    assert found["is_alone"]
+    assert (found["slots"], found["step_seconds"]) == (1, 4.0), "packs of one; a second an example, 4 examples a step"
     assert not printed.err
 
 

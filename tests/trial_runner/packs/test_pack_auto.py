@@ -215,3 +215,15 @@ def test_a_cpu_with_memory_beyond_doubt_is_not_planned_for(
     monkeypatch.setattr(runners, "available_bytes", lambda _: 1 << 40)
     monkeypatch.setattr(TrialPack, "memory_of", None)
     assert runner.open_pack(3, fitting=PLAN).free_slots == 3
+
+
+def test_a_cpu_computes_large_trials_one_by_one(runner: TorchRunner, monkeypatch: pytest.MonkeyPatch) -> None:
+    planned = []
+    monkeypatch.setattr(runners, "_LARGE_STEP", 1.0)
+    monkeypatch.setattr(TorchRunner, "_fit_beyond_doubt", lambda *_: False)
+    own = TrialPack.memory_of
+    monkeypatch.setattr(
+        TrialPack, "memory_of", lambda pack, *one, **how: planned.append(len(one)) or own(pack, *one, **how)
+    )
+    assert runner.open_pack(3, fitting=PLAN).free_slots == 1
+    assert planned == [1], "a second one is not planned for"
