@@ -1,6 +1,7 @@
 """A check as the terminal shows it, at three widths, as text that was looked at."""
 
 import io
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -85,3 +86,10 @@ def test_nothing_is_said_of_time_where_no_step_was_taken() -> None:
 def test_a_size_has_one_to_three_digits_before_the_point() -> None:
     sizes = {12: "12 bytes", 999: "999 bytes", 1000: "1 kB", 999_600: "1 MB", 13.2e6: "13.2 MB", 5e15: "5e+03 TB"}
     assert {count: bytes_text(count) for count in sizes} == sizes
+
+
+def test_a_pack_of_one_says_why_more_would_win_nothing() -> None:
+    found = check_of()
+    assert found.speed is not None
+    text = shown(replace(found, speed=replace(found.speed, slots=1, is_alone=True)), 200)
+    assert "1 trial in one pass of a worker, bf16; several win nothing on a CPU" in text

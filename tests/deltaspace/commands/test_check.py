@@ -83,8 +83,8 @@ def test_a_large_model_is_timed_on_one_example_of_one_trial(
     assert admitted == [1], "steps and measurements of one trial"
     assert sum(steps) == 3, "a step takes seconds"
     found = json.loads(printed.out)["speed"]
-    assert found["is_alone"]
-    assert (found["slots"], found["step_seconds"]) == (1, 4.0), "packs of one; a second an example, 4 examples a step"
+    assert (found["slots"], found["step_seconds"]) == (2, 4.0), "a second an example, 4 examples a step"
+    assert not found["is_alone"], "the study file says packs of two"
     assert not printed.err
 
 
