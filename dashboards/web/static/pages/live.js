@@ -98,7 +98,7 @@ function head(place, trials, now, page) {
 
 function drawRunning(place, trials, now, tables) {
   const running = trials.rows.filter((one) => one.state === "running");
-  fill(place, h("h2", {}, "Running"), h("div", { class: "grid two" }, tables.running.show(running), tables.workers.show(now.workers)));
+  fill(place, h("h2", {}, "Running"), h("div", { class: "beside" }, tables.running.show(running), tables.workers.show(now.workers)));
 }
 
 function drawHistory(plot, trials) {
