@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Annotated, Literal, TypeVar
 
+import anyio
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
@@ -46,6 +47,8 @@ class _Remark(BaseModel):
 
 
 Body = TypeVar("Body", bound=BaseModel)
+_QUERIES_AT_ONCE = 3
+"""Further queries wait for these, and no page does."""
 
 
 class _Key(IntegerConvertor):
@@ -64,6 +67,7 @@ class Dashboard:
         """Answer of a storage, which need not be there yet."""
         self._storage = storage
         self._may_write = False
+        self._queries = anyio.CapacityLimiter(_QUERIES_AT_ONCE)
 
     def application(self, door: Door) -> Starlette:
         """The addresses."""
@@ -106,7 +110,7 @@ class Dashboard:
 
     async def _query(self, request: Request) -> Response:
         asked = await _body(request, _Query, '{"sql": "select …"}')
-        found = await run_in_threadpool(answer, self._storage.url, asked.sql)
+        found = await anyio.to_thread.run_sync(answer, self._storage.url, asked.sql, limiter=self._queries)
         return Response(to_json(found), media_type="application/json")
 
     async def _annotate(self, request: Request) -> Response:

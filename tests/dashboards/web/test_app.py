@@ -1,7 +1,9 @@
 """The addresses of a dashboard: what they answer, and what they refuse in a line."""
 
 import json
+import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -113,6 +115,25 @@ def test_a_question_that_is_none_is_refused(asker: Asker) -> None:
         assert asker.ask(path, method="POST", body=body, Content_Type="application/json").status == 400
     assert asker.query("x" * (MOST_CHARACTERS + 1)).status == 400
     assert asker.query("x" * (5 * MOST_CHARACTERS)).status == 413
+
+
+def test_fifty_slow_queries_hold_up_no_page(asker: Asker, monkeypatch: pytest.MonkeyPatch) -> None:
+    begun, is_over = threading.Semaphore(0), threading.Event()
+
+    def slow(url: str, sql: str) -> dict[str, object]:
+        begun.release()
+        assert is_over.wait(60)
+        return {"rows": [[sql]]}
+
+    monkeypatch.setattr("dashboards.web.app.answer", slow)
+    with ThreadPoolExecutor(50) as people:
+        asked = [people.submit(asker.query, str(number)) for number in range(50)]
+        try:
+            assert begun.acquire(timeout=30)
+            assert [asker.ask("/api/studies/1/live.json").status for _ in range(50)] == [200] * 50
+        finally:
+            is_over.set()
+        assert [one.result().json["rows"] for one in asked] == [[[str(number)]] for number in range(50)]
 
 
 def test_news_are_numbers_that_grow(asker: Asker) -> None:
