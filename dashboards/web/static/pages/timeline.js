@@ -53,9 +53,11 @@ function byWorker(bars) {
   return [...groups].sort(([one], [other]) => one.localeCompare(other, "en", { numeric: true })).map(([worker, own]) => {
     const free = [];
     for (const bar of own) {
-      const lane = free.findIndex((end) => end <= bar.begin);
-      bar.lane = first + (lane < 0 ? free.length : lane);
-      free[lane < 0 ? free.length : lane] = bar.end;
+      const found = free.findIndex((last) => last.end <= bar.begin);
+      const lane = found < 0 ? free.length : found;
+      bar.lane = first + lane;
+      bar.isDim = free[lane] !== undefined && !free[lane].isDim; // else neighbours would look like one
+      free[lane] = bar;
     }
     let busy = 0;
     let until = -Infinity;
@@ -93,7 +95,7 @@ function traces(workers, trials) {
       hovertext: some.map((one) => (trials.rows[one.trial] ? said(one) : "")),
       hoverinfo: "text",
       textfont: { color: colour("panel"), size: 11 },
-      marker: { color: stateColour(ending), opacity: some.map((one) => (one.trial % 2 ? 0.95 : 0.75)), line: { width: isMarked.map((is) => (is ? 3 : 0)), color: colour("mark") } },
+      marker: { color: stateColour(ending), opacity: some.map((one) => (one.isDim ? 0.7 : 0.95)), line: { width: isMarked.map((is) => (is ? 3 : 0)), color: colour("mark") } },
       meta: "marked by itself",
     }];
   });
