@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dashboards.web.cache.study import WatchedStudy
 from dashboards.web.pages.page import Page, PageRequest, study_facts
 from studies.analysis.summaries import task_name
-from studies.records import StudyKind, TrialRecord, TrialState
+from studies.records import StudyKind, TrialOutline, TrialState
 
 
 def _task(asked: PageRequest) -> object:
@@ -30,7 +30,7 @@ def _entry(study: WatchedStudy) -> Mapping[str, object]:
     }
 
 
-def _best(trials: list[TrialRecord]) -> Mapping[str, object] | None:
+def _best(trials: list[TrialOutline]) -> Mapping[str, object] | None:
     """The trial of the highest score; None if there is none."""
     best = max(trials, key=lambda trial: trial.score or 0.0, default=None)
     columns = ("number", "method", "description", "score")
