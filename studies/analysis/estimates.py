@@ -205,7 +205,8 @@ class _Estimated(Mapping[int, Estimate]):
         """The estimate of a trial."""
         if number in self._numbers and number not in self._known:
             others = (one for one in self._numbers if one not in self._known and one != number)
-            self._predict([number, *islice(others, _BLOCK - 1)])
+            # a model that must be fitted again for one is asked about all
+            self._predict([number, *islice(others, _BLOCK - 1 if "_model" in vars(self) else None)])
         return self._known[number]
 
     def __iter__(self) -> Iterator[int]:

@@ -1,6 +1,7 @@
 """Estimates are kept in the cache folder with what they were made from."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,7 @@ from support.planted_ledger import Planted
 
 from studies.analysis import estimates
 from studies.analysis.ranks import ranking_of
+from studies.records import Outcome, ReadingRecord, TrialState
 from trial_runner.files import default_cache_folder
 
 
@@ -40,6 +42,31 @@ def test_one_more_trial_changes_what_is_kept(planted: Planted) -> None:
     first = asked_anew(planted)
     planted.replicate(3, 0.9)
     assert asked_anew(planted)[3] != first[3]
+
+
+def test_a_model_that_is_fitted_for_one_pruned_trial_is_asked_about_all(
+    planted: Planted, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(estimates, "_BLOCK", 1)
+    stopped = [replace(planted.trial(one, planted.candidates[one]), number=16 + one) for one in range(3)]
+    stopped = [replace(one, fingerprint=f"{one.fingerprint}:{one.number}") for one in stopped]
+    planted.ledger.add_trials(planted.study.id, planted._epoch, stopped, worker="w")
+    for one in stopped:
+        given = {"score": 0.5, "train_loss": 1.0, "seconds": 1.0, "attempt": 1, "rung": 0}
+        reading, end = ReadingRecord(trial=one.number, step=4, **given), Outcome(state=TrialState.PRUNED, reason="low")
+        planted.ledger.settle(planted.study.id, planted._epoch, one.number, 1, readings=[reading], outcome=end)
+
+    def asked_for(number: int) -> object:
+        estimates._remembered.cache_clear()
+        found = ranking_of(planted.ledger, planted.study).estimates
+        assert found is not None
+        return found.of[number]
+
+    asked_for(0)
+    first = asked_for(16)
+    monkeypatch.setattr("studies.analysis.predictions.Predictions", no_model)
+    assert asked_for(16) == first
+    asked_for(18)
 
 
 @pytest.mark.parametrize("damage", ["", "{", "[]", '{"made_from": 1, "of": {}, "leads": {}}'])
