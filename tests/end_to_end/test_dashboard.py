@@ -251,7 +251,7 @@ def test_any_number_of_marked_trials_is_compared(look: Tab) -> None:
     assert look.count("section svg") == 2 * 3
     said = look.text(".verdict").splitlines()
     assert [line.partition(" scored ")[0] for line in said[:2]] == ["On the same 500 validation examples trial 3"] * 2
-    assert ["than trial 5 by" in said[0], "than trial 1 by" in said[1]] == [True, True]
+    assert ["than trial 5 (95%)" in said[0], "than trial 1 (95%)" in said[1]] == [True, True]
     look.page.get_by_label("put trial 1 first").click()
     wait_for(1, 3, 5)
     look.page.locator("[name=added]").fill("7")
