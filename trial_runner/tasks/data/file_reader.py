@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from trial_runner.errors import TaskError
 from trial_runner.huggingface import one_line, quiet_datasets
-from trial_runner.tasks.data.formats import beginning_of, check_encoding, options_of, reader_of
+from trial_runner.tasks.data.formats import beginning_of, check_content, options_of, reader_of
 
 if TYPE_CHECKING:
     from datasets import Dataset
@@ -38,7 +38,7 @@ def opened_rows(files: tuple[Path, ...], split: str) -> "Iterator[Dataset]":
         where = f"{first.name} of {first.parent}"
         try:
             for file in files:
-                check_encoding(file)
+                check_content(file)
             dataset = _loaded(files, reader, cache)
         except (OSError, EOFError, ValueError, StopIteration, zlib.error, gzip.BadGzipFile, DatasetsError) as error:
             if isinstance(error, TaskError):

@@ -3,12 +3,16 @@
 import codecs
 import csv
 import gzip
+import math
 import re
 from collections.abc import Iterator, Mapping
 from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO
 
+import numpy as np
+
+from search_space.json_text import read_json_text
 from trial_runner.errors import TaskError
 
 _READERS = {
@@ -29,6 +33,13 @@ READABLE = "a .jsonl, .json, .csv, .tsv or .parquet file (.gz too)"
 _SEPARATORS = (",", "\t", ";", "|")
 _SNIFFED_LINES = 200
 _CHUNK_BYTES = 1 << 20
+_LINES = (".jsonl", ".ndjson", ".csv", ".tsv")
+_LONGEST_LINE_BYTES = 64 << 20
+_MOST_COLUMNS = 5_000
+_MOST_LEVELS = 500
+"""Of values within values; the parser of JSON ends the process at some more."""
+_MOST_TIMES_PACKED = 100
+"""No texts are packed to a smaller share."""
 
 
 def reader_of(path: Path) -> str | None:
@@ -57,21 +68,26 @@ def is_part(path: Path) -> bool:
     return _PART.search(path.name) is not None
 
 
-def check_encoding(path: Path) -> None:
-    """Refuse a file of text that is not UTF-8.
+def check_content(path: Path) -> None:
+    """Refuse a file of text that is not UTF-8, and a file that takes far more memory or time than its size tells.
 
     Raises:
-        TaskError: If it is not; says where, and how to convert it.
+        TaskError: If it is such; of another encoding it says where, and how to convert it.
     """
-    if path.is_dir() or reader_of(path) not in _OF_TEXT:
+    if path.is_dir():
         return
-    line, decoder = 1, codecs.getincrementaldecoder("utf-8")()
+    if reader_of(path) == "parquet":
+        _check_parquet(path)
+    if reader_of(path) not in _OF_TEXT:
+        return
+    line, decoder, sizes = 1, codecs.getincrementaldecoder("utf-8")(), _Sizes(path)
     with _opened(path) as file:
         begin = file.read(2)
         if begin in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
             raise TaskError(f"{path.name} must be UTF-8 text; it is UTF-16. {_advice(path, 'utf-16')}")
         chunk = begin + file.read(_CHUNK_BYTES)
         while chunk:
+            sizes.take(chunk)
             try:
                 decoder.decode(chunk)
             except UnicodeDecodeError as error:
@@ -83,6 +99,83 @@ def check_encoding(path: Path) -> None:
                 ) from None
             line += chunk.count(b"\n")
             chunk = file.read(_CHUNK_BYTES)
+    if _suffix(path) in (".jsonl", ".ndjson"):
+        _check_columns(path, _keys(next(_lines(path), "")))
+
+
+def _keys(line: str) -> int:
+    try:
+        return len(read_json_text(line))
+    except (ValueError, TypeError):
+        return 0
+
+
+def _check_columns(path: Path, count: int) -> None:
+    if count > _MOST_COLUMNS:
+        raise TaskError(f"{path.name} must have at most {_MOST_COLUMNS:,} columns; it has {count:,}. Leave some out.")
+
+
+def _check_parquet(path: Path) -> None:
+    """Refuse a file of columns that says so much in so few bytes that it cannot be texts; what is damaged passes."""
+    from pyarrow import ArrowException
+    from pyarrow.parquet import read_metadata
+
+    try:
+        found = read_metadata(path)
+    except (OSError, ArrowException):
+        return
+    _check_columns(path, found.num_columns)
+    if found.num_rows > path.stat().st_size:
+        raise _too_large(path, "at most a row for each of its bytes")
+
+
+def _too_large(path: Path, most: str) -> TaskError:
+    return TaskError(f"{path.name} must have {most}; it has more. Write it with less in it.")
+
+
+class _Sizes:
+    """How much a file of text turns out to hold, while it is read."""
+
+    def __init__(self, path: Path) -> None:
+        """Begin with nothing."""
+        self._path = path
+        is_packed = path.name.lower().endswith(_GZIP)
+        self._left = _LONGEST_LINE_BYTES + _MOST_TIMES_PACKED * path.stat().st_size if is_packed else math.inf
+        self._has_lines, self._is_json = _suffix(path) in _LINES, reader_of(path) == "json"
+        self._of_line = self._level = 0
+        self._is_text = False
+        self._held = b""
+
+    def take(self, chunk: bytes) -> None:
+        """Hear of what follows.
+
+        Raises:
+            TaskError: If it is too much.
+        """
+        self._left -= len(chunk)
+        if self._left < 0:
+            raise _too_large(self._path, f"at most {_MOST_TIMES_PACKED} times its size when it is unpacked")
+        if self._has_lines:
+            first, *others = map(len, chunk.split(b"\n"))
+            lengths = (self._of_line + first, *others)
+            self._of_line = lengths[-1]
+            if max(lengths) > _LONGEST_LINE_BYTES:
+                raise _too_large(self._path, f"lines of at most {_LONGEST_LINE_BYTES:,} bytes")
+        if self._is_json:
+            self._look_at_levels(self._held + chunk)
+
+    def _look_at_levels(self, chunk: bytes) -> None:
+        """Count brackets outside of texts."""
+        end = len(chunk) - (len(chunk) - len(chunk.rstrip(b"\\"))) % 2
+        chunk, self._held = chunk[:end], chunk[end:]
+        parts = chunk.replace(b"\\\\", b"").replace(b'\\"', b"").split(b'"')
+        outside = np.frombuffer(b"".join(parts[self._is_text :: 2]), dtype=np.uint8)
+        self._is_text ^= len(parts) % 2 == 0
+        steps = np.isin(outside, list(b"[{")).astype(np.int64) - np.isin(outside, list(b"]}"))
+        levels = self._level + np.cumsum(steps)
+        if len(levels) and levels.max() > _MOST_LEVELS:
+            raise _too_large(self._path, f"at most {_MOST_LEVELS} values within each other")
+        self._level = max(0, int(levels[-1])) if len(levels) else self._level
 
 
 def _single_byte_encoding(path: Path) -> str:
@@ -119,7 +212,9 @@ def options_of(path: Path) -> dict[str, Any]:
     lines = list(islice(_lines(path), _SNIFFED_LINES))
     separator = "\t" if ".tsv" in path.name.lower() else _separator(lines)
     quoting = csv.QUOTE_NONE if separator == "\t" and not _is_quoted(lines) else csv.QUOTE_MINIMAL
-    _check_header(path, _fields(lines, separator, quoting))
+    names = _fields(lines, separator, quoting)
+    _check_columns(path, len(names))
+    _check_header(path, names)
     # Without keep_default_na, pandas takes the texts "null", "None" and "NA" for missing values.
     return {"keep_default_na": False, "sep": separator, "quoting": quoting}
 

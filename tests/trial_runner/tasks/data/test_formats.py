@@ -184,3 +184,40 @@ def test_of_a_large_file_the_beginning_is_looked_at(tmp_path: Path) -> None:
     file.write_bytes(LINES)
     with head_rows((file,), "train", 300) as (dataset, is_whole):
         assert (len(dataset), is_whole) == (3, True)
+
+
+DEEP = b'{"text": "a", "more": ' + b"[" * 100_000 + b"]" * 100_000 + b"}\n"
+WIDE = {f"c{number}": 1 for number in range(6_000)}
+TOO_MUCH = {
+    "train.jsonl": (DEEP, "at most 500 values within each other"),
+    "train.jsonl.gz": (gzip.compress(b"\n" * 90_000_000), "100 times its size"),
+    "train.csv.gz": (gzip.compress(b"text,label,".ljust(70_000_000, b"x")), "lines of at most"),
+    "train.ndjson": (json.dumps(WIDE).encode(), "at most 5,000 columns; it has 6,000"),
+    "train.csv": (",".join(WIDE).encode() + b"\n", "at most 5,000 columns; it has 6,000"),
+}
+
+
+@pytest.mark.parametrize("name", TOO_MUCH)
+def test_a_file_that_holds_far_more_than_its_size_tells_is_refused(tmp_path: Path, name: str) -> None:
+    content, said = TOO_MUCH[name]
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(TaskError, match=said), opened_rows((tmp_path / name,), "train"):
+        pass
+
+
+def test_a_parquet_file_of_more_rows_than_bytes_is_refused(tmp_path: Path) -> None:
+    pyarrow = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    file = tmp_path / "train.parquet"
+    same = pyarrow.DictionaryArray.from_arrays(pyarrow.array([0] * 200_000), pyarrow.array(["the same"]))
+    parquet.write_table(pyarrow.table({"text": same}), file)
+    with pytest.raises(TaskError, match="a row for each of its bytes"), opened_rows((file,), "train"):
+        pass
+
+
+def test_brackets_within_texts_are_no_levels(tmp_path: Path) -> None:
+    row = json.dumps({"text": 'a "quoted\\" ' + "[{" * 1000, "label": "a\\"})
+    (tmp_path / "train.jsonl").write_text(f"{row}\n" * 3_000)
+    with opened_rows((tmp_path / "train.jsonl",), "train") as found:
+        assert len(found) == 3_000
