@@ -24,8 +24,12 @@ from studies.runtime.state import replay
 from studies.search.proposer import Proposer
 from studies.search.samplers import sampler_of
 from studies.seeds import seeded_fingerprint
-from studies.study_file import Specification
-from studies.study_file.recorded_specification import BegunSpecification, recorded_space, recorded_specification
+from studies.study_file.recorded_specification import (
+    BegunSpecification,
+    recorded_space,
+    recorded_specification,
+    specification_of,
+)
 from studies.surrogate.observation import Observation
 from studies.surrogate.recorded_observations import ObservationModel
 
@@ -49,7 +53,7 @@ def verify(ledger: Ledger, name: str) -> list[str]:
     found = ledger.read(file_violations)
     records = ledger.read(lambda link: Records.of(link, study.id))
     if study.kind is StudyKind.CONFIRMATION:
-        specification = Specification.from_json(study.specification)
+        specification = specification_of(study)
         found += record_violations(records, rung_steps=(), now=_LONG_AGO)
         found += differences(records, specification.training.steps, ())
         parent = next((one for one in ledger.studies() if one.id == study.parent_id), None)

@@ -93,6 +93,15 @@ def recorded_specification(study: StudyRecord) -> BegunSpecification:
     """
     if study.kind is not StudyKind.SEARCH:
         raise WishError(f"'{study.name}' must be a study that searches; it is a confirmation. Name its study.")
+    return specification_of(study)
+
+
+def specification_of(study: StudyRecord) -> BegunSpecification:
+    """The study file of a study of either kind.
+
+    Raises:
+        StudiesError: If it was recorded by a release with other keys.
+    """
     try:
         return BegunSpecification.from_json(study.specification)
     except ValidationError as error:

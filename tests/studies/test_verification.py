@@ -8,6 +8,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from support.fixed_ledger import fixed_ledger
 from support.trivial_launch import specification
 from support.trivial_runner import TrivialFactory
 
@@ -152,3 +153,14 @@ def test_a_study_that_is_not_there_is_one_line(call: Callable[..., tuple[int, st
     code, out, err = call("other")
     assert (code, out) == (2, "")
     assert err.startswith("deltaspace: no study 'other'")
+
+
+def test_a_confirmation_that_this_release_cannot_read_is_one_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    url = f"sqlite:///{tmp_path / 'ledger.db'}"
+    fixed_ledger(url, tmp_path)
+    assert main(["verify", "finished-confirm", "--storage", url]) == 1
+    said = capsys.readouterr().err
+    assert said.startswith("deltaspace: study 'finished-confirm' must have a study file that this release can read; ")
+    assert len(said.splitlines()) == 1
