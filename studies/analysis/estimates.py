@@ -112,9 +112,8 @@ def estimates_of(ledger: Ledger, study: StudyRecord, trials: Sequence[RankedTria
     """
     if study.kind is not StudyKind.SEARCH or not are_enough(trials):
         return None
-    # trials and readings are added and never change, so that these tell any two moments of a study apart
-    counts = [sum(one.state is state for one in trials) for state in TrialState]
-    key = ledger.url, study.id, study.created_at, sum(one.steps for one in trials), *counts
+    progress = repr([(one.state.value, one.steps, one.last_score) for one in trials])
+    key = ledger.url, study.id, study.created_at, hashlib.sha256(progress.encode()).hexdigest()
     return _remembered(_EstimateQuery(key=key, ledger=ledger, study=study, trials=tuple(trials)))
 
 
@@ -235,11 +234,11 @@ class _KeptEstimates:
 
     def __init__(self, asked: _EstimateQuery) -> None:
         """Say what estimates are made from: the study as far as it has got, and the model as it is installed."""
-        *study, steps = map(str, asked.key[:4])
+        *study, progress = map(str, asked.key)
         name = hashlib.sha256(json.dumps(study).encode()).hexdigest()
         self._file = default_cache_folder() / "estimates" / f"{name}.json"
         model = hashlib.sha256(b"".join(file.read_bytes() for file in sorted(Path(surrogate.__path__[0]).glob("*.py"))))
-        self._made_from = [steps, *asked.key[4:], model.hexdigest()]
+        self._made_from = [progress, model.hexdigest()]
 
     def read(self) -> tuple[dict[int, Estimate], dict[str, Estimate]]:
         """By number of the trial, and by the numbers of two what the first leads by."""

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from datetime import datetime
 from enum import StrEnum
-from typing import Protocol, Self
+from typing import Self
 
 from search_space.configuration import Configuration
 from search_space.words.dimensions import SideDimensions
@@ -107,60 +107,6 @@ class TrialRecord(NewTrial):
     ended_at: datetime | None
 
 
-class RankedTrial(Protocol):
-    """What of a trial says how it stands among the others: a `TrialRecord`, or a `TrialStanding`."""
-
-    @property
-    def number(self) -> int:
-        """0, 1, 2, … in its study."""
-        ...
-
-    @property
-    def state(self) -> TrialState:
-        """Where it stands."""
-        ...
-
-    @property
-    def method(self) -> str | None:
-        """The published method that it is."""
-        ...
-
-    @property
-    def replicate_of(self) -> int | None:
-        """The trial that it repeats."""
-        ...
-
-    @property
-    def score(self) -> float | None:
-        """Of a complete trial."""
-        ...
-
-    @property
-    def steps(self) -> int:
-        """Of its newest reading."""
-        ...
-
-    @property
-    def last_score(self) -> float | None:
-        """Of its newest reading."""
-        ...
-
-    @property
-    def reason(self) -> str | None:
-        """Why it was pruned or failed."""
-        ...
-
-    @property
-    def stored_parameters(self) -> int:
-        """That must be kept."""
-        ...
-
-    @property
-    def extra_flops(self) -> int | None:
-        """Per token at inference."""
-        ...
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrialStanding:
     """A trial of the storage without what it is: a hundredth of the work of reading a `TrialRecord`, see there."""
@@ -175,6 +121,10 @@ class TrialStanding:
     reason: str | None
     stored_parameters: int
     extra_flops: int | None
+
+
+RankedTrial = TrialRecord | TrialStanding
+"""What of a trial says how it stands among the others."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,7 +10,7 @@ import pytest
 from support.planted_ledger import PUBLISHED, Planted
 
 from studies.analysis import predictions
-from studies.analysis.estimates import FEWEST, Estimate
+from studies.analysis.estimates import FEWEST, Estimate, estimates_of
 from studies.analysis.leaderboard import leaderboard
 from studies.analysis.ranks import ranking_of
 from studies.analysis.summaries import study_summaries
@@ -188,3 +188,7 @@ def test_a_study_that_has_got_no_further_is_estimated_once(
     planted.replicate(3, 0.4)
     leaderboard(planted.ledger, "planted")
     assert len(calls) == 2
+    study, *_ = planted.ledger.studies()
+    first, *others = planted.ledger.trials(study.id)
+    estimates_of(planted.ledger, study, [replace(first, last_score=0.1), *others])  # as after a backup that went on
+    assert len(calls) == 3
