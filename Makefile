@@ -30,7 +30,7 @@ search: .venv/.installed ## Launch the example study on the embedded backbone an
 
 # More threads than cores are several times slower than one a process.
 test: export OMP_NUM_THREADS ?= 1
-test: .venv/.installed-dev ## Run the tests on JOBS=3 processes (with half of the slow ones: make test TESTS=tests)
+test: .venv/.installed-dev ## Run the tests on JOBS=3 processes (with a third of the slow ones: make test TESTS=tests)
 	@tests/services.sh
 	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal --durations 40 $(if $(TESTS),$(TESTS),-m "not slow")
 

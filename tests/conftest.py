@@ -25,7 +25,10 @@ from studies.search.candidates import new_trial
 BACKBONES = Path(__file__).parent / "data" / "backbones"
 
 _WAITING = ("test_kills.py", "test_hangs.py", "test_clusters.py", "test_tune.py")
-"""Modules that mostly wait for other processes; they come first, so that a second process computes meanwhile."""
+"""Modules that mostly wait for other processes; one worker begins with them, so that the others compute meanwhile."""
+_WAITING_SECONDS = 600
+_SECONDS = {"test_confirm.py": 60, "test_blocks.py": 30, "test_benchmarks.py": 40, "test_tutorial.py": 60}
+"""What a slow test of some modules takes, about; others take ten."""
 
 
 _CACHES: list[Path] = []
@@ -45,17 +48,44 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    items.sort(key=lambda item: item.path.name not in _WAITING)
     if not any(".py" in argument for argument in config.args):  # whole folders: of a file that is named all tests run
         left = [item for item in items if _is_of_another_run(item)]
         items[:] = [item for item in items if not _is_of_another_run(item)]
         config.hook.pytest_deselected(items=left)
+    items[:] = _longest_first(items, int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1")))
 
 
 def _is_of_another_run(item: pytest.Item) -> bool:
-    """Whether it is one of the slow tests that a run with the next seed takes; those that kill are in every run."""
-    is_shared = item.get_closest_marker("slow") is not None and item.path.name not in _WAITING
-    return is_shared and not rotation.has_turn(item.nodeid)
+    """Whether it is one of the slow tests that a run with another seed takes."""
+    return item.get_closest_marker("slow") is not None and not rotation.has_turn(item.nodeid)
+
+
+def _longest_first(items: list[pytest.Item], workers: int) -> list[pytest.Item]:
+    """Whole modules of slow tests at the beginning of each worker's part, the longest first, and quick ones after them.
+
+    A worker's first part is as many tests in a row as another's; what is quick moves to whoever is idle.
+    """
+    slow: dict[str, list[pytest.Item]] = {}
+    quick: list[pytest.Item] = []
+    for item in items:
+        is_waiting = item.path.name in _WAITING
+        if is_waiting or item.get_closest_marker("slow"):
+            slow.setdefault("" if is_waiting else str(item.path), []).append(item)
+        else:
+            quick.append(item)
+    seconds = {name: len(some) * _SECONDS.get(some[0].path.name, 10) for name, some in slow.items()}
+    parts: list[list[pytest.Item]] = [[] for _ in range(workers)]
+    loads = [0] * workers
+    for name in sorted(slow, key=lambda name: (name != "", -seconds[name])):
+        first = loads.index(min(loads))
+        parts[first] += slow[name]
+        loads[first] += seconds[name] if name else _WAITING_SECONDS
+    for place, part in enumerate(parts):
+        size = (len(items) - sum(map(len, parts[:place]))) // (workers - place)
+        count = max(0, size - len(part))
+        part += quick[:count]
+        del quick[:count]
+    return [item for part in parts for item in part]
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:

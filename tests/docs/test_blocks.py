@@ -17,7 +17,7 @@ STUDY = {
     "backbone": "embedded",
     "task": SMALLER_TASK,
     "budget": "0.5%",
-    "trials": 14,
+    "trials": 10,
     "training": {"steps": 8, "batch_size": 8},
     "pruning": {"first_rung_steps": 2},
     "fleet": {"backend": "inline"},
@@ -38,6 +38,7 @@ def searched(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
         patch.delenv("DELTASPACE_STORAGE", raising=False)
+        patch.setenv("DELTASPACE_AUTO_PRECISION", "fp32")
         Path("docstrings.yaml").write_text(yaml.safe_dump(STUDY))
         assert main(["launch", "docstrings.yaml"]) == 0
     return folder
@@ -52,6 +53,7 @@ def test_the_blocks_of_a_page_run(
     shutil.copytree(searched, here)
     monkeypatch.chdir(here)
     monkeypatch.delenv("DELTASPACE_STORAGE", raising=False)
+    monkeypatch.setenv("DELTASPACE_AUTO_PRECISION", "fp32")  # bf16 is slow where a processor has no such products
     run = PageRun(capsys)
     for block in blocks_of(page):
         if block.runs:

@@ -86,22 +86,3 @@ def test_a_search_on_a_tiny_backbone_is_confirmed_on_the_test_split(
     assert any(0 < score < 1 for score in scores)
     baselines = [one["label"] for one in result["contenders"][1:] if one["baselines"]]
     assert [one["baseline"] for one in result["comparisons"]] == baselines
-
-
-@pytest.mark.slow
-def test_the_embedded_study_is_confirmed(search: Search, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The shipped backbone and task, with few steps."""
-    url = search(
-        backbone="embedded",
-        task={"name": "docstrings", "max_tokens": 16, "examples": {"train": 200, "validation": 60}},
-        budget="0.5%",
-        training={"steps": 8, "batch_size": 8},
-    )
-    found = confirmed(url, capsys, "--top", "2", "--seeds", "3")
-    assert found["finished"]
-    result = found["confirmation"]
-    assert isinstance(result, dict)
-    assert all(one["spread"] is not None for one in result["contenders"])
-    sentences = found["sentences"]
-    assert isinstance(sentences, list)
-    assert "mam_adapter" in sentences[0]

@@ -38,8 +38,9 @@ def running(study: Study) -> subprocess.Popen[str]:
 
 
 def finish(study: Study, process: subprocess.Popen[str] | None = None) -> None:
-    """Let the study come to its end."""
+    """Let the study come to its end; whoever continues it does so without Ray."""
     study.release()
+    study.backend = "inline"
     finish_launch(study, process)
 
 

@@ -39,8 +39,8 @@ def parts(values: Sequence[T]) -> list[T]:
 
 
 def has_turn(name: str) -> bool:
-    """Whether this run takes what has the name: every second one does; of seeds 2n and 2n + 1 one does."""
-    return is_everything() or (zlib.crc32(f"{name} {seed() // 2}".encode()) + seed()) % 2 == 0
+    """Whether this run takes what has the name: every third one does; of seeds 3n, 3n + 1 and 3n + 2 one does."""
+    return is_everything() or (zlib.crc32(f"{name} {seed() // 3}".encode()) + seed()) % 3 == 0
 
 
 def third(values: Sequence[T]) -> list[T]:
