@@ -53,12 +53,17 @@ def test_the_shape_says_its_family_and_its_sizes_agree(family: BackboneFamily) -
 
 
 @every_family
-def test_a_config_that_lacks_a_size_is_refused_with_its_name(family: BackboneFamily) -> None:
+def test_a_size_that_is_missing_or_cannot_be_is_refused_by_its_name(family: BackboneFamily) -> None:
     refusals = {name: refusal_without(config_of(family), name) for name in family.example}
     told = {name: text for name, text in refusals.items() if text is not None}
     assert told
     for name, text in told.items():
         assert name in text
+        is_size = type(family.example[name]) is int
+        for value in (0, -4, 2.5, "768", True, float("nan")) if is_size else ():
+            with pytest.raises(UnsupportedBackboneError, match=f"{name} of a .*; got ") as caught:
+                shape_of({**config_of(family), name: value})
+            assert "\n" not in str(caught.value)
 
 
 def refusal_without(config: dict[str, Any], name: str) -> str | None:

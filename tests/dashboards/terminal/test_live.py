@@ -1,17 +1,14 @@
 """The view of a running launch."""
 
-import io
 import re
 from dataclasses import replace
 from html import unescape
 
 import pytest
 from support.screens import WIDTHS, kept, picture, screen
-from support.shown_progress import JUST_ENDED, RUNNING, TOP, running, shown_progress
+from support.shown_progress import RUNNING, running, shown_progress
 
-from dashboards.terminal.layout import Terminal
-from dashboards.terminal.live import LiveView, left_text, reason_text, times_text
-from studies.records import TrialState
+from dashboards.terminal.live import LiveView, left_text, times_text
 from studies.runtime.progress import Progress, References, TimeLeft
 
 HEIGHTS = {80: 24, 120: 40, 200: 50}
@@ -51,36 +48,10 @@ def test_it_is_never_higher_than_the_terminal(height: int) -> None:
     assert all(title in text for title in ("best", "just ended", "running"))
 
 
-def test_with_room_for_all_nothing_is_left_out() -> None:
-    text = shown(shown_progress(), 120, 48)
-    numbers = [one.number for one in (*TOP, *JUST_ENDED, *RUNNING)]
-    assert all(re.search(rf"^ *{number} ", text, re.MULTILINE) for number in numbers)
-    assert "more" not in text
-
-
 def test_those_that_have_come_furthest_are_shown_where_not_all_can_be() -> None:
     slow = tuple(running(number, "bias, query", 0, None) for number in range(20, 60))
     text = shown(replace(shown_progress(), running=(*slow, running(77, "bias, key", 150, 0.4))), height=16)
     assert " 77 " in text
-
-
-def test_what_ended_has_its_verdict() -> None:
-    text = shown(shown_progress(), 80, 40)
-    verdicts = ["pruned: bias", "best so far: LoRA", "failed: scaling", "collapsed: sequential"]
-    assert [text.index(verdict) for verdict in verdicts] == sorted(text.index(verdict) for verdict in verdicts)
-
-
-def test_a_wide_screen_says_why() -> None:
-    text = shown(shown_progress(), 200, 40)
-    assert "(0.3993, and 9 of 14 are better by more than their noise)" in text
-    assert "(the loss is nan at step 3)" in text
-    assert "rung 0" not in text
-
-
-def test_a_reason_is_told_without_its_rung_and_its_state() -> None:
-    assert reason_text(JUST_ENDED[0]) == "all its predictions are the same, its loss is 1.81, and guessing has 1.79"
-    assert reason_text(JUST_ENDED[1]) == "the loss is nan at step 3"
-    assert reason_text(JUST_ENDED[2]) == ""
 
 
 def test_a_loss_in_place_of_the_metric_says_so() -> None:
@@ -114,17 +85,3 @@ def test_the_time_left_says_when_it_seems_to_be_more() -> None:
     assert left_text(TimeLeft(seconds=185)) == "about 3m05s left"
     assert left_text(TimeLeft(seconds=185, is_more=True)) == "more than 3m05s left"
     assert times_text(shown_progress()) == "4m12s gone, about 3m05s left"
-
-
-def test_a_terminal_gives_its_height() -> None:
-    many = tuple(running(20 + number, "bias, query", 25, 0.4) for number in range(40))
-    console = Terminal(io.StringIO(), force_terminal=True, width=80, height=20, color_system=None)
-    console.print(LiveView(replace(shown_progress(), running=many)))
-    assert isinstance(console.file, io.StringIO)
-    assert len(console.file.getvalue().splitlines()) < 20
-
-
-def test_states_are_counted() -> None:
-    assert "12 complete, 5 pruned, 2 failed, 4 running" in shown(shown_progress())
-    nothing = replace(shown_progress(is_early=True), counts=dict.fromkeys(TrialState, 0), running=())
-    assert "4s gone" in shown(nothing)

@@ -4,8 +4,8 @@ import dataclasses
 
 import pytest
 
-from search_space.backbones.shape import BackboneShape, Sublayer
-from search_space.dimensions import Heads, NormPlacement, Port, Site, StackKind
+from search_space.backbones.shape import BackboneShape
+from search_space.dimensions import Heads, NormPlacement, Port, StackKind
 from search_space.errors import UnsupportedBackboneError
 
 # Every size differs from the others, so that no test passes on a mixed-up field.
@@ -46,36 +46,6 @@ def test_heads_stand_for_the_number_of_blocks() -> None:
         Heads.QUERY: 6,
         Heads.KEY_VALUE: 2,
     }
-
-
-def test_an_encoder_decoder_has_attention_of_three_kinds() -> None:
-    encoder = [Sublayer(site=Site.ENCODER_SELF, stack="encoder", layer=layer) for layer in range(2)]
-    decoder = [Sublayer(site=Site.DECODER_SELF, stack="decoder", layer=layer) for layer in range(3)]
-    cross = [Sublayer(site=Site.CROSS, stack="decoder", layer=layer) for layer in range(3)]
-    assert SHAPE.sublayers(Site.ENCODER_SELF) == tuple(encoder)
-    assert SHAPE.sublayers(Site.DECODER_SELF) == tuple(decoder)
-    assert SHAPE.sublayers(Site.CROSS) == tuple(cross)
-    assert SHAPE.sublayers(Site.ATTENTION) == (*encoder, *decoder, *cross)
-
-
-def test_every_block_has_an_ffn_in_order_from_the_input() -> None:
-    assert [(sublayer.stack, sublayer.layer) for sublayer in SHAPE.sublayers(Site.FFN)] == [
-        ("encoder", 0),
-        ("encoder", 1),
-        ("decoder", 0),
-        ("decoder", 1),
-        ("decoder", 2),
-    ]
-
-
-def test_the_stack_itself_has_no_sublayers() -> None:
-    assert SHAPE.sublayers(Site.STACK) == ()
-
-
-def test_a_decoder_alone_has_no_cross_attention() -> None:
-    decoder = dataclasses.replace(SHAPE, kind=StackKind.DECODER, encoder_layers=0)
-    assert decoder.sublayers(Site.CROSS) == ()
-    assert decoder.sublayers(Site.ATTENTION) == decoder.sublayers(Site.DECODER_SELF)
 
 
 @pytest.mark.parametrize("size", ["width", "query_heads", "key_value_heads", "head_width", "ffn_width", "parameters"])

@@ -14,16 +14,12 @@ from search_space.errors import BudgetError, InvalidEditError, SettingError, Unk
 from search_space.forms import (
     Bottleneck,
     Constant,
-    Diagonal,
-    EncodedPrompt,
     Full,
     Init,
     Intrinsic,
     LowRank,
     OwnNorm,
     Phm,
-    Prompt,
-    PromptEncoder,
     SoftmaxMemory,
     Sparse,
 )
@@ -32,7 +28,6 @@ from search_space.gates import (
     ConvexInducerGate,
     FixedScale,
     InducerGate,
-    Multiply,
 )
 from search_space.parameter_counts.counts import count
 from search_space.published import METHODS, published_method
@@ -239,17 +234,6 @@ def test_every_choice_can_be_made_and_changes_something(name: str, qwen: Backbon
         assert built[str(parameter.default)] == method.configuration(qwen)
 
 
-def test_sizes_are_what_resizing_changes(roberta: BackboneShape) -> None:
-    """A hyper-parameter is called a size just where setting it changes a width of the configuration."""
-    for method in METHODS.values():
-        for one in method.hyperparameters:
-            if one.choices or one.is_counted_only:
-                continue
-            other = 0.01 if one.name == "fraction" else 16 if one.default == 12 else 12
-            changed = widths(method.configuration(roberta, {one.name: other})) != widths(method.configuration(roberta))
-            assert changed is one.is_size, (method.name, one.name)
-
-
 def test_what_is_only_counted_changes_nothing_that_is_built(roberta: BackboneShape) -> None:
     counted = [(method, one) for method in METHODS.values() for one in method.hyperparameters if one.is_counted_only]
     assert {(method.name, one.name) for method, one in counted} == {
@@ -271,48 +255,6 @@ def test_all_values_are_told_by_their_full_names() -> None:
         "norm": "none",
         "init": "lora",
     }
-
-
-def test_a_parallel_adapter_at_attention_may_be_before_the_output_projection(qwen: BackboneShape) -> None:
-    (edit,) = published_method("parallel_adapter_attn").configuration(qwen, {"write": "concat"}).edits
-    assert edit == only("parallel_adapter_attn_concat", qwen)
-    assert only("parallel_adapter_attn", qwen).write is Port.O
-    both = published_method("pa_attn_plus_pa_ffn").configuration(qwen, {"reada": "res_in", "read": "res_f"})
-    assert [edit.read for edit in both.edits] == [Port.RES_IN, Port.RES_F]
-
-
-def test_the_original_houlsby_adapter_can_be_made(roberta: BackboneShape) -> None:
-    settings: dict[str, float | str] = {"norm": "none", "init": "houlsby", "act": "gelu"}
-    edits = published_method("houlsby_adapter").configuration(roberta, settings).edits
-    assert edits == published_method("houlsby_adapter_original").configuration(roberta).edits
-    form = Bottleneck(width=64, activation=Activation.GELU, init=Init.HOULSBY)
-    assert [(edit.write, edit.form) for edit in edits] == [(Port.O, form), (Port.F, form)]
-
-
-def test_the_single_adapter_is_at_the_block_or_at_its_self_attention(bart: BackboneShape) -> None:
-    """Once a block wherever it is, which makes 108 columns 2,019,600 parameters of GPT-2 (Chen et al. 2022)."""
-    block = published_method("sequential_adapter_single").configuration(bart)
-    attention = published_method("sequential_adapter_single").configuration(bart, {"place": "attn"})
-    assert [(edit.site, edit.write) for edit in block.edits] == [(Site.FFN, Port.SUM)]
-    assert [(edit.site, edit.write) for edit in attention.edits] == [
-        (Site.ENCODER_SELF, Port.O),
-        (Site.DECODER_SELF, Port.O),
-    ]
-    assert count(block, bart) == count(attention, bart)
-
-
-def test_the_multi_head_adapter_can_share_its_mlp(roberta: BackboneShape) -> None:
-    form = only("multihead_parallel_adapter", roberta, {"r": 5, "mid": 800}).form
-    assert isinstance(form, Bottleneck)
-    assert (form.width, form.reparameterization) == (5, 800)
-    assert isinstance(only("multihead_parallel_adapter", roberta).form, Bottleneck)
-
-
-def test_prompts_are_rows_before_the_input(roberta: BackboneShape) -> None:
-    assert only("prompt_tuning", roberta, {"l": 7}).form == Prompt(width=7)
-    assert only("p_tuning", roberta, {"l": 7, "h": 9}).form == EncodedPrompt(width=7, hidden=9)
-    lstm = EncodedPrompt(width=20, hidden=128, encoder=PromptEncoder.LSTM)
-    assert only("p_tuning", roberta, {"encoder": "lstm"}).form == lstm
 
 
 def test_robust_prefix_tuning_is_a_prefix_with_a_table_for_every_batch(roberta: BackboneShape) -> None:
@@ -379,12 +321,6 @@ def test_compacter_shares_its_factors_and_the_phm_adapter_does_not(roberta: Back
     }
     # a 32nd of the width unless set
     assert widths(published_method("compacter").configuration(roberta)) == [24, 24]
-
-
-def test_ia3_multiplies_keys_values_and_the_hidden_ffn(qwen: BackboneShape) -> None:
-    edits = published_method("ia3").configuration(qwen).edits
-    assert [(edit.read, edit.write) for edit in edits] == [(port, port) for port in (Port.K, Port.V, Port.M)]
-    assert all(edit.form == Diagonal() and edit.gate == Multiply() for edit in edits)
 
 
 def test_methods_of_the_whole_model_stand_alone(roberta: BackboneShape) -> None:

@@ -9,84 +9,17 @@ from support.smallest import smallest_count
 
 from search_space.backbones.shape import BackboneShape
 from search_space.configuration import Configuration
-from search_space.dimensions import Activation, Heads, Positions, Site
-from search_space.forms import Bottleneck, Constant, Diagonal, Init, LowRank, Phm
+from search_space.dimensions import Activation, Heads, Site
+from search_space.forms import Constant, Diagonal, LowRank
 from search_space.gates import Multiply
 from search_space.parameter_counts.flops import extra_flops
 from search_space.space.options import SEARCHED_FORMS, SEARCHED_GATES, SpaceOptions
 from search_space.space.points import PointCost, least_cost, points_of
 from search_space.space.product import Point
-from search_space.validity import check_on
 
 ADDITIVE = ("add", "scale", "scale_learned", "sigmoid")
 KNOWN_GATES = ("add", "scale", "scale_learned", "tanh", "sigmoid", "lse_convex", "lse_add", "inducer", "inducer_convex")
 """Those that this test knows; others have their own."""
-
-# form: {write: reads}, by hand; on every post-LN backbone with biases, absolute positions and as many heads of both
-# kinds; a star is a form per query head, two stars one per key/value head
-ATTENTION = {
-    "softmax_memory": {
-        "q": "x_attn q",
-        "k": "ctx k",
-        "v": "ctx v",
-        "head": "q** x_attn** head**",
-        "o": "x_attn q q* head* concat o",
-    },
-    "bottleneck": {
-        "q": "x_attn q",
-        "k": "ctx k",
-        "v": "ctx v",
-        "head": "q* x_attn* head*",
-        "o": "x_attn q q* head* concat o",
-    },
-    "lowrank": {
-        "q": "x_attn",
-        "k": "ctx",
-        "v": "ctx",
-        "head": "q* x_attn* head*",
-        "o": "x_attn q q* head* concat o",
-        "q+v": "x_attn+ctx",
-        "k+v": "ctx+ctx",
-        "q+k+v": "x_attn+ctx+ctx",
-        "q+k+v+o": "x_attn+ctx+ctx+concat",
-    },
-    "phm": {"q": "x_attn q", "k": "ctx k", "v": "ctx v", "o": "x_attn q concat o"},
-    "diag": {
-        "q": "x_attn q",
-        "k": "ctx",
-        "v": "ctx v",
-        "concat": "x_attn q",
-        "o": "x_attn q concat o",
-        "k+v": "k+v",
-    },
-    "const": {"q": "none", "v": "none", "o": "none", "q+v": "none+none"},
-}
-FFN = {
-    "softmax_memory": {"u": "x_ffn u", "m": "x_ffn m", "f": "x_ffn m f", "sum": "sum"},
-    "bottleneck": {"u": "x_ffn u", "m": "x_ffn m", "f": "x_ffn m f", "sum": "sum"},
-    "lowrank": {"u": "x_ffn u", "m": "x_ffn m", "f": "x_ffn m f", "sum": "sum", "u+f": "x_ffn+m"},
-    "phm": {"u": "x_ffn u", "m": "x_ffn m", "f": "x_ffn m f", "sum": "sum"},
-    "diag": {"u": "u", "m": "m", "f": "x_ffn f", "sum": "sum"},
-    "const": {"u": "none", "f": "none", "u+f": "none+none"},
-}
-# what grouped queries, rotary positions and residual streams before their norms add or take away
-ON_QWEN = {
-    "softmax_memory": {
-        "q": "x_attn q",
-        "k": "ctx k",
-        "v": "ctx v",
-        "head": "q** q* x_attn** x_attn* head** head*",
-        "o": "x_attn res_in q q* head* concat o",
-    },
-    "diag": {
-        "q": "q",  # twice as wide as the stream, which k and v are as wide as
-        "k": "ctx k",
-        "v": "ctx v",
-        "concat": "q concat",
-        "o": "x_attn res_in o",
-        "k+v": "k+v",
-    },
-}
 
 
 def points(
@@ -99,62 +32,6 @@ def points(
     """The points of a part with some forms and gates."""
     given = dict.fromkeys(("attention_forms", "ffn_forms"), forms)
     return points_of(part, shape, SpaceOptions(**given, gates=gates, **options))
-
-
-def table(found: tuple[Point, ...]) -> dict[str, dict[str, str]]:
-    """Form, writes and reads; one gate."""
-    stars = {"single": "", "query_heads": "*", "key_value_heads": "**"}
-    written: dict[str, dict[str, str]] = {}
-    for point in found:
-        (_, form), (_, write), (_, read), (_, heads) = point.path[:4]
-        reads = written.setdefault(form, {})
-        reads[write] = f"{reads[write]} {read}{stars[heads]}" if write in reads else f"{read}{stars[heads]}"
-    return written
-
-
-@pytest.mark.parametrize("backbone", ["roberta_base", "bart_large", "bert_large_cased"])
-def test_the_points_of_a_post_ln_backbone_with_biases(
-    backbone: str, shape_named: Callable[[str], BackboneShape]
-) -> None:
-    shape = shape_named(backbone)
-    assert ATTENTION.items() <= table(points("attention", shape)).items()
-    assert FFN.items() <= table(points("ffn", shape)).items()
-
-
-def test_a_pre_ln_backbone_has_the_residual_stream_beside_the_sublayers_input(
-    shape_named: Callable[[str], BackboneShape],
-) -> None:
-    ffn = table(points("ffn", shape_named("gpt2")))
-    assert ffn["bottleneck"] == {"u": "x_ffn res_f u", "m": "x_ffn res_f m", "f": "x_ffn res_f m f", "sum": "sum"}
-    attention = table(points("attention", shape_named("gpt2")))
-    assert attention["bottleneck"]["o"] == "x_attn res_in q q* head* concat o"
-    assert attention["const"] == ATTENTION["const"]
-
-
-def test_grouped_queries_and_rotary_positions_tell_apart_what_is_one_elsewhere(qwen: BackboneShape) -> None:
-    found = table(points("attention", qwen))
-    assert {form: found[form] for form in ON_QWEN} == ON_QWEN
-    assert found["bottleneck"]["head"] == "q* q** x_attn* x_attn** head* head**"
-    assert table(points("ffn", qwen, ("lowrank",)))["lowrank"] == {
-        "g": "x_ffn res_f g",
-        "u": "x_ffn res_f u",
-        "m": "x_ffn res_f m",
-        "f": "x_ffn res_f m f",
-        "sum": "sum",
-        "u+f": "x_ffn+m",
-        "g+u+f": "x_ffn+x_ffn+m",
-    }
-
-
-def test_constants_are_left_out_where_there_is_no_bias(
-    qwen: BackboneShape, shape_named: Callable[[str], BackboneShape]
-) -> None:
-    assert points("attention", qwen, ("const",)) == ()
-    partly = shape_named("qwen2_5_0_5b")  # biases at q, k and v alone
-    assert points("ffn", partly, ("const",)) == ()
-    absolute = dataclasses.replace(partly, positions=Positions.ABSOLUTE)
-    assert list(table(points("attention", partly, ("const",)))["const"]) == ["q", "k", "v", "q+v"]
-    assert list(table(points("attention", absolute, ("const",)))["const"]) == ["q", "v", "q+v"]
 
 
 @pytest.mark.parametrize("backbone", ["roberta_base", "bart_large", "gpt2", "qwen3_0_6b", "t5_small"])
@@ -172,19 +49,6 @@ def test_with_near_duplicates_the_points_are_all_that_is_legal(
     single = [point.with_activation(Activation.RELU) for point in everything if len(point.edits) == 1]
     assert {point.edits for point in single} == wanted
     assert set(points(part, shape, gates=SEARCHED_GATES, **options)) <= set(everything)
-
-
-def test_a_kind_of_attention_has_the_points_of_attention(bart: BackboneShape) -> None:
-    collective = points("attention", bart)
-    for kind in ("enc_self", "dec_self", "cross"):
-        found = points(kind, bart)
-        assert [point.path for point in found] == [point.path for point in collective]
-        assert {edit.site for point in found for edit in point.edits} == {Site(kind)}
-
-
-def test_forms_come_in_the_order_they_are_named_and_no_others(roberta: BackboneShape) -> None:
-    assert list(table(points("ffn", roberta, ("const", "bottleneck")))) == ["const", "bottleneck"]
-    assert points("ffn", roberta, ()) == ()
 
 
 def gates_of(
@@ -218,18 +82,6 @@ def test_the_gates_of_a_point_are_those_that_are_legal(roberta: BackboneShape) -
     assert gates_of(*extension, ("inducer", "add"), roberta, key_widths=(None, 4)) == ("add", "inducer", "inducer:4")
 
 
-def test_constants_are_added_and_diagonals_multiply_what_they_read_whatever_is_allowed(roberta: BackboneShape) -> None:
-    assert gates_of("const", "q+v", "none+none", "single", ("scale",), roberta) == ("add",)
-    assert gates_of("diag", "k+v", "k+v", "single", ("scale",), roberta) == ("mul",)
-    assert gates_of("diag", "o", "x_attn", "single", ("scale", "tanh"), roberta) == ("scale",)
-
-
-def test_a_gate_that_starts_closed_needs_a_form_that_does_not_start_at_zero(roberta: BackboneShape) -> None:
-    adapter = ("bottleneck", "f", "f", "single", ("add", "tanh"), roberta)
-    assert gates_of(*adapter) == ("add",)
-    assert gates_of(*adapter, inits=(Init.BERT,)) == ("add", "tanh")
-
-
 def test_several_writes_are_an_edit_each(roberta: BackboneShape) -> None:
     found = {(point.path[0][1], point.path[1][1]): point.edits for point in points("attention", roberta)}
     linear = found["lowrank", "q+k+v+o"]
@@ -245,20 +97,6 @@ def test_several_writes_are_an_edit_each(roberta: BackboneShape) -> None:
     assert [(edit.write, edit.form, edit.gate) for edit in found["diag", "k+v"]] == [
         (port, Diagonal(), Multiply()) for port in ("k", "v")
     ]
-
-
-def test_kronecker_products_are_there_where_they_divide_the_widths_and_nowhere_else(roberta: BackboneShape) -> None:
-    found = points("ffn", roberta, ("phm",), products=(5, 3, 2))
-    assert {point.edits[0].form.n for point in found if isinstance(point.edits[0].form, Phm)} == {2, 3}
-    for point in found:
-        check_on(point.edits, roberta)
-
-
-def test_activations_and_scales_go_with_some_points(roberta: BackboneShape) -> None:
-    for point in points("attention", roberta, ("phm", "lowrank", "bottleneck"), ("add", "scale")):
-        (edit, *_) = point.edits
-        assert point.has_activation is isinstance(edit.form, Bottleneck | Phm)
-        assert point.has_scale is (edit.gate.name == "scale")
 
 
 def parameters_of(point: Point, shape: BackboneShape, options: SpaceOptions, step: int = 1) -> int:

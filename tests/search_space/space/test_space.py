@@ -6,7 +6,6 @@ import re
 import statistics
 from collections.abc import Callable, Iterator, Sequence
 
-import optuna
 import pytest
 from support import rotation
 from support.loops import each
@@ -24,7 +23,7 @@ from search_space.parameter_counts.budget import ParameterBudget
 from search_space.parameter_counts.counts import count, count_edits
 from search_space.published import COMPARED, METHODS, published_method
 from search_space.space.layer_choice import suggest_layers
-from search_space.space.options import LEARNING_RATES, SEARCHED_FORMS, SEARCHED_GATES, SpaceOptions
+from search_space.space.options import LEARNING_RATES, SpaceOptions
 from search_space.space.points import least_cost, points_of
 from search_space.space.random_draw import GivenTrial, RandomTrial
 from search_space.space.space import Candidate, SearchSpace
@@ -33,21 +32,6 @@ from search_space.validity import check_on
 
 SHARES = ["0.1%", "0.5%", "2%", "6.7%"]
 HALF_PERCENT = 623_228
-
-EVERYTHING = SpaceOptions(
-    attention_forms=SEARCHED_FORMS,
-    ffn_forms=SEARCHED_FORMS,
-    layers=("all", "range", "spindle"),
-    gates=SEARCHED_GATES,
-    scale_per=tuple(ScalePer),
-    norms=(OwnNorm.NONE, OwnNorm.INPUT),
-    biases=("with", "without"),
-    inits=(Init.LORA, Init.BERT),
-    reparameterizations=(None, 16),
-    factors=(1, None),
-    sharing=("shared", "own"),
-    near_duplicates=True,
-)
 
 
 class FirstTrial:
@@ -134,12 +118,6 @@ def test_random_proposals_are_valid_and_use_the_budget(share: str, roberta: Back
     check_random_proposals(roberta, share, 500)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("share", rotation.parts(SHARES))
-def test_ten_thousand_random_proposals_are_valid_and_use_the_budget(share: str, roberta: BackboneShape) -> None:
-    check_random_proposals(roberta, share, 10_000)
-
-
 @pytest.mark.parametrize("share", rotation.parts(["0.2%", "0.5%", "2%"]))
 @pytest.mark.parametrize(
     "backbone", ["bart_large", "mbart_large_cc25", "gpt2", "llama3_2_1b", "qwen2_5_0_5b", "t5_small", "flan_t5_small"]
@@ -148,39 +126,6 @@ def test_random_proposals_use_the_budget_of_encoder_decoders_and_decoders(
     backbone: str, share: str, shape_named: Callable[[str], BackboneShape]
 ) -> None:
     check_random_proposals(shape_named(backbone), share, 140)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("sites", ["tied", "separate"])
-@pytest.mark.parametrize("backbone", ["roberta_base", "bart_large", "llama3_2_1b", "t5_small"])
-def test_whatever_is_searched_proposals_are_valid(
-    sites: str,
-    backbone: str,
-    shape_named: Callable[[str], BackboneShape],
-) -> None:
-    shape = shape_named(backbone)
-    budget = ParameterBudget.parse("0.5%").parameters(shape)
-    space = SearchSpace(shape=shape, budget=budget, options=dataclasses.replace(EVERYTHING, sites=sites))
-    trial, parameters = RandomTrial(4), space.parameters()
-    for _ in range(100):
-        candidate = space.suggest(trial)
-        assert_sound(candidate, shape, budget)
-        assert set(candidate.parameters) <= set(parameters)
-
-
-@pytest.mark.parametrize("budget", [511, 1_024, 5_000, 20_000, 60_000])
-def test_small_budgets_leave_proposals_for_separate_kinds_of_attention(
-    budget: int, shape_named: Callable[[str], BackboneShape]
-) -> None:
-    shape = shape_named("t5_small")
-    options = SpaceOptions(sites="separate", attention_forms=SEARCHED_FORMS, layers=("all", "range"))
-    if budget < 512:
-        with pytest.raises(BudgetError, match=r"the smallest that fits the study has 512\."):
-            SearchSpace(shape=shape, budget=budget, options=options)
-        return
-    space, trial = SearchSpace(shape=shape, budget=budget, options=options), RandomTrial(5)
-    for _ in range(120):
-        assert_sound(space.suggest(trial), shape, budget)
 
 
 def leaf_of(configuration: Configuration, side: str) -> tuple[str, str, str]:
@@ -303,26 +248,6 @@ def test_sides_of_one_form_share_its_learning_rate_and_others_have_their_own(rob
     assert (unlike.attention_learning_rate, unlike.ffn_learning_rate) == (0.03, 0.002)
 
 
-def test_no_question_is_asked_twice(roberta: BackboneShape) -> None:
-    class OnceTrial:
-        def __init__(self, seed: int) -> None:
-            self.trial, self.asked = RandomTrial(seed), list[str]()
-
-        def suggest_categorical(self, name: str, choices: Sequence[str]) -> str:
-            self.asked.append(name)
-            return self.trial.suggest_categorical(name, choices)
-
-        def suggest_float(self, name: str, low: float, high: float, *, log: bool = False) -> float:
-            self.asked.append(name)
-            return self.trial.suggest_float(name, low, high, log=log)
-
-    space = SearchSpace(shape=roberta, budget=HALF_PERCENT)
-    for seed in range(100):
-        trial = OnceTrial(seed)
-        candidate = space.suggest(trial)
-        assert sorted(trial.asked) == sorted(candidate.parameters)
-
-
 def test_fingerprints_tell_learning_rates_apart_to_two_digits(roberta: BackboneShape) -> None:
     space = SearchSpace(shape=roberta, budget=HALF_PERCENT)
 
@@ -332,22 +257,6 @@ def test_fingerprints_tell_learning_rates_apart_to_two_digits(roberta: BackboneS
 
     assert print_at(0.00200) == print_at(0.00203)
     assert len({print_at(0.0020), print_at(0.0021), print_at(0.02)}) == 3
-
-
-# group=True, which a tree of parameters needs, is marked experimental in every release of Optuna so far
-@pytest.mark.filterwarnings("ignore:Argument ``group``:optuna.exceptions.ExperimentalWarning")
-def test_optuna_proposes_over_the_whole_space(roberta: BackboneShape) -> None:
-    space = SearchSpace(shape=roberta, budget=HALF_PERCENT)
-    sampler = optuna.samplers.TPESampler(seed=0, multivariate=True, group=True, n_startup_trials=10)
-    study = optuna.create_study(sampler=sampler, direction="maximize")
-    for _ in range(30):
-        trial = study.ask()
-        candidate = space.suggest(trial)
-        assert_sound(candidate, roberta, HALF_PERCENT)
-        assert trial.params == candidate.parameters
-        study.tell(trial, candidate.attention_share)
-    assert study.best_value > 0.9
-    assert {name for trial in study.trials for name in trial.params} <= set(space.parameters())
 
 
 def smallest_of(error: BudgetError) -> int:
@@ -560,13 +469,6 @@ def test_a_point_that_fixes_no_size_is_resized(roberta: BackboneShape) -> None:
     (edit,) = produced.configuration.edits
     assert isinstance(edit.form, SoftmaxMemory)
     assert (edit.form.reparameterization, edit.form.width) == (40, HALF_PERCENT // (12 * 2 * 768))
-
-
-def test_points_that_fit_are_known_beforehand(roberta: BackboneShape) -> None:
-    points = ("lora_qv:r=8", "lora_qv:r=17", "full_finetuning", "prefix_tuning:l=40", "lora_qv:s=4")
-    options = SpaceOptions(published=points)
-    fitting = SearchSpace(shape=roberta, budget=HALF_PERCENT, options=options).published_that_fit()
-    assert fitting == ("lora_qv:r=8", "lora_qv:s=4")
 
 
 def test_published_scales_are_those_of_the_options(roberta: BackboneShape) -> None:

@@ -15,9 +15,8 @@ from search_space.backbones.shape import Sublayer
 from search_space.configuration import Configuration
 from search_space.dimensions import Activation, Heads, NormPlacement, Port, Positions, Site
 from search_space.edit import Edit
-from search_space.forms import Bottleneck, Constant, Form, LowRank, OwnNorm, SoftmaxMemory
-from search_space.gates import Add, ConvexGate, FixedScale, Gate, LearnedScale
-from search_space.published import published_method
+from search_space.forms import Bottleneck, Form, LowRank, OwnNorm
+from search_space.gates import Add, FixedScale, Gate, LearnedScale
 from search_space.rules import READS
 from trial_runner.backbones import load_backbone
 from trial_runner.deltas.delta_set import DeltaSet
@@ -55,10 +54,6 @@ def deltas_of(rig: Rig, *edits: Edit) -> DeltaSet:
     return moved(build(rig, Configuration(edits=edits)))
 
 
-def projections(rig: Rig) -> list[Port]:
-    return [port for port in INPUTS if port is not Port.G or rig.backbone.shape.gated_ffn]
-
-
 def location_of(rig: Rig, sublayer: Sublayer, port: Port) -> PortLocation:
     ports = rig.backbone.family.ports
     assert ports is not None
@@ -85,65 +80,6 @@ def plain_model(rig: Rig) -> nn.Module:
 def test_an_inactive_attachment_computes_what_plain_transformers_does(rig: Rig) -> None:
     torch.testing.assert_close(rig.frozen, plain_outputs(rig, plain_model(rig)), rtol=0, atol=1e-12)
     assert torch.equal(rig.outputs(), rig.frozen)
-
-
-def test_initial_values_depend_on_the_seed_alone(rig: Rig) -> None:
-    configuration = published_method("mam_adapter").configuration(rig.backbone.shape, {"l": 2, "r": 2})
-
-    def drawn(seed: int, dtype: torch.dtype = torch.float32) -> list[Tensor]:
-        deltas = DeltaSet(configuration, rig.backbone.shape, seed=seed, dtype=dtype)
-        return [parameter.detach().float() for parameter in deltas.parameters()]
-
-    assert all(map(torch.equal, drawn(1), drawn(1)))
-    assert all(map(torch.equal, drawn(1), drawn(1, torch.float64)))
-    assert not all(map(torch.equal, drawn(1), drawn(2)))
-
-
-def merged_outputs(rig: Rig, deltas: DeltaSet, port: Port, change: Callable[[nn.Module], tuple[str, Tensor]]) -> Tensor:
-    """Outputs of a plain copy whose frozen maps into a port were changed, each as its own delta says."""
-    plain = plain_model(rig)
-    for sublayer, plan in deltas.plans.items():
-        (delta,) = [*plan.parallel.get(port, ()), *plan.sequential.get(port, ())]
-        name, tensor = change(delta.form)
-        module = module_at(rig, plain, sublayer, port)
-        parameter = module.get_parameter(name)
-        if isinstance(module, nn.Linear) and name == "weight":
-            parameter = parameter.T  # other modules store (in, out)
-        location = location_of(rig, sublayer, port)
-        with torch.no_grad():
-            parameter[..., location.columns(parameter.shape[-1])].add_(tensor)
-    return plain_outputs(rig, plain)
-
-
-def test_lora_equals_its_merged_weights(rig: Rig) -> None:
-    for port in projections(rig):
-        deltas = deltas_of(rig, edit_of(port, INPUTS[port], LowRank(width=2, widened=1)))
-        merged = merged_outputs(rig, deltas, port, lambda form: ("weight", form.a @ form.b))
-        with torch.no_grad():
-            torch.testing.assert_close(rig.outputs(deltas), merged, rtol=0, atol=1e-11)
-        assert not torch.allclose(merged, rig.frozen, atol=1e-6), port
-
-
-def test_a_constant_equals_a_changed_bias(rig: Rig) -> None:
-    biased = {port for _, port in rig.backbone.shape.biased_ports}
-    for port in [port for port in projections(rig) if port in biased]:
-        deltas = deltas_of(rig, edit_of(port, None, Constant()))
-        merged = merged_outputs(rig, deltas, port, lambda form: ("bias", form.bias))
-        with torch.no_grad():
-            edited = rig.outputs(deltas)
-        torch.testing.assert_close(edited, merged, rtol=0, atol=1e-11)
-        is_inert = port is Port.K and not rig.backbone.shape.positions.meet_keys
-        assert torch.allclose(edited, rig.frozen, atol=1e-12) == is_inert, f"V12 at {port}"
-
-
-def test_a_prefix_with_the_wrong_gate_is_another_function(rig: Rig) -> None:
-    """Negative control: leaving the gate away must show."""
-    form = SoftmaxMemory(width=3, heads=Heads.KEY_VALUE)
-    with torch.no_grad():
-        gated, added = (
-            rig.outputs(deltas_of(rig, edit_of(Port.HEAD, Port.Q, form, gate))) for gate in (ConvexGate(), Add())
-        )
-    assert (gated - added).abs().max() > 1e-3
 
 
 def seen_with(rig: Rig, deltas: DeltaSet) -> dict[Sublayer, Callable[[Port], Tensor]]:
