@@ -1,19 +1,12 @@
-"""The backbone families whose shape can be read. A new family is a module of this package and a line here."""
+"""The backbone families whose shape can be read. A new family is a table in ``families.toml``."""
 
 from collections.abc import Mapping
 
-from search_space.backbones.bart import BART, MARIAN, MBART
-from search_space.backbones.bert import BERT, DISTILBERT, ELECTRA, MPNET, ROBERTA
-from search_space.backbones.deberta_v2 import DEBERTA_V2
 from search_space.backbones.declared import declared, declared_of
 from search_space.backbones.entries import check_bounds
 from search_space.backbones.family import BackboneFamily, PortLocation, PortTable
-from search_space.backbones.gpt2 import GPT2
-from search_space.backbones.like_llama import LIKE_LLAMA
-from search_space.backbones.llama import LLAMA
-from search_space.backbones.modernbert import MODERNBERT
 from search_space.backbones.shape import BackboneShape
-from search_space.backbones.t5 import T5
+from search_space.backbones.special import FAMILIES
 from search_space.errors import UnsupportedBackboneError
 from search_space.nearest import nearest
 
@@ -28,26 +21,6 @@ __all__ = [
     "shape_of",
 ]
 
-_FAMILIES = (
-    ROBERTA,
-    BERT,
-    DISTILBERT,
-    ELECTRA,
-    BART,
-    MBART,
-    MARIAN,
-    T5,
-    GPT2,
-    LLAMA,
-    *LIKE_LLAMA,
-    MODERNBERT,
-    DEBERTA_V2,
-    MPNET,
-)
-
-FAMILIES: Mapping[str, BackboneFamily] = {family.name: family for family in _FAMILIES}
-"""Every family by its name."""
-
 REFUSED: Mapping[str, str] = {
     "deberta": (
         "its queries, keys and values come of one matrix by heads in turn, and attention computes its logits by "
@@ -56,7 +29,7 @@ REFUSED: Mapping[str, str] = {
 }
 """``model_type`` to the reason and the advice."""
 
-_BY_MODEL_TYPE = {model_type: family for family in _FAMILIES for model_type in family.model_types}
+_BY_MODEL_TYPE = {model_type: family for family in FAMILIES.values() for model_type in family.model_types}
 
 
 def family_of(config: Mapping[str, object]) -> BackboneFamily:

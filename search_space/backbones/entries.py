@@ -112,25 +112,23 @@ class ConfigEntries:
             raise self._error(f"{first} and {second} of a {self.family} config must agree; got {value} and {other}.")
         return value
 
-    def same(self, name: str, value: int) -> None:
-        """Refuse a config in which a size is another one; a missing entry means it."""
-        if self.size_or(name, value) != value:
-            raise self._error(f"{name} of a {self.family} config must be {value}; got {self.entries[name]}.")
-
-    def refuse_flag(self, name: str) -> None:
-        """Refuse a config in which a flag is set that turns the model into one with other sublayers."""
-        if self.flag(name, default=False):
-            raise self._error(f"{name} of a {self.family} config must be false; got true.")
+    def check_equal(self, name: str, value: bool | int | str, *, left_out: bool | int | str) -> None:
+        """Refuse a config in which an entry, or what its absence means, says another model than the family's."""
+        said = self.entries.get(name)
+        said = left_out if said is None else said
+        if type(said) is not type(value) or said != value:
+            got = _shown(said) if name in self.entries else "no such entry"
+            problem = f"{name} of a {self.family} config must be {_shown(value)}; got {got}."
+            raise UnsupportedBackboneError(f"{problem} Use another backbone.")
 
     def refuse(self, name: str) -> None:
         """Refuse a config in which an entry says anything but nothing: null, false, zero, or an empty list."""
         if self.entries.get(name):
             raise self._error(f"{name} of a {self.family} config must be null; got {self.entries[name]!r}.")
 
-    def require_flag(self, name: str) -> None:
-        """Refuse a config in which a flag that is true by default is not set."""
-        if not self.flag(name, default=True):
-            raise self._error(f"{name} of a {self.family} config must be true; got false.")
-
     def _error(self, problem: str) -> UnsupportedBackboneError:
         return UnsupportedBackboneError(f"{problem} Check the backbone's config.json.")
+
+
+def _shown(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else repr(value)

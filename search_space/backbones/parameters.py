@@ -13,16 +13,6 @@ like parameters (Marian's) do.
 
 from dataclasses import dataclass
 
-from search_space.dimensions import Port, Site
-
-ALL_BIASED = frozenset(
-    {
-        *((Site.ATTENTION, port) for port in (Port.Q, Port.K, Port.V, Port.O, Port.NORM)),
-        *((Site.FFN, port) for port in (Port.U, Port.F, Port.NORM)),
-    }
-)
-"""``biased_ports`` of blocks whose every linear layer and LayerNorm has a bias and whose FFN is not gated."""
-
 
 @dataclass(frozen=True, slots=True)
 class ModuleWeights:
@@ -49,16 +39,6 @@ def table(rows: int, width: int) -> ModuleWeights:
     return ModuleWeights(rows * width, 1)
 
 
-def linear(inputs: int, outputs: int, *, bias: bool = True) -> ModuleWeights:
-    """A linear layer."""
-    return ModuleWeights(inputs * outputs, 1) + (ModuleWeights(outputs, 1) if bias else ModuleWeights())
-
-
-def layer_norm(width: int) -> ModuleWeights:
-    """A LayerNorm: a gain and a bias per channel."""
-    return ModuleWeights(2 * width, 2)
-
-
-def rms_norm(width: int) -> ModuleWeights:
-    """An RMSNorm: a gain per channel."""
-    return ModuleWeights(width, 1)
+def linear(inputs: int, outputs: int) -> ModuleWeights:
+    """A linear layer with a bias."""
+    return ModuleWeights(inputs * outputs + outputs, 2)

@@ -175,7 +175,7 @@ def test_an_optional_size_that_cannot_be_is_refused_by_name(family: str, entry: 
         (
             "electra",
             {"position_embedding_type": 3},
-            "position_embedding_type of a electra config must be a text; got 3",
+            "position_embedding_type of a electra config must be 'absolute'; got 3",
         ),
         ("electra", {"is_decoder": True}, "is_decoder of a electra config must be false; got true"),
         ("distilbert", {"n_heads": 7}, "dim .* multiple of n_heads; got 768 and 7"),

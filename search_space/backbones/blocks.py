@@ -1,0 +1,272 @@
+"""The blocks of families as ``families.toml`` describes them, and the shape and the ports that follow from that."""
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import cache
+from pathlib import Path
+from typing import Any, Literal
+
+from search_space.backbones.entries import ConfigEntries
+from search_space.backbones.family import PortLocation, PortTable
+from search_space.backbones.parameters import ModuleWeights, linear, table
+from search_space.backbones.shape import BackboneShape
+from search_space.dimensions import NormPlacement, Port, Positions, Site, StackKind
+from search_space.rules import PROJECTION_INPUTS
+
+_FILE = Path(__file__).with_name("families.toml")
+_MERGED = ("attention", "ffn", "example")
+_PORTS = ((Site.ATTENTION, ("q", "k", "v", "o", "norm")), (Site.FFN, ("g", "u", "f", "norm")))
+_INSIDE = frozenset((Site.FFN, port) for port in (Port.G, Port.U, Port.M))
+_NOTHING = ModuleWeights()
+
+Modules = Mapping[str, str]
+"""Ports of a sublayer to the modules that write them, and its ``norm``; all paths are relative to the block.
+
+Of attention, ``function`` calls the attention function. Of an FFN without a norm behind the stream, ``sum`` writes it:
+the block, unless it says another. An FFN that writes ``f`` alone is a mixture of experts.
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Blocks:
+    """What families differ in.
+
+    Attributes:
+        names: Entries that have other names than those of Llama and BERT.
+        tables: Entries that say how many rows the embeddings have.
+        has_pooler: Whether a pooler counts, which the frozen model does not have.
+        sizes: Optional sizes that the family knows: ``head_dim``, else the width is split among the heads, and
+            ``num_key_value_heads``, else every query head has its own keys and values.
+        needs_head_dim: Whether the former must be there.
+        biases: Flags, or ``always``, to the ports whose modules have a bias then; ``norm`` means every LayerNorm.
+        left_out: What flags and texts mean that are left out; flags are false unless named here.
+        equal: Entries that must be so, or left out; other values mean models that compute otherwise.
+        null: Entries that must say nothing.
+        norms: Norms of the model's width in a sublayer.
+        has_gains: Whether norms have weights.
+        query_norms: What the norms of queries and of keys are over: each head, all heads, or there are none.
+        layers: Stack to the path of its blocks.
+        cross: Modules of cross-attention.
+        decoder_ffn: Modules of the decoder's FFN where they are not those of the encoder's.
+        stack_norms: Paths of the norms outside the blocks.
+        outside: Other fields of `PortTable`.
+        example: As of `BackboneFamily`.
+    """
+
+    words: str
+    model_types: tuple[str, ...]
+    kind: StackKind
+    norm: NormPlacement = NormPlacement.PRE
+    positions: Positions = Positions.ABSOLUTE
+    names: Mapping[str, str] = field(default_factory=dict)
+    tables: tuple[str, ...] = ()
+    has_pooler: bool = False
+    sizes: tuple[str, ...] = ()
+    needs_head_dim: bool = False
+    biases: Mapping[str, str] = field(default_factory=dict)
+    left_out: Mapping[str, bool | str] = field(default_factory=dict)
+    equal: Mapping[str, bool | int | str] = field(default_factory=dict)
+    null: tuple[str, ...] = ()
+    norms: int = 1
+    has_gains: bool = True
+    query_norms: Literal["none", "head", "all"] = "none"
+    layers: Mapping[str, str]
+    attention: Modules
+    cross: Modules = field(default_factory=dict)
+    ffn: Modules
+    decoder_ffn: Modules = field(default_factory=dict)
+    stack_norms: tuple[str, ...] = ()
+    outside: Mapping[str, Any]
+    example: Mapping[str, object]
+
+    def shape(
+        self, entries: ConfigEntries, *, beside: ModuleWeights = _NOTHING, embedding_width: int | None = None
+    ) -> BackboneShape:
+        """The shape that the entries of a config say.
+
+        Args:
+            beside: What the base model holds beside its blocks, the norms outside them, and `tables`.
+            embedding_width: As of `BackboneShape`; a projection follows, and the norm before it is no port.
+
+        Raises:
+            UnsupportedBackboneError: If an entry is missing or cannot be.
+        """
+        for name in self.null:
+            entries.refuse(name)
+        for name, value in self.equal.items():
+            entries.check_equal(name, value, left_out=self.left_out.get(name, value))
+        layers, heads = entries.size("num_hidden_layers"), entries.size("num_attention_heads")
+        key_heads = heads
+        if "num_key_value_heads" in self.sizes and entries.has("num_key_value_heads"):
+            key_heads = heads // entries.share("num_attention_heads", "num_key_value_heads")
+        has_head_width = self.needs_head_dim or ("head_dim" in self.sizes and entries.has("head_dim"))
+        biased = self._biased_ports(entries)
+        is_decoder, has_both = self.kind is StackKind.DECODER, self.kind is StackKind.ENCODER_DECODER
+        shape = BackboneShape(
+            family=entries.family,
+            kind=self.kind,
+            norm=self.norm,
+            encoder_layers=0 if is_decoder else layers,
+            decoder_layers=entries.size_or("num_decoder_layers", layers) if has_both else layers if is_decoder else 0,
+            width=entries.size("hidden_size"),
+            query_heads=heads,
+            key_value_heads=key_heads,
+            head_width=entries.size("head_dim")
+            if has_head_width
+            else entries.share("hidden_size", "num_attention_heads"),
+            ffn_width=entries.size("intermediate_size"),
+            gated_ffn=bool(self.ffn.get("g")),
+            parameters=1,  # counted below, of the widths
+            biased_ports=biased,
+            stack_norms=len(self.stack_norms) if (Site.FFN, Port.NORM) in biased and embedding_width is None else 0,
+            positions=self.positions,
+            embedding_width=embedding_width,
+            lacks=frozenset() if self.ffn.get("u") else _INSIDE,
+        )
+        base = self._weights(entries, shape) + beside
+        is_tied = not is_decoder or entries.flag("tie_word_embeddings", default=self._is_set("tie_word_embeddings"))
+        head = _NOTHING if is_tied else table(entries.size("vocab_size"), shape.width)
+        unused = (linear(shape.width, shape.width) if self.has_pooler else head).parameters
+        return replace(
+            shape,
+            parameters=base.parameters + unused,
+            unused_parameters=unused,
+            parameter_tensors=base.tensors,
+        )
+
+    def _is_set(self, flag: str) -> bool:
+        """What a flag means that is left out."""
+        return self.left_out.get(flag) is True
+
+    def _biased_ports(self, entries: ConfigEntries) -> frozenset[tuple[Site, Port]]:
+        named = {
+            port
+            for flag, ports in self.biases.items()
+            if flag == "always" or entries.flag(flag, default=self._is_set(flag))
+            for port in ports.split()
+        }
+        return frozenset((site, Port(port)) for site, ports in _PORTS for port in ports if port in named)
+
+    def _weights(self, entries: ConfigEntries, shape: BackboneShape) -> ModuleWeights:
+        """What the embeddings, the norms and the blocks of the base model hold."""
+        width, embedded = shape.width, shape.embedding_width or shape.width
+        norms = self.norms * self._norm(width, shape)
+        attention = norms + _projections(self.attention, Site.ATTENTION, shape)
+        ffn = norms + (_projections(self.ffn, Site.FFN, shape) if self.ffn.get("u") else _experts(entries, shape))
+        if self.query_norms == "head":
+            attention += 2 * self._norm(shape.head_width, shape)
+        elif self.query_norms == "all":
+            attention += self._norm(shape.query_width, shape) + self._norm(shape.key_value_width, shape)
+        outside = sum((table(entries.size(rows), embedded) for rows in self.tables), _NOTHING)
+        outside += len(self.stack_norms) * self._norm(embedded, shape)
+        if shape.embedding_width is not None:
+            outside += linear(shape.embedding_width, width)
+        return outside + sum(shape.depths(Site.ATTENTION)) * attention + sum(shape.depths(Site.FFN)) * ffn
+
+    def _norm(self, channels: int, shape: BackboneShape) -> ModuleWeights:
+        tensors = self.has_gains * (2 if (Site.FFN, Port.NORM) in shape.biased_ports else 1)
+        return ModuleWeights(tensors * channels, tensors)
+
+    def ports(self, shape: BackboneShape) -> PortTable:
+        """Where the ports of a backbone are."""
+        own = {"encoder": Site.ENCODER_SELF, "decoder": Site.DECODER_SELF}
+        modules: dict[tuple[str, Site], Modules] = {}
+        for stack in self.layers:
+            modules[stack, own[stack]] = self.attention
+            if self.cross and stack == "decoder":
+                modules[stack, Site.CROSS] = self.cross
+            modules[stack, Site.FFN] = self.decoder_ffn if self.decoder_ffn and stack == "decoder" else self.ffn
+        return PortTable(
+            layers=self.layers,
+            attention_modules={site: some["function"] for (_, site), some in modules.items() if site.is_attention},
+            ports={
+                (*where, port): place
+                for where, some in modules.items()
+                for port, place in (
+                    self._attention_ports(some, shape) if where[1].is_attention else self._ffn_ports(some)
+                ).items()
+            },
+            stack_norms=self.stack_norms if shape.stack_norms else (),
+            **self.outside,
+        )
+
+    def _attention_ports(self, modules: Modules, shape: BackboneShape) -> dict[Port, PortLocation]:
+        stream = modules["norm"] if self.norm is NormPlacement.PRE else modules["q"]
+        shares = {Port.Q: shape.query_heads // shape.key_value_heads, Port.K: 1, Port.V: 1}
+        return {
+            Port.RES_IN: PortLocation(stream, "input"),
+            Port.X_ATTN: PortLocation(modules["q"], "input"),
+            Port.CTX: PortLocation(modules["k"], "input"),
+            **_written(modules, shares),
+            Port.CONCAT: PortLocation(modules["o"], "input"),
+            Port.O: PortLocation(modules["o"], "output"),
+            Port.NORM: PortLocation(modules["norm"], "output"),
+        }
+
+    def _ffn_ports(self, modules: Modules) -> dict[Port, PortLocation]:
+        """The gate is called before the other first projection, so that what it reads is there for edits of g, too."""
+        up, norm = modules.get("u"), modules["norm"]
+        first = modules.get("g") or up or modules["f"]
+        is_post = self.norm is NormPlacement.POST
+        return {
+            Port.RES_F: PortLocation(norm if self.norm is NormPlacement.PRE else first, "input"),
+            Port.X_FFN: PortLocation(first, "input"),
+            **_written(modules, {Port.G: 1, Port.U: 1}),
+            **({Port.M: PortLocation(modules["f"], "input")} if up else {}),
+            Port.F: PortLocation(modules["f"], "output"),
+            Port.SUM: PortLocation(norm, "input") if is_post else PortLocation(modules.get("sum", ""), "output"),
+            Port.NORM: PortLocation(norm, "output"),
+        }
+
+
+def _projections(modules: Modules, site: Site, shape: BackboneShape) -> ModuleWeights:
+    """The linear layers of a sublayer; ports that one module writes are columns of one matrix."""
+    written = [port for port in PROJECTION_INPUTS if modules.get(port)]
+    biased = [port for port in written if (site, port) in shape.biased_ports]
+    matrices = sum(shape.port_width(PROJECTION_INPUTS[port]) * shape.port_width(port) for port in written)
+    return ModuleWeights(
+        matrices + sum(map(shape.port_width, biased)),
+        len({modules[port] for port in written}) + len({modules[port] for port in biased}),
+    )
+
+
+def _experts(entries: ConfigEntries, shape: BackboneShape) -> ModuleWeights:
+    """A router, and two matrices of all experts: gate with up, and down."""
+    number = "num_local_experts" if entries.has("num_local_experts") else "num_experts"  # transformers writes either
+    return ModuleWeights(entries.size(number) * shape.width * (1 + 3 * shape.ffn_width), 3)
+
+
+def _written(modules: Modules, shares: Mapping[Port, int]) -> dict[Port, PortLocation]:
+    """Ports that modules write: one all of them in a row, so wide each, or each one its own."""
+    ports = [port for port in shares if modules.get(port)]
+    if len(ports) < 2 or len({modules[port] for port in ports}) > 1:
+        return {port: PortLocation(modules[port], "output") for port in ports}
+    widths = tuple(shares.values())
+    return {port: PortLocation(modules[port], "output", part, widths) for part, port in enumerate(ports)}
+
+
+@cache
+def described() -> Mapping[str, Blocks]:
+    """The blocks of every family in the file, by name and in its order."""
+    tables: dict[str, Any] = tomllib.loads(_FILE.read_text(encoding="utf-8"))
+    found = {}
+    for name, own in tables["family"].items():
+        said = {"model_types": [name], **_with_shared(own, tables["shared"])}
+        words = {
+            "kind": StackKind(said["kind"]),
+            "norm": NormPlacement(said.get("norm", NormPlacement.PRE)),
+            "positions": Positions(said.get("positions", Positions.ABSOLUTE)),
+        }
+        tuples = {key: tuple(value) for key, value in said.items() if isinstance(value, list)}
+        found[name] = Blocks(**{**said, **words, **tuples})
+    return found
+
+
+def _with_shared(own: Mapping[str, Any], shared: Mapping[str, Any]) -> dict[str, Any]:
+    """A table of the file, and what it takes of the one that it is like."""
+    if "like" not in own:
+        return dict(own)
+    taken = _with_shared(shared[own["like"]], shared)
+    merged = {key: {**taken.get(key, {}), **own[key]} for key in _MERGED if key in own}
+    return {**taken, **{key: value for key, value in own.items() if key != "like"}, **merged}

@@ -1,0 +1,132 @@
+"""Families whose counts or ports depend on more of their config than ``families.toml`` can say."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+from search_space.backbones.blocks import Blocks, described
+from search_space.backbones.entries import ConfigEntries
+from search_space.backbones.family import BackboneFamily
+from search_space.backbones.parameters import ModuleWeights, table
+from search_space.backbones.shape import BackboneShape
+from search_space.dimensions import Port, Site
+from search_space.errors import UnsupportedBackboneError
+
+_MPNET_BUCKETS, _T5_BUCKETS = 32, 32
+_T5_FFN = {"t5": "relu", "mt5": "gated-gelu"}
+_RESERVED_POSITIONS = 2  # the position tables of BART's stacks start with two rows that no token uses
+
+
+def _electra(blocks: Blocks, entries: ConfigEntries) -> BackboneShape:
+    """Small ones project narrower embeddings to the width of the model."""
+    embedding_width = entries.size("embedding_size")
+    is_projected = embedding_width != entries.size("hidden_size")
+    return blocks.shape(entries, embedding_width=embedding_width if is_projected else None)
+
+
+def _mpnet(blocks: Blocks, entries: ConfigEntries) -> BackboneShape:
+    """All blocks add one bias of relative positions to the logits, beside the positions of the input."""
+    buckets = entries.size_or("relative_attention_num_buckets", _MPNET_BUCKETS)
+    if buckets < _MPNET_BUCKETS:
+        raise UnsupportedBackboneError(
+            f"relative_attention_num_buckets of a mpnet config must be at least {_MPNET_BUCKETS}; got {buckets}. "
+            "Check the backbone's config.json."
+        )
+    return blocks.shape(entries, beside=table(buckets, entries.size("num_attention_heads")))
+
+
+def _deberta(blocks: Blocks, entries: ConfigEntries) -> BackboneShape:
+    """Distances to either side have rows of their own in a table of relative positions."""
+    kinds = entries.entries.get("pos_att_type")
+    named = kinds.split("|") if isinstance(kinds, str) else kinds if isinstance(kinds, list) else []
+    if {str(one).strip() for one in named} != {"c2p", "p2c"}:
+        got = repr(kinds) if "pos_att_type" in entries.entries else "no such entry"
+        raise UnsupportedBackboneError(
+            f"pos_att_type of a deberta-v2 config must be 'p2c|c2p', as in DeBERTa-v3; got {got}. Use another backbone."
+        )
+    given = (entries.entries.get(name) for name in ("position_buckets", "max_relative_positions"))
+    reach = next((value for value in given if isinstance(value, int) and value > 0), None)
+    rows = 2 * (reach or entries.size("max_position_embeddings"))
+    return blocks.shape(entries, beside=table(rows, entries.size("hidden_size")))
+
+
+def _bart(blocks: Blocks, entries: ConfigEntries, embeddings: ModuleWeights | None = None) -> BackboneShape:
+    """Both stacks share one table of tokens; with ``tie_word_embeddings`` false each holds its own beside it."""
+    width = entries.size("hidden_size")
+    entries.size("num_decoder_layers")
+    entries.same_size("encoder_ffn_dim", "decoder_ffn_dim")
+    if embeddings is None:
+        tables = 1 if entries.flag("tie_word_embeddings", default=True) else 3
+        positions = table(entries.size("max_position_embeddings") + _RESERVED_POSITIONS, width)
+        embeddings = tables * table(entries.size("vocab_size"), width) + 2 * positions
+    shape = blocks.shape(entries, beside=embeddings)
+    has_same_heads = shape.head_width == entries.share("d_model", "decoder_attention_heads")
+    # an edit inside the heads has one number of them, at every sublayer
+    return shape if has_same_heads else replace(shape, lacks=frozenset({(Site.ATTENTION, Port.HEAD)}))
+
+
+def _marian(blocks: Blocks, entries: ConfigEntries) -> BackboneShape:
+    """Fixed positions of both stacks, which share their tokens unless the config says otherwise."""
+    width, rows = entries.size("hidden_size"), entries.size("vocab_size")
+    embeddings = table(rows, width) + 2 * table(entries.size("max_position_embeddings"), width)
+    if entries.flag("share_encoder_decoder_embeddings", default=True):
+        entries.check_equal("tie_word_embeddings", True, left_out=True)
+    else:
+        embeddings += table(entries.size_or("decoder_vocab_size", rows), width)
+    return _bart(blocks, entries, embeddings)
+
+
+def _t5(blocks: Blocks, entries: ConfigEntries) -> BackboneShape:
+    """The first block of a stack holds the position biases of all."""
+    architectures = entries.entries.get("architectures")
+    if isinstance(architectures, list) and "T5EncoderModel" in architectures:  # else the config of the whole model
+        raise UnsupportedBackboneError(
+            "a t5 backbone must have an encoder and a decoder; got a checkpoint of T5EncoderModel. "
+            "Use one of T5ForConditionalGeneration."
+        )
+    kind = entries.text_or("feed_forward_proj", _T5_FFN[str(entries.entries.get("model_type"))])
+    buckets = entries.size_or("relative_attention_num_buckets", _T5_BUCKETS)
+    biases = 2 * table(buckets, entries.size("num_attention_heads"))
+    return _t5_of(blocks, is_gated=kind.startswith("gated-")).shape(entries, beside=biases)
+
+
+def _t5_of(blocks: Blocks, *, is_gated: bool) -> Blocks:
+    """Those with the FFN of T5 1.1, which is gated, or of T5."""
+
+    def plain(ffn: Mapping[str, str]) -> Mapping[str, str]:
+        return {**ffn, "g": "", "u": ffn["g"].removesuffix("_0")}
+
+    return blocks if is_gated else replace(blocks, ffn=plain(blocks.ffn), decoder_ffn=plain(blocks.decoder_ffn))
+
+
+def _gpt2(blocks: Blocks, entries: ConfigEntries) -> BackboneShape:
+    """The FFN is four times as wide as the model unless the config says otherwise."""
+    usual = {} if entries.has("intermediate_size") else {"n_inner": 4 * entries.size("hidden_size")}
+    return blocks.shape(replace(entries, entries={**entries.entries, **usual}))
+
+
+_SHAPES: Mapping[str, Callable[[Blocks, ConfigEntries], BackboneShape]] = {
+    "electra": _electra,
+    "mpnet": _mpnet,
+    "deberta-v2": _deberta,
+    "bart": _bart,
+    "mbart": _bart,
+    "marian": _marian,
+    "t5": _t5,
+    "gpt2": _gpt2,
+}
+
+
+def _family(name: str, blocks: Blocks) -> BackboneFamily:
+    shape = _SHAPES.get(name, Blocks.shape)
+    return BackboneFamily(
+        name=name,
+        words=blocks.words,
+        model_types=blocks.model_types,
+        shape_from=lambda entries: shape(blocks, replace(entries, names=blocks.names)),
+        ports=(lambda shape: _t5_of(blocks, is_gated=shape.gated_ffn).ports(shape)) if name == "t5" else blocks.ports,
+        example=blocks.example,
+    )
+
+
+FAMILIES: Mapping[str, BackboneFamily] = {name: _family(name, blocks) for name, blocks in described().items()}
+"""Every family by its name."""
