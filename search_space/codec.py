@@ -96,7 +96,13 @@ def _value_from_json(data: Mapping[str, Any], kinds: Mapping[str, Any]) -> Any:
     kind = kinds[name]
     types = _types(kind)
     _check_fields(kind.name, data, ("name", *types))
-    return kind(**{each: _read(data[each], expected) for each, expected in types.items()})
+    return value_of(kind, {each: data[each] for each in types})
+
+
+def value_of(kind: Any, stored: Mapping[str, Any]) -> Any:
+    """A form, gate or layer choice with some fields as JSON has them; the others have their defaults."""
+    types = _types(kind)
+    return kind(**{each: _read(value, types[each]) for each, value in stored.items()})
 
 
 @lru_cache

@@ -1,7 +1,6 @@
 """Published methods as named points of the space, with their citations.
 
-A new one is an entry in one of the modules, or a module of its own and a word in `METHODS`. An installed package adds
-one of its own::
+A new one is a table in ``methods.toml``. An installed package adds one of its own::
 
     [project.entry-points."deltaspace.methods"]
     my_adapter = "my_package.methods:MY_ADAPTER"
@@ -12,32 +11,22 @@ must keep.
 
 from search_space.errors import UnknownMethodError
 from search_space.nearest import nearest
-from search_space.published.adapters import ADAPTERS
-from search_space.published.inducers import INDUCERS
-from search_space.published.low_rank import LORAS
-from search_space.published.method import HyperParameter, PublishedMethod, Values
-from search_space.published.mixtures import MIXTURES
-from search_space.published.prefixes import PREFIXES, PROMPTS
-from search_space.published.whole_model import CHANNELS, HEAD_ONLY, WHOLE_MODEL
+from search_space.published.method import HyperParameter, PublishedMethod, Values, described
+from search_space.published.own import HEAD_ONLY, OWN
 from search_space.registry import Registry
 
-__all__ = ["COMPARED", "METHODS", "HyperParameter", "PublishedMethod", "Values", "published_method"]
+__all__ = [
+    "COMPARED",
+    "HEAD_ONLY",
+    "METHODS",
+    "HyperParameter",
+    "PublishedMethod",
+    "Values",
+    "described",
+    "published_method",
+]
 
-_OWN: tuple[PublishedMethod, ...] = (
-    HEAD_ONLY,
-    *PREFIXES,
-    *ADAPTERS,
-    *LORAS,
-    *MIXTURES,
-    *INDUCERS,
-    *CHANNELS,
-    *PROMPTS,
-    *WHOLE_MODEL,
-)
-
-METHODS: Registry[PublishedMethod] = Registry(
-    "published method", {method.name: method for method in _OWN}, kind=PublishedMethod, group="deltaspace.methods"
-)
+METHODS: Registry[PublishedMethod] = Registry("published method", OWN, kind=PublishedMethod, group="deltaspace.methods")
 """Every published method by its name."""
 
 COMPARED: tuple[str, ...] = (

@@ -1,15 +1,22 @@
 """What a published method is: a point of the space with its citation and what can be set."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from search_space.backbones.shape import BackboneShape
+from search_space.codec import value_of
 from search_space.configuration import Configuration
+from search_space.dimensions import Port, Site
 from search_space.edit import Edit
 from search_space.errors import InvalidEditError, SettingError, UnknownMethodError
+from search_space.forms import FORMS
+from search_space.gates import GATES, Add
 from search_space.validity import check_on
 
 Values = Mapping[str, float | str]
+Build = Callable[[BackboneShape, Values], tuple[Edit, ...]]
+"""Makes the edits of a method on a backbone from all hyper-parameter values that are present."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,6 +58,47 @@ class HyperParameter:
         elif self.is_whole and not (float(value).is_integer() and value >= 1):
             raise SettingError(f"{self.name} must be a whole number of at least 1; got {value}.")
 
+    def typed(self, value: float | str) -> float | str:
+        """A value as forms and gates hold it: a whole number as such, other numbers with decimals."""
+        if self.choices:
+            return value
+        return int(value) if self.is_whole else float(value)
+
+
+def described(edits: Sequence[Mapping[str, Any]]) -> Build:
+    """What makes edits of tables with their fields.
+
+    Args:
+        edits: Each has ``site``, ``write`` and ``form``, ``read`` unless it reads nothing, and ``gate`` unless it is
+            added. Form and gate have a ``name``, and the fields that are not as usual. A text such as ``"$rank"`` is
+            the value of a hyper-parameter, None where that is absent. Edits of g are for gated FFNs alone.
+    """
+
+    def build(shape: BackboneShape, values: Values) -> tuple[Edit, ...]:
+        return tuple(_edit(said, values) for said in edits if said["write"] != Port.G or shape.gated_ffn)
+
+    return build
+
+
+def _edit(said: Mapping[str, Any], values: Values) -> Edit:
+    def value(text: Any) -> Any:
+        is_name = isinstance(text, str) and text.startswith("$")
+        return values.get(text[1:]) if is_name else text
+
+    def part(table: Mapping[str, Any], kinds: Mapping[str, Any]) -> Any:
+        fields = {name: value(text) for name, text in table.items() if name != "name"}
+        fields |= {"bias": fields["bias"] == "yes"} if isinstance(fields.get("bias"), str) else {}
+        return value_of(kinds[table["name"]], fields)
+
+    read = value(said.get("read"))
+    return Edit(
+        site=Site(said["site"]),
+        write=Port(value(said["write"])),
+        read=None if read is None else Port(read),
+        form=part(said["form"], FORMS),
+        gate=part(said.get("gate", {"name": Add.name}), GATES),
+    )
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublishedMethod:
@@ -58,7 +106,7 @@ class PublishedMethod:
 
     Attributes:
         name: As in tables and on the command line.
-        build: Makes the configuration from all hyper-parameter values that are present.
+        build: Makes the edits; `described` does of a table of them.
         hyperparameters: What can be set.
         attention_share: Share of the budget that attention gets when the method is resized; plays no part unless both
             sides have a bottleneck to size.
@@ -67,7 +115,7 @@ class PublishedMethod:
     name: str
     title: str
     citation: str
-    build: Callable[[BackboneShape, Values], tuple[Edit, ...]]
+    build: Build
     hyperparameters: tuple[HyperParameter, ...] = ()
     attention_share: float = 0.5
 
@@ -103,9 +151,10 @@ class PublishedMethod:
             InvalidEditError: If the method is not valid on the backbone.
         """
         values = self.values(settings)
-        return Configuration(
-            edits=self.build(shape, {name: value for name, value in values.items() if value is not None})
-        )
+        present = {
+            one.name: one.typed(value) for one in self.hyperparameters if (value := values[one.name]) is not None
+        }
+        return Configuration(edits=self.build(shape, present))
 
     def structure(self, shape: BackboneShape) -> Configuration:
         """The method on a backbone with every bottleneck at its narrowest: a default may be too wide for a small one.

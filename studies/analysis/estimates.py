@@ -17,7 +17,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from search_space.published.whole_model import HEAD_ONLY
+from search_space.published import HEAD_ONLY
 from studies import surrogate
 from studies.ledger.ledger import Ledger
 from studies.records import ExampleCounts, RankedTrial, StudyKind, StudyRecord, TrialState

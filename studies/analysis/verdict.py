@@ -4,7 +4,7 @@ import math
 import shlex
 from collections.abc import Callable, Iterator, Sequence
 
-from search_space.published.whole_model import HEAD_ONLY
+from search_space.published import HEAD_ONLY
 from studies.analysis.estimates import FEWEST, FEWEST_COMPLETE, Estimate, Lead
 from studies.analysis.fronts import Front
 from studies.analysis.ranks import Ranking

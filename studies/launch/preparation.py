@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from search_space.backbones import shape_of
-from search_space.published.whole_model import HEAD_ONLY
+from search_space.published import HEAD_ONLY
 from search_space.space.space import SearchSpace
 from studies.ledger.engine import StorageAddress
 from studies.records import StudyRecord

@@ -30,7 +30,7 @@ from enum import StrEnum
 from statistics import median
 from typing import Protocol
 
-from search_space.published.whole_model import HEAD_ONLY
+from search_space.published import HEAD_ONLY
 from search_space.space.space import Candidate
 from studies.errors import LaunchError
 from studies.pruning.degenerate import Learned, collapse

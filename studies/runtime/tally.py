@@ -4,7 +4,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from search_space.published.whole_model import HEAD_ONLY
+from search_space.published import HEAD_ONLY
 from studies.records import Outcome, ReadingRecord, TrialRecord, TrialState
 from studies.runtime.progress import LAST, TOP, EndedTrial, References
 from studies.runtime.roster import OpenTrial, recalled

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from search_space.published.whole_model import HEAD_ONLY
+from search_space.published import HEAD_ONLY
 from studies.records import TrialState
 from studies.surrogate.observation import Observation
 from studies.surrogate.posterior import Posterior, SurrogateFitter

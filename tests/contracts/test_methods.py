@@ -25,17 +25,16 @@ SHAPES = {
 }
 
 SOMEBODYS = """
-from search_space.dimensions import Port
-from search_space.published.edits import sequential_at_attention
-from search_space.published.method import PublishedMethod
-from search_space.published.settings import adapter_options, bottleneck
+from search_space.published import HyperParameter, PublishedMethod, described
 
 MINE = PublishedMethod(
     name="mine",
     title="my adapter",
     citation="Somebody 2026, Mine, Nowhere",
-    hyperparameters=(bottleneck(8), *adapter_options()),
-    build=lambda shape, values: (sequential_at_attention(values),),
+    hyperparameters=(HyperParameter(name="bottleneck", alias="r", default=8, meaning="hidden width", is_size=True),),
+    build=described(
+        [{"site": "ffn", "write": "f", "read": "f", "form": {"name": "bottleneck", "width": "$bottleneck"}}]
+    ),
 )
 """
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pytest
 
-from search_space.published.whole_model import HEAD_ONLY
+from search_space.published import HEAD_ONLY
 from studies.pruning.degenerate import FEWEST, Learned, collapse
 from studies.pruning.rungs import Protected, RungBoard, RungPlan
 from trial_runner.requests import Reading

@@ -7,10 +7,11 @@ from dataclasses import replace
 import pytest
 from support.factored_search import whole_space
 
-from search_space.dimensions import Heads, Insertion, Port
-from search_space.forms import Bottleneck, Init
+from search_space.dimensions import Heads, Insertion, Port, Site
+from search_space.edit import Edit
+from search_space.forms import Bottleneck, Form, Init
+from search_space.gates import Add
 from search_space.parameter_counts.counts import count
-from search_space.published.edits import at_attention
 from search_space.space.random_draw import RandomTrial
 from search_space.space.space import Candidate, SearchSpace
 from search_space.validity import check_on
@@ -26,6 +27,10 @@ def space() -> SearchSpace:
 
 def published(space: SearchSpace, name: str, seed: int = 0) -> Candidate:
     return space.suggest_published(name, RandomTrial(seed))
+
+
+def at_attention(write: Port, read: Port, form: Form) -> Edit:
+    return Edit(site=Site.ATTENTION, write=write, read=read, form=form, gate=Add())
 
 
 def orders_of(hybrids: Hybrids) -> LegalOrders:

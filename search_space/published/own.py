@@ -1,0 +1,99 @@
+"""The published methods of ``methods.toml``, and what of their edits depends on more than their hyper-parameters."""
+
+import tomllib
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from search_space.backbones.shape import BackboneShape
+from search_space.dimensions import Port, Site, StackKind
+from search_space.edit import Edit
+from search_space.errors import InvalidEditError
+from search_space.forms import Constant
+from search_space.gates import Add
+from search_space.parameter_counts.budget import ParameterBudget
+from search_space.published.method import Build, HyperParameter, PublishedMethod, Values, described
+
+_FILE = Path(__file__).with_name("methods.toml")
+_INDUCER_ALPHA = 32
+
+
+def _single(build: Build, shape: BackboneShape, values: Values) -> tuple[Edit, ...]:
+    at_block, *at_attention = build(shape, values)
+    return (
+        (at_block,) if values["place"] == "block" else tuple(one for one in at_attention if shape.sublayers(one.site))
+    )
+
+
+def _phm(build: Build, shape: BackboneShape, values: Values) -> tuple[Edit, ...]:
+    n = int(values["products"])
+    return build(shape, {"bottleneck": max(1, shape.width // 32 // n) * n, **values})
+
+
+def _with_lora(build: Build, shape: BackboneShape, values: Values) -> tuple[Edit, ...]:
+    bias = "no" if shape.kind is StackKind.ENCODER else "yes"
+    return build(shape, {"bias": bias, "lora_scale": _INDUCER_ALPHA / int(values["rank"]), **values})
+
+
+def _mam_inducer(build: Build, shape: BackboneShape, values: Values) -> tuple[Edit, ...]:
+    *others, adapter = _with_lora(build, shape, values)
+    return (*others, replace(adapter, gate=Add()) if values["scale"] == 1 else adapter)
+
+
+def _bitfit(build: Build, shape: BackboneShape, values: Values) -> tuple[Edit, ...]:
+    order = (Port.Q, Port.K, Port.V, Port.O, Port.G, Port.U, Port.F, Port.NORM)
+    ends = [(site, port) for site in (Site.ATTENTION, Site.FFN) for port in order if (site, port) in shape.biased_ports]
+    ends += [(Site.STACK, Port.NORM)] if shape.stack_norms else []
+    if not ends:
+        raise InvalidEditError(f"BitFit needs biases; {shape.family} has none. Choose another method.", rule="V14")
+    return tuple(Edit(site=site, write=port, read=None, form=Constant(), gate=Add()) for site, port in ends)
+
+
+def _diff_pruning(build: Build, shape: BackboneShape, values: Values) -> tuple[Edit, ...]:
+    kept = ParameterBudget(fraction=float(values["fraction"])).parameters(shape)
+    return build(shape, {**values, "kept": max(1, kept)})
+
+
+_SPECIAL: Mapping[str, Callable[[Build, BackboneShape, Values], tuple[Edit, ...]]] = {
+    "sequential_adapter_single": _single,
+    "compacter": _phm,
+    "compacter_pp": _phm,
+    "phm_adapter": _phm,
+    "inducer_plus_lora_q": _with_lora,
+    "mam_inducer": _mam_inducer,
+    "bitfit": _bitfit,
+    "diff_pruning": _diff_pruning,
+}
+
+
+def _build(name: str, edits: Any) -> Build:
+    plain, special = described(edits), _SPECIAL.get(name)
+    return plain if special is None else lambda shape, values: special(plain, shape, values)
+
+
+def _read() -> dict[str, PublishedMethod]:
+    tables: dict[str, Any] = tomllib.loads(_FILE.read_text(encoding="utf-8"))
+
+    def hyperparameter(key: str, default: float | str) -> HyperParameter:
+        said = {"name": key, **tables["hyperparameters"][key]}
+        return HyperParameter(
+            **{**said, "choices": tuple(said.get("choices", ()))}, default=None if default == "absent" else default
+        )
+
+    return {
+        name: PublishedMethod(
+            name=name,
+            title=said["title"],
+            citation=said["citation"].format(**tables["sources"]),
+            hyperparameters=tuple(hyperparameter(*one) for one in said.get("hyperparameters", {}).items()),
+            attention_share=said.get("attention_share", 0.5),
+            build=_build(name, said.get("edits", ())),
+        )
+        for name, said in tables["methods"].items()
+    }
+
+
+OWN: Mapping[str, PublishedMethod] = _read()
+"""Every one by its name, in the order of the file."""
+HEAD_ONLY = OWN["head_only"]
