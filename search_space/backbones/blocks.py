@@ -29,7 +29,7 @@ the block, unless it says another. An FFN that writes ``f`` alone is a mixture o
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Blocks:
+class TransformerBlocks:
     """What families differ in.
 
     Attributes:
@@ -247,7 +247,7 @@ def _written(modules: Modules, shares: Mapping[Port, int]) -> dict[Port, PortLoc
 
 
 @cache
-def described() -> Mapping[str, Blocks]:
+def described() -> Mapping[str, TransformerBlocks]:
     """The blocks of every family in the file, by name and in its order."""
     tables: dict[str, Any] = tomllib.loads(_FILE.read_text(encoding="utf-8"))
     found = {}
@@ -259,7 +259,7 @@ def described() -> Mapping[str, Blocks]:
             "positions": Positions(said.get("positions", Positions.ABSOLUTE)),
         }
         tuples = {key: tuple(value) for key, value in said.items() if isinstance(value, list)}
-        found[name] = Blocks(**{**said, **words, **tuples})
+        found[name] = TransformerBlocks(**{**said, **words, **tuples})
     return found
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from search_space.backbones.blocks import Blocks, described
+from search_space.backbones.blocks import TransformerBlocks, described
 from search_space.backbones.entries import ConfigEntries
 from search_space.backbones.family import BackboneFamily
 from search_space.backbones.parameters import ModuleWeights, table
@@ -16,14 +16,14 @@ _T5_FFN = {"t5": "relu", "mt5": "gated-gelu"}
 _RESERVED_POSITIONS = 2  # the position tables of BART's stacks start with two rows that no token uses
 
 
-def _electra(blocks: Blocks, entries: ConfigEntries) -> BackboneShape:
+def _electra(blocks: TransformerBlocks, entries: ConfigEntries) -> BackboneShape:
     """Small ones project narrower embeddings to the width of the model."""
     embedding_width = entries.size("embedding_size")
     is_projected = embedding_width != entries.size("hidden_size")
     return blocks.shape(entries, embedding_width=embedding_width if is_projected else None)
 
 
-def _mpnet(blocks: Blocks, entries: ConfigEntries) -> BackboneShape:
+def _mpnet(blocks: TransformerBlocks, entries: ConfigEntries) -> BackboneShape:
     """All blocks add one bias of relative positions to the logits, beside the positions of the input."""
     buckets = entries.size_or("relative_attention_num_buckets", _MPNET_BUCKETS)
     if buckets < _MPNET_BUCKETS:
@@ -34,7 +34,7 @@ def _mpnet(blocks: Blocks, entries: ConfigEntries) -> BackboneShape:
     return blocks.shape(entries, beside=table(buckets, entries.size("num_attention_heads")))
 
 
-def _deberta(blocks: Blocks, entries: ConfigEntries) -> BackboneShape:
+def _deberta(blocks: TransformerBlocks, entries: ConfigEntries) -> BackboneShape:
     """Distances to either side have rows of their own in a table of relative positions."""
     kinds = entries.entries.get("pos_att_type")
     named = kinds.split("|") if isinstance(kinds, str) else kinds if isinstance(kinds, list) else []
@@ -49,7 +49,7 @@ def _deberta(blocks: Blocks, entries: ConfigEntries) -> BackboneShape:
     return blocks.shape(entries, beside=table(rows, entries.size("hidden_size")))
 
 
-def _bart(blocks: Blocks, entries: ConfigEntries, embeddings: ModuleWeights | None = None) -> BackboneShape:
+def _bart(blocks: TransformerBlocks, entries: ConfigEntries, embeddings: ModuleWeights | None = None) -> BackboneShape:
     """Both stacks share one table of tokens; with ``tie_word_embeddings`` false each holds its own beside it."""
     width = entries.size("hidden_size")
     entries.size("num_decoder_layers")
@@ -64,7 +64,7 @@ def _bart(blocks: Blocks, entries: ConfigEntries, embeddings: ModuleWeights | No
     return shape if has_same_heads else replace(shape, lacks=frozenset({(Site.ATTENTION, Port.HEAD)}))
 
 
-def _marian(blocks: Blocks, entries: ConfigEntries) -> BackboneShape:
+def _marian(blocks: TransformerBlocks, entries: ConfigEntries) -> BackboneShape:
     """Fixed positions of both stacks, which share their tokens unless the config says otherwise."""
     width, rows = entries.size("hidden_size"), entries.size("vocab_size")
     embeddings = table(rows, width) + 2 * table(entries.size("max_position_embeddings"), width)
@@ -75,7 +75,7 @@ def _marian(blocks: Blocks, entries: ConfigEntries) -> BackboneShape:
     return _bart(blocks, entries, embeddings)
 
 
-def _t5(blocks: Blocks, entries: ConfigEntries) -> BackboneShape:
+def _t5(blocks: TransformerBlocks, entries: ConfigEntries) -> BackboneShape:
     """The first block of a stack holds the position biases of all."""
     architectures = entries.entries.get("architectures")
     if isinstance(architectures, list) and "T5EncoderModel" in architectures:  # else the config of the whole model
@@ -89,7 +89,7 @@ def _t5(blocks: Blocks, entries: ConfigEntries) -> BackboneShape:
     return _t5_of(blocks, is_gated=kind.startswith("gated-")).shape(entries, beside=biases)
 
 
-def _t5_of(blocks: Blocks, *, is_gated: bool) -> Blocks:
+def _t5_of(blocks: TransformerBlocks, *, is_gated: bool) -> TransformerBlocks:
     """Those with the FFN of T5 1.1, which is gated, or of T5."""
 
     def plain(ffn: Mapping[str, str]) -> Mapping[str, str]:
@@ -98,13 +98,13 @@ def _t5_of(blocks: Blocks, *, is_gated: bool) -> Blocks:
     return blocks if is_gated else replace(blocks, ffn=plain(blocks.ffn), decoder_ffn=plain(blocks.decoder_ffn))
 
 
-def _gpt2(blocks: Blocks, entries: ConfigEntries) -> BackboneShape:
+def _gpt2(blocks: TransformerBlocks, entries: ConfigEntries) -> BackboneShape:
     """The FFN is four times as wide as the model unless the config says otherwise."""
     usual = {} if entries.has("intermediate_size") else {"n_inner": 4 * entries.size("hidden_size")}
     return blocks.shape(replace(entries, entries={**entries.entries, **usual}))
 
 
-_SHAPES: Mapping[str, Callable[[Blocks, ConfigEntries], BackboneShape]] = {
+_SHAPES: Mapping[str, Callable[[TransformerBlocks, ConfigEntries], BackboneShape]] = {
     "electra": _electra,
     "mpnet": _mpnet,
     "deberta-v2": _deberta,
@@ -116,8 +116,8 @@ _SHAPES: Mapping[str, Callable[[Blocks, ConfigEntries], BackboneShape]] = {
 }
 
 
-def _family(name: str, blocks: Blocks) -> BackboneFamily:
-    shape = _SHAPES.get(name, Blocks.shape)
+def _family(name: str, blocks: TransformerBlocks) -> BackboneFamily:
+    shape = _SHAPES.get(name, TransformerBlocks.shape)
     return BackboneFamily(
         name=name,
         words=blocks.words,
