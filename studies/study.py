@@ -387,7 +387,7 @@ class Study:
         summary = self.summary
         counts = ", ".join(f"{number} {state.value}" for state, number in summary.counts.items() if number)
         best = summary.best
-        found = "" if best is None else f"; best: trial {best.number}, {summary.metric} {best.score:.4f}"
+        found = "" if best is None else f"; best: trial {best.number}, {summary.metric} {summary.best_score:.4f}"
         return f"<study {self.name!r}: {counts or 'no trials'}{found}>"
 
     def _repr_html_(self) -> str:

@@ -48,7 +48,7 @@ def summary_text(summary: StudySummary, examples: ExampleCounts | None = None) -
     if summary.best is not None:
         best = summary.best
         lines.append(
-            f"best {summary.metric}: [bold]{measured_text(best.score, examples)}[/], "
+            f"best {summary.metric}: [bold]{measured_text(summary.best_score, examples)}[/], "
             f"trial {best.number}: {escape(best.description)}"
         )
     return Text.from_markup("\n".join(lines))
@@ -82,7 +82,7 @@ def _legend(board: Leaderboard) -> Iterator[str]:
     if any(row.estimate is not None for row in board.rows):
         yield "estimate: what the trial is expected to score if it is trained again, ± 95%; it orders the table."
     if any(row.seeds > 1 for row in board.rows):
-        yield "×4: trained to the end 4 times; the score is that of the first."
+        yield "×4: trained to the end 4 times; the score is the mean."
     yield f"of budget: stored parameters as a share of the budget of {board.summary.budget_parameters:,}."
 
 
@@ -226,7 +226,7 @@ def _best(summary: StudySummary) -> str:
     if summary.confirms is not None:
         return f"see 'show {summary.name}'"
     best = summary.best
-    return "-" if best is None or best.score is None else f"{best.number} ({best.score:.4f})"
+    return "-" if best is None else f"{best.number} ({summary.best_score:.4f})"
 
 
 def trial_renderable(page: TrialPage) -> RenderableType:

@@ -39,7 +39,7 @@ class FrontPoint:
         estimate: What it is expected to score if it is trained again; its score where there are no estimates.
         estimate_low: Lower end of the interval that holds that with 95%; None where there are no estimates.
         estimate_high: Upper end.
-        score: Final score.
+        score: Final score, the mean over its seeds.
         seeds: How often it was trained to the end.
         parameters: Stored parameters.
         extra_flops: FLOPs per token that it adds at inference; None where nobody has kept it.
@@ -209,7 +209,7 @@ def _point(trial: TrialRecord, ranking: Ranking, goal: SizeGoal) -> FrontPoint:
         estimate=_worth(trial, ranking.estimates),
         estimate_low=None if estimate is None else estimate.low,
         estimate_high=None if estimate is None else estimate.high,
-        score=float(trial.score or 0.0),
+        score=ranking.scores[trial.number],
         seeds=ranking.seeds.get(trial.number, 0),
         parameters=trial.stored_parameters,
         extra_flops=trial.extra_flops,

@@ -36,7 +36,7 @@ class LeaderboardRow:
         estimate_low: Lower end of the interval that holds that with 95%.
         estimate_high: Upper end.
         seeds: How often it was trained to the end, replicates with other seeds included.
-        score: Final score of a complete trial, newest score of others; None without a reading.
+        score: Final score of a complete trial, the mean over its seeds; newest score of others; None without a reading.
         steps: Steps at which the score was measured.
         scored_by: What the score is of: the study's metric, or ``loss``, with a minus sign, where that stands in for a
             metric of texts until a trial is complete.
@@ -181,7 +181,7 @@ def _row(place: int, trial: TrialRecord, study: StudyRecord, ranking: Ranking) -
         estimate_low=None if estimate is None else estimate.low,
         estimate_high=None if estimate is None else estimate.high,
         seeds=ranking.seeds.get(trial.number, 0),
-        score=trial.score if trial.state is TrialState.COMPLETE else trial.last_score,
+        score=ranking.scores[trial.number] if trial.state is TrialState.COMPLETE else trial.last_score,
         steps=trial.steps,
         scored_by=scored_by(trial, study),
         parameters=trial.stored_parameters,

@@ -1,8 +1,8 @@
 """In which order trials stand, and which is the best."""
 
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from statistics import fmean
 from typing import TypeVar
 
 from studies.analysis.estimates import Estimates, counted_examples, estimates_of
@@ -25,6 +25,7 @@ class Ranking:
             came and by score, then failed ones; the earlier of equals first.
         estimates: What they are expected to score; None while there is too little to go by.
         seeds: By number of the trial, how often it was trained to the end, its replicates included.
+        scores: By number of the trial, the mean of the final scores of these trainings.
         examples: How many a score is a share of right answers of; None where it is no such share, or not known.
         is_constant: Whether all complete trials predict one label for everything; None where there is none, or where
             that was not measured.
@@ -33,6 +34,7 @@ class Ranking:
     trials: tuple[RankedTrial, ...]
     estimates: Estimates | None
     seeds: Mapping[int, int]
+    scores: Mapping[int, float]
     examples: ExampleCounts | None = None
     is_constant: bool | None = None
 
@@ -53,11 +55,15 @@ def ranking_of(ledger: Ledger, study: StudyRecord, trials: Sequence[RankedTrial]
     known = ledger.standings(study.id) if trials is None else trials
     estimates = estimates_of(ledger, study, known)
     complete = [trial for trial in known if trial.state is TrialState.COMPLETE]
-    seeds = Counter(trial.number if trial.replicate_of is None else trial.replicate_of for trial in complete)
+    runs: dict[int, list[float]] = {}
+    for trial in complete:
+        original = trial.number if trial.replicate_of is None else trial.replicate_of
+        runs.setdefault(original, []).append(trial.score or 0.0)
     return Ranking(
         trials=ranked(known, estimates),
         estimates=estimates,
-        seeds=seeds,
+        seeds={number: len(scores) for number, scores in runs.items()},
+        scores={number: fmean(scores) for number, scores in runs.items()},
         examples=counted_examples(ledger, study),
         is_constant=_are_constant(ledger, study, complete),
     )

@@ -30,6 +30,7 @@ class StudySummary:
         counts: Number of trials in every state, absent states as 0.
         best: The best complete trial, by estimate (see `studies.analysis.ranks`); None before one is complete, and of
             a confirmation, whose trials repeat a few configurations.
+        best_score: Its final score, the mean over its seeds; None without a best trial.
         created_at: UTC.
         confirms: The study that it confirms; None for a study that searches.
         learned_from: The earlier studies that it learned from when it was begun.
@@ -44,6 +45,7 @@ class StudySummary:
     planned: int
     counts: Mapping[TrialState, int]
     best: TrialRecord | None
+    best_score: float | None
     created_at: datetime
     confirms: str | None
     learned_from: tuple[str, ...] = ()
@@ -97,7 +99,7 @@ def summaries_table(summaries: Sequence[StudySummary]) -> "pandas.DataFrame":
             **{name: getattr(summary, name) for name in plain},
             **{state.value: summary.counts[state] for state in TrialState},
             "best_trial": summary.best.number if summary.best else None,
-            "best_score": summary.best.score if summary.best else None,
+            "best_score": summary.best_score,
             "created_at": summary.created_at,
             "confirms": summary.confirms,
         }
@@ -117,6 +119,8 @@ def summary_of(ledger: Ledger, study: StudyRecord, ranking: Ranking | None = Non
     """
     counts = ledger.state_counts(study.id)
     planned = study.specification.get("trials")
+    ranking = None if study.kind is StudyKind.CONFIRMATION else ranking or ranking_of(ledger, study)
+    best = None if ranking is None else ranking.best
     return StudySummary(
         name=study.name,
         backbone=str(study.source),
@@ -126,16 +130,12 @@ def summary_of(ledger: Ledger, study: StudyRecord, ranking: Ranking | None = Non
         backbone_parameters=study.backbone_parameters,
         planned=planned if isinstance(planned, int) else 0,
         counts={state: counts.get(state, 0) for state in TrialState},
-        best=_best(ledger, study, ranking) if study.kind is StudyKind.SEARCH else None,
+        best=None if best is None else ledger.trial(study.id, best.number),
+        best_score=None if ranking is None or best is None else ranking.scores[best.number],
         created_at=study.created_at,
         learned_from=_sources(study.specification.get("lessons")),
         confirms=ledger.confirmation(study).study if study.kind is StudyKind.CONFIRMATION else None,
     )
-
-
-def _best(ledger: Ledger, study: StudyRecord, ranking: Ranking | None) -> TrialRecord | None:
-    best = (ranking or ranking_of(ledger, study)).best
-    return None if best is None else ledger.trial(study.id, best.number)
 
 
 def task_name(study: StudyRecord) -> str:

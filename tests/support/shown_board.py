@@ -78,6 +78,7 @@ def shown_board() -> Leaderboard:
             planned=36,
             counts=counts,
             best=None,
+            best_score=None,
             created_at=datetime(2026, 1, 2, tzinfo=UTC),
             confirms=None,
         ),

@@ -162,7 +162,11 @@ class WatchedStudy:
                 for trial in _estimated(ranking, trials)
                 if (one := estimates.get(trial.number)) is not None
             ],
-            "seeds": {number: count for number, count in ranking.seeds.items() if count > 1},
+            "repeated": {
+                number: {"seeds": count, "score": ranking.scores[number]}
+                for number, count in ranking.seeds.items()
+                if count > 1
+            },
             "lead": None if ranking.estimates is None else ranking.estimates.lead,
             "verdict": verdict(ranking, self.record.metric) if self.record.kind is StudyKind.SEARCH else "",
         }
