@@ -48,18 +48,6 @@ def test_the_table_says_what_was_lost_and_what_a_machine_lacks(benchmark) -> Non
     assert replace(outcome, lost=0).is_held
 
 
-def test_a_study_that_breaks_is_broken_whatever_it_raises(benchmark) -> None:
-    faults, bench = benchmark("faults"), benchmark("fault_arms.bench")
-
-    def run(_: object) -> None:
-        raise LookupError("two\nlines")
-
-    case = bench.Case("raises", run)
-    outcome = faults.run_case(bench.Scenario("F1", "killed", (case,)), case)
-    assert outcome.violations == ("LookupError: two lines",)
-    assert (outcome.scenario, outcome.case) == ("F1", "raises")
-
-
 @pytest.mark.slow
 def test_studies_meet_a_fault_as_the_benchmark_says(benchmark) -> None:
     faults = benchmark("faults")
@@ -80,13 +68,3 @@ def test_damage_at_random_ends_in_words(kind, benchmark, tmp_path, monkeypatch, 
     for number in range(SHARE[kind]):
         seed = f"{rotation.seed()}/{kind}/{number}"
         assert fuzz.problem(case, seed) == "", f"seed {rotation.seed()}, case {number}"
-
-
-def test_what_is_looked_for_is_found(benchmark) -> None:
-    fuzz = benchmark("fuzz")
-
-    def raises(_: object) -> None:
-        raise RecursionError("too deep")
-
-    assert "RecursionError: too deep" in fuzz.problem(raises, "0")
-    assert fuzz.problem(lambda draw: draw.random(), "0") == ""

@@ -33,17 +33,6 @@ def drawn(space: SearchSpace, count: int) -> list[Candidate]:
     return [space.suggest(RandomTrial(seed)) for seed in range(count)]
 
 
-@pytest.mark.slow
-def test_a_study_finds_what_was_planted_and_is_the_same_twice(load: Any, space: SearchSpace) -> None:
-    simulated = load("search_arms.simulation").simulated
-    studies = [simulated("factored", space, seed, trials=26, noise=1.1, checkpoints={12, 26}) for seed in (0, 1, 2, 0)]
-    assert studies[0] == studies[3]
-    assert [one.trials for one in studies[0].recommended] == [12, 26]
-    # trials that were pruned cost less than whole ones
-    assert all(6 < one.recommended[-1].cost <= 26 for one in studies)
-    assert sum(one.recommended[-1].truth - one.tried for one in studies[:3]) > 1.5
-
-
 def test_a_rate_costs_a_quadratic_and_collapses_beyond_its_edge(load: Any, space: SearchSpace) -> None:
     truth = load("search_arms.truth")
     task = truth.PlantedTruth(space, 4)
@@ -80,16 +69,6 @@ def test_readings_foretell_the_end_as_well_as_was_measured(load: Any, space: Sea
     assert [found["train_loss", step] for step in (25, 50, 100)] == pytest.approx([0.43, 0.56, 0.78], abs=0.1)
 
 
-def test_the_noise_is_that_of_as_many_examples(load: Any) -> None:
-    measure = load("search_arms.readings").Measurements(0, noise=2.2, steps=200)
-    assert measure.examples == 517  # 100 sqrt(0.25 / 517) = 2.2
-    scores = [100 * measure.read(0, str(trial), 50.0, 200).score for trial in range(4000)]
-    mean = sum(scores) / 4000
-    deviation = (sum((one - mean) ** 2 for one in scores) / 4000) ** 0.5
-    assert mean == pytest.approx(50.0, abs=5 * 2.2 / 4000**0.5)
-    assert deviation == pytest.approx(2.2, rel=5 / 8000**0.5)
-
-
 def test_samplers_are_compared_seed_by_seed(load: Any) -> None:
     simulation = load("search_arms.simulation")
 
@@ -103,9 +82,3 @@ def test_samplers_are_compared_seed_by_seed(load: Any) -> None:
     assert lines[0].split() == ["first", "12", "6.0", "+0.00", "±", "1.96", "0.50", "+1.50", "±", "0.00", "4"]
     second_line = ["second", "12", "6.0", "+1.50", "±", "1.96", "+1.50", "±", "0.00", "0.50", "+1.50", "±", "0.00", "4"]
     assert lines[1].split() == second_line
-
-
-def test_a_sampler_that_is_not_there_is_refused_in_a_line(load: Any, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit, match="2"):
-        load("search").arguments_of(["--samplers", "luck"])
-    assert "must be among tpe, random" in capsys.readouterr().err.splitlines()[-1]

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import pandas
 import pytest
 
 import deltaspace
@@ -68,13 +67,6 @@ def test_a_public_name_is_there_and_says_what_it_is(name: str) -> None:
 @pytest.mark.parametrize("name", [*FUNCTIONS, "Study", "Trial", "errors"])
 def test_what_a_user_calls_has_an_example(name: str) -> None:
     assert ">>> " in (inspect.getdoc(getattr(deltaspace, name)) or "")
-
-
-def test_a_type_checker_and_the_interpreter_see_the_same_names() -> None:
-    source = inspect.getsource(deltaspace)
-    block = source[source.index("if TYPE_CHECKING:") : source.index("__all__")]
-    imported = {name.strip() for line in block.splitlines()[1:] for name in line.partition(" import ")[2].split(",")}
-    assert imported - {""} == set(PUBLIC)
 
 
 def test_a_name_that_is_not_there_is_answered_with_those_that_are() -> None:
@@ -180,10 +172,6 @@ def test_the_best_trial_is_a_trial(study: Study) -> None:
     assert str(best).startswith("trial 3 of sample (discovered, complete, accuracy 0.8500, ")
 
 
-def test_a_handle_is_its_name_and_its_storage(study: Study, sample_storage: str) -> None:
-    assert study == Study(name="sample", storage=sample_storage)
-
-
 def test_the_storage_is_that_of_the_environment_unless_one_is_given(
     sample_storage: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -275,28 +263,9 @@ def test_a_description_is_text_and_html(study: Study) -> None:
     assert deltaspace.describe(study.best.configuration, ROBERTA).sentence == deltaspace.describe(study.best).sentence
 
 
-def test_a_description_is_text_in_a_notebook_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    """There a console of rich displays what it prints, and leaves its file empty."""
-    import rich.console
-
-    expected = str(deltaspace.describe("lora_qv", ROBERTA))
-    monkeypatch.setattr(rich.console, "_is_jupyter", lambda: True)
-    assert str(deltaspace.describe("lora_qv", ROBERTA)) == expected
-
-
 def test_type_checkers_of_users_are_told_that_there_are_types() -> None:
     packages = ("search_space", "trial_runner", "studies", "dashboards", "deltaspace")
     assert [name for name in packages if not (ROOT / name / "py.typed").exists()] == []
-
-
-def test_the_published_methods_are_a_table() -> None:
-    from search_space.published import METHODS
-
-    table = deltaspace.methods(ROBERTA)
-    assert table["name"].tolist() == [*METHODS]
-    mam = table.set_index("name").loc["mam_adapter"]
-    assert (mam["attention_form"], mam["ffn_insertion"]) == ("softmax_memory", "parallel")
-    assert pandas.isna(mam["invalid"])
 
 
 TRIVIAL = {
@@ -361,17 +330,6 @@ def test_what_is_worth_knowing_beforehand_is_said_unless_nothing_is_to_be_shown(
     assert printed.out == ""
 
 
-def test_a_study_is_a_study_of_optuna(trivial: str) -> None:
-    import optuna
-
-    study = deltaspace.launch(TRIVIAL, storage=trivial, progress=False)
-    stock = study.to_optuna()
-    assert isinstance(stock, optuna.Study)
-    assert [trial.number for trial in stock.trials] == list(study.trials["number"])
-    assert stock.best_value == study.best.score
-    assert stock.user_attrs["metric"] == "accuracy"
-
-
 @dataclass
 class Kernel:
     kernel: object = "one"
@@ -418,12 +376,6 @@ def test_a_study_is_counted_indexed_and_iterated(study: Study) -> None:
     assert bool(study)
 
 
-def test_a_study_says_its_counts_and_its_best(study: Study) -> None:
-    assert repr(study) == (
-        "<study 'sample': 1 queued, 1 running, 2 complete, 1 pruned, 1 failed; best: trial 3, accuracy 0.8500>"
-    )
-
-
 @pytest.mark.parametrize(
     ("name", "meant"),
     [("best_trial", "Use best."), ("trials_dataframe", "Use trials."), ("leaderbord", "leaderboard")],
@@ -433,14 +385,6 @@ def test_what_others_call_it_is_hinted_at(study: Study, name: str, meant: str) -
         getattr(study, name)
 
 
-def test_names_of_other_packages_are_hinted_at(study: Study) -> None:
-    with pytest.raises(AttributeError, match="Use configuration and learning_rates"):
-        study.best.params  # noqa: B018
-    with pytest.raises(AttributeError, match=r"'load_study'. Use open_study\."):
-        deltaspace.load_study  # noqa: B018
-    assert deltaspace.__version__
-
-
 def test_a_database_that_is_there_may_be_given_by_its_path(
     study: Study, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -448,9 +392,3 @@ def test_a_database_that_is_there_may_be_given_by_its_path(
     assert len(deltaspace.open_study("sample", storage=str(file))) == 6
     with pytest.raises(deltaspace.errors.StorageUrlError, match="must be a URL"):
         deltaspace.open_study("sample", storage=str(tmp_path / "absent.db"))
-
-
-def test_a_leaderboard_says_why_it_has_more_rows_than_were_asked_for(study: Study) -> None:
-    board = study.leaderboard(top=0)
-    assert board.attrs["note"] == f"the best 0, and the best trials of {len(board)} more published methods"
-    assert "note" not in study.leaderboard().attrs

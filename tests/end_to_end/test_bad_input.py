@@ -73,32 +73,6 @@ def change(study: dict[str, Any], path: str, value: object) -> dict[str, Any]:
     return study
 
 
-@pytest.mark.parametrize(
-    ("path", "value", "expected"),
-    [
-        ("bugdet", 3, "bugdet"),
-        ("space.attention_forms", ["prefix"], "softmax_memory"),
-        ("task.text", "sentence", "text"),
-        ("task.folder", "elsewhere", "elsewhere"),
-        ("task.max_tokens", 4000, "max_tokens must be at most"),
-        ("backbone", "/nowhere/at/all", "/nowhere/at/all"),
-    ],
-)
-def test_a_bad_study_file_is_refused_before_any_work(
-    study: dict[str, Any], capsys: pytest.CaptureFixture[str], path: str, value: object, expected: str
-) -> None:
-    assert expected.lower() in refusal(change(study, path, value), capsys).lower()
-
-
-def test_all_problems_of_a_file_are_reported_together(
-    study: dict[str, Any], capsys: pytest.CaptureFixture[str]
-) -> None:
-    change(study, "training.steps", "many")
-    change(study, "trails", 3)
-    error = refusal(change(study, "fleet.backend", "slurm"), capsys)
-    assert all(path in error for path in ("training.steps", "trails", "fleet.backend"))
-
-
 def test_the_smallest_budget_that_is_named_really_fits(
     study: dict[str, Any], capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -130,39 +104,6 @@ def test_a_backbone_that_cannot_be_used_is_refused_with_what_can(
     error = refusal(change(study, "backbone", str(folder)), capsys)
     assert expected in error
     assert family in error
-
-
-@pytest.mark.parametrize(
-    ("lines", "expected"),
-    [
-        ([{"text": "good", "label": 7}], "7"),
-        ([], "validation"),
-        ([{"text": "", "label": 1}], "validation"),
-    ],
-)
-def test_bad_data_are_refused_by_split(
-    study: dict[str, Any], capsys: pytest.CaptureFixture[str], lines: list[dict[str, Any]], expected: str
-) -> None:
-    write(Path(study["task"]["folder"]) / "validation.jsonl", lines)
-    assert expected in refusal(study, capsys)
-
-
-def test_a_storage_that_cannot_be_opened_is_refused(
-    study: dict[str, Any], capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
-    (tmp_path / "letter.db").write_text("Dear Sir or Madam, this is not a database, " * 50)
-    for url in (
-        f"sqlite:///{tmp_path / 'no' / 'such' / 'folder' / 'deltaspace.db'}",
-        f"sqlite:///{tmp_path / 'letter.db'}",
-        "sqlite:////proc/deltaspace.db",
-        "postgresql://nobody@127.0.0.1:1/nothing",
-        "oracle://x",
-    ):
-        assert launch(study, "--storage", url) == 2
-        error = capsys.readouterr().err.strip().splitlines()
-        assert error[-1].startswith("deltaspace: ")
-        assert not any("Traceback" in line for line in error)
-    assert (tmp_path / "letter.db").read_text().startswith("Dear Sir")
 
 
 def test_a_diverging_trial_fails_with_its_step_and_its_neighbours_finish(

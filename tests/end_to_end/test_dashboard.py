@@ -320,25 +320,6 @@ _ON_THE_LAST_AXIS = """([low, high]) => {
 }"""
 
 
-def test_a_slice_shows_scores_by_two_parameters_that_are_chosen(look: Tab, storage: str) -> None:
-    with Ledger.open(storage, read_only=True) as ledger:
-        measured = [one for one in ledger.trials(1) if one.last_score is not None]
-    look.open(PATHS["leaderboard"]).settle()
-    look.page.locator("[name=x]").select_option("ffn_form")
-    look.page.locator("[name=y]").select_option("attention_share")
-    look.page.wait_for_function(
-        "() => document.querySelector('.slice .plot')._fullLayout.xaxis.title.text === 'form, FFN'"
-    )
-    shown = look.page.evaluate(
-        "() => { const { data: [trace], _fullLayout } = document.querySelector('.slice .plot');"
-        " return { numbers: trace.customdata, scores: trace.marker.color, x: _fullLayout.xaxis.ticktext } }"
-    )
-    assert dict(zip(shown["numbers"], shown["scores"], strict=True)) == {
-        one.number: pytest.approx(one.score or one.last_score) for one in measured
-    }
-    assert {"none", "lowrank"} <= set(shown["x"])
-
-
 def test_the_timeline_has_every_attempt_beside_its_worker(look: Tab, storage: str) -> None:
     with Ledger.open(storage, read_only=True) as ledger:
         attempts = ledger.attempts(1)
@@ -452,15 +433,6 @@ def test_studies_of_a_task_stand_beside_each_other(opened: Any, tmp_path: Path) 
         planted.ledger.close()
 
 
-@pytest.mark.parametrize(("kind", "start"), rotation.parts([("SVG", b"<svg"), ("PNG", b"\x89PNG")]))
-def test_a_plot_can_be_taken_away_as_a_picture(look: Tab, kind: str, start: bytes) -> None:
-    look.open(PATHS["leaderboard"]).settle()
-    with look.page.expect_download() as coming:
-        look.page.locator("figure .downloads").first.get_by_text(kind).click()
-    assert coming.value.suggested_filename == f"parallel-coordinates.{kind.lower()}"
-    assert Path(coming.value.path()).read_bytes().startswith(start)
-
-
 _MOST_DOWNLOADS = 5
 """After some more in a row the browser asks a person whether it may go on."""
 
@@ -517,13 +489,6 @@ def test_the_focus_stays_where_the_keyboard_was(look: Tab) -> None:
     assert look.page.evaluate("() => document.activeElement.className") == "picked"
 
 
-def test_the_leaderboard_is_as_long_as_its_rows(look: Tab) -> None:
-    look.open(PATHS["leaderboard"])
-    wait_for_ranking(look)
-    hidden = "(frame) => frame.scrollHeight - frame.clientHeight"
-    assert look.page.eval_on_selector("#board .frame", hidden) <= 1
-
-
 def test_what_is_still_worked_out_is_not_said_to_be_missing(look: Tab) -> None:
     def unranked(route: Any) -> None:
         found = route.fetch().json()
@@ -533,19 +498,6 @@ def test_what_is_still_worked_out_is_not_said_to_be_missing(look: Tab) -> None:
     look.open(STUDY)
     assert "being worked out" in look.text(".tiles")
     assert "no trial is complete" not in look.text(".tiles")
-
-
-def test_sizes_of_one_magnitude_fill_their_plot_and_others_are_logarithmic(look: Tab) -> None:
-    look.open(PATHS["leaderboard"]).settle()
-    wait_for_ranking(look)
-    plot = "document.querySelectorAll('#plots .plot')[1]"
-    axis = f"() => {{ const {{ type, range }} = {plot}._fullLayout.xaxis; return {{ type, range }} }}"
-    assert look.page.evaluate(axis)["type"] == "log"
-    look.page.locator("[name=origin]").select_option("published")
-    fits = (
-        f"() => {{ const {{ type, range: [low, high] }} = ({axis})(); return type === 'linear' && low > 0.9 * high }}"
-    )
-    look.page.wait_for_function(fits)
 
 
 def test_no_arrow_of_an_edit_crosses_a_tensor_that_it_does_not_change(look: Tab) -> None:
@@ -584,26 +536,6 @@ def test_the_query_page_of_a_study_asks_about_it_and_lists_what_can_be_asked(loo
         look.page.locator("form .picked button").nth(1 + place).click()
         look.page.wait_for_function(f"() => document.querySelector('section')?.dataset.answers === '{place + 1}'")
         assert look.count("section[data-answers] tbody tr") > 0, place
-
-
-def test_the_first_key_leads_past_the_navigation(look: Tab) -> None:
-    look.open(STUDY)
-    look.page.keyboard.press("Tab")
-    look.page.wait_for_function("() => document.activeElement.textContent === 'Skip to the content'")
-    look.page.keyboard.press("Enter")
-    look.page.wait_for_function("() => document.activeElement.id === 'content'")
-
-
-def test_colours_follow_the_button_and_are_remembered(look: Tab) -> None:
-    look.open(STUDY)
-    back = "() => getComputedStyle(document.body).backgroundColor"
-    before = look.page.evaluate(back)
-    look.page.locator("#theme").click(click_count=2)
-    is_other = f"(before) => ({back})() !== before"
-    look.page.wait_for_function(is_other, arg=before)
-    look.open(PATHS["leaderboard"])
-    look.page.wait_for_function("() => document.documentElement.dataset.theme === 'dark'")
-    look.page.wait_for_function(is_other, arg=before)
 
 
 def test_every_link_of_the_pages_leads_somewhere(look: Tab) -> None:

@@ -4,7 +4,7 @@ import io
 import json
 from dataclasses import replace
 
-from support.shown_progress import BEST, JUST_ENDED, shown_progress
+from support.shown_progress import BEST, shown_progress
 
 from dashboards.terminal.events import EventLog, Events, event_line, progress_line
 from studies.runtime.progress import Progress
@@ -21,10 +21,6 @@ def lines(*course: Progress) -> list[str]:
     return [event_line(event) for progress in course for event in events.of(progress)]
 
 
-def test_a_launch_begins_with_what_scores_are_held_against() -> None:
-    assert lines(at(0))[0] == "docstrings: 19/36 trials, accuracy; head alone 0.4120, constant 0.1667"
-
-
 def test_every_ended_trial_has_one_short_line() -> None:
     found = lines(at(15), at(19))
     assert found[-4:] == [
@@ -36,18 +32,8 @@ def test_every_ended_trial_has_one_short_line() -> None:
     ]
 
 
-def test_what_was_told_is_not_told_again() -> None:
-    assert lines(at(19), at(19), at(19)) == lines(at(19))
-    assert len(lines(at(0), at(1), at(2))) == 3
-
-
 def test_more_trials_than_are_known_one_by_one_are_counted() -> None:
     assert lines(at(0), at(19))[1] == "15/36 15 more trials ended"
-
-
-def test_a_loss_in_place_of_the_metric_says_so() -> None:
-    one = replace(JUST_ENDED[-1], score=-2.25, is_by_loss=True)
-    assert "pruned at 50: loss 2.2500; " in lines(at(18), replace(at(19), just_ended=(one,)))[-1]
 
 
 def test_a_study_at_one_moment_has_a_line() -> None:
@@ -81,9 +67,3 @@ def test_what_a_terminal_would_obey_is_written_out_in_the_log() -> None:
     EventLog(file)(replace(at(1), just_ended=(one,)))
     assert "\x1b" not in file.getvalue()
     assert json.loads(file.getvalue().splitlines()[-1])["description"] == "a\x1b[31mb"
-
-
-def test_without_a_file_nothing_is_written() -> None:
-    log = EventLog(None)
-    log(at(3))
-    log.end("docstrings", "finished", finished=True)

@@ -2,7 +2,6 @@
 
 import json
 import re
-from pathlib import Path
 
 import pytest
 from rich.console import Console
@@ -61,14 +60,6 @@ def test_the_verdict_says_what_half_the_size_costs(planted: Planted) -> None:
         f"With {small.size / best.size:.0%} of the parameters of trial {best.number}, trial {small.number} has "
         f"{best.estimate - small.estimate:.4f} less accuracy."
     )
-
-
-def test_a_study_of_one_objective_has_no_front_on_its_leaderboard(tmp_path: Path) -> None:
-    one = Planted(f"sqlite:///{tmp_path / 'one.db'}", 14)
-    board = leaderboard(one.ledger, "planted")
-    assert board.front is None
-    assert "The best within every size" not in text_of(leaderboard_table(board), 80)
-    one.ledger.close()
 
 
 def test_the_best_within_a_size_is_the_best_of_those_that_are_no_larger(planted: Planted) -> None:

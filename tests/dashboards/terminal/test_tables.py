@@ -35,21 +35,6 @@ def ledger(sample_storage: str):
         yield ledger
 
 
-def test_a_leaderboard_has_a_line_per_trial_with_sentence_and_score(ledger: Ledger) -> None:
-    board = leaderboard(ledger, "sample")
-    text = printed(leaderboard_table(board))
-    for row in board.rows:
-        line = next(line for line in text.splitlines() if row.sentence in line and f" {row.number} " in line)
-        assert row.method in line
-        assert f"{row.parameters:,}" in line
-    assert "pruned 0.5500 @ 25" in text
-    assert "2 complete, 1 pruned, 1 failed" in text
-
-
-def without_blanks(text: str) -> str:
-    return "".join(text.split())
-
-
 @pytest.mark.parametrize("width", [80, 120, 180])
 def test_a_narrow_terminal_cuts_no_name_of_a_method_and_none_of_its_dimensions(width: int) -> None:
     views = method_views(shape_of(str(ROBERTA)))
@@ -59,26 +44,6 @@ def test_a_narrow_terminal_cuts_no_name_of_a_method_and_none_of_its_dimensions(w
     for view in views:
         assert any(line.startswith(view.method.name + " ") for line in text.splitlines())
     assert "lse_convex" in text
-
-
-@pytest.mark.parametrize("width", [80, 100])
-def test_a_narrow_leaderboard_folds_long_names(ledger: Ledger, width: int) -> None:
-    board = leaderboard(ledger, "sample")
-    long = "a_published_method_of_which_the_name_is_long"
-    text = printed(leaderboard_table(replace(board, rows=(replace(board.rows[1], method=long),))), width)
-    assert "…" not in text
-    assert long in without_blanks(text)
-
-
-def test_the_number_of_hidden_trials_is_said(ledger: Ledger) -> None:
-    board = leaderboard(ledger, "sample")
-    assert "the best of each published method. --top 11 shows all." in printed(
-        leaderboard_table(replace(board, hidden=7))
-    )
-
-
-def test_a_study_without_ended_trials_says_so(ledger: Ledger) -> None:
-    assert "no trial has ended yet" in printed(leaderboard_table(replace(leaderboard(ledger, "sample"), rows=())))
 
 
 def test_the_list_of_studies(ledger: Ledger) -> None:
@@ -121,14 +86,6 @@ def test_a_trial_that_collapsed_says_so(ledger: Ledger) -> None:
     reason = "rung 0 (25 steps): collapsed: its training loss has risen from 1.7 to 1.9"
     rows = tuple(replace(row, reason=reason) if row.state is TrialState.PRUNED else row for row in board.rows)
     assert "collapsed 0.5500 @ 25" in printed(leaderboard_table(replace(board, rows=rows)))
-
-
-def test_readings_say_whether_a_score_is_the_loss(ledger: Ledger) -> None:
-    page = trial_page(ledger, "sample", 0)
-    early = replace(page.readings[0], score=-3.25, metrics={"proxy_loss": 3.25, "validation_loss": 3.25})
-    text = printed(trial_renderable(replace(page, readings=(early, *page.readings[1:]))))
-    assert "loss 3.2500" in text
-    assert "0.8000" in text
 
 
 def test_estimates_stand_beside_scores_and_the_verdict_below(tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from dashboards.terminal.text import duration_text, rate_text, score_text, share_text, states_text
+from dashboards.terminal.text import duration_text, rate_text, score_text, share_text
 from studies.records import ExampleCounts, TrialState
 
 
@@ -35,8 +35,3 @@ def test_shares_and_learning_rates_are_short() -> None:
     assert share_text(0.0048, digits=3) == "0.480%"
     assert rate_text(0.00123) == "1.2e-03"
     assert rate_text(None) == "-"
-
-
-def test_only_states_that_occur_are_named() -> None:
-    assert states_text({TrialState.PRUNED: 2, TrialState.QUEUED: 0, TrialState.COMPLETE: 1}) == "1 complete, 2 pruned"
-    assert states_text({}) == "none yet"

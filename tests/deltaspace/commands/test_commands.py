@@ -55,11 +55,6 @@ def test_best_is_the_page_of_the_best_trial(run: Run) -> None:
     assert json.loads(run("best", "sample", "--json"))["trial"]["number"] == 3
 
 
-def test_the_best_trial_is_a_number_too(run: Run) -> None:
-    assert run("trial", "sample", "best", "--json") == run("trial", "sample", "3", "--json")
-    assert run("describe", "sample", "best") == run("describe", "sample", "3")
-
-
 def test_a_trial_page_has_readings_and_attempts(run: Run) -> None:
     assert "loss is NaN at step 3" in run("trial", "sample", "2")
     page = json.loads(run("trial", "sample", "0", "--json"))
@@ -103,20 +98,6 @@ def test_a_file_that_appears_while_a_query_runs_is_left_as_it_is(
     assert "must be a new file" in capsys.readouterr().err
     assert file.read_text() == "somebody else's"
     assert [path.name for path in tmp_path.glob("*answer*")] == ["answer.csv"]
-
-
-def test_a_query_says_that_there_are_more_rows(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
-    sql = "select number from trials where number < 4 order by number"
-    assert main(["query", sql, "--limit", "2", "--format", "csv"]) == 0
-    printed = capsys.readouterr()
-    assert printed.out == "number\n0\n1\n"
-    assert printed.err == "there are more rows than the 2 that were taken; --limit takes more.\n"
-    assert run("query", sql, "--limit", "4", "--format", "csv") == "number\n0\n1\n2\n3\n"
-
-
-def test_numbers_of_a_query_stand_right(run: Run) -> None:
-    lines = run("query", "select 1 as one, 'x' as word, 0.123456789 as part union select 100, 'yy', null").splitlines()
-    assert [line.rstrip() for line in lines] == ["one  word      part", "  1  x     0.123457", "100  yy           -"]
 
 
 HOSTILE = "\x1b[2J\x07\x9b31m\u202egnp\u2066\r"
@@ -180,13 +161,6 @@ def test_the_list_of_commands_says_what_their_help_says(name: str) -> None:
     assert command is not None
     assert (command.help or "").splitlines()[0] == COMMANDS[name]
     assert command.name == name
-
-
-def test_help_without_a_command_lists_all(run: Run) -> None:
-    text = run("--help")
-    for name in COMMANDS:
-        assert f"  {name} " in text
-    assert run("--version").startswith("deltaspace, version")
 
 
 def test_a_leaderboard_is_printed_in_the_columns_and_the_format_that_are_asked_for(run: Run) -> None:

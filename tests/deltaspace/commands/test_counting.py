@@ -1,6 +1,5 @@
 """``count`` and ``methods``: every convention, every setting, and what is not valid on a backbone."""
 
-import dataclasses
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -8,13 +7,8 @@ from typing import Any
 
 import pytest
 
-from dashboards.terminal.configurations import view_configuration
 from deltaspace.commands.main import main
-from search_space.backbones import shape_of
-from search_space.configuration import Configuration
-from search_space.conventions import CONVENTIONS
-from search_space.layers import LayerRange
-from search_space.published import METHODS, published_method
+from search_space.published import METHODS
 
 BACKBONES = Path(__file__).parents[2] / "data" / "backbones"
 
@@ -53,22 +47,11 @@ def test_a_count_has_what_is_attached_and_every_convention(run: Run) -> None:
     assert found["invalid"] is None
 
 
-def test_a_point_is_counted_as_its_method_with_those_settings(run: Run) -> None:
-    assert counted(run, "lora_qv:r=8", "gpt2")["stored"] == counted(run, "lora_qv", "gpt2", "r=8")["stored"]
-    assert counted(run, "lora_qv:r=8", "gpt2", "rank=2")["stored"] == counted(run, "lora_qv", "gpt2", "r=2")["stored"]
-
-
 def test_a_count_as_a_table_says_what_other_conventions_count(run: Run) -> None:
     text = run("count", "mam_inducer", backbone="gpt2")
     for part in ("2,001,816", "impl", "repo_config_requires_grad", "2,057,112", "1.6235%", "two norms a block"):
         assert part in text
     assert "repo_config_used" not in run("count", "lora_qv", backbone="gpt2")
-
-
-def test_what_is_attached_is_told_once(run: Run) -> None:
-    text = run("count", "intrinsic_did", backbone="gpt2")
-    assert "convention" not in text
-    assert text.count("1,000") == 4
 
 
 def test_choices_are_set_as_numbers_are(run: Run) -> None:
@@ -94,11 +77,6 @@ def test_bitfit_counts_nothing_without_biases_and_says_that_it_is_not_valid(run:
     assert (found["trained"], set(found["conventions"].values())) == (0, {0})
     assert found["invalid"].startswith("BitFit needs biases; llama has none.")
     assert "llama has none" in run("count", "bitfit", backbone="llama3_2_1b")
-
-
-def test_head_only_counts_nothing_and_is_valid(run: Run) -> None:
-    found = counted(run, "head_only", "llama3_2_1b")
-    assert (found["stored"], found["invalid"]) == (0, None)
 
 
 @pytest.mark.parametrize(
@@ -142,16 +120,6 @@ def test_methods_have_their_citations_and_settings(run: Run) -> None:
     assert views["intrinsic_said"]["ffn"]["variant"] == "a factor per tensor"
 
 
-def test_the_table_of_methods_has_citations_places_and_choices(run: Run) -> None:
-    text = run("methods", backbone="roberta_base")
-    for method in METHODS.values():
-        assert method.citation.partition(", table")[0].removesuffix(", released code") in text
-    rows = {line.split()[0]: line for line in text.splitlines() if line and not line.startswith(" ")}
-    assert " input " in rows["prompt_tuning"]
-    assert " weights " in rows["diff_pruning"]
-    assert "read: x_ffn, res_f (" in text
-
-
 @pytest.mark.parametrize(
     ("backbone", "invalid"),
     [
@@ -189,15 +157,3 @@ def test_a_description_of_a_method_outside_the_sublayers_says_so(run: Run) -> No
         "formula": "θ_t <- θ_t + μ_t P(z)_t, P: fixed random Fastfood; z: 19803, μ: 197",
     }
     assert described["nearest"][0] == {"method": "intrinsic_said", "differences": []}
-
-
-def test_an_edit_at_some_layers_is_described_with_their_number() -> None:
-    shape = shape_of(json.loads((BACKBONES / "roberta_base" / "config.json").read_text()))
-    (edit,) = published_method("prefix_tuning").configuration(shape).edits
-    some = dataclasses.replace(edit, layers=LayerRange(first=3, last=8))
-    view = view_configuration(Configuration(edits=(some,)), shape)
-    assert [one.sublayers for one in view.edits] == [6]
-
-
-def test_conventions_are_told_in_one_order() -> None:
-    assert [*CONVENTIONS][:4] == ["weights_only", "with_bias", "stored", "trained"]

@@ -74,13 +74,6 @@ def test_a_study_file_elsewhere_finds_the_data_and_the_backbone(
     assert read_specification("studies/mine.yaml").task.folder == str(here / "data")
 
 
-def test_two_files_of_one_folder_are_two_studies(said: Run, here: Path) -> None:
-    write_csv(here / "data" / "train.csv")
-    for name in ("First", "second"):
-        said("data", "--output", f"{name}.yaml")
-        assert read_specification(f"{name}.yaml").name == name.lower()
-
-
 def test_nothing_is_overwritten_unless_it_is_said(said: Run, here: Path) -> None:
     write_csv(here / "reviews.csv")
     (here / "reviews.yaml").write_text("mine")
@@ -97,14 +90,6 @@ def test_files_are_the_splits_that_their_names_say(said: Run, here: Path) -> Non
     said("d/my_train.csv", "d/my-valid.csv", "d/eval.csv", "--name", "three")
     task = read_specification("three.yaml").task
     assert task.splits == {"train": "my_train.csv", "validation": "my-valid.csv", "test": "eval.csv"}
-
-
-def test_json_is_the_study(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    write_csv(here / "reviews.csv")
-    assert main(["init", "reviews.csv", "--budget", "1%", "--trials", "9", "--no-steps", "--json"]) == 0
-    shown = json.loads(capsys.readouterr().out)
-    assert shown["file"] == "reviews.yaml"
-    assert (shown["study"]["budget"], shown["study"]["trials"]) == ("1%", 9)
 
 
 @pytest.mark.slow
@@ -135,13 +120,6 @@ def test_a_frame_a_dataset_and_a_mapping_are_data_too(here: Path) -> None:
         assert read_specification(file).task.label == "verdict"
     assert "good" in second.read_text()  # the names of its classes stay
     assert sorted(file.name for file in (here / "both-data").iterdir()) == ["test.parquet", "train.parquet"]
-
-
-def test_two_frames_of_one_folder_are_kept_beside_each_other(here: Path) -> None:
-    for count, name in ((99, "first"), (120, "second")):
-        deltaspace.init(pandas.DataFrame(ROWS[:count]), f"{name}.yaml", takes_steps=False)
-    rows = [len(pandas.read_parquet(here / f"{name}-data" / "train.parquet")) for name in ("first", "second")]
-    assert rows == [99, 120]
 
 
 def test_what_stands_in_a_module_is_found_by_its_name(said: Run, here: Path) -> None:

@@ -15,7 +15,6 @@ from search_space.rules import RULES
 
 BACKBONES = Path(__file__).parents[2] / "data" / "backbones"
 ROBERTA = str(BACKBONES / "roberta_base")
-BART = str(BACKBONES / "bart_large")
 
 Run = Callable[..., str]
 
@@ -78,17 +77,6 @@ def test_the_space_of_a_study_is_shown_with_its_dimensions_size_and_rules(run: R
         assert re.search(rf"(?m)^{rule} +{attention['refused'].get(rule, 0):,} +{ffn['refused'].get(rule, 0):,} ", text)
 
 
-def test_the_size_is_that_of_the_placements(usual: dict[str, Any]) -> None:
-    census = usual["census"]
-    attention, ffn = (part["distinct"] for part in census["parts"])
-    assert census["distinct"] == attention * ffn + attention + ffn
-    products = [part["product"] for part in census["parts"]]
-    assert census["product"] == products[0] * products[1] + sum(products)
-    for part in census["parts"]:
-        left = part["product"] - sum(part["refused"].values()) + part["together"]
-        assert left == part["near_duplicates"] + part["too_large"] + part["proposed"]
-
-
 def test_rules_that_cut_are_told_with_what_they_say(usual: dict[str, Any]) -> None:
     data = usual
     assert {"V1", "V10", "V14", "V15", "mul", "read"} <= set(data["rules"])
@@ -110,16 +98,6 @@ def test_samples_have_words_formulas_counts_and_a_share_of_the_budget(run: Run, 
         assert all(edit["formula"] and edit["sublayers"] == 12 for edit in sample["edits"])
     assert data["samples"] != read(run("--draw", "6", "--seed", "4", "--json"))["samples"]
     assert usual["samples"] == []
-
-
-def test_keys_of_the_study_can_be_set(run: Run) -> None:
-    wide = ("--set", f"backbone={BART}", "--set", "space.sites=separate", "--set", "space.layers=[all, range]")
-    data = read(run(*wide, "--draw", "2", "--json"))
-    assert [part["part"] for part in data["census"]["parts"]] == ["enc_self", "dec_self", "cross", "ffn"]
-    assert len(data["placements"]) == 15
-    assert data["census"]["layers"] == [1 + 78, 78]
-    assert data["layers"] == ["all", "range"]
-    assert {"attention.layers", "ffn.first_layer", "cross.form"} <= set(data["parameters"])
 
 
 def test_published_points_alone_have_a_space_too(run: Run) -> None:
@@ -145,22 +123,3 @@ def test_what_cannot_be_shown_is_said(
     printed = capsys.readouterr()
     assert printed.out == ""
     assert said in printed.err
-
-
-def test_structures_of_two_edits_are_counted_beside_those_of_one(run: Run, usual: dict[str, Any]) -> None:
-    two = ("--set", "space.edits_per_side=[1, 2]")
-    text, data, one = run(*two), read(run(*two, "--json")), usual
-    parts = data["census"]["parts"]
-    for number, part in enumerate(parts):
-        assert {**part, "pairs": None} == one["census"]["parts"][number]
-        pairs = part["pairs"]
-        assert row(text, "two edits: can be proposed")[number] == pairs["proposed"] == pairs["distinct"]
-        assert pairs["product"] == part["proposed"] * (part["proposed"] - 1) // 2
-        assert pairs["product"] - pairs["proposed"] == sum(pairs["refused"].values()) + pairs["too_large"]
-    sizes = [1 + part["proposed"] + part["pairs"]["proposed"] for part in parts]
-    assert data["census"]["proposed"] == sizes[0] * sizes[1] - 1
-    assert row(text, "two edits: that may not go together") == [
-        sum(part["pairs"]["refused"].values()) for part in parts
-    ]
-    assert re.search(r"edits +1, 2 *\n", text)
-    assert "V18" in text

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-import deltaspace.commands.program
 from deltaspace.commands.main import main
 from studies.ledger.migrations import NEWEST
 
@@ -17,11 +16,6 @@ def printed(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
     out, err = capsys.readouterr()
     assert err == ""
     return out
-
-
-def test_it_is_that_of_the_package(capsys: pytest.CaptureFixture[str]) -> None:
-    assert printed(capsys) == f"deltaspace {version('deltaspace')}\n"
-    assert json.loads(printed(capsys, "--json")) == {"deltaspace": version("deltaspace")}
 
 
 def test_a_report_has_versions_machine_schema_and_storage(
@@ -39,16 +33,6 @@ def test_a_report_has_versions_machine_schema_and_storage(
     assert [line.split(maxsplit=1) for line in lines] == [list(fact) for fact in facts.items()]
 
 
-def test_gpus_are_named(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    import studies.resource_estimates.machine
-
-    monkeypatch.setattr(studies.resource_estimates.machine, "gpus", lambda: (("Big", 80 * 2**30), ("Small", 8 * 2**30)))
-    facts = json.loads(printed(capsys, "--verbose", "--json"))
-    big, small = facts["gpus"].split("; ")
-    assert big.startswith("Big, 80 GiB")
-    assert small.startswith("Small, 8 GiB")
-
-
 @pytest.mark.parametrize(
     "url", ["postgresql://me:secret@127.0.0.1:1/none", "postgresql://me@127.0.0.1:1/none?password=secret"]
 )
@@ -61,10 +45,3 @@ def test_the_password_of_a_storage_is_hidden(capsys: pytest.CaptureFixture[str],
 def test_a_storage_that_is_not_there_is_no_failure(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     assert "no database at sqlite:" in printed(capsys, "--verbose", "--storage", f"sqlite:///{tmp_path / 'a.db'}")
     assert list(tmp_path.iterdir()) == []
-
-
-def test_a_package_that_is_not_there_is_said_so(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(deltaspace.commands.program, "_PACKAGES", ("no-such-package",))
-    assert json.loads(printed(capsys, "--verbose", "--json"))["no-such-package"] == "not installed"

@@ -12,7 +12,6 @@ from support.trivial_runner import TrivialFactory, TrivialRunner, score_at
 from support.work_clock import STEP_SECONDS, WorkClock
 
 from search_space.backbones import shape_of
-from search_space.errors import UnknownMethodError
 from search_space.space.space import SearchSpace
 from studies.analysis.leaderboard import leaderboard
 from studies.analysis.sql import run_query
@@ -23,9 +22,7 @@ from studies.confirmation.results import ConfirmationResult, confirmation_result
 from studies.errors import (
     ConfirmationError,
     FencedError,
-    SpecificationError,
     StudyChangedError,
-    UnknownStudyError,
     WishError,
 )
 from studies.launch.execution import LaunchResult
@@ -350,11 +347,6 @@ def test_trials_that_the_study_gains_later_are_not_in_it_but_are_told_of(tmp_pat
     assert local.confirm().reason.startswith("already finished")
 
 
-def test_an_unknown_study_is_refused(local: Study) -> None:
-    with pytest.raises(UnknownStudyError, match=r"no study 'views' in .* it holds: reviews"):
-        confirm(ConfirmationRequest(study="views"), storage_url=local.url)
-
-
 def test_a_study_without_a_complete_trial_is_refused_and_nothing_is_recorded(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path / 'ledger.db'}"
     own = specification(tmp_path, trials=2)
@@ -375,27 +367,6 @@ def test_a_confirmation_is_not_confirmed_and_not_launched(tmp_path: Path, local:
         local.confirm(name="reviews")
     with pytest.raises(ConfirmationError, match=r"'reviews' is another study. Choose one with --name"):
         local.confirm(name="reviews")
-
-
-@pytest.mark.parametrize(
-    ("given", "error", "problem"),
-    [
-        ({"against": ("mam_adaptor",)}, UnknownMethodError, "Did you mean 'mam_adapter'"),
-        ({"against": ("bitfit", "bitfit")}, ConfirmationError, "a baseline must be named once"),
-        ({"top": 0}, ConfirmationError, "at least 1 configuration and 2 seeds; got 0 and 3"),
-        ({"seeds": 1}, ConfirmationError, "at least 1 configuration and 2 seeds; got 2 and 1"),
-        ({"name": "../up"}, ConfirmationError, "the name of a confirmation must be of lower-case letters"),
-        ({"fleet": {"pack": 0}}, SpecificationError, "fleet.pack"),
-        ({"fleet": {"backend": "mpi"}}, SpecificationError, "fleet.backend"),
-    ],
-)
-def test_misuse_is_refused_before_anything_is_recorded(
-    local: Study, given: dict[str, object], error: type[Exception], problem: str
-) -> None:
-    with pytest.raises(error, match=problem):
-        local.confirm(**given)
-    with Ledger.open(local.url, read_only=True) as ledger:
-        assert [one.name for one in ledger.studies()] == ["reviews"]
 
 
 def test_a_study_of_another_release_is_refused(local: Study, sample_storage: str) -> None:

@@ -54,13 +54,6 @@ def test_a_missing_database_is_not_created_by_reading(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_missing_folder_is_named(tmp_path):
-    with pytest.raises(StorageError) as error:
-        Ledger.open(f"sqlite:///{tmp_path}/runs/x.db")
-    assert f"{tmp_path}/runs. Create it first." in one_line(error)
-    assert list(tmp_path.iterdir()) == []
-
-
 def test_a_file_of_another_kind_is_not_touched(tmp_path):
     file = tmp_path / "notes.txt"
     file.write_text("These are notes and no database. " * 100)
@@ -69,12 +62,6 @@ def test_a_file_of_another_kind_is_not_touched(tmp_path):
             Ledger.open(f"sqlite:///{file}", **options)
         assert "must be an SQLite database" in one_line(error)
     assert file.read_text().startswith("These are notes")
-
-
-def test_a_folder_in_place_of_a_file_is_refused(tmp_path):
-    with pytest.raises(StorageError) as error:
-        Ledger.open(f"sqlite:///{tmp_path}")
-    assert "cannot be opened" in one_line(error)
 
 
 @pytest.mark.parametrize("option", [{}, {"create": False}])
@@ -140,14 +127,6 @@ def test_an_empty_database_that_is_locked_is_reported_when_it_is_opened(tmp_path
     other.close()
 
 
-def test_a_database_is_read_while_another_process_writes(filled):
-    other = sqlite3.connect(filled, isolation_level=None)
-    other.execute("BEGIN IMMEDIATE")
-    with Ledger.open(f"sqlite:///{filled}") as ledger:
-        assert len(ledger.studies()) == 1
-    other.close()
-
-
 @pytest.mark.parametrize(
     ("url", "message"),
     [
@@ -201,15 +180,6 @@ def test_a_password_that_reaches_into_the_host_is_refused_and_not_shown():
     assert "secret" not in one_line(error)
 
 
-def test_a_relative_file_stays_the_same_when_the_folder_changes(tmp_path, monkeypatch, values):
-    monkeypatch.chdir(tmp_path)
-    with Ledger.open("sqlite:///x.db") as ledger:
-        monkeypatch.chdir("/")
-        ledger.create_study(values.study())
-        assert ledger.url == "sqlite:///x.db"
-    assert (tmp_path / "x.db").exists()
-
-
 def test_a_file_name_may_hold_anything(tmp_path, values):
     url = f"sqlite:///{tmp_path}/50% of #1 möglich.db"
     with Ledger.open(url) as ledger:
@@ -255,15 +225,3 @@ def test_a_locked_study_on_a_server_is_reported(postgres_url, monkeypatch, value
             assert "is locked by another process" in one_line(error)
             other.rollback()
         assert ledger.take_over(study.id, "keeper") == 1
-
-
-@pytest.mark.postgres
-def test_the_users_own_server_options_are_kept(postgres_url):
-    with (
-        Ledger.open(f"{postgres_url}&options=-c%20work_mem%3D7MB") as ledger,
-        ledger._database.once(writes=False) as link,
-    ):
-        settings = {
-            name: link.exec_driver_sql(f"SHOW {name}").scalar() for name in ("work_mem", "timezone", "lock_timeout")
-        }
-    assert settings == {"work_mem": "7MB", "timezone": "UTC", "lock_timeout": "10s"}

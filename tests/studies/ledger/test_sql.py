@@ -5,12 +5,11 @@ import signal
 import sqlite3
 import threading
 from contextlib import suppress
-from pathlib import Path
 
 import pytest
 
 from studies.analysis.sql import Limits, QueryResult, run_query
-from studies.errors import QueryError, StorageError
+from studies.errors import QueryError
 from studies.ledger.database import superuser
 from studies.ledger.ledger import Ledger
 
@@ -58,10 +57,6 @@ def test_a_query_answers_with_columns_and_rows(two_trials, storage_url):
     )
 
 
-def test_a_query_without_rows_still_has_its_columns(two_trials, storage_url):
-    assert run_query(storage_url, "SELECT number FROM trials WHERE 1 = 0;") == QueryResult(columns=("number",), rows=())
-
-
 def test_values_are_the_same_on_both_databases_and_fit_into_json(two_trials, storage_url):
     columns = "created_at, proposal, avg(number), sum(seed - seed), count(*)"
     sql = f"SELECT {columns} FROM trials WHERE number = 1 GROUP BY 1, 2"
@@ -73,11 +68,6 @@ def test_values_are_the_same_on_both_databases_and_fit_into_json(two_trials, sto
     assert json.loads(proposal) == {"structure": "a", "learning_rate": 0.1 + 0.2}
     assert (mean, total, count) == (1, 0, 1)
     json.dumps([created, proposal, mean, total, count])
-
-
-def test_json_columns_come_as_text(two_trials, storage_url):
-    [(configuration,)] = run_query(storage_url, "SELECT configuration FROM trials WHERE number = 0").rows
-    assert json.loads(configuration)["schema_version"] == 2
 
 
 def test_reading_may_begin_in_several_ways(two_trials, storage_url):
@@ -129,11 +119,6 @@ def test_so_many_rows_are_taken_as_were_asked_for(two_trials, storage_url):
         assert answer.is_cut == (rows in (0, 3))
 
 
-def test_rows_without_end_are_taken_one_by_one(two_trials, storage_url):
-    sql = NEVER_ENDS.replace("max(i)", "i")
-    assert run_query(storage_url, sql, Limits(rows=4)).rows == ((1,), (2,), (3,), (4,))
-
-
 def test_what_is_no_table_of_rows_is_limited_too(two_trials, storage_url):
     sql = "PRAGMA table_info(trials)" if storage_url.startswith("sqlite") else "EXPLAIN SELECT * FROM trials, studies"
     answer = run_query(storage_url, sql, Limits(rows=1))
@@ -175,17 +160,6 @@ def test_an_interruption_stops_the_query_in_the_database(two_trials, storage_url
 def test_limits_that_cannot_be_are_refused(limits):
     with pytest.raises(QueryError, match="got"):
         Limits(**limits)
-
-
-def test_a_missing_database_is_not_created(tmp_path):
-    with pytest.raises(StorageError, match="no database at"):
-        run_query(f"sqlite:///{tmp_path / 'x.db'}", "SELECT 1")
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_the_columns_of_a_table_can_be_asked_for(two_trials, storage_url):
-    asks = {"sqlite": "PRAGMA table_info(studies)", "postgresql": "SHOW server_version"}
-    assert run_query(storage_url, asks[storage_url.split(":")[0]]).rows
 
 
 @pytest.fixture
@@ -257,11 +231,6 @@ def test_a_superuser_is_told_from_an_ordinary_role(postgres_url, postgres_server
         postgres_server.run_sql("DROP ROLE ordinary")
 
 
-def test_a_file_has_no_superuser(tmp_path):
-    with Ledger.open(f"sqlite:///{tmp_path / 'ledger.db'}") as ledger:
-        assert ledger.read(superuser) is None
-
-
 @pytest.mark.postgres
 def test_what_postgresql_lets_a_reader_do_is_undone(postgres_url):
     """Before version 16 a large object can be created in a read-only transaction."""
@@ -269,18 +238,6 @@ def test_what_postgresql_lets_a_reader_do_is_undone(postgres_url):
     with suppress(QueryError):
         run_query(postgres_url, "SELECT lo_create(0)")
     assert run_query(postgres_url, "SELECT count(*) FROM pg_largeobject_metadata").rows == ((0,),)
-
-
-def test_the_query_is_the_users_and_percent_is_no_placeholder(two_trials, storage_url):
-    sql = "SELECT description FROM trials WHERE description LIKE '%heads' AND number = 0"
-    assert run_query(storage_url, sql).rows == (("prefix of 12 at the heads",),)
-
-
-def test_a_file_that_is_no_database_is_reported(tmp_path):
-    file = Path(tmp_path / "x.db")
-    file.write_text("no database" * 1000)
-    with pytest.raises(StorageError, match="must be an SQLite database"):
-        run_query(f"sqlite:///{file}", "SELECT 1")
 
 
 def test_values_and_answers_of_too_many_bytes_are_refused(sample_storage: str) -> None:

@@ -1,15 +1,13 @@
 """Optuna by ask and tell: what a replay gives back, what comes first, and what is never tried twice."""
 
-import random
 from dataclasses import replace
 
 import optuna
 import pytest
 from support.simulated_search import proposer_of, readings_of, record_of, score_of, search
 
-from search_space.published import COMPARED
 from search_space.space.random_draw import GivenTrial, RandomTrial
-from search_space.space.space import Candidate, SearchSpace, SpaceOptions
+from search_space.space.space import SearchSpace, SpaceOptions
 from studies.errors import LaunchError
 from studies.records import TrialState
 from studies.search import optuna_history
@@ -86,31 +84,11 @@ def test_a_study_of_published_points_alone_ends_with_them(space, sampler):
     assert "needs at least" in proposer.left_out["full_finetuning"]
 
 
-@pytest.mark.parametrize("sampler", ["tpe", "factored"])
-def test_a_sampler_that_insists_on_its_favourite_does_not_end_the_search_early(space, sampler):
-    # attention: q, v, o, q+v; FFN: u, f, u+f; one of them or both: 4 * 3 + 4 + 3 points
-    fixed = {"const": (1e-3, 1e-3)}
-    options = SpaceOptions(attention_forms=("const",), ffn_forms=("const",), learning_rates=fixed, published=())
-    small = SearchSpace(shape=space.shape, budget=600_000, options=options)
-    proposer = proposer_of(small, sampler, ())
-    for number in range(19):
-        is_favourite = proposer.propose().parameters["placement"] == "ffn"
-        proposer.close(number, TrialState.COMPLETE, float(is_favourite))
-    with pytest.raises(SpaceExhausted):
-        proposer.propose()
-
-
 def test_tpe_is_multivariate_and_grouped_with_a_constant_liar(space):
     sampler = SAMPLERS["tpe"].of(space, 0, WarmStart(), ObservationModel())(0, 0)
     assert isinstance(sampler, optuna.samplers.TPESampler)
     assert (sampler._multivariate, sampler._group, sampler._constant_liar) == (True, True, True)
     assert sampler._n_startup_trials == STARTUP_TRIALS
-
-
-def test_the_sequence_covers_every_choice_evenly(space):
-    proposer = Proposer(space, sampler="qmc", seed=0)
-    places = [proposer.propose().parameters["placement"] for _ in range(48)]
-    assert all(abs(places.count(place) - 16) <= 1 for place in ("both", "attention", "ffn"))
 
 
 def test_an_unknown_sampler_is_refused_with_the_known_ones(space):
@@ -154,36 +132,6 @@ def asked_of(space: SearchSpace, *, startup: int, states: str) -> list[int]:
 def test_a_sampler_is_asked_when_enough_trials_have_a_result(space):
     assert asked_of(space, startup=2, states="CFPCC") == [3, 4]
     assert asked_of(space, startup=0, states="CF") == [0, 1]
-
-
-def after_fifty(space: SearchSpace, *, sees_published: bool) -> Proposer:
-    """Ten published methods that ran to the end and forty draws that were pruned; what has a low-rank edit is best."""
-    sampler = replace(SAMPLERS["tpe"], startup=0 if sees_published else 40, sees_published=sees_published)
-    proposer = Proposer(space, sampler=sampler, seed=0, opening=InitialDesign(published=COMPARED))
-    noise = random.Random(0)
-    for number in range(50):
-        candidate = proposer.propose()
-        score = 0.4 + 0.08 * has_low_rank(candidate) + noise.gauss(0, 0.01)
-        proposer.report(number, 50, score)
-        if candidate.method is None:
-            proposer.close(number, TrialState.PRUNED)
-        else:
-            proposer.close(number, TrialState.COMPLETE, score)
-    return proposer
-
-
-def has_low_rank(candidate: Candidate) -> bool:
-    return any(edit.form.name == "lowrank" for edit in candidate.configuration.edits)
-
-
-@pytest.mark.slow
-def test_tpe_learns_what_is_plainly_best_where_published_methods_do_not_crowd_it_out(space):
-    proposer = after_fifty(space, sees_published=False)
-    found = 0
-    for _ in range(20):
-        found += has_low_rank(proposer.propose())
-        proposer.close(proposer.next_number - 1, TrialState.FAILED)
-    assert found > 12  # of draws that nothing has learned from, one in four has one
 
 
 def test_a_published_method_is_seen_whole_or_not_at_all(space):

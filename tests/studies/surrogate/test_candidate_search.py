@@ -1,9 +1,7 @@
 """The factored sampler: a pure function of the history, and what it makes of it."""
 
 import random
-from collections import Counter
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import optuna
@@ -23,20 +21,11 @@ from studies.surrogate.posterior import SurrogateFitter
 from studies.surrogate.prior_mean import BEST_UNIT_LR
 from studies.surrogate.structure_distances import ABSENT, StructureDistances
 
-SUPPORT = Path(__file__).parents[2]
 MODEL_ALONE = FactoredSettings(fresh=0.0, rated=0.0)
 
 
 def fingerprints(trials: list[Observation]) -> list[str]:
     return [one.fingerprint for one in trials]
-
-
-def test_other_seeds_and_numbers_propose_otherwise(space, history):
-    trials = history(20)
-    proposals = {proposed(FactoredSearch(space, seed=seed), trials)[0].fingerprint for seed in range(4)}
-    search = FactoredSearch(space, seed=0)
-    proposals |= {search.candidate(trials, number=number).fingerprint for number in (20, 21, 22)}
-    assert len(proposals) > 3
 
 
 def test_nothing_is_proposed_twice(space, history):
@@ -83,62 +72,6 @@ def test_amid_noise_nothing_is_tried_again_at_nearly_its_rates_and_size(space, s
     genome = Encoding(space)
     points = Points.of([genome.view_of(trial) for trial in trials], StructureDistances())
     assert not np.triu(nearly_equal(points, points), 1)[:, 12:].any()
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("untried", "most"), [(1.0, 1), (0.0, 2), (0.0, 100)])
-def test_what_was_tried_often_comes_after_what_was_not(space, untried, most):
-    settings = replace(MODEL_ALONE, untried=untried, most=most)
-    trials = searched(FactoredSearch(space, seed=2, settings=settings), drawn(space, 14, published=()), 30)
-    genome = Encoding(space)
-    points = Points.of([genome.view_of(one) for one in trials], StructureDistances())
-    times = Counter(map(tuple, points.structures.tolist()))
-    # without a limit the best structure is tried again and again: the limit is what holds the others
-    assert (max(times.values()) > 2) == (most == 100)
-    assert max(times.values()) <= most
-
-
-def test_the_share_of_structures_never_tried_falls_with_the_number_of_trials_and_the_limit_rises():
-    settings = FactoredSettings(untried=0.2, most=8)
-    assert [settings.untried_at(trials) for trials in (0, 50, 100, 200, 800)] == [0.2, 0.2, 0.2, 0.1, 0.025]
-    assert [settings.most_at(trials) for trials in (0, 160, 200, 1000)] == [8, 8, 10, 50]
-
-
-def test_the_first_draws_use_every_pair_of_forms_before_any_of_them_twice(space):
-    search = FactoredSearch(space, seed=5, settings=FactoredSettings(startup=1000))
-    trials = searched(search, [], 36)
-    sides = [(one.configuration.attention, one.configuration.ffn) for one in trials]
-    pairs = Counter((one[0].form.name, other[0].form.name) for one, other in sides if one and other)
-    assert len(pairs) > 12
-    assert max(pairs.values()) - min(pairs.values()) <= 1
-
-
-@pytest.mark.slow
-def test_some_proposals_give_published_structures_other_rates(space, history):
-    settings = FactoredSettings(fresh=0.0, rated=1.0)
-    trials = history(20)
-    for candidate in proposed(FactoredSearch(space, seed=1, settings=settings), trials, slots=3):
-        assert candidate.method in ("lora_qv", "mam_adapter")
-        assert candidate.fingerprint not in fingerprints(trials)
-        (published,) = [one for one in trials if one.method == candidate.method]
-        assert candidate.configuration == published.configuration
-    search, found = FactoredSearch(space, seed=1), list(trials)
-    found += searched(search, found, 60)
-    share = np.mean([one.method is not None for one in found[20:]])
-    assert 0.03 < share < 0.25
-
-
-def test_two_good_sides_are_joined(space):
-    """Edits of low rank are best at either side; no trial has both, and soon one has."""
-    one_sided = [one for one in drawn(space, 90, published=()) if len(sides_of(one)) == 1]
-    trials = [replace(one, number=number) for number, one in enumerate(one_sided)]
-    search = FactoredSearch(space, seed=1, settings=MODEL_ALONE)
-    assert ["lowrank", "lowrank"] in [sides_of(one) for one in searched(search, trials, 8)]
-
-
-def sides_of(trial: Observation) -> list[str]:
-    sides = trial.configuration.attention, trial.configuration.ffn
-    return [edits[0].form.name for edits in sides if edits]
 
 
 def test_a_model_finds_better_than_draws_do(space, history):
@@ -249,9 +182,3 @@ def test_a_study_of_one_sampler_says_nothing_of_another(space):
     first = study_of(1.0)
     assert study_of(-1.0)[10:] != first[10:]
     assert study_of(1.0) == first
-
-
-@pytest.mark.parametrize("count", [0, 1, 2])
-def test_histories_of_few_trials_are_enough(space, history, count):
-    search = FactoredSearch(space, seed=0, settings=FactoredSettings(startup=0))
-    assert len(proposed(search, history(count), slots=2)) == 2

@@ -146,69 +146,6 @@ def test_the_means_of_what_was_read_are_those_that_asking_gives(readings, asked,
     assert np.ptp(own) > 0.1
 
 
-def test_scores_of_other_trials_predict_nothing(genome, history, known):
-    """The negative control: with scores dealt out anew, held-out trials are no longer foreseen."""
-    trials = history(240)
-    readings, held = readings_of(trials[:90], genome, known), readings_of(trials[90:], genome, known)
-    is_full = held.rungs == 0
-
-    def foreseen(scores: np.ndarray) -> float:
-        told = replace(readings, scores=scores)
-        means = GaussianProcess(told, known, fitted(told, known, USUAL)).mean(held.points)
-        return float(np.corrcoef(means[is_full], held.scores[is_full])[0, 1])
-
-    draw = np.random.default_rng(0)
-    assert foreseen(readings.scores) > 0.7
-    assert abs(np.mean([foreseen(draw.permutation(readings.scores)) for _ in range(12)])) < 0.25
-
-
-def test_losses_tell_more_of_scores_than_noisy_scores_do_and_losses_of_others_tell_nothing(genome, history, known):
-    draw = np.random.default_rng(1)
-    exact = readings_of(history(100), genome, known)
-    held = readings_of(history(100, seed=1), genome, known)
-    noise = 1.5 * draw.standard_normal(len(exact))
-    noisy = replace(exact, scores=exact.scores + noise, errors=np.full(len(exact), 1.5))
-    heard = replace(heard_twice(noisy), scores=np.concatenate([noisy.scores, exact.scores[::2]]))
-    others = np.concatenate([noisy.scores, draw.permutation(exact.scores[::2])])
-    is_full = held.rungs == 0
-
-    def foreseen(told: Readings) -> float:
-        means = GaussianProcess(told, known, fitted(told, known, USUAL)).mean(held.points)
-        return float(np.corrcoef(means[is_full], held.scores[is_full])[0, 1])
-
-    assert foreseen(heard) > foreseen(noisy) + 0.1
-    assert foreseen(replace(heard, scores=others)) < foreseen(noisy)
-
-
-def test_luck_that_a_loss_shares_with_its_score_is_told_from_what_is_good(genome, history, known):
-    """A score and a loss that were lucky together say less than two that were lucky apart."""
-    readings = heard_twice(readings_of(history(30), genome, known))
-
-    def left(luck: float, errors: float) -> float:
-        values = Hyperparameters(VALUES.logarithms.copy())
-        values.logarithms[NAMES.index("loss.luck")] = np.log(luck)
-        noisy = replace(readings, errors=np.full(len(readings), errors))
-        return float(GaussianProcess(noisy, known, values).predict(readings.points)[1].mean())
-
-    assert left(1e-9, 0.6) < left(0.5, 0.6) < left(1.0, 0.6)
-    assert left(1e-9, 1e-9) == pytest.approx(left(1.0, 1e-9), rel=1e-9)
-
-
-def test_the_earlier_a_reading_is_the_less_it_foretells_and_an_end_foretells_itself(genome, history, known):
-    readings = heard_twice(readings_of(history(30), genome, known))
-
-    def left(pace: float, rungs: np.ndarray) -> float:
-        values = Hyperparameters(VALUES.logarithms.copy())
-        values.logarithms[NAMES.index("pace")] = np.log(pace)
-        values.logarithms[NAMES.index("decay")] = -20.0  # all that time does else
-        return float(GaussianProcess(replace(readings, rungs=rungs), known, values).predict(readings.points)[1].mean())
-
-    early, late = np.full(len(readings), -2.0), np.zeros(len(readings))
-    assert left(1e-6, early) < left(0.4, early) < left(0.8, early)
-    assert left(0.4, 0.5 * early) < left(0.4, early)
-    assert left(0.8, late) == left(1e-6, late)
-
-
 def test_priors_of_analyses_know_of_no_pace_and_no_luck(readings, known):
     """Whatever trials tell of them: the errors of losses play no part."""
     assert [ANALYSIS_PRIORS.medians[name] for name in ("pace", "loss.luck")] == [0.0, 0.0]

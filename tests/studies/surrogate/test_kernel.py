@@ -1,12 +1,9 @@
 """How alike configurations are: a kernel, its closed form, and what a missing side is like."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from sklearn.gaussian_process.kernels import Matern
 
-from search_space.edit import Edit
 from studies.surrogate.features import Features, SideStructure, TrainedSide
 from studies.surrogate.hyperparameters import SEARCH_PRIORS
 from studies.surrogate.kernel import PointPairs, Points, variance
@@ -56,15 +53,6 @@ def matern(distance: float) -> float:
     return float(Matern(length_scale=1.0, nu=2.5)([[distance]], [[0.0]])[0, 0])
 
 
-def test_a_side_without_edits_is_like_another_without_and_like_nothing_else():
-    known = StructureDistances()
-    alone = [Features(side(), None), Features(None, side()), Features(None, None)]
-    points = Points.of(alone, known)
-    attention, ffn = PointPairs(points, points, known).similarities(VALUES)
-    np.testing.assert_array_equal(attention, [[1, 0, 0], [0, 1, 1], [0, 1, 1]])
-    np.testing.assert_array_equal(ffn, [[1, 0, 1], [0, 1, 0], [1, 0, 1]])
-
-
 def test_the_kernel_of_two_sides_is_its_formula():
     one = Features(side(rate=0.3, size=-1.0), side(rate=0.1))
     other = Features(side(rate=-0.2, size=-1.5, form="bottleneck", write="q v", gate="scale", scale=1), side(rate=0.4))
@@ -78,15 +66,6 @@ def test_the_kernel_of_two_sides_is_its_formula():
     assert kernel(one, other) == pytest.approx(float(expected), rel=1e-14)
 
 
-def test_gates_that_scale_are_nearer_to_addition_than_others():
-    known = StructureDistances()
-    gates = [structure(gate=gate) for gate in ("add", "scale", "scale_learned", "lse_convex")]
-    numbers = np.array([known.number(one) for one in gates])
-    distances = known.distances(numbers, numbers)[DIMENSIONS.index("gate")]
-    np.testing.assert_array_equal(distances[0], [0, 0.5, 0.5, 1])
-    np.testing.assert_array_equal(distances[3], [1, 1, 1, 0])
-
-
 def test_distances_do_not_depend_on_the_order_in_which_structures_were_met(genome, history):
     views = [genome.view_of(one) for one in history(80)]
     there = [view.attention.structure for view in views if view.attention is not None]
@@ -96,11 +75,3 @@ def test_distances_do_not_depend_on_the_order_in_which_structures_were_met(genom
         backwards.number(one)
     theirs = np.array([backwards.number(one) for one in there])
     np.testing.assert_array_equal(forwards.distances(ours, ours), backwards.distances(theirs, theirs))
-
-
-def test_scales_of_fixed_gates_are_a_distance_and_not_another_gate(space):
-    edits: tuple[Edit, ...] = next(point for point in space.trees["ffn"].points if point.has_scale).edits
-    doubled = tuple(replace(edit, gate=replace(edit.gate, value=4.0)) for edit in edits)
-    one, other = SideStructure.of(edits), SideStructure.of(doubled)
-    assert (one.scale, other.scale) == (1.0, 2.0)
-    assert replace(one, scale=2.0) == other

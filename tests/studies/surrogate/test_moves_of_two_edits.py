@@ -71,22 +71,6 @@ def test_what_is_drawn_is_its_genes_and_is_seen_with_its_sizes(two: Encoding) ->
     assert several > 50
 
 
-def test_an_edit_of_two_is_dropped_and_one_is_added(two: Encoding, inducer: EncodedConfiguration) -> None:
-    found = [genes for genes in children(two, inducer, side=1.0) if genes.attention is not None]
-    dropped = {tuple(numbers(genes)) for genes in found if genes.ffn is None and len(numbers(genes)) == 1}
-    assert dropped == {(number,) for number in numbers(inducer)}
-    alone = next(genes for genes in found if len(numbers(genes)) == 1)
-    added = [genes for genes in children(two, alone, side=1.0) if genes.attention and len(numbers(genes)) == 2]
-    assert len({tuple(numbers(genes)) for genes in added}) > 5
-    assert all(set(numbers(alone)) < set(numbers(genes)) for genes in added)
-
-
-def test_one_dimension_of_one_of_two_edits_is_changed(two: Encoding, inducer: EncodedConfiguration) -> None:
-    kept = [set(numbers(genes)) & set(numbers(inducer)) for genes in children(two, inducer, edit=1.0)]
-    assert all(len(same) == 1 for same in kept)
-    assert {number for same in kept for number in same} == set(numbers(inducer))
-
-
 def test_a_step_of_the_size_of_one_side_is_one_of_its_split(two: Encoding, inducer: EncodedConfiguration) -> None:
     found = children(two, inducer, size=1.0)
     assert {tuple(numbers(genes)) for genes in found} == {tuple(numbers(inducer))}
@@ -96,13 +80,6 @@ def test_a_step_of_the_size_of_one_side_is_one_of_its_split(two: Encoding, induc
     assert all(low <= split <= high for split in splits)
     configurations = {two.candidate(genes).fingerprint for genes in found}
     assert len(configurations) > 10
-
-
-def test_fresh_draws_have_two_edits_as_often_as_one(two: Encoding) -> None:
-    drawer, draw = RandomCandidates(two), random.Random(1)
-    sides = [side for _ in range(800) for side in drawer.fresh(draw).sides]
-    share = sum(len(side.parts) == 2 for side in sides) / len(sides)
-    assert share == pytest.approx(0.5, abs=4 * (0.25 / len(sides)) ** 0.5)
 
 
 def test_a_study_of_two_edits_proposes_what_the_space_has(two: Encoding) -> None:

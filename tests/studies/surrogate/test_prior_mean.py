@@ -1,12 +1,8 @@
 """What is expected before anything was tried."""
 
-from dataclasses import replace
-
-import pytest
-
 from studies.surrogate.features import Features
 from studies.surrogate.posterior import SurrogateFitter
-from studies.surrogate.prior_mean import BEST_UNIT_LR, no_rules, papers_log_odds, trends
+from studies.surrogate.prior_mean import no_rules, papers_log_odds
 
 
 def test_the_papers_bet_on_mam_rather_than_on_its_parts(genome, space, history):
@@ -19,15 +15,6 @@ def test_the_papers_bet_on_mam_rather_than_on_its_parts(genome, space, history):
     assert mam > parallel > sequential
     assert mam > prefix
     assert papers_log_odds(Features(None, None)) == 0
-
-
-def test_rates_far_from_where_they_are_expected_to_be_best_are_expected_to_be_worse(genome, history):
-    view = genome.view_of(history(1, published=("lora_qv",))[0])
-    at = [
-        trends(Features(replace(view.attention, unit_lr=rate), None))[0]
-        for rate in (BEST_UNIT_LR, BEST_UNIT_LR - 0.5, BEST_UNIT_LR + 0.6)
-    ]
-    assert at == pytest.approx([0.0, -0.25, -0.36])
 
 
 def test_without_trust_in_the_papers_their_rules_make_no_difference(genome, history):

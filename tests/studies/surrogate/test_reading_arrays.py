@@ -8,7 +8,7 @@ import pytest
 
 from studies.records import TrialState
 from studies.surrogate.observation import MeasuredScore
-from studies.surrogate.posterior import SurrogateFitter, checkpoint
+from studies.surrogate.posterior import SurrogateFitter
 from studies.surrogate.reading_arrays import (
     LARGEST,
     LARGEST_LOSSES,
@@ -34,12 +34,6 @@ def test_readings_are_heard_in_the_order_of_time_and_number(history):
     assert heard.trials.tolist() == [1, 1, 2, 3, 3, 4, 4, 5, 0, 0]
     assert heard.rungs.tolist() == [-1, 0, -1, -1, 0, -1, 0, -1, -1, 0]
     assert heard.trial_count == 6
-
-
-def test_the_order_in_which_readings_are_listed_plays_no_part(history):
-    trials = history(12)
-    shuffled = [replace(one, readings=one.readings[::-1]) for one in trials]
-    assert same(ReadingCollector().hear(trials), ReadingCollector().hear(shuffled))
 
 
 def test_a_listener_that_followed_a_study_holds_what_a_new_one_hears(history):
@@ -97,15 +91,6 @@ def test_scores_are_standardised_by_the_median_and_spread_of_each_rung():
     np.testing.assert_allclose(found.errors, 0.01 / 0.14826, rtol=1e-12)
 
 
-def test_a_spread_that_is_known_is_the_unit_of_its_rung_alone():
-    scores = np.array([0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0])
-    rungs = np.array([-1.0] * 5 + [0.0] * 5)
-    found = standardised(scores, np.full(10, 0.01), rungs, {0.0: 0.5})
-    assert found.units == pytest.approx({-1.0: 0.14826, 0.0: 0.5})
-    np.testing.assert_allclose(found.scores[5:], (scores[5:] - 0.8) / 0.5, rtol=1e-12)
-    np.testing.assert_allclose(found.errors[5:], 0.01 / 0.5, rtol=1e-12)
-
-
 def test_a_score_far_below_the_others_is_warped_with_its_noise_and_the_others_are_not():
     scores = np.array([0.4, 0.41, 0.42, 0.43, 0.44, -5.0])
     found = standardised(scores, np.full(6, 0.01), np.zeros(6))
@@ -129,27 +114,6 @@ def test_the_warp_is_monotone_its_own_inverse_and_as_steep_as_it_says():
     step = 1e-6 * np.maximum(1, np.abs(scores[steep]))
     differences = LOGARITHMIC.forward(scores[steep] + step) - LOGARITHMIC.forward(scores[steep] - step)
     np.testing.assert_allclose(LOGARITHMIC.slope(scores[steep]), differences / (2 * step), rtol=1e-4)
-
-
-def test_no_spread_is_below_the_noise():
-    found = standardised(np.full(6, 0.4), np.full(6, 0.02), np.zeros(6))
-    assert found.full.spread == 0.02
-    np.testing.assert_array_equal(found.scores, 0)
-
-
-def test_checkpoints_grow_by_a_third():
-    reached = sorted({checkpoint(trials) for trials in range(12, 120)} - {None})
-    assert reached == [12, 16, 22, 30, 40, 54, 73, 99]
-    assert checkpoint(11) is None
-
-
-def test_hyperparameters_depend_on_what_had_been_heard_at_the_checkpoint(genome, history):
-    trials = history(21)
-    at_sixteen = SurrogateFitter(genome).belief(trials[:16]).process.values.logarithms
-    later = SurrogateFitter(genome).belief(trials).process.values.logarithms
-    np.testing.assert_array_equal(later, at_sixteen)
-    sooner = [replace(trials[20], ended_at=-1.0, readings=(replace(trials[20].readings[0], score=0.9),)), *trials[:20]]
-    assert not np.array_equal(SurrogateFitter(genome).belief(sooner).process.values.logarithms, at_sixteen)
 
 
 def test_what_is_heard_later_is_measured_by_the_spread_that_amplitudes_are_of(genome, history):

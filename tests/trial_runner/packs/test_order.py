@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from trial_runner.errors import RequestError
 from trial_runner.packs.order import ExampleOrder, LengthBuckets, bucket_count
 from trial_runner.requests import TrainingPlan
 from trial_runner.training import Training
@@ -29,23 +28,6 @@ def plan_with(*evaluate_at_steps: int) -> TrainingPlan:
 def test_buckets_split_the_examples_by_length_then_index() -> None:
     buckets = LengthBuckets(np.array([5, 3, 9, 3, 7, 3, 1]), 3)
     assert [members.tolist() for members in buckets.members] == [[6, 1, 3], [5, 0], [4, 2]]
-
-
-def test_there_are_no_more_buckets_than_examples() -> None:
-    buckets = LengthBuckets(np.array([5, 3]), 8)
-    assert len(buckets) == 2
-    assert sorted(ExampleOrder(buckets, 1, 3).examples(0).tolist()) in ([0, 0, 0], [1, 1, 1])
-
-
-@pytest.mark.parametrize(("examples", "buckets"), [(0, 1), (3, 0)])
-def test_buckets_without_examples_or_number_are_refused(examples: int, buckets: int) -> None:
-    with pytest.raises(RequestError, match=f"got {examples} and {buckets}"):
-        LengthBuckets(np.arange(examples), buckets)
-
-
-def test_an_empty_batch_is_refused() -> None:
-    with pytest.raises(RequestError, match="batch sizes must be at least 1, one for each bucket; got 0"):
-        ExampleOrder(LengthBuckets(np.arange(4), 1), 1, 0)
 
 
 @pytest.mark.parametrize(
@@ -101,14 +83,6 @@ def test_the_order_depends_on_the_seed_and_the_step_alone() -> None:
     for step in np.random.default_rng(0).permutation(60).tolist():
         assert jumping.examples(step).tolist() == expected[step]
     assert len({tuple(batch) for batch in expected}) == 60
-
-
-def test_two_trials_visit_the_same_bucket_at_each_step_but_see_other_examples() -> None:
-    buckets = LengthBuckets(lengths_of(400), 8)
-    one, two = ExampleOrder(buckets, 1, 8), ExampleOrder(buckets, 2, 8)
-    for step in range(40):
-        assert bucket_of(buckets, one.examples(step)) == bucket_of(buckets, two.examples(step))
-        assert one.examples(step).tolist() != two.examples(step).tolist()
 
 
 def test_every_bucket_is_visited_once_in_a_cycle_and_not_by_ascending_length() -> None:

@@ -43,20 +43,6 @@ def test_what_differs_is_said_once_and_nothing_else(space: SearchSpace) -> None:
     assert list(map(str, Hybrids(one, other, space).changes)) == ["FFN insertion parallel instead of sequential"]
 
 
-def test_a_candidate_does_not_differ_from_itself(space: SearchSpace) -> None:
-    one = published(space, "mam_adapter")
-    hybrids = Hybrids(one, one, space)
-    assert hybrids.changes == ()
-    assert hybrids.hybrid(()) is one
-
-
-def test_the_ends_are_the_two_candidates(space: SearchSpace) -> None:
-    one, other = published(space, "mam_adapter"), published(space, "lora_qv")
-    hybrids = Hybrids(one, other, space)
-    assert hybrids.hybrid(()) is one
-    assert hybrids.hybrid(range(len(hybrids.changes))) is other
-
-
 def test_a_change_takes_one_decision_of_the_other_and_the_size_is_fitted_anew(space: SearchSpace) -> None:
     one, other = published(space, "mam_adapter"), published(space, "pa_attn_plus_pa_ffn")
     hybrids = Hybrids(one, other, space)
@@ -92,14 +78,6 @@ def test_a_form_that_cannot_be_there_alone_is_one_player_with_what_it_needs(spac
         found = hybrids.hybrid(orders.changes_of(combination))
         assert found is not None
         check_on(found.configuration.edits, space.shape)
-
-
-def test_a_smaller_winner_differs_in_size(space: SearchSpace) -> None:
-    one = published(space, "mam_adapter")
-    small = SearchSpace(shape=space.shape, budget=space.budget // 4).suggest_published("mam_adapter", RandomTrial(0))
-    (change,) = Hybrids(one, small, space).changes
-    assert change.dimension == "size"
-    assert change.after == f"{small.counts.stored:,} parameters"
 
 
 def test_the_size_of_the_other_is_a_change_of_its_own(space: SearchSpace) -> None:
@@ -151,9 +129,3 @@ def test_every_legal_hybrid_of_two_draws_fits_the_budget_and_can_be_trained(spac
         assert count(found.configuration, space.shape).stored <= space.budget
         assert (found.attention_learning_rate is None) == (not found.configuration.attention)
         assert (found.ffn_learning_rate is None) == (not found.configuration.ffn)
-
-
-def test_writes_of_several_tensors_are_one_decision(space: SearchSpace) -> None:
-    hybrids = Hybrids(published(space, "lora_qv"), published(space, "sequential_adapter_attn"), space)
-    (write,) = [change for change in hybrids.changes if "write" in change.dimension]
-    assert set(write.before.split("+")) == {"query", "value"}

@@ -110,14 +110,6 @@ def test_a_best_rate_at_the_end_of_its_range_is_warned_of_if_it_is_sure(peak: fl
     assert not any("end of its range" in one for one in rates(Told(peak=peak, deviation=0.5)).sentences)
 
 
-def test_sizes_have_intervals_and_shares_of_the_budget() -> None:
-    told = Told(deviation=0.004)
-    card = sizes(told)
-    for _, row in card.points.iterrows():
-        assert row["of_budget"] == row["parameters"] / 600_000
-        assert (row["high"] - row["estimate"], row["estimate"] - row["low"]) == pytest.approx([told.about()] * 2)
-
-
 def test_a_small_one_that_is_as_good_is_said_to_save_what_it_saves() -> None:
     card = sizes(Told(sign=0.01, deviation=1e-4))
     smallest, best = card.points.iloc[0], card.points.loc[card.points["estimate"].idxmax()]

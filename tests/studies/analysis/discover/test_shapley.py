@@ -51,12 +51,6 @@ def test_values_are_those_of_the_definition_and_sum_to_the_difference(seed: int)
     assert sum(found) == pytest.approx(worth(frozenset(range(5))) - worth(frozenset()), abs=1e-12)
 
 
-def test_changes_that_need_each_other_are_one_player() -> None:
-    orders = LegalOrders.of(3, lambda made: (0 in made) == (2 in made))
-    assert orders.players == ((0, 2), (1,))
-    assert values_of(orders, lambda made: len(made)) == pytest.approx([2.0, 1.0])
-
-
 def test_players_are_joined_until_an_order_is_legal() -> None:
     pairs = ({0, 1}, {1, 2}, {0, 2})  # no single change is legal, yet no two always go together
     orders = LegalOrders.of(3, lambda made: made in pairs)
@@ -81,8 +75,3 @@ def test_the_greedy_order_takes_what_gains_most_and_can_still_be_finished() -> N
     dead_end = LegalOrders.of(3, lambda made: made in ({0}, {1}, {0, 2}))
     values = np.array([{frozenset({1}): 9.0}.get(dead_end.changes_of(one), 0.0) for one in dead_end.legal])
     assert dead_end.greedy(values) == (0, 2, 1)
-
-
-def test_nothing_to_change_is_worth_nothing() -> None:
-    orders = LegalOrders.of(0, lambda made: False)
-    assert (orders.players, orders.legal, orders.count, orders.greedy(np.zeros(1))) == ((), (0,), 1, ())

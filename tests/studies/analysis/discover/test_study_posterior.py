@@ -27,15 +27,6 @@ def knowledge() -> StudyPosterior:
     return StudyPosterior(SPACE, precise(TRIALS), metric="accuracy")
 
 
-def test_averages_are_of_groups(knowledge: StudyPosterior) -> None:
-    groups = [knowledge.measure.draws[:3], knowledge.measure.draws[3:5]]
-    means, covariance = knowledge.averages(groups)
-    every, joint = knowledge.joint([*groups[0], *groups[1]])
-    assert means == pytest.approx([every[:3].mean(), every[3:].mean()])
-    assert covariance[0, 1] == pytest.approx(joint[:3, 3:].mean())
-    assert covariance[1, 1] == pytest.approx(joint[3:, 3:].mean())
-
-
 def test_every_analysis_has_a_card_of_its_name(knowledge: StudyPosterior) -> None:
     cards = discovered(knowledge)
     assert [card.name for card in cards] == [*ANALYSES] == ["matters", "winner", "rates", "sizes"]

@@ -10,11 +10,9 @@ from support.factored_search import drawn, whole_space
 
 from search_space.published.point import PublishedPoint
 from search_space.space.space import SearchSpace
-from studies.analysis.discover import discovered
 from studies.analysis.discover.differences import differences
-from studies.analysis.discover.sizes import point_of, sizes
+from studies.analysis.discover.sizes import sizes
 from studies.analysis.discover.study_posterior import StudyPosterior
-from studies.errors import StudiesError
 from studies.records import TrialState
 from studies.surrogate.observation import Observation
 
@@ -104,14 +102,6 @@ def test_trials_are_compared_by_the_estimates_of_the_leaderboard(
     assert by_trial[best.number] == pytest.approx(mean)
 
 
-def test_a_method_that_was_never_tried_is_taken_at_the_middle_of_its_rates(knowledge: StudyPosterior) -> None:
-    assert not differences(knowledge, PublishedPoint("bitfit")).data.empty
-    (asked,) = discovered(knowledge, ["winner"], against=PublishedPoint("bitfit"))
-    assert "and bitfit," in asked.question
-    (usual,) = discovered(knowledge, ["winner"])
-    assert "and mam_adapter," in usual.question
-
-
 def test_where_the_method_is_the_winner_the_best_discovery_is_compared(
     space: SearchSpace, history: list[Observation]
 ) -> None:
@@ -145,14 +135,6 @@ def test_the_probability_to_be_within_half_a_point_is_that_of_two_normal_scores(
     assert by_trial[second] == pytest.approx(apart.cdf(slack + lead), abs=0.032)
 
 
-def test_sizes_ascend_and_the_front_rises(knowledge: StudyPosterior) -> None:
-    card = sizes(knowledge)
-    assert card.data["parameters"].is_monotonic_increasing
-    assert card.data["estimate"].is_monotonic_increasing
-    assert set(card.points["trial"]) == {one.number for one in knowledge.complete}
-    assert card.data["estimate"].max() == card.points["estimate"].max()
-
-
 def test_of_many_trials_the_best_and_the_front_are_compared(
     space: SearchSpace, history: list[Observation], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -162,13 +144,3 @@ def test_of_many_trials_the_best_and_the_front_are_compared(
     best = whole.points.nlargest(5, "estimate")["trial"]
     assert set(some.points["trial"]) == {*whole.data["trial"], *best}
     assert len(some.points) < len(whole.points)
-
-
-def test_a_point_is_a_hundredth_unless_the_metric_is_in_percent() -> None:
-    assert (point_of("accuracy"), point_of("bleu")) == (0.01, 1.0)
-
-
-def test_a_study_without_a_complete_trial_has_no_winner(space: SearchSpace, history: list[Observation]) -> None:
-    nothing = [replace(one, state=TrialState.PRUNED) for one in history]
-    with pytest.raises(StudiesError, match="must have a complete trial before it has a winner"):
-        sizes(StudyPosterior(space, nothing))

@@ -129,15 +129,6 @@ def test_missing_splits_are_carved_from_train_without_leaking_equal_texts(write_
     )
 
 
-def test_a_carved_split_has_no_text_of_a_split_that_is_there(write_rows, prepare, tiny_backbone):
-    write_rows("train.jsonl", rows_of(400))
-    task = prepare(write_rows("test.jsonl", rows_of(200)))
-    tokenizer = load_tokenizer(str(tiny_backbone("roberta")))
-    validation, test = (set(texts_of(task, split, tokenizer)) for split in ("validation", "test"))
-    assert validation
-    assert not validation & test
-
-
 def test_what_is_carved_does_not_depend_on_the_other_rows(write_rows, prepare, tiny_backbone):
     tokenizer = load_tokenizer(str(tiny_backbone("roberta")))
     some = texts_of(prepare(write_rows("train.jsonl", rows_of(100))), "validation", tokenizer)
@@ -190,14 +181,6 @@ def test_a_smaller_train_split_is_a_fixed_part_of_the_whole(write_rows, prepare,
     assert ten != whole[:10]
     assert set(ten) < set(texts_of(prepare(folder, examples={"train": 20}), "train", tokenizer))
     assert task.notes[0] == "train: 10 of 50 rows, chosen by a hash of the text"
-
-
-def test_splits_of_other_names_are_found(write_rows, prepare):
-    write_rows("train.jsonl", rows_of(9))
-    write_rows("matched.jsonl", rows_of(4))
-    write_rows("mismatched.jsonl", rows_of(5))
-    folder = write_rows("test.jsonl", rows_of(3))
-    assert len(prepare(folder, splits={"validation": "mismatched"}).splits["validation"]) == 5
 
 
 GOOD = {"text": "fine", "label": "a"}

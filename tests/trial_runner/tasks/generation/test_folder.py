@@ -1,5 +1,4 @@
 import copy
-import json
 
 import numpy as np
 import pytest
@@ -222,15 +221,6 @@ def test_an_encoder_cannot_write(folder, prepared):
 def test_lengths_beyond_the_positions_of_the_backbone_are_one_clear_line(folder, prepared, family, options, message):
     with pytest.raises(TaskError, match=message):
         prepared(folder, family, positions=64, **options)
-
-
-def test_a_translation_column_is_read_by_language(write_rows, prepared, tokens):
-    folder = three(write_rows, lambda split: [{"translation": {"en": split, "de": "ja"}}])
-    task = prepared(folder)
-    assert texts(task, "validation", "bart", tokens) == ["<s> v ##a ##l ##i ##d ##a ##t ##i ##o ##n </s>"]
-    assert task.splits["test"].references == (("ja",),)
-    with pytest.raises(TaskError, match="split 'train' must have a column 'fr'; it has: translation"):
-        prepared(folder, columns={"source": "en", "target": "fr"})
 
 
 def test_an_instruction_goes_before_every_source(folder, prepared, tokens):
@@ -457,24 +447,3 @@ def test_languages_stand_where_mbart_has_them_and_the_tokenizer_stays_as_it_was(
             tmp_path / "cache",
             stack=StackKind.ENCODER_DECODER,
         )
-
-
-def test_languages_are_ignored_by_tokenizers_without_them(folder, prepared):
-    task = prepared(folder, languages=("en_XX", "ro_RO"))
-    assert task.start_token_id is None
-
-
-def test_the_files_may_be_parquet_with_lists_and_mappings(tmp_path, prepared, write_rows):
-    import pyarrow
-    import pyarrow.parquet
-
-    rows = [{"lex": [{"text": "one"}, {"text": "two"}], "sets": [["a | b | c", "d | e | f"]]}]
-    for split in ("train", "validation", "test"):
-        folder = write_rows(f"{split}.jsonl", [])
-        (folder / f"{split}.jsonl").unlink()
-        named = [{**row, "sets": [[f"{split} | b | c"]]} for row in rows]
-        pyarrow.parquet.write_table(pyarrow.Table.from_pylist(named), folder / f"{split}.parquet")
-    task = prepared(folder, task_kind="data_to_text", columns={"source": "sets", "target": "lex.text"})
-    assert task.splits["test"].references == (("one", "two"),)
-    assert len(task.splits["train"]) == 2
-    json.dumps(task.notes)
