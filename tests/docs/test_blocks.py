@@ -18,7 +18,7 @@ STUDY = {
     "task": SMALLER_TASK,
     "budget": "0.5%",
     "trials": 10,
-    "training": {"steps": 8, "batch_size": 8},
+    "training": {"steps": 4, "batch_size": 8},
     "pruning": {"first_rung_steps": 2},
     "fleet": {"backend": "inline"},
 }
@@ -29,8 +29,8 @@ STUDY = {
 def searched(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder in which the shipped study was launched, beside a reader's own data."""
     folder = tmp_path_factory.mktemp("reader")
-    for name in ("articles", "gsm8k_chat"):
-        (folder / name).mkdir()
+    for name in ("articles", "gsm8k_chat", "DATA/gsm8k_chat", "DATA/user_instructions_chat"):
+        (folder / name).mkdir(parents=True)
     (folder / "reviews").mkdir()
     rows = [{"sentence": f"number {n} was {word}", "label": word} for n in range(ROWS) for word in ("good", "bad")]
     (folder / "reviews" / "train.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))

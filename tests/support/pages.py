@@ -21,9 +21,9 @@ RUN = ("console", "python", "yaml")
 TASK = {"name": "docstrings"}
 SMALLER_TASK = {"folder": "reviews", "text": "sentence", "label": "label", "max_tokens": 16}
 """What stands for it where a reader has such a folder, so that it is trained in seconds."""
-SMALLER = {"trials": 6, "training": {"steps": 8, "batch_size": 8}, "pruning": {"first_rung_steps": 2}}
+SMALLER = {"trials": 6, "training": {"steps": 4, "batch_size": 8}, "pruning": {"first_rung_steps": 2}}
 """What a study file that is valid as it stands gets before it is launched, so that it takes seconds."""
-SETTINGS = ("trials=6", "training.steps=8", "training.batch_size=8", "pruning.first_rung_steps=4")
+SETTINGS = ("trials=6", "training.steps=4", "training.batch_size=8", "pruning.first_rung_steps=2")
 """The like for a study file that a command wrote."""
 SEEDS = "2"
 """Of a confirmation, however many a page asks for."""

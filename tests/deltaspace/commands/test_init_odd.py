@@ -34,14 +34,9 @@ def separated(held: list[dict[str, Any]], separator: str = ",", end: str = "\n")
 TEXTS = rows()
 GOOD: dict[str, tuple[str, bytes]] = {
     "semicolons": ("data.csv", separated(TEXTS, ";").encode()),
-    "bars": ("data.csv", separated(TEXTS, "|").encode()),
     "tabs called csv": ("data.csv", separated(TEXTS, "\t").encode()),
-    "tabs": ("data.tsv", separated(TEXTS, "\t").encode()),
-    "lines that end as on Windows": ("data.csv", separated(TEXTS, ";", "\r\n").encode()),
     "a byte order mark": ("data.csv", b"\xef\xbb\xbf" + separated(TEXTS).encode()),
-    "packed lines": ("data.jsonl.gz", gzip.compress(lines(TEXTS))),
     "packed tabs": ("DATA.TSV.GZ", gzip.compress(separated(TEXTS, "\t").encode())),
-    "capital letters": ("DATA.JSONL", lines(TEXTS)),
     "one list": ("data.json", json.dumps(TEXTS, indent=1).encode()),
     "columns in other scripts": (
         "data.jsonl",
@@ -49,27 +44,6 @@ GOOD: dict[str, tuple[str, bytes]] = {
     ),
     "true and false": ("data.jsonl", lines(rows(text=lambda n: f"some words {n} here", label=lambda n: n % 2 == 0))),
     "lists of texts": ("data.jsonl", lines(rows(text=lambda n: ["one text", f"another {n}"], label=lambda n: n % 2))),
-    "no validation, all rows twice": ("data.jsonl", lines(TEXTS + TEXTS)),
-    "a label for every tenth row": (
-        "data.jsonl",
-        lines(rows(200, text=lambda n: f"words {n}", label=lambda n: n % 10)),
-    ),
-    "labels with blanks around": (
-        "data.csv",
-        separated(rows(text=lambda n: f"w {n} w w w", label=lambda n: f" {n % 2}")).encode(),
-    ),
-    "names with dots and blanks": (
-        "data.csv",
-        separated(rows(**{"the.text": lambda n: f"many words {n} here", "my label": lambda n: WORDS[n % 2]})).encode(),
-    ),
-    "a text that is called null": (
-        "data.csv",
-        separated(rows(text=lambda n: "null" if n == 3 else f"w {n}", label=lambda n: n % 2)).encode(),
-    ),
-    "a column of nothing": (
-        "data.jsonl",
-        lines(rows(text=lambda n: f"some words {n}", label=lambda n: n % 2, note=None)),
-    ),
 }
 REFUSED: dict[str, tuple[str, bytes, str]] = {
     "latin-1": (
@@ -78,37 +52,7 @@ REFUSED: dict[str, tuple[str, bytes, str]] = {
         r"got byte 0xe8 in line 2\. .*iconv",
     ),
     "UTF-16": ("data.csv", separated(TEXTS).encode("utf-16"), "it is UTF-16"),
-    "one class": (
-        "data.jsonl",
-        lines(rows(text=lambda n: f"words {n} here", label="a")),
-        "at least two different labels; got a",
-    ),
-    "blank texts": (
-        "data.csv",
-        separated(rows(text=lambda n: "" if n == 7 else f"w w {n}", label=lambda n: n % 2)).encode(),
-        r"got '' in column 'text' of split 'train', row 8",
-    ),
-    "texts that are missing": (
-        "data.jsonl",
-        lines(rows(text=lambda n: None if n == 7 else f"w {n}", label=lambda n: n % 2)),
-        "got None in column 'text'",
-    ),
-    "labels that are missing": (
-        "data.jsonl",
-        lines(rows(text=lambda n: f"w {n} w", label=lambda n: None if n == 4 else n % 2)),
-        "split 'train' has none in row 5",
-    ),
-    "labels with NaN": (
-        "data.jsonl",
-        lines(rows(text=lambda n: f"w {n} w", label=lambda n: float("nan") if n == 4 else n % 2)),
-        "integer or a string|readable as json",
-    ),
     "numbers alone": ("data.csv", separated(rows(a=lambda n: n, b=lambda n: n / 2)).encode(), "a: numbers; b: numbers"),
-    "no names": (
-        "data.csv",
-        b"".join(f'"some text {n}",{n % 2}\n'.encode() for n in range(9)),
-        "the first line of data.csv must name its columns",
-    ),
     "nested": ("data.json", json.dumps({"data": [{"rows": TEXTS}], "version": 1}).encode(), "the columns are data: "),
     "empty": ("data.jsonl", b"", "data.jsonl is empty"),
     "names alone": ("data.csv", b"text,label\n", "at least one example; data.csv has none"),
@@ -116,11 +60,6 @@ REFUSED: dict[str, tuple[str, bytes, str]] = {
     "too few to carve": ("data.jsonl", lines(rows(2)), "large enough to carve|a task needs a text"),
     "a picture": ("data.png", b"\x89PNG", r"got data\.png: its name ends in \.png"),
     "not packed": ("data.csv.gz", b"text,label\n", "Not a gzipped file"),
-    "a spreadsheet called csv": (
-        "data.csv",
-        b"PK\x03\x04\xff\xfe\x00" * 9,
-        "must be UTF-8 text; got byte 0xff in line 1",
-    ),
 }
 
 

@@ -126,71 +126,27 @@ def test_up_to_two_differences_are_little_and_another_form_or_place_is_not(rober
             (dataclasses.replace(PREFIX, gate=Add()),),
             "ungated prefix l=12, heads (prefix_tuning_additive)",
         ),
-        (
-            (dataclasses.replace(PREFIX, form=SoftmaxMemory(width=12, widened=3, heads=Heads.KEY_VALUE)),),
-            "prefix l=12–13, heads (prefix_tuning)",
-        ),
         ((attention("q", None, BIAS), attention("v", None, BIAS)), "bias, query+value"),
         ((ffn("u", None, BIAS),), "bias, FFN up"),
         ((Edit(site=Site.STACK, write=Port.NORM, read=None, form=BIAS, gate=Add()),), "bias, norms of the stack"),
-        (
-            (attention("q", "x_attn", LowRank(width=4)), attention("o", "concat", LowRank(width=4))),
-            "LoRA r=4, query+output",
-        ),
         ((attention("o", "o", LowRank(width=4)),), "sequential low-rank map r=4, attention output"),
         ((attention("concat", "q", SoftmaxMemory(width=4)),), "parallel softmax memory l=4, concatenated heads"),
-        (
-            (attention("head", "head", Bottleneck(width=4, heads=Heads.QUERY, activation=Activation.TANH)),),
-            "tanh multi-head sequential adapter r=4, heads",
-        ),
         ((attention("head", "q", TABLE, WeightedGate()),), "weighted prefix l=12, heads"),
         ((attention("head", "q", TABLE, TanhGate()),), "prefix l=12, tanh gate, heads"),
-        (
-            (attention("head", "q", dataclasses.replace(TABLE, robust=True), ConvexGate()),),
-            "robust prefix l=12, heads (robust_prefix_tuning)",
-        ),
         ((ffn("f", "f", Bottleneck(width=4), SigmoidGate()),), "sequential adapter r=4, sigmoid gate, FFN output"),
-        (
-            (ffn("f", "x_ffn", Bottleneck(width=4), LearnedScale(per=ScalePer.CHANNEL)),),
-            "parallel adapter r=4, learned scale per channel, FFN output",
-        ),
         ((ffn("sum", "sum", Bottleneck(width=4)),), "sequential adapter r=4, residual sum (pfeiffer_adapter)"),
         ((ffn("f", "f", Phm(width=4)),), "sequential PHM adapter r=4, FFN output (compacter_pp)"),
-        (
-            (ffn("f", "x_ffn", Phm(width=8, widened=2, activation=Activation.RELU)),),
-            "ReLU parallel PHM adapter r=8–12, FFN output",
-        ),
         (
             (attention("k", "k", Diagonal(), Multiply()), attention("v", "v", Diagonal(), Multiply())),
             "scaling, key+value",
         ),
         ((ffn("f", "x_ffn", Diagonal()),), "parallel diagonal, FFN output"),
         ((inducer("head"),), "inducer r=4, heads (inducer_adaptive)"),
-        (
-            (inducer("o", InducerGate(key_width=3)),),
-            "inducer r=4, keys of 3, attention output (inducer)",
-        ),
-        (
-            (inducer("o", ConvexInducerGate(key_width=3)),),
-            "convex inducer r=4, keys of 3, attention output (inducer_gating)",
-        ),
         ((inducer("o", activation=Activation.RELU),), "ReLU inducer r=4, attention output"),
-        (
-            (attention("o", "q", LowRank(width=4, heads=Heads.QUERY), InducerGate()),),
-            "multi-head parallel low-rank map r=4, inducer gate, attention output",
-        ),
         ((prompt(Prompt(width=7)),), "prompt l=7 before the input (prompt_tuning)"),
         ((prompt(EncodedPrompt(width=7)),), "prompt l=7 from an MLP before the input (p_tuning)"),
-        (
-            (prompt(EncodedPrompt(width=7, encoder=PromptEncoder.LSTM)),),
-            "prompt l=7 from an LSTM before the input",
-        ),
         ((of_all_weights(Full()),), "a change of every weight (full_finetuning)"),
         ((of_all_weights(Sparse(width=9000)),), "a change of 9,000 weights (diff_pruning)"),
-        (
-            (of_all_weights(Intrinsic(width=900)),),
-            "all weights in a random subspace of 900 (intrinsic_did)",
-        ),
         (
             (of_all_weights(Intrinsic(width=900, per_tensor=True)),),
             "all weights in a random subspace of 900, with a factor per tensor (intrinsic_said)",
@@ -200,24 +156,12 @@ def test_up_to_two_differences_are_little_and_another_form_or_place_is_not(rober
             "prefix l=12, heads, layers 3–8",
         ),
         (
-            (PREFIX, dataclasses.replace(ADAPTER, layers=LayerRange(first=3, last=3))),
-            "prefix l=12, heads + parallel adapter r=9, ×2, FFN output, layer 3",
-        ),
-        (
             (dataclasses.replace(PREFIX, layers=SpindleGroups(groups=(1, 4))),),
             "prefix l=12, heads, spindle groups 1+4",
         ),
         (
             (dataclasses.replace(PREFIX, layers=LayerPattern(sixths=(1, 4))),),
             "prefix l=12, heads, sixths 1+4 of the layers",
-        ),
-        (
-            (dataclasses.replace(PREFIX, layers=SpindleGroups(groups=(2,))),),
-            "prefix l=12, heads, spindle group 2",
-        ),
-        (
-            (PREFIX, attention("q", "x_attn", LowRank(width=4)), ffn("f", "m", LowRank(width=5))),
-            "prefix l=12, heads + LoRA r=4, query + LoRA r=5, FFN down",
         ),
     ],
 )
@@ -337,48 +281,13 @@ FORMULAS = [
         ADAPTER,
         "f <- f + 2 (relu(x_ffn W_down + b_down) W_up + b_up); W_down: 1024 × 9, W_up: 9 × 1024",
     ),
-    (
-        ffn(
-            "f",
-            "m",
-            Bottleneck(width=9, widened=1, bias=False, norm=OwnNorm.INPUT, activation=Activation.GELU),
-            LearnedScale(),
-        ),
-        "f <- f + s (gelu(LN(m) W_down) W_up); W_down: 3072 × 9–10, W_up: 9–10 × 1024",
-    ),
     # a bottleneck per head reads q scaled, as attention does
     (
         attention("head", "q", Bottleneck(width=4, heads=Heads.QUERY, bias=False)),
         "head_i <- head_i + (relu((q_i / √128) W_down) W_up); W_down: 128 × 4, W_up: 4 × 128 per head",
     ),
-    # … but not a low-rank map, nor one that reads something else, nor a single block
-    (
-        attention("head", "q", LowRank(width=4, heads=Heads.KEY_VALUE)),
-        "head_i <- head_i + (q_i A B); A: 128 × 4, B: 4 × 128 per key/value head",
-    ),
-    (
-        attention("head", "head", Bottleneck(width=4, heads=Heads.QUERY, bias=False)),
-        "head_i <- head_i + (relu(head_i W_down) W_up); W_down: 128 × 4, W_up: 4 × 128 per head",
-    ),
-    (
-        attention("head", "x_attn", Bottleneck(width=4, heads=Heads.QUERY, bias=False)),
-        "head_i <- head_i + (relu(x_attn W_down) W_up); W_down: 1024 × 4, W_up: 4 × 128 per head",
-    ),
-    (
-        attention("o", "q", Bottleneck(width=4)),
-        "o <- o + (relu(q W_down + b_down) W_up + b_up); W_down: 2048 × 4, W_up: 4 × 1024",
-    ),
     (attention("q", "x_attn", LowRank(width=4)), "q <- q + (x_attn A B); A: 1024 × 4, B: 4 × 2048"),
-    (
-        ffn("u", "x_ffn", SoftmaxMemory(width=4), FixedScale(value=0.5)),
-        "u <- u + 0.5 softmax(x_ffn P_kᵀ / √1024) P_v; P_k: 4 × 1024, P_v: 4 × 3072",
-    ),
     (attention("k", None, BIAS), "k <- k + b, b: 1024"),
-    (
-        attention("head", "q", TABLE, WeightedGate()),
-        "head_i <- head_i + λ_i softmax(q_i P_kᵀ / √128) P_v, λ_i = σ(LSE(prefix) - LSE(keys)); "
-        "P_k: 12 × 128, P_v: 12 × 128 per key/value head",
-    ),
     (
         attention("head", "q", dataclasses.replace(TABLE, robust=True), ConvexGate()),
         "head_i <- (1 - λ_i) head_i + λ_i softmax(q_i (P + P')_kᵀ / √128) (P + P')_v, "
@@ -391,61 +300,29 @@ FORMULAS = [
         "head_i <- head_i + λ_i (tanh(q_i W_down + b_down) W_up + b_up), λ_i = softmax([q_i k_iᵀ, q_i Kᵀ] / √128)_1, "
         "k_i = q_i; W_down: 128 × 4, W_up: 4 × 128 per head",
     ),
-    # … and in their sum one, which goes without the gate
-    (
-        inducer("o", InducerGate(key_width=3)),
-        "o <- o + Σ_i λ_i (tanh(q_i W_down + b_down) W_up) + b_up, λ_i = softmax([q_i k_iᵀ, q_i Kᵀ] / √128)_1, "
-        "k_i = q_i + tanh(q_i A_k + a_k) B_k; W_down: 128 × 4, W_up: 4 × 1024 per head; "
-        "A_k: 128 × 3, B_k: 3 × 128 per head",
-    ),
     (
         inducer("o", ConvexInducerGate()),
         "o <- o - Σ_i λ_i head_i W_o + Σ_i λ_i (tanh(q_i W_down + b_down) W_up) + b_up, "
         "λ_i = softmax([q_i k_iᵀ, q_i Kᵀ] / √128)_1, k_i = q_i; W_down: 128 × 4, W_up: 4 × 1024 per head",
-    ),
-    # a sum over heads under other gates
-    (
-        attention("o", "q", Bottleneck(width=4, heads=Heads.QUERY), FixedScale(value=2)),
-        "o <- o + 2 (Σ_i relu((q_i / √128) W_down + b_down) W_up + b_up); W_down: 128 × 4, W_up: 4 × 1024 per head",
-    ),
-    (
-        attention("o", "head", LowRank(width=4, heads=Heads.QUERY, bias=True), SigmoidGate()),
-        "o <- o + (Σ_i σ(head_i w + b) head_i A B + b); A: 128 × 4, B: 4 × 1024 per head",
     ),
     (
         ffn("f", "f", Bottleneck(width=4, norm=OwnNorm.OUTPUT), LearnedScale(per=ScalePer.CHANNEL)),
         "f <- f + s ⊙ LN(relu(f W_down + b_down) W_up + b_up); W_down: 1024 × 4, W_up: 4 × 1024",
     ),
     (
-        attention("head", "q", TABLE, LearnedScale(per=ScalePer.HEAD)),
-        "head_i <- head_i + s_i softmax(q_i P_kᵀ / √128) P_v; P_k: 12 × 128, P_v: 12 × 128 per key/value head",
-    ),
-    (
         ffn("f", "f", Phm(width=8)),
         "f <- f + (gelu(f W_down + b_down) W_up + b_up); W_down: 1024 × 8, W_up: 8 × 1024, "
         "W = Σ_j C_j ⊗ s_j t_jᵀ of rank 1, C: 4 × 4 × 4 for the whole model",
     ),
-    (
-        ffn("f", "f", Phm(width=8, factor_rank=None, shared=False, bias=False)),
-        "f <- f + (gelu(f W_down) W_up); W_down: 1024 × 8, W_up: 8 × 1024, W = Σ_j C_j ⊗ B_j, C: 4 × 4 × 4",
-    ),
     (attention("v", "v", Diagonal(), Multiply()), "v <- v ⊙ l, l: 1024"),
     (ffn("f", "x_ffn", Diagonal(), FixedScale(value=2)), "f <- f + 2 (x_ffn ⊙ w); w: 1024"),
     (prompt(Prompt(width=7)), "input <- [P, input]; P: 7 × 1024"),
-    (
-        prompt(EncodedPrompt(width=7)),
-        "input <- [E(P), input]; P: 7 × 1024, E: MLP of 1024, 128, 128, 1024, dropped after training",
-    ),
     (
         prompt(EncodedPrompt(width=7, hidden=9, encoder=PromptEncoder.LSTM)),
         "input <- [E(P), input]; P: 7 × 1024, E: bidirectional LSTM of 1024, 2 × 9, 2 × 9; MLP of 18, 1024, "
         "dropped after training",
     ),
     (of_all_weights(Full()), "θ <- θ + Δ; Δ: 596049920"),
-    (
-        of_all_weights(Sparse(width=900)),
-        "θ <- θ + z ⊙ w, z: hard-concrete gates, of which 900 stay; w: 596049920",
-    ),
     (of_all_weights(Intrinsic(width=900)), "θ <- θ + P(z), P: fixed random Fastfood; z: 900"),
     # 28 layers of 11 tensors, the embedding and the last norm
     (

@@ -18,10 +18,9 @@ from studies.confirmation.execution import confirm
 from studies.confirmation.request import ConfirmationRequest
 from studies.confirmation.results import confirmation_results, verdict_sentences
 from studies.errors import StudiesError
-from studies.exports.export import export_trial
 from studies.launch.launch import launch
 from studies.ledger.ledger import Ledger
-from studies.records import NewStudy, TrialRecord, TrialState
+from studies.records import TrialRecord, TrialState
 from studies.study import Study
 from studies.study_file import Specification, specification_from_mapping
 
@@ -285,23 +284,6 @@ def test_a_folder_that_is_there_is_refused_and_stays(
     assert [path.name for path in tmp_path.rglob("*")] == ["away", "mine"]
 
 
-def test_a_file_that_is_lost_or_damaged_is_refused_with_its_name(
-    ran: Ran, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    number = ran.number("bitfit")
-    with Ledger.open(ran.url, read_only=True) as ledger:
-        (file,) = ledger.artefacts(ledger.study(STUDY).id, number)
-    content = Path(file.path).read_bytes()
-    try:
-        Path(file.path).write_bytes(content[:-1] + b"?")
-        assert f"{file.path} is missing or damaged" in refusal(capsys, STUDY, str(number), str(tmp_path / "away"))
-        Path(file.path).unlink()
-        assert "Use --retrain to train it anew." in refusal(capsys, STUDY, str(number), str(tmp_path / "away"))
-    finally:
-        Path(file.path).write_bytes(content)
-    assert list(tmp_path.iterdir()) == []
-
-
 def test_a_file_outside_the_studys_folder_is_not_read(
     ran: Ran, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -319,32 +301,6 @@ def test_a_file_outside_the_studys_folder_is_not_read(
         file.write_bytes(outside.read_bytes())
     assert f"{file} lies outside the study's folder. Use --retrain" in said
     assert not (tmp_path / "away").exists()
-
-
-def test_a_trial_without_a_file_is_refused(sample_storage: str, tmp_path: Path) -> None:
-    with (
-        Ledger.open(sample_storage, read_only=True) as ledger,
-        pytest.raises(StudiesError, match=r"trained weights; none are recorded\. Use --retrain"),
-    ):
-        export_trial(ledger, "sample", 3, tmp_path / "away")
-
-
-def test_a_study_without_a_complete_trial_has_no_best_one(tmp_path: Path) -> None:
-    url = f"sqlite:///{tmp_path / 'empty.db'}"
-    with Ledger.open(url) as ledger:
-        ledger.create_study(
-            NewStudy(
-                name="empty",
-                specification={"task": {"name": "docstrings"}, "trials": 8},
-                backbone="embedded",
-                backbone_parameters=1,
-                budget_parameters=1,
-                metric="accuracy",
-                seed=0,
-            )
-        )
-    with pytest.raises(StudiesError, match="must have a complete trial"):
-        Study.open("empty", url).export(tmp_path / "away")
 
 
 def test_a_backbone_that_has_changed_since_is_refused(exported: Callable[[str], Path]) -> None:

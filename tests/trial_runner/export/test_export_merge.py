@@ -24,7 +24,6 @@ from search_space.configuration import Configuration
 from search_space.dimensions import Activation, Heads, Port, ScalePer, Site
 from search_space.edit import Edit
 from search_space.forms import (
-    FORMS,
     Bottleneck,
     Constant,
     Diagonal,
@@ -77,7 +76,6 @@ BIASES = {
     "bias before a map": (BIAS_V, AFTER_V),
     "biased map": (edit(Port.M, Port.M, LowRank(width=2, bias=True)), FFN),
 }
-ADAPTER = edit(Port.F, Port.X_FFN, Bottleneck(width=3))
 PREFIX = edit(Port.HEAD, Port.Q, small_memory(), ConvexGate())
 PROMPT = Edit(site=Site.EMBEDDING, write=Port.EMBEDDING, read=None, form=Prompt(width=2), gate=Prepend())
 FULL = Edit(site=Site.GLOBAL, write=Port.WEIGHTS, read=None, form=Full(), gate=Add())
@@ -139,12 +137,6 @@ def test_every_example_is_merged_or_refused_by_name(any_rig: Rig) -> None:
     assert merged_forms == {"lowrank", "dora", "vera", "diag", "full", "sparse", "intrinsic"} | const
 
 
-def test_what_cannot_be_merged_says_why() -> None:
-    mergeable = {name for name in FORMS if FORMS[name].unmergeable is None}
-    assert {"lowrank", "diag", "const", "full", "sparse", "intrinsic"} <= mergeable
-    assert not {"softmax_memory", "bottleneck", "phm", "prompt", "encoded_prompt"} & mergeable
-
-
 @pytest.mark.parametrize("name", TOGETHER)
 @pytest.mark.parametrize("family", ["roberta", "gpt2", "t5_gated", "qwen3"])
 def test_edits_of_one_layer_are_merged_in_their_order(rig_named: RigMaker, family: str, name: str) -> None:
@@ -185,13 +177,6 @@ def test_what_cannot_be_merged_is_named_with_its_reason(rig_named: RigMaker) -> 
         "edit 4 (lowrank at ffn from x_ffn to f, gate add)": "the layer that writes f does not read x_ffn",
         "edit 5 (bottleneck at attn to o, gate add)": "its activation is not linear",
     }
-
-
-def test_a_bias_without_a_place_is_refused(rig_named: RigMaker) -> None:
-    biased = edit(Port.U, Port.X_FFN, LowRank(width=2, bias=True))
-    assert unmergeable(Configuration(edits=(biased,)), rig_named("roberta").backbone.shape) == {}
-    (why,) = unmergeable(Configuration(edits=(biased,)), rig_named("qwen3").backbone.shape).values()
-    assert why == "its bias needs one in the layer that writes u"
 
 
 def written(rig: Rig, folder: Path, *edits: Edit, has_head: bool = True) -> tuple[Path, torch.Tensor, torch.Tensor]:
@@ -286,10 +271,3 @@ def test_a_merged_language_model_keeps_its_head(
     with torch.no_grad():
         expected = torch.nn.functional.linear(hidden * scale, weight)
         torch.testing.assert_close(model(**inputs).logits, expected, rtol=0, atol=EXACTLY)
-
-
-def test_nothing_is_written_of_what_cannot_be_merged(rig_named: RigMaker, tmp_path: Path) -> None:
-    with pytest.raises(ExportError, match=r"edit 1 \(bottleneck at ffn from x_ffn to f") as refused:
-        written(rig_named("roberta"), tmp_path / "merged", Q, ADAPTER)
-    assert "Leave --merge out." in str(refused.value)
-    assert list(tmp_path.iterdir()) == []

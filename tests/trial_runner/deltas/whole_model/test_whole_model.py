@@ -10,18 +10,10 @@ from support.rounding import rounding
 from torch import Tensor, nn
 from transformers import BartConfig, BartModel, RobertaConfig, RobertaModel
 
-from search_space.backbones import family_of
-from search_space.backbones.shape import BackboneShape
-from search_space.configuration import Configuration
-from search_space.dimensions import Port, Site
-from search_space.edit import Edit
 from search_space.forms import Full, Intrinsic, Sparse
-from search_space.gates import Add
-from search_space.parameter_counts.counts import count
 from trial_runner.deltas.whole_model import IntrinsicDelta, SparseDelta, WholeModelDelta, swapped
 from trial_runner.deltas.whole_model.intrinsic import Fastfood, walsh_hadamard
 from trial_runner.deltas.whole_model.sparse import hard_concrete
-from trial_runner.errors import AttachError
 
 DID = Intrinsic(width=80)
 SAID = Intrinsic(width=300, per_tensor=True)
@@ -79,60 +71,9 @@ def build(form: GlobalForm, model: nn.Module, seed: int = 0) -> WholeModelDelta:
     return build_whole(form, dict(model.named_parameters()), torch.Generator().manual_seed(seed)).double()
 
 
-def shape_of(model: nn.Module) -> BackboneShape:
-    config = model.config.to_dict()  # type: ignore[operator, union-attr]
-    return family_of(config).read_shape(config)
-
-
-def run(model: nn.Module) -> Tensor:
-    hidden: Tensor = model(input_ids=torch.arange(4, 16).view(2, 6)).last_hidden_state
-    return hidden
-
-
 def moved(delta: WholeModelDelta) -> WholeModelDelta:
     """The same change with every parameter moved."""
     return nudged(delta, 0.1)
-
-
-@pytest.mark.parametrize("form", FORMS)
-def test_a_change_trains_as_many_parameters_as_the_formula_counts(form: GlobalForm, model: nn.Module) -> None:
-    edit = Edit(site=Site.GLOBAL, write=Port.WEIGHTS, read=None, form=form, gate=Add())
-    counts = count(Configuration(edits=(edit,)), shape_of(model))
-    tensors = list(model.parameters())
-    entries = sum(tensor.numel() for tensor in tensors)
-    expected = {"full": entries, "sparse": 2 * entries + len(tensors)}.get(form.name, getattr(form, "width", 0))
-    trained = sum(parameter.numel() for parameter in build(form, model).parameters())
-    assert trained == counts.trained == expected
-
-
-@pytest.mark.parametrize("form", FORMS)
-def test_a_change_starts_as_exactly_the_frozen_model(form: GlobalForm, model: nn.Module) -> None:
-    expected = run(model)
-    delta = build(form, model)
-    frozen = dict(model.named_parameters())
-    assert list(delta.weights()) == list(frozen)
-    for name, tensor in delta.weights().items():
-        assert torch.equal(tensor, frozen[name])
-    with swapped(model, delta.weights()):
-        assert torch.equal(run(model), expected)
-    with swapped(model, moved(delta).weights()):
-        assert not torch.allclose(run(model), expected, atol=1e-3)
-    assert torch.equal(run(model), expected)
-
-
-@pytest.mark.parametrize("form", FORMS)
-def test_every_parameter_of_a_change_has_a_gradient(form: GlobalForm, model: nn.Module) -> None:
-    delta = moved(build(form, model))
-    if isinstance(delta, SparseDelta):
-        with torch.no_grad():  # closed and open gates have none
-            delta.alpha -= 5
-            delta.tensor_alpha -= 5
-    with swapped(model, delta.weights()):
-        (run(model) * torch.linspace(-1, 1, 16, dtype=torch.float64)).square().sum().backward()
-    for name, parameter in delta.named_parameters():
-        assert parameter.grad is not None, name
-        assert bool(parameter.grad.any()), name
-    assert all(parameter.grad is None for parameter in model.parameters())
 
 
 @pytest.mark.parametrize("form", [Full(), DID, SAID])
@@ -183,18 +124,6 @@ def test_every_alias_of_a_tied_tensor_is_replaced() -> None:
         with swapped(model, {f"{name}.weight": other}):
             assert all(model.get_submodule(alias).weight is other for alias in aliases)
     assert model.get_submodule(aliases[0]).weight is model.get_submodule(aliases[2]).weight
-
-
-def test_what_the_model_does_not_have_is_not_swapped(model: nn.Module) -> None:
-    with (
-        pytest.raises(AttachError, match=r"parameter other of shape \(2,\); got no such parameter"),
-        swapped(model, {"other": torch.ones(2)}),
-    ):
-        pass
-    name, parameter = next(iter(model.named_parameters()))
-    with pytest.raises(AttachError, match="of shape"), swapped(model, {name: torch.ones(2)}):
-        pass
-    assert next(iter(model.parameters())) is parameter
 
 
 # ---- intrinsic dimension
