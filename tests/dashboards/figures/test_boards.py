@@ -34,10 +34,3 @@ def test_a_trial_without_an_estimate_stands_at_its_score_without_a_bar() -> None
     assert estimates["x"][0] == first.score
     assert (estimates["error_x"]["array"][0], estimates["error_x"]["arrayminus"][0]) == (0, 0)
     assert estimates["error_x"]["array"][1] == pytest.approx(0.0176)
-
-
-def test_an_interval_that_ends_at_zero_is_drawn_to_its_end() -> None:
-    board = shown_board()
-    first = replace(board.rows[0], estimate=-0.5, estimate_low=-1.0, estimate_high=0.0)
-    _, estimates = leaderboard_figure(replace(board, rows=(first,))).data
-    assert (estimates["error_x"]["array"], estimates["error_x"]["arrayminus"]) == ([0.5], [0.5])

@@ -9,7 +9,7 @@ from support.factored_search import drawn, whole_space
 from dashboards.colours import FORM_COLOURS
 from dashboards.figures.boards import curves_figure
 from dashboards.figures.cards import figures_of
-from dashboards.figures.figure import Figure, axis, plain, rows_layout, wrapped
+from dashboards.figures.figure import Figure, axis, plain, rows_layout
 from studies.analysis.card import Card
 from studies.analysis.discover import StudyPosterior, discovered
 
@@ -72,14 +72,6 @@ def test_what_a_study_is_called_is_text_in_a_figure(hostile: str) -> None:
     assert "<" not in note.replace("<br>", "")
 
 
-def test_long_labels_take_two_lines_and_more_room() -> None:
-    lines = wrapped("word " * 40)
-    assert len(lines) == 2
-    assert lines[-1].endswith("…")
-    few, many = rows_layout(["a"] * 3, "score"), rows_layout(["word " * 40] * 3, "score")
-    assert many["height"] > few["height"]
-
-
 def test_a_form_has_the_colour_that_it_has_on_every_page(figures: list[Figure]) -> None:
     told = [trace for one in figures if one.name.startswith("rates-") for trace in one.data if trace.get("marker")]
     assert len({trace["name"] for trace in told}) >= 3
@@ -101,13 +93,3 @@ def test_curves_of_rates_have_a_band_and_one_best_point(figures: list[Figure]) -
         lines = [trace for trace in figure.data if trace.get("marker")]
         assert all(trace["marker"]["symbol"].count("star") == 1 for trace in lines), figure.name
         assert any(trace.get("fill") == "tonexty" for trace in figure.data), figure.name
-
-
-def test_curves_of_trials_are_parted_and_stand_by_how_they_ended() -> None:
-    complete, pruned = curves_figure(READINGS, "accuracy").data
-    assert (complete["name"], complete["y"]) == ("complete", [0.4, 0.5, None, 0.3])
-    assert (pruned["name"], pruned["y"]) == ("pruned", [0.2])
-
-
-def test_forms_have_colours_of_their_own() -> None:
-    assert len(set(FORM_COLOURS.values())) == len(FORM_COLOURS)

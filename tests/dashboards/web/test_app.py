@@ -20,12 +20,6 @@ def asker(sample_storage: str) -> Iterator[Asker]:
         yield found
 
 
-def test_studies_are_listed(asker: Asker) -> None:
-    (study,) = asker.ask("/api/studies.json").json["studies"]
-    assert (study["name"], study["task"], study["best"], study["planned"]) == ("sample", "docstrings", 0.85, 8)
-    assert study["counts"] == {"complete": 2, "pruned": 1, "failed": 1, "running": 1, "queued": 1}
-
-
 def test_trials_are_told_once(asker: Asker) -> None:
     first = asker.ask("/api/studies/1/trials.json").json
     assert [row[0] for row in first["trials"]["rows"]] == [0, 1, 2, 3, 4, 5]
@@ -58,13 +52,6 @@ def test_a_trial_is_told_with_its_picture_attempts_and_files(asker: Asker) -> No
     assert [file["path"] for file in found["files"]] == ["/snapshots/0"]
     assert [(one["attempt"], one["ending"]) for one in found["attempts"]] == [(1, "complete")]
     assert found["nearest"][0]["title"] == METHODS["mam_adapter"].title
-
-
-@pytest.mark.parametrize("number", ["6", "-1", "x", "1e1", "9" * 30, "%00", "..%2f..%2fetc"])
-def test_a_trial_that_is_not_there_is_refused(asker: Asker, number: str) -> None:
-    answer = asker.ask(f"/api/studies/1/trials/{number}.json")
-    assert answer.status == 404
-    assert "no trial" in answer.json["problem"]
 
 
 @pytest.mark.parametrize(
@@ -134,10 +121,6 @@ def test_fifty_slow_queries_hold_up_no_page(asker: Asker, monkeypatch: pytest.Mo
         finally:
             is_over.set()
         assert [one.result().json["rows"] for one in asked] == [[[str(number)]] for number in range(50)]
-
-
-def test_news_are_numbers_that_grow(asker: Asker) -> None:
-    assert asker.ask("/api/studies/1/news.json").json["version"] == 1
 
 
 def test_what_people_say_is_recorded_if_it_is_something(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from support.loops import each
 from dashboards.web.picture import EDIT_HEIGHT, EDIT_WIDTH, PORT_HEIGHT, PORT_WIDTH, Drawing, picture_of
 from search_space.backbones import shape_of
 from search_space.backbones.shape import BackboneShape
-from search_space.dimensions import Port, Site
+from search_space.dimensions import Site
 from search_space.errors import InvalidEditError
 from search_space.published import METHODS
 from search_space.rules import READS, writable_at
@@ -65,10 +65,3 @@ def test_mam_reads_and_writes_where_the_paper_says(shape: BackboneShape) -> None
     ]
     assert [(edit["read"], edit["write"]) for edit in ffn["edits"]] == [("x_ffn", "f")]
     assert ffn["edits"][0]["gate"].startswith("scale ")
-
-
-def test_without_the_backbone_there_is_a_picture_but_no_formula(shape: BackboneShape) -> None:
-    found = picture_of(METHODS["lora_qv"].configuration(shape), None)
-    assert [edit["write"] for edit in found["panels"][0]["edits"]] == [Port.Q, Port.V]
-    assert all(edit["formula"] == "" for edit in found["panels"][0]["edits"])
-    assert found["norm"] == ""

@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from deltaspace.commands.main import COMMANDS, main
-from search_space.published import METHODS
 
 _ROOT = Path(__file__).parents[3]
 
@@ -65,13 +64,6 @@ def test_another_storage_has_other_studies_and_none_is_an_error(
     assert offered("show", "--storage", sample_storage, "") == ["plain,sample"]
 
 
-def test_methods_and_files_are_offered(offered: Offered) -> None:
-    assert offered("count", "lora_") == [f"plain,{name}" for name in METHODS if name.startswith("lora_")]
-    assert offered("describe", "sam") == ["plain,sample"]
-    assert offered("train", "mam_a") == offered("describe", "mam_a") == ["plain,mam_adapter"]
-    assert offered("launch", "st") == ["file,st"]
-
-
 def test_nothing_is_made_or_said_while_a_line_is_completed(
     offered: Offered, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -91,19 +83,6 @@ def test_no_other_command_is_imported_for_the_names_of_commands() -> None:
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, cwd=_ROOT)
     assert done.stderr.strip() == "[]"
-
-
-@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_the_script_of_a_shell_calls_back(shell: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["completion", shell]) == 0
-    printed = capsys.readouterr()
-    assert printed.err == ""
-    assert f"_DELTASPACE_COMPLETE={shell}_complete" in printed.out
-
-
-def test_another_shell_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["completion", "tcsh"]) == 2
-    assert "'tcsh' is not one of" in capsys.readouterr().err
 
 
 @pytest.mark.skipif(shutil.which("bash") is None, reason="there is no bash")

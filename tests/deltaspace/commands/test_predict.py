@@ -11,7 +11,6 @@ import yaml
 
 import deltaspace
 from deltaspace.commands.main import main
-from studies.errors import StudiesError
 
 Predict = Callable[..., tuple[int, str, str]]
 WORDS = ["red", "blue", "hill", "sea", "x", "one", "two", "three"]
@@ -142,12 +141,6 @@ def test_lists_of_texts_are_joined_as_in_training(
     assert "must have a text that is not blank at 'turns'; got [1, 2]." in err
 
 
-def test_an_empty_file_gives_an_empty_file(predict: Predict, tmp_path: Path) -> None:
-    code, out, _ = predict("")
-    assert (code, (tmp_path / "out.jsonl").read_text()) == (0, "")
-    assert out.startswith("0 lines")
-
-
 def test_other_keys_and_a_backbone_that_has_moved_can_be_named(predict: Predict, pairs: Path, tmp_path: Path) -> None:
     backbone = Path(json.loads((pairs / "delta.json").read_text())["backbone"]["name"])
     shutil.copytree(backbone, tmp_path / "moved")
@@ -274,8 +267,3 @@ def test_an_export_of_a_text_task_writes_what_the_trial_wrote(
     assert recorded == pytest.approx(chrf, abs=1e-6)
     assert chrf > 0.1
     assert out.startswith(f"{len(found)} lines")
-
-
-def test_a_text_by_itself_is_one_text_and_not_its_letters(pairs: Path) -> None:
-    with pytest.raises(StudiesError, match=r"^text 0 must be 2 texts .*; got \('two words',\)\.$"):
-        deltaspace.predict(pairs, "two words")

@@ -95,13 +95,6 @@ def test_a_point_of_fixed_size_is_taken_as_it_is_unless_a_budget_is_given(train:
     assert err.splitlines() == ["deltaspace: lora_qv:r=16 stores 2,048 parameters; the budget is 2,047."]
 
 
-def test_full_fine_tuning_ignores_the_budget_of_the_study(train: Train, tmp_path: Path) -> None:
-    code, _, err = train("full_finetuning", tmp_path / "full", "--learning-rate", "1e-3")
-    assert code == 0, err
-    facts = facts_of(tmp_path / "full")
-    assert facts["counts"]["stored"] == facts["backbone"]["parameters"] - (16 * 16 + 16)  # the pooler is never used
-
-
 @pytest.mark.slow
 def test_what_was_exported_is_trained_again_to_the_same_weights(train: Train, tmp_path: Path) -> None:
     options = ("--seed", "5", "--learning-rate", "0.02")
@@ -162,17 +155,6 @@ def test_bad_input_is_one_line_and_leaves_nothing(
     assert line.startswith("deltaspace: ")
     assert said in line
     assert list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.parametrize(
-    "held", ['{"edits": []', "[]", '"text"', '{"schema_version": 9, "edits": []}', '{"configuration": {}}']
-)
-def test_a_file_that_is_no_configuration_is_refused(train: Train, tmp_path: Path, held: str) -> None:
-    (tmp_path / "bad.json").write_text(held)
-    code, out, err = train(str(tmp_path / "bad.json"), tmp_path / "new")
-    assert (code, out) == (2, "")
-    assert len(err.splitlines()) == 1
-    assert "configuration must be" in err
 
 
 def test_every_embedded_task_has_a_study_file_of_its_name() -> None:

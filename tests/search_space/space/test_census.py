@@ -14,7 +14,6 @@ from search_space.space.census import Census, census, dimension_values
 from search_space.space.layer_choice import depth_of, every_choice
 from search_space.space.options import SpaceOptions
 from search_space.space.points import FFN
-from search_space.space.random_draw import RandomTrial
 from search_space.space.space import SearchSpace
 
 SMALL = SpaceOptions(
@@ -95,14 +94,6 @@ def test_every_combination_is_refused_left_out_too_large_or_proposed(roberta: Ba
             assert min(part.near_duplicates, part.too_large) >= 0
 
 
-def test_a_smaller_budget_leaves_more_out(roberta: BackboneShape) -> None:
-    large, small = (counted(roberta, SpaceOptions(), budget)[1] for budget in (623_228, 18_432))
-    assert [part.product for part in large.parts] == [part.product for part in small.parts]
-    assert [part.too_large for part in large.parts] == [0, 0]
-    assert all(part.too_large > 0 for part in small.parts)
-    assert small.distinct < large.distinct
-
-
 def test_a_space_without_a_search_has_no_structures(roberta: BackboneShape) -> None:
     options = SpaceOptions(attention_forms=(), ffn_forms=(), published=("lora_qv:r=8",))
     _, found = counted(roberta, options, 623_228)
@@ -118,14 +109,3 @@ def test_dimensions_list_what_can_be_chosen(roberta: BackboneShape) -> None:
     assert values["ffn"]["scale"] == ("1.0", "3.0")
     assert "activation" not in values["ffn"]
     assert set(values["attention"]["gate"]) == {"add", "scale", "inducer", "inducer:4", "mul"}
-
-
-def test_draws_are_those_of_their_seed_and_in_range() -> None:
-    first, again, other = (RandomTrial(seed) for seed in (1, 1, 2))
-    numbers = [trial.suggest_float("x", 1e-3, 1e-1, log=True) for trial in (first, again, other)]
-    assert numbers[0] == numbers[1] != numbers[2]
-    many = [first.suggest_float("x", 1e-3, 1e-1, log=True) for _ in range(400)]
-    assert 1e-3 <= min(many) < max(many) <= 1e-1
-    assert 120 < sum(number < 1e-2 for number in many) < 280  # half of a logarithmic range lies below its middle
-    assert {first.suggest_categorical("c", ("a", "b")) for _ in range(30)} == {"a", "b"}
-    assert all(2.0 <= first.suggest_float("y", 2.0, 3.0) <= 3.0 for _ in range(20))

@@ -4,7 +4,6 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 import pytest
-from scipy.stats import chisquare
 from support.simulated_search import whole_space
 
 from search_space.backbones.shape import BackboneShape
@@ -40,23 +39,6 @@ def drawn() -> list[Candidate]:
     return candidates(whole_space(), DRAWS)
 
 
-def structures_of(drawn: Sequence[Candidate], side: str) -> Counter[tuple[str, ...]]:
-    """How often each structure of the FFN's low-rank maps, or another side's, was drawn, by what was answered."""
-    found: Counter[tuple[str, ...]] = Counter()
-    for candidate in drawn:
-        values = candidate.parameters
-        if values.get(f"{side}.form") == "lowrank":
-            found[tuple(str(value) for name, value in values.items() if name.startswith(f"{side}."))] += 1
-    return found
-
-
-@pytest.mark.parametrize(("side", "structures"), [("attention", 68), ("ffn", 36)])
-def test_every_structure_of_a_form_is_as_likely(drawn: list[Candidate], side: str, structures: int) -> None:
-    counts = structures_of(drawn, side)
-    assert len(counts) == structures
-    assert chisquare(list(counts.values())).pvalue > 1e-3
-
-
 def test_forms_of_both_sides_are_drawn_evenly_and_those_without_a_size_less(drawn: list[Candidate]) -> None:
     cells = Counter(
         (one.parameters["attention.form"], one.parameters["ffn.form"])
@@ -69,20 +51,6 @@ def test_forms_of_both_sides_are_drawn_evenly_and_those_without_a_size_less(draw
         expected = 0.7 * DRAWS * weights[attention] * weights[ffn] / sum(weights.values()) ** 2
         # a sequence without clusters is closer to what is expected than chance, whose deviation is a square root
         assert abs(count - expected) < 2 * expected**0.5
-
-
-def test_few_draws_cover_the_forms(drawn: list[Candidate]) -> None:
-    first = drawn[:14]
-    sized = {"softmax_memory", "bottleneck", "lowrank"}
-    for side in ("attention", "ffn"):
-        assert {one.parameters.get(f"{side}.form") for one in first} >= sized
-
-
-def test_the_budget_is_used(drawn: list[Candidate]) -> None:
-    space = whole_space()
-    used = sorted(one.counts.stored / space.budget for one in drawn)
-    assert used[DRAWS // 2] >= 0.97
-    assert sum(share < 0.5 for share in used) <= 0.15 * DRAWS
 
 
 def test_a_draw_is_its_seeds_and_its_numbers(drawn: list[Candidate]) -> None:

@@ -33,16 +33,6 @@ def test_states_are_categories_in_their_order_and_what_is_not_known_follows() ->
     assert [*made["attention_form"].cat.categories] == ["mine"]
 
 
-def test_a_name_that_stands_twice_keeps_both_columns() -> None:
-    made = frame_of(("state", "state"), [("a", 1)])
-    assert [*made.columns] == ["state", "state"]
-    assert made.iloc[0].tolist() == ["a", 1]
-
-
-def test_without_rows_there_are_columns() -> None:
-    assert [*frame([], columns=("a", "state")).columns] == ["a", "state"]
-
-
 @pytest.mark.parametrize("value", [1, 0.25, True, "text", None])
 def test_cells_are_what_json_holds(value: object) -> None:
     (entry,) = entries_of(frame_of(("a", "b"), [(value, float("nan"))]))

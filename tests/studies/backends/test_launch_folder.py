@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from studies.backends.driver_process import launch_folder
-from trial_runner.tasks.data.file_reader import opened_rows
 
 
 @pytest.fixture(autouse=True)
@@ -67,23 +66,6 @@ def test_what_only_looks_like_a_launch_is_left_alone_and_hangs_nobody(temporary_
     with launch_folder() as folder:
         assert set(temporary_folder.iterdir()) == before | {folder}
     assert target.exists()
-
-
-def test_what_a_dying_ray_has_left_without_a_lock_is_removed_by_the_next_launch(temporary_folder):
-    left = temporary_folder / "dslaunch-left"
-    (left / "session").mkdir(parents=True)
-    with launch_folder():
-        assert not left.exists()
-
-
-def test_what_else_deltaspace_keeps_for_a_while_is_left_alone(temporary_folder, monkeypatch):
-    monkeypatch.chdir(temporary_folder)
-    Path("train.jsonl").write_text('{"text": "one", "label": "a"}\n')
-    with opened_rows((Path("train.jsonl"),), "train"):
-        (kept,) = temporary_folder.glob("ds*")
-        with launch_folder():
-            pass
-        assert list(kept.rglob("*.arrow")) != []
 
 
 def test_launches_that_start_together_leave_one_another_alone(temporary_folder):

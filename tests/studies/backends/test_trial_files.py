@@ -1,6 +1,5 @@
 """Files of trials on nodes that do not see the study's folder go through the keeper, and are what was sent."""
 
-import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -51,11 +50,6 @@ def test_what_is_gone_changed_or_damaged_is_not_found(files):
     assert files.find(kept) is None
 
 
-def test_both_ways_describe_the_same_file(tmp_path):
-    seen = FilesInFolder(TrivialRunner(), tmp_path).keep(SNAPSHOT, attempt=1, kind="delta", step=8)
-    assert CarriedFiles(TrivialRunner(), FarFolder(tmp_path)).keep(SNAPSHOT, attempt=1, kind="delta", step=8) == seen
-
-
 @pytest.mark.parametrize("name", ["../x", "a/b", "", "/etc/x", ".."])
 def test_no_name_leads_out_of_the_folder_of_an_attempt(tmp_path, name):
     with pytest.raises(LaunchError, match="snapshots must be written"):
@@ -70,11 +64,6 @@ def test_nothing_outside_the_study_is_given(tmp_path):
     (folder / "link").symlink_to(outside)
     for path in (outside, folder / "link", folder / ".." / "secret", Path("secret")):
         assert give_file(folder, str(path)) is None
-
-
-def test_a_pipe_in_the_place_of_a_file_is_not_waited_for(tmp_path):
-    os.mkfifo(tmp_path / "snapshot")
-    assert give_file(tmp_path, str(tmp_path / "snapshot")) is None
 
 
 def test_a_folder_is_seen_by_its_mark_and_not_by_its_name(tmp_path):

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from support.best_share import BestShare
 
-from studies.errors import LaunchError
 from studies.pruning.rungs import Protected, Rule, RungBoard, RungPlan
 from studies.win_probability import WinProbability
 from trial_runner.example_losses import ExampleLosses
@@ -57,44 +56,6 @@ def test_the_reason_names_rung_step_score_and_cut():
     assert (
         arrive(board(), Score(0, 50, 0.455), Score(1, 50, 0.412))[1] == "rung 1 (50 steps): 0.412 below the cut 0.455"
     )
-
-
-def test_rungs_are_apart():
-    halves = board()
-    arrive(halves, Score(0, 25, 0.9), Score(1, 25, 0.95))
-    assert arrive(halves, Score(2, 50, 0.1)) == [None]
-
-
-def test_a_reading_between_rungs_is_never_pruned():
-    assert arrive(board(), Score(0, 25, 0.9), Score(1, 25, 0.95), Score(2, 30, 0.0))[2] is None
-
-
-def test_a_reduction_of_one_never_prunes():
-    verdicts = arrive(board(1), *(Score(trial, 25, -float(trial)) for trial in range(20)))
-    assert verdicts == [None] * 20
-
-
-def test_a_reading_that_is_repeated_counts_once():
-    halves = board()
-    assert halves.add(Score(0, 25, 0.5))
-    assert not halves.add(Score(0, 25, 0.7))
-    assert [one.score for one in halves.no_larger(0, 0)] == [0.5]
-
-
-@pytest.mark.parametrize("steps", [(0,), (50, 25), (25, 25)])
-def test_rungs_must_ascend_from_step_one(steps):
-    with pytest.raises(LaunchError, match="ascending"):
-        RungPlan(steps=steps, reduction=2)
-
-
-def test_a_reduction_below_one_is_refused():
-    with pytest.raises(LaunchError, match="at least 1"):
-        RungPlan(steps=(25,), reduction=0)
-
-
-def test_a_step_knows_its_rung():
-    plan = RungPlan(steps=(25, 50), reduction=2)
-    assert [plan.rung_at(step) for step in (25, 30, 50)] == [0, None, 1]
 
 
 def significant(

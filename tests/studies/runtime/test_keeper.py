@@ -2,7 +2,6 @@
 
 import errno
 import os
-import re
 import sqlite3
 import time
 from contextlib import closing
@@ -124,19 +123,6 @@ def test_a_study_that_a_person_stops_ends_its_launch_and_no_later_one(new_plan, 
     assert broken(plan, later) == []
 
 
-def test_a_request_carries_what_was_recorded(new_plan, keep):
-    plan = new_plan()
-    request = take(keep(plan), 1)[0].request
-    ledger, key = key_of(plan)
-    with ledger:
-        trial = ledger.trial(key, 0)
-    assert request.seed == trial.seed
-    assert request.plan == plan.training
-    assert request.learning_rates.head == plan.training.head_learning_rate
-    assert request.learning_rates.attention == (trial.attention.learning_rate if trial.attention else None)
-    assert request.learning_rates.ffn == (trial.ffn.learning_rate if trial.ffn else None)
-
-
 def test_the_last_trials_are_left_for_the_other_workers_too(new_plan, keep):
     keeper = keep(new_plan(target_trials=7))
     for worker in ("a/1", "b/1"):
@@ -175,15 +161,6 @@ def test_an_exchange_is_recorded_in_one_transaction_or_not_at_all(new_plan, keep
     ledger, key = key_of(plan)
     with ledger:
         assert [(one.trial, one.step) for one in ledger.readings(key)] == [(0, 4), (1, 4)]
-
-
-def test_what_is_reported_of_a_trial_that_has_just_ended_is_abandoned(new_plan, keep):
-    plan = new_plan()
-    keeper = keep(plan)
-    (lease,) = take(keeper, 1)
-    again = WorkerReport(trial=lease.request.trial, attempt=lease.request.attempt)
-    assert tell(keeper, report(lease, plan.training.steps, 0.5), again) == [Decision.STOP, Decision.ABANDON]
-    assert broken(plan, keeper) == []
 
 
 def test_trials_are_proposed_ahead_of_need_where_many_run_and_wait_in_the_ledger(new_plan, keep, storage_url):
@@ -310,15 +287,6 @@ def test_another_incarnation_of_a_worker_takes_its_place(new_plan, keep, storage
     assert broken(plan, keeper) == []
 
 
-def test_joining_twice_loses_nothing(new_plan, keep):
-    plan = new_plan()
-    keeper = keep(plan)
-    keeper.join("w/1")
-    take(keeper, 1)
-    keeper.join("w/1")
-    assert states(plan) == ["running"]
-
-
 @pytest.mark.parametrize("known", ["", "ended for want of memory"])
 def test_a_silent_worker_loses_its_trials_and_a_heartbeat_keeps_them(known, new_plan, keep, storage_url):
     plan = new_plan(storage_url, lease_seconds=2.5)  # a look at a database may take a second
@@ -398,44 +366,6 @@ def test_losses_are_counted_over_launches_and_the_trial_fails_at_the_next(new_pl
     assert trial.reason == "lost 3 times in a row without a reading; the last: its launch ended with it"
     assert [one.request.trial for one in take(keeper, 1)] == [1]
     assert broken(plan, keeper) == []
-
-
-def test_losses_in_a_launch_and_of_launches_add_up(new_plan, keep):
-    plan = new_plan()
-    keeper = keep(plan)
-    take(keeper, 1)
-    keeper.crash("w/1", "out of memory")
-    take(keeper, 1)
-    keeper = keep(plan)
-    take(keeper, 1)
-    keeper.crash("w/1", "out of memory")
-    assert states(plan) == ["failed"]
-
-
-def test_losses_over_launches_that_a_reading_separates_do_not_add_up(new_plan, keep, storage_url):
-    plan = new_plan(storage_url)
-    for launch in range(MAX_LOSSES + 2):
-        keeper = keep(plan)
-        tell(keeper, report(take(keeper, 1)[0], launch + 1, 0.5))
-    ledger, key = key_of(plan)
-    with ledger:
-        assert ledger.losses(key) == {}
-    keeper = keep(plan)
-    assert states(plan) == ["queued"]
-    with Ledger.open(plan.storage_url) as ledger:
-        assert ledger.losses(key) == {0: 1}
-    assert broken(plan, keeper) == []
-
-
-def test_a_step_that_was_measured_before_does_not_make_the_count_begin_again(new_plan, keep):
-    plan = new_plan()
-    keeper = keep(plan)
-    tell(keeper, report(take(keeper, 1)[0], 4, 0.5))
-    for _ in range(MAX_LOSSES):
-        keeper.crash("w/1", "out of memory")
-        for lease in take(keeper, 1):
-            tell(keeper, report(lease, 4, 0.5))
-    assert states(plan)[0] == "failed"
 
 
 def test_trials_laid_aside_launch_after_launch_are_not_lost(new_plan, keep, storage_url):
@@ -783,33 +713,6 @@ def by_trial(leases: list[Lease]) -> dict[int, Lease]:
 
 
 BY_CHANCE = RungPlan(steps=(4, 8), reduction=2, rule=Rule.CHANCE, examples=4000)
-
-
-@pytest.mark.parametrize("sampler", ["factored", "random"])
-@pytest.mark.parametrize("takes_over", [False, True])
-def test_by_chance_what_will_not_beat_the_best_published_method_stops_also_after_a_takeover(
-    new_plan, keep, sampler, takes_over
-):
-    opening = InitialDesign(published=("lora_qv", "mam_adapter"))
-    plan = new_plan(sampler=sampler, rungs=BY_CHANCE, opening=opening, target_trials=20)
-    keeper = keep(plan)
-    leases = by_trial(take(keeper, 20))
-    for trial in range(14):
-        train_by_chance(keeper, leases, trial, 0.6 if trial < 2 else 0.2 + 0.03 * (trial * 5 % 7))
-    if takes_over:
-        keeper = keep(plan)
-        leases = by_trial(take(keeper, 20))
-    # of what is read together all is told before anything is decided
-    scores = {14: 0.05, 15: 0.95, 16: 0.05, 17: 0.95, 18: 0.05, 19: 0.95}
-    decisions = tell(keeper, *(report(leases[trial], 4, score) for trial, score in scores.items()))
-    assert decisions[1::2] == [Decision.GO_ON] * 3
-    assert Decision.STOP in decisions[::2]
-    ledger, key = key_of(plan)
-    with ledger:
-        reasons = [ledger.trial(key, trial).reason for trial in (14, 16, 18)]
-    said = r"rung 0 \(4 steps\): 0\.05, and \d\.\d% likely to beat trial [01], the best published method"
-    assert all(re.fullmatch(said, reason) for reason in reasons if reason is not None)
-    assert broken(plan, keeper) == []
 
 
 def test_by_chance_a_takeover_decides_as_the_keeper_would_have(new_plan, keep):

@@ -20,10 +20,6 @@ def test_by_default_an_eighth_of_the_trials_at_most_is_repeated(trials: int, cou
     assert replicate_count("auto", trials) == count
 
 
-def test_what_is_asked_for_is_what_there_is() -> None:
-    assert [replicate_count(asked, 30) for asked in (0, 7, 99)] == [0, 7, 30]
-
-
 @pytest.mark.parametrize(
     ("count", "expected"),
     [
@@ -40,13 +36,6 @@ def test_finalists_are_halved_and_their_seeds_doubled(count: int, expected: list
     assert [(one.trials, one.finalists) for one in found] == expected
     ends = [one.begins_at + one.trials for one in found]
     assert [one.begins_at for one in found] + ends[-1:] == [100 - count, *ends][: len(found) + bool(found)]
-
-
-def test_a_round_continues_where_the_last_one_ends() -> None:
-    assert rounds(12, target_trials=100) == (
-        ReplicateRound(begins_at=88, trials=4, finalists=4),
-        ReplicateRound(begins_at=92, trials=8, finalists=2),
-    )
 
 
 # ---- in a keeper

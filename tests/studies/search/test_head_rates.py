@@ -1,8 +1,5 @@
 """Learning rates of the task head: searched where a study asks for it, of every sampler, and nowhere else."""
 
-import math
-from dataclasses import replace
-
 import pytest
 from support.simulated_search import proposer_of, readings_of, search
 
@@ -10,8 +7,6 @@ from search_space.space.random_draw import GivenTrial
 from search_space.space.space import HEAD_RATE, SearchSpace, SpaceOptions
 from studies.confirmation.contenders import ContenderEntry, trial_entry, trials_of
 from studies.search.candidates import trial_request
-from studies.search.factored_sampler import head_peak_lr
-from studies.surrogate.observation import MeasuredScore, Observation
 from trial_runner.requests import TrainingPlan
 
 LOW, HIGH, USUAL = 1e-4, 1e-2, 5e-3
@@ -65,25 +60,3 @@ def test_a_confirmation_trains_the_head_at_the_rate_of_the_trial(space: SearchSp
         assert dict(again.proposal) == {HEAD_RATE: trial.proposal[HEAD_RATE]}
         request = trial_request(again, attempt=1, plan=PLAN)
         assert request.learning_rates.head == trial.proposal[HEAD_RATE]
-
-
-def test_most_rates_are_near_those_of_trials_that_did_well_and_the_others_anywhere(space: SearchSpace) -> None:
-    drawn = proposer_of(asking(space), "random", published=()).propose()
-    history = [
-        Observation.of(
-            replace(drawn, head_learning_rate=1e-3 if number < 2 else 5e-3),
-            number=number,
-            readings=(MeasuredScore(fraction=1.0, score=1.0 - number),),
-        )
-        for number in range(8)
-    ]
-    before = [head_peak_lr([], (LOW, HIGH), 1, number) for number in range(400)]
-    after = [head_peak_lr(history, (LOW, HIGH), 1, number) for number in range(400)]
-
-    def share(some: list[float]) -> float:
-        return sum(abs(math.log(rate / 1e-3)) < 2 * 0.35 for rate in some) / len(some)
-
-    # of a range of log(100) the window is 30%; two thirds of the others are within two deviations
-    assert abs(share(before) - 1.4 / math.log(100)) < 0.08
-    assert abs(share(after) - (2 / 3 * 0.954 + 1 / 3 * 1.4 / math.log(100))) < 0.08
-    assert all(LOW <= rate <= HIGH for rate in (*before, *after))

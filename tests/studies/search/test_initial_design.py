@@ -1,7 +1,5 @@
 """The first trials: a published method begins at rates that its place among the others says nothing of."""
 
-from itertools import permutations
-
 import pytest
 from support.simulated_search import record_of, whole_space
 
@@ -31,13 +29,6 @@ def first_trials(proposer: Proposer, count: int) -> dict[str | None, Candidate]:
         proposer.report(number, 1, number / 10)
         proposer.close(number, TrialState.COMPLETE, number / 10)
     return found
-
-
-@pytest.mark.parametrize("sampler", ["factored", "tpe"])
-def test_the_place_of_a_method_says_nothing_of_its_first_rates(space: SearchSpace, sampler: str) -> None:
-    orders = [first_trials(proposer_of(space, sampler, order), 3) for order in permutations(METHODS)]
-    assert all(found == orders[0] for found in orders)
-    assert set(orders[0]) == set(METHODS)
 
 
 def test_a_form_begins_where_its_rate_is_expected_to_be_best(space: SearchSpace) -> None:

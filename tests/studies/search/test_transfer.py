@@ -9,11 +9,10 @@ import numpy as np
 import pytest
 from support.factored_search import ERROR, drawn, observed, whole_space
 
-from search_space.space.options import SpaceOptions
 from search_space.space.random_draw import GivenTrial
 from search_space.space.space import SearchSpace
 from studies.search.transfer import BETWEEN_TASKS, UNKNOWN, SourceStudy, combined, lessons_of
-from studies.search.warm_start import ExpectedRate, WarmStart, lessons_from_json
+from studies.search.warm_start import ExpectedRate, lessons_from_json
 from studies.surrogate.encoding import Encoding
 from studies.surrogate.features import unit_lr_of
 from studies.surrogate.observation import MeasuredScore, Observation
@@ -37,13 +36,6 @@ def genome(space: SearchSpace) -> Encoding:
 def place_of(z: float) -> float:
     """The logarithm of the rate at a place between ``LOW`` and ``HIGH``."""
     return math.log(LOW) + (z + 1) * HALF
-
-
-def test_one_task_moves_what_is_expected_of_a_rate_by_its_share_of_what_is_known() -> None:
-    found = combined([(place_of(0.6), 0.1 * HALF)], LOW, HIGH).place(LOW, HIGH)
-    prior, told = UNKNOWN**-2, (0.1**2 + BETWEEN_TASKS**2) ** -1
-    assert found.mean == pytest.approx((prior * BEST_UNIT_LR + told * 0.6) / (prior + told), abs=1e-12)
-    assert found.deviation == pytest.approx(math.sqrt(1 / (prior + told) + BETWEEN_TASKS**2), abs=1e-12)
 
 
 def test_many_tasks_leave_what_lies_between_tasks() -> None:
@@ -123,17 +115,6 @@ def test_rates_are_expected_where_they_were_best(space: SearchSpace, genome: Enc
         assert abs(places[form].mean - most) < 0.2
         assert abs(places[form].mean - best) < abs(BEST_UNIT_LR - best)
         assert BETWEEN_TASKS < places[form].deviation < math.hypot(UNKNOWN, BETWEEN_TASKS)
-
-
-def test_nothing_is_learned_from_nothing(space: SearchSpace) -> None:
-    assert lessons_of([], space, replaceable=("bitfit",)) == WarmStart()
-    only_published = SearchSpace(
-        shape=space.shape,
-        budget=space.budget,
-        options=SpaceOptions(attention_forms=(), ffn_forms=(), published=("lora_qv:r=2",)),
-    )
-    source = scored(space, lambda trial: 0.4)
-    assert lessons_of([source], only_published, replaceable=("bitfit",)).starts == ()
 
 
 def test_lessons_survive_json(space: SearchSpace) -> None:

@@ -58,20 +58,6 @@ def test_the_place_of_what_is_made_is_that_of_the_configuration_it_becomes(
         assert sizing.of_genes([genes])[0] == pytest.approx(goal.scale.place(size), abs=1e-2 if shared else 1e-12)
 
 
-def test_draws_are_as_often_at_halves_of_the_budget_as_between(space: SearchSpace) -> None:
-    search = FactoredSearch(space, seed=5)
-    sizes = []
-    for number in range(150):
-        candidate = search.candidate([], number=number)
-        assert candidate is not None
-        if "size" in candidate.parameters:
-            sizes.append(float(candidate.parameters["size"]))
-    marked = np.isclose(np.log2(sizes), np.round(np.log2(sizes)), atol=1e-9).mean()
-    # three standard errors of a share of one half
-    assert marked == pytest.approx(0.5, abs=3 * 0.5 / np.sqrt(len(sizes)))
-    assert {round(np.log2(size)) for size in sizes} == {0, -1, -2, -3}
-
-
 def test_with_a_goal_smaller_ones_are_proposed_than_without(space: SearchSpace) -> None:
     history = history_of(space)
     stored = []
@@ -93,11 +79,3 @@ def test_optuna_alone_can_use_it_for_two_directions(space: SearchSpace) -> None:
     study.optimize(objective, n_trials=14)
     assert len({tuple(trial.values) for trial in study.trials}) > 10
     assert len(study.best_trials) > 1
-
-
-def test_parents_are_good_within_their_size_and_without_a_goal_good_alone(space: SearchSpace) -> None:
-    means, places = np.array([0.1, 0.5, 0.45, 0.9]), np.array([-3.0, -2.0, -1.0, 0.0])
-    genome = Encoding(space)
-    standing = SizeObjective(genome, goal_of(space, SizeMeasure.PARAMETERS)).standing(means, places)
-    assert standing == pytest.approx([0.0, 0.0, -0.05, 0.0], abs=1e-12)
-    assert SizeObjective(genome, None).standing(means, places) is means

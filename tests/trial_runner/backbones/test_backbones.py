@@ -1,8 +1,5 @@
 import json
 import shutil
-import subprocess
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -146,11 +143,6 @@ def test_the_hash_of_the_weights_changes_with_any_weight(tiny_backbone):
     assert weights_sha256(backbone.model) != backbone.weights_sha256
 
 
-def test_the_attention_function_is_the_one_that_was_asked_for(tiny_backbone):
-    backbone = load_backbone(str(tiny_backbone("roberta")), attn_implementation="sdpa")
-    assert backbone.model.config._attn_implementation == "sdpa"
-
-
 def test_the_embedded_backbone_loads_without_a_word(capfd):
     backbone = load_backbone("embedded")
     tokenizer = backbone.load_tokenizer()
@@ -220,13 +212,6 @@ def test_a_hub_backbone_in_the_cache_loads_without_a_hub(tiny_backbone, tmp_path
     assert cached.load_tokenizer()("a").input_ids == load_tokenizer(str(tiny_backbone("bert")))("a").input_ids
 
 
-@pytest.mark.parametrize("content", ["{", "[1]", ""])
-def test_a_config_that_is_no_json_object_is_one_clear_line(tmp_path, content):
-    (tmp_path / "config.json").write_text(content)
-    with pytest.raises(BackboneError, match=r"config\.json of backbone"):
-        config_of(str(tmp_path))
-
-
 def test_weights_that_are_missing_damaged_or_incomplete_are_one_clear_line(tiny_backbone, tmp_path):
     from safetensors.torch import load_file, save_file
 
@@ -282,13 +267,3 @@ def test_dropout_is_that_of_the_config_and_off_in_a_frozen_backbone(tiny_backbon
     np.testing.assert_array_equal(
         backbone.model(ids).last_hidden_state.numpy(), backbone.model(ids).last_hidden_state.numpy()
     )
-
-
-def test_reading_a_config_and_importing_the_packages_loads_no_heavy_library():
-    script = (
-        "import sys; from trial_runner.backbones import config_of; import trial_runner.tasks; config_of('embedded');"
-        "print(*{'torch', 'transformers', 'datasets', 'sklearn', 'huggingface_hub'} & set(sys.modules))"
-    )
-    root = Path(__file__).parents[3]
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, cwd=root)
-    assert done.stdout.strip() == ""

@@ -10,8 +10,8 @@ from torch.nn import functional
 
 from search_space.dimensions import Activation, Heads, Port, Site
 from search_space.edit import Edit
-from search_space.forms import Bottleneck, Diagonal, Form, LowRank, OwnNorm, Phm, SoftmaxMemory
-from search_space.gates import Add, ConvexGate, ConvexInducerGate, Gate, InducerGate, Multiply
+from search_space.forms import Bottleneck, Form, LowRank, OwnNorm, Phm, SoftmaxMemory
+from search_space.gates import Add, ConvexGate, Gate
 from trial_runner.deltas.phm import PhmMatrix, PhmShared
 
 SHAPE = made_up_shape()
@@ -93,17 +93,6 @@ def test_value_extension_sums_the_heads_and_adds_one_bias_that_no_weight_touches
     assert_equal(module(z, weight), expected + bias)
 
 
-def test_a_memory_under_value_extension_sums_its_heads() -> None:
-    module = built(Port.O, Port.Q, SoftmaxMemory(width=3, heads=Heads.QUERY))
-    z, weight = draw(BATCH, TOKENS, HEADS, 4), WEIGHTS[1]
-    assert weight is not None
-    expected = sum(
-        weight[:, :, head] * torch.softmax(z[:, :, head] @ module.keys[head].T / 2, dim=-1) @ module.values[head]
-        for head in range(HEADS)
-    )
-    assert_equal(module(z, weight), expected)
-
-
 @pytest.mark.parametrize("heads", [Heads.QUERY, Heads.KEY_VALUE])
 @pytest.mark.parametrize("read", [Port.Q, Port.X_ATTN, Port.HEAD], ids=str)
 def test_a_multi_head_form_serves_each_group_of_query_heads(read: Port, heads: Heads) -> None:
@@ -120,17 +109,6 @@ def test_a_multi_head_form_serves_each_group_of_query_heads(read: Port, heads: H
         assert_equal(linear(z)[:, :, head], own @ linear.a[block] @ linear.b[block] + linear.bias[block])
         shares = torch.softmax(own @ memory.keys[block].T / own.shape[-1] ** 0.5, dim=-1)
         assert_equal(memory(z)[:, :, head], shares @ memory.values[block])
-
-
-@pytest.mark.parametrize("gate", [InducerGate(), ConvexInducerGate(key_width=2)], ids=lambda gate: gate.name)
-@pytest.mark.parametrize("write", [Port.HEAD, Port.O], ids=str)
-def test_an_inducer_reads_its_query_unscaled(write: Port, gate: Gate) -> None:
-    """``MLP_v(q) = tanh(q A + a) B + b`` (Chen et al. 2022), unlike the multi-head parallel adapter."""
-    form = built(write, Port.Q, Bottleneck(width=3, heads=Heads.QUERY, activation=Activation.TANH), gate)
-    q = draw(BATCH, TOKENS, HEADS, 4)
-    hidden = torch.tanh(torch.einsum("bthd,hdr->bthr", q, form.down) + form.down_bias)
-    out = torch.einsum("bthr,hro->btho", hidden, form.up)
-    assert_equal(form(q), (out.sum(dim=2) if write is Port.O else out) + form.up_bias)
 
 
 def test_forms_that_read_scaled_queries_take_the_scale_of_their_attention() -> None:
@@ -223,10 +201,3 @@ def test_an_offset_moves_a_table_and_is_no_part_of_the_state() -> None:
         assert set(memory.state_dict()) == names
         memory.offset = None
         assert torch.equal(memory.table()[0], keys)
-
-
-def test_a_diagonal_multiplies_each_channel() -> None:
-    z = draw(BATCH, TOKENS, 20)
-    form = built(Port.M, Port.M, Diagonal(), Multiply())
-    assert form.scale.shape == (20,)
-    assert_equal(form(z), z @ torch.diag(form.scale))

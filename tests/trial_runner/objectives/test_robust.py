@@ -20,8 +20,6 @@ from trial_runner.objectives.robust import (
     Manifold,
     RobustPredictor,
     RobustTuning,
-    _at_output,
-    activations_of,
     has_robust_prefix,
 )
 from trial_runner.packs.lane import pass_of
@@ -60,23 +58,6 @@ def test_a_step_off_the_manifold_is_its_squared_length_over_the_width() -> None:
     step = step - manifold.basis @ (manifold.basis.T @ step)
     expected = float(step.square().sum()) / 8
     assert float(manifold.distance(points + step)) == pytest.approx(expected, rel=1e-9)
-
-
-def test_the_components_are_the_fewest_above_the_share_of_the_singular_values() -> None:
-    points = near_a_plane(40, 8, 0.3)
-    singular = torch.linalg.svdvals(points - points.mean(dim=0))
-    for share in (0.3, 0.6, 0.9, 0.99):
-        kept = Manifold.through(points, share=share).basis.shape[1]
-        assert float(singular[:kept].sum() / singular.sum()) > share
-        assert float(singular[: kept - 1].sum() / singular.sum()) <= share
-
-
-def test_one_example_is_a_manifold_of_no_dimension() -> None:
-    (point,) = points = near_a_plane(1, 8, 0.0)
-    manifold = Manifold.through(points, share=0.99)
-    assert manifold.basis.shape == (8, 0)
-    assert float(manifold.distance(points)) == 0
-    assert float(manifold.distance(torch.zeros_like(points))) == pytest.approx(float(point.square().mean()))
 
 
 def make_split(seed: int, size: int, *, noise: float = 0.0) -> Split:
@@ -264,42 +245,12 @@ def test_blocks_count_from_the_first_with_a_robust_prefix(runner: TorchRunner, p
     assert predictor_of(runner, pack, blocks=1)._blocks() == [layers[0]]
 
 
-def test_an_activation_is_the_mean_over_real_tokens(runner: TorchRunner, pack: TrialPack) -> None:
-    predictor = predictor_of(runner, pack)
-    with torch.no_grad():
-        together, _ = predictor._forward(batch_of(6))
-        alone = [predictor._forward(TASK.splits["validation"].batch([row], 1))[0] for row in range(6)]
-        with activations_of([runner.backbone.model.encoder.layer[1]]) as kept:
-            predictor.predict(TASK.splits["validation"].batch([3], 1))
-    for block in range(2):
-        torch.testing.assert_close(together[block], torch.cat([each[block] for each in alone]), rtol=1e-9, atol=1e-12)
-    torch.testing.assert_close(together[1][3], kept[0][0].mean(dim=0), rtol=1e-9, atol=1e-12)
-
-
-def test_in_a_decoder_an_activation_is_that_of_the_last_real_token() -> None:
-    hidden = random(2, 5, 4)
-    mask = torch.tensor([[True, True, False], [True, True, True]])
-    last = _at_output(hidden, mask, is_causal=True)
-    assert torch.equal(last, torch.stack([hidden[0, 3], hidden[1, 4]])), "two rows of a prompt come first"
-    mean = _at_output(hidden, mask, is_causal=False)
-    torch.testing.assert_close(mean, torch.stack([hidden[0, 2:4].mean(dim=0), hidden[1, 2:].mean(dim=0)]))
-
-
 def test_only_correctly_predicted_training_examples_span_the_manifolds(runner: TorchRunner, pack: TrialPack) -> None:
     train = TASK.splits["train"]
     wrong = dataclasses.replace(train, labels=1 - train.labels)
     kept = predictor_of(runner, pack).learn(train, 1, seed=0)
     assert kept + predictor_of(runner, pack).learn(wrong, 1, seed=0) == len(train)
     assert predictor_of(runner, pack, examples=7).learn(train, 1, seed=0) == 7
-
-
-def test_without_a_correct_example_predictions_stay_as_they_are(runner: TorchRunner, pack: TrialPack) -> None:
-    predictor = predictor_of(runner, pack)
-    train = TASK.splits["train"]
-    with torch.no_grad():
-        right = predictor.predict(train.batch(range(len(train)), 1)).argmax(dim=-1).numpy()
-        assert predictor.learn(dataclasses.replace(train, labels=1 - right), 1, seed=0) == 0
-        assert torch.equal(predictor.logits(batch_of()), predictor.predict(batch_of()))
 
 
 def test_the_last_reading_is_robust_and_the_earlier_ones_are_not(

@@ -206,18 +206,6 @@ def test_every_slot_moves_as_it_does_with_an_optimiser_of_its_own(
     assert clipped >= {(0, True), (0, False), (2, True), (2, False), (3, True), (1, False)}
 
 
-def test_single_precision_agrees_within_its_own_rounding() -> None:
-    packed = Packed(dtype=torch.float32)
-    alone = [Alone(slot, dtype=torch.float32) for slot in range(SLOTS)]
-    steps = 20
-    for step in range(steps):
-        packed.step(step)
-        for one in alone:
-            one.step(step)
-    within = 8 * torch.finfo(torch.float32).eps * math.sqrt(steps)
-    assert_equal_within(packed, alone, relative=within, absolute=within)
-
-
 def flipped_rates(packed: Packed, step: int) -> None:
     packed.step(step, rates=rates_at(step).flip(0))
 
@@ -319,14 +307,6 @@ def test_a_slot_whose_loss_or_gradient_is_not_finite_stays_as_it_is_and_can_go_o
     never_faulty.step(0)
     never_faulty.step(2)
     assert_identical(packed.state(FAULTY), never_faulty.state(FAULTY))
-
-
-def test_an_infinite_rate_makes_an_undecayed_weight_infinite_and_not_nan() -> None:
-    owned = Owned(parameter=nn.Parameter(torch.ones(2, dtype=torch.float64)), places=(0,), side=0)
-    packed = PackAdamW([owned], [SlotRule(betas=(0.9, 0.999), weight_decays=(0.0,), clip_norm=math.inf, steps=0)])
-    gradient_of(owned.parameter).fill_(2.0)
-    packed.update(torch.full((1, 1), math.inf), torch.zeros(1))
-    assert owned.parameter.tolist() == [-math.inf] * 2
 
 
 def test_a_padded_part_without_gradients_stays_exactly_zero_under_weight_decay() -> None:

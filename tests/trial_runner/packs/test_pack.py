@@ -17,7 +17,7 @@ from search_space.parameter_counts.budget import solve
 from search_space.published import published_method
 from trial_runner.attachment.attention import ATTENTION
 from trial_runner.backbones import load_backbone
-from trial_runner.errors import AttachError, RequestError, SnapshotError
+from trial_runner.errors import AttachError, SnapshotError
 from trial_runner.packs.pack import TrialPack
 from trial_runner.packs.slot import learning_rate_factor
 from trial_runner.requests import LearningRates, Reading, SlotReading, TrainingPlan, TrialRequest
@@ -132,11 +132,6 @@ def test_training_equals_an_independent_loop(runner: TorchRunner) -> None:
     assert losses_of(pack, [0], STEPS)[0] == pytest.approx(reference_losses(runner, asked), rel=1e-9)
 
 
-def test_the_schedule_rises_linearly_and_falls_to_zero() -> None:
-    factors = [learning_rate_factor(step, Training(steps=10, warmup_fraction=0.2)) for step in range(10)]
-    assert factors == pytest.approx([1 / 3, 2 / 3, 1, 7 / 8, 6 / 8, 5 / 8, 4 / 8, 3 / 8, 2 / 8, 1 / 8])
-
-
 @pytest.mark.parametrize("schedule", ["linear", "cosine", "constant"])
 def test_schedules_are_those_of_transformers_where_nothing_warms_up(schedule: str) -> None:
     """With a warm-up, theirs begins at a rate of 0, which is a step without learning; ours does not."""
@@ -226,13 +221,6 @@ def test_at_rungs_the_same_examples_are_measured_of_every_trial_and_all_of_them_
         assert one.score == pytest.approx(one.examples.scores.mean(), rel=1e-12)
 
 
-def test_fewer_measured_examples_are_among_more_of_them() -> None:
-    assert set(some_rows(100, 10)) < set(some_rows(100, 40)) < set(range(100))
-    np.testing.assert_array_equal(some_rows(100, 100), np.arange(100))
-    # a data set sorted by its labels is measured on all of them
-    assert 5 <= sum(some_rows(1000, 20) < 500) <= 15
-
-
 def test_chosen_examples_are_those_of_the_split() -> None:
     split = dataclasses.replace(TASK.splits["validation"], groups=tuple("ab" * (len(TASK.splits["validation"]) // 2)))
     rows = np.array([7, 0, 3])
@@ -302,17 +290,6 @@ def test_a_snapshot_that_a_disk_does_not_hold_as_it_was_written_is_none(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_full_pack_and_an_empty_slot_say_so(runner: TorchRunner) -> None:
-    pack = runner.open_pack(1)
-    with pytest.raises(RequestError, match="slot 0 must hold a trial"):
-        pack.evict(0)
-    pack.admit(request(runner, 0))
-    with pytest.raises(RequestError, match="all 1 are taken"):
-        pack.admit(request(runner, 1))
-    with pytest.raises(RequestError, match="at least 1 slot"):
-        runner.open_pack(0)
-
-
 def test_a_configuration_that_the_backbone_cannot_hold_is_refused_alone(runner: TorchRunner) -> None:
     pack = runner.open_pack(2)
     wide = published_method("lora_qv").configuration(runner.backbone.shape, {"r": 17})
@@ -344,8 +321,3 @@ def test_bf16_products_equal_autocast_over_float32_weights(tiny_backbone: Callab
         rounded, autocast = (model(**inputs).last_hidden_state for model in (runner.backbone.model, plain.model))
     runner.close()
     assert torch.equal(rounded, autocast)
-
-
-def test_an_unknown_precision_is_refused(tiny_backbone: Callable[..., Path]) -> None:
-    with pytest.raises(RequestError, match="precision must be one of auto, fp32, bf16, fp64; got 'int8'"):
-        runner_of(tiny_backbone("roberta"), precision="int8", task=TASK)

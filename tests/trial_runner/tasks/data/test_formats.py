@@ -13,7 +13,7 @@ from trial_runner.huggingface import quiet_datasets
 from trial_runner.tasks import Task
 from trial_runner.tasks.data.file_reader import head_rows, opened_rows
 from trial_runner.tasks.data.folder import files_digest, find_files
-from trial_runner.tasks.data.formats import options_of, stem_of
+from trial_runner.tasks.data.formats import stem_of
 
 ROWS = [
     {"text": 'He said "no", twice', "label": "a"},
@@ -120,13 +120,6 @@ def test_tabs_of_glue_leave_quotes_alone_and_those_of_spreadsheets_do_not(tmp_pa
     assert [row["text"] for row in rows_in(tmp_path)] == ["two\nlines", 'a "quote"']
 
 
-def test_a_comma_stays_the_separator_of_a_text_with_others_in_it(tmp_path: Path) -> None:
-    (tmp_path / "train.csv").write_text("text;of;many,label\nx,1\n")
-    assert options_of(tmp_path / "train.csv")["sep"] == ";"
-    (tmp_path / "train.csv").write_text('"text;1",label,other\nx,1,2\n')
-    assert options_of(tmp_path / "train.csv")["sep"] == ","
-
-
 REFUSED = {
     "latin-1": (
         "train.csv",
@@ -153,12 +146,6 @@ def test_a_file_of_another_kind_is_one_line(case: str, tmp_path: Path) -> None:
     with pytest.raises(TaskError, match=message) as refused:
         rows_in(tmp_path)
     assert "\n" not in str(refused.value)
-
-
-def test_a_folder_named_like_a_file_is_one_line(tmp_path: Path) -> None:
-    (tmp_path / "train.jsonl").mkdir()
-    with pytest.raises(TaskError, match=r"train\.jsonl of .* must be a file; it is a folder\."):
-        rows_in(tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -214,10 +201,3 @@ def test_a_parquet_file_of_more_rows_than_bytes_is_refused(tmp_path: Path) -> No
     parquet.write_table(pyarrow.table({"text": same}), file)
     with pytest.raises(TaskError, match="a row for each of its bytes"), opened_rows((file,), "train"):
         pass
-
-
-def test_brackets_within_texts_are_no_levels(tmp_path: Path) -> None:
-    row = json.dumps({"text": 'a "quoted\\" ' + "[{" * 1000, "label": "a\\"})
-    (tmp_path / "train.jsonl").write_text(f"{row}\n" * 3_000)
-    with opened_rows((tmp_path / "train.jsonl",), "train") as found:
-        assert len(found) == 3_000

@@ -154,20 +154,6 @@ def test_where_the_other_splits_lack_the_target_their_references_are_taken() -> 
     assert "references" not in seen(rows, validation=rows[:3]).keys
 
 
-def test_a_column_of_words_takes_the_place_of_numbers_only_if_it_says_the_same() -> None:
-    rows = many(text=text, name=lambda n: f"word_{n % 4}", label=lambda n: n % 5)
-    assert seen(rows).keys["label"] == "label"
-
-
-def test_what_is_named_is_not_guessed() -> None:
-    rows = many(text=text, title=text, label=lambda n: n % 2, stars=lambda n: n % 5)
-    found = seen(rows, ColumnOptions(columns={"label": "stars", "text": ["title", "text"]}))
-    assert (found.kind, found.keys) == ("classification", {"text": ["title", "text"], "label": "stars"})
-    assert found.left == ("label",)
-    written = seen(rows, ColumnOptions(kind="translation", columns={"source": "text", "target": "title"}))
-    assert (written.kind, written.keys) == ("translation", {"source": "text", "target": "title"})
-
-
 def test_a_label_that_is_named_is_the_label_or_one_line() -> None:
     rows = many(review=text, note=lambda n: ("good", "bad")[n % 2] if n % 2 else None, stars=lambda n: n % 5)
     assert seen(rows, ColumnOptions(columns={"label": "note"})).keys == {"text": "review", "label": "note"}
@@ -193,11 +179,6 @@ def test_rows_with_choices_of_their_own_are_refused_by_name(right: Callable[[int
         TaskError, match=r"multiple choice is no kind of task here: 'label' says which text of 'choice'"
     ):
         seen(rows)
-
-
-def test_a_name_that_is_no_column_is_one_line() -> None:
-    with pytest.raises(TaskError, match=r"^no column 'lable'; there are: text, label\. Did you mean 'label'\?$"):
-        seen(many(text=text, label=lambda n: n % 2), ColumnOptions(columns={"label": "lable"}))
 
 
 @pytest.mark.parametrize(
