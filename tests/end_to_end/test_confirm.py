@@ -1,12 +1,12 @@
 """A search and its confirmation on real backbones: deltas are trained, and the test split is measured."""
 
 import json
-import random
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import yaml
+from support.letters import write_letters
 
 from deltaspace.commands.main import main
 from studies.ledger.invariants import violations
@@ -17,18 +17,6 @@ TEST_EXAMPLES = 7
 """Shares a factor with no other split, so that an accuracy tells where it was measured."""
 
 Search = Callable[..., str]
-
-
-def write_letters(folder: Path) -> None:
-    """Texts in which one of two letters is more frequent."""
-    draw = random.Random(0)
-    folder.mkdir()
-    for name, size in (("train", 48), ("validation", 24), ("test", TEST_EXAMPLES)):
-        rows = []
-        for index in range(size):
-            label, other = ("a", "b") if index % 2 else ("b", "a")
-            rows.append({"text": f"{' '.join(draw.choices([label, other], [4, 1], k=6))} {index}", "label": label})
-        (folder / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
 
 
 @pytest.fixture
@@ -68,7 +56,7 @@ def confirmed(url: str, capsys: pytest.CaptureFixture[str], *arguments: str) -> 
 def test_a_search_on_a_tiny_backbone_is_confirmed_on_the_test_split(
     search: Search, tiny_backbone: Callable[..., Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    write_letters(tmp_path / "letters")
+    write_letters(tmp_path / "letters", test=TEST_EXAMPLES)
     url = search(
         backbone=str(tiny_backbone("roberta")),
         task={"folder": "letters", "text": "text", "label": "label", "max_tokens": 8},

@@ -1,13 +1,13 @@
 """The shipped study of the intrinsic dimension, and the query of the guide that reads it off."""
 
 import json
-import random
 import re
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import yaml
+from support.letters import write_letters
 
 from deltaspace.commands.main import main
 from studies.study_file import specification_of
@@ -36,14 +36,7 @@ def test_the_share_of_full_fine_tuning_is_read_off_by_a_query(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.setenv("DELTASPACE_STORAGE", f"sqlite:///{tmp_path / 'ledger.db'}")
-    draw, folder = random.Random(0), tmp_path / "letters"
-    folder.mkdir()
-    for name, size in (("train", 48), ("validation", 24), ("test", 8)):
-        rows = []
-        for index in range(size):
-            label, other = ("a", "b") if index % 2 else ("b", "a")
-            rows.append({"text": " ".join(draw.choices([label, other], [4, 1], k=6)), "label": label})
-        (folder / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    write_letters(tmp_path / "letters")
     points = ["full_finetuning", "intrinsic_did:dint=10", "intrinsic_did:dint=60", "intrinsic_did:dint=400"]
     keys = {
         **yaml.safe_load((ROOT / "studies" / "examples" / "intrinsic_dimension.yaml").read_text()),

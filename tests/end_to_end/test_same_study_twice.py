@@ -1,8 +1,6 @@
 """The same study file with the same seed, launched twice on one machine, gives the same table of trials."""
 
-import json
 import os
-import random
 import sqlite3
 import subprocess
 import sys
@@ -14,6 +12,7 @@ from typing import Any
 
 import pytest
 import yaml
+from support.letters import write_letters
 
 from deltaspace.commands.main import main
 from studies.search.samplers import STARTUP_TRIALS
@@ -29,18 +28,6 @@ MODELLED = 3
 
 TIMES = {"created_at", "ended_at", "heard_at", "seconds"}
 KEYS = {"id", "study_id", "trial_id"}
-
-
-def _write_letters(folder: Path) -> None:
-    """Texts in which one of two letters is more frequent."""
-    draw = random.Random(0)
-    folder.mkdir()
-    for name, size in (("train", 48), ("validation", 30), ("test", 7)):
-        rows = []
-        for index in range(size):
-            label, other = ("a", "b") if index % 2 else ("b", "a")
-            rows.append({"text": f"{' '.join(draw.choices([label, other], [4, 1], k=6))} {index}", "label": label})
-        (folder / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
 
 
 def _launch_here(arguments: list[str]) -> None:
@@ -63,7 +50,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def launched(tiny_backbone: Callable[..., Path], place: Path) -> Launch:
     """Launches one study file into a fresh storage, and returns the file of that storage."""
-    _write_letters(place / "letters")
+    write_letters(place / "letters", validation=30)
     study = {
         "name": "letters",
         "backbone": str(tiny_backbone("roberta", 0.1)),

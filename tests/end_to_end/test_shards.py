@@ -1,13 +1,12 @@
 """A study on a backbone that two processes share is the study on a whole one, also when one of them is killed."""
 
-import json
 import os
-import random
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from support import rotation
+from support.letters import write_letters
 from support.sharded import DEATH, Mortal
 
 from studies.backends.backend import RunnerFactory, TorchRunnerFactory
@@ -21,25 +20,13 @@ TESTS = Path(__file__).parents[1]
 TRIALS, STEPS = 8, 6
 
 
-def write_letters(folder: Path) -> None:
-    """Texts in which one of two letters is more frequent."""
-    draw = random.Random(0)
-    folder.mkdir()
-    for name, size in (("train", 32), ("validation", 20), ("test", 6)):
-        rows = []
-        for index in range(size):
-            label, other = ("a", "b") if index % 2 else ("b", "a")
-            rows.append({"text": f"{' '.join(draw.choices([label, other], [4, 1], k=6))} {index}", "label": label})
-        (folder / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("backend", rotation.parts(("inline", "ray")))
 def test_a_study_over_two_processes_one_of_which_is_killed_is_the_study_in_one(
     backend: str, tiny_backbone: Callable[..., Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(TESTS.parent), str(TESTS)]))
-    write_letters(tmp_path / "letters")
+    write_letters(tmp_path / "letters", train=32, validation=20)
     study = {
         "name": "letters",
         "backbone": str(tiny_backbone("roberta", 0.1)),

@@ -2,14 +2,27 @@
 
 import os
 import signal
+import sys
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import TypeVar
 
 from support.killed_study import Launch, children
 
 _LEAVING_SECONDS = 60
 _LOOK_SECONDS = 0.05
+
+
+T = TypeVar("T", bound=Callable[..., object])
+
+
+def by_value(of_a_test: T) -> T:
+    """Lets workers have what the file of a test defines without importing it."""
+    from ray import cloudpickle
+
+    cloudpickle.register_pickle_by_value(sys.modules[of_a_test.__module__])
+    return of_a_test
 
 
 def everybody(launch: Launch) -> list[int]:

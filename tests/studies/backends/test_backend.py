@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.ray_parts import by_value
 from support.trivial_launch import specification
 from support.trivial_runner import TrivialRunner
 
@@ -72,16 +73,6 @@ def test_workers_of_a_fleet_compute_with_no_more_threads_than_the_user_allows(
     study = specification(tmp_path / "artefacts", "ray", 2)
     launch(study, storage_url=f"sqlite:///{tmp_path / 'ledger.db'}", factory=by_value(Counting)(tmp_path / "threads"))
     assert set((tmp_path / "threads").read_text().split()) == {"2"}
-
-
-def by_value(of_this_file: type) -> type:
-    """Lets workers have what this file defines without importing it."""
-    import sys
-
-    from ray import cloudpickle
-
-    cloudpickle.register_pickle_by_value(sys.modules[of_this_file.__module__])
-    return of_this_file
 
 
 def send(number: signal.Signals) -> None:

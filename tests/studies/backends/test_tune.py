@@ -9,6 +9,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from support.ray_parts import by_value
 from support.trivial_runner import TrivialRunner
 
 from studies.backends import tune
@@ -74,16 +75,6 @@ class Poisoned:
 
     def __call__(self, threads: int) -> PackRunner:
         return TrivialRunner(on_step=kill_at_trial_2)
-
-
-def by_value(function):
-    """Lets workers have what this file defines without importing it."""
-    import sys
-
-    from ray import cloudpickle
-
-    cloudpickle.register_pickle_by_value(sys.modules[function.__module__])
-    return function
 
 
 @pytest.mark.parametrize(("last", "said"), [("a damaged file", "a damaged file"), ("", "its gcs_server was lost")])
