@@ -69,6 +69,13 @@ def test_what_a_user_calls_has_an_example(name: str) -> None:
     assert ">>> " in (inspect.getdoc(getattr(deltaspace, name)) or "")
 
 
+def test_a_type_checker_and_the_interpreter_see_the_same_names() -> None:
+    source = inspect.getsource(deltaspace)
+    block = source[source.index("if TYPE_CHECKING:") : source.index("__all__")]
+    imported = {name.strip() for line in block.splitlines()[1:] for name in line.partition(" import ")[2].split(",")}
+    assert imported - {""} == set(PUBLIC)
+
+
 def test_a_name_that_is_not_there_is_answered_with_those_that_are() -> None:
     with pytest.raises(AttributeError, match=r"no attribute 'lunch'\. It has: .*launch"):
         deltaspace.lunch  # noqa: B018
@@ -263,6 +270,15 @@ def test_a_description_is_text_and_html(study: Study) -> None:
     assert deltaspace.describe(study.best.configuration, ROBERTA).sentence == deltaspace.describe(study.best).sentence
 
 
+def test_a_description_is_text_in_a_notebook_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """There a console of rich displays what it prints, and leaves its file empty."""
+    import rich.console
+
+    expected = str(deltaspace.describe("lora_qv", ROBERTA))
+    monkeypatch.setattr(rich.console, "_is_jupyter", lambda: True)
+    assert str(deltaspace.describe("lora_qv", ROBERTA)) == expected
+
+
 def test_type_checkers_of_users_are_told_that_there_are_types() -> None:
     packages = ("search_space", "trial_runner", "studies", "dashboards", "deltaspace")
     assert [name for name in packages if not (ROOT / name / "py.typed").exists()] == []
@@ -328,6 +344,17 @@ def test_what_is_worth_knowing_beforehand_is_said_unless_nothing_is_to_be_shown(
     printed = capsys.readouterr()
     assert printed.err.count("nothing will be discovered: 2 trials come first") == times
     assert printed.out == ""
+
+
+def test_a_study_is_a_study_of_optuna(trivial: str) -> None:
+    import optuna
+
+    study = deltaspace.launch(TRIVIAL, storage=trivial, progress=False)
+    stock = study.to_optuna()
+    assert isinstance(stock, optuna.Study)
+    assert [trial.number for trial in stock.trials] == list(study.trials["number"])
+    assert stock.best_value == study.best.score
+    assert stock.user_attrs["metric"] == "accuracy"
 
 
 @dataclass

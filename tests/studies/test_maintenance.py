@@ -21,7 +21,7 @@ from support.trivial_runner import TrivialFactory
 from deltaspace.commands.main import main
 from studies.confirmation.execution import confirm
 from studies.confirmation.request import ConfirmationRequest
-from studies.errors import StudiesError, StudyHeldError, UnknownStudyError
+from studies.errors import StudiesError, StudyHeldError, UnknownStudyError, WishError
 from studies.launch.launch import launch
 from studies.ledger.files import is_marked
 from studies.ledger.ledger import Ledger
@@ -214,6 +214,16 @@ def test_a_backup_is_one_state_of_a_database_that_is_written(tmp_path: Path) -> 
     assert facts(copies[-1], "trivial") == facts(url, "trivial") | {"events": facts(copies[-1], "trivial")["events"]}
 
 
+def test_a_backup_elsewhere_knows_where_the_files_are_and_takes_no_file_that_is_there(here: Path, url: str) -> None:
+    file = here.parent / "elsewhere.db"
+    assert main(["backup", str(file), "--storage", url]) == 0
+    assert facts(f"sqlite:///{file}", "trivial") == facts(url, "trivial")
+    assert Study.open("trivial", f"sqlite:///{file}").verify() == []
+    with Ledger.open(url, read_only=True) as ledger, pytest.raises(WishError, match="is there already"):
+        back_up(ledger, file)
+    assert not list(here.parent.glob(".*"))
+
+
 @pytest.mark.slow
 def test_databases_are_merged_whatever_they_are(here: Path, url: str, storage_url: str, tmp_path: Path) -> None:
     confirmed(here, url)
@@ -244,6 +254,13 @@ def test_a_study_whose_name_is_taken_comes_in_under_another_with_its_files(
     assert Study.open("trivial", url).verify() == []
     launched(here, target, trials=8, name="trivial-2")
     assert Study.open("trivial-2", target).verify() == []
+
+
+def test_a_database_is_not_merged_with_itself(here: Path, url: str) -> None:
+    (here.parent / "link.db").symlink_to(here / "ledger.db")
+    for other in (url, f"sqlite:///{here.parent / 'link.db'}"):
+        with Ledger.open(url) as ledger, pytest.raises(WishError, match="twice"):
+            merge(ledger, other)
 
 
 def test_an_archive_is_whole_where_it_is_moved_to_and_can_be_taken_back(here: Path, url: str, tmp_path: Path) -> None:

@@ -4,7 +4,9 @@ import functools
 import json
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from support.trivial_runner import TrivialFactory, TrivialRunner
@@ -13,6 +15,7 @@ import studies.confirmation.execution
 from deltaspace.commands.confirmation import confirm as command
 from deltaspace.commands.main import main
 from studies.confirmation.request import AGAINST, ConfirmationRequest
+from studies.launch.execution import LaunchResult
 from studies.launch.launch import launch
 from studies.study_file import specification_from_mapping
 
@@ -114,6 +117,16 @@ def test_what_was_stopped_is_continued(run: Run) -> None:
     assert (code, "finished: all 16 trials have ended" in err) == (0, True)
 
 
+def test_an_interrupted_confirmation_exits_as_one(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    complete = studies.confirmation.execution.confirm
+
+    def interrupted(*arguments: Any, **given: Any) -> LaunchResult:
+        return replace(complete(*arguments, **given), finished=False, reason="stopped by Ctrl-C", is_interrupted=True)
+
+    monkeypatch.setattr(studies.confirmation.execution, "confirm", interrupted)
+    assert run("reviews", "--quiet")[0] == 130
+
+
 def test_studies_lists_a_confirmation_as_one(run: Run) -> None:
     run("reviews", "--quiet")
     code, out, _ = run(name="studies")
@@ -190,3 +203,11 @@ def test_another_size_under_the_same_name_is_refused(run: Run) -> None:
     code, _, err = run(*whole, "--size", str(most))
     assert code == 2
     assert f"size: (absent) -> {most}" in err
+
+
+def test_baselines_may_be_named_one_at_a_time(run: Run) -> None:
+    options = ("--against", "mam_adapter", "--against", "lora_qv:r=4,s=2,bitfit", "--against", "mam_adapter")
+    code, out, _ = run("reviews", "--top", "1", "--seeds", "2", *options, "--json", "--quiet")
+    assert code == 0
+    comparisons = json.loads(out)["confirmation"]["comparisons"]
+    assert [one["baseline"] for one in comparisons] == ["mam_adapter", "lora_qv:r=4,s=2", "bitfit"]

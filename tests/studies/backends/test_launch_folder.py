@@ -68,6 +68,13 @@ def test_what_only_looks_like_a_launch_is_left_alone_and_hangs_nobody(temporary_
     assert target.exists()
 
 
+def test_what_a_dying_ray_has_left_without_a_lock_is_removed_by_the_next_launch(temporary_folder):
+    left = temporary_folder / "dslaunch-left"
+    (left / "session").mkdir(parents=True)
+    with launch_folder():
+        assert not left.exists()
+
+
 def test_launches_that_start_together_leave_one_another_alone(temporary_folder):
     missing = []
 

@@ -180,6 +180,15 @@ def test_a_password_that_reaches_into_the_host_is_refused_and_not_shown():
     assert "secret" not in one_line(error)
 
 
+def test_a_relative_file_stays_the_same_when_the_folder_changes(tmp_path, monkeypatch, values):
+    monkeypatch.chdir(tmp_path)
+    with Ledger.open("sqlite:///x.db") as ledger:
+        monkeypatch.chdir("/")
+        ledger.create_study(values.study())
+        assert ledger.url == "sqlite:///x.db"
+    assert (tmp_path / "x.db").exists()
+
+
 def test_a_file_name_may_hold_anything(tmp_path, values):
     url = f"sqlite:///{tmp_path}/50% of #1 möglich.db"
     with Ledger.open(url) as ledger:
@@ -225,3 +234,15 @@ def test_a_locked_study_on_a_server_is_reported(postgres_url, monkeypatch, value
             assert "is locked by another process" in one_line(error)
             other.rollback()
         assert ledger.take_over(study.id, "keeper") == 1
+
+
+@pytest.mark.postgres
+def test_the_users_own_server_options_are_kept(postgres_url):
+    with (
+        Ledger.open(f"{postgres_url}&options=-c%20work_mem%3D7MB") as ledger,
+        ledger._database.once(writes=False) as link,
+    ):
+        settings = {
+            name: link.exec_driver_sql(f"SHOW {name}").scalar() for name in ("work_mem", "timezone", "lock_timeout")
+        }
+    assert settings == {"work_mem": "7MB", "timezone": "UTC", "lock_timeout": "10s"}

@@ -119,6 +119,11 @@ def test_so_many_rows_are_taken_as_were_asked_for(two_trials, storage_url):
         assert answer.is_cut == (rows in (0, 3))
 
 
+def test_rows_without_end_are_taken_one_by_one(two_trials, storage_url):
+    sql = NEVER_ENDS.replace("max(i)", "i")
+    assert run_query(storage_url, sql, Limits(rows=4)).rows == ((1,), (2,), (3,), (4,))
+
+
 def test_what_is_no_table_of_rows_is_limited_too(two_trials, storage_url):
     sql = "PRAGMA table_info(trials)" if storage_url.startswith("sqlite") else "EXPLAIN SELECT * FROM trials, studies"
     answer = run_query(storage_url, sql, Limits(rows=1))

@@ -1,12 +1,12 @@
 import re
-from datetime import datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 from sqlalchemy import select
 from sqlalchemy.exc import StatementError
 
 from studies.errors import StorageError
-from studies.ledger.tables import TRIALS
+from studies.ledger.tables import TRIALS, UtcTime
 
 TIME = "'2026-01-01 00:00:00+00:00'"
 REFUSED = {
@@ -107,3 +107,14 @@ def test_a_time_without_zone_is_refused(two_trials):
         two_trials.ledger._database.once(writes=True) as c,
     ):
         c.execute(statement)
+
+
+def test_times_as_text_sort_as_times():
+    class Sqlite:
+        name = "sqlite"
+
+    base = datetime(2026, 1, 1, 0, 0, 1, tzinfo=UTC)
+    times = [base, base + timedelta(microseconds=1), base + timedelta(seconds=1), base + timedelta(days=400)]
+    texts = [UtcTime().process_bind_param(time, Sqlite()) for time in times]
+    assert texts == sorted(texts)
+    assert len({len(text) for text in texts}) == 1

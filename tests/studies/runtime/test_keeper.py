@@ -163,6 +163,15 @@ def test_an_exchange_is_recorded_in_one_transaction_or_not_at_all(new_plan, keep
         assert [(one.trial, one.step) for one in ledger.readings(key)] == [(0, 4), (1, 4)]
 
 
+def test_what_is_reported_of_a_trial_that_has_just_ended_is_abandoned(new_plan, keep):
+    plan = new_plan()
+    keeper = keep(plan)
+    (lease,) = take(keeper, 1)
+    again = WorkerReport(trial=lease.request.trial, attempt=lease.request.attempt)
+    assert tell(keeper, report(lease, plan.training.steps, 0.5), again) == [Decision.STOP, Decision.ABANDON]
+    assert broken(plan, keeper) == []
+
+
 def test_trials_are_proposed_ahead_of_need_where_many_run_and_wait_in_the_ledger(new_plan, keep, storage_url):
     plan = new_plan(storage_url, target_trials=90)
     keeper = keep(plan)
@@ -287,6 +296,15 @@ def test_another_incarnation_of_a_worker_takes_its_place(new_plan, keep, storage
     assert broken(plan, keeper) == []
 
 
+def test_joining_twice_loses_nothing(new_plan, keep):
+    plan = new_plan()
+    keeper = keep(plan)
+    keeper.join("w/1")
+    take(keeper, 1)
+    keeper.join("w/1")
+    assert states(plan) == ["running"]
+
+
 @pytest.mark.parametrize("known", ["", "ended for want of memory"])
 def test_a_silent_worker_loses_its_trials_and_a_heartbeat_keeps_them(known, new_plan, keep, storage_url):
     plan = new_plan(storage_url, lease_seconds=2.5)  # a look at a database may take a second
@@ -366,6 +384,32 @@ def test_losses_are_counted_over_launches_and_the_trial_fails_at_the_next(new_pl
     assert trial.reason == "lost 3 times in a row without a reading; the last: its launch ended with it"
     assert [one.request.trial for one in take(keeper, 1)] == [1]
     assert broken(plan, keeper) == []
+
+
+def test_losses_over_launches_that_a_reading_separates_do_not_add_up(new_plan, keep, storage_url):
+    plan = new_plan(storage_url)
+    for launch in range(MAX_LOSSES + 2):
+        keeper = keep(plan)
+        tell(keeper, report(take(keeper, 1)[0], launch + 1, 0.5))
+    ledger, key = key_of(plan)
+    with ledger:
+        assert ledger.losses(key) == {}
+    keeper = keep(plan)
+    assert states(plan) == ["queued"]
+    with Ledger.open(plan.storage_url) as ledger:
+        assert ledger.losses(key) == {0: 1}
+    assert broken(plan, keeper) == []
+
+
+def test_a_step_that_was_measured_before_does_not_make_the_count_begin_again(new_plan, keep):
+    plan = new_plan()
+    keeper = keep(plan)
+    tell(keeper, report(take(keeper, 1)[0], 4, 0.5))
+    for _ in range(MAX_LOSSES):
+        keeper.crash("w/1", "out of memory")
+        for lease in take(keeper, 1):
+            tell(keeper, report(lease, 4, 0.5))
+    assert states(plan)[0] == "failed"
 
 
 def test_trials_laid_aside_launch_after_launch_are_not_lost(new_plan, keep, storage_url):

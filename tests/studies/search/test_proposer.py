@@ -84,6 +84,20 @@ def test_a_study_of_published_points_alone_ends_with_them(space, sampler):
     assert "needs at least" in proposer.left_out["full_finetuning"]
 
 
+@pytest.mark.parametrize("sampler", ["tpe", "factored"])
+def test_a_sampler_that_insists_on_its_favourite_does_not_end_the_search_early(space, sampler):
+    # attention: q, v, o, q+v; FFN: u, f, u+f; one of them or both: 4 * 3 + 4 + 3 points
+    fixed = {"const": (1e-3, 1e-3)}
+    options = SpaceOptions(attention_forms=("const",), ffn_forms=("const",), learning_rates=fixed, published=())
+    small = SearchSpace(shape=space.shape, budget=600_000, options=options)
+    proposer = proposer_of(small, sampler, ())
+    for number in range(19):
+        is_favourite = proposer.propose().parameters["placement"] == "ffn"
+        proposer.close(number, TrialState.COMPLETE, float(is_favourite))
+    with pytest.raises(SpaceExhausted):
+        proposer.propose()
+
+
 def test_tpe_is_multivariate_and_grouped_with_a_constant_liar(space):
     sampler = SAMPLERS["tpe"].of(space, 0, WarmStart(), ObservationModel())(0, 0)
     assert isinstance(sampler, optuna.samplers.TPESampler)

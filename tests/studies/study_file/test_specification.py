@@ -410,6 +410,17 @@ def test_the_last_rung_is_at_most_half_of_the_way_whatever_the_steps(pruning: di
         assert not rungs or rungs[-1] * 4 > steps
 
 
+@pytest.mark.parametrize(("steps", "rungs"), [(150, (37, 74, 150)), (70, (17, 34, 70)), (3, (1, 3)), (1, (1,))])
+def test_no_rung_is_shortly_before_the_end(steps: int, rungs: tuple[int, ...]) -> None:
+    study = specification_from_mapping({**MINIMAL, "training": {"steps": steps}})
+    assert study.rung_steps == rungs
+
+
+def test_a_first_rung_that_is_given_may_be_beyond_half_of_the_way() -> None:
+    given = {"pruning": {"first_rung_steps": 150}, "training": {"steps": 200}}
+    assert specification_from_mapping({**MINIMAL, **given}).rung_steps == (150, 200)
+
+
 @pytest.mark.parametrize(
     ("published", "names"),
     [
@@ -579,6 +590,16 @@ def test_the_betas_of_a_study_reach_its_training_and_define_the_search() -> None
     assert own.training_plan().betas == (0.8, 0.0)
     assert Specification.from_json(json.loads(json.dumps(own.as_json()))) == own
     assert difference(usual.search_identity(), own.search_identity()) == ["training.betas: [0.9, 0.999] -> [0.8, 0.0]"]
+
+
+@pytest.mark.parametrize(
+    "betas", [[0.9], [0.9, 0.99, 0.9], [0.9, 1], [-0.1, 0.9], [0.9, float("nan")], [True, 0.9], ["a", 0.9], 0.9, None]
+)
+def test_betas_that_cannot_be_are_refused_on_one_line(betas: object) -> None:
+    got = "nothing" if betas is None else repr(betas)
+    assert problems({"training": {"betas": betas}}) == [
+        f"training.betas: must be two numbers from 0 to below 1, such as [0.9, 0.98]; got {got}"
+    ]
 
 
 def test_the_number_of_trials_and_the_fleet_do_not_define_the_search() -> None:

@@ -74,6 +74,12 @@ def test_amid_noise_nothing_is_tried_again_at_nearly_its_rates_and_size(space, s
     assert not np.triu(nearly_equal(points, points), 1)[:, 12:].any()
 
 
+def test_the_share_of_structures_never_tried_falls_with_the_number_of_trials_and_the_limit_rises():
+    settings = FactoredSettings(untried=0.2, most=8)
+    assert [settings.untried_at(trials) for trials in (0, 50, 100, 200, 800)] == [0.2, 0.2, 0.2, 0.1, 0.025]
+    assert [settings.most_at(trials) for trials in (0, 160, 200, 1000)] == [8, 8, 10, 50]
+
+
 def test_a_model_finds_better_than_draws_do(space, history):
     def later(settings: FactoredSettings) -> float:
         search = FactoredSearch(space, seed=4, settings=settings)

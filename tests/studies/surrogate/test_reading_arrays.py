@@ -8,7 +8,7 @@ import pytest
 
 from studies.records import TrialState
 from studies.surrogate.observation import MeasuredScore
-from studies.surrogate.posterior import SurrogateFitter
+from studies.surrogate.posterior import SurrogateFitter, checkpoint
 from studies.surrogate.reading_arrays import (
     LARGEST,
     LARGEST_LOSSES,
@@ -114,6 +114,18 @@ def test_the_warp_is_monotone_its_own_inverse_and_as_steep_as_it_says():
     step = 1e-6 * np.maximum(1, np.abs(scores[steep]))
     differences = LOGARITHMIC.forward(scores[steep] + step) - LOGARITHMIC.forward(scores[steep] - step)
     np.testing.assert_allclose(LOGARITHMIC.slope(scores[steep]), differences / (2 * step), rtol=1e-4)
+
+
+def test_no_spread_is_below_the_noise():
+    found = standardised(np.full(6, 0.4), np.full(6, 0.02), np.zeros(6))
+    assert found.full.spread == 0.02
+    np.testing.assert_array_equal(found.scores, 0)
+
+
+def test_checkpoints_grow_by_a_third():
+    reached = sorted({checkpoint(trials) for trials in range(12, 120)} - {None})
+    assert reached == [12, 16, 22, 30, 40, 54, 73, 99]
+    assert checkpoint(11) is None
 
 
 def test_what_is_heard_later_is_measured_by_the_spread_that_amplitudes_are_of(genome, history):

@@ -79,3 +79,11 @@ def test_optuna_alone_can_use_it_for_two_directions(space: SearchSpace) -> None:
     study.optimize(objective, n_trials=14)
     assert len({tuple(trial.values) for trial in study.trials}) > 10
     assert len(study.best_trials) > 1
+
+
+def test_parents_are_good_within_their_size_and_without_a_goal_good_alone(space: SearchSpace) -> None:
+    means, places = np.array([0.1, 0.5, 0.45, 0.9]), np.array([-3.0, -2.0, -1.0, 0.0])
+    genome = Encoding(space)
+    standing = SizeObjective(genome, goal_of(space, SizeMeasure.PARAMETERS)).standing(means, places)
+    assert standing == pytest.approx([0.0, 0.0, -0.05, 0.0], abs=1e-12)
+    assert SizeObjective(genome, None).standing(means, places) is means

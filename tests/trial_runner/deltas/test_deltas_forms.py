@@ -93,6 +93,17 @@ def test_value_extension_sums_the_heads_and_adds_one_bias_that_no_weight_touches
     assert_equal(module(z, weight), expected + bias)
 
 
+def test_a_memory_under_value_extension_sums_its_heads() -> None:
+    module = built(Port.O, Port.Q, SoftmaxMemory(width=3, heads=Heads.QUERY))
+    z, weight = draw(BATCH, TOKENS, HEADS, 4), WEIGHTS[1]
+    assert weight is not None
+    expected = sum(
+        weight[:, :, head] * torch.softmax(z[:, :, head] @ module.keys[head].T / 2, dim=-1) @ module.values[head]
+        for head in range(HEADS)
+    )
+    assert_equal(module(z, weight), expected)
+
+
 @pytest.mark.parametrize("heads", [Heads.QUERY, Heads.KEY_VALUE])
 @pytest.mark.parametrize("read", [Port.Q, Port.X_ATTN, Port.HEAD], ids=str)
 def test_a_multi_head_form_serves_each_group_of_query_heads(read: Port, heads: Heads) -> None:

@@ -67,6 +67,12 @@ def test_a_learned_scale_has_a_number_per_sublayer_channel_or_head() -> None:
         assert_equal(delta.delta(Q).flatten(-2), delta.form(Q).flatten(-2) * delta.scale.flatten())
 
 
+def test_every_learned_scale_starts_at_one() -> None:
+    for per in ScalePer:
+        delta = built(Port.HEAD, Port.Q, PER_HEAD, LearnedScale(per=per))
+        assert torch.equal(delta.delta(Q), delta.form(Q))
+
+
 def test_a_tanh_gate_starts_closed_and_can_open() -> None:
     delta = built(Port.F, Port.X_FFN, BERT, TanhGate())
     assert not delta.delta(X).any()
@@ -78,6 +84,11 @@ def test_a_tanh_gate_starts_closed_and_can_open() -> None:
     with torch.no_grad():
         gate.fill_(0.7)
     assert_equal(delta.delta(X), torch.tanh(torch.tensor(0.7, dtype=torch.float64)) * delta.form(X))
+
+
+def test_a_sigmoid_gate_starts_half_open() -> None:
+    delta = built(Port.F, Port.X_FFN, BERT, SigmoidGate())
+    assert torch.equal(delta.delta(X), delta.form(X) / 2)
 
 
 def test_a_sigmoid_gate_has_a_number_per_token_from_what_is_read() -> None:

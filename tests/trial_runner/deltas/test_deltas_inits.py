@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from search_space.dimensions import Heads, Port, Site
 from search_space.edit import Edit
-from search_space.forms import Bottleneck, Form, Init, LowRank, Phm
+from search_space.forms import Bottleneck, Form, Init, LowRank, OwnNorm, Phm
 from search_space.gates import Add, Gate, InducerGate
 from trial_runner.deltas.phm import PhmShared
 from trial_runner.deltas.vera import VeraMatrices
@@ -61,6 +61,15 @@ def test_lora_is_uniform_below_and_zero_above(heads: Heads) -> None:
         assert not any(zero.any() for zero in (up, *biases))
 
 
+def test_bert_is_normal_with_zero_biases() -> None:
+    own = built(Bottleneck(width=WIDTH, init=Init.BERT, norm=OwnNorm.OUTPUT)).form
+    for weight in (own.down, own.up):
+        assert_deviates(weight, 0.02)
+        assert weight.abs().max() > 3 * 0.02, "the tails are there"
+    assert not any(zero.any() for zero in (own.down_bias, own.up_bias, own.output_norm.bias))
+    assert bool((own.output_norm.weight == 1).all())
+
+
 def test_houlsby_is_a_normal_without_its_tails() -> None:
     own = built(Bottleneck(width=WIDTH, init=Init.HOULSBY)).form
     for weight in (own.down, own.up):
@@ -85,6 +94,13 @@ def test_an_inducer_draws_biases_too_and_folds_its_tails() -> None:
     # |x| < 1/2 or 2 < |x| < 5/2, of a standard normal
     expected = math.erf(0.5 / math.sqrt(2)) + math.erf(2.5 / math.sqrt(2)) - math.erf(2 / math.sqrt(2))
     assert abs(float(near_zero) - expected) < 5 / math.sqrt(weight.numel())
+
+
+def test_the_keys_of_an_inducer_start_small_whatever_its_values_are() -> None:
+    delta = built(LowRank(width=8, heads=Heads.QUERY), gate=InducerGate(key_width=WIDTH), write=Port.O, read=Port.Q)
+    for name, parameter in delta.named_parameters():
+        if not name.startswith("form."):
+            assert_deviates(parameter, REMAINDER)
 
 
 @pytest.mark.parametrize("rank", [None, 16])

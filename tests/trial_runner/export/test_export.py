@@ -119,6 +119,12 @@ def test_what_is_written_is_what_is_counted_and_nothing_else(rig: Rig, tmp_path:
         assert sorted(path.name for path in folder.iterdir()) == ["delta.json", "delta.safetensors"]
 
 
+def test_a_random_subspace_beside_a_folded_prefix_is_the_one_it_was_trained_in(rig: Rig, tmp_path: Path) -> None:
+    trial = trial_of(rig, at_heads(hidden=5), whole(Intrinsic(width=20)))
+    loaded = load_delta(fresh_model(rig), exported(rig, trial, tmp_path / "export"))
+    torch.testing.assert_close(loaded.logits(TEXTS), logits_of(rig, trial), rtol=0, atol=EXACTLY)
+
+
 def test_a_delta_loads_on_every_way_of_having_the_backbone(
     tiny_backbone: Callable[[str], Path], tmp_path: Path
 ) -> None:

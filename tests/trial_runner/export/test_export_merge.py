@@ -179,6 +179,13 @@ def test_what_cannot_be_merged_is_named_with_its_reason(rig_named: RigMaker) -> 
     }
 
 
+def test_a_bias_without_a_place_is_refused(rig_named: RigMaker) -> None:
+    biased = edit(Port.U, Port.X_FFN, LowRank(width=2, bias=True))
+    assert unmergeable(Configuration(edits=(biased,)), rig_named("roberta").backbone.shape) == {}
+    (why,) = unmergeable(Configuration(edits=(biased,)), rig_named("qwen3").backbone.shape).values()
+    assert why == "its bias needs one in the layer that writes u"
+
+
 def written(rig: Rig, folder: Path, *edits: Edit, has_head: bool = True) -> tuple[Path, torch.Tensor, torch.Tensor]:
     """A merged export, with the hidden states and the logits that the trial had."""
     trial = trial_of(rig, *edits)

@@ -221,6 +221,13 @@ def test_at_rungs_the_same_examples_are_measured_of_every_trial_and_all_of_them_
         assert one.score == pytest.approx(one.examples.scores.mean(), rel=1e-12)
 
 
+def test_fewer_measured_examples_are_among_more_of_them() -> None:
+    assert set(some_rows(100, 10)) < set(some_rows(100, 40)) < set(range(100))
+    np.testing.assert_array_equal(some_rows(100, 100), np.arange(100))
+    # a data set sorted by its labels is measured on all of them
+    assert 5 <= sum(some_rows(1000, 20) < 500) <= 15
+
+
 def test_chosen_examples_are_those_of_the_split() -> None:
     split = dataclasses.replace(TASK.splits["validation"], groups=tuple("ab" * (len(TASK.splits["validation"]) // 2)))
     rows = np.array([7, 0, 3])

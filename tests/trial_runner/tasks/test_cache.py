@@ -112,6 +112,13 @@ def test_workers_that_prepare_at_the_same_time_leave_one_whole_entry(tmp_path, f
     assert len([file for file in (tmp_path / "cache").rglob("*") if file.is_file()]) == 1
 
 
+def test_a_cache_that_cannot_be_written_is_done_without(tmp_path, folder, tokenizer, caplog):
+    (tmp_path / "cache").touch()
+    task = prepare_task(source(folder), tokenizer, "id", tmp_path / "cache")
+    assert len(task.splits["train"]) > 100
+    assert "not cached" in caplog.text
+
+
 def test_the_cache_folder_is_the_one_that_was_chosen(monkeypatch, tmp_path):
     monkeypatch.setenv("DELTASPACE_CACHE", str(tmp_path / "mine"))
     assert default_cache_folder() == tmp_path / "mine"

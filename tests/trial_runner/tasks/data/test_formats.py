@@ -201,3 +201,10 @@ def test_a_parquet_file_of_more_rows_than_bytes_is_refused(tmp_path: Path) -> No
     parquet.write_table(pyarrow.table({"text": same}), file)
     with pytest.raises(TaskError, match="a row for each of its bytes"), opened_rows((file,), "train"):
         pass
+
+
+def test_brackets_within_texts_are_no_levels(tmp_path: Path) -> None:
+    row = json.dumps({"text": 'a "quoted\\" ' + "[{" * 1000, "label": "a\\"})
+    (tmp_path / "train.jsonl").write_text(f"{row}\n" * 3_000)
+    with opened_rows((tmp_path / "train.jsonl",), "train") as found:
+        assert len(found) == 3_000

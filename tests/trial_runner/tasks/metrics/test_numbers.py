@@ -23,6 +23,12 @@ def test_the_squared_error_is_a_mean_and_lower_is_better() -> None:
     assert SQUARED_ERROR.score(6.5) == -6.5
 
 
+@pytest.mark.parametrize("metric", [PEARSON, SPEARMAN])
+def test_a_constant_correlates_with_nothing(metric) -> None:
+    some, constant = np.array([0.1, 0.7, 0.3]), np.full(3, 0.1)
+    assert metric.compute(constant, some) == metric.compute(some, constant) == 0.0
+
+
 def test_groups_are_measured_on_their_own() -> None:
     found = compute_numbers(["pearson"], [1.0, 2.0, 2.0, 1.0], [1.0, 2.0, 1.0, 2.0], groups=("a", "a", "b", "b"))
     assert found == {"pearson": 0.0, "pearson_a": pytest.approx(1.0), "pearson_b": pytest.approx(-1.0)}
