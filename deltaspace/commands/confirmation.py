@@ -5,21 +5,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from deltaspace.commands.options import (
-    MOST_SEEDS,
-    TrialNumber,
-    command,
-    ended,
-    fleet_options,
-    published_point,
-    reading,
-    run_options,
-    say,
-    size_option,
-    study_argument,
-    takes_over,
-    writing,
-)
+from deltaspace.commands import options
+from deltaspace.commands.options import command, ended, reading, say, takes_over, writing
 from search_space.errors import SearchSpaceError
 from search_space.published.point import PublishedPoint
 
@@ -57,17 +44,15 @@ def _names(text: str) -> list[str]:
     "deltaspace confirm docstrings --json",
     "deltaspace confirm qwen3-instruct --top 2 --lm-eval gsm8k,ifeval --lm-eval-limit 200",
 )
-@study_argument
+@options.study_argument
 @click.option(
     "--top",
-    type=click.IntRange(1, MOST_SEEDS),
+    type=click.IntRange(1, options.MOST_SEEDS),
     default=5,
     show_default=True,
     help="How many of the best configurations.",
 )
-@click.option(
-    "--seeds", type=click.IntRange(2, MOST_SEEDS), default=5, show_default=True, help="How often each is trained."
-)
+@options.seeds_option(5, "How often each is trained.")
 @click.option(
     "--against",
     metavar="METHOD,…",
@@ -78,7 +63,7 @@ def _names(text: str) -> list[str]:
     help="Published methods to hold the winner against, or none; may be given several times.",
 )
 @click.option("--name", metavar="NAME", help="Of the confirmation.  [default: STUDY-confirm]")
-@size_option
+@options.size_option
 @click.option(
     "--lm-eval",
     metavar="TASK,…",
@@ -88,8 +73,8 @@ def _names(text: str) -> list[str]:
 @click.option(
     "--lm-eval-limit", metavar="N", type=click.IntRange(1), help="Only the first examples of each task.  [default: all]"
 )
-@fleet_options("as in the study", again="calling", time="none")
-@run_options
+@options.fleet_options("as in the study", again="calling", time="none")
+@options.run_options
 def confirm(  # noqa: PLR0913 - one argument per option
     study: str,
     top: int,
@@ -147,23 +132,21 @@ def confirm(  # noqa: PLR0913 - one argument per option
     "deltaspace ablate docstrings 17 --against lora_qv --seeds 8 --name docstrings-17-lora",
     "deltaspace show docstrings-ablate --json",
 )
-@study_argument
-@click.argument("number", type=TrialNumber())
+@options.study_argument
+@click.argument("number", type=options.TrialNumber())
 @click.option(
     "--against",
     metavar="METHOD",
     multiple=True,
     default=("mam_adapter",),
     show_default=True,
-    callback=published_point,
+    callback=options.published_point,
     help="The published method where the path begins.",
 )
-@click.option(
-    "--seeds", type=click.IntRange(2, MOST_SEEDS), default=8, show_default=True, help="How often each step is trained."
-)
+@options.seeds_option(8, "How often each step is trained.")
 @click.option("--name", metavar="NAME", help="Of the ablation.  [default: STUDY-ablate]")
-@fleet_options("as in the study", again="calling", time="none")
-@run_options
+@options.fleet_options("as in the study", again="calling", time="none")
+@options.run_options
 def ablate(  # noqa: PLR0913 - one argument per option
     study: str,
     number: int | str,

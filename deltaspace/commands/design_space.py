@@ -5,17 +5,8 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 
-from deltaspace.commands.options import (
-    MOST_SEED,
-    TRIAL,
-    TrialNumber,
-    backbone_option,
-    command,
-    json_option,
-    override_option,
-    setting_option,
-    storage_option,
-)
+from deltaspace.commands import options
+from deltaspace.commands.options import command
 from deltaspace.commands.shell_completion import method_names, methods_and_studies, study_files
 
 if TYPE_CHECKING:
@@ -23,8 +14,8 @@ if TYPE_CHECKING:
 
 
 @command("methods", "deltaspace methods", "deltaspace methods --backbone roberta-base --json")
-@backbone_option
-@json_option
+@options.backbone_option
+@options.json_option
 def list_methods(backbone: str, as_json: bool) -> None:
     """List the published methods and their four dimensions.
 
@@ -51,9 +42,9 @@ def _method_entry(view: "MethodView") -> dict[str, object]:
     "deltaspace count lora_qv --backbone ./my-backbone --set r=16 --json",
 )
 @click.argument("method", shell_complete=method_names)
-@backbone_option
-@setting_option("Hyper-parameter of the method by name or letter; repeatable. 'deltaspace methods' lists them.")
-@json_option
+@options.backbone_option
+@options.setting_option("Hyper-parameter of the method by name or letter; repeatable. 'deltaspace methods' lists them.")
+@options.json_option
 def count(method: str, backbone: str, settings: dict[str, float | str], as_json: bool) -> None:
     """Count the parameters of a published method on a backbone.
 
@@ -98,15 +89,15 @@ def _count_entries(view: "CountView") -> dict[str, object]:
     "deltaspace describe docstrings best",
 )
 @click.argument("target", metavar="METHOD|STUDY", shell_complete=methods_and_studies)
-@click.argument("number", metavar=f"[{TRIAL}]", type=TrialNumber(), required=False)
+@click.argument("number", metavar=f"[{options.TRIAL}]", type=options.TrialNumber(), required=False)
 @click.option(
     "--backbone",
     metavar="NAME|FOLDER",
     help="Its config.json is read, no weights.  [default: embedded for a method, the study's own for a trial]",
 )
-@setting_option("Hyper-parameter of the method by name or letter; repeatable.")
-@storage_option
-@json_option
+@options.setting_option("Hyper-parameter of the method by name or letter; repeatable.")
+@options.storage_option
+@options.json_option
 def describe(
     target: str,
     number: int | Literal["best"] | None,
@@ -148,9 +139,9 @@ def _described(view: "ConfigurationView") -> dict[str, object]:
 )
 @click.argument("study", metavar="STUDY.yaml", shell_complete=study_files)
 @click.option("--draw", metavar="N", type=click.IntRange(0, 1000), default=0, help="Sample configurations to draw.")
-@click.option("--seed", metavar="N", type=click.IntRange(0, MOST_SEED), default=0, help="Of the samples.")
-@override_option("Any key of the study file, such as space.sites=separate; repeatable.")
-@json_option
+@click.option("--seed", metavar="N", type=click.IntRange(0, options.MOST_SEED), default=0, help="Of the samples.")
+@options.override_option("Any key of the study file, such as space.sites=separate; repeatable.")
+@options.json_option
 def show_space(study: str, draw: int, seed: int, overrides: dict[str, object], as_json: bool) -> None:
     """Show the search space of a study: dimensions, size, rules, sample configurations.
 

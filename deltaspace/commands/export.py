@@ -6,15 +6,8 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 
-from deltaspace.commands.options import (
-    command,
-    json_option,
-    reading,
-    say,
-    size_option,
-    storage_option,
-    study_argument,
-)
+from deltaspace.commands import options
+from deltaspace.commands.options import command, reading, say
 
 if TYPE_CHECKING:
     from studies.exports.export import Export, ExportKind
@@ -31,7 +24,7 @@ if TYPE_CHECKING:
     "deltaspace export docstrings 3 pruned-once --retrain",
     "deltaspace export docstrings trials.db --format optuna",
 )
-@study_argument
+@options.study_argument
 @click.argument("target", metavar="NUMBER|best DIR", nargs=-1, required=True)
 @click.option(
     "--format",
@@ -49,9 +42,9 @@ if TYPE_CHECKING:
     help="Put it on the hub as NAME, such as me/winner, too, without paths of this machine.",
 )
 @click.option("--private", is_flag=True, help="With --push: a new repository is for its owner only.")
-@size_option
-@storage_option
-@json_option
+@options.size_option
+@options.storage_option
+@options.json_option
 def export(  # noqa: PLR0913 - one argument per option
     study: str,
     target: tuple[str, ...],

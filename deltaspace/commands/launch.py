@@ -6,20 +6,9 @@ from typing import IO, TYPE_CHECKING, Any, TextIO
 
 import click
 
+from deltaspace.commands import options
 from deltaspace.commands.dashboard import shown_beside
-from deltaspace.commands.options import (
-    FROM_FILE,
-    command,
-    ended,
-    fleet_options,
-    notice,
-    overridden,
-    override_option,
-    reading,
-    run_options,
-    say,
-    takes_over,
-)
+from deltaspace.commands.options import command, ended, notice, overridden, reading, say, takes_over
 from deltaspace.commands.shell_completion import study_files
 from search_space.errors import SearchSpaceError
 from studies.errors import StudiesError
@@ -53,11 +42,11 @@ class _AppendedFile(click.File):
     "deltaspace launch sst2 --set task.folder=./data/sst2 --set training.steps=400",
 )
 @click.argument("study", metavar="STUDY.yaml", shell_complete=study_files)
-@click.option("--trials", metavar="N", help=f"Trials in all.  {FROM_FILE}")
-@click.option("--budget", metavar="SHARE|N", help=f"Share of the backbone, or number of parameters.  {FROM_FILE}")
-@click.option("--seed", metavar="N", help=f"Everything random derives from it.  {FROM_FILE}")
-@fleet_options("as in the study file", again="launching", time="as in the study file")
-@override_option("Any other key of the study file, such as training.steps=300; repeatable.")
+@options.key_option("--trials", "N", "Trials in all.")
+@options.key_option("--budget", "SHARE|N", "Share of the backbone, or number of parameters.")
+@options.key_option("--seed", "N", "Everything random derives from it.")
+@options.fleet_options("as in the study file", again="launching", time="as in the study file")
+@options.override_option("Any other key of the study file, such as training.steps=300; repeatable.")
 @click.option(
     "--observe",
     "observed",
@@ -65,7 +54,7 @@ class _AppendedFile(click.File):
     multiple=True,
     help="Tell tensorboard, mlflow, wandb, trackio or an Observer module:name of every trial; repeatable.",
 )
-@run_options
+@options.run_options
 @click.option(
     "--log",
     type=_AppendedFile("a", encoding="utf-8", lazy=False),

@@ -5,17 +5,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from deltaspace.commands.options import (
-    ask,
-    command,
-    json_option,
-    reading,
-    say,
-    storage_option,
-    study_argument,
-    writing,
-    yes_option,
-)
+from deltaspace.commands import options
+from deltaspace.commands.options import ask, command, reading, say, writing
 
 if TYPE_CHECKING:
     from studies.exports.repair import Mended
@@ -28,10 +19,10 @@ if TYPE_CHECKING:
     "deltaspace verify docstrings --json",
     "deltaspace verify docstrings --retrain",
 )
-@study_argument
+@options.study_argument
 @click.option("--retrain", is_flag=True, help="First train trials anew whose weights are gone or changed.")
-@storage_option
-@json_option
+@options.storage_option
+@options.json_option
 def verify(study: str, retrain: bool, storage: str, as_json: bool) -> int:
     """Check that a study is whole: its records, its proposals, its files.
 
@@ -66,9 +57,9 @@ def verify(study: str, retrain: bool, storage: str, as_json: bool) -> int:
 
 
 @command("rename", "deltaspace rename docstrings docstrings-half-percent")
-@study_argument
+@options.study_argument
 @click.argument("name", metavar="NEW-NAME")
-@storage_option
+@options.storage_option
 def rename(study: str, name: str, storage: str) -> None:
     """Give a study another name.
 
@@ -84,9 +75,9 @@ def rename(study: str, name: str, storage: str) -> None:
 
 
 @command("delete", "deltaspace delete docstrings", "deltaspace delete docstrings --yes")
-@study_argument
-@yes_option
-@storage_option
+@options.study_argument
+@options.yes_option
+@options.storage_option
 def delete(study: str, yes: bool, storage: str) -> int:
     """Delete a study: its records, its confirmations, its files.
 
@@ -104,10 +95,10 @@ def delete(study: str, yes: bool, storage: str) -> int:
 
 
 @command("archive", "deltaspace archive docstrings old/docstrings")
-@study_argument
+@options.study_argument
 @click.argument("folder", metavar="FOLDER", type=click.Path(path_type=Path))
-@yes_option
-@storage_option
+@options.yes_option
+@options.storage_option
 def archive(study: str, folder: Path, yes: bool, storage: str) -> int:
     """Move a study to a new folder: its records, its confirmations, its files.
 
@@ -125,7 +116,7 @@ def archive(study: str, folder: Path, yes: bool, storage: str) -> int:
 
 @command("backup", "deltaspace backup monday.db", "deltaspace show docstrings --storage sqlite:///monday.db")
 @click.argument("file", metavar="FILE", type=click.Path(path_type=Path))
-@storage_option
+@options.storage_option
 def backup(file: Path, storage: str) -> None:
     """Write all studies of a database to a new SQLite file.
 
@@ -148,7 +139,7 @@ def backup(file: Path, storage: str) -> None:
     "deltaspace merge sqlite:///old/deltaspace.db --storage postgresql://me@host/studies",
 )
 @click.argument("other", metavar="URL")
-@storage_option
+@options.storage_option
 def merge(other: str, storage: str) -> None:
     """Take the studies of another database into this one.
 

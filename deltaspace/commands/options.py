@@ -29,7 +29,6 @@ _MOST_DIGITS = 18
 """As many as a database can hold, and nobody has so many trials."""
 TRIAL = "NUMBER|best"
 
-FROM_FILE = "[default: as in the study file]"
 _FLEET = ("workers", "pack", "backend", "time_budget")
 _KEYS = {"steps": "training.steps", "batch_size": "training.batch_size", **{name: f"fleet.{name}" for name in _FLEET}}
 """Keys of a study file by the options that set them, where they are called otherwise."""
@@ -197,6 +196,17 @@ size_option = click.option(
     metavar="N|0.1%",
     help="Most stored parameters: a number, or a share of the backbone; the best of those that are small enough.",
 )
+
+
+def seeds_option(default: int, help_text: str) -> Callable[[Function], Function]:
+    """How often something is trained, with a seed of its own each time."""
+    seeds = click.IntRange(2, MOST_SEEDS)
+    return click.option("--seeds", type=seeds, default=default, show_default=True, help=help_text)
+
+
+def key_option(name: str, metavar: str, help_text: str) -> Callable[[Function], Function]:
+    """A key of the study file that has an option of its own."""
+    return click.option(name, metavar=metavar, help=f"{help_text}  [default: as in the study file]")
 
 
 def override_option(help_text: str) -> Callable[[Function], Function]:

@@ -5,23 +5,8 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 
-from deltaspace.commands.options import (
-    MOST_NUMBER,
-    MOST_SEED,
-    TRIAL,
-    TrialNumber,
-    against_option,
-    columns_option,
-    command,
-    format_option,
-    in_a_folder,
-    json_option,
-    reading,
-    say,
-    size_option,
-    storage_option,
-    study_argument,
-)
+from deltaspace.commands import options
+from deltaspace.commands.options import command, reading, say
 from search_space.published.point import PublishedPoint
 
 if TYPE_CHECKING:
@@ -31,10 +16,10 @@ _VIEWS = ("matters", "winner", "rates", "sizes")
 
 
 @command("studies", "deltaspace studies", "deltaspace studies --storage sqlite:///other.db --json")
-@columns_option
-@format_option
-@storage_option
-@json_option
+@options.columns_option
+@options.format_option
+@options.storage_option
+@options.json_option
 def list_studies(columns: str | None, fmt: str | None, storage: str, as_json: bool) -> None:
     """List the studies of a storage.
 
@@ -59,18 +44,18 @@ def list_studies(columns: str | None, fmt: str | None, storage: str, as_json: bo
     "deltaspace show docstrings --top 5 --json",
     "deltaspace show docstrings --columns number,score,sentence --fmt markdown",
 )
-@study_argument
+@options.study_argument
 @click.option(
     "--top",
-    type=click.IntRange(1, MOST_NUMBER),
+    type=click.IntRange(1, options.MOST_NUMBER),
     default=20,
     show_default=True,
     help="Rows; the best trial of every published method is shown whatever its place.",
 )
-@columns_option
-@format_option
-@storage_option
-@json_option
+@options.columns_option
+@options.format_option
+@options.storage_option
+@options.json_option
 def show(study: str, top: int, columns: str | None, fmt: str | None, storage: str, as_json: bool) -> None:
     """Show the leaderboard of a study.
 
@@ -113,10 +98,10 @@ def show(study: str, top: int, columns: str | None, fmt: str | None, storage: st
     "deltaspace best docstrings --size 0.1%",
     "deltaspace best docstrings --json",
 )
-@study_argument
-@size_option
-@storage_option
-@json_option
+@options.study_argument
+@options.size_option
+@options.storage_option
+@options.json_option
 def best(study: str, size: str | None, storage: str, as_json: bool) -> None:
     """Show the best trial of a study: the complete one that is expected to score most.
 
@@ -135,10 +120,10 @@ def best(study: str, size: str | None, storage: str, as_json: bool) -> None:
     "deltaspace trial docstrings best",
     "deltaspace trial docstrings 17 --json",
 )
-@study_argument
-@click.argument("number", metavar=TRIAL, type=TrialNumber())
-@storage_option
-@json_option
+@options.study_argument
+@click.argument("number", metavar=options.TRIAL, type=options.TrialNumber())
+@options.storage_option
+@options.json_option
 def trial(study: str, number: int | Literal["best"], storage: str, as_json: bool) -> None:
     """Show one trial of a study.
 
@@ -162,13 +147,15 @@ def _show_trial(found: "Trial", *, as_json: bool) -> None:
     "deltaspace discover docstrings --all",
     "deltaspace discover docstrings --view winner --against lora_qv --json",
 )
-@study_argument
+@options.study_argument
 @click.option("--view", "views", type=click.Choice(_VIEWS), multiple=True, help="Repeatable.  [default: all four]")
 @click.option("--all", "is_whole", is_flag=True, help="Show every row, and how to read them.")
-@click.option("--seed", metavar="N", type=click.IntRange(0, MOST_SEED), default=0, help="Of the draws of the space.")
-@against_option
-@storage_option
-@json_option
+@click.option(
+    "--seed", metavar="N", type=click.IntRange(0, options.MOST_SEED), default=0, help="Of the draws of the space."
+)
+@options.against_option
+@options.storage_option
+@options.json_option
 def discover(  # noqa: PLR0913 - one argument per option
     study: str,
     views: tuple[str, ...],
@@ -208,8 +195,8 @@ def discover(  # noqa: PLR0913 - one argument per option
     "deltaspace report docstrings report.html",
     "deltaspace report docstrings report.html --figures figures --format svg --data data",
 )
-@study_argument
-@click.argument("output", type=click.Path(path_type=Path, dir_okay=False), callback=in_a_folder)
+@options.study_argument
+@click.argument("output", type=click.Path(path_type=Path, dir_okay=False), callback=options.in_a_folder)
 @click.option(
     "--figures", type=click.Path(path_type=Path, file_okay=False), help="A folder for every figure as a file."
 )
@@ -225,8 +212,8 @@ def discover(  # noqa: PLR0913 - one argument per option
 @click.option(
     "--data-format", type=click.Choice(["csv", "parquet"]), default="csv", show_default=True, help="Of the tables."
 )
-@against_option
-@storage_option
+@options.against_option
+@options.storage_option
 def report(  # noqa: PLR0913 - one argument per option
     study: str,
     output: Path,

@@ -5,15 +5,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from deltaspace.commands.options import (
-    FROM_FILE,
-    MOST_NUMBER,
-    command,
-    json_option,
-    overridden,
-    override_option,
-    say,
-)
+from deltaspace.commands import options
+from deltaspace.commands.options import command, overridden, say
 from deltaspace.commands.shell_completion import method_names
 
 if TYPE_CHECKING:
@@ -34,19 +27,19 @@ if TYPE_CHECKING:
     required=True,
     help="A study file, or a shipped example such as docstrings: its task, training, budget and backbone.",
 )
-@click.option("--backbone", metavar="NAME|FOLDER", help=f"embedded, a folder, or a name on the hub.  {FROM_FILE}")
-@click.option("--budget", metavar="SHARE|N", help=f"What a method is resized to, and no more is trained.  {FROM_FILE}")
-@click.option("--steps", metavar="N", help=f"Optimiser steps.  {FROM_FILE}")
-@click.option("--batch-size", metavar="N", help=f"Examples of a step.  {FROM_FILE}")
+@options.key_option("--backbone", "NAME|FOLDER", "embedded, a folder, or a name on the hub.")
+@options.key_option("--budget", "SHARE|N", "What a method is resized to, and no more is trained.")
+@options.key_option("--steps", "N", "Optimiser steps.")
+@options.key_option("--batch-size", "N", "Examples of a step.")
 @click.option(
     "--learning-rate",
     type=float,
     help="Peak rate of the deltas.  [default: that of the export, else the middle of the range the study searches]",
 )
-@click.option("--seed", metavar="N", help=f"Of initialisation, data order and dropout.  {FROM_FILE}")
-@override_option("Any other key of the study file, such as task.folder=PATH; repeatable.")
+@options.key_option("--seed", "N", "Of initialisation, data order and dropout.")
+@options.override_option("Any other key of the study file, such as task.folder=PATH; repeatable.")
 @click.option("--output", metavar="DIR", required=True, type=click.Path(path_type=Path), help="A new folder.")
-@json_option
+@options.json_option
 def train(
     what: str,
     task: str,
@@ -126,11 +119,11 @@ def _sentence(done: "TrainingResult") -> str:
     help="A new file: the same lines in the same order, with what was predicted.",
 )
 @click.option(
-    "--batch-size", type=click.IntRange(1, MOST_NUMBER), default=32, show_default=True, help="Lines of a pass."
+    "--batch-size", type=click.IntRange(1, options.MOST_NUMBER), default=32, show_default=True, help="Lines of a pass."
 )
 @click.option("--backbone", metavar="NAME|FOLDER", help="Where the backbone is now.  [default: as in the export]")
 @click.option("--text", "columns", metavar="KEY[,KEY]", help="What is read of a line.  [default: as in training]")
-@json_option
+@options.json_option
 def predict(  # noqa: PLR0913 - one argument per option
     folder: Path, source: Path, output: Path, batch_size: int, backbone: str | None, columns: str | None, as_json: bool
 ) -> None:

@@ -1,54 +1,26 @@
 """What a study, a trial and a reading are: frozen values, whatever holds them."""
 
-from studies.records.reading import ArtefactRecord, ExampleCounts, ExampleRecord, ReadingRecord
-from studies.records.study import (
-    Annotation,
-    ConfirmationRecord,
-    Contender,
-    EventKind,
-    EventRecord,
-    NewStudy,
-    StudyKind,
-    StudyRecord,
-    annotations_of,
-)
-from studies.records.trial import (
-    AttemptRecord,
-    NewTrial,
-    Outcome,
-    RankedTrial,
-    Settlement,
-    SiteDimensions,
-    TrialOutline,
-    TrialRecord,
-    TrialStanding,
-    TrialState,
-    TrialTally,
-)
-
-__all__ = [
-    "Annotation",
-    "ArtefactRecord",
-    "AttemptRecord",
-    "ConfirmationRecord",
-    "Contender",
-    "EventKind",
-    "EventRecord",
-    "ExampleCounts",
-    "ExampleRecord",
-    "NewStudy",
-    "NewTrial",
-    "Outcome",
-    "RankedTrial",
-    "ReadingRecord",
-    "Settlement",
-    "SiteDimensions",
-    "StudyKind",
-    "StudyRecord",
-    "TrialOutline",
-    "TrialRecord",
-    "TrialStanding",
-    "TrialState",
-    "TrialTally",
-    "annotations_of",
-]
+from studies.records.reading import ArtefactRecord as ArtefactRecord
+from studies.records.reading import ExampleCounts as ExampleCounts
+from studies.records.reading import ExampleRecord as ExampleRecord
+from studies.records.reading import ReadingRecord as ReadingRecord
+from studies.records.study import Annotation as Annotation
+from studies.records.study import ConfirmationRecord as ConfirmationRecord
+from studies.records.study import Contender as Contender
+from studies.records.study import EventKind as EventKind
+from studies.records.study import EventRecord as EventRecord
+from studies.records.study import NewStudy as NewStudy
+from studies.records.study import StudyKind as StudyKind
+from studies.records.study import StudyRecord as StudyRecord
+from studies.records.study import annotations_of as annotations_of
+from studies.records.trial import AttemptRecord as AttemptRecord
+from studies.records.trial import NewTrial as NewTrial
+from studies.records.trial import Outcome as Outcome
+from studies.records.trial import RankedTrial as RankedTrial
+from studies.records.trial import Settlement as Settlement
+from studies.records.trial import SiteDimensions as SiteDimensions
+from studies.records.trial import TrialOutline as TrialOutline
+from studies.records.trial import TrialRecord as TrialRecord
+from studies.records.trial import TrialStanding as TrialStanding
+from studies.records.trial import TrialState as TrialState
+from studies.records.trial import TrialTally as TrialTally
