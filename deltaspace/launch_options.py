@@ -60,12 +60,7 @@ def launch(
     with observed(progress, view) as observer:
         tell = None if progress is False else announce
         result = launched(
-            specification,
-            storage_url=url,
-            observer=observer,
-            announce=tell,
-            take_over=take_over,
-            observers=observers,
+            specification, storage_url=url, observer=observer, announce=tell, take_over=take_over, observers=observers
         )
     announce(result.complaints)
     return open_study(specification.name, url)

@@ -11,12 +11,7 @@ from search_space.errors import SearchSpaceError
 from search_space.space.space import SearchSpace
 from studies.confirmation.ablation_path import comparisons_of
 from studies.confirmation.results import ConfirmationResult, confirmation_result
-from studies.consistency import (
-    confirmation_differences,
-    differences,
-    study_differences,
-    trial_differences,
-)
+from studies.consistency import confirmation_differences, differences, study_differences, trial_differences
 from studies.ledger.invariants import Records, file_violations, record_violations
 from studies.ledger.ledger import Ledger
 from studies.records import StudyKind, StudyRecord, TrialRecord, TrialState

@@ -73,11 +73,7 @@ def picture_of(configuration: Configuration, shape: BackboneShape | None) -> Dra
 
 
 def _panel(
-    title: str,
-    places: dict[Port, tuple[int, int]],
-    flows: str,
-    edits: Sequence[Edit],
-    shape: BackboneShape | None,
+    title: str, places: dict[Port, tuple[int, int]], flows: str, edits: Sequence[Edit], shape: BackboneShape | None
 ) -> Drawing:
     """A sublayer with its edits; ``x`` and ``y`` of what is in it are middles."""
     names = {port.value for port in places}

@@ -37,9 +37,7 @@ if TYPE_CHECKING:
 @click.option("--merge", is_flag=True, help="Fold the edits into plain weights: a folder of transformers.")
 @click.option("--retrain", is_flag=True, help="Train the trial from scratch to the end first; nothing is recorded.")
 @click.option(
-    "--push",
-    metavar="NAME",
-    help="Put it on the hub as NAME, such as me/winner, too, without paths of this machine.",
+    "--push", metavar="NAME", help="Put it on the hub as NAME, such as me/winner, too, without paths of this machine."
 )
 @click.option("--private", is_flag=True, help="With --push: a new repository is for its owner only.")
 @options.size_option

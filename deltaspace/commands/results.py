@@ -93,10 +93,7 @@ def show(study: str, top: int, columns: str | None, fmt: str | None, storage: st
 
 
 @command(
-    "best",
-    "deltaspace best docstrings",
-    "deltaspace best docstrings --size 0.1%",
-    "deltaspace best docstrings --json",
+    "best", "deltaspace best docstrings", "deltaspace best docstrings --size 0.1%", "deltaspace best docstrings --json"
 )
 @options.study_argument
 @options.size_option

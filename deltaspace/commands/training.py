@@ -104,12 +104,7 @@ def _sentence(done: "TrainingResult") -> str:
 )
 @click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
 @click.option(
-    "--input",
-    "source",
-    metavar="FILE",
-    required=True,
-    type=click.Path(path_type=Path),
-    help="One JSON object a line.",
+    "--input", "source", metavar="FILE", required=True, type=click.Path(path_type=Path), help="One JSON object a line."
 )
 @click.option(
     "--output",

@@ -114,10 +114,7 @@ def readings_table(readings: Sequence[ReadingRecord]) -> "pandas.DataFrame":
     columns = ("trial", "step", "rung", "score", "train_loss", "seconds")
     own = tuple(name for name in metrics if name not in columns)
     entries = [
-        {
-            **{name: getattr(reading, name) for name in columns},
-            **{name: reading.metrics.get(name) for name in own},
-        }
+        {**{name: getattr(reading, name) for name in columns}, **{name: reading.metrics.get(name) for name in own}}
         for reading in readings
     ]
     return frame(entries, columns=columns)

@@ -115,11 +115,7 @@ def cluster_facts(address: str, *, folder: Path, backbone: str) -> ClusterFacts:
     except (subprocess.SubprocessError, ValueError) as error:
         raise LaunchError(f"RAY_ADDRESS must name a cluster to work with; {not_taken_in(address)}.") from error
     return ClusterFacts(
-        address=address,
-        folder=there,
-        release=version("deltaspace"),
-        settings=hub_settings(),
-        nodes=nodes,
+        address=address, folder=there, release=version("deltaspace"), settings=hub_settings(), nodes=nodes
     )
 
 

@@ -24,15 +24,7 @@ from studies.ledger.keeper_writes import LEASE_SECONDS
 from studies.ledger.ledger import Ledger
 from studies.observer import Observer as TrialObserver
 from studies.pruning.rungs import RungPlan
-from studies.records import (
-    ConfirmationRecord,
-    NewStudy,
-    NewTrial,
-    StudyKind,
-    StudyRecord,
-    TrialRecord,
-    TrialState,
-)
+from studies.records import ConfirmationRecord, NewStudy, NewTrial, StudyKind, StudyRecord, TrialRecord, TrialState
 from studies.runtime.artefacts import study_folder
 from studies.runtime.study_plan import StudyPlan
 from studies.runtime.workload import replaceable

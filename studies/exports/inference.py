@@ -74,11 +74,7 @@ class _InferencePlan:
 
 
 def predict(
-    folder: Path,
-    source: Path,
-    output: Path,
-    options: PredictionOptions,
-    tell: Callable[[int, int], None],
+    folder: Path, source: Path, output: Path, options: PredictionOptions, tell: Callable[[int, int], None]
 ) -> PredictionResult:
     """Write the lines of a file with a prediction each to a new file.
 

@@ -43,13 +43,7 @@ class Mended:
         )
 
 
-def mend(
-    ledger: Ledger,
-    name: str,
-    *,
-    tell: Callable[[Mended], None],
-    factory: RunnerFactory | None = None,
-) -> None:
+def mend(ledger: Ledger, name: str, *, tell: Callable[[Mended], None], factory: RunnerFactory | None = None) -> None:
     """Train every complete trial from scratch, with its seed, whose weights are gone or changed.
 
     The ledger is not written. Weights agree to the last bit on the machine, and in the company, that they were trained

@@ -224,12 +224,7 @@ def _measure_chats(
 
 
 def _task_keys(
-    source: DataSource,
-    found: Guess,
-    measured: _MeasuredLengths,
-    backbone: str,
-    *,
-    has_tokenizer: bool,
+    source: DataSource, found: Guess, measured: _MeasuredLengths, backbone: str, *, has_tokenizer: bool
 ) -> tuple[dict[str, Any], dict[str, str]]:
     kind = TASK_KINDS[found.kind]
     keys: dict[str, Any] = {"kind": found.kind, **source.task, **found.keys}

@@ -17,16 +17,7 @@ from studies.ledger.copies import with_name
 from studies.ledger.database import address_of, home_of
 from studies.ledger.files import written_folder
 from studies.ledger.rows import TRIAL_COLUMNS, clean, confirmation_to_row, study_from_row, trial_from_row, trial_to_row
-from studies.ledger.tables import (
-    ARTEFACTS,
-    ATTEMPTS,
-    CONFIRMATIONS,
-    EVENTS,
-    EXAMPLES,
-    READINGS,
-    STUDIES,
-    TRIALS,
-)
+from studies.ledger.tables import ARTEFACTS, ATTEMPTS, CONFIRMATIONS, EVENTS, EXAMPLES, READINGS, STUDIES, TRIALS
 from studies.records import (
     ConfirmationRecord,
     Contender,
@@ -39,7 +30,6 @@ from studies.records import (
 )
 
 _LOCKED_STUDY = select(STUDIES.c.name, STUDIES.c.epoch).where(STUDIES.c.id == bindparam("study_id")).with_for_update()
-_STUDY_NAMED = select(STUDIES).where(STUDIES.c.name == bindparam("study_name"))
 _NEXT_NUMBER = select(func.coalesce(func.max(TRIALS.c.number) + 1, 0)).where(TRIALS.c.study_id == bindparam("study_id"))
 _TRIALS_BETWEEN = (
     select(*TRIAL_COLUMNS)
@@ -55,22 +45,6 @@ _FIRST_ATTEMPTS = insert(ATTEMPTS).from_select(
         bindparam("lease_expires_at", type_=ATTEMPTS.c.lease_expires_at.type),
         bindparam("started_at", type_=ATTEMPTS.c.started_at.type),
     ).where(TRIALS.c.study_id == bindparam("study_id"), TRIALS.c.number.between(bindparam("first"), bindparam("last"))),
-)
-_INSERT_TRIALS = insert(TRIALS)
-_INSERT_EVENT = insert(EVENTS)
-_TAKEOVERS = (
-    select(EVENTS.c.text)
-    .where(EVENTS.c.study_id == bindparam("study_id"), EVENTS.c.kind == bindparam("kind"))
-    .order_by(EVENTS.c.id)
-)
-_NEWEST = select(
-    select(func.max(EVENTS.c.at)).where(EVENTS.c.study_id == bindparam("study_id")).scalar_subquery(),
-    select(func.max(TRIALS.c.created_at)).where(TRIALS.c.study_id == bindparam("study_id")).scalar_subquery(),
-    select(func.max(TRIALS.c.ended_at)).where(TRIALS.c.study_id == bindparam("study_id")).scalar_subquery(),
-    select(func.max(ATTEMPTS.c.started_at))
-    .join_from(ATTEMPTS, TRIALS, ATTEMPTS.c.trial_id == TRIALS.c.id)
-    .where(TRIALS.c.study_id == bindparam("study_id"))
-    .scalar_subquery(),
 )
 _IS = " is "
 
@@ -100,8 +74,15 @@ def take_over(connection: Connection, study_id: int, keeper: str) -> int:
     study = connection.execute(_LOCKED_STUDY, {"study_id": study_id}).one_or_none()
     if study is None:
         raise UnknownStudyError(f"no study of id {study_id}; it may have been deleted.")
-    newest = connection.execute(_NEWEST, {"study_id": study_id}).one()
-    WRITTEN_TIME.follow(max((at for at in newest if at is not None), default=WRITTEN_TIME.now()))
+    begun = select(func.max(ATTEMPTS.c.started_at)).join_from(ATTEMPTS, TRIALS, ATTEMPTS.c.trial_id == TRIALS.c.id)
+    newest = (
+        select(func.max(EVENTS.c.at)).where(EVENTS.c.study_id == study_id),
+        select(func.max(TRIALS.c.created_at)).where(TRIALS.c.study_id == study_id),
+        select(func.max(TRIALS.c.ended_at)).where(TRIALS.c.study_id == study_id),
+        begun.where(TRIALS.c.study_id == study_id),
+    )
+    times = [at for one in newest if (at := connection.execute(one).scalar()) is not None]
+    WRITTEN_TIME.follow(max(times, default=WRITTEN_TIME.now()))
     epoch = int(study.epoch) + 1
     connection.execute(update(STUDIES).where(STUDIES.c.id == study_id).values(epoch=epoch))
     add_event(connection, study_id, EventKind.TAKEOVER, f"keeper {epoch}{_IS}{keeper}")
@@ -116,14 +97,13 @@ def place(connection: Connection, study_id: int, folder: Path) -> None:
 
 def keepers(connection: Connection, study_id: int) -> list[str]:
     """Who has taken the study over, one after another."""
-    texts = connection.execute(_TAKEOVERS, {"study_id": study_id, "kind": EventKind.TAKEOVER.value}).scalars()
-    return [text.partition(_IS)[2] for text in texts]
+    return [event.text.partition(_IS)[2] for event in reads.events(connection, study_id, (EventKind.TAKEOVER,))]
 
 
 def add_event(connection: Connection, study_id: int, kind: str, text: str, trial: int | None = None) -> None:
     """Record an event at the present time."""
     event = {"study_id": study_id, "at": WRITTEN_TIME.now(), "kind": str(kind), "trial": trial, "text": clean(text)}
-    connection.execute(_INSERT_EVENT, event)
+    connection.execute(insert(EVENTS), event)
 
 
 def add_study(connection: Connection, study: NewStudy, in_doubt: StudyRecord | None) -> StudyRecord:
@@ -133,7 +113,8 @@ def add_study(connection: Connection, study: NewStudy, in_doubt: StudyRecord | N
         StudiesError: If its name is taken.
     """
     address = address_of(connection)
-    row = connection.execute(_STUDY_NAMED, {"study_name": study.name}).one_or_none()
+    named = select(STUDIES).where(STUDIES.c.name == study.name)
+    row = connection.execute(named).one_or_none()
     if row is not None:
         found = study_from_row(row, address.home)
         if in_doubt is not None and found.created_at == in_doubt.created_at:
@@ -145,7 +126,7 @@ def add_study(connection: Connection, study: NewStudy, in_doubt: StudyRecord | N
     values |= {"specification": dict(study.specification), "kind": study.kind.value}
     values |= {"epoch": 0, "created_at": WRITTEN_TIME.now()}
     connection.execute(insert(STUDIES), values)
-    return study_from_row(connection.execute(_STUDY_NAMED, {"study_name": study.name}).one(), address.home)
+    return study_from_row(connection.execute(named).one(), address.home)
 
 
 def add_confirmation(connection: Connection, study_id: int, confirmation: ConfirmationRecord) -> None:
@@ -196,7 +177,7 @@ def _insert_trials(
     state = TrialState.QUEUED if worker is None else TrialState.RUNNING
     attempt = 0 if worker is None else 1
     fixed = {"study_id": study_id, "state": state.value, "steps": 0, "attempt": attempt, "created_at": now}
-    connection.execute(_INSERT_TRIALS, [trial_to_row(trial) | fixed for trial in new])
+    connection.execute(insert(TRIALS), [trial_to_row(trial) | fixed for trial in new])
     if worker is not None:
         lease = {"worker": worker, "started_at": now, "lease_expires_at": now + timedelta(seconds=lease_seconds)}
         span = {"study_id": study_id, "first": new[0].number, "last": new[-1].number}
@@ -252,9 +233,6 @@ def add_metrics(connection: Connection, study: StudyRecord, number: int, metrics
     connection.execute(update(READINGS).where(*of_last).values(metrics={**last.metrics, **metrics}))
 
 
-_TRIALS = select(TRIALS.c.id).where(TRIALS.c.study_id == bindparam("of_study"))
-
-
 def check_is_free(connection: Connection, study: StudyRecord, launches: Collection[str] = ()) -> None:
     """See that no launch, but for some, runs a study, and keep it so until the transaction ends.
 
@@ -306,9 +284,9 @@ def remove(connection: Connection, studies: Sequence[StudyRecord], launches: Col
 
 def _remove(connection: Connection, study: StudyRecord, launches: Collection[str]) -> None:
     check_is_free(connection, study, launches)
-    key = {"of_study": study.id}
+    trials = select(TRIALS.c.id).where(TRIALS.c.study_id == study.id)
     for table in (EXAMPLES, ARTEFACTS, READINGS, ATTEMPTS):
-        connection.execute(delete(table).where(table.c.trial_id.in_(_TRIALS)), key)
+        connection.execute(delete(table).where(table.c.trial_id.in_(trials)))
     for table in (TRIALS, EVENTS, CONFIRMATIONS):
-        connection.execute(delete(table).where(table.c.study_id == bindparam("of_study")), key)
-    connection.execute(delete(STUDIES).where(STUDIES.c.id == bindparam("of_study")), key)
+        connection.execute(delete(table).where(table.c.study_id == study.id))
+    connection.execute(delete(STUDIES).where(STUDIES.c.id == study.id))

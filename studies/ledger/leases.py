@@ -5,6 +5,7 @@ Every function works inside a transaction of the caller, who holds the study's l
 
 from collections.abc import Sequence
 from datetime import timedelta
+from typing import Any
 
 from sqlalchemy import (
     ColumnElement,
@@ -42,14 +43,11 @@ _START = (
     .values(state=TrialState.RUNNING.value, attempt=TRIALS.c.attempt + 1)
     .returning(TRIALS.c.id, TRIALS.c.attempt)
 )
-_INSERT_ATTEMPT = insert(ATTEMPTS)
 _OF_STUDY = select(TRIALS.c.id).where(TRIALS.c.study_id == bindparam("of_study"))
 _RENEW = (
     update(ATTEMPTS)
     .where(
-        ATTEMPTS.c.worker == bindparam("of_worker"),
-        ATTEMPTS.c.ended_at.is_(None),
-        ATTEMPTS.c.trial_id.in_(_OF_STUDY),
+        ATTEMPTS.c.worker == bindparam("of_worker"), ATTEMPTS.c.ended_at.is_(None), ATTEMPTS.c.trial_id.in_(_OF_STUDY)
     )
     .values(lease_expires_at=bindparam("until"))
 )
@@ -60,16 +58,6 @@ _OPEN = (
     )
     .where(TRIALS.c.study_id == bindparam("of_study"), TRIALS.c.state == TrialState.RUNNING.value)
     .order_by(TRIALS.c.number)
-)
-_END_ATTEMPTS = (
-    update(ATTEMPTS)
-    .where(ATTEMPTS.c.trial_id.in_(bindparam("ids", expanding=True)), ATTEMPTS.c.ended_at.is_(None))
-    .values(ending="lost", ended_at=bindparam("now"))
-)
-_QUEUE = (
-    update(TRIALS)
-    .where(TRIALS.c.id.in_(bindparam("ids", expanding=True)), TRIALS.c.state == TrialState.RUNNING.value)
-    .values(state=TrialState.QUEUED.value)
 )
 _ENDED_AS = literal("attempt ") + cast(ATTEMPTS.c.attempt, String) + " on " + ATTEMPTS.c.worker
 _IS_BLAMELESS = exists().where(
@@ -105,25 +93,9 @@ def lease(connection: Connection, study_id: int, number: int, worker: str, secon
         return None
     now = WRITTEN_TIME.now()
     until = now + timedelta(seconds=seconds)
-    connection.execute(
-        _INSERT_ATTEMPT,
-        {
-            "trial_id": started.id,
-            "attempt": started.attempt,
-            "worker": worker,
-            "lease_expires_at": until,
-            "started_at": now,
-        },
-    )
-    return AttemptRecord(
-        trial=number,
-        attempt=started.attempt,
-        worker=worker,
-        lease_expires_at=until,
-        started_at=now,
-        ended_at=None,
-        ending=None,
-    )
+    begun: dict[str, Any] = {"worker": worker, "lease_expires_at": until, "started_at": now, "attempt": started.attempt}
+    connection.execute(insert(ATTEMPTS), begun | {"trial_id": started.id})
+    return AttemptRecord(trial=number, **begun, ended_at=None, ending=None)
 
 
 def renew(connection: Connection, study_id: int, worker: str, lease_seconds: float = LEASE_SECONDS) -> int:
@@ -153,8 +125,10 @@ def _take_back(connection: Connection, study_id: int, conditions: Sequence[Colum
     if not rows:
         return []
     ids = [row.id for row in rows]
-    connection.execute(_END_ATTEMPTS, {"ids": ids, "now": WRITTEN_TIME.now()})
-    connection.execute(_QUEUE, {"ids": ids})
+    lost = update(ATTEMPTS).where(ATTEMPTS.c.trial_id.in_(ids), ATTEMPTS.c.ended_at.is_(None))
+    connection.execute(lost.values(ending="lost", ended_at=WRITTEN_TIME.now()))
+    run = update(TRIALS).where(TRIALS.c.id.in_(ids), TRIALS.c.state == TrialState.RUNNING.value)
+    connection.execute(run.values(state=TrialState.QUEUED.value))
     for row in rows:
         add_event(connection, study_id, EventKind.LOST, f"attempt {row.attempt} on {row.worker}: {why}", row.number)
     return [row.number for row in rows]

@@ -4,7 +4,7 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Connection, Row, Select, Table, bindparam, func, or_, select
+from sqlalchemy import Connection, Row, Table, bindparam, func, or_, select
 
 from search_space.nearest import nearest
 from studies.errors import ConfirmationError, DamagedError, UnknownStudyError, UnknownTrialError
@@ -42,74 +42,14 @@ from studies.records import (
     TrialTally,
 )
 
-_STUDIES = select(STUDIES).order_by(STUDIES.c.id)
-_FOLDER = select(STUDIES.c.folder, STUDIES.c.name).where(STUDIES.c.id == bindparam("study_id"))
 _PARENTS = STUDIES.alias()
-_CONFIRMATION = (
+_CONFIRMATIONS = (
     select(CONFIRMATIONS, _PARENTS.c.name.label("study"))
     .join(STUDIES, STUDIES.c.id == CONFIRMATIONS.c.study_id)
     .join(_PARENTS, _PARENTS.c.id == STUDIES.c.parent_id)
-    .where(CONFIRMATIONS.c.study_id == bindparam("study_id"))
 )
 _TRIALS = select(*TRIAL_COLUMNS).where(TRIALS.c.study_id == bindparam("study_id")).order_by(TRIALS.c.number)
-_TRIALS_IN = _TRIALS.where(TRIALS.c.state.in_(bindparam("states", expanding=True)))
 _TRIAL = _TRIALS.where(TRIALS.c.number == bindparam("number"))
-_OUTLINES = (
-    select(*OUTLINE_COLUMNS)
-    .where(TRIALS.c.study_id == bindparam("study_id"), TRIALS.c.number >= bindparam("first"))
-    .order_by(TRIALS.c.number)
-)
-_STANDINGS = (
-    select(*columns_of(TrialStanding, TRIALS))
-    .where(TRIALS.c.study_id == bindparam("study_id"))
-    .order_by(TRIALS.c.number)
-)
-_COUNTS = (
-    select(TRIALS.c.state, func.count()).where(TRIALS.c.study_id == bindparam("study_id")).group_by(TRIALS.c.state)
-)
-_ALL_COUNTS = select(TRIALS.c.study_id, TRIALS.c.state, func.count()).group_by(TRIALS.c.study_id, TRIALS.c.state)
-_ENDINGS = select(func.max(TRIALS.c.score), func.max(TRIALS.c.ended_at)).where(
-    TRIALS.c.study_id == bindparam("study_id")
-)
-_READING_COUNT = (
-    select(func.count())
-    .select_from(READINGS)
-    .join(TRIALS, READINGS.c.trial_id == TRIALS.c.id)
-    .where(TRIALS.c.study_id == bindparam("study_id"))
-)
-_LONGEST = (
-    select(EXAMPLES.c.step, func.max(func.length(EXAMPLES.c.losses)))
-    .join_from(EXAMPLES, TRIALS, EXAMPLES.c.trial_id == TRIALS.c.id)
-    .where(TRIALS.c.study_id == bindparam("study_id"))
-    .group_by(EXAMPLES.c.step)
-)
-_EVENTS = (
-    select(*columns_of(EventRecord, EVENTS)).where(EVENTS.c.study_id == bindparam("study_id")).order_by(EVENTS.c.id)
-)
-_OF_STUDY = EVENTS.c.study_id == bindparam("study_id")
-_TAKEN_OVER = (
-    select(func.max(EVENTS.c.id)).where(_OF_STUDY, EVENTS.c.kind == EventKind.TAKEOVER.value).scalar_subquery()
-)
-_SAID = _EVENTS.where(EVENTS.c.kind.in_([EventKind.NOTE.value, EventKind.TAGS.value, EventKind.STOP.value]))
-_TO_STOP = select(EVENTS.c.trial).where(
-    _OF_STUDY, EVENTS.c.kind == EventKind.STOP.value, or_(EVENTS.c.trial.is_not(None), EVENTS.c.id > _TAKEN_OVER)
-)
-
-
-def _of_trials(record: type, table: Table, order: str) -> Select[Any]:
-    """The records of a table, trial by trial."""
-    return (
-        select(*columns_of(record, table))
-        .join_from(table, TRIALS, table.c.trial_id == TRIALS.c.id)
-        .where(TRIALS.c.study_id == bindparam("study_id"))
-        .order_by(TRIALS.c.number, table.c[order])
-    )
-
-
-_ATTEMPTS = _of_trials(AttemptRecord, ATTEMPTS, "attempt")
-_READINGS = _of_trials(ReadingRecord, READINGS, "step")
-_ARTEFACTS = _of_trials(ArtefactRecord, ARTEFACTS, "id")
-_EXAMPLES = _of_trials(ExampleRecord, EXAMPLES, "step")
 
 
 def study(connection: Connection, name: str) -> StudyRecord:
@@ -128,12 +68,13 @@ def study(connection: Connection, name: str) -> StudyRecord:
 def studies(connection: Connection) -> list[StudyRecord]:
     """All studies, oldest first."""
     home = home_of(connection)
-    return [study_from_row(row, home) for row in connection.execute(_STUDIES)]
+    return [study_from_row(row, home) for row in connection.execute(select(STUDIES).order_by(STUDIES.c.id))]
 
 
 def folder(connection: Connection, study_id: int) -> Path | None:
     """Where the files of a study lie; None before its first launch."""
-    row = connection.execute(_FOLDER, {"study_id": study_id}).one_or_none()
+    named = select(STUDIES.c.folder, STUDIES.c.name).where(STUDIES.c.id == study_id)
+    row = connection.execute(named).one_or_none()
     return None if row is None else found_folder(row.folder, row.name, home_of(connection))
 
 
@@ -148,7 +89,7 @@ def confirmation(connection: Connection, study: StudyRecord) -> ConfirmationReco
     Raises:
         ConfirmationError: If the study is none.
     """
-    row = connection.execute(_CONFIRMATION, {"study_id": study.id}).one_or_none()
+    row = connection.execute(_CONFIRMATIONS.where(CONFIRMATIONS.c.study_id == study.id)).one_or_none()
     if row is None:
         raise ConfirmationError(f"'{study.name}' must be a confirmation; it is a study that searches.")
     return confirmation_from_row(row)
@@ -156,25 +97,29 @@ def confirmation(connection: Connection, study: StudyRecord) -> ConfirmationReco
 
 def state_counts(connection: Connection, study_id: int) -> dict[TrialState, int]:
     """How many trials are in each state, zeros included."""
-    found: dict[str, int] = {row[0]: row[1] for row in connection.execute(_COUNTS, {"study_id": study_id})}
+    counts = select(TRIALS.c.state, func.count()).where(TRIALS.c.study_id == study_id).group_by(TRIALS.c.state)
+    found: dict[str, int] = {row[0]: row[1] for row in connection.execute(counts)}
     return {state: found.get(state.value, 0) for state in TrialState}
 
 
 def tallies(connection: Connection) -> dict[int, TrialTally]:
     """The trials of every study that has any, by the study's key."""
     counted: dict[int, dict[TrialState, int]] = {}
-    for key, state, count in connection.execute(_ALL_COUNTS):
+    by_state = select(TRIALS.c.study_id, TRIALS.c.state, func.count()).group_by(TRIALS.c.study_id, TRIALS.c.state)
+    for key, state, count in connection.execute(by_state):
         counted.setdefault(key, dict.fromkeys(TrialState, 0))[word_of(TrialState, state)] = count
     found = {}
     for key, counts in counted.items():
-        best, ended_at = connection.execute(_ENDINGS, {"study_id": key}).one()
+        newest = select(func.max(TRIALS.c.score), func.max(TRIALS.c.ended_at)).where(TRIALS.c.study_id == key)
+        best, ended_at = connection.execute(newest).one()
         found[key] = TrialTally(counts=counts, best=best, ended_at=ended_at)
     return found
 
 
 def reading_count(connection: Connection, study_id: int) -> int:
     """How many readings all trials have."""
-    return int(connection.execute(_READING_COUNT, {"study_id": study_id}).scalar_one())
+    counted = select(func.count()).select_from(READINGS).join(TRIALS, READINGS.c.trial_id == TRIALS.c.id)
+    return int(connection.execute(counted.where(TRIALS.c.study_id == study_id)).scalar_one())
 
 
 def trial(connection: Connection, study_id: int, number: int) -> TrialRecord:
@@ -198,8 +143,8 @@ def trials(connection: Connection, study_id: int, states: Collection[TrialState]
         DamagedError: If one is missing.
     """
     if states is not None:
-        rows = connection.execute(_TRIALS_IN, {"study_id": study_id, "states": [state.value for state in states]})
-        return [trial_from_row(row) for row in rows]
+        chosen = _TRIALS.where(TRIALS.c.state.in_([state.value for state in states]))
+        return [trial_from_row(row) for row in connection.execute(chosen, {"study_id": study_id})]
     found = trials_as_they_are(connection, study_id)
     _check_whole(found)
     return found
@@ -211,14 +156,16 @@ def standings(connection: Connection, study_id: int) -> list[TrialStanding]:
     Raises:
         DamagedError: If one is missing.
     """
-    found = [standing_from_row(row) for row in connection.execute(_STANDINGS, {"study_id": study_id})]
+    rows = select(*columns_of(TrialStanding, TRIALS)).where(TRIALS.c.study_id == study_id).order_by(TRIALS.c.number)
+    found = [standing_from_row(row) for row in connection.execute(rows)]
     _check_whole(found)
     return found
 
 
 def outlines_from(connection: Connection, study_id: int, first: int) -> list[TrialOutline]:
     """Trials from a number on without what they are."""
-    return [outline_from_row(row) for row in connection.execute(_OUTLINES, {"study_id": study_id, "first": first})]
+    rows = select(*OUTLINE_COLUMNS).where(TRIALS.c.study_id == study_id, TRIALS.c.number >= first)
+    return [outline_from_row(row) for row in connection.execute(rows.order_by(TRIALS.c.number))]
 
 
 def _check_whole(found: Sequence[RankedTrial]) -> None:
@@ -234,12 +181,13 @@ def trials_as_they_are(connection: Connection, study_id: int) -> list[TrialRecor
 
 def attempts(connection: Connection, study_id: int, number: int | None = None) -> list[AttemptRecord]:
     """Attempts at one trial or at all, in order."""
-    return [AttemptRecord(**sound(row, ATTEMPTS)._mapping) for row in _rows(connection, _ATTEMPTS, study_id, number)]
+    rows = _rows(connection, AttemptRecord, ATTEMPTS, study_id, number)
+    return [AttemptRecord(**sound(row, ATTEMPTS)._mapping) for row in rows]
 
 
 def readings(connection: Connection, study_id: int, number: int | None = None) -> list[ReadingRecord]:
     """Readings of one trial or of all, in the order of their steps."""
-    return [reading_from_row(row) for row in _rows(connection, _READINGS, study_id, number)]
+    return [reading_from_row(row) for row in _rows(connection, ReadingRecord, READINGS, study_id, number)]
 
 
 def readings_by_trial(connection: Connection, study_id: int) -> dict[int, list[ReadingRecord]]:
@@ -252,18 +200,19 @@ def readings_by_trial(connection: Connection, study_id: int) -> dict[int, list[R
 
 def examples(connection: Connection, study_id: int, number: int | None = None) -> list[ExampleRecord]:
     """What the readings of one trial or of all measured example by example, in the order of their steps."""
+    rows = _rows(connection, ExampleRecord, EXAMPLES, study_id, number)
     try:
-        return [
-            ExampleRecord(**sound(row, EXAMPLES)._mapping) for row in _rows(connection, _EXAMPLES, study_id, number)
-        ]
+        return [ExampleRecord(**sound(row, EXAMPLES)._mapping) for row in rows]
     except ValueError as error:
         raise DamagedError.of("examples", error) from error
 
 
 def example_counts(connection: Connection, study_id: int) -> ExampleCounts | None:
     """How many examples the readings of a study measure; None where that was not recorded."""
-    found = connection.execute(_LONGEST, {"study_id": study_id})
-    by_step = {int(step): int(longest) // 2 for step, longest in found}
+    longest = select(EXAMPLES.c.step, func.max(func.length(EXAMPLES.c.losses))).group_by(EXAMPLES.c.step)
+    of_study = longest.join_from(EXAMPLES, TRIALS, EXAMPLES.c.trial_id == TRIALS.c.id)
+    found = connection.execute(of_study.where(TRIALS.c.study_id == study_id))
+    by_step = {int(step): int(size) // 2 for step, size in found}
     if not by_step:
         return None
     last = max(by_step)
@@ -275,28 +224,36 @@ def example_counts(connection: Connection, study_id: int) -> ExampleCounts | Non
 def artefacts(connection: Connection, study_id: int, number: int | None = None) -> list[ArtefactRecord]:
     """Files of one trial or of all; of each trial the newest last."""
     place = folder(connection, study_id)
-    rows = [sound(row, ARTEFACTS)._asdict() for row in _rows(connection, _ARTEFACTS, study_id, number)]
+    rows = [sound(row, ARTEFACTS)._asdict() for row in _rows(connection, ArtefactRecord, ARTEFACTS, study_id, number)]
     return [ArtefactRecord(**row | {"path": found_file(row["path"], place)}) for row in rows]
 
 
-def events(connection: Connection, study_id: int) -> list[EventRecord]:
-    """Events of a study, oldest first."""
-    return [EventRecord(**sound(row, EVENTS)._mapping) for row in connection.execute(_EVENTS, {"study_id": study_id})]
+def events(connection: Connection, study_id: int, kinds: Collection[EventKind] | None = None) -> list[EventRecord]:
+    """Events of a study, of some kinds or of all, oldest first."""
+    rows = select(*columns_of(EventRecord, EVENTS)).where(EVENTS.c.study_id == study_id).order_by(EVENTS.c.id)
+    if kinds is not None:
+        rows = rows.where(EVENTS.c.kind.in_([kind.value for kind in kinds]))
+    return [EventRecord(**sound(row, EVENTS)._mapping) for row in connection.execute(rows)]
 
 
 def said_by_people(connection: Connection, study_id: int) -> list[EventRecord]:
     """Notes, tags and requests to stop, oldest first."""
-    return [EventRecord(**sound(row, EVENTS)._mapping) for row in connection.execute(_SAID, {"study_id": study_id})]
+    return events(connection, study_id, (EventKind.NOTE, EventKind.TAGS, EventKind.STOP))
 
 
 def to_stop(connection: Connection, study_id: int) -> frozenset[int | None]:
     """Trials that were asked to stop, and None where the study was since it was taken over."""
-    return frozenset(connection.execute(_TO_STOP, {"study_id": study_id}).scalars())
+    of_study = EVENTS.c.study_id == study_id
+    takeovers = select(func.max(EVENTS.c.id)).where(of_study, EVENTS.c.kind == EventKind.TAKEOVER.value)
+    still_asked = or_(EVENTS.c.trial.is_not(None), EVENTS.c.id > takeovers.scalar_subquery())
+    asked = select(EVENTS.c.trial).where(of_study, EVENTS.c.kind == EventKind.STOP.value, still_asked)
+    return frozenset(connection.execute(asked).scalars())
 
 
-def _rows(connection: Connection, statement: Select[Any], study_id: int, number: int | None) -> list[Row[Any]]:
-    """Rows of one trial or of all."""
-    if number is None:
-        return list(connection.execute(statement, {"study_id": study_id}))
-    statement = statement.where(TRIALS.c.number == bindparam("number"))
-    return list(connection.execute(statement, {"study_id": study_id, "number": number}))
+def _rows(connection: Connection, record: type, table: Table, study_id: int, number: int | None) -> Sequence[Row[Any]]:
+    """The records of a table, trial by trial in the order of their keys; of one trial or of all."""
+    rows = select(*columns_of(record, table)).join_from(table, TRIALS, table.c.trial_id == TRIALS.c.id)
+    if number is not None:
+        rows = rows.where(TRIALS.c.number == number)
+    (*_, key) = table.primary_key.columns
+    return connection.execute(rows.where(TRIALS.c.study_id == study_id).order_by(TRIALS.c.number, key)).all()

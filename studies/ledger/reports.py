@@ -53,8 +53,6 @@ _END_ATTEMPT = (
     .values(ending=bindparam("new_state"), ended_at=bindparam("now"))
 )
 _FILES = select(ARTEFACTS).where(ARTEFACTS.c.trial_id == bindparam("of_id")).order_by(ARTEFACTS.c.id)
-_INSERT_FILE = insert(ARTEFACTS)
-_DROP_FILES = delete(ARTEFACTS).where(ARTEFACTS.c.id.in_(bindparam("ids", expanding=True)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,11 +142,11 @@ def _turn_over_files(connection: Connection, trial_id: int, entry: ReportEntry, 
         keep = KEPT_SNAPSHOTS - (incoming is not None and incoming.kind == "snapshot")
     stale += snapshots[: max(0, len(snapshots) - keep)]
     if stale:
-        connection.execute(_DROP_FILES, {"ids": [row.id for row in stale]})
+        connection.execute(delete(ARTEFACTS).where(ARTEFACTS.c.id.in_([row.id for row in stale])))
     dropped = [row.path for row in stale]
     if incoming is not None:
         values = asdict(incoming) | {"trial_id": trial_id}
-        connection.execute(_INSERT_FILE, {name: value for name, value in values.items() if name != "trial"})
+        connection.execute(insert(ARTEFACTS), {name: value for name, value in values.items() if name != "trial"})
     elif entry.artefact is not None:
         dropped.append(written_file(entry.artefact.path, folder))
     kept = {row.path for row in rows if row not in stale} | ({incoming.path} if incoming is not None else set())

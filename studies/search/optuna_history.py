@@ -162,10 +162,7 @@ class ProposalStorage(InMemoryStorage):
         self._set_trial(trial_id, trial)
 
     def get_all_trials(
-        self,
-        study_id: int,
-        deepcopy: bool = True,
-        states: Container[optuna.trial.TrialState] | None = None,
+        self, study_id: int, deepcopy: bool = True, states: Container[optuna.trial.TrialState] | None = None
     ) -> list[FrozenTrial]:
         """Those so far, and the one that is asked for."""
         if states == (optuna.trial.TrialState.WAITING,):

@@ -190,10 +190,7 @@ _FIRST: Mapping[str, Any] = {"n_startup_trials": STARTUP_TRIALS}
 
 def _gp(seed: int) -> BaseSampler:
     return GPSampler(
-        seed=seed,
-        **_FIRST,
-        independent_sampler=GroupedTpeSampler(seed=seed, **_FIRST),
-        warn_independent_sampling=False,
+        seed=seed, **_FIRST, independent_sampler=GroupedTpeSampler(seed=seed, **_FIRST), warn_independent_sampling=False
     )
 
 

@@ -153,8 +153,7 @@ class _Bet:
         view, configuration = self.of.view(self.trial), self.trial.configuration
         one, two = self.of.source.ranges, other.source.ranges
         return Features(
-            _rerated(view.attention, configuration.attention, one, two),
-            _rerated(view.ffn, configuration.ffn, one, two),
+            _rerated(view.attention, configuration.attention, one, two), _rerated(view.ffn, configuration.ffn, one, two)
         )
 
 

@@ -1,17 +1,6 @@
 """The study file: read, validated, compared."""
 
-from studies.study_file.parser import (
-    parse_override,
-    read_specification,
-    specification_from_mapping,
-    specification_of,
-)
+from studies.study_file.parser import parse_override, read_specification, specification_from_mapping, specification_of
 from studies.study_file.study import Specification
 
-__all__ = [
-    "Specification",
-    "parse_override",
-    "read_specification",
-    "specification_from_mapping",
-    "specification_of",
-]
+__all__ = ["Specification", "parse_override", "read_specification", "specification_from_mapping", "specification_of"]

@@ -80,8 +80,7 @@ class BegunSpecification(Specification):
         lessons = self.lessons or WarmStart()
         points = self.space_options.published_points
         return InitialDesign(
-            published=tuple(point for point in points if point not in lessons.replaced),
-            lessons=lessons,
+            published=tuple(point for point in points if point not in lessons.replaced), lessons=lessons
         )
 
 

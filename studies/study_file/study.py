@@ -195,8 +195,7 @@ class Specification(Section):
         """What may be proposed, published methods included."""
         has_sizes = len(self.search.objectives) > 1 and self.space.size is None
         return self.space.options(
-            published=self.search.published,
-            size=(SMALLEST_SHARE, 1.0) if has_sizes else self.space.size,
+            published=self.search.published, size=(SMALLEST_SHARE, 1.0) if has_sizes else self.space.size
         )
 
     def goal(self, budget: int) -> SizeGoal | None:

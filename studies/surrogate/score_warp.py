@@ -121,12 +121,7 @@ class Standardised:
 
 
 def standardised(
-    scores: Array,
-    errors: Array,
-    rungs: Array,
-    units: Mapping[float, float] | None = None,
-    *,
-    warp: Warp = LOGARITHMIC,
+    scores: Array, errors: Array, rungs: Array, units: Mapping[float, float] | None = None, *, warp: Warp = LOGARITHMIC
 ) -> Standardised:
     """Standardise the readings of every rung.
 
