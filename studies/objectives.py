@@ -3,9 +3,9 @@
 import math
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Protocol
 
 from studies.errors import StudiesError
+from studies.records import NewTrial, TrialStanding
 
 SMALLEST_SHARE = 0.125
 """Share of the largest size below which sizes are not told apart, unless a study searches smaller ones."""
@@ -60,20 +60,6 @@ class SizeScale:
         return OCTAVE_ABOVE
 
 
-class Sized(Protocol):
-    """What is known of a trial's size."""
-
-    @property
-    def stored_parameters(self) -> int:
-        """That must be kept."""
-        ...
-
-    @property
-    def extra_flops(self) -> int | None:
-        """Per token at inference; None where nobody has kept it."""
-        ...
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SizeGoal:
     """What is to be small, beside a high score.
@@ -107,7 +93,7 @@ class SizeGoal:
         largest = flops if objective is SizeMeasure.EXTRA_FLOPS else budget
         return cls(objective=objective, scale=SizeScale(largest=largest, smallest_share=min(smallest_share, 0.5)))
 
-    def size(self, trial: Sized) -> float:
+    def size(self, trial: NewTrial | TrialStanding) -> float:
         """Of a trial; infinite where it is not known, so that it is held against nobody."""
         if self.objective is SizeMeasure.PARAMETERS:
             return trial.stored_parameters

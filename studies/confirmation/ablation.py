@@ -1,14 +1,14 @@
 """Who is trained to take a trial apart: what lies between a published method and it, one difference after another."""
 
 from collections.abc import Sequence
+from functools import partial
 
-from search_space.published.point import PublishedPoint
 from search_space.space.space import Candidate, SearchSpace
 from studies.analysis.baselines import baseline, best_first
 from studies.analysis.discover.between import Between, Joint
 from studies.analysis.discover.hybrids import candidate_of
 from studies.analysis.estimates import Estimates
-from studies.confirmation.contenders import ContenderEntry, candidate_entry, trial_entry
+from studies.confirmation.contenders import ContenderEntry, entry_of
 from studies.confirmation.request import AblationRequest
 from studies.errors import ConfirmationError
 from studies.records import TrialRecord
@@ -53,15 +53,15 @@ def path_entries(
             f"an ablation must have something that differs; trial {last.number} is {request.against} itself. "
             "Name another method with --against, or another trial."
         )
-    heads = last.head_parameters
+    entry = partial(entry_of, space=space, head_parameters=last.head_parameters)
     hybrids = [
-        candidate_entry(candidate, space, label=f"step {number}", head_parameters=heads, change=change)
+        entry(candidate, label=f"step {number}", change=change)
         for number, (candidate, change) in enumerate(found[1:-1], 1)
     ]
     return [
-        trial_entry(last, label=f"trial {last.number}", is_top=True, change=found[-1][1]),
+        entry(last, label=f"trial {last.number}", is_top=True, change=found[-1][1]),
         *reversed(hybrids),
-        _begin(first, request.against, space, heads),
+        entry(first, label=request.against, baselines=(request.against,)),
     ]
 
 
@@ -73,12 +73,6 @@ def _numbered(request: AblationRequest, trials: Sequence[TrialRecord]) -> TrialR
             f"study '{request.study}' must have the trial that is taken apart; got {request.trial}, it has {numbers}."
         )
     return found
-
-
-def _begin(first: TrialRecord | Candidate, method: PublishedPoint, space: SearchSpace, heads: int) -> ContenderEntry:
-    if isinstance(first, TrialRecord):
-        return trial_entry(first, label=method, is_top=False, baselines=(method,))
-    return candidate_entry(first, space, label=method, baselines=(method,), head_parameters=heads)
 
 
 def _path(between: Between) -> list[tuple[Candidate, str]]:

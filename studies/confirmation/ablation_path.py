@@ -6,12 +6,18 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from studies.analysis.frames import frame
-from studies.confirmation.results import ConfirmationResult, ContenderResult, confirmation_result, p_words
+from studies.confirmation.results import (
+    ConfirmationResult,
+    ContenderResult,
+    confirmation_result,
+    contender_notes,
+    p_words,
+    progress_notes,
+)
 from studies.confirmation.statistics import ALPHA, LEVEL
 from studies.confirmation.verdicts import Comparison, ConfirmationVerdict, compare_pairs, least_seeds, seeds_for_pairs
 from studies.errors import ConfirmationError
 from studies.ledger.ledger import Ledger
-from studies.records import StudyKind
 
 if TYPE_CHECKING:
     import pandas
@@ -90,16 +96,6 @@ def ablation_result(ledger: Ledger, name: str) -> AblationResult:
     return path_of(result)
 
 
-def is_ablation(ledger: Ledger, name: str) -> bool:
-    """Whether something of a storage is an ablation.
-
-    Raises:
-        UnknownStudyError: If there is nothing of that name.
-    """
-    study = ledger.study(name)
-    return study.kind is StudyKind.CONFIRMATION and ledger.confirmation(study).is_path
-
-
 def path_of(result: ConfirmationResult) -> AblationResult:
     """The steps of a confirmation that trains a path."""
     ordered = result.contenders[::-1]
@@ -161,19 +157,7 @@ def _figures(one: Comparison | None) -> str:
 
 def _notes(result: AblationResult) -> Iterator[str]:
     own, steps = result.confirmation, len(result.steps) - 1
-    if not own.is_finished:
-        yield (
-            f"Not finished: {own.ended} of {own.trials} trials have ended. Nothing is compared until all have; "
-            "call the command again to continue."
-        )
-    for one in own.contenders:
-        if one.failed:
-            yield f"{one.label} failed with {one.failed} of {len(own.seeds)} seeds; those pairs are left out."
-    if own.contenders[-1].trial is None:
-        yield (
-            f"{own.contenders[-1].label} has no complete trial in {own.study}: its learning rates are the middle of "
-            "their range, and others may do better."
-        )
+    yield from (*progress_notes(own), *contender_notes(own))
     yield (
         "The path was chosen by what the search expects; rates of hybrids are those of its ends, not tuned for them. "
         f"Every step is trained with the same seeds; p-values are corrected by Holm for {steps} steps, at {ALPHA}."

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from search_space.errors import BudgetError, InvalidEditError
 from search_space.published.point import PublishedPoint
@@ -60,14 +61,16 @@ def entries_of(
             f"{min(trial.stored_parameters for trial in best):,}. Give a larger size."
         )
     for trial in small[:top]:
-        found[trial.fingerprint] = trial_entry(trial, label=trial.method or f"trial {trial.number}", is_top=True)
+        label = trial.method or f"trial {trial.number}"
+        found[trial.fingerprint] = entry_of(trial, space, label=label, head_parameters=0, is_top=True)
     left_out: dict[str, str] = {}
     for name in against:
         try:
-            entry = _baseline(name, best, trials, space)
+            other = baseline(name, best, trials, space)
         except (BudgetError, InvalidEditError) as error:
             left_out[name] = str(error)
             continue
+        entry = entry_of(other, space, label=name, head_parameters=trials[0].head_parameters, baselines=(name,))
         key = entry.template.fingerprint
         found[key] = _as_baseline(found[key], name) if key in found else entry
     return list(found.values()), left_out
@@ -96,51 +99,18 @@ def trials_of(entries: Sequence[ContenderEntry], seeds: Sequence[int]) -> list[N
     return [replace(trial, number=number) for number, trial in enumerate(again)]
 
 
-def trial_entry(
-    trial: TrialRecord, *, label: str, is_top: bool, baselines: tuple[str, ...] = (), change: str | None = None
+def entry_of(
+    found: TrialRecord | Candidate, space: SearchSpace, *, label: str, head_parameters: int, **said: Any
 ) -> ContenderEntry:
-    """A trial of the study as an entry."""
-    return ContenderEntry(
-        contender=Contender(
-            label=label,
-            trial=trial.number,
-            validation_score=trial.score,
-            is_top=is_top,
-            baselines=baselines,
-            change=change,
-        ),
-        template=trial,
-    )
+    """A trial of the study as an entry, or what none of its trials has completed.
 
-
-def _baseline(
-    name: PublishedPoint, best: Sequence[TrialRecord], trials: Sequence[TrialRecord], space: SearchSpace
-) -> ContenderEntry:
-    """The study's best trial of a method, else the method with learning rates of the middle.
-
-    Raises:
-        BudgetError: If it does not fit.
-        InvalidEditError: If it is not valid on the backbone.
+    Args:
+        head_parameters: Of what is no trial yet.
+        said: What else is known of the contender.
     """
-    found = baseline(name, best, trials, space)
+    said = {"is_top": False, "baselines": (), **said}
     if isinstance(found, TrialRecord):
-        return trial_entry(found, label=name, is_top=False, baselines=(name,))
-    return candidate_entry(found, space, label=name, baselines=(name,), head_parameters=trials[0].head_parameters)
-
-
-def candidate_entry(
-    candidate: Candidate,
-    space: SearchSpace,
-    *,
-    label: str,
-    head_parameters: int,
-    baselines: tuple[str, ...] = (),
-    change: str | None = None,
-) -> ContenderEntry:
-    """What no trial of the study has completed, as an entry."""
-    return ContenderEntry(
-        contender=Contender(
-            label=label, trial=None, validation_score=None, is_top=False, baselines=baselines, change=change
-        ),
-        template=new_trial(candidate, space.shape, head_parameters=head_parameters),
-    )
+        contender = Contender(label=label, trial=found.number, validation_score=found.score, **said)
+        return ContenderEntry(contender=contender, template=found)
+    contender = Contender(label=label, trial=None, validation_score=None, **said)
+    return ContenderEntry(contender=contender, template=new_trial(found, space.shape, head_parameters=head_parameters))

@@ -330,7 +330,11 @@ def p_words(value: float | None) -> str:
 
 def notes(result: ConfirmationResult) -> tuple[str, ...]:
     """What must be known to read the result, one line each."""
-    return (*_on_progress(result), *_on_contenders(result), *_on_statistics(result))
+    newer = (
+        f"Trial {result.newer_winner} is the best of {result.study} by now; confirm it under another name with --name."
+    )
+    newest = () if result.newer_winner is None else (newer,)
+    return (*progress_notes(result), *newest, *contender_notes(result), *_on_statistics(result))
 
 
 def power_note(seeds: int, baselines: int) -> str | None:
@@ -342,27 +346,24 @@ def power_note(seeds: int, baselines: int) -> str | None:
     return f"{seeds} seeds cannot show a difference to {baselines} {held}, whatever the scores; {least} seeds can."
 
 
-def _on_progress(result: ConfirmationResult) -> Iterator[str]:
+def progress_notes(result: ConfirmationResult) -> Iterator[str]:
+    """That more is to come."""
     if not result.is_finished:
         yield (
             f"Not finished: {result.ended} of {result.trials} trials have ended. Nothing is compared until all have; "
             "call the command again to continue."
         )
-    if result.newer_winner is not None:
-        yield (
-            f"Trial {result.newer_winner} is the best of {result.study} by now; confirm it under another name "
-            "with --name."
-        )
 
 
-def _on_contenders(result: ConfirmationResult) -> Iterator[str]:
+def contender_notes(result: ConfirmationResult) -> Iterator[str]:
+    """What must be known of the contenders, and who is none."""
     for one in result.contenders:
         if not one.is_within_budget:
             yield (
                 f"{one.label} ignores the budget: it has {one.stored_parameters:,} parameters, the budget is "
                 f"{result.budget_parameters:,}."
             )
-        if one.trial is None:
+        if one.trial is None and one.baselines:
             yield (
                 f"{one.label} has no complete trial in {result.study}: its learning rates are the middle of their "
                 "range, and others may do better."

@@ -19,19 +19,13 @@ from studies.analysis.ranks import ranking_of
 from studies.errors import StudiesError, WishError
 from studies.ledger.ledger import Ledger
 from studies.records import StudyRecord, TrialRecord, TrialState
-from studies.search.optuna_history import directions_of, distributions, frozen_trial, whole_path
+from studies.search.optuna_history import STATES, directions_of, distributions, frozen_trial, whole_path
 from studies.search.optuna_logging import quiet_optuna
 from studies.study_file.recorded_specification import recorded_space, recorded_specification
 from studies.surrogate.recorded_observations import ObservationModel
 from trial_runner.files import unfinished
 
-_STATES = {
-    TrialState.QUEUED: optuna.trial.TrialState.WAITING,
-    TrialState.RUNNING: optuna.trial.TrialState.RUNNING,
-    TrialState.COMPLETE: optuna.trial.TrialState.COMPLETE,
-    TrialState.PRUNED: optuna.trial.TrialState.PRUNED,
-    TrialState.FAILED: optuna.trial.TrialState.FAIL,
-}
+_STATES = {**STATES, TrialState.QUEUED: optuna.trial.TrialState.WAITING}
 
 
 BATCH = 1000
