@@ -17,7 +17,7 @@ from studies.records import TrialRecord
 def candidate_of_trial(trial: TrialRecord, space: SearchSpace) -> Candidate:
     """A trial as what a search proposes."""
     attention, ffn = (None if side is None else side.learning_rate for side in (trial.attention, trial.ffn))
-    return candidate_of(trial.configuration, attention, ffn, space)
+    return candidate_of(trial.configuration, attention, ffn, space.shape)
 
 
 def path_entries(

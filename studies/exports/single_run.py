@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Any
 
 from search_space.backbones import family_of
 from search_space.backbones.shape import BackboneShape
-from search_space.canonical import fingerprint
 from search_space.codec import configuration_from_json
 from search_space.configuration import Configuration
 from search_space.edit import Edit
 from search_space.errors import BudgetError, CodecError
 from search_space.json_text import read_json_text
-from search_space.parameter_counts.counts import count, count_edits
+from search_space.parameter_counts.counts import count
 from search_space.published.point import PublishedPoint
 from search_space.space.rates import peak_lr_range
 from search_space.space.space import Candidate
+from studies.analysis.discover.hybrids import candidate_of
 from studies.errors import SpecificationError, WishError
 from studies.exports.export import Export, write_export
 from studies.exports.retrain import retrain
@@ -183,25 +183,13 @@ def train(
 def _candidate(
     chosen: Chosen, specification: Specification, shape: BackboneShape, learning_rate: float | None
 ) -> Candidate:
-    configuration = chosen.configuration
-    options = specification.space_options
-
     def rate(side: str, edits: tuple[Edit, ...]) -> float | None:
         if not edits:
             return None
         if learning_rate is not None:
             return learning_rate
-        low, high = peak_lr_range(edits, shape, options)
+        low, high = peak_lr_range(edits, shape, specification.space_options)
         return chosen.learning_rates.get(side, math.sqrt(low * high))
 
-    counts = count(configuration, shape)
-    attention = count_edits(configuration.attention, shape).stored
-    return Candidate(
-        configuration=configuration,
-        attention_learning_rate=rate("attention", configuration.attention),
-        ffn_learning_rate=rate("ffn", configuration.ffn),
-        method=chosen.method,
-        attention_share=attention / max(1, counts.stored),
-        counts=counts,
-        fingerprint=fingerprint(configuration, shape),
-    )
+    own = chosen.configuration
+    return candidate_of(own, rate("attention", own.attention), rate("ffn", own.ffn), shape, method=chosen.method)

@@ -16,7 +16,7 @@ from studies.ledger.clock import WRITTEN_TIME
 from studies.ledger.copies import with_name
 from studies.ledger.database import address_of, home_of
 from studies.ledger.files import written_folder
-from studies.ledger.rows import TRIAL_COLUMNS, clean, confirmation_to_row, study_from_row, trial_from_row, trial_to_row
+from studies.ledger.rows import clean, confirmation_to_row, study_from_row, trial_columns, trial_from_row, trial_to_row
 from studies.ledger.tables import ARTEFACTS, ATTEMPTS, CONFIRMATIONS, EVENTS, EXAMPLES, READINGS, STUDIES, TRIALS
 from studies.records import (
     ConfirmationRecord,
@@ -32,7 +32,7 @@ from studies.records import (
 _LOCKED_STUDY = select(STUDIES.c.name, STUDIES.c.epoch).where(STUDIES.c.id == bindparam("study_id")).with_for_update()
 _NEXT_NUMBER = select(func.coalesce(func.max(TRIALS.c.number) + 1, 0)).where(TRIALS.c.study_id == bindparam("study_id"))
 _TRIALS_BETWEEN = (
-    select(*TRIAL_COLUMNS)
+    select(*trial_columns(TrialRecord))
     .where(TRIALS.c.study_id == bindparam("study_id"), TRIALS.c.number.between(bindparam("first"), bindparam("last")))
     .order_by(TRIALS.c.number)
 )
@@ -187,7 +187,7 @@ def _insert_trials(
 def _recorded(connection: Connection, study_id: int, trials: Sequence[NewTrial]) -> list[TrialRecord]:
     """Trials as they stand; some an earlier try may have recorded."""
     span = {"study_id": study_id, "first": trials[0].number, "last": trials[-1].number}
-    records = [trial_from_row(row) for row in connection.execute(_TRIALS_BETWEEN, span)]
+    records = [trial_from_row(row, TrialRecord) for row in connection.execute(_TRIALS_BETWEEN, span)]
     for trial, record in zip(trials, records, strict=True):
         if trial.fingerprint != record.fingerprint:
             raise StudiesError(

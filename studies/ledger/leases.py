@@ -3,12 +3,10 @@
 Every function works inside a transaction of the caller, who holds the study's lock.
 """
 
-from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
 from sqlalchemy import (
-    ColumnElement,
     Connection,
     String,
     bindparam,
@@ -104,24 +102,15 @@ def renew(connection: Connection, study_id: int, worker: str, lease_seconds: flo
     return connection.execute(_RENEW, {"of_study": study_id, "of_worker": worker, "until": until}).rowcount
 
 
-def requeue(connection: Connection, study_id: int, worker: str, why: str) -> list[int]:
-    """Take back everything that a worker runs."""
-    return _take_back(connection, study_id, [ATTEMPTS.c.worker == worker], why)
-
-
-def recover(connection: Connection, study_id: int) -> list[int]:
-    """Take back everything that runs."""
-    return _take_back(connection, study_id, [], "its keeper was replaced")
-
-
 def losses(connection: Connection, study_id: int) -> dict[int, int]:
     """How often trials that are open were lost in a row since their newest reading, by number; 0 is left out."""
     return {number: count for number, count in connection.execute(_LOSSES, {"of_study": study_id})}
 
 
-def _take_back(connection: Connection, study_id: int, conditions: Sequence[ColumnElement[bool]], why: str) -> list[int]:
-    """End attempts as lost and queue their trials; return the trials' numbers."""
-    rows = connection.execute(_OPEN.where(*conditions), {"of_study": study_id}).all()
+def take_back(connection: Connection, study_id: int, worker: str | None, why: str) -> list[int]:
+    """End the open attempts of a worker, or of all, as lost, and queue their trials; return their numbers."""
+    mine = _OPEN if worker is None else _OPEN.where(ATTEMPTS.c.worker == worker)
+    rows = connection.execute(mine, {"of_study": study_id}).all()
     if not rows:
         return []
     ids = [row.id for row in rows]

@@ -197,10 +197,6 @@ class Ledger(AbstractContextManager["Ledger"]):
     add_trials = _keep(keeper_writes.add_trials)
     renew = _keep(leases.renew)
 
-    def recover(self, study_id: int, epoch: int) -> list[int]:
-        """Queue every running trial again, its attempt lost; returns their numbers."""
-        return self._take_back(study_id, epoch, lambda link: leases.recover(link, study_id))
-
     def lease_all(
         self, study_id: int, epoch: int, numbers: Sequence[int], worker: str, lease_seconds: float = LEASE_SECONDS
     ) -> list[AttemptRecord | None]:
@@ -214,9 +210,17 @@ class Ledger(AbstractContextManager["Ledger"]):
 
         return self._database.write(work)
 
-    def release(self, study_id: int, epoch: int, worker: str, why: str) -> list[int]:
-        """Queue every trial that a worker runs, its attempts lost; returns their numbers."""
-        return self._take_back(study_id, epoch, lambda link: leases.requeue(link, study_id, worker, why))
+    def release(self, study_id: int, epoch: int, worker: str | None, why: str) -> list[int]:
+        """Queue every trial that a worker runs, or that anybody runs, its attempt lost; returns their numbers.
+
+        What a run in doubt took back counts too.
+        """
+
+        def work(link: Connection, in_doubt: list[int] | None) -> list[int]:
+            keeper_writes.check_epoch(link, study_id, epoch)
+            return sorted({*leases.take_back(link, study_id, worker, why), *(in_doubt or ())})
+
+        return self._database.write(work)
 
     def settle(  # noqa: PLR0913
         self,
@@ -288,12 +292,3 @@ class Ledger(AbstractContextManager["Ledger"]):
     events = _read(reads.events)
     said_by_people = _read(reads.said_by_people)
     to_stop = _read(reads.to_stop)
-
-    def _take_back(self, study_id: int, epoch: int, take: Callable[[Connection], list[int]]) -> list[int]:
-        """Take leases back; what a run in doubt took back counts too."""
-
-        def work(link: Connection, in_doubt: list[int] | None) -> list[int]:
-            keeper_writes.check_epoch(link, study_id, epoch)
-            return sorted({*take(link), *(in_doubt or ())})
-
-        return self._database.write(work)

@@ -11,15 +11,12 @@ from studies.errors import ConfirmationError, DamagedError, UnknownStudyError, U
 from studies.ledger.database import address_of, home_of
 from studies.ledger.files import found_file, found_folder
 from studies.ledger.rows import (
-    OUTLINE_COLUMNS,
-    TRIAL_COLUMNS,
     columns_of,
     confirmation_from_row,
-    outline_from_row,
     reading_from_row,
     sound,
-    standing_from_row,
     study_from_row,
+    trial_columns,
     trial_from_row,
     word_of,
 )
@@ -48,7 +45,9 @@ _CONFIRMATIONS = (
     .join(STUDIES, STUDIES.c.id == CONFIRMATIONS.c.study_id)
     .join(_PARENTS, _PARENTS.c.id == STUDIES.c.parent_id)
 )
-_TRIALS = select(*TRIAL_COLUMNS).where(TRIALS.c.study_id == bindparam("study_id")).order_by(TRIALS.c.number)
+_TRIALS = (
+    select(*trial_columns(TrialRecord)).where(TRIALS.c.study_id == bindparam("study_id")).order_by(TRIALS.c.number)
+)
 _TRIAL = _TRIALS.where(TRIALS.c.number == bindparam("number"))
 
 
@@ -130,7 +129,7 @@ def trial(connection: Connection, study_id: int, number: int) -> TrialRecord:
     """
     row = connection.execute(_TRIAL, {"study_id": study_id, "number": number}).one_or_none()
     if row is not None:
-        return trial_from_row(row)
+        return trial_from_row(row, TrialRecord)
     count = sum(state_counts(connection, study_id).values())
     held = f"the study holds 0 to {count - 1}" if count else "the study holds none yet"
     raise UnknownTrialError(f"no trial {number}; {held}.")
@@ -144,7 +143,7 @@ def trials(connection: Connection, study_id: int, states: Collection[TrialState]
     """
     if states is not None:
         chosen = _TRIALS.where(TRIALS.c.state.in_([state.value for state in states]))
-        return [trial_from_row(row) for row in connection.execute(chosen, {"study_id": study_id})]
+        return [trial_from_row(row, TrialRecord) for row in connection.execute(chosen, {"study_id": study_id})]
     found = trials_as_they_are(connection, study_id)
     _check_whole(found)
     return found
@@ -156,16 +155,16 @@ def standings(connection: Connection, study_id: int) -> list[TrialStanding]:
     Raises:
         DamagedError: If one is missing.
     """
-    rows = select(*columns_of(TrialStanding, TRIALS)).where(TRIALS.c.study_id == study_id).order_by(TRIALS.c.number)
-    found = [standing_from_row(row) for row in connection.execute(rows)]
+    rows = select(*trial_columns(TrialStanding)).where(TRIALS.c.study_id == study_id).order_by(TRIALS.c.number)
+    found = [trial_from_row(row, TrialStanding) for row in connection.execute(rows)]
     _check_whole(found)
     return found
 
 
 def outlines_from(connection: Connection, study_id: int, first: int) -> list[TrialOutline]:
     """Trials from a number on without what they are."""
-    rows = select(*OUTLINE_COLUMNS).where(TRIALS.c.study_id == study_id, TRIALS.c.number >= first)
-    return [outline_from_row(row) for row in connection.execute(rows.order_by(TRIALS.c.number))]
+    rows = select(*trial_columns(TrialOutline)).where(TRIALS.c.study_id == study_id, TRIALS.c.number >= first)
+    return [trial_from_row(row, TrialOutline) for row in connection.execute(rows.order_by(TRIALS.c.number))]
 
 
 def _check_whole(found: Sequence[RankedTrial]) -> None:
@@ -176,7 +175,7 @@ def _check_whole(found: Sequence[RankedTrial]) -> None:
 
 def trials_as_they_are(connection: Connection, study_id: int) -> list[TrialRecord]:
     """Trials in the order of their numbers, whether one is missing or not."""
-    return [trial_from_row(row) for row in connection.execute(_TRIALS, {"study_id": study_id})]
+    return [trial_from_row(row, TrialRecord) for row in connection.execute(_TRIALS, {"study_id": study_id})]
 
 
 def attempts(connection: Connection, study_id: int, number: int | None = None) -> list[AttemptRecord]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, fields
 from datetime import datetime
 from enum import StrEnum
-from functools import lru_cache
+from functools import cache, lru_cache
 from operator import attrgetter
 from pathlib import Path
 from typing import Any, TypeVar
@@ -48,23 +48,11 @@ _DIMENSIONS = tuple(field.name for field in fields(SiteDimensions))
 _dimensions_of = attrgetter(*_DIMENSIONS)
 _SITE_COLUMNS = {site: tuple(f"{site}_{name}" for name in _DIMENSIONS) for site in _SITES}
 _PROPOSED = tuple(field.name for field in fields(NewTrial) if field.name not in _SITES)
-_PLAIN = tuple(field.name for field in fields(TrialRecord) if field.name not in _SITES)
-
-TRIAL_COLUMNS = tuple(
-    # as text, which is told from others without being read
-    cast(TRIALS.c[name], Text).label(name) if name == "configuration" else TRIALS.c[name]
-    for name in (*_PLAIN, *_SITE_COLUMNS["attention"], *_SITE_COLUMNS["ffn"])
-)
-"""What `trial_from_row` reads, in this order."""
-
-_OUTLINED = tuple(field.name for field in fields(TrialOutline) if field.name not in _SITES)
-OUTLINE_COLUMNS = tuple(TRIALS.c[name] for name in (*_OUTLINED, *_SITE_COLUMNS["attention"], *_SITE_COLUMNS["ffn"]))
-"""What `outline_from_row` reads, in this order."""
-
 _FFN = slice(-len(_DIMENSIONS), None)
 _ATTENTION = slice(-2 * len(_DIMENSIONS), -len(_DIMENSIONS))
 
 
+Trial = TypeVar("Trial", TrialRecord, TrialStanding, TrialOutline)
 _CONFIRMATION = TypeAdapter(ConfirmationRecord)
 _LISTS = ("against", "seeds", "contenders")
 _KINDS: tuple[tuple[type[TypeEngine[Any]], tuple[type, ...]], ...] = (
@@ -99,7 +87,7 @@ def sound(row: Row[Any], table: Table) -> Row[Any]:
 def _kinds(table: Table, name: str) -> tuple[type, ...]:
     """What may stand in a column, also in one of another table that a query adds."""
     if name == "configuration":
-        return (str, dict)  # read as text, see `TRIAL_COLUMNS`, and copied as it is
+        return (str, dict)  # read as text, see `trial_columns`, and copied as it is
     if name not in table.c:
         return (int,) if name == "trial" else (str,)
     column = table.c[name]
@@ -169,26 +157,29 @@ def trial_to_row(trial: NewTrial) -> dict[str, Any]:
     return row | {"configuration": configuration_to_json(trial.configuration), "proposal": dict(trial.proposal)}
 
 
-def trial_from_row(row: Row[Any]) -> TrialRecord:
-    """A row of `TRIAL_COLUMNS`."""
-    values = dict(zip(_PLAIN, sound(row, TRIALS), strict=False))
+def trial_columns(record: type[Trial]) -> list[ColumnElement[Any]]:
+    """What `trial_from_row` reads of a kind of record, in this order: a configuration as text, dimensions last."""
+    sides = () if record is TrialStanding else (*_SITE_COLUMNS["attention"], *_SITE_COLUMNS["ffn"])
+    names = (*_plain(record), *sides)
+    return [cast(TRIALS.c[name], Text).label(name) if name == "configuration" else TRIALS.c[name] for name in names]
+
+
+@cache
+def _plain(record: type[Trial]) -> tuple[str, ...]:
+    """Fields that have a column of their name."""
+    return tuple(field.name for field in fields(record) if field.name not in _SITES)
+
+
+def trial_from_row(row: Row[Any], record: type[Trial]) -> Trial:
+    """A row of `trial_columns`."""
+    values: dict[str, Any] = dict(zip(_plain(record), sound(row, TRIALS), strict=False))
     values["state"] = word_of(TrialState, values["state"])
-    values["configuration"] = _configuration(values["configuration"])
-    _check_proposal(values["proposal"])
-    return TrialRecord(**values, attention=_site(row[_ATTENTION]), ffn=_site(row[_FFN]))
-
-
-def standing_from_row(row: Row[Any]) -> TrialStanding:
-    """The columns of a row of ``trials`` that say how it stands."""
-    values = sound(row, TRIALS)._asdict()
-    return TrialStanding(**values | {"state": word_of(TrialState, values["state"])})
-
-
-def outline_from_row(row: Row[Any]) -> TrialOutline:
-    """A row of `OUTLINE_COLUMNS`."""
-    values = dict(zip(_OUTLINED, sound(row, TRIALS), strict=False))
-    values["state"] = word_of(TrialState, values["state"])
-    return TrialOutline(**values, attention=_site(row[_ATTENTION]), ffn=_site(row[_FFN]))
+    if record is TrialRecord:
+        values["configuration"] = _configuration(values["configuration"])
+        _check_proposal(values["proposal"])
+    if record is not TrialStanding:
+        values |= {"attention": _site(row[_ATTENTION]), "ffn": _site(row[_FFN])}
+    return record(**values)
 
 
 @lru_cache(maxsize=_CONFIGURATIONS)

@@ -76,7 +76,7 @@ class StudyState:
         self._refused: set[Path] = set()
         self._began_at = time.monotonic()
         self.delete(self._fail_the_lost())
-        self.ledger.recover(self.study.id, self.epoch)
+        self.ledger.release(self.study.id, self.epoch, None, "its keeper was replaced")
         self._rebuild()
         self.sweep()
 

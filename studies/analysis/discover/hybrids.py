@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
+from search_space.backbones.shape import BackboneShape
 from search_space.canonical import canonical, fingerprint
 from search_space.configuration import Configuration
 from search_space.edit import Edit
@@ -153,7 +154,7 @@ class Hybrids:
         ]
         solved = solve(structure, self._space.shape, attention_share=share, parameters=size, splits=splits)
         peak_lrs = {side: self._peak_lr(side, edits[side], made) for side in _SIDES}
-        return candidate_of(solved, peak_lrs[ATTENTION], peak_lrs[FFN], self._space)
+        return candidate_of(solved, peak_lrs[ATTENTION], peak_lrs[FFN], self._space.shape)
 
     def _mixed(self, side: str, made: frozenset[tuple[str, str, int]]) -> tuple[Pattern, ...]:
         found = []
@@ -218,24 +219,29 @@ class _End:
 
 
 def candidate_of(
-    configuration: Configuration, attention_peak_lr: float | None, ffn_peak_lr: float | None, space: SearchSpace
+    configuration: Configuration,
+    attention_peak_lr: float | None,
+    ffn_peak_lr: float | None,
+    shape: BackboneShape,
+    *,
+    method: str | None = None,
 ) -> Candidate:
     """A configuration with its rates as what a search proposes.
 
     Raises:
         InvalidEditError: If it is not valid on the backbone.
     """
-    counts = count(configuration, space.shape)
+    counts = count(configuration, shape)
     peak_lrs = {ATTENTION: attention_peak_lr, FFN: ffn_peak_lr}
     shown = {side: None if peak_lr is None else f"{peak_lr:.1e}" for side, peak_lr in peak_lrs.items()}
     return Candidate(
         configuration=configuration,
         attention_learning_rate=attention_peak_lr,
         ffn_learning_rate=ffn_peak_lr,
-        method=None,
-        attention_share=count_edits(configuration.attention, space.shape).stored / max(1, counts.stored),
+        method=method,
+        attention_share=count_edits(configuration.attention, shape).stored / max(1, counts.stored),
         counts=counts,
-        fingerprint=fingerprint(configuration, space.shape, learning_rates=shown),
+        fingerprint=fingerprint(configuration, shape, learning_rates=shown),
     )
 
 

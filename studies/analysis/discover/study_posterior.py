@@ -147,7 +147,7 @@ class StudyPosterior:
     def candidates(self, trials: Sequence[Observation]) -> list[Candidate]:
         """Trials as what a search proposes, so that the posterior can be asked about them."""
         return [
-            candidate_of(one.configuration, one.attention_learning_rate, one.ffn_learning_rate, self.space)
+            candidate_of(one.configuration, one.attention_learning_rate, one.ffn_learning_rate, self.space.shape)
             for one in trials
         ]
 

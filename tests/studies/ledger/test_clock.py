@@ -44,7 +44,7 @@ def test_a_launch_after_the_clock_was_set_back_ends_nothing_before_it_began(kept
         monkeypatch.setattr(f"studies.ledger.{user}.WRITTEN_TIME", later)
     epoch = kept.ledger.take_over(kept.id, "later")
     if ending == "recovered":
-        kept.ledger.recover(kept.id, epoch)
+        kept.ledger.release(kept.id, epoch, None, "its keeper was replaced")
     else:
         assert kept.ledger.settle(kept.id, epoch, 0, 1, outcome=values.complete).accepted
         trial = kept.ledger.trial(kept.id, 0)

@@ -219,9 +219,9 @@ def test_recovering_takes_back_everything_that_runs(kept, values):
     kept.ledger.add_trials(kept.id, kept.epoch, [values.trial(3)])
     kept.ledger.settle(kept.id, kept.epoch, 1, 1, outcome=values.failed)
     epoch = kept.ledger.take_over(kept.id, "second")
-    assert kept.ledger.recover(kept.id, epoch) == [0, 2]
+    assert kept.ledger.release(kept.id, epoch, None, "its keeper was replaced") == [0, 2]
     assert states(kept) == [TrialState.QUEUED, TrialState.FAILED, TrialState.QUEUED, TrialState.QUEUED]
-    assert kept.ledger.recover(kept.id, epoch) == []
+    assert kept.ledger.release(kept.id, epoch, None, "its keeper was replaced") == []
 
 
 def test_taking_over_counts_up_and_leaves_an_event(kept):
@@ -232,7 +232,6 @@ def test_taking_over_counts_up_and_leaves_an_event(kept):
 
 
 WRITES = {
-    "recover": lambda kept, values: kept.ledger.recover(kept.id, kept.epoch),
     "add_trials": lambda kept, values: kept.ledger.add_trials(kept.id, kept.epoch, [values.trial(2)]),
     "add_known": lambda kept, values: kept.ledger.add_trials(kept.id, kept.epoch, [values.trial(0)]),
     "lease": lambda kept, values: kept.ledger.lease_all(kept.id, kept.epoch, [1], "w")[0],

@@ -55,7 +55,7 @@ def test_an_interaction_of_two_changes_is_shared_by_halves(space: SearchSpace) -
     (edit,) = first.configuration.ffn
     other = Configuration(edits=(replace(edit, read=edit.write, gate=FixedScale(value=4.0)),))
     # a rate for four times the scale that changes the output as much
-    last = candidate_of(other, None, (first.ffn_learning_rate or 0) / 4, space)
+    last = candidate_of(other, None, (first.ffn_learning_rate or 0) / 4, space.shape)
 
     def worth(one: Candidate) -> float:
         (edit,) = one.configuration.ffn
