@@ -7,6 +7,7 @@ import click
 
 from deltaspace.commands import options
 from deltaspace.commands.options import command, ended, reading, say, takes_over, writing
+from deltaspace.commands.output import answer
 from search_space.errors import SearchSpaceError
 from search_space.published.point import PublishedPoint
 
@@ -219,7 +220,6 @@ def _ended(found: "LaunchResult", storage: str, *, as_json: bool) -> int:
     """The result to stdout, and how the launch ended to stderr."""
     from dashboards.confirmations import ConfirmationCard, confirmation_card
     from dashboards.terminal.confirmations import confirmation_renderable
-    from deltaspace.commands.output import answer
     from studies.confirmation.results import confirmation_result
 
     with reading(storage) as ledger:

@@ -7,6 +7,7 @@ import click
 
 from deltaspace.commands import options
 from deltaspace.commands.options import command
+from deltaspace.commands.output import answer
 from deltaspace.commands.shell_completion import method_names, methods_and_studies, study_files
 
 if TYPE_CHECKING:
@@ -23,7 +24,6 @@ def list_methods(backbone: str, as_json: bool) -> None:
     citation, the hyper-parameters and their defaults. What is not valid on the backbone is marked with the reason.
     """
     from dashboards.terminal.configurations import method_views, methods_table
-    from deltaspace.commands.output import answer
     from deltaspace.descriptions import shape_of
 
     views = method_views(shape_of(backbone))
@@ -53,7 +53,6 @@ def count(method: str, backbone: str, settings: dict[str, float | str], as_json:
     released codes count the method by. The task head is not counted unless a convention says so.
     """
     from dashboards.terminal.configurations import count_renderable, view_count
-    from deltaspace.commands.output import answer
     from deltaspace.descriptions import shape_of
     from search_space.published.point import PublishedPoint
 
@@ -112,7 +111,6 @@ def describe(
     """
     from dashboards.terminal.configurations import configuration_renderable
     from deltaspace import descriptions
-    from deltaspace.commands.output import answer
 
     if number is None:
         view = descriptions.describe(target, backbone, **settings)
@@ -149,7 +147,6 @@ def show_space(study: str, draw: int, seed: int, overrides: dict[str, object], a
     what is the same function; sizes and learning rates are left aside. No weights are read.
     """
     from dashboards.terminal.spaces import space_renderable, view_space
-    from deltaspace.commands.output import answer
     from deltaspace.descriptions import shape_of
     from search_space.space.space import SearchSpace
     from studies.study_file import specification_of

@@ -8,6 +8,7 @@ import click
 
 from deltaspace.commands import options
 from deltaspace.commands.options import command, reading, say
+from deltaspace.commands.output import echo_json
 
 if TYPE_CHECKING:
     from studies.exports.export import Export, ExportKind
@@ -61,7 +62,6 @@ def export(  # noqa: PLR0913 - one argument per option
     folder DIR. With --format optuna the whole study goes to a
     new SQLite file instead: deltaspace export STUDY FILE --format optuna.
     """
-    from deltaspace.commands.output import echo_json
     from studies.study import Study
 
     if form == "optuna":
@@ -107,7 +107,6 @@ def _tell(reading: "Reading") -> None:
 
 
 def _export_optuna(storage: str, study: str, file: Path, *, as_json: bool) -> None:
-    from deltaspace.commands.output import echo_json
     from studies.exports.optuna import export_optuna
 
     with reading(storage) as ledger:

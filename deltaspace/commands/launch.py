@@ -9,6 +9,7 @@ import click
 from deltaspace.commands import options
 from deltaspace.commands.dashboard import shown_beside
 from deltaspace.commands.options import command, ended, notice, overridden, reading, say, takes_over
+from deltaspace.commands.output import answer
 from deltaspace.commands.shell_completion import study_files
 from search_space.errors import SearchSpaceError
 from studies.errors import StudiesError
@@ -129,7 +130,6 @@ def launch(  # noqa: PLR0913 - one argument per option
 def _report(result: "LaunchResult", storage: str, *, as_json: bool) -> int:
     """The leaderboard to stdout, and how the launch ended to stderr."""
     from dashboards.terminal.tables import leaderboard_table
-    from deltaspace.commands.output import answer
     from studies.analysis.leaderboard import leaderboard
     from studies.analysis.ranks import ranking_of
     from studies.analysis.verdict import closing

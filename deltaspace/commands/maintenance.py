@@ -7,6 +7,7 @@ import click
 
 from deltaspace.commands import options
 from deltaspace.commands.options import ask, command, reading, say, writing
+from deltaspace.commands.output import echo_json
 
 if TYPE_CHECKING:
     from studies.exports.repair import Mended
@@ -34,7 +35,6 @@ def verify(study: str, retrain: bool, storage: str, as_json: bool) -> int:
     With --retrain every complete trial whose weights are gone or changed is trained from scratch with its seed first.
     What it measures is held against what is recorded; weights that are the recorded ones to the last bit are put back.
     """
-    from deltaspace.commands.output import echo_json
     from studies.maintenance import leftovers
     from studies.study import Study
 

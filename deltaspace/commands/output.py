@@ -7,14 +7,12 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeVar
 
 import click
-from rich.console import RenderableType
 
-from dashboards.jsonable import jsonable
-from dashboards.terminal.layout import Terminal
 from studies.analysis.visible import visible, visible_json
 
 if TYPE_CHECKING:
     import pandas
+    from rich.console import RenderableType
 
 T = TypeVar("T")
 
@@ -24,7 +22,7 @@ _UNBOUNDED = 10_000
 
 def answer(
     value: T,
-    shown: Callable[[T], RenderableType],
+    shown: "Callable[[T], RenderableType]",
     *,
     as_json: bool,
     entries: Callable[[T], object] = lambda value: value,
@@ -36,8 +34,10 @@ def answer(
         show(shown(value))
 
 
-def show(renderable: RenderableType) -> None:
+def show(renderable: "RenderableType") -> None:
     """Print a table: as wide as the terminal; elsewhere plain, a line per row."""
+    from dashboards.terminal.layout import Terminal
+
     if sys.stdout.isatty():
         Terminal(sys.stdout).print(renderable)
         return
@@ -48,6 +48,8 @@ def show(renderable: RenderableType) -> None:
 
 def echo_json(value: object) -> None:
     """Print a value as JSON, indented; a terminal obeys nothing in it."""
+    from dashboards.jsonable import jsonable
+
     click.echo(visible_json(json.dumps(jsonable(value), indent=2, ensure_ascii=False, allow_nan=False)))
 
 

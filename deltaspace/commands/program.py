@@ -8,6 +8,7 @@ import click
 from click.shell_completion import get_completion_class
 
 from deltaspace.commands.options import command, json_option, reading, say, storage_option
+from deltaspace.commands.output import echo_json
 
 _PROGRAM, _VARIABLE = "deltaspace", "_DELTASPACE_COMPLETE"
 _PACKAGES = ("torch", "transformers", "datasets", "accelerate", "optuna", "ray", "sqlalchemy")
@@ -46,8 +47,6 @@ def show_version(verbose: bool, storage: str, as_json: bool) -> None:
     if verbose:
         facts |= _software() | _machine() | _storage(storage)
     if as_json:
-        from deltaspace.commands.output import echo_json
-
         echo_json(facts)
         return
     width = max(map(len, facts))

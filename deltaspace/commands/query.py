@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from deltaspace.commands.options import command, in_a_folder, json_option, say, storage_option
+from deltaspace.commands.output import show
 from studies.errors import QueryError, StudiesError
 
 if TYPE_CHECKING:
@@ -113,7 +114,6 @@ def _seconds(timeout: str | None) -> float | None:
 
 def _print(answer: "QueryResult", form: str) -> None:
     from dashboards.terminal.frames import rows_table
-    from deltaspace.commands.output import show
     from studies.analysis.visible import visible, visible_json
 
     if form == "table":

@@ -7,6 +7,7 @@ import click
 
 from deltaspace.commands import options
 from deltaspace.commands.options import command, reading, say
+from deltaspace.commands.output import answer, show_table
 from search_space.published.point import PublishedPoint
 
 if TYPE_CHECKING:
@@ -27,7 +28,6 @@ def list_studies(columns: str | None, fmt: str | None, storage: str, as_json: bo
     confirmation found is printed by 'show'.
     """
     from dashboards.terminal.tables import studies_table
-    from deltaspace.commands.output import answer, show_table
     from studies.analysis.summaries import study_summaries, summaries_table
 
     with reading(storage) as ledger:
@@ -72,7 +72,6 @@ def show(study: str, top: int, columns: str | None, fmt: str | None, storage: st
     from dashboards.confirmations import ConfirmationCard, confirmation_card
     from dashboards.terminal.confirmations import confirmation_renderable
     from dashboards.terminal.tables import leaderboard_table
-    from deltaspace.commands.output import answer, show_table
     from studies.analysis.leaderboard import Leaderboard, leaderboard
     from studies.confirmation.results import confirmation_result
     from studies.records import StudyKind
@@ -133,7 +132,6 @@ def trial(study: str, number: int | Literal["best"], storage: str, as_json: bool
 
 def _show_trial(found: "Trial", *, as_json: bool) -> None:
     from dashboards.terminal.tables import trial_renderable
-    from deltaspace.commands.output import answer
 
     answer(found.page, trial_renderable, as_json=as_json)
 
@@ -170,7 +168,6 @@ def discover(  # noqa: PLR0913 - one argument per option
     """
     from dashboards.terminal.discover import discovery_renderable
     from dashboards.terminal.layout import escape
-    from deltaspace.commands.output import answer
     from studies.analysis.discover import discovered, knowledge_of, summary
     from studies.study_file.recorded_specification import recorded_space
 

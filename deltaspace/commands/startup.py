@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from deltaspace.commands.options import MOST_NUMBER, command, json_option, notice, override_option, say
+from deltaspace.commands.output import answer, echo_json
 from deltaspace.commands.shell_completion import study_files
 
 if TYPE_CHECKING:
@@ -72,7 +73,6 @@ def init(  # noqa: PLR0913 - one argument per option
     import yaml
 
     from deltaspace import startup
-    from deltaspace.commands.output import echo_json
 
     found: object = list(data)
     if from_python is not None:
@@ -128,7 +128,6 @@ def _check_backbone(backbone: str, as_json: bool) -> None:
     notice("reading the backbone; then every edit is put on a copy of two blocks, which takes up to a minute …")
 
     from dashboards.terminal.proofs import proof_json, proof_renderable
-    from deltaspace.commands.output import answer
     from trial_runner.port_discovery.proof import proof_of
 
     proof = proof_of(backbone)
@@ -142,7 +141,6 @@ def _check_study(study: str, no_steps: bool, overrides: dict[str, object], as_js
         notice("reading the data; then a few steps are timed, which takes up to a minute …")
 
     from dashboards.terminal.checks import check_renderable
-    from deltaspace.commands.output import answer
     from studies import preflight
     from studies.study_file import specification_of
 
@@ -179,7 +177,6 @@ def plan(study: str, as_json: bool, **options: Any) -> None:
     """
     from dashboards.terminal.plans import plan_renderable
     from deltaspace import startup
-    from deltaspace.commands.output import answer
 
     answer(startup.plan(study, **options).plan, plan_renderable, as_json=as_json, entries=_plan_entries)
 

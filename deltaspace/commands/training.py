@@ -7,6 +7,7 @@ import click
 
 from deltaspace.commands import options
 from deltaspace.commands.options import command, overridden, say
+from deltaspace.commands.output import echo_json
 from deltaspace.commands.shell_completion import method_names
 
 if TYPE_CHECKING:
@@ -56,7 +57,6 @@ def train(
     new folder, as by 'deltaspace export'.
     """
     from deltaspace import training
-    from deltaspace.commands.output import echo_json
 
     overrides = overridden(overrides, given)
     steps = training.trained_specification(task, overrides).training.steps
@@ -128,7 +128,6 @@ def predict(  # noqa: PLR0913 - one argument per option
     label, beside it the scores (the probability of every label); of other tasks the text that was written. Nothing is
     overwritten, and the output is there whole or not at all.
     """
-    from deltaspace.commands.output import echo_json
     from studies.exports import inference
 
     tenths = 0
