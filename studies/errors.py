@@ -22,6 +22,12 @@
 from typing import Self
 
 
+def said_line(said: object, otherwise: str = "", *, place: int = 0) -> str:
+    """One of the lines in which something said what is wrong, the first or the last, without its full stop."""
+    lines = [line.strip() for line in str(said).splitlines() if line.strip()] or [otherwise]
+    return lines[place].rstrip(".")
+
+
 class StudiesError(Exception):
     """Root of all errors of the package; its text is for the user."""
 

@@ -32,7 +32,7 @@ from studies.backends.keeper_monitor import KeeperWatch
 from studies.backends.placement import Nodes, share_of
 from studies.backends.scaling_policy import Failures, Growth, Places, heed_want_of_memory
 from studies.backends.tune_worker import Home, PackTrainable
-from studies.errors import LaunchError, StudiesError
+from studies.errors import LaunchError, StudiesError, said_line
 from studies.runtime.progress import Standing
 
 _LOOK_SECONDS = 0.1
@@ -77,9 +77,8 @@ def _end_with(parent: int) -> None:
 
 
 def _explained(error: Exception) -> LaunchError:
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()] or [""]
     return LaunchError(
-        f"Ray must run the workers; it stopped: {type(error).__name__}: {lines[0].rstrip('.')}. "
+        f"Ray must run the workers; it stopped: {type(error).__name__}: {said_line(error)}. "
         "Nothing is lost: launch again to continue."
     )
 

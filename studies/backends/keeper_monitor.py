@@ -9,7 +9,7 @@ import ray
 from ray.exceptions import RayActorError, RayTaskError
 
 from studies.backends.keeper_actor import Pulse
-from studies.errors import LaunchError, StudiesError
+from studies.errors import LaunchError, StudiesError, said_line
 from studies.runtime.progress import ListeningClock, Standing
 from studies.runtime.study_plan import StudyPlan
 
@@ -82,9 +82,9 @@ def _answer(asked: Any) -> Any:
 
 def _never_begun(error: RayActorError) -> LaunchError:
     """Ray restarts no actor that has failed to begin."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()] or [type(error).__name__]
+    said = said_line(error, type(error).__name__, place=-1)
     return LaunchError(
-        f"the keeper must begin where Ray places it; it stopped: {lines[-1].rstrip('.')}. "
+        f"the keeper must begin where Ray places it; it stopped: {said}. "
         "Every machine of the cluster needs deltaspace, of one version."
     )
 

@@ -19,7 +19,7 @@ from pydantic import TypeAdapter
 from studies.backends.driver_process import not_taken_in
 from studies.backends.placement import ClusterNode, Nodes
 from studies.backends.trial_files import FolderMark, sees_folder
-from studies.errors import LaunchError
+from studies.errors import LaunchError, said_line
 
 _PROBE_SECONDS = 60.0
 _ANSWER_SECONDS = 30.0
@@ -168,8 +168,7 @@ def _answered(answer: Any) -> dict[str, Any]:
     try:
         found: dict[str, Any] = ray.get(answer, timeout=0)
     except RayError as error:
-        lines = [line.strip() for line in str(error).splitlines() if line.strip()] or [type(error).__name__]
-        return {"problem": lines[-1].rstrip(".")}
+        return {"problem": said_line(error, type(error).__name__, place=-1)}
     return found
 
 

@@ -15,7 +15,7 @@ from ray.tune.search.search_generator import SearchGenerator
 
 from studies.backends.placement import Nodes, Share
 from studies.backends.tune_worker import MOVES
-from studies.errors import LaunchError
+from studies.errors import LaunchError, said_line
 
 _MOST_FAILURES = 5
 _WANT_OF_MEMORY = re.compile(r"node running low on memory.*?IP: ([^,)]+).*? was ([^(]+?) \(")
@@ -118,15 +118,11 @@ class Failures(tune.Callback):  # type: ignore[misc]
                 self._counts[place] = 0
         place, most = max(self._counts.copy().items(), key=lambda item: item[1], default=("", 0))
         if most >= _MOST_FAILURES:
+            said = said_line(self._last, "it did not say why", place=-1)
             raise LaunchError(
-                f"workers must be able to begin; {place} ended {most} times before it did: {_last_line(self._last)}. "
+                f"workers must be able to begin; {place} ended {most} times before it did: {said}. "
                 "Every machine of the cluster needs deltaspace, of one version."
             )
-
-
-def _last_line(text: str) -> str:
-    lines = [line.strip() for line in text.splitlines() if line.strip()] or ["it did not say why"]
-    return lines[-1].rstrip(".")
 
 
 def heed_want_of_memory() -> None:

@@ -6,7 +6,7 @@ import tempfile
 from collections.abc import Collection
 from pathlib import Path
 
-from studies.errors import StudiesError, WishError
+from studies.errors import StudiesError, WishError, said_line
 from studies.exports.card_usage import BESIDE
 
 _OWN_FACTS = "delta.json"
@@ -60,9 +60,9 @@ def push_folder(folder: Path, name: str, *, private: bool = False) -> str:
             hub.upload_folder(repo_id=repository.repo_id, folder_path=copy, commit_message=f"Upload {folder.name}")
         except (HTTPError, OSError, RuntimeError, ValueError) as error:
             cause = error.__cause__ or error
-            first = (str(cause).strip().splitlines() or [type(cause).__name__])[0]
+            said = said_line(cause, type(cause).__name__)
             raise StudiesError(
-                f"the hub must take {name}; it did not: {first.rstrip('.')}. The export stays in {folder}."
+                f"the hub must take {name}; it did not: {said}. The export stays in {folder}."
             ) from error
     return str(repository)
 

@@ -9,7 +9,6 @@ from studies.ledger.ledger import Ledger
 from studies.observer import Observer as TrialObserver
 from studies.observer import Telling
 from studies.records import StudyRecord
-from studies.runtime.progress import Progress
 from studies.runtime.study_plan import StudyPlan
 from studies.runtime.workload import occupied
 from studies.study_file import Specification
@@ -63,7 +62,7 @@ def run_fleet(  # noqa: PLR0913 - one argument per wish
     # open to the end: whoever closes a file last leaves it whole without its log, however the keeper has ended
     with Ledger.open(plan.storage_url, create=False) as ledger, Interrupts() as interrupts:
         telling = Telling(study, plan.storage_url, observers)
-        watch = Watch(telling.beside(observer or _look_away), interrupts, fleet.time_budget)
+        watch = Watch(telling.beside(observer or (lambda progress: None)), interrupts, fleet.time_budget)
         try:
             with occupied(study, ledger, seconds=plan.lease_seconds, instead_of=instead_of) as name:
                 standing = backend(replace(plan, launch=name), factory, fleet, watch)
@@ -78,7 +77,3 @@ def run_fleet(  # noqa: PLR0913 - one argument per wish
         is_interrupted=bool(interrupts.reason) and not standing.is_done,
         complaints=tuple(telling.complaints),
     )
-
-
-def _look_away(progress: Progress) -> None:
-    """Show nothing."""

@@ -15,7 +15,7 @@ from typing import TypeVar
 from sqlalchemy import Connection, Engine, text
 from sqlalchemy.exc import DBAPIError, IntegrityError, OperationalError, SQLAlchemyError
 
-from studies.errors import DamagedError, StorageError
+from studies.errors import DamagedError, StorageError, said_line
 from studies.ledger.engine import WRITES, StorageAddress
 
 _FIRST_PAUSE_SECONDS = 0.1
@@ -79,7 +79,7 @@ def is_locked(error: DBAPIError) -> bool:
 
 def explained(error: DBAPIError, address: StorageAddress) -> StorageError:
     """The error to raise in place of a driver's."""
-    message = first_line(error)
+    message = said_line(error.orig, type(error.orig).__name__)
     if isinstance(error, IntegrityError):
         return StorageError(f"{address.shown} refuses the record ({message}). Nothing was written.")
     if address.file is not None:
@@ -89,12 +89,6 @@ def explained(error: DBAPIError, address: StorageAddress) -> StorageError:
     if is_dropped(error):
         return StorageError(f"cannot reach {address.shown}: {message}. Is the server running, and the URL right?")
     return StorageError(f"{address.shown} cannot be used: {message}.")
-
-
-def first_line(error: DBAPIError) -> str:
-    """What the driver said, on one line and without a full stop."""
-    lines = [line.strip() for line in str(error.orig).splitlines() if line.strip()]
-    return lines[0].rstrip(".") if lines else type(error.orig).__name__
 
 
 def _explained_sqlite(message: str, address: StorageAddress) -> StorageError:

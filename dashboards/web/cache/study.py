@@ -40,21 +40,7 @@ _OPEN = (TrialState.QUEUED, TrialState.RUNNING)
 
 _SIDES = ("attention", "ffn")
 _SITE = tuple(field.name for field in fields(SiteDimensions))
-_PLAIN = (
-    "number",
-    "state",
-    "origin",
-    "method",
-    "description",
-    "score",
-    "last_score",
-    "steps",
-    "attempt",
-    "stored_parameters",
-    "attention_share",
-    "replicate_of",
-    "reason",
-)
+_PLAIN = tuple(field.name for field in fields(TrialOutline) if field.name not in (*_SIDES, "ended_at"))
 
 COLUMNS = (*_PLAIN, "ended_at", *(f"{side}_{name}" for side in _SIDES for name in _SITE))
 """What a row holds, in this order; times are seconds since 1970."""

@@ -58,7 +58,7 @@ def discovered(
     unknown = [name for name in names if name not in ANALYSES]
     if unknown:
         raise WishError(f"a view must be one of {', '.join(ANALYSES)}; got {unknown[0]!r}.")
-    return [knowledge.remembered((name, against), ANALYSES[name].compute) for name in dict.fromkeys(names or ANALYSES)]
+    return [ANALYSES[name].compute(knowledge, against) for name in dict.fromkeys(names or ANALYSES)]
 
 
 __all__ = ["ANALYSES", "Analysis", "Card", "StudyPosterior", "discovered", "knowledge_of", "state_of", "summary"]

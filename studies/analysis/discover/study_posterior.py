@@ -10,9 +10,7 @@ from functools import cached_property
 
 import numpy as np
 
-from search_space.published.point import PublishedPoint
 from search_space.space.space import Candidate, SearchSpace
-from studies.analysis.card import Card
 from studies.analysis.discover.hybrids import candidate_of
 from studies.analysis.discover.uniform_draws import UniformDraws
 from studies.errors import StudiesError
@@ -92,7 +90,6 @@ class StudyPosterior:
         self.metric = metric
         self.seed = seed
         self.study = study
-        self._cards: dict[object, Card] = {}
         self._best = best
         self._posterior = posterior
         self.genome = Encoding(space)
@@ -127,18 +124,6 @@ class StudyPosterior:
     def trials(self) -> str:
         """How many trials have told something, as the subject of a sentence: ``60 trials``."""
         return f"{sum(bool(one.readings) for one in self.history)} trials"
-
-    def remembered(self, key: tuple[str, PublishedPoint | None], compute: Callable[..., Card]) -> Card:
-        """A card, computed once.
-
-        Args:
-            key: Name of the analysis, and the published method that the winner is compared with.
-            compute: Given this and the method.
-        """
-        known = self._cards.get(key)
-        if known is None:
-            known = self._cards[key] = compute(self, key[1])
-        return known
 
     def views(self, trials: Sequence[Observation]) -> Sequence[Asked]:
         """Trials as the model sees them, so that the posterior can be asked about many."""
