@@ -4,11 +4,11 @@ import html
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
+from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from dashboards.terminal.layout import escape, plain_table, plain_text
+from dashboards.terminal.layout import Fitted, escape, plain_table, plain_text
 from dashboards.terminal.text import share_text
 from search_space.backbones.shape import BackboneShape
 from search_space.configuration import Configuration
@@ -199,36 +199,31 @@ def methods_table(views: Sequence[MethodView]) -> RenderableType:
     parameters = [one for view in views for one in view.method.hyperparameters if one.choices]
     choices = dict.fromkeys(f"{one.alias}: {', '.join(one.choices)} ({one.meaning})" for one in parameters)
     invalid = [Text(f"{view.method.name}: {view.invalid}", "red") for view in views if view.invalid is not None]
-    return Group(_MethodRows(views), Text(), *invalid, *(Text(line, "dim") for line in (*choices, *sources)))
+    return Group(Fitted(_method_rows, views), Text(), *invalid, *(Text(line, "dim") for line in (*choices, *sources)))
 
 
-class _MethodRows:
-    """The rows of the published methods in as many columns as fit; the narrowest have their dimensions in one."""
-
-    def __init__(self, views: Sequence[MethodView]) -> None:
-        self._views = views
-
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        is_narrow, is_full = options.max_width < _MIDDLE_WIDTH, options.max_width >= _FULL_WIDTH
-        dimensions = ("the four dimensions",) if is_narrow else tuple(_DIMENSIONS)
-        table = plain_table()
-        table.add_column("method", no_wrap=True)
-        table.add_column("at", no_wrap=not is_full)
-        for dimension in dimensions:
-            table.add_column(dimension, overflow="fold")
-        if is_full:
-            table.add_column("hyper-parameters")
-            table.add_column("published in", no_wrap=True)
-        for view in self._views:
-            method = view.method
-            settings = ", ".join(f"{one.alias}={_number(one.default)}" for one in method.hyperparameters)
-            details: tuple[str, ...] = (settings, escape(method.citation.partition(", ")[0])) if is_full else ()
-            name = method.name
-            for place, side in _method_places(view):
-                cells = [getattr(side, key, "") for key in _DIMENSIONS.values()]
-                table.add_row(name, place, *([", ".join(filter(None, cells))] if is_narrow else cells), *details)
-                name, details = "", ("",) * len(details)
-        yield table
+def _method_rows(views: Sequence[MethodView], width: int) -> Table:
+    """The rows of the published methods; the narrowest have their dimensions in one column."""
+    is_narrow, is_full = width < _MIDDLE_WIDTH, width >= _FULL_WIDTH
+    dimensions = ("the four dimensions",) if is_narrow else tuple(_DIMENSIONS)
+    table = plain_table()
+    table.add_column("method", no_wrap=True)
+    table.add_column("at", no_wrap=not is_full)
+    for dimension in dimensions:
+        table.add_column(dimension, overflow="fold")
+    if is_full:
+        table.add_column("hyper-parameters")
+        table.add_column("published in", no_wrap=True)
+    for view in views:
+        method = view.method
+        settings = ", ".join(f"{one.alias}={_number(one.default)}" for one in method.hyperparameters)
+        details: tuple[str, ...] = (settings, escape(method.citation.partition(", ")[0])) if is_full else ()
+        name = method.name
+        for place, side in _method_places(view):
+            cells = [getattr(side, key, "") for key in _DIMENSIONS.values()]
+            table.add_row(name, place, *([", ".join(filter(None, cells))] if is_narrow else cells), *details)
+            name, details = "", ("",) * len(details)
+    return table
 
 
 def _method_places(view: MethodView) -> list[tuple[str | Text, SideView | None]]:

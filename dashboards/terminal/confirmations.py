@@ -2,11 +2,13 @@
 
 from typing import TYPE_CHECKING
 
-from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
+from rich.console import Group, RenderableType
+from rich.table import Table
 from rich.text import Text
 
 from dashboards.confirmations import ConfirmationCard
 from dashboards.terminal.frames import frame_table
+from dashboards.terminal.layout import Fitted
 
 if TYPE_CHECKING:
     import pandas
@@ -31,22 +33,16 @@ def confirmation_renderable(card: ConfirmationCard) -> RenderableType:
     said = f": {card.subject}, {len(own.seeds)} seeds each, {own.metric} on the test split"
     parts: list[RenderableType] = [Text.assemble((own.name, "bold"), said)]
     for place, (name, table) in enumerate(card.tables.items()):
-        parts += [Text(), *([Text(name, "bold")] if place else []), _Fitted(table)]
+        parts += [Text(), *([Text(name, "bold")] if place else []), Fitted(_fitted, table)]
     for lines, style in ((card.sentences, "bold"), (card.notes, "dim")):
         if lines:
             parts += [Text(), *(Text(line, style) for line in lines)]
     return Group(*parts)
 
 
-class _Fitted:
-    """A frame in as many columns as fit; sentences fold, numbers never do."""
-
-    def __init__(self, table: "pandas.DataFrame") -> None:
-        self._table = table
-
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        width, table = options.max_width, self._table
-        left_out = [*(_WIDE if width < _FULL_WIDTH else ()), *(_MIDDLE if width < _MIDDLE_WIDTH else ())]
-        if "change" in table and width < _FULL_WIDTH:
-            left_out += _OF_STEPS
-        yield frame_table(table[[name for name in table.columns if name not in left_out]])
+def _fitted(table: "pandas.DataFrame", width: int) -> Table:
+    """A frame whose sentences fold."""
+    left_out = [*(_WIDE if width < _FULL_WIDTH else ()), *(_MIDDLE if width < _MIDDLE_WIDTH else ())]
+    if "change" in table and width < _FULL_WIDTH:
+        left_out += _OF_STEPS
+    return frame_table(table[[name for name in table.columns if name not in left_out]])

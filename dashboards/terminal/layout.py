@@ -1,11 +1,11 @@
 """The look that all tables share."""
 
 import io
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any, TextIO
 
 from rich import markup
-from rich.console import Console, ConsoleOptions, RenderableType
+from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
@@ -39,6 +39,18 @@ class Terminal(Console):
         """What is printed of something; of rich's own, a control passes."""
         for segment in super().render(renderable, options):
             yield segment if segment.control else Segment(visible(segment.text), segment.style)
+
+
+class Fitted:
+    """What is made for a width when it is known: numbers never fold, so that a table has as many columns as fit."""
+
+    def __init__(self, made: Callable[..., RenderableType], given: object) -> None:
+        """Make nothing yet of what is given."""
+        self._made, self._given = made, given
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        """Make it."""
+        yield self._made(self._given, options.max_width)
 
 
 def plain_table(*heads: str, right: Collection[str] = (), folds: bool = False) -> Table:

@@ -2,11 +2,11 @@
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
-from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
+from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from dashboards.terminal.layout import escape, plain_table
+from dashboards.terminal.layout import Fitted, escape, plain_table
 from dashboards.terminal.text import (
     duration_text,
     estimate_text,
@@ -63,7 +63,11 @@ def leaderboard_table(board: Leaderboard) -> RenderableType:
     """How the study stands, and its trials best first; discoveries are bold."""
     if not board.rows:
         return Group(summary_text(board.summary), Text("no trial has ended yet."))
-    parts: list[RenderableType] = [summary_text(board.summary, board.examples), Text(), _BoardRows(board)]
+    parts: list[RenderableType] = [
+        summary_text(board.summary, board.examples),
+        Text(),
+        Fitted(_board_rows, board),
+    ]
     if board.front is not None and board.front.points:
         parts += [Text(), *_front(board.front, board.summary.metric)]
     if board.verdict:
@@ -114,33 +118,28 @@ def _front(front: Front, metric: str) -> list[RenderableType]:
     ]
 
 
-class _BoardRows:
-    """The rows of a leaderboard in as many columns as fit; sentences fold, numbers never do."""
-
-    def __init__(self, board: Leaderboard) -> None:
-        self._board = board
-
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        has_estimates = any(row.estimate is not None for row in self._board.rows)
-        columns = _columns(self._board.summary.metric, options.max_width, has_estimates=has_estimates)
-        table = plain_table()
-        for name in columns:
-            is_text = name in ("method", "what it is")
-            table.add_column(
-                name,
-                justify="left" if is_text else "right",
-                no_wrap=name != "what it is",
-                overflow="fold",
-                ratio=1 if name == "what it is" else None,
-            )
-        for row in self._board.rows:
-            cells = _cells(row, self._board)
-            if "method" not in columns:
-                cells["what it is"] = f"{cells['method']}: {cells['what it is']}"
-            if options.max_width < _NARROW_WIDTH:
-                cells |= _narrow(row, self._board, cells)
-            table.add_row(*(cells[name] for name in columns), style="bold" if row.is_discovered else None)
-        yield table
+def _board_rows(board: Leaderboard, width: int) -> Table:
+    """The rows of a leaderboard; sentences fold."""
+    has_estimates = any(row.estimate is not None for row in board.rows)
+    columns = _columns(board.summary.metric, width, has_estimates=has_estimates)
+    table = plain_table()
+    for name in columns:
+        is_text = name in ("method", "what it is")
+        table.add_column(
+            name,
+            justify="left" if is_text else "right",
+            no_wrap=name != "what it is",
+            overflow="fold",
+            ratio=1 if name == "what it is" else None,
+        )
+    for row in board.rows:
+        cells = _cells(row, board)
+        if "method" not in columns:
+            cells["what it is"] = f"{cells['method']}: {cells['what it is']}"
+        if width < _NARROW_WIDTH:
+            cells |= _narrow(row, board, cells)
+        table.add_row(*(cells[name] for name in columns), style="bold" if row.is_discovered else None)
+    return table
 
 
 def _columns(metric: str, width: int, *, has_estimates: bool) -> tuple[str, ...]:
@@ -191,34 +190,29 @@ def studies_table(summaries: Sequence[StudySummary]) -> RenderableType:
     """Every study of a storage."""
     if not summaries:
         return Text("no studies yet.")
-    return _StudyRows(summaries)
+    return Fitted(_study_rows, summaries)
 
 
-class _StudyRows:
-    """Studies in as many columns as fit; words are not broken."""
-
-    def __init__(self, summaries: Sequence[StudySummary]) -> None:
-        self._summaries = summaries
-
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        rows = [
-            {
-                "study": one.name + (f" (confirms {one.confirms})" if one.confirms else ""),
-                "task": one.task,
-                "backbone": one.backbone,
-                "budget": f"{one.budget_parameters:,}",
-                "trials": states_text(dict(one.counts)),
-                "best trial": _best(one),
-                "begun": f"{one.created_at:%Y-%m-%d %H:%M}",
-            }
-            for one in self._summaries
-        ]
-        is_narrow = options.max_width < _NARROW_WIDTH
-        names = ("study", "trials", "best trial") if is_narrow else tuple(rows[0])
-        table = _table(names, [[row[name] for name in names] for row in rows], right=("budget",))
-        for column in table.columns:
-            column.no_wrap = column.header in ("budget", "best trial", "begun")
-        yield table
+def _study_rows(summaries: Sequence[StudySummary], width: int) -> Table:
+    """Studies; words are not broken."""
+    rows = [
+        {
+            "study": one.name + (f" (confirms {one.confirms})" if one.confirms else ""),
+            "task": one.task,
+            "backbone": one.backbone,
+            "budget": f"{one.budget_parameters:,}",
+            "trials": states_text(dict(one.counts)),
+            "best trial": _best(one),
+            "begun": f"{one.created_at:%Y-%m-%d %H:%M}",
+        }
+        for one in summaries
+    ]
+    is_narrow = width < _NARROW_WIDTH
+    names = ("study", "trials", "best trial") if is_narrow else tuple(rows[0])
+    table = _table(names, [[row[name] for name in names] for row in rows], right=("budget",))
+    for column in table.columns:
+        column.no_wrap = column.header in ("budget", "best trial", "begun")
+    return table
 
 
 def _best(summary: StudySummary) -> str:
