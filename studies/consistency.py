@@ -280,8 +280,7 @@ def _contender(
         yield f"contender '{contender.label}' must be called as what it is, {', '.join(map(str, names))}"
     for trial, seed in zip(trials, seeds, strict=False):
         template: NewTrial = original or trials[0]
-        expected = replace(
-            NewTrial(**{one.name: getattr(template, one.name) for one in fields(NewTrial)}),
+        expected = template.again(
             number=trial.number,
             seed=seed,
             fingerprint=seeded_fingerprint(template.fingerprint.partition(":")[0], seed),

@@ -86,17 +86,16 @@ def _as_baseline(entry: ContenderEntry, name: str) -> ContenderEntry:
 def trials_of(entries: Sequence[ContenderEntry], seeds: Sequence[int]) -> list[NewTrial]:
     """Every entry with every seed, one entry after the other."""
     pairs = [(entry.template, seed) for entry in entries for seed in seeds]
-    again = [
-        replace(
-            template,
+    return [
+        template.again(
+            number=number,
             seed=seed,
             fingerprint=seeded_fingerprint(template.fingerprint, seed),
             # of what was proposed it is trained with nothing else that is not in its record
             proposal={name: value for name, value in template.proposal.items() if name == HEAD_RATE},
         )
-        for template, seed in pairs
+        for number, (template, seed) in enumerate(pairs)
     ]
-    return [replace(trial, number=number) for number, trial in enumerate(again)]
 
 
 def entry_of(

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from datetime import datetime
 from enum import StrEnum
-from typing import Self
+from typing import Any, Self
 
 from search_space.configuration import Configuration
 from search_space.words.dimensions import SideDimensions
@@ -78,6 +78,10 @@ class NewTrial:
     head_parameters: int
     replicate_of: int | None = None
     extra_flops: int | None = None
+
+    def again(self, **changes: Any) -> "NewTrial":
+        """The trial before it is run, with some of it changed."""
+        return NewTrial(**{one.name: getattr(self, one.name) for one in fields(NewTrial)} | changes)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

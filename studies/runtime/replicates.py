@@ -8,7 +8,7 @@ than what it is compared with.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal
 
 from studies.records import NewTrial, TrialRecord
@@ -106,9 +106,7 @@ def replicate(
         return None
     original = finalists[(number - one.begins_at) % len(finalists)]
     seed = hashed_seed("trial", study_seed, number, bits=31)
-    again = NewTrial(**{name: getattr(original, name) for name in NewTrial.__dataclass_fields__})
-    return replace(
-        again,
+    return original.again(
         number=number,
         origin="replicate",
         replicate_of=original.number,

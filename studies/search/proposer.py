@@ -6,7 +6,6 @@ the study's seed and the trial's number; so a study that was rebuilt proposes wh
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
 from functools import cached_property
 
 from optuna.trial import FrozenTrial
@@ -142,20 +141,8 @@ class Proposer:
 
     def repeat(self, trial: NewTrial) -> None:
         """Take in a replicate, which is the next trial."""
-        given = {name: getattr(trial, name) for name in NewTrial.__dataclass_fields__}
-        running = TrialRecord(
-            **given,
-            study_id=0,
-            state=TrialState.RUNNING,
-            score=None,
-            steps=0,
-            last_score=None,
-            reason=None,
-            attempt=1,
-            created_at=datetime.now(UTC),
-            ended_at=None,
-        )
-        self.replay([running], {})
+        self.trials.append(self.model.observation(trial))
+        self._note(trial.fingerprint, trial.method)
 
     def report(self, number: int, step: int, score: float, loss: float | None = None) -> None:
         """Tell of a reading of an unfinished trial; of two at the same step the first stands, as in the ledger."""

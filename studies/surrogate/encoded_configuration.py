@@ -8,6 +8,7 @@ from search_space.edit import Edit
 from search_space.forms import Phm
 from search_space.layers import Layers
 from search_space.parameter_counts.budget import SideCost, SplitCost
+from search_space.space.points import ATTENTION
 from studies.surrogate.features import SideStructure, is_mixed
 
 
@@ -49,6 +50,14 @@ class EncodedConfiguration:
     def sides(self) -> Sequence[EncodedSide]:
         """Those with edits."""
         return [side for side in (self.attention, self.ffn) if side is not None]
+
+    def side(self, name: str) -> EncodedSide | None:
+        """What is chosen at ``attention`` or ``ffn``."""
+        return self.attention if name == ATTENTION else self.ffn
+
+    def with_side(self, name: str, chosen: EncodedSide | None) -> "EncodedConfiguration":
+        """The same with something else at a side."""
+        return replace(self, attention=chosen) if name == ATTENTION else replace(self, ffn=chosen)
 
 
 def reflected(number: float, low: float, high: float) -> float:

@@ -177,6 +177,14 @@ class Encoding:
                 ffn = replace(ffn, unit_lr=attention.unit_lr)
         return EncodedConfiguration(attention, ffn, share, self._budget_fraction(genes))
 
+    def rated(self, genes: EncodedConfiguration, unit_lrs: Mapping[str, float]) -> EncodedConfiguration:
+        """The same with other rates of some forms."""
+        attention, ffn = (
+            None if side is None else replace(side, unit_lr=unit_lrs.get(self.facts(side).form, side.unit_lr))
+            for side in (genes.attention, genes.ffn)
+        )
+        return replace(genes, attention=attention, ffn=ffn)
+
     def _budget_fraction(self, genes: EncodedConfiguration) -> float:
         """The size in the range of the space, the largest where there is nothing to size."""
         low, high = self.space.options.budget_fractions

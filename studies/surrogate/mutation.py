@@ -157,7 +157,7 @@ class Mutation:
     ) -> EncodedConfiguration:
         low, high = self._genome.space.options.split
         changed = replace(side, split=reflected(side.split + draw.gauss(0, SHARE_STEP), low, high))
-        return replace(genes, attention=changed) if side is genes.attention else replace(genes, ffn=changed)
+        return genes.with_side(ATTENTION if side is genes.attention else FFN, changed)
 
     def _change_side(
         self, draw: random.Random, genes: EncodedConfiguration, parents: Parents
@@ -165,14 +165,10 @@ class Mutation:
         if self._genome.space.pairs and draw.random() < 0.5:
             return self._at_a_side(draw, genes, self._change_number)
         name = draw.choice((ATTENTION, FFN))
-        is_attention = name == ATTENTION
-        side, other = (genes.attention, genes.ffn) if is_attention else (genes.ffn, genes.attention)
-        new = None
-        if side is None:
-            new = self._drawer.side(draw, name, other)
-            if new is None:
-                return None
-        return replace(genes, attention=new) if is_attention else replace(genes, ffn=new)
+        if genes.side(name) is not None:
+            return genes.with_side(name, None)
+        new = self._drawer.side(draw, name, genes.side(FFN if name == ATTENTION else ATTENTION))
+        return None if new is None else genes.with_side(name, new)
 
     def _at_a_side(
         self,
@@ -181,11 +177,10 @@ class Mutation:
         change: Callable[[random.Random, EncodedSide], EncodedSide | None],
     ) -> EncodedConfiguration | None:
         is_attention = draw.random() < 0.5 if len(genes.sides) > 1 else genes.attention is not None
-        side = genes.attention if is_attention else genes.ffn
+        name = ATTENTION if is_attention else FFN
+        side = genes.side(name)
         changed = None if side is None else change(draw, side)
-        if changed is None:
-            return None
-        return replace(genes, attention=changed) if is_attention else replace(genes, ffn=changed)
+        return None if changed is None else genes.with_side(name, changed)
 
     def _change_number(self, draw: random.Random, side: EncodedSide) -> EncodedSide | None:
         """One of two edits of a part less, or a second one more."""

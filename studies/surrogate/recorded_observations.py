@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from search_space.space.space import HEAD_RATE
 from studies.objectives import SizeGoal
-from studies.records import ReadingRecord, TrialRecord, TrialState
+from studies.records import NewTrial, ReadingRecord, TrialRecord, TrialState
 from studies.surrogate.observation import MeasuredScore, Observation
 from trial_runner.requests import Reading
 
@@ -29,9 +29,13 @@ class ObservationModel:
     goal: SizeGoal | None = None
     use_validation_loss: bool = False
 
-    def observation(self, trial: TrialRecord, readings: Sequence[ReadingRecord]) -> Observation:
-        """What a ledger holds of a trial; when it ended is left out, for that differs from one launch to the next."""
-        score = trial.score if trial.state is TrialState.COMPLETE else None
+    def observation(self, trial: NewTrial, readings: Sequence[ReadingRecord] = ()) -> Observation:
+        """What a ledger holds of a trial, or of one that is about to run.
+
+        When it ended is left out, for that differs from one launch to the next.
+        """
+        state = trial.state if isinstance(trial, TrialRecord) else TrialState.RUNNING
+        score = trial.score if isinstance(trial, TrialRecord) and state is TrialState.COMPLETE else None
         size = () if self.goal is None else (self.goal.size(trial),)
         return Observation(
             number=trial.number,
@@ -41,7 +45,7 @@ class ObservationModel:
             fingerprint=trial.fingerprint,
             method=trial.method,
             origin=trial.origin,
-            state=trial.state,
+            state=state,
             readings=tuple(self.measured(one.step, one.score, loss_of(one)) for one in readings),
             head_learning_rate=None if HEAD_RATE not in trial.proposal else float(str(trial.proposal[HEAD_RATE])),
             values=None if score is None else (score, *size),

@@ -8,7 +8,6 @@ import numpy as np
 from search_space.edit import Edit
 from studies.analysis.card import Card
 from studies.analysis.discover.study_posterior import LEVEL, REACH, UNIT_LRS, StudyPosterior
-from studies.analysis.discover.uniform_draws import side_of
 from studies.analysis.discover.words import PLACES, form_words
 from studies.surrogate.encoded_configuration import EncodedConfiguration
 from studies.surrogate.features import lr_at
@@ -59,7 +58,7 @@ _COLUMNS = ("at", "form", "best_rate", "from", "to", "score", "low", "high", "tr
 
 
 def _form(knowledge: StudyPosterior, genes: EncodedConfiguration, side: str) -> str | None:
-    own = side_of(genes, side)
+    own = genes.side(side)
     return None if own is None else knowledge.form(own)
 
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from studies.analysis.discover.uniform_draws import UniformDraws, side_of, with_side
+from studies.analysis.discover.uniform_draws import UniformDraws
 from studies.surrogate.encoded_configuration import EncodedConfiguration
 from studies.surrogate.structure_distances import Array, Indices
 
@@ -83,26 +83,15 @@ def _rate(measure: UniformDraws, some: Sequence[EncodedConfiguration], side: str
     draw = measure.generator("matters", side, RATE)
     changed, values = [], []
     for genes in some:
-        own = side_of(genes, side)
+        own = genes.side(side)
         if own is None:
             values.append(-1)
             changed.append(genes)
             continue
         values.append(_bin((own.unit_lr + 1) / 2))
         form = measure.genome.facts(own).form
-        changed.append(_with_unit_lr(measure, genes, form, draw.uniform(-1, 1)))
+        changed.append(measure.genome.rated(genes, {form: draw.uniform(-1, 1)}))
     return Factor(side=side, dimension=RATE, changed=tuple(changed), values=np.array(values))
-
-
-def _with_unit_lr(
-    measure: UniformDraws, genes: EncodedConfiguration, form: str, unit_lr: float
-) -> EncodedConfiguration:
-    """One form has one rate."""
-    attention, ffn = (
-        side if side is None or measure.genome.facts(side).form != form else replace(side, unit_lr=unit_lr)
-        for side in (genes.attention, genes.ffn)
-    )
-    return replace(genes, attention=attention, ffn=ffn)
 
 
 def _share(measure: UniformDraws, some: Sequence[EncodedConfiguration]) -> Factor:
@@ -129,8 +118,8 @@ def crossed(
     others = [*some[1:], *some[:1]]
     return (
         tuple(some),
-        tuple(with_side(one, "attention", other.attention) for one, other in zip(some, others, strict=True)),
-        tuple(with_side(one, "ffn", other.ffn) for one, other in zip(some, others, strict=True)),
+        tuple(replace(one, attention=other.attention) for one, other in zip(some, others, strict=True)),
+        tuple(replace(one, ffn=other.ffn) for one, other in zip(some, others, strict=True)),
         tuple(replace(one, attention=other.attention, ffn=other.ffn) for one, other in zip(some, others, strict=True)),
     )
 

@@ -5,7 +5,6 @@ which the search expects beforehand: what is said of a study is what its trials 
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
@@ -193,7 +192,7 @@ class StudyPosterior:
         for form in self.forms:
             some = [one for one in self.measure.draws if form in self.cell(one)][:_FOR_UNIT_LRS]
             if some:
-                asked = [self._rated(one, {form: unit_lr}) for unit_lr in UNIT_LRS for one in some]
+                asked = [self.genome.rated(one, {form: unit_lr}) for unit_lr in UNIT_LRS for one in some]
                 response = self.means(asked).reshape(len(UNIT_LRS), len(some)).mean(axis=1)
                 found[form] = UNIT_LRS[int(np.argmax(response))]
         return found
@@ -205,7 +204,7 @@ class StudyPosterior:
 
     def with_unit_lr(self, genes: EncodedConfiguration, form: str, unit_lr: float) -> EncodedConfiguration:
         """The same with another rate of one form, and the most promising ones of the others."""
-        return self._rated(genes, {**self.best_unit_lrs, form: unit_lr})
+        return self.genome.rated(genes, {**self.best_unit_lrs, form: unit_lr})
 
     def form(self, side: EncodedSide) -> str:
         """Whose range the rate of a side is in."""
@@ -215,10 +214,3 @@ class StudyPosterior:
         """The forms at both sides; None without one."""
         attention, ffn = (None if side is None else self.form(side) for side in (genes.attention, genes.ffn))
         return attention, ffn
-
-    def _rated(self, genes: EncodedConfiguration, unit_lrs: Mapping[str, float]) -> EncodedConfiguration:
-        attention, ffn = (
-            None if side is None else replace(side, unit_lr=unit_lrs.get(self.form(side), side.unit_lr))
-            for side in (genes.attention, genes.ffn)
-        )
-        return replace(genes, attention=attention, ffn=ffn)

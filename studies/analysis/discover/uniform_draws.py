@@ -12,7 +12,7 @@ from functools import cached_property
 from search_space.space.points import FFN
 from studies.analysis.discover.traits import PartTraits
 from studies.seeds import hashed_seed
-from studies.surrogate.encoded_configuration import EncodedConfiguration, EncodedSide
+from studies.surrogate.encoded_configuration import EncodedConfiguration
 from studies.surrogate.encoding import Encoding
 from studies.surrogate.random_candidates import RandomCandidates
 
@@ -59,7 +59,7 @@ class UniformDraws:
 
     def value(self, genes: EncodedConfiguration, side: str, dimension: str) -> str | None:
         """The value that all parts of a side have; None without the side, or where its parts differ."""
-        own = side_of(genes, side)
+        own = genes.side(side)
         if own is None:
             return None
         values = {self.traits[part].of(number, dimension) for part, number in own.parts}
@@ -74,7 +74,7 @@ class UniformDraws:
 
         Only sides with one edit at each part are changed, all parts alike.
         """
-        own = side_of(genes, side)
+        own = genes.side(side)
         if own is None or len({part for part, _ in own.parts}) < len(own.parts):
             return {}
         matches = [self.traits[part].matches(number, dimension) for part, number in own.parts]
@@ -84,22 +84,12 @@ class UniformDraws:
     def _with(
         self, genes: EncodedConfiguration, side: str, numbers: Sequence[tuple[int, ...]]
     ) -> list[EncodedConfiguration]:
-        own = side_of(genes, side)
+        own = genes.side(side)
         if own is None:
             return []
         found = []
         for place in range(max(map(len, numbers))):
             chosen = (some[place % len(some)] for some in numbers)
             parts = tuple((part, number) for (part, _), number in zip(own.parts, chosen, strict=True))
-            found.append(with_side(genes, side, replace(own, parts=parts)))
+            found.append(genes.with_side(side, replace(own, parts=parts)))
         return found
-
-
-def side_of(genes: EncodedConfiguration, side: str) -> EncodedSide | None:
-    """What is chosen at ``attention`` or ``ffn``."""
-    return genes.attention if side == "attention" else genes.ffn
-
-
-def with_side(genes: EncodedConfiguration, side: str, chosen: EncodedSide | None) -> EncodedConfiguration:
-    """The same with something else at a side."""
-    return replace(genes, attention=chosen) if side == "attention" else replace(genes, ffn=chosen)
