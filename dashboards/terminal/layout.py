@@ -13,6 +13,8 @@ from rich.text import Text
 from studies.analysis.visible import visible
 
 _TEXT_WIDTH = 120
+UNBOUNDED = 10_000
+"""Columns of what goes to no terminal: nothing is folded, so that a row is a line."""
 _GAP = 2
 
 
@@ -96,10 +98,10 @@ def one_line_table(
     return table
 
 
-def plain_text(renderable: RenderableType) -> str:
+def plain_text(renderable: RenderableType, *, width: int = _TEXT_WIDTH) -> str:
     """What a terminal would show, as text without colours."""
     file = io.StringIO()
     # In a notebook a console would display what it is told to print into the file.
-    console = Terminal(file, width=_TEXT_WIDTH, color_system=None, force_jupyter=False)
+    console = Terminal(file, width=width, color_system=None, force_jupyter=False)
     console.print(renderable)
     return "\n".join(line.rstrip() for line in file.getvalue().splitlines())

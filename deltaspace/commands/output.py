@@ -1,6 +1,5 @@
 """Results go to stdout: tables for people, JSON for programs."""
 
-import io
 import json
 import sys
 from collections.abc import Callable
@@ -15,9 +14,6 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
 T = TypeVar("T")
-
-_UNBOUNDED = 10_000
-"""Columns of what goes to no terminal: nothing is folded, so that a row is a line."""
 
 
 def answer(
@@ -36,14 +32,12 @@ def answer(
 
 def show(renderable: "RenderableType") -> None:
     """Print a table: as wide as the terminal; elsewhere plain, a line per row."""
-    from dashboards.terminal.layout import Terminal
+    from dashboards.terminal.layout import UNBOUNDED, Terminal, plain_text
 
     if sys.stdout.isatty():
         Terminal(sys.stdout).print(renderable)
-        return
-    file = io.StringIO()
-    Terminal(file, width=_UNBOUNDED, color_system=None, force_jupyter=False).print(renderable)
-    sys.stdout.write("".join(f"{line.rstrip()}\n" for line in file.getvalue().splitlines()))
+    else:
+        sys.stdout.write(f"{plain_text(renderable, width=UNBOUNDED)}\n")
 
 
 def echo_json(value: object) -> None:
