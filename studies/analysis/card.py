@@ -1,7 +1,8 @@
 """The answer to a question about a study; terminal, report and web page show the same card."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Self
 
 if TYPE_CHECKING:
     import pandas
@@ -30,6 +31,13 @@ class Card:
     points: "pandas.DataFrame"
     note: str
     metric: str
+
+    @classmethod
+    def of(cls, rows: Sequence[Mapping[str, Any]], *, points: Sequence[Mapping[str, Any]] = (), **said: Any) -> Self:
+        """A card of rows and points that are mappings."""
+        import pandas
+
+        return cls(data=pandas.DataFrame(rows), points=pandas.DataFrame(points), **said)
 
     def __str__(self) -> str:
         """The question, the answer in words, and its short table."""

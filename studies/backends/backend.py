@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from types import FrameType, TracebackType
+from types import FrameType
 from typing import TYPE_CHECKING, Protocol, Self
 
 from studies.runtime.progress import Progress, Standing, TimeLeft
@@ -156,9 +156,7 @@ class Interrupts:
                 handler = signal.signal(number, self._note)
                 self._earlier.setdefault(number, handler)
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *raised: object) -> None:
         """Give the signals back."""
         for number, handler in self._earlier.items():
             signal.signal(number, handler)  # type: ignore[arg-type]

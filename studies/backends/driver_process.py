@@ -16,7 +16,6 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from multiprocessing import Pipe
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 from studies.backends.backend import RunnerFactory, TorchRunnerFactory
@@ -162,9 +161,7 @@ class DriverProcess:
                 self._heard.put(None)
                 return
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *raised: object) -> None:
         """End it, and whatever is left of its session."""
         if kind is None and self._order.address is not None:
             self._code(_LEAVE_SECONDS)  # it leaves the cluster

@@ -2,7 +2,6 @@
 
 import threading
 from collections.abc import Callable
-from types import TracebackType
 from typing import Self
 
 from studies.errors import LaunchError, StudiesError
@@ -37,9 +36,7 @@ class Beside:
         self.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *raised: object) -> None:
         """Come to an end; what has just begun is done first."""
         self._is_closed.set()
         self._thread.join()

@@ -67,18 +67,9 @@ def _end(knowledge: StudyPosterior, first: Candidate) -> tuple[str, Observation 
 def _card(
     knowledge: StudyPosterior, question: str, sentences: tuple[str, ...], rows: list[dict[str, Any]] | None = None
 ) -> Card:
-    import pandas
 
-    return Card(
-        name="winner",
-        question=question,
-        sentences=sentences,
-        data=pandas.DataFrame(rows or []),
-        shown=len(rows or []),
-        points=pandas.DataFrame(),
-        note=_NOTE if rows else "",
-        metric=knowledge.metric,
-    )
+    own = {"name": "winner", "note": _NOTE if rows else "", "metric": knowledge.metric}
+    return Card.of(rows or [], question=question, sentences=sentences, shown=len(rows or []), **own)
 
 
 def _beginning(knowledge: StudyPosterior, method: PublishedPoint) -> Candidate:

@@ -27,22 +27,13 @@ _NOTE = (
 
 def importance(knowledge: StudyPosterior) -> Card:
     """Every choice at every side, the most important first."""
-    import pandas
-
     some = base(knowledge.measure)
     rows = [_row(knowledge, some, factor) for factor in factors(knowledge.measure, some)]
     rows += _both(knowledge, some)
     rows.sort(key=lambda row: (-row["matters"], -row["share"]))
-    return Card(
-        name="matters",
-        question=QUESTION,
-        sentences=_sentences(rows, knowledge),
-        data=pandas.DataFrame(rows),
-        shown=sum(row["matters"] for row in rows),
-        points=pandas.DataFrame(),
-        note=_NOTE,
-        metric=knowledge.metric,
-    )
+    said, shown = _sentences(rows, knowledge), sum(row["matters"] for row in rows)
+    own = {"name": "matters", "question": QUESTION, "note": _NOTE, "metric": knowledge.metric}
+    return Card.of(rows, sentences=said, shown=shown, **own)
 
 
 def _row(knowledge: StudyPosterior, some: Sequence[EncodedConfiguration], factor: Factor) -> dict[str, Any]:

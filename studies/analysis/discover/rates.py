@@ -29,8 +29,6 @@ _NOTE = (
 
 def rates(knowledge: StudyPosterior) -> Card:
     """The best rate of every form at every side; the points of the card are the curves."""
-    import pandas
-
     rows: list[dict[str, Any]] = []
     points: list[dict[str, Any]] = []
     for side in knowledge.measure.parts:
@@ -42,16 +40,9 @@ def rates(knowledge: StudyPosterior) -> Card:
                 points += curve
     rows.sort(key=lambda row: row["width"])
     told = [row for row in rows if row["width"] <= _NARROWED]
-    return Card(
-        name="rates",
-        question=QUESTION,
-        sentences=_sentences(rows, told, knowledge),
-        data=pandas.DataFrame([{name: value for name, value in row.items() if name in _COLUMNS} for row in rows]),
-        shown=len(told),
-        points=pandas.DataFrame(points),
-        note=_NOTE,
-        metric=knowledge.metric,
-    )
+    own = {"name": "rates", "question": QUESTION, "note": _NOTE, "metric": knowledge.metric}
+    shown = [{name: row[name] for name in _COLUMNS} for row in rows]
+    return Card.of(shown, points=points, sentences=_sentences(rows, told, knowledge), shown=len(told), **own)
 
 
 _COLUMNS = ("at", "form", "best_rate", "from", "to", "score", "low", "high", "trials")

@@ -40,8 +40,6 @@ def sizes(knowledge: StudyPosterior) -> Card:
     Raises:
         StudiesError: If no trial is complete.
     """
-    import pandas
-
     trials, stored = _worth_asking(knowledge)
     asked = knowledge.views(trials)
     means, covariance = knowledge.expected(asked)
@@ -67,18 +65,9 @@ def sizes(knowledge: StudyPosterior) -> Card:
                 "is_front": bool(is_front),
             }
         )
-    data = pandas.DataFrame(rows)
-    front = data[data["is_front"]].drop(columns="is_front").reset_index(drop=True)
-    return Card(
-        name="sizes",
-        question=QUESTION,
-        sentences=_sentences(rows, knowledge),
-        data=front,
-        shown=len(front),
-        points=data,
-        note=_NOTE,
-        metric=knowledge.metric,
-    )
+    front = [{name: value for name, value in row.items() if name != "is_front"} for row in rows if row["is_front"]]
+    own = {"name": "sizes", "question": QUESTION, "note": _NOTE, "metric": knowledge.metric}
+    return Card.of(front, points=rows, sentences=_sentences(rows, knowledge), shown=len(front), **own)
 
 
 def _worth_asking(knowledge: StudyPosterior) -> tuple[list[Observation], list[int]]:
