@@ -1,9 +1,22 @@
-"""One colour per functional form, in every plot; told apart also by who sees red and green alike."""
+"""Colours of every plot: some for what is compared, one per functional form; told apart also by who sees few."""
 
 from collections.abc import Mapping
 from itertools import cycle
 
 from search_space.forms import FORMS
+
+BLUE, ORANGE, GREEN, VERMILION, PURPLE, SKY, GREY = (
+    "#0072B2",
+    "#E69F00",
+    "#009E73",
+    "#D55E00",
+    "#CC79A7",
+    "#56B4E9",
+    "#8C8C8C",
+)
+"""Colours that people who see few of them tell apart (Okabe and Ito 2008), on light and on dark ground."""
+
+RESOLVED, UNRESOLVED, PUBLISHED, DISCOVERED = BLUE, GREY, ORANGE, BLUE
 
 _PALETTE = (
     "#d55e00",

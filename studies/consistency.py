@@ -14,20 +14,9 @@ import numpy as np
 
 from search_space.space.space import HEAD_RATE, Candidate
 from studies.ledger.invariants import Records
-from studies.records import (
-    ArtefactRecord,
-    AttemptRecord,
-    ConfirmationRecord,
-    Contender,
-    EventKind,
-    EventRecord,
-    ExampleRecord,
-    NewTrial,
-    ReadingRecord,
-    StudyRecord,
-    TrialRecord,
-    TrialState,
-)
+from studies.records.reading import ArtefactRecord, ExampleRecord, ReadingRecord
+from studies.records.study import ConfirmationRecord, Contender, EventKind, EventRecord, StudyRecord
+from studies.records.trial import AttemptRecord, NewTrial, TrialRecord, TrialState
 from studies.search.candidates import new_trial
 from studies.seeds import seeded_fingerprint
 from studies.study_file import Specification

@@ -3,19 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from dashboards.figures.figure import (
-    BLUE,
-    GREY,
-    ORANGE,
-    VERMILION,
-    Figure,
-    axis,
-    origin_marker,
-    points,
-    rows_layout,
-    scatter,
-    strokes,
-)
+from dashboards.colours import BLUE, GREY, ORANGE, VERMILION
+from dashboards.figures.figure import Figure, axis, origin_marker, points, rows_layout, scatter, strokes
 from studies.analysis.leaderboard import Leaderboard
 from studies.records import TrialState
 

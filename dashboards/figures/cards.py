@@ -4,23 +4,8 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from dashboards.colours import colour_of
-from dashboards.figures.figure import (
-    BLUE,
-    DISCOVERED,
-    GREY,
-    PUBLISHED,
-    UNRESOLVED,
-    VERMILION,
-    Figure,
-    axis,
-    plain,
-    points,
-    resolved_marker,
-    rows_layout,
-    scatter,
-    zero_line,
-)
+from dashboards.colours import BLUE, DISCOVERED, GREY, PUBLISHED, UNRESOLVED, VERMILION, colour_of
+from dashboards.figures.figure import Figure, axis, plain, points, resolved_marker, rows_layout, scatter, zero_line
 from studies.analysis.card import Card
 from studies.analysis.frames import entries_of
 from studies.analysis.ranks import DISCOVERED as BY_SEARCH

@@ -6,20 +6,21 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-Traces = Sequence[Mapping[str, Any]]
-
-BLUE, ORANGE, GREEN, VERMILION, PURPLE, SKY, GREY = (
-    "#0072B2",
-    "#E69F00",
-    "#009E73",
-    "#D55E00",
-    "#CC79A7",
-    "#56B4E9",
-    "#8C8C8C",
+from dashboards.colours import (
+    BLUE,
+    DISCOVERED,
+    GREEN,
+    GREY,
+    ORANGE,
+    PUBLISHED,
+    PURPLE,
+    RESOLVED,
+    SKY,
+    UNRESOLVED,
+    VERMILION,
 )
-"""Colours that people who see few of them tell apart (Okabe and Ito 2008), on light and on dark ground."""
 
-RESOLVED, UNRESOLVED, PUBLISHED, DISCOVERED = BLUE, GREY, ORANGE, BLUE
+Traces = Sequence[Mapping[str, Any]]
 
 _ROW_PIXELS, _LINE_PIXELS = 50, 18
 _LEAST_PIXELS = 150

@@ -63,11 +63,7 @@ def leaderboard_table(board: Leaderboard) -> RenderableType:
     """How the study stands, and its trials best first; discoveries are bold."""
     if not board.rows:
         return Group(summary_text(board.summary), Text("no trial has ended yet."))
-    parts: list[RenderableType] = [
-        summary_text(board.summary, board.examples),
-        Text(),
-        Fitted(_board_rows, board),
-    ]
+    parts: list[RenderableType] = [summary_text(board.summary, board.examples), Text(), Fitted(_board_rows, board)]
     if board.front is not None and board.front.points:
         parts += [Text(), *_front(board.front, board.summary.metric)]
     if board.verdict:

@@ -7,16 +7,9 @@ from typing import TYPE_CHECKING
 from studies.analysis.estimates import Estimate, estimates_of
 from studies.analysis.frames import frame
 from studies.ledger.ledger import Ledger
-from studies.records import (
-    ArtefactRecord,
-    AttemptRecord,
-    EventRecord,
-    ReadingRecord,
-    SiteDimensions,
-    StudyRecord,
-    TrialRecord,
-    TrialState,
-)
+from studies.records.reading import ArtefactRecord, ReadingRecord
+from studies.records.study import EventRecord, StudyRecord
+from studies.records.trial import AttemptRecord, SiteDimensions, TrialRecord, TrialState
 from studies.score_evidence import Evidence, paired_evidence
 from trial_runner.tasks import METRICS, TASK_KINDS
 from trial_runner.tasks.metrics import Measures

@@ -15,16 +15,9 @@ from sqlalchemy import Connection
 from studies.ledger import reads
 from studies.ledger.files import broken_files
 from studies.ledger.ledger import Ledger
-from studies.records import (
-    ArtefactRecord,
-    AttemptRecord,
-    EventRecord,
-    ExampleRecord,
-    ReadingRecord,
-    StudyRecord,
-    TrialRecord,
-    TrialState,
-)
+from studies.records.reading import ArtefactRecord, ExampleRecord, ReadingRecord
+from studies.records.study import EventRecord, StudyRecord
+from studies.records.trial import AttemptRecord, TrialRecord, TrialState
 
 _TERMINAL_ENDINGS = frozenset(state.value for state in TrialState if state.is_terminal)
 

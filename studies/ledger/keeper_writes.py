@@ -18,16 +18,8 @@ from studies.ledger.database import address_of, home_of
 from studies.ledger.files import written_folder
 from studies.ledger.rows import clean, confirmation_to_row, study_from_row, trial_columns, trial_from_row, trial_to_row
 from studies.ledger.tables import ARTEFACTS, ATTEMPTS, CONFIRMATIONS, EVENTS, EXAMPLES, READINGS, STUDIES, TRIALS
-from studies.records import (
-    ConfirmationRecord,
-    Contender,
-    EventKind,
-    NewStudy,
-    NewTrial,
-    StudyRecord,
-    TrialRecord,
-    TrialState,
-)
+from studies.records.study import ConfirmationRecord, Contender, EventKind, NewStudy, StudyRecord
+from studies.records.trial import NewTrial, TrialRecord, TrialState
 
 _LOCKED_STUDY = select(STUDIES.c.name, STUDIES.c.epoch).where(STUDIES.c.id == bindparam("study_id")).with_for_update()
 _NEXT_NUMBER = select(func.coalesce(func.max(TRIALS.c.number) + 1, 0)).where(TRIALS.c.study_id == bindparam("study_id"))

@@ -6,19 +6,7 @@ Every function works inside a transaction of the caller, who holds the study's l
 from datetime import timedelta
 from typing import Any
 
-from sqlalchemy import (
-    Connection,
-    String,
-    bindparam,
-    cast,
-    exists,
-    func,
-    insert,
-    literal,
-    or_,
-    select,
-    update,
-)
+from sqlalchemy import Connection, String, bindparam, cast, exists, func, insert, literal, or_, select, update
 
 from studies.ledger.clock import WRITTEN_TIME
 from studies.ledger.keeper_writes import LEASE_SECONDS, add_event

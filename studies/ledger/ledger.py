@@ -18,18 +18,9 @@ from studies.ledger.database import Database, Patience
 from studies.ledger.engine import Access, StorageAddress, open_engine
 from studies.ledger.keeper_writes import LEASE_SECONDS
 from studies.ledger.reports import ReportEntry
-from studies.records import (
-    ArtefactRecord,
-    AttemptRecord,
-    ConfirmationRecord,
-    ExampleRecord,
-    NewStudy,
-    NewTrial,
-    Outcome,
-    ReadingRecord,
-    Settlement,
-    StudyRecord,
-)
+from studies.records.reading import ArtefactRecord, ExampleRecord, ReadingRecord
+from studies.records.study import ConfirmationRecord, NewStudy, StudyRecord
+from studies.records.trial import AttemptRecord, NewTrial, Outcome, Settlement
 
 T = TypeVar("T")
 P = ParamSpec("P")

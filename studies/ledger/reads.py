@@ -21,17 +21,11 @@ from studies.ledger.rows import (
     word_of,
 )
 from studies.ledger.tables import ARTEFACTS, ATTEMPTS, CONFIRMATIONS, EVENTS, EXAMPLES, READINGS, STUDIES, TRIALS
-from studies.records import (
-    ArtefactRecord,
+from studies.records.reading import ArtefactRecord, ExampleCounts, ExampleRecord, ReadingRecord
+from studies.records.study import ConfirmationRecord, EventKind, EventRecord, StudyRecord
+from studies.records.trial import (
     AttemptRecord,
-    ConfirmationRecord,
-    EventKind,
-    EventRecord,
-    ExampleCounts,
-    ExampleRecord,
     RankedTrial,
-    ReadingRecord,
-    StudyRecord,
     TrialOutline,
     TrialRecord,
     TrialStanding,

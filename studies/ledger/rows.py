@@ -22,19 +22,9 @@ from search_space.json_text import read_json_text
 from studies.errors import DamagedError
 from studies.ledger.files import found_folder
 from studies.ledger.tables import CONFIRMATIONS, READINGS, STUDIES, TRIALS, UtcTime
-from studies.records import (
-    ConfirmationRecord,
-    ExampleRecord,
-    NewTrial,
-    ReadingRecord,
-    SiteDimensions,
-    StudyKind,
-    StudyRecord,
-    TrialOutline,
-    TrialRecord,
-    TrialStanding,
-    TrialState,
-)
+from studies.records.reading import ExampleRecord, ReadingRecord
+from studies.records.study import ConfirmationRecord, StudyKind, StudyRecord
+from studies.records.trial import NewTrial, SiteDimensions, TrialOutline, TrialRecord, TrialStanding, TrialState
 
 Word = TypeVar("Word", bound=StrEnum)
 

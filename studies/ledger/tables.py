@@ -6,30 +6,29 @@ Rows never leave the store; see `studies.records` for what does.
 from datetime import UTC, datetime
 from typing import Any
 
-from sqlalchemy import (
-    JSON,
-    BigInteger,
+from sqlalchemy import Connection, Dialect, event, text
+from sqlalchemy.schema import (
     CheckConstraint,
     Column,
-    Connection,
-    DateTime,
-    Dialect,
-    Double,
     ForeignKey,
     ForeignKeyConstraint,
     Index,
+    MetaData,
+    Table,
+    UniqueConstraint,
+)
+from sqlalchemy.types import (
+    JSON,
+    BigInteger,
+    DateTime,
+    Double,
     Integer,
     LargeBinary,
-    MetaData,
     String,
-    Table,
     Text,
     TypeDecorator,
-    UniqueConstraint,
-    event,
-    text,
+    TypeEngine,
 )
-from sqlalchemy.types import TypeEngine
 
 from studies.errors import DamagedError
 

@@ -15,18 +15,9 @@ from studies.analysis.ranks import Ranking, ranking_of
 from studies.analysis.verdict import verdict
 from studies.errors import StudiesError
 from studies.ledger.ledger import Ledger
-from studies.records import (
-    Annotation,
-    EventRecord,
-    RankedTrial,
-    ReadingRecord,
-    SiteDimensions,
-    StudyKind,
-    StudyRecord,
-    TrialOutline,
-    TrialState,
-    annotations_of,
-)
+from studies.records.reading import ReadingRecord
+from studies.records.study import Annotation, EventRecord, StudyKind, StudyRecord, annotations_of
+from studies.records.trial import RankedTrial, SiteDimensions, TrialOutline, TrialState
 from trial_runner.backbones.locate import config_of
 from trial_runner.errors import RunnerError
 

@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 from support.shown_board import shown_board
 
+from dashboards.colours import DISCOVERED, PUBLISHED
 from dashboards.figures.boards import leaderboard_figure
-from dashboards.figures.figure import DISCOVERED, PUBLISHED
 from studies.records import TrialState
 
 
