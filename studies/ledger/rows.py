@@ -155,7 +155,7 @@ def trial_columns(record: type[Trial]) -> list[ColumnElement[Any]]:
 
 
 @cache
-def _plain(record: type[Trial]) -> tuple[str, ...]:
+def _plain(record: Any) -> tuple[str, ...]:
     """Fields that have a column of their name."""
     return tuple(field.name for field in fields(record) if field.name not in _SITES)
 

@@ -68,7 +68,7 @@ def _card(
     knowledge: StudyPosterior, question: str, sentences: tuple[str, ...], rows: list[dict[str, Any]] | None = None
 ) -> Card:
 
-    own = {"name": "winner", "note": _NOTE if rows else "", "metric": knowledge.metric}
+    own: dict[str, Any] = {"name": "winner", "note": _NOTE if rows else "", "metric": knowledge.metric}
     return Card.of(rows or [], question=question, sentences=sentences, shown=len(rows or []), **own)
 
 

@@ -32,7 +32,7 @@ def importance(knowledge: StudyPosterior) -> Card:
     rows += _both(knowledge, some)
     rows.sort(key=lambda row: (-row["matters"], -row["share"]))
     said, shown = _sentences(rows, knowledge), sum(row["matters"] for row in rows)
-    own = {"name": "matters", "question": QUESTION, "note": _NOTE, "metric": knowledge.metric}
+    own: dict[str, Any] = {"name": "matters", "question": QUESTION, "note": _NOTE, "metric": knowledge.metric}
     return Card.of(rows, sentences=said, shown=shown, **own)
 
 

@@ -40,7 +40,7 @@ def rates(knowledge: StudyPosterior) -> Card:
                 points += curve
     rows.sort(key=lambda row: row["width"])
     told = [row for row in rows if row["width"] <= _NARROWED]
-    own = {"name": "rates", "question": QUESTION, "note": _NOTE, "metric": knowledge.metric}
+    own: dict[str, Any] = {"name": "rates", "question": QUESTION, "note": _NOTE, "metric": knowledge.metric}
     shown = [{name: row[name] for name in _COLUMNS} for row in rows]
     return Card.of(shown, points=points, sentences=_sentences(rows, told, knowledge), shown=len(told), **own)
 

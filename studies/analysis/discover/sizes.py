@@ -66,7 +66,7 @@ def sizes(knowledge: StudyPosterior) -> Card:
             }
         )
     front = [{name: value for name, value in row.items() if name != "is_front"} for row in rows if row["is_front"]]
-    own = {"name": "sizes", "question": QUESTION, "note": _NOTE, "metric": knowledge.metric}
+    own: dict[str, Any] = {"name": "sizes", "question": QUESTION, "note": _NOTE, "metric": knowledge.metric}
     return Card.of(front, points=rows, sentences=_sentences(rows, knowledge), shown=len(front), **own)
 
 

@@ -5,7 +5,7 @@ from support.simulated_search import proposer_of, readings_of, search
 
 from search_space.space.random_draw import GivenTrial
 from search_space.space.space import HEAD_RATE, SearchSpace, SpaceOptions
-from studies.confirmation.contenders import ContenderEntry, trial_entry, trials_of
+from studies.confirmation.contenders import entry_of, trials_of
 from studies.search.candidates import trial_request
 from trial_runner.requests import TrainingPlan
 
@@ -55,7 +55,7 @@ def test_where_nothing_is_asked_all_heads_are_trained_at_the_rate_of_the_study(
 def test_a_confirmation_trains_the_head_at_the_rate_of_the_trial(space: SearchSpace) -> None:
     asked = asking(space)
     (trial,) = search(proposer_of(asked, "random", published=()), asked, 1, [])
-    entry: ContenderEntry = trial_entry(trial, label="0", is_top=True)
+    entry = entry_of(trial, asked, label="0", head_parameters=0, is_top=True)
     for again in trials_of([entry], [7, 8]):
         assert dict(again.proposal) == {HEAD_RATE: trial.proposal[HEAD_RATE]}
         request = trial_request(again, attempt=1, plan=PLAN)
