@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, fields
 from datetime import datetime
 from enum import StrEnum
-from functools import cache, lru_cache
+from functools import lru_cache
 from operator import attrgetter
 from pathlib import Path
 from typing import Any, TypeVar
@@ -38,6 +38,11 @@ _DIMENSIONS = tuple(field.name for field in fields(SiteDimensions))
 _dimensions_of = attrgetter(*_DIMENSIONS)
 _SITE_COLUMNS = {site: tuple(f"{site}_{name}" for name in _DIMENSIONS) for site in _SITES}
 _PROPOSED = tuple(field.name for field in fields(NewTrial) if field.name not in _SITES)
+_PLAIN: Mapping[Any, tuple[str, ...]] = {
+    record: tuple(field.name for field in fields(record) if field.name not in _SITES)
+    for record in (TrialRecord, TrialStanding, TrialOutline)
+}
+"""Fields that have a column of their name."""
 _FFN = slice(-len(_DIMENSIONS), None)
 _ATTENTION = slice(-2 * len(_DIMENSIONS), -len(_DIMENSIONS))
 
@@ -149,20 +154,15 @@ def trial_to_row(trial: NewTrial) -> dict[str, Any]:
 
 def trial_columns(record: type[Trial]) -> list[ColumnElement[Any]]:
     """What `trial_from_row` reads of a kind of record, in this order: a configuration as text, dimensions last."""
-    sides = () if record is TrialStanding else (*_SITE_COLUMNS["attention"], *_SITE_COLUMNS["ffn"])
-    names = (*_plain(record), *sides)
+    names = [*_PLAIN[record]]
+    if record is not TrialStanding:
+        names += [*_SITE_COLUMNS["attention"], *_SITE_COLUMNS["ffn"]]
     return [cast(TRIALS.c[name], Text).label(name) if name == "configuration" else TRIALS.c[name] for name in names]
-
-
-@cache
-def _plain(record: Any) -> tuple[str, ...]:
-    """Fields that have a column of their name."""
-    return tuple(field.name for field in fields(record) if field.name not in _SITES)
 
 
 def trial_from_row(row: Row[Any], record: type[Trial]) -> Trial:
     """A row of `trial_columns`."""
-    values: dict[str, Any] = dict(zip(_plain(record), sound(row, TRIALS), strict=False))
+    values: dict[str, Any] = dict(zip(_PLAIN[record], sound(row, TRIALS), strict=False))
     values["state"] = word_of(TrialState, values["state"])
     if record is TrialRecord:
         values["configuration"] = _configuration(values["configuration"])
