@@ -1,6 +1,5 @@
 """The figures of a card: one function an analysis."""
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -11,6 +10,8 @@ from studies.analysis.frames import entries_of
 from studies.analysis.ranks import DISCOVERED as BY_SEARCH
 
 _MOST_ROWS = 20
+_ALIKE = 1.05
+"""Of the sizes of the middle half of the trials: as alike as those that all use one budget."""
 
 Entries = Sequence[Mapping[str, Any]]
 
@@ -74,16 +75,16 @@ def _waterfall(rows: Entries, metric: str) -> Figure:
         "hovertemplate": "%{customdata}<br>%{text}<extra></extra>",
     }
     marker = {"color": GREY, "size": 10, "symbol": "diamond"}
-    ends = scatter("markers", [before[0], rows[-1]["reached"]], [0, -rows[-1]["step"]], "%{x:.4f}", marker=marker)
+    beginning = scatter("markers", [before[0]], [0], "%{x:.4f}", marker=marker)
     reached = [*before, *(row["reached"] for row in rows)]
-    room = 0.18 * (max(reached) - min(reached) or 0.01)
+    room = 0.25 * (max(reached) - min(reached) or 0.01)
     layout = rows_layout(labels, f"expected {metric}", shapes=links)
     layout["xaxis"]["range"] = [min(reached) - room, max(reached) + room]
     return Figure(
         name="winner-path",
         title="From the published method to the trial, one difference after another",
         says=f"A waterfall of {len(rows)} steps from {before[0]:.4f} to {rows[-1]['reached']:.4f} expected {metric}.",
-        data=[bars, ends],
+        data=[bars, beginning],
         layout=layout,
     )
 
@@ -155,11 +156,13 @@ def _curve(some: Entries, name: str, colour: str) -> Sequence[Mapping[str, Any]]
 def _sizes(card: Card) -> tuple[Figure, ...]:
     """Complete trials by what they store, and the best of all that are no larger."""
     front, rows = entries_of(card.data), entries_of(card.points)
+    places, across = _size_axis(rows)
     steps = scatter(
         "lines",
-        [max(1, row["parameters"]) for row in front],
+        [places[row["trial"]] for row in front],
         [row["estimate"] for row in front],
-        "at most %{x:,} parameters: %{y:.4f}",
+        "%{text}: %{y:.4f}",
+        text=[f"at most {row['parameters']:,} parameters" for row in front],
         name="best of all no larger",
         line={"shape": "hv", "color": GREY, "width": 2},
     )
@@ -167,8 +170,8 @@ def _sizes(card: Card) -> tuple[Figure, ...]:
     others = [row for row in rows if row["method"] != BY_SEARCH]
     traces = [
         steps,
-        _trials(own, "discovered", DISCOVERED, "circle"),
-        _trials(others, "published", PUBLISHED, "diamond"),
+        _trials(own, places, "discovered", DISCOVERED, "circle"),
+        _trials(others, places, "published", PUBLISHED, "diamond"),
     ]
     return (
         Figure(
@@ -177,7 +180,7 @@ def _sizes(card: Card) -> tuple[Figure, ...]:
             says=f"{len(rows)} complete trials by stored parameters. {' '.join(card.sentences)}",
             data=[trace for trace in traces if trace["x"]],
             layout={
-                "xaxis": axis("stored parameters (logarithmic)", type="log", dtick=1 if _spans(rows) else None),
+                "xaxis": across,
                 "yaxis": axis(f"estimate of {card.metric}, 95% interval"),
                 "height": 440,
             },
@@ -185,17 +188,29 @@ def _sizes(card: Card) -> tuple[Figure, ...]:
     )
 
 
-def _spans(rows: Entries) -> bool:
-    """Whether sizes differ by more than a factor of ten."""
-    sizes = [max(1, row["parameters"]) for row in rows]
-    return math.log10(max(sizes) / min(sizes)) > 1
+def _size_axis(rows: Entries) -> tuple[Mapping[int, int], Mapping[str, Any]]:
+    """Where trials stand by their sizes, by number; side by side where most would be one vertical line."""
+    ordered = sorted(rows, key=lambda row: (row["parameters"], row["trial"]))
+    sizes, last = [max(1, row["parameters"]) for row in ordered], len(ordered) - 1
+    if sizes[round(0.75 * last)] > _ALIKE * sizes[round(0.25 * last)]:
+        dtick = 1 if sizes[-1] > 10 * sizes[0] else None
+        return (
+            {row["trial"]: size for row, size in zip(ordered, sizes, strict=True)},
+            axis("stored parameters (logarithmic)", type="log", dtick=dtick),
+        )
+    shown = sorted({round(part * last) for part in (0, 0.25, 0.5, 0.75, 1)})
+    names = [f"{ordered[place]['parameters']:,}" for place in shown]
+    return (
+        {row["trial"]: place for place, row in enumerate(ordered)},
+        axis("trials by stored parameters, side by side", tickvals=shown, ticktext=names, tickangle=0, zeroline=False),
+    )
 
 
-def _trials(rows: Entries, name: str, colour: str, symbol: str) -> Mapping[str, Any]:
+def _trials(rows: Entries, places: Mapping[int, int], name: str, colour: str, symbol: str) -> Mapping[str, Any]:
     reach = [row["high"] - row["estimate"] for row in rows]
     return scatter(
         "markers",
-        [max(1, row["parameters"]) for row in rows],
+        [places[row["trial"]] for row in rows],
         [row["estimate"] for row in rows],
         "%{text}<br>%{y:.4f}",
         name=name,

@@ -80,7 +80,7 @@ def report_of(
         ledger: Where it is.
         name: Of the study.
         knowledge: What it has taught.
-        against: The published method that the winner is compared with; None for MAM.
+        against: The published method that the winner is compared with; None for the best one.
 
     Raises:
         UnknownStudyError: If there is no study of that name.

@@ -36,7 +36,7 @@ export function fill(element, ...children) {
 function refocus(element, focused) {
   const alike = [...element.querySelectorAll(focused.tagName)];
   const next = element.contains(focused) ? focused : (alike.find((one) => keyOf(one) === keyOf(focused)) ?? alike[0] ?? element);
-  if (next === element) element.tabIndex = -1;
+  if (next.tabIndex < 0) next.tabIndex = -1;
   next.focus({ preventScroll: true });
 }
 

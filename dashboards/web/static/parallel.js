@@ -65,7 +65,7 @@ export class Parallel {
     const layout = {
       dragmode: "select",
       selections: [],
-      margin: { l: 14, r: 70, t: 40, b: 6 },
+      margin: { l: 22, r: 70, t: 40, b: 6 },
       showlegend: false,
       shapes: axes,
       annotations: [...names, ...ticks],

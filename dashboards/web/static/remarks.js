@@ -78,7 +78,9 @@ export function stopButton({ api, mayWrite, problem }, trials, number) {
     try {
       if (!(await confirmed(question, name))) return;
       await send(api, { kind: "stop", trial: number });
-      button.replaceWith(h("span", { class: "state-failed", role: "status" }, "is to stop"));
+      const said = h("span", { class: "state-failed", role: "status", tabindex: -1 }, "is to stop");
+      button.replaceWith(said);
+      said.focus();
     } catch (error) {
       problem(error);
     }

@@ -57,6 +57,23 @@ export function scaleOf(rows, parameter) {
   };
 }
 
+/**
+ * Where trials stand by their sizes: {at(trial), axis}. Most spend all of a budget, which would be one vertical line: where
+ * the middle half of the sizes differ by less than a twentieth, trials stand side by side, those of one size in their order.
+ */
+export function sizeScale(trials) {
+  const sorted = trials.filter((one) => one.stored_parameters > 0).sort((one, other) => one.stored_parameters - other.stored_parameters || one.number - other.number);
+  const size = (part) => sorted[Math.round(part * (sorted.length - 1))].stored_parameters;
+  if (sorted.length < 2 || size(0.75) > 1.05 * size(0.25)) {
+    const isWide = sorted.length > 1 && size(1) > 10 * size(0);
+    return { at: (trial) => trial.stored_parameters || null, axis: { title: "stored parameters", ...(isWide ? { type: "log", dtick: "D2" } : { tickformat: ",", nticks: 5 }) } };
+  }
+  const places = new Map(sorted.map((trial, place) => [trial, place]));
+  const tickvals = [...new Set([0, 0.25, 0.5, 0.75, 1].map((part) => Math.round(part * (sorted.length - 1))))];
+  const ticktext = tickvals.map((place) => count(sorted[place].stored_parameters));
+  return { at: (trial) => places.get(trial) ?? null, axis: { title: "trials by stored parameters, side by side", tickvals, ticktext, tickangle: 0, tickfont: { size: 10.5 }, zeroline: false } };
+}
+
 /** Brushes of a text: ``name=a|b;name:low~high``. Each says whether it keeps a trial. */
 export function brushes(text) {
   return text.split(";").flatMap((part) => {

@@ -89,7 +89,7 @@ export class Table {
           return h(
             "th",
             { scope: "col", class: one.isNumber ? "number" : "", "aria-sort": sort, title: one.hint },
-            isSorted && title ? h("button", { type: "button", "data-key": one.name, onclick: () => this.sort(one, sort) }, title, h("span", { "aria-hidden": "true" }, sort ? (way === "down" ? " ▾" : " ▴") : "")) : title,
+            isSorted && title ? h("button", { type: "button", "data-key": one.name, onclick: () => this.sort(one, sort) }, title, h("span", { "aria-hidden": "true" }, sort ? (way === "down" ? " ▾" : " ▴") : "")) : title || h("span", { class: "hidden" }, one.hint),
           );
         }),
       ),

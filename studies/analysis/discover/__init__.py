@@ -22,7 +22,7 @@ class Analysis:
     Attributes:
         name: What a person types for it; files are named by it.
         title: What it is called where there is no room for the question.
-        compute: Answers it; the published method is what a winner is compared with, None for MAM.
+        compute: Answers it; the published method is what a winner is compared with, None for the best one.
     """
 
     name: str
@@ -50,7 +50,7 @@ def discovered(
     Args:
         knowledge: What the study has taught; it remembers its answers.
         names: Of the analyses; none for all.
-        against: The published method that the winner is compared with; None for MAM.
+        against: The published method that the winner is compared with; None for the best one.
 
     Raises:
         StudiesError: If there is no such analysis.

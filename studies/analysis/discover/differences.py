@@ -14,7 +14,7 @@ from studies.analysis.discover.study_posterior import StudyPosterior
 from studies.analysis.discover.words import estimate_words, listed
 from studies.surrogate.observation import Observation
 
-USUAL = PublishedPoint("mam_adapter")
+_USUAL = PublishedPoint("mam_adapter")
 
 _MOST_NAMED = 3
 _NOTE = (
@@ -31,20 +31,17 @@ def differences(knowledge: StudyPosterior, against: PublishedPoint | None = None
 
     Args:
         knowledge: What the study has taught.
-        against: The method, None for MAM; the study's best trial of it, or else the method at the middle of its rates.
-            Where it does not fit the study, the study's best published one.
+        against: The method: the study's best trial of it, or else the method at the middle of its rates. Where it
+            does not fit the study, and by default, the study's best published one; MAM in a study that has none.
 
     Raises:
         StudiesError: If no trial is complete.
     """
-    method = against or USUAL
     try:
-        name, first = str(method), _beginning(knowledge, method)
+        name, first = _first(knowledge, against)
     except (BudgetError, InvalidEditError) as error:
-        found = _best(knowledge, [one for one in knowledge.complete if one.method is not None])
-        if found is None:
-            return _card(knowledge, f"What differs between the winner and {method}?", (f"{method}: {error}",))
-        name, first = str(found.method), knowledge.candidates([found])[0]
+        method = against or _USUAL
+        return _card(knowledge, f"What differs between the winner and {method}?", (f"{method}: {error}",))
     who, last = _end(knowledge, first)
     if last is None:
         nothing = f"The winner, trial {knowledge.winner.number}, is {name} itself, and nothing was discovered."
@@ -52,6 +49,25 @@ def differences(knowledge: StudyPosterior, against: PublishedPoint | None = None
     question = f"What differs between {who}, trial {last.number}, and {name}, and what is each difference worth?"
     between = Between(first, knowledge.candidates([last])[0], knowledge.space, knowledge.expected)
     return _card(knowledge, question, _sentences(knowledge, between, (last.number, name)), _rows(between))
+
+
+def _first(knowledge: StudyPosterior, against: PublishedPoint | None) -> tuple[str, Candidate]:
+    """Where the changes begin, with its name.
+
+    Raises:
+        BudgetError: If it does not fit, and nothing published is complete.
+        InvalidEditError: If it is not valid on the backbone, and nothing published is complete.
+    """
+    published = [one for one in knowledge.complete if one.method is not None]
+    if against is not None or not published:
+        method = against or _USUAL
+        try:
+            return str(method), _beginning(knowledge, method)
+        except (BudgetError, InvalidEditError):
+            if not published:
+                raise
+    best = knowledge.winner if knowledge.winner in published else knowledge.best_of(published)
+    return str(best.method), knowledge.candidates([best])[0]
 
 
 def _end(knowledge: StudyPosterior, first: Candidate) -> tuple[str, Observation | None]:

@@ -206,7 +206,9 @@ class _End:
         peak_lr, unit_lr = self.peak_lrs[side], self.unit_lrs[side]
         if peak_lr is None or unit_lr is None:
             return ""
-        return f"{peak_lr:.1e}" if is_absolute else f"at {(unit_lr + 1) / 2:.0%} of its range"
+        if is_absolute:
+            return f"{peak_lr:.1e}"
+        return f"at {(unit_lr + 1) / 2:.0%} of its range" if abs(unit_lr) <= 1 else f"{peak_lr:.1e}, outside its range"
 
     @staticmethod
     def _parameters(configuration: Configuration, candidate: Candidate, space: SearchSpace) -> int:

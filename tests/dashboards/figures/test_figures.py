@@ -54,10 +54,25 @@ def test_every_figure_is_drawn_as_svg_with_a_title_words_and_labelled_axes(figur
 
 def test_the_waterfall_leads_from_the_method_to_the_winner(figures: list[Figure]) -> None:
     (figure,) = [one for one in figures if one.name == "winner-path"]
-    bars, ends = figure.data
+    bars, beginning = figure.data
     reached = [base + gain for base, gain in zip(bars["base"], bars["x"], strict=True)]
     assert bars["base"][1:] == pytest.approx(reached[:-1])
-    assert ends["x"] == pytest.approx([bars["base"][0], reached[-1]])
+    assert beginning["x"] == pytest.approx([bars["base"][0]])
+
+
+def test_trials_that_all_use_the_budget_stand_side_by_side(cards: tuple[Card, ...]) -> None:
+    (card,) = [one for one in cards if one.name == "sizes"]
+    points = card.points.assign(parameters=[9_000, *(599_000 + place // 4 for place in range(len(card.points) - 1))])
+    for spent, is_crowded in (
+        (points, True),
+        (points.assign(parameters=range(1_000, 1_000 + 500 * len(points), 500)), False),
+    ):
+        (figure,) = figures_of(replace(card, points=spent, data=spent.head(1)))
+        shown = [place for trace in figure.data[1:] for place in trace["x"]]
+        assert len({*shown}) == len(shown) == len(spent)
+        assert (sorted(shown) == [*range(len(spent))]) == is_crowded
+        assert (figure.layout["xaxis"].get("type") == "log") != is_crowded
+        assert "599,0" in str(figure.layout["xaxis"].get("ticktext")) or not is_crowded
 
 
 @pytest.mark.parametrize(

@@ -120,7 +120,8 @@ function content(all, trials, base, differences) {
       const sides = all.map((found) => found.trial[side]);
       const isDifferent = (name) => new Set(sides.map((one) => one?.[name] ?? null)).size > 1;
       const differing = Object.keys(DIMENSIONS).filter(isDifferent).length;
-      return [h("h2", {}, `At ${side === "ffn" ? "the FFN" : "attention"}: ${differing === 0 ? "the same" : `${differing} differ`}`), dimensions(all.map((found, place) => [`trial ${found.number}`, sides[place]]), isDifferent)];
+      const where = `At ${side === "ffn" ? "the FFN" : "attention"}`;
+      return [h("h2", {}, `${where}: ${differing === 0 ? "the same" : `${differing} differ`}`), dimensions(all.map((found, place) => [`trial ${found.number}`, sides[place]]), isDifferent, where)];
     }),
     h("h2", {}, "In a block"),
     h("div", { class: "sides" }, all.map((found) => h("section", {}, h("h3", {}, `Trial ${found.number}`), found.picture ? [picture(found.picture), formulas(found.picture)] : told(found.problem)))),

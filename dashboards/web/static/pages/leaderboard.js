@@ -6,7 +6,7 @@ import { plain, Plot } from "../plots.js";
 import { brushedOf, Parallel, Slice } from "../parallel.js";
 import { curveData, curvesOf, curveTraces, hover, newest, pickedBar, trialColumns, watched } from "../parts.js";
 import { remarkOn } from "../remarks.js";
-import { PARAMETERS } from "../scales.js";
+import { PARAMETERS, sizeScale } from "../scales.js";
 import { Table } from "../table.js";
 import { rungLines } from "./live.js";
 
@@ -195,9 +195,10 @@ function drawPlots(plots, trials, rows) {
   const some = step > 1 ? measured.filter((one, place) => place < 300 || place % step === 0 || marked.has(one.number)) : measured;
   const note = some.length < measured.length ? `${count(some.length)} of ${count(measured.length)} points` : "";
   const yaxis = { title: trials.study.metric };
-  const show = (plot, x, name, axis, more = []) =>
-    plot.show([...points(some, x, newest), ...more], { xaxis: { title: name, ...axis }, yaxis, showlegend: false }, { columns: ["trial", name, "score", "state", "method", "attention_form", "ffn_form"], rows: measured.map((one) => [one.number, x(one), newest(one), one.state, one.method, one.attention_form, one.ffn_form]) }, note);
-  show(plots.size, (one) => one.stored_parameters || null, "stored parameters", sizeAxis(measured), [front(measured)]);
+  const show = (plot, x, name, axis, { at = x, more = [] } = {}) =>
+    plot.show([...points(some, at, newest), ...more], { xaxis: { title: name, ...axis }, yaxis, showlegend: false }, { columns: ["trial", name, "score", "state", "method", "attention_form", "ffn_form"], rows: measured.map((one) => [one.number, x(one), newest(one), one.state, one.method, one.attention_form, one.ffn_form]) }, note);
+  const size = sizeScale(measured);
+  show(plots.size, (one) => one.stored_parameters, "stored parameters", size.axis, { at: size.at, more: [front(measured, size.at)] });
   show(plots.share, (one) => one.attention_share, "share at attention", { range: [-0.04, 1.04] });
   show(plots.attentionRate, (one) => one.attention_learning_rate, "learning rate at attention", { type: "log", exponentformat: "e", dtick: "D2", minor: {} });
   show(plots.ffnRate, (one) => one.ffn_learning_rate, "learning rate at the FFN", { type: "log", exponentformat: "e", dtick: "D2", minor: {} });
@@ -207,18 +208,12 @@ function drawPlots(plots, trials, rows) {
   show(plots.ffnForm, form("ffn_form"), "form at the FFN", category);
 }
 
-/** As wide as the sizes, and logarithmic where they are of several magnitudes. */
-function sizeAxis(rows) {
-  const sizes = rows.map((one) => one.stored_parameters).filter((one) => one > 0);
-  return Math.max(...sizes) > 10 * Math.min(...sizes) ? { type: "log", dtick: "D2" } : { tickformat: ",", nticks: 5 };
-}
-
 /** The best score of complete trials up to every size. */
-function front(rows) {
+function front(rows, at) {
   let best = -Infinity;
   const steps = rows
     .filter((one) => one.state === "complete" && one.stored_parameters > 0)
     .sort((one, other) => one.stored_parameters - other.stored_parameters || other.score - one.score)
     .flatMap((one) => (one.score > best ? ((best = one.score), [one]) : []));
-  return { type: "scatter", mode: "lines", name: "front", x: steps.map((one) => one.stored_parameters), y: steps.map((one) => one.score), line: { shape: "hv", color: colour("quiet"), width: 1.2 }, hoverinfo: "skip" };
+  return { type: "scatter", mode: "lines", name: "front", x: steps.map(at), y: steps.map((one) => one.score), line: { shape: "hv", color: colour("quiet"), width: 1.2 }, hoverinfo: "skip" };
 }

@@ -54,7 +54,7 @@ function tablesOf(trials, page, now) {
     worker: { name: "worker", title: "Worker", value: (one) => held(one)?.worker, cell: (one) => told(held(one)?.worker ?? "–"), kind: "tight" },
     attempt: { name: "attempt", title: "Attempt", isNumber: true, value: (one) => one.attempt, cell: (one) => one.attempt },
     since: { name: "since", title: "For", isNumber: true, value: (one) => held(one)?.started_at, cell: (one) => (held(one) ? duration((new Date(now().now) - new Date(held(one).started_at)) / 1000) : "–") },
-    stop: { name: "stop", title: "", value: () => null, cell: (one) => stopButton(page, trials, one.number) },
+    stop: { name: "stop", title: "", hint: "Stop", value: () => null, cell: (one) => stopButton(page, trials, one.number) },
     ended: { name: "ended", title: "Ended (UTC)", value: (one) => one.ended_at, cell: (one) => moment(one.ended_at), kind: "tight" },
   };
   return {

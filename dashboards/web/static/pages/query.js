@@ -22,18 +22,16 @@ export async function show({ place, root, api }) {
   const box = h("textarea", { id: "sql", spellcheck: "false", "aria-describedby": "sql-hint" });
   box.value = read("sql", asked[0][1]);
   const result = h("section", { "aria-live": "polite" });
-  const run = h("button", { type: "submit" }, "Ask (Ctrl+Enter)");
   const form = h(
     "form",
     {},
     h("label", { for: "sql" }, "SQL"),
     box,
     h("p", { id: "sql-hint", class: "quiet hint" }, "One statement that reads; the connection cannot write. At most 1,000 rows are shown."),
-    h("p", { class: "picked" }, run, asked.map(([title, sql]) => h("button", { type: "button", onclick: () => ((box.value = sql), answer()) }, title))),
+    h("p", { class: "picked" }, h("button", { type: "submit" }, "Ask (Ctrl+Enter)"), asked.map(([title, sql]) => h("button", { type: "button", onclick: () => ((box.value = sql), answer()) }, title))),
   );
   const answer = async () => {
     write({ sql: box.value, ...(box.value === read("sql") ? {} : { "columns-answer": "", "sort-answer": "" }) });
-    run.disabled = true;
     try {
       const found = await ask(`${root}api/query.json`, { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify({ sql: box.value }) });
       const columns = found.columns.map((name, place) => {
@@ -45,8 +43,6 @@ export async function show({ place, root, api }) {
       result.dataset.answers = String(Number(result.dataset.answers ?? 0) + 1);
     } catch (error) {
       fill(result, h("p", { class: "problem", role: "alert" }, visible(error.message)));
-    } finally {
-      run.disabled = false;
     }
   };
   form.addEventListener("submit", (event) => {

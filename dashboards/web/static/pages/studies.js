@@ -9,7 +9,7 @@ export async function show({ place, api }) {
   const { storage, studies } = await ask(`${api}studies.json`);
   const table = new Table(
     [
-      { name: "name", title: "Study", value: (row) => row.name, cell: (row) => h("a", { href: row.confirms === null ? `studies/${row.id}/` : `studies/${row.id}/confirmations/` }, told(row.name)), kind: "words" },
+      { name: "name", title: "Study", value: (row) => row.name, cell: (row) => h("a", { href: row.confirms === null ? `studies/${row.id}/` : `studies/${row.id}/confirmations/` }, told(row.name)) },
       { name: "task", title: "Task", value: (row) => row.task, cell: (row) => (row.confirms === null ? h("a", { href: `task/?name=${encodeURIComponent(row.task)}` }, told(row.task)) : told(row.task)), hint: "all studies of it beside each other" },
       { name: "backbone", title: "Backbone", value: (row) => row.backbone, cell: (row) => told(row.backbone) },
       { name: "budget", title: "Budget", isNumber: true, value: (row) => row.budget_parameters, cell: (row) => `${count(row.budget_parameters)} (${percent(row.budget_parameters / row.backbone_parameters, 2)})` },

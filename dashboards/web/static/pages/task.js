@@ -5,6 +5,7 @@ import { fill, h, told, visible } from "../dom.js";
 import { count, moment, percent, score } from "../format.js";
 import { states } from "../parts.js";
 import { plain, Plot } from "../plots.js";
+import { sizeScale } from "../scales.js";
 import { Table } from "../table.js";
 
 export async function show({ place, root, api, problem }) {
@@ -61,8 +62,9 @@ function drawPlots(plots, studies) {
     line.push([one.trials.at(-1).number, best]);
     return { type: "scatter", mode: "lines", name: plain(one.name), x: line.map(([x]) => x), y: line.map(([, y]) => y), line: { shape: "hv", color: one.tone, width: 2 }, hovertemplate: `${plain(one.name)}<br>trial %{x}: %{y:.4f}<extra></extra>` };
   });
-  const sizes = entries.map((one) => ({ type: "scatter", mode: "markers", name: plain(one.name), x: one.trials.map((trial) => Math.max(1, trial.stored_parameters)), y: one.trials.map((trial) => trial.score), marker: { color: one.tone, size: 7, symbol: one.trials.map((trial) => (trial.method === null ? "circle" : "diamond")) }, text: one.trials.map((trial) => plain(`${one.name}, trial ${trial.number}, ${trial.method ?? "discovered"}`)), hovertemplate: "%{text}<br>%{x:,} parameters: %{y:.4f}<extra></extra>" }));
+  const size = sizeScale(entries.flatMap((one) => one.trials));
+  const sizes = entries.map((one) => ({ type: "scatter", mode: "markers", name: plain(one.name), x: one.trials.map(size.at), y: one.trials.map((trial) => trial.score), marker: { color: one.tone, size: 7, symbol: one.trials.map((trial) => (trial.method === null ? "circle" : "diamond")) }, text: one.trials.map((trial) => plain(`${one.name}, trial ${trial.number}, ${trial.method ?? "discovered"}, ${count(trial.stored_parameters)} parameters`)), hovertemplate: "%{text}: %{y:.4f}<extra></extra>" }));
   const data = { columns: ["study", "trial", "score", "parameters", "method"], rows: entries.flatMap((one) => one.trials.map((trial) => [one.name, trial.number, trial.score, trial.stored_parameters, trial.method])) };
   plots.course.show(course, { xaxis: { title: "trial" }, yaxis: { title: metrics }, showlegend: true }, data);
-  plots.sizes.show(sizes, { xaxis: { title: "stored parameters (logarithmic)", type: "log", dtick: "D2" }, yaxis: { title: metrics }, showlegend: true }, data);
+  plots.sizes.show(sizes, { xaxis: size.axis, yaxis: { title: metrics }, showlegend: true }, data);
 }

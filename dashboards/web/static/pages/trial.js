@@ -21,7 +21,7 @@ export async function show(page) {
   const draw = async (trials) => {
     const number = read("number") || String(trials.best?.number ?? 0);
     const row = trials.rows[Number(number)];
-    const key = `${number}/${row?.state}/${row?.steps}/${trials.ranked}/${JSON.stringify(remarkOn(trials, Number(number)))}`;
+    const key = `${number}/${row?.state}/${row?.steps}/${trials.ranked}/${picks()}/${JSON.stringify(remarkOn(trials, Number(number)))}`;
     if (key === shown) return;
     const found = await ask(`${api}trials/${encodeURIComponent(number)}.json`);
     shown = key;
@@ -29,10 +29,7 @@ export async function show(page) {
     document.querySelector("h1").textContent = `Trial ${found.number}`;
   };
   const trials = await watched(page, draw);
-  onChange(() => {
-    shown = "";
-    draw(trials);
-  });
+  onChange(() => draw(trials));
 }
 
 function content(found, trials, page, { curve, loss, remarks }) {
@@ -100,14 +97,14 @@ function content(found, trials, page, { curve, loss, remarks }) {
 const tileOf = (title, value, ...rest) => h("div", { class: "tile" }, h("span", {}, title), h("b", {}, value), h("span", {}, rest));
 
 /** The dimensions of sides, one column each. */
-export function dimensions(sides, isDifferent = () => false) {
+export function dimensions(sides, isDifferent = () => false, caption = "dimensions") {
   const shown = (name, value) => (value === null || value === undefined ? "–" : name === "learning_rate" ? rate(value) : name === "form" ? formTag(value) : told(words(value)));
   return h(
     "div",
     { class: "table" },
     h(
       "div",
-      { class: "frame", tabindex: 0, role: "region", "aria-label": "dimensions" },
+      { class: "frame", tabindex: 0, role: "region", "aria-label": caption },
       h(
         "table",
         {},

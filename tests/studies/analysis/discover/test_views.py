@@ -10,6 +10,7 @@ from support.factored_search import drawn, whole_space
 
 from search_space.published.point import PublishedPoint
 from search_space.space.space import SearchSpace
+from studies.analysis.discover import discovered, summary
 from studies.analysis.discover.differences import differences
 from studies.analysis.discover.sizes import sizes
 from studies.analysis.discover.study_posterior import StudyPosterior
@@ -72,7 +73,7 @@ def two_complete(history: list[Observation], first: float, second: float) -> lis
 def test_values_of_differences_sum_to_what_the_winner_is_ahead(knowledge: StudyPosterior) -> None:
     card = differences(knowledge)
     winner = knowledge.winner
-    method = next(one for one in knowledge.complete if one.method == "mam_adapter")
+    method = knowledge.best_of([one for one in knowledge.complete if one.method is not None])
     means = knowledge.means(knowledge.candidates([winner, method]))
     assert card.data["worth"].sum() == pytest.approx(means[0] - means[1], abs=1e-9)
     assert card.data["gain"].sum() == pytest.approx(means[0] - means[1], abs=1e-9)
@@ -100,6 +101,20 @@ def test_trials_are_compared_by_the_estimates_of_the_leaderboard(
     assert differences(told).data["reached"].iloc[-1] == pytest.approx(mean)
     by_trial = sizes(told).points.set_index("trial")["estimate"]
     assert by_trial[best.number] == pytest.approx(mean)
+
+
+def test_the_winner_is_compared_with_the_best_published_method_as_the_verdict_is(knowledge: StudyPosterior) -> None:
+    published = [one for one in knowledge.complete if one.method is not None]
+    best = knowledge.best_of(published)
+    assert len({one.method for one in published}) > 1
+    (usual,) = discovered(knowledge, ["winner"])
+    assert f"and {best.method}," in usual.question
+    said = summary(knowledge, [])[0]
+    assert f"{best.method} (trial {best.number})" in said
+    means, covariance = knowledge.expected(knowledge.candidates([knowledge.winner, best]))
+    reach = 1.96 * (covariance[0, 0] + covariance[1, 1] - 2 * covariance[0, 1]) ** 0.5
+    assert f"{means[0] - means[1]:+.4f} ± {reach:.4f}" in usual.sentences[0]
+    assert usual.sentences[0].split(": ")[1].split(" acc")[0] in said
 
 
 def test_where_the_method_is_the_winner_the_best_discovery_is_compared(
