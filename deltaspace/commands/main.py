@@ -13,6 +13,7 @@ from deltaspace.commands.options import examples_text, say
 from search_space.errors import CodecError, SearchSpaceError
 from studies.errors import StudiesError, StudyHeldError
 from trial_runner.errors import RunnerError
+from trial_runner.huggingface import panics_as_errors
 from trial_runner.silence import quiet_quantizers
 
 COMMANDS: dict[str, str] = {
@@ -111,7 +112,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     exception is a bug and keeps its traceback.
     """
     try:
-        with quiet_quantizers():
+        with quiet_quantizers(), panics_as_errors():
             outcome = cli.main(args=arguments, prog_name="deltaspace", standalone_mode=False)
     except (click.Abort, KeyboardInterrupt):
         say("deltaspace: interrupted.", err=True)

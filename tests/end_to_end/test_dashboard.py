@@ -500,6 +500,79 @@ def test_what_is_still_worked_out_is_not_said_to_be_missing(look: Tab) -> None:
     assert "no trial is complete" not in look.text(".tiles")
 
 
+@pytest.mark.parametrize("name", rotation.third([*PATHS]))
+def test_the_keyboard_reaches_all_of_a_page_in_sight(opened: Any, address: str, name: str) -> None:
+    width, scheme = WINDOWS[0]
+    with tab(opened, address, width=width, scheme=scheme) as look:
+        look.open(PATHS[name]).settle()
+        wait_for_views(look)
+        look.settle()
+        look.page.wait_for_timeout(500)  # what is drawn anew with the ranking is another element
+        wanted = look.page.evaluate(_NUMBER_WHAT_HAS_FOCUS)
+        found = []
+        while len(found) <= wanted:
+            look.page.keyboard.press("Tab")
+            if (here := look.page.evaluate(_FOCUSED)) is None:
+                break
+            found.append(here["number"])
+            assert (here["outline"], here["isHidden"]) == ("solid", False), here
+        assert found == [*range(wanted)]
+        assert look.problems == []
+
+
+_NUMBER_WHAT_HAS_FOCUS = """() => {
+    const all = document.querySelectorAll("a[href], button, input, select, textarea, summary, [tabindex='0']");
+    const shown = [...all].filter((one) => one.checkVisibility());
+    shown.forEach((one, place) => { one.dataset.place = place; });
+    return shown.length;
+}"""
+_FOCUSED = """() => {
+    const one = document.activeElement;
+    if (one === document.body) return null;
+    const { left, top, width, height } = one.getBoundingClientRect();
+    const inside = (value, end) => Math.max(0, Math.min(end - 1, value));
+    const middle = [inside(left + width / 2, innerWidth), inside(top + height / 2, innerHeight)];
+    const isHidden = Boolean(document.elementFromPoint(...middle)?.closest("header")) && !one.closest("header");
+    const { outlineStyle: outline } = getComputedStyle(one);
+    return { number: Number(one.dataset.place), outline, isHidden, html: one.outerHTML.slice(0, 200) };
+}"""
+"""What has the focus, and whether the head of the page lies over it."""
+
+
+def test_what_is_pressed_keeps_the_focus_and_the_place(look: Tab) -> None:
+    look.open(PATHS["query"])
+    look.page.get_by_role("button", name="Ask").press("Enter")
+    look.page.wait_for_function("() => document.querySelector('section').dataset.answers === '2'")
+    assert look.page.evaluate("() => document.activeElement.textContent").startswith("Ask")
+    look.open(PATHS["trial"]).settle()
+    button = look.page.locator("th button", has_text="Training loss")
+    button.scroll_into_view_if_needed()
+    before = look.page.evaluate("() => scrollY")
+    button.press("Enter")
+    look.wait_for_text("th[aria-sort=descending]", "Training loss")
+    assert look.page.evaluate("() => [document.activeElement.textContent.trim(), scrollY]") == [
+        "Training loss ▾",
+        before,
+    ]
+
+
+def test_trials_of_alike_sizes_stand_side_by_side(look: Tab, storage: str) -> None:
+    look.open(PATHS["leaderboard"]).settle()
+    wait_for_ranking(look)
+    with Ledger.open(storage, read_only=True) as ledger:
+        sizes = {one.number: one.stored_parameters for one in ledger.trials(1) if one.last_score is not None}
+    shown = look.page.evaluate(
+        "() => document.querySelectorAll('#plots .plot')[1].data.filter((one) => one.customdata)"
+        ".flatMap((one) => one.customdata.map((number, place) => [one.x[place], number]))"
+    )
+    assert [place for place, _ in sorted(shown)] == [*range(len(sizes))]
+    assert [number for _, number in sorted(shown)] == sorted(sizes, key=lambda number: (sizes[number], number))
+    look.page.locator("[name=ffn]").select_option("diag")
+    look.page.wait_for_function(
+        "() => document.querySelectorAll('#plots .plot')[1]._fullLayout.xaxis.title.text === 'stored parameters'"
+    )
+
+
 def test_no_arrow_of_an_edit_crosses_a_tensor_that_it_does_not_change(look: Tab) -> None:
     look.open(f"{STUDY}trial/?number=0")
     look.page.wait_for_selector(".picture svg")

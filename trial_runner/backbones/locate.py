@@ -36,6 +36,9 @@ def source_of(name: str) -> str:
     if path.is_dir():
         if not (path / "config.json").is_file():
             raise BackboneError(f"{_FORMS}; got the folder {name}, which has no config.json.")
+        for file in path.iterdir():
+            if file.exists() and not file.is_dir() and not file.is_file():
+                raise BackboneError(f"a backbone's folder must have regular files alone; {file} is none. Remove it.")
         return str(path)
     if path.exists():
         raise BackboneError(f"{_FORMS}; got the file {name}. Give its folder.")

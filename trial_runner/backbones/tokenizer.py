@@ -1,19 +1,37 @@
-"""The tokenizer of a backbone, and a name for what it does."""
+"""The tokenizer of a backbone, bounds on what its files may ask for, and a name for what it does."""
 
 import hashlib
 import json
+import re
 import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from functools import lru_cache
+from math import prod
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
+from search_space.json_text import read_json_text
 from trial_runner.backbones.locate import config_of, source_of
 from trial_runner.errors import BackboneError
+from trial_runner.files import check_regular
 from trial_runner.huggingface import hub_access, one_line, quiet_transformers
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
+
+_WHOLE = "tokenizer.json"
+_FILES = (_WHOLE, "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json", "vocab.json")
+_LISTS = ("vocab.txt", "merges.txt")
+_MOST_BYTES = 64 << 20
+_MOST_ENTRIES = 5_000_000
+_MOST_ADDED = 20_000
+"""Of one kind; each takes far longer than an entry of the vocabulary."""
+_MOST_STEPS = 1_000
+_MOST_LETTERS = 10_000
+_MOST_TIMES_LONGER = 100
+"""Twice what any of the real tokenizers asks for that were looked at, of all of these."""
 
 _IDS: "WeakKeyDictionary[PreTrainedTokenizerFast, str]" = WeakKeyDictionary()
 
@@ -49,9 +67,94 @@ def _read(source: str, _: tuple[tuple[str, int, int], ...]) -> "PreTrainedTokeni
     with hub_access(source), quiet_transformers():
         from transformers import AutoTokenizer
 
+        check_tokenizer_files(source)
         tokenizer = AutoTokenizer.from_pretrained(source, trust_remote_code=False)
     _IDS[tokenizer] = _computed_id(tokenizer)
     return tokenizer
+
+
+def check_tokenizer_files(source: str) -> None:
+    """Refuse files of a tokenizer whose reading, or use on a text, would take time or memory without a bound.
+
+    Args:
+        source: A folder, or a hub name.
+
+    Raises:
+        OSError: If one is no regular file, or too large.
+        ValueError: If one holds too much.
+    """
+    from transformers.utils import cached_file
+
+    for name in (*_FILES, *_LISTS):
+        found = Path(source) / name
+        if not Path(source).is_dir():
+            with suppress(OSError):  # it has none
+                found = Path(cached_file(source, name))
+        if found.exists():
+            check_regular(found, most_bytes=_MOST_BYTES)
+            _check_text(name, found.read_text(encoding="utf-8"))
+
+
+def _check_text(name: str, text: str) -> None:
+    _check_most(name, "entries", sum(map(text.count, ",[{" if name in _FILES else "\n")), _MOST_ENTRIES)
+    entries = read_json_text(text) if name in _FILES else None
+    if not isinstance(entries, Mapping) or name == "vocab.json":
+        return
+    for key in ("added_tokens", "added_tokens_decoder", *(() if name == _WHOLE else entries)):
+        value = entries.get(key)
+        if isinstance(value, list | Mapping):
+            _check_most(name, f"entries of {key}", len(value), _MOST_ADDED)
+    if name == _WHOLE:
+        steps = [entries.get(key) for key in ("normalizer", "pre_tokenizer", "post_processor", "decoder")]
+        values = list(_values(steps))
+        _check_most(name, "steps", len(values), _MOST_STEPS)
+        letters = (len(one) for one in values if isinstance(one, str))
+        _check_most(name, "letters of a text in a step", max(letters, default=0), _MOST_LETTERS)
+        if any(_explodes(str(one["Regex"])) for one in values if isinstance(one, Mapping) and "Regex" in one):
+            raise ValueError(f"{name} must have no expression that repeats what repeats or chooses itself")
+        growth = prod(_times_longer(one) for one in values if isinstance(one, Mapping))
+        _check_most(name, "times the letters of a text", growth, _MOST_TIMES_LONGER)
+
+
+def _check_most(name: str, what: str, count: float, most: int) -> None:
+    if count > most:
+        raise ValueError(f"{name} must have at most {most:,} {what}; it has {int(min(count, 10**15)):,}")
+
+
+def _values(value: Any) -> Iterator[Any]:
+    """All that lies within a value, what maps characters aside."""
+    yield value
+    if isinstance(value, Mapping):
+        for key, one in value.items():
+            yield from _values(None if key == "precompiled_charsmap" else one)
+    elif isinstance(value, list):
+        for one in value:
+            yield from _values(one)
+
+
+_ATOM = re.compile(r"\\[pPx]\{[^}]*\}|\\.|\[(?:\\.|[^\]\\])*\]", re.DOTALL)
+_GROUP = re.compile(r"\(([^()]*)\)(?=([*+{])?)")
+_CHOICE = re.compile(r"[*+{|]")
+
+
+def _explodes(expression: str) -> bool:
+    """Whether a group that repeats holds what repeats or chooses: some texts would be tried in too many ways."""
+    left = _ATOM.sub("x", expression)
+    while found := _GROUP.search(left):
+        has_choice = _CHOICE.search(found[1]) is not None
+        if has_choice and found[2]:
+            return True
+        left = f"{left[: found.start()]}{'x|' if has_choice else 'x'}{left[found.end() :]}"
+    return False
+
+
+def _times_longer(step: Mapping[str, Any]) -> float:
+    """How much longer a step may make a text."""
+    content, pattern = step.get("content"), step.get("pattern")
+    if step.get("type") != "Replace" or not isinstance(content, str) or not isinstance(pattern, Mapping):
+        return 1
+    replaced = pattern.get("String")
+    return max(1, len(content) / len(replaced)) if isinstance(replaced, str) and replaced else 1 + len(content)
 
 
 def _files(folder: Path) -> tuple[tuple[str, int, int], ...]:

@@ -81,7 +81,7 @@ def _worth_asking(knowledge: StudyPosterior) -> tuple[list[Observation], list[in
     stored = [count(one.configuration, knowledge.space.shape).stored for one in trials]
     if len(trials) <= MOST:
         return list(trials), stored
-    means = knowledge.expected(knowledge.views(trials))[0]
+    means = knowledge.expected_means(knowledge.views(trials))
     best = set(np.argsort(-means, kind="stable")[:MOST].tolist())
     chosen = sorted(best | set(front(stored, means.tolist())))
     return [trials[place] for place in chosen], [stored[place] for place in chosen]

@@ -49,6 +49,7 @@ alike: fitted to that, the model takes the rest of the space for as even, and it
 """
 
 _JITTER = 1e-10
+_BLOCK = 512
 _FOR_UNIT_LRS = 40
 
 
@@ -117,7 +118,7 @@ class StudyPosterior:
 
     def best_of(self, trials: Sequence[Observation]) -> Observation:
         """The trial that is expected to score most, the first of equals; at least one."""
-        return trials[int(np.argmax(self.expected(self.views(trials))[0]))]
+        return trials[int(np.argmax(self.expected_means(self.views(trials))))]
 
     @property
     def trials(self) -> str:
@@ -158,6 +159,11 @@ class StudyPosterior:
     def expected(self, asked: Sequence[Asked]) -> tuple[Array, Array]:
         """Means and covariance of the true scores of trials and what lies between them, as the leaderboard has them."""
         return self.joint(asked) if self._posterior is None else self._posterior([self._view(one) for one in asked])
+
+    def expected_means(self, asked: Sequence[Asked]) -> Array:
+        """The means of `expected`, (M,), of any number of trials: no two blocks of them are held beside each other."""
+        blocks = [asked[start : start + _BLOCK] for start in range(0, len(asked), _BLOCK)]
+        return np.concatenate([self.expected(block)[0] for block in blocks])
 
     def sampled(
         self, asked: Sequence[Asked], count: int, *words: object, known: tuple[Array, Array] | None = None

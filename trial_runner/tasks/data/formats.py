@@ -12,7 +12,6 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from search_space.json_text import read_json_text
 from trial_runner.errors import TaskError
 
 _READERS = {
@@ -99,15 +98,6 @@ def check_content(path: Path) -> None:
                 ) from None
             line += chunk.count(b"\n")
             chunk = file.read(_CHUNK_BYTES)
-    if _suffix(path) in (".jsonl", ".ndjson"):
-        _check_columns(path, _keys(next(_lines(path), "")))
-
-
-def _keys(line: str) -> int:
-    try:
-        return len(read_json_text(line))
-    except (ValueError, TypeError):
-        return 0
 
 
 def _check_columns(path: Path, count: int) -> None:
@@ -145,6 +135,7 @@ class _Sizes:
         self._of_line = self._level = 0
         self._is_text = False
         self._held = b""
+        self._names: set[bytes] = set()
 
     def take(self, chunk: bytes) -> None:
         """Hear of what follows.
@@ -162,14 +153,22 @@ class _Sizes:
             if max(lengths) > _LONGEST_LINE_BYTES:
                 raise _too_large(self._path, f"lines of at most {_LONGEST_LINE_BYTES:,} bytes")
         if self._is_json:
-            self._look_at_levels(self._held + chunk)
+            self._look_at_values(self._held + chunk)
 
-    def _look_at_levels(self, chunk: bytes) -> None:
-        """Count brackets outside of texts."""
+    def _look_at_values(self, chunk: bytes) -> None:
+        """Count brackets outside of texts, and names of values at every level: each makes a column."""
         end = len(chunk) - (len(chunk) - len(chunk.rstrip(b"\\"))) % 2
         chunk, self._held = chunk[:end], chunk[end:]
         parts = chunk.replace(b"\\\\", b"").replace(b'\\"', b"").split(b'"')
         outside = np.frombuffer(b"".join(parts[self._is_text :: 2]), dtype=np.uint8)
+        first = 1 + self._is_text  # of a text that began before, only its end is here
+        self._names.update(
+            text
+            for text, after in zip(parts[first::2], parts[first + 1 :: 2], strict=False)
+            if after.lstrip()[:1] == b":"
+        )
+        if len(self._names) > _MOST_COLUMNS:
+            raise _too_large(self._path, f"at most {_MOST_COLUMNS:,} columns")
         self._is_text ^= len(parts) % 2 == 0
         steps = np.isin(outside, list(b"[{")).astype(np.int64) - np.isin(outside, list(b"]}"))
         levels = self._level + np.cumsum(steps)

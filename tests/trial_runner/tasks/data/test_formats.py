@@ -179,7 +179,9 @@ TOO_MUCH = {
     "train.jsonl": (DEEP, "at most 500 values within each other"),
     "train.jsonl.gz": (gzip.compress(b"\n" * 90_000_000), "100 times its size"),
     "train.csv.gz": (gzip.compress(b"text,label,".ljust(70_000_000, b"x")), "lines of at most"),
-    "train.ndjson": (json.dumps(WIDE).encode(), "at most 5,000 columns; it has 6,000"),
+    "train.ndjson": (json.dumps(WIDE).encode(), "at most 5,000 columns; it has more"),
+    "validation.jsonl": (b"".join(b'{"text": "a", "k%d": 1}\n' % row for row in range(6_000)), "at most 5,000 columns"),
+    "test.json": (json.dumps([{"text": "a", "m": {one: 1}} for one in WIDE]).encode(), "at most 5,000 columns"),
     "train.csv": (",".join(WIDE).encode() + b"\n", "at most 5,000 columns; it has 6,000"),
 }
 
@@ -201,6 +203,13 @@ def test_a_parquet_file_of_more_rows_than_bytes_is_refused(tmp_path: Path) -> No
     parquet.write_table(pyarrow.table({"text": same}), file)
     with pytest.raises(TaskError, match="a row for each of its bytes"), opened_rows((file,), "train"):
         pass
+
+
+def test_words_before_a_colon_within_texts_are_no_columns(tmp_path: Path) -> None:
+    rows = "".join(json.dumps({"text": f'"w{row}": and {row}', f"l{row % 3}": "a:"}) + "\n" for row in range(9_000))
+    (tmp_path / "train.jsonl").write_text(rows)
+    with opened_rows((tmp_path / "train.jsonl",), "train") as found:
+        assert len(found) == 9_000
 
 
 def test_brackets_within_texts_are_no_levels(tmp_path: Path) -> None:
