@@ -210,12 +210,12 @@ def trial_differences(
         number=trial.number,
         study_seed=study_seed,
         head_parameters=trials[0].head_parameters if trial.number else trials[-1].head_parameters,
+        description=trial.description,  # words for people, which another release may choose otherwise
     )
     if trial.replicate_of is not None:
         made = seeded_fingerprint(expected.fingerprint, expected.seed)
         expected = replace(expected, origin="replicate", replicate_of=trial.replicate_of, fingerprint=made)
-    # a description is words for people, which another release may choose otherwise
-    yield from _fields(trial, expected, "its proposal", skip=("fingerprint", "description"))
+    yield from _fields(trial, expected, "its proposal", skip=("fingerprint",))
 
 
 def _fields(trial: NewTrial, expected: NewTrial, of: str, *, skip: Sequence[str] = ()) -> Iterator[str]:

@@ -15,16 +15,21 @@ from trial_runner.requests import LearningRates, TrainingPlan, TrialRequest
 
 
 def new_trial(
-    candidate: Candidate, shape: BackboneShape, *, number: int = 0, study_seed: int = 0, head_parameters: int
+    candidate: Candidate,
+    shape: BackboneShape,
+    *,
+    number: int = 0,
+    study_seed: int = 0,
+    head_parameters: int,
+    description: str | None = None,
 ) -> NewTrial:
-    """The row of a proposal, before it is run."""
+    """The row of a proposal, before it is run; finding words for it takes as long as all else."""
     return NewTrial(
         number=number,
         origin="proposed" if candidate.method is None else "published",
         method=candidate.method,
         fingerprint=candidate.fingerprint,
-        # the name of a published method stands beside what it is
-        description=(sentence if candidate.method is None else phrase)(candidate.configuration, shape),
+        description=_description(candidate, shape) if description is None else description,
         configuration=candidate.configuration,
         proposal=dict(candidate.parameters),
         seed=hashed_seed("trial", study_seed, number, bits=31),
@@ -36,6 +41,11 @@ def new_trial(
         head_parameters=head_parameters,
         extra_flops=extra_flops(candidate.configuration, shape),
     )
+
+
+def _description(candidate: Candidate, shape: BackboneShape) -> str:
+    """The name of a published method stands beside what it is."""
+    return (sentence if candidate.method is None else phrase)(candidate.configuration, shape)
 
 
 def _dimensions(edits: Sequence[Edit], learning_rate: float | None) -> SiteDimensions | None:

@@ -1,3 +1,4 @@
+import os
 import sqlite3
 import stat
 import sys
@@ -9,9 +10,9 @@ import pytest
 from support.ordinary_user import as_ordinary_user
 
 from studies.analysis.sql import run_query
-from studies.errors import StorageError
+from studies.errors import StorageError, StorageUrlError
 from studies.ledger import engine
-from studies.ledger.engine import StorageAddress
+from studies.ledger.engine import Access, StorageAddress, open_engine
 from studies.ledger.ledger import Ledger
 
 
@@ -246,3 +247,12 @@ def test_the_users_own_server_options_are_kept(postgres_url):
             name: link.exec_driver_sql(f"SHOW {name}").scalar() for name in ("work_mem", "timezone", "lock_timeout")
         }
     assert settings == {"work_mem": "7MB", "timezone": "UTC", "lock_timeout": "10s"}
+
+
+@pytest.mark.parametrize("access", list(Access))
+def test_a_pipe_and_a_device_are_no_databases(tmp_path, access):
+    os.mkfifo(tmp_path / "pipe.db")
+    (tmp_path / "device.db").symlink_to("/dev/zero")
+    for name in ("pipe.db", "device.db"):
+        with pytest.raises(StorageUrlError, match="must be a regular file"):
+            open_engine(StorageAddress.parse(f"sqlite:///{tmp_path / name}"), access)
