@@ -13,6 +13,9 @@
         └── ExportWishError     what was asked for cannot be: a place that is taken, a format that lacks an edit
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from search_space.errors import SearchSpaceError
 
 
@@ -54,3 +57,18 @@ class ExportWishError(ExportError, ValueError):
 
 MODEL_FAULTS = (RunnerError, SearchSpaceError, RuntimeError, ValueError, TypeError, AttributeError, LookupError)
 """What a model raises that cannot be used as others are."""
+
+
+@contextmanager
+def panics_as_errors() -> Iterator[None]:
+    """Let a tokenizer that gives up be an error: what its library raises is no ``Exception``.
+
+    Raises:
+        BackboneError: If one gave up.
+    """
+    try:
+        yield
+    except BaseException as error:
+        if type(error).__name__ != "PanicException":
+            raise
+        raise BackboneError(f"a backbone must have a tokenizer that reads all texts; it says: {error}.") from error

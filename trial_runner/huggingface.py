@@ -14,7 +14,6 @@ from pathlib import Path
 from urllib.parse import urlsplit
 from urllib.request import getproxies
 
-from trial_runner.errors import BackboneError
 from trial_runner.silence import at_least, quiet_quantizers
 
 _HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?")
@@ -54,21 +53,6 @@ def hub_access(source: str) -> Iterator[None]:
             yield
         finally:
             constants.HF_HUB_OFFLINE = offline
-
-
-@contextmanager
-def panics_as_errors() -> Iterator[None]:
-    """Let a tokenizer that gives up be an error: what its library raises is no ``Exception``.
-
-    Raises:
-        BackboneError: If one gave up.
-    """
-    try:
-        yield
-    except BaseException as error:
-        if type(error).__name__ != "PanicException":
-            raise
-        raise BackboneError(f"a backbone must have a tokenizer that reads all texts; it says: {error}.") from error
 
 
 @contextmanager

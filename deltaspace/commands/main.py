@@ -12,8 +12,7 @@ from dashboards.errors import DashboardError
 from deltaspace.commands.options import examples_text, say
 from search_space.errors import CodecError, SearchSpaceError
 from studies.errors import StudiesError, StudyHeldError
-from trial_runner.errors import RunnerError
-from trial_runner.huggingface import panics_as_errors
+from trial_runner.errors import RunnerError, panics_as_errors
 from trial_runner.silence import quiet_quantizers
 
 COMMANDS: dict[str, str] = {

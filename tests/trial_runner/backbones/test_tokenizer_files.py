@@ -10,7 +10,7 @@ import pytest
 
 from trial_runner.backbones import load_tokenizer
 from trial_runner.backbones.locate import embedded_folder
-from trial_runner.errors import BackboneError
+from trial_runner.errors import BackboneError, panics_as_errors
 
 
 def added(count: int) -> list[dict[str, Any]]:
@@ -119,3 +119,11 @@ def test_a_folder_with_what_is_no_file_is_refused(folder: Path) -> None:
     (folder / "weights.bin").symlink_to("/dev/zero")
     with pytest.raises(BackboneError, match="regular files alone"):
         load_tokenizer(str(folder))
+
+
+def test_a_tokenizer_that_gives_up_on_a_text_is_an_error_of_ours_and_nothing_else_is() -> None:
+    panic = type("PanicException", (BaseException,), {})  # what a library in Rust raises
+    with pytest.raises(BackboneError, match="it says: retry-limit-in-match over"), panics_as_errors():
+        raise panic("retry-limit-in-match over")
+    with pytest.raises(KeyboardInterrupt), panics_as_errors():
+        raise KeyboardInterrupt
