@@ -1,6 +1,6 @@
 """The contract of functional forms, on the value side: whatever form is listed keeps it.
 
-The examples are those of ``trial_runner/port_discovery/examples.py``; ``test_edits.py`` has the contract of modules.
+The examples are those of ``trial_runner/port_discovery/examples.toml``; ``test_edits.py`` has the contract of modules.
 """
 
 import json
@@ -48,7 +48,7 @@ def every_edit(form: type[Form]) -> list[tuple[Edit, BackboneShape]]:
     examples = ((edit, shape) for shape in shapes() for site in SITES for edit in examples_at(site, shape))
     found = [(edit, shape) for edit, shape in examples if type(edit.form) is form]
     assert found, (
-        f"{form.name} needs an example in trial_runner/port_discovery/examples.py that is valid on one of {BACKBONES}"
+        f"{form.name} needs an example in trial_runner/port_discovery/examples.toml that is valid on one of {BACKBONES}"
     )
     return found
 
@@ -58,7 +58,7 @@ def test_a_form_is_listed_by_its_name_and_has_tensors_and_examples(form: type[Fo
     assert FORMS[form.name] is form
     assert form.name in DELTAS, f"{form.name} needs its module in trial_runner/deltas, and its word in DELTAS"
     assert form.name in FORM_EXAMPLES, (
-        f"{form.name} needs its smallest example in trial_runner/port_discovery/examples.py"
+        f"{form.name} needs its smallest example in trial_runner/port_discovery/examples.toml"
     )
 
 

@@ -1,6 +1,6 @@
 """The contract of gates, on the value side: whatever gate is listed keeps it.
 
-The examples: ``trial_runner/port_discovery/examples.py``. The contract of what computes them is in ``test_edits.py``.
+The examples: ``trial_runner/port_discovery/examples.toml``. The contract of what computes them is in ``test_edits.py``.
 """
 
 import json
@@ -37,7 +37,7 @@ def edits_of(gate: type[Gate]) -> list[tuple[Edit, BackboneShape]]:
     examples = ((edit, shape) for shape in shapes for site in SITES for edit in examples_at(site, shape))
     found = [(edit, shape) for edit, shape in examples if type(edit.gate) is gate]
     assert found, (
-        f"{gate.name} needs an example in trial_runner/port_discovery/examples.py that is valid on one of {BACKBONES}"
+        f"{gate.name} needs an example in trial_runner/port_discovery/examples.toml that is valid on one of {BACKBONES}"
     )
     return found
 
@@ -47,7 +47,7 @@ def test_a_gate_is_listed_by_its_name_and_has_tensors_and_examples(gate: type[Ga
     assert GATES[gate.name] is gate
     assert gate.name in GATE_DELTAS, f"{gate.name} needs its class in trial_runner/deltas/gates.py, in GATE_DELTAS"
     assert gate.name in GATE_EXAMPLES, (
-        f"{gate.name} needs its smallest example in trial_runner/port_discovery/examples.py"
+        f"{gate.name} needs its smallest example in trial_runner/port_discovery/examples.toml"
     )
 
 

@@ -34,7 +34,6 @@ from trial_runner import load_delta
 from trial_runner.errors import ExportError, SnapshotError
 from trial_runner.export import new_folder, open_delta, trained_delta
 from trial_runner.export.tensors import PREFIX, load_tensors
-from trial_runner.port_discovery.examples import small_memory
 from trial_runner.port_discovery.rig import Rig
 
 EXACTLY = 1e-12
@@ -42,7 +41,13 @@ EXACTLY = 1e-12
 
 
 def at_heads(hidden: int | None = None) -> Edit:
-    return Edit(site=Site.ATTENTION, write=Port.HEAD, read=Port.Q, form=small_memory(hidden=hidden), gate=ConvexGate())
+    return Edit(
+        site=Site.ATTENTION,
+        write=Port.HEAD,
+        read=Port.Q,
+        form=SoftmaxMemory(width=3, heads=Heads.KEY_VALUE, reparameterization=hidden),
+        gate=ConvexGate(),
+    )
 
 
 def whole(form: Full | Sparse | Intrinsic) -> Edit:

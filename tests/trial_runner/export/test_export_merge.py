@@ -32,6 +32,7 @@ from search_space.forms import (
     Intrinsic,
     LowRank,
     Prompt,
+    SoftmaxMemory,
     Sparse,
 )
 from search_space.gates import Add, ConvexGate, FixedScale, Gate, LearnedScale, Multiply, Prepend
@@ -42,7 +43,6 @@ from trial_runner.export import merge, new_folder, write_merged
 from trial_runner.export.mean_pooled import MeanPooledClassifier
 from trial_runner.export.merge import merged_tokenizer
 from trial_runner.huggingface import quiet_transformers
-from trial_runner.port_discovery.examples import small_memory
 from trial_runner.port_discovery.rig import Rig
 
 EXACTLY = 1e-9
@@ -76,7 +76,7 @@ BIASES = {
     "bias before a map": (BIAS_V, AFTER_V),
     "biased map": (edit(Port.M, Port.M, LowRank(width=2, bias=True)), FFN),
 }
-PREFIX = edit(Port.HEAD, Port.Q, small_memory(), ConvexGate())
+PREFIX = edit(Port.HEAD, Port.Q, SoftmaxMemory(width=3, heads=Heads.KEY_VALUE), ConvexGate())
 PROMPT = Edit(site=Site.EMBEDDING, write=Port.EMBEDDING, read=None, form=Prompt(width=2), gate=Prepend())
 FULL = Edit(site=Site.GLOBAL, write=Port.WEIGHTS, read=None, form=Full(), gate=Add())
 

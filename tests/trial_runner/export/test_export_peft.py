@@ -22,14 +22,24 @@ from support.tiny_backbones import DECODERS, ENCODER_DECODERS, EVERY_DENSE_FAMIL
 from torch import Tensor
 
 from search_space.configuration import Configuration
-from search_space.dimensions import Port, ScalePer, Site
+from search_space.dimensions import Heads, Port, ScalePer, Site
 from search_space.edit import Edit
-from search_space.forms import Bottleneck, Constant, Diagonal, Dora, EncodedPrompt, Form, LowRank, Prompt, Vera
+from search_space.forms import (
+    Bottleneck,
+    Constant,
+    Diagonal,
+    Dora,
+    EncodedPrompt,
+    Form,
+    LowRank,
+    Prompt,
+    SoftmaxMemory,
+    Vera,
+)
 from search_space.gates import Add, ConvexGate, FixedScale, Gate, LearnedScale, Multiply, Prepend
 from search_space.layers import LayerRange
 from trial_runner.errors import ExportError
 from trial_runner.export import inexpressible, load_head, new_folder, write_peft
-from trial_runner.port_discovery.examples import small_memory
 from trial_runner.port_discovery.rig import Rig
 
 # This release of peft asks transformers for a property by its old name.
@@ -238,7 +248,7 @@ def test_a_prompt_is_refused_where_peft_would_move_the_tokens(rig_named: Callabl
 
 
 def test_what_peft_cannot_express_is_named_with_its_reason(rig_named: Callable[[str], Rig], tmp_path: Path) -> None:
-    prefix = edit(Port.HEAD, Port.Q, small_memory(), ConvexGate())
+    prefix = edit(Port.HEAD, Port.Q, SoftmaxMemory(width=3, heads=Heads.KEY_VALUE), ConvexGate())
     adapter = edit(Port.F, Port.X_FFN, Bottleneck(width=2))
     bias = edit(Port.V, None, Constant())
     biased = edit(Port.U, Port.X_FFN, LowRank(width=2, bias=True))
