@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
 
 from search_space.dimensions import StackKind
 from trial_runner.errors import TaskError
@@ -39,48 +39,39 @@ class Cut:
         return f"{self.split}: {self.count} of {self.of} {self.what} cut to {self.tokens} tokens"
 
 
-class Prepared(Protocol):
-    """A task that can be trained on, in tokens."""
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Prepared:
+    """A task that can be trained on, in tokens.
 
-    @property
-    def name(self) -> str:
-        """Short name of the task."""
+    Attributes:
+        objective: What its trials learn: a word of `trial_runner.objectives.OBJECTIVES`.
+        name: Short name of the task.
+        metric: What the search maximises, negated where lower is better; see `trial_runner.tasks.evaluation.score_of`.
+        splits: ``train``, ``validation`` and ``test``: their length is their examples, ``first(n)`` the first of them.
+        notes: One line for each thing that was done to the data.
+        fingerprint: Hash of the task, the data, the tokenizer and the largest lengths, as hex.
+        cuts: What was cut to the largest lengths; the notes say it, too.
+        labels: Name of each class, by index; empty where there are none.
+    """
 
-    @property
-    def objective(self) -> str:
-        """What its trials learn: a word of `trial_runner.objectives.OBJECTIVES`."""
-
-    @property
-    def labels(self) -> tuple[str, ...]:
-        """Name of each class, by index; empty where there are none."""
-
-    @property
-    def metric(self) -> str:
-        """What the search maximises, negated where lower is better."""
+    objective: ClassVar[str]
+    name: str
+    metric: str
+    splits: Mapping[str, Any]
+    notes: tuple[str, ...]
+    fingerprint: str
+    cuts: tuple[Cut, ...] = ()
+    labels: tuple[str, ...] = ()
 
     @property
     def guessing_loss(self) -> float | None:
         """Mean loss of guessing by the frequencies of the labels in train; None without labels."""
+        return None
 
     @property
     def constant_score(self) -> float | None:
         """Score on validation of predicting the most frequent label of train for everything; None without labels."""
-
-    @property
-    def splits(self) -> Mapping[str, Any]:
-        """``train``, ``validation`` and ``test``: their length is their examples, ``first(n)`` the first of them."""
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """One line for each thing that was done to the data."""
-
-    @property
-    def cuts(self) -> Sequence[Cut]:
-        """What was cut; the notes say it, too."""
-
-    @property
-    def fingerprint(self) -> str:
-        """Hash of the task, the data, the tokenizer and the largest lengths, as hex."""
+        return None
 
 
 class Preparation(Protocol):

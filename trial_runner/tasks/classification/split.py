@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from trial_runner.tasks.evaluation import compute, score_of
-from trial_runner.tasks.kind import Cut
+from trial_runner.tasks.kind import Prepared
 from trial_runner.tasks.metrics import METRICS, Measures
 from trial_runner.tasks.splits import Takeable
 from trial_runner.tasks.token_rows import TokenRows
@@ -92,28 +92,11 @@ class Split(Takeable):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class PreparedTask:
-    """A task that can be trained on.
+class PreparedTask(Prepared):
+    """A task whose labels are classes."""
 
-    Attributes:
-        name: Short name of the task.
-        labels: Name of each class, by index.
-        metric: The score that the search maximises; a name in `trial_runner.tasks.metrics.METRICS`.
-        splits: ``train``, ``validation`` and ``test``.
-        notes: One line for each thing that was done to the data.
-        cuts: What was cut to the largest length.
-        objective: What its trials learn; a word of `trial_runner.objectives.OBJECTIVES`.
-        fingerprint: Hash of the source, the data, the tokenizer and the largest length, as hex.
-    """
-
-    name: str
-    labels: tuple[str, ...]
-    metric: str
-    splits: Mapping[str, Split]
-    notes: tuple[str, ...]
-    fingerprint: str
-    cuts: tuple[Cut, ...] = ()
     objective: ClassVar[str] = "classification"
+    splits: Mapping[str, Split]
 
     @property
     def guessing_loss(self) -> float:

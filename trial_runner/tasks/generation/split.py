@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from search_space.dimensions import StackKind
-from trial_runner.tasks.kind import Cut
+from trial_runner.tasks.kind import Prepared
 from trial_runner.tasks.splits import Takeable
 from trial_runner.tasks.task import Decoding
 from trial_runner.tasks.token_rows import Prompts, TokenRows, rounded
@@ -147,14 +147,12 @@ class TextSplit(WrittenSplit):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class PreparedTextTask:
-    """A task whose answer is a text, for one kind of model.
+class PreparedTextTask(Prepared):
+    """A task whose answer is a text, for one kind of model; the backbone's own head writes it.
 
     Attributes:
-        name: Short name of the task.
         task_kind: What is done with the text.
         stack: Of the model that it is for: an encoder-decoder or a decoder.
-        metric: What the search maximises, negated if lower is better; see `trial_runner.tasks.evaluation.score_of`.
         metrics: All that are measured, ``metric`` among them.
         decoding: How answers are generated.
         max_new_tokens: Most tokens of a generated answer.
@@ -162,21 +160,12 @@ class PreparedTextTask:
         start_token_id: What the decoder of an encoder-decoder must begin with because the task says so (mBART: the
             language of the targets); None leaves it to the model.
         eos_token_id: A generated text ends at it.
-        splits: ``train``, ``validation`` and ``test``.
-        notes: One line for each thing that was done to the data.
-        cuts: What was cut to the largest lengths.
         answer_after: What the answer proper stands behind in a written text; None where all of it is the answer.
-        fingerprint: Hash of the source, the data, the tokenizer and the largest lengths, as hex.
-        objective: What its trials learn; a word of `trial_runner.objectives.OBJECTIVES`.
-        labels: None: the backbone's own head writes the text, so that there is no task head.
-        guessing_loss: None: what could be written is too much to guess.
-        constant_score: None: there is no most frequent text.
     """
 
-    name: str
+    objective: ClassVar[str] = "language_model"
     task_kind: str
     stack: StackKind
-    metric: str
     metrics: tuple[str, ...]
     decoding: Decoding
     max_new_tokens: int
@@ -184,11 +173,4 @@ class PreparedTextTask:
     start_token_id: int | None
     eos_token_id: int
     splits: Mapping[str, WrittenSplit]
-    notes: tuple[str, ...]
-    fingerprint: str
-    cuts: tuple[Cut, ...] = ()
     answer_after: str | None = None
-    objective: ClassVar[str] = "language_model"
-    labels: ClassVar[tuple[str, ...]] = ()
-    guessing_loss: ClassVar[None] = None
-    constant_score: ClassVar[None] = None
