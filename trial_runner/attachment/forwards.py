@@ -1,13 +1,111 @@
 """Attention modules of transformers that call no attention function, and what they compute through ours."""
 
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from functools import partial
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 
-from trial_runner.attachment.attention import attend
-from trial_runner.attachment.disentangled import by_head, forward
+from trial_runner.attachment.attention import AttentionTap, attend, tap_of
+from trial_runner.packed.dropout import apart, current
+from trial_runner.packed.stacks import by_slots
+
+
+def forward(  # noqa: PLR0913 - the signature is transformers'
+    module: Any,
+    hidden_states: Tensor,
+    attention_mask: Tensor,
+    output_attentions: bool = False,
+    query_states: Tensor | None = None,
+    relative_pos: Tensor | None = None,
+    rel_embeddings: Tensor | None = None,
+) -> tuple[Tensor, None]:
+    """See ``DisentangledSelfAttention`` of transformers; the weights of attention are not given.
+
+    Args:
+        module: Of transformers.
+        hidden_states: ``(K B, T, D)``.
+        attention_mask: ``(K B, 1, T, T)``, not 0 where a query may look.
+        output_attentions: Without effect.
+        query_states: What queries are made of; None means the hidden states.
+        relative_pos: ``(1, T, T)``, how far a query is behind a key, in buckets.
+        rel_embeddings: ``(P, D)``, or of each slot ``(K, P, D)``.
+    """
+    heads = module.num_attention_heads
+    of_queries = hidden_states if query_states is None else query_states
+    query, key, value = (
+        by_head(project(rows), heads)
+        for project, rows in (
+            (module.query_proj, of_queries),
+            (module.key_proj, hidden_states),
+            (module.value_proj, hidden_states),
+        )
+    )
+    # as transformers rounds it: contents with contents, with positions, and the other way round
+    scaling = 1 / float(torch.sqrt(torch.tensor(3 * query.shape[-1], dtype=torch.float32, device="cpu")))
+    queries, keys = _of_positions(module, rel_embeddings, tap_of(module))  # (K, H, P, d_h)
+    bias = _bias(query, key, queries, keys, relative_pos, module.pos_ebd_size)
+    seen, _ = attend(
+        module,
+        query,
+        key,
+        value,
+        attention_mask.bool(),
+        scaling=scaling,
+        dropout=module.dropout.p if module.training else 0.0,
+        is_causal=False,
+        position_bias=bias * scaling,
+    )
+    return seen.flatten(2), None
+
+
+def by_head(rows: Tensor, heads: int) -> Tensor:
+    """``(B, T, H d_h)`` to ``(B, H, T, d_h)``."""
+    return rows.view(*rows.shape[:-1], heads, -1).transpose(1, 2)
+
+
+def _of_positions(module: Any, table: Any, tap: AttentionTap | None) -> tuple[Tensor, Tensor]:
+    """Queries and keys of relative positions, ``(1 or K, H, P, d_h)``, by the projections of contents."""
+    slot_dropout = current() if module.training else None
+    slots = tap.slots() if tap is not None else 1
+    if slot_dropout is not None:
+        slots = slot_dropout.slots
+    rows = table if table.dim() == 3 else table.expand(slots, -1, -1)
+    rows = rows[:, : 2 * module.pos_ebd_size]
+    # rows of positions are the same whatever stands before the tokens
+    with nullcontext() if slot_dropout is None else apart(slot_dropout):
+        rows = module.pos_dropout(rows)
+        with nullcontext() if tap is None else tap.apart(rows):
+            projected = (module.query_proj(rows), module.key_proj(rows))
+    queries, keys = (by_head(one, module.num_attention_heads) for one in projected)
+    return queries, keys
+
+
+def _bias(query: Tensor, key: Tensor, queries: Tensor, keys: Tensor, distance: Any, reach: int) -> Tensor:
+    """What contents and positions say to each other, ``(K B, H, T, T)``, before it is scaled.
+
+    Args:
+        query: Of contents, ``(K B, H, T, d_h)``.
+        key: Of contents.
+        queries: Of positions, ``(1 or K, H, P, d_h)``.
+        keys: Of positions.
+        distance: ``(1, T, T)``.
+        reach: Rows of positions to either side.
+    """
+    of_keys = (distance + reach).clamp(0, 2 * reach - 1).unsqueeze(0)  # (1, 1, T, T)
+    of_queries = (reach - distance).clamp(0, 2 * reach - 1).unsqueeze(0)
+    size = (*query.shape[:2], *distance.shape[-2:])
+    content_to_position = _products(query, keys).gather(-1, of_keys.expand(size))
+    position_to_content = _products(key, queries).gather(-1, of_queries.expand(size)).transpose(-1, -2)
+    return content_to_position + position_to_content
+
+
+def _products(contents: Tensor, positions: Tensor) -> Tensor:
+    """``(K B, H, T, P)``: of the rows of each slot with its positions."""
+    rows = by_slots(contents, positions.shape[0])  # (K, B, H, T, d_h)
+    return (rows @ positions.unsqueeze(1).transpose(-1, -2)).flatten(0, 1)
 
 
 def call_ours(module: nn.Module) -> None:

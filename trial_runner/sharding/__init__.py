@@ -1,9 +1,8 @@
 """One frozen backbone over several GPUs: each holds a part of its blocks, and trains a pack of its own trials.
 
-===========  =================================================================
+===========  ===============================================================================
 ``messages`` what they say to each other
 ``rank``     the process of a GPU: a part of the blocks, and a pack
-``ranks``    the processes as their owner has them
-``runner``   all of them as one runner, whose pack is theirs together
-===========  =================================================================
+``runner``   the processes as their owner has them, all as one runner whose pack is theirs together
+===========  ===============================================================================
 """

@@ -9,7 +9,7 @@ from search_space.forms import Init
 from search_space.space.options import SpaceOptions
 from search_space.space.points import points_of
 from search_space.space.product import Point
-from search_space.space.tree import Tree
+from search_space.space.questions import Tree
 
 DEPENDENT = SpaceOptions(
     attention_forms=("softmax_memory", "bottleneck", "phm"),

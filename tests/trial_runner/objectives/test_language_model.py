@@ -29,7 +29,7 @@ from trial_runner.attachment.frozen_model import FrozenModel
 from trial_runner.backbones import load_backbone, load_language_model
 from trial_runner.errors import AttachError, BackboneError, RequestError
 from trial_runner.objectives import output_head
-from trial_runner.objectives.output_head import token_losses
+from trial_runner.objectives.language_model import token_losses
 from trial_runner.requests import Reading
 from trial_runner.runner import TorchRunner
 from trial_runner.tasks import IGNORED, Decoding
