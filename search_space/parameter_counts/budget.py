@@ -3,7 +3,7 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol, TypeVar
+from typing import Any
 
 from search_space.backbones.shape import MOST, BackboneShape
 from search_space.configuration import Configuration
@@ -170,9 +170,13 @@ class BudgetSplit:
             raise BudgetError(f"the split of a side must be in [0, 1]; got {self.share}.")
 
 
+Units = Any
+"""Of a side that is not split a whole number; else those of both of its parts."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SplitCost:
-    """The cost of a side that is split: widths of two groups of edits are solved apart.
+    """The cost of two groups of edits whose widths are solved apart: those of a side that is split, or both sides.
 
     Attributes:
         first: What the first edits cost.
@@ -180,8 +184,8 @@ class SplitCost:
         share: Of the first.
     """
 
-    first: SideCost
-    second: SideCost
+    first: "SideCost | SplitCost"
+    second: "SideCost | SplitCost"
     share: float = 1.0
 
     @classmethod
@@ -199,58 +203,25 @@ class SplitCost:
         """With every bottleneck at its smallest."""
         return self.first.least_cost + self.second.least_cost
 
-    def units(self, parameters: float) -> tuple[int, int]:
+    def units(self, parameters: float) -> tuple[Units, Units]:
         """Most units of both whose cost is at most ``parameters``; never below the smallest."""
-        most = max(self.least_cost, math.floor(parameters))
-        return divided(self.first, self.second, attention_share=self.share, parameters=most)
+        whole = max(self.least_cost, math.floor(parameters))
+        target = min(max(self.share * whole, self.first.least_cost), whole - self.second.least_cost)
+        units: Units = self.first.units(target)
+        others: Units = self.second.units(whole - self.first.cost(units))
+        return self.first.units(whole - self.second.cost(others)), others
 
-    def cost(self, units: tuple[int, int]) -> int:
+    def cost(self, units: Units) -> int:
         """Stored parameters of so many units."""
         return self.first.cost(units[0]) + self.second.cost(units[1])
 
-    def flops(self, units: tuple[int, int]) -> int:
+    def flops(self, units: Units) -> int:
         """FLOPs per token that so many units add at inference."""
         return self.first.flops(units[0]) + self.second.flops(units[1])
 
-    def widths(self, units: tuple[int, int]) -> dict[Edit, tuple[int, int]]:
+    def widths(self, units: Units) -> dict[Edit, tuple[int, int]]:
         """Width of every edit, and at how many sublayers it is one step more."""
         return self.first.widths(units[0]) | self.second.widths(units[1])
-
-
-_Units = TypeVar("_Units")
-_One = TypeVar("_One")
-_Other = TypeVar("_Other")
-
-
-class Cost(Protocol[_Units]):
-    """What some edits cost by how much is spent on them."""
-
-    @property
-    def least_cost(self) -> int:
-        """With every bottleneck at its smallest."""
-
-    def units(self, parameters: float) -> _Units:
-        """The most that can be had for ``parameters``; never less than the smallest."""
-
-    def cost(self, units: _Units) -> int:
-        """Stored parameters of it."""
-
-
-def divided(
-    attention: Cost[_One], ffn: Cost[_Other], *, attention_share: float, parameters: int
-) -> tuple[_One, _Other]:
-    """The units of both sides that use most of a budget, at least the smallest of each.
-
-    Args:
-        attention: What attention costs, or the first edits of a side.
-        ffn: What the rest costs.
-        attention_share: Share of the budget that attention should get, in [0, 1].
-        parameters: The budget, without what several edits share; both fit it at their smallest.
-    """
-    target = min(max(attention_share * parameters, attention.least_cost), parameters - ffn.least_cost)
-    units = attention.units(target)
-    ffn_units = ffn.units(parameters - attention.cost(units))
-    return attention.units(parameters - ffn.cost(ffn_units)), ffn_units
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -287,22 +258,20 @@ class Allowance:
             parameters: The whole budget, which both fit at their smallest.
             shared: Parameters that several edits have in common.
         """
-        least = attention.least_cost + ffn.least_cost
+        both = SplitCost(first=attention, second=ffn, share=attention_share)
+        least = both.least_cost
         most = max(least, math.floor(self.size * parameters) - shared)
 
-        def of(parameters: int) -> tuple[tuple[int, int], tuple[int, int]]:
-            return divided(attention, ffn, attention_share=attention_share, parameters=parameters)
-
         def fits(units: tuple[tuple[int, int], tuple[int, int]]) -> bool:
-            return self.extra_flops is None or attention.flops(units[0]) + ffn.flops(units[1]) <= self.extra_flops
+            return self.extra_flops is None or both.flops(units) <= self.extra_flops
 
-        wanted = of(most)
+        wanted = both.units(most)
         if fits(wanted):
             return wanted
         while most - least > 1:
             middle = (most + least) // 2
-            least, most = (middle, most) if fits(of(middle)) else (least, middle)
-        return of(least)
+            least, most = (middle, most) if fits(both.units(middle)) else (least, middle)
+        return both.units(least)
 
 
 def solve(
