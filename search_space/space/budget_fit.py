@@ -3,6 +3,7 @@
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import combinations
 
 from search_space.backbones.shape import BackboneShape
@@ -88,19 +89,12 @@ def that_fit(
         BudgetError: If the budget is too small for any configuration; the error says the smallest that fits.
         SearchSpaceError: If the options leave nothing to search.
     """
+    fitted = partial(Fitting, shape=shape, options=options, budget=budget)
     costs = {part: some for part in parts if (some := _costs(part, shape, options))}
     if not costs or not has_layers:
         has_forms = bool(options.attention_forms or options.ffn_forms)
         if not has_forms and any(point.settings for point in options.published_points):
-            return Fitting(
-                points={},
-                placements={},
-                most=_share_of(budget, options, 1),
-                is_everywhere=True,
-                shape=shape,
-                options=options,
-                budget=budget,
-            )
+            return fitted(points={}, placements={}, most=_share_of(budget, options, 1), is_everywhere=True)
         raise SearchSpaceError(
             "the study must leave something to search; got no form at attention or FFN that is valid on "
             f"{shape.family}{' and can be merged' if options.mergeable else ''}. "
@@ -127,15 +121,8 @@ def that_fit(
             f"the budget must allow at least one configuration; got {budget:,} parameters, and the smallest "
             f"that fits the study has {smallest:,}. Raise the budget."
         )
-    return Fitting(
-        points=fitting,
-        placements=_placements(tuple(fitting), together),
-        most=share,
-        is_everywhere=is_everywhere,
-        shape=shape,
-        options=options,
-        budget=budget,
-    )
+    placements = _placements(tuple(fitting), together)
+    return fitted(points=fitting, placements=placements, most=share, is_everywhere=is_everywhere)
 
 
 def _together(

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import torch
 from accelerate import PartialState
 from torch import Tensor
 
 from search_space.backbones import shape_of
+from search_space.dimensions import StackKind
 from trial_runner.attachment.attention import ATTENTION, register_attention
 from trial_runner.attachment.inputs import model_inputs
 from trial_runner.backbones import (
@@ -183,7 +183,7 @@ class OpenedExport:
         model.to(PartialState().device).eval()
 
         def logits(batch: Batch) -> Tensor:
-            found: Tensor = model(**_tokens(batch, PartialState().device)).logits
+            found: Tensor = model(**model_inputs(batch, StackKind.ENCODER, PartialState().device)).logits
             return found
 
         return Labeller(
@@ -200,7 +200,7 @@ class OpenedExport:
         options = {"num_labels": len(labels)} if target is HEAD_ON_TOKENS else {}
         model = self._with_adapter(_whole(self._held, target.auto_class, **options))
         head: TaskHead | None = None if target is HEAD_ON_TOKENS else load_head(self.folder)
-        start = model.config.decoder_start_token_id if kind.name == "ENCODER_DECODER" else 0
+        start = model.config.decoder_start_token_id if kind is StackKind.ENCODER_DECODER else 0
         start = padding_token(config) if start is None else start
         device = PartialState().device
         if head is not None:
@@ -282,10 +282,3 @@ def _whole(source: BackboneSource, auto_class: str, **options: Any) -> Any:
         return getattr(transformers, auto_class).from_pretrained(
             place, **loading_options(source, heads=HEADS), **options
         )
-
-
-def _tokens(batch: Batch, device: torch.device) -> dict[str, Tensor]:
-    given = {"input_ids": batch.input_ids, "attention_mask": batch.attention_mask}
-    if batch.token_type_ids is not None:
-        given["token_type_ids"] = batch.token_type_ids
-    return {name: torch.from_numpy(rows).to(device) for name, rows in given.items()}
