@@ -7,7 +7,7 @@ from every attention module. Prefixes live here, not in ``past_key_values``, so 
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from typing import Protocol
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, ref
 
 import torch
 from torch import Tensor, nn
@@ -74,17 +74,19 @@ class AttentionTap(Protocol):
         """
 
 
-_taps: WeakKeyDictionary[nn.Module, AttentionTap] = WeakKeyDictionary()
+_taps: WeakKeyDictionary[nn.Module, ref[AttentionTap]] = WeakKeyDictionary()
+"""By weak references, for a tap knows its model; the hooks of its model keep it."""
 
 
 def tap_attention(module: nn.Module, tap: AttentionTap) -> None:
-    """Let a tap take part in the attention of a module."""
-    _taps[module] = tap
+    """Let a tap take part in the attention of a module, for as long as somebody holds the tap."""
+    _taps[module] = ref(tap)
 
 
 def tap_of(module: nn.Module) -> AttentionTap | None:
     """What takes part in the attention of a module."""
-    return _taps.get(module)
+    found = _taps.get(module)
+    return None if found is None else found()
 
 
 def untap_attention(module: nn.Module) -> None:

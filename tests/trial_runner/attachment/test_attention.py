@@ -60,7 +60,8 @@ class Problem:
         self.module = nn.Identity()
 
     def concatenated(self) -> Tensor:
-        tap_attention(self.module, Tap((self.p_k, self.p_v)))
+        tap = Tap((self.p_k, self.p_v))
+        tap_attention(self.module, tap)
         try:
             return attend(self.module, self.q, self.k, self.v, self.mask)[0].transpose(1, 2)
         finally:
@@ -95,7 +96,8 @@ def test_a_missing_mask_of_a_causal_module_is_a_causal_one() -> None:
     )
     actual = attend(problem.module, problem.q, problem.k, problem.v, None, is_causal=True)[0].transpose(1, 2)
     torch.testing.assert_close(actual, expected, rtol=0, atol=1e-12)
-    tap_attention(problem.module, Tap((problem.p_k, problem.p_v)))
+    tap = Tap((problem.p_k, problem.p_v))
+    tap_attention(problem.module, tap)
     with_prefix = attend(problem.module, problem.q, problem.k, problem.v, None, is_causal=True)[0].transpose(1, 2)
     untap_attention(problem.module)
     problem.mask = torch.ones(TOKENS, TOKENS, dtype=torch.bool).tril()[None, None]
@@ -146,7 +148,8 @@ def test_a_bias_of_positions_is_added_to_the_logits_of_the_own_keys_alone(is_mas
     p_k, p_v = (part.repeat_interleave(group, 0) for part in (problem.p_k, problem.p_v))
     joint = torch.cat([problem.q @ p_k.transpose(-1, -2), own], dim=-1).softmax(-1)
     expected = joint[..., :LENGTH] @ p_v + joint[..., LENGTH:] @ v
-    tap_attention(problem.module, Tap((problem.p_k, problem.p_v)))
+    tap = Tap((problem.p_k, problem.p_v))
+    tap_attention(problem.module, tap)
     actual = attend(
         problem.module,
         problem.q,
@@ -223,7 +226,8 @@ def test_the_kernels_of_a_gpu_are_told_a_causal_mask_by_its_name(
         return fused(query, key, value, **options)
 
     monkeypatch.setattr(nn.functional, "scaled_dot_product_attention", watched)
-    tap_attention(problem.module, Tap((problem.p_k, problem.p_v) if has_prefix else None))
+    tap = Tap((problem.p_k, problem.p_v) if has_prefix else None)
+    tap_attention(problem.module, tap)
     given = problem.module, problem.q, problem.k, problem.v, None
     plain = attend(*given, is_causal=True)[0]
     assert told == []

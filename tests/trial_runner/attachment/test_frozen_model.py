@@ -1,8 +1,10 @@
 """What a decoder is called with: no mask where padding is on the right, the same numbers at every real token."""
 
+import gc
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from weakref import ref
 
 import numpy as np
 import pytest
@@ -49,6 +51,17 @@ def batch_of(mask: list[list[int]]) -> Batch:
     real = np.array(mask, dtype=bool)
     ids = np.full(real.shape, 7, dtype=np.int64)
     return Batch(input_ids=ids, attention_mask=real, token_type_ids=None, labels=np.zeros(len(ids), dtype=np.int64))
+
+
+@pytest.mark.parametrize("family", ["roberta", "qwen3", "bart"])
+def test_a_model_that_nobody_detached_leaves_memory_all_the_same(
+    tiny_backbone: Callable[..., Path], family: str
+) -> None:
+    runner = runner_of(tiny_backbone(family))
+    model = ref(runner.backbone.model)
+    del runner
+    gc.collect()
+    assert model() is None
 
 
 @pytest.mark.parametrize("family", ["roberta", "qwen3", "bart"])

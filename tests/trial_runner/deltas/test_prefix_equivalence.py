@@ -88,7 +88,8 @@ class Problem:
         values = {Port.Q: SlotRows(self.q.transpose(1, 2).flatten(-2), 1)}  # (B, T, d_q), as the hook on q keeps it
         alone = SimpleNamespace(plans={HERE: plan}, attention=nn.ModuleDict(), prompt=None, whole=None)
         packed = PackedDeltas([alone]).plans[HERE]
-        tap_attention(module, HeadEdits(lambda: packed, values))
+        tap = HeadEdits(lambda: packed, values)
+        tap_attention(module, tap)
         try:
             return attend(module, self.q, self.k, self.v if v is None else v, self.mask)[0].transpose(1, 2)
         finally:
