@@ -8,7 +8,7 @@ from search_space.space.space import SearchSpace
 from studies.backends.backend import Observer, RunnerFactory
 from studies.errors import StorageError
 from studies.launch.execution import LaunchResult, run_fleet
-from studies.launch.preparation import absolute_url, plan_of, prepared
+from studies.launch.preparation import absolute_url, opening_of, plan_of, prepared
 from studies.launch.study_creation import as_begun, create_or_continue, taught
 from studies.launch_warnings import outlook
 from studies.ledger.database import superuser
@@ -70,6 +70,7 @@ def launch(  # noqa: PLR0913 - one argument per wish
     space = SearchSpace(shape=shape, budget=budget, options=specification.space_options)
     with uncollected():
         task = None if factory is not None else prepared(specification)
+    opening_of(specification, task)  # raises before anything is recorded
     with Ledger.open(storage_url) as ledger:
         specification = taught(specification, ledger, space)
         study = create_or_continue(specification, ledger, shape)

@@ -5,6 +5,7 @@ from dataclasses import replace
 from search_space.backbones import shape_of
 from search_space.published import HEAD_ONLY
 from search_space.space.space import SearchSpace
+from studies.errors import LaunchError
 from studies.ledger.engine import StorageAddress
 from studies.records import StudyRecord
 from studies.resource_estimates.noise import is_share
@@ -38,11 +39,20 @@ def label_count(specification: Specification) -> int:
 
 
 def opening_of(specification: BegunSpecification, task: Prepared | None) -> InitialDesign:
-    """What comes first in a study. Texts have no task head that could be trained alone."""
+    """What comes first in a study. Texts have no task head that could be trained alone.
+
+    Raises:
+        LaunchError: If it is listed all the same.
+    """
     opening = specification.opening
-    if task is not None and not task.labels and isinstance(specification.search.published, str):
-        return opening.without(HEAD_ONLY.name)
-    return opening
+    if task is None or task.labels or HEAD_ONLY.name not in opening.published:
+        return opening
+    if not isinstance(specification.search.published, str):
+        raise LaunchError(
+            f"search.published must list what can be trained; {HEAD_ONLY.name} has no task head to train where texts "
+            "are written. Leave it out."
+        )
+    return opening.without(HEAD_ONLY.name)
 
 
 def absolute_url(storage_url: str) -> str:

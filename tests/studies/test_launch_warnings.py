@@ -10,8 +10,10 @@ from support.factored_search import whole_space
 
 from search_space.space.options import SpaceOptions
 from search_space.space.space import SearchSpace
+from studies.errors import LaunchError, UnknownStudyError
 from studies.launch import launch
 from studies.launch_warnings import outlook
+from studies.ledger.ledger import Ledger
 from studies.search.initial_design import InitialDesign
 from studies.search.warm_start import ExpectedRate, WarmStart, WarmStartTrial
 from studies.study_file import specification_from_mapping
@@ -111,5 +113,10 @@ def test_a_study_of_texts_begins_without_a_task_head_that_texts_do_not_have(
 
     assert ("head_only" in opening(published, "word")) is has_head
     assert len(opening(published, "word")) > 10
-    # who lists it means it
-    assert opening(["head_only", "bitfit"], "list") == ("head_only", "bitfit")
+    if has_head:
+        assert opening(["head_only", "bitfit"], "list") == ("head_only", "bitfit")
+        return
+    with pytest.raises(LaunchError, match=r"^search\.published must .* head_only has no task head .* out\.$"):
+        opening(["head_only", "bitfit"], "list")
+    with Ledger.open(f"sqlite:///{tmp_path / 'ledger.db'}") as ledger, pytest.raises(UnknownStudyError):
+        ledger.study("list")

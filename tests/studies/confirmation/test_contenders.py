@@ -194,6 +194,16 @@ def test_a_baseline_that_does_not_fit_is_left_out_with_the_reason(
     assert "the budget is 600,000" in left_out["lora_qv:r=64"]
 
 
+@pytest.mark.parametrize(("head_parameters", "is_left_out"), [(0, True), (1538, False)])
+def test_the_task_head_alone_is_left_out_where_texts_are_written(
+    proposed: list[TrialRecord], space: SearchSpace, head_parameters: int, is_left_out: bool
+) -> None:
+    trials = [replace(trial, head_parameters=head_parameters) for trial in proposed]
+    entries, left_out = entries_of(trials, space, top=1, against=points("head_only", "bitfit"))
+    assert ("head_only" in left_out) is is_left_out
+    assert len(entries) == 3 - is_left_out
+
+
 def test_trials_are_every_entry_with_every_seed(proposed: list[TrialRecord], space: SearchSpace) -> None:
     entries, _ = entries_of(proposed, space, top=2, against=())
     trials = trials_of(entries, (11, 22, 33))
