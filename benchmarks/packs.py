@@ -12,9 +12,9 @@ Three arms train the same trials with the same seeds on the same data, all steps
 
 Every arm is run without dropout and with a tenth of it, which real backbones are trained with (--dropout). The
 trials differ in form, bottleneck, insertion, gate and learning rate (`pack_arms.mix`). On a CPU every arm has as many
-processes as there are cores, with one thread each, so that throughputs are those of the whole machine; on a GPU every
-arm has one. The default takes most of two hours on two cores; fewer --packs, --dropout, --alone and --steps are
-shorter.
+processes as there are cores (--processes: fewer), with one thread each, and what counts is processor time, which other
+work takes nothing from; on a GPU every arm has one. The default takes most of two hours on two cores; fewer --packs,
+--dropout, --alone and --steps are shorter.
 
 A CPU's speed changes within minutes, so there the arms take turns of a few steps. A GPU's memory would not hold all
 arms at once; there they follow one another, for several rounds, whose medians are shown.
@@ -68,6 +68,7 @@ def arguments_of(words: list[str] | None = None) -> argparse.Namespace:
     add("--packs", type=_numbers, metavar="K,…", default=(2, 4, 8, 16, 32), help="default 2,4,8,16,32")
     add("--alone", type=int, default=8, help="trials of arm (a), the first of the mix (default 8)")
     add("--rounds", type=int, help="default 1 on a CPU, 3 on a GPU")
+    add("--processes", type=int, help="of an arm, on a CPU (default: one a core)")
     add("--precision", choices=("auto", "fp32", "bf16"), default="auto", help="default auto: bf16 where it is fast")
     add("--quick", action="store_true", help=f"{_QUICK_STEPS} steps, packs up to {_QUICK_PACK}, one round")
     arguments = parser.parse_args(words)
@@ -106,7 +107,7 @@ def plans(arguments: argparse.Namespace, scratch: Path) -> Iterator[Plan]:
         )
         yield Plan(
             setting=setting,
-            workers=1 if has_gpu else os.cpu_count() or 1,
+            workers=1 if has_gpu else arguments.processes or os.cpu_count() or 1,
             packs=tuple(size for size in packs if size <= _QUICK_PACK) if arguments.quick else packs,
             alone_trials=2 if arguments.quick else arguments.alone,
             turns=1 if has_gpu else setting.steps // _STEPS_OF_TURN,

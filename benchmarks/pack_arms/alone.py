@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from pack_arms.material import own_backbone, prepared_task
-from pack_arms.meters import peak_bytes
+from pack_arms.meters import now, peak_bytes
 from pack_arms.mix import Member, member, mixed_configuration, request
 from pack_arms.setting import Setting
 from pack_arms.wire import say
@@ -117,7 +117,7 @@ def trained(number: int, setting: Setting) -> dict[str, Any]:
 
     torch.set_num_threads(setting.threads)
     set_seed(number)
-    began_at = time.perf_counter()
+    began_at = now(setting.device)
     task = prepared_task(setting)
     model, whose = model_of(number, setting, task)
     collator = _Collator(task, padding_token(config_of(setting.backbone)))
@@ -151,16 +151,17 @@ def trained(number: int, setting: Setting) -> dict[str, Any]:
             eval_dataset=range(len(task.splits["validation"])),
             compute_metrics=_accuracy,
         )
-        loaded_at = time.perf_counter()
+        loaded_at = now(setting.device)
         trainer.train()
-        trained_at = time.perf_counter()
+        trained_at = now(setting.device)
         collator.split = "validation"
         score = trainer.evaluate()["eval_accuracy"]
     return {
         "whose": whose,
         "load_seconds": loaded_at - began_at,
         "train_seconds": trained_at - loaded_at,
-        "evaluate_seconds": time.perf_counter() - trained_at,
+        "evaluate_seconds": now(setting.device) - trained_at,
+        "processor_seconds": time.process_time(),
         "score": score,
         "peak_bytes": peak_bytes(setting.device),
     }

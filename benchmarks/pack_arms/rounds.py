@@ -61,7 +61,10 @@ class Round:
             with_all: Whether start, load and evaluation count; else the training loop alone.
         """
         chosen = [self.alone[number] for number in range(min(trials, len(self.alone)))]
-        return self._rate([one.wall_seconds if with_all else one.answer["train_seconds"] for one in chosen])
+        if not with_all:
+            return self._rate([one.answer["train_seconds"] for one in chosen])
+        is_cpu = self.plan.setting.device == "cpu"
+        return self._rate([one.answer["processor_seconds"] if is_cpu else one.wall_seconds for one in chosen])
 
     def single_rate(self, trials: int, *, with_all: bool) -> float:
         """Of arm (b), over the first trials; ``with_all`` counts admission, first steps and evaluation."""
