@@ -29,9 +29,10 @@ from trial_runner.backbones import (
     tokenizer_id,
 )
 from trial_runner.errors import BackboneError, RequestError
-from trial_runner.linear_layers import products_of
+from trial_runner.linear_layers import held_bytes, products_of
 from trial_runner.objectives import OBJECTIVES
 from trial_runner.packs.graphs import CudaRecorder, GraphRecorder
+from trial_runner.packs.lane import is_wide
 from trial_runner.packs.memory import MOST_ON_GPU, USABLE, MemoryPlan, fit
 from trial_runner.packs.out_of_memory import available_bytes, keep_freed
 from trial_runner.packs.pack import TrialPack
@@ -61,7 +62,7 @@ _TOKENS_WRITTEN = 8
 _MOST_ON_CPU = 4
 """As `MOST_ON_GPU`."""
 
-_LARGE_STEP = 1e12
+_LARGE_STEP = 1e11
 """Floating-point operations of a step, from where on a CPU several trials in a pass win nothing."""
 
 
@@ -166,9 +167,23 @@ class TorchRunner:
             evaluation.halve()
         return found.slots
 
-    def trial_memory(self, plan: TrainingPlan) -> MemoryPlan:
-        """What a trial takes that edits all blocks alike."""
-        return self._planned(self.open_pack(1), plan, 1)
+    def trial_bytes(self, plan: TrainingPlan) -> int:
+        """What a trial takes of the process that edits all blocks alike.
+
+        On a CPU the heap takes more than what lives in it, for what is free lies between.
+        """
+        planned = self._planned(self.open_pack(1), plan, 1).slot_bytes
+        return planned if self._frozen.device.is_gpu else int(planned / USABLE)
+
+    @property
+    def weights_bytes(self) -> int:
+        """What is frozen takes, an output layer of its own among it."""
+        return held_bytes(nn.ModuleList([self._frozen.model, *self._objective.frozen_modules]))
+
+    def shares_passes(self, plan: TrainingPlan) -> bool:
+        """Whether unlike trials are computed in one pass: on a CPU not where a step is large."""
+        longest = int(self._objective.lengths("train").max(initial=1))
+        return not is_wide(self._frozen, plan.examples_of(longest), longest)
 
     def _planned(self, pack: TrialPack, plan: TrainingPlan, count: int) -> MemoryPlan:
         frozen = self._frozen
@@ -207,7 +222,7 @@ class TorchRunner:
 
 
 def is_large_step(shape: BackboneShape, tokens: int, plan: TrainingPlan) -> bool:
-    """Whether a CPU takes many seconds for a step of one trial: of three passes, products and sums.
+    """Whether a CPU takes a second or more for a step of one trial: of three passes, products and sums.
 
     Args:
         tokens: Of a usual example.

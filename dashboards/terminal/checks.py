@@ -105,7 +105,8 @@ def _trial_rows(found: Check) -> Iterator[tuple[str, str]]:
         return
     speed, expected = found.speed, found.forecast
     yield "memory", f"{bytes_text(speed.slot_bytes)} a trial beside {bytes_text(speed.backbone_bytes)} of backbone"
-    alone = "; several win nothing on a CPU where a step is as large as here" if speed.is_alone else ""
+    several = "unlike ones go one after another" if speed.slots > 1 else "several win nothing"
+    alone = f"; {several} on a CPU where a step is as large as here" if speed.is_alone else ""
     yield "pack", f"{speed.slots} trial{'s' * (speed.slots > 1)} in one pass of a worker, {speed.precision}{alone}"
     took = f"{1000 * speed.step_seconds:.1f} ms of one trial in its pack ({speed.steps} were timed)"
     yield "a step", took

@@ -37,10 +37,10 @@ class Speed:
         example_seconds: Of measuring one validation example at a rung, of one trial.
         final_example_seconds: The same after the last step, when texts are written.
         slot_bytes: Memory of a trial beside the backbone.
-        backbone_bytes: Memory of the backbone's weights.
+        backbone_bytes: Memory of the frozen weights.
         precision: Of the products.
         steps: How many were timed.
-        is_alone: Whether trials are computed one by one because a step is too large for a CPU to win by more.
+        is_alone: Whether unlike trials are computed one by one because a step is too large for a CPU to win by more.
     """
 
     slots: int
@@ -68,7 +68,6 @@ def measured_speed(specification: Specification, task: Prepared, space: SearchSp
     """
     import torch
 
-    from trial_runner.linear_layers import held_bytes
     from trial_runner.runner import is_large_step, runner_of
 
     before = torch.get_num_threads()
@@ -83,7 +82,7 @@ def measured_speed(specification: Specification, task: Prepared, space: SearchSp
             wanted = most_slots(specification.trials, machine.workers) if fleet.pack == "auto" else int(fleet.pack)
             pack = runner.open_pack(wanted, fitting=plan if fleet.pack == "auto" else None)
             slots = pack.free_slots
-            memory = runner.trial_memory(plan).slot_bytes
+            memory = runner.trial_bytes(plan)
             timed = 1 if is_large else slots
             candidates = _candidates(space, timed)
             step, steps = (0.0, 1) if is_large else _step_seconds(pack, candidates, plan)
@@ -105,10 +104,10 @@ def measured_speed(specification: Specification, task: Prepared, space: SearchSp
         example_seconds=measuring / examples,
         final_example_seconds=(measuring + writing) / examples,
         slot_bytes=memory,
-        backbone_bytes=held_bytes(runner.backbone.model),
+        backbone_bytes=runner.weights_bytes,
         precision=runner.precision,
         steps=steps,
-        is_alone=is_large and slots == 1,
+        is_alone=not runner.shares_passes(plan),
     )
 
 

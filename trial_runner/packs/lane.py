@@ -76,8 +76,7 @@ def computed_together(
         alone = None if deltas.whole is None else index
         rows = 0 if deltas.prompt is None else deltas.prompt.length if counts_rows else 1
         examples = plan.examples_of(longest_tokens)
-        widest = frozen.widest_bytes(examples, longest_tokens)
-        kinds = _alike_and_as_wide(slot) if widest > _WIDE_BYTES else None
+        kinds = _alike_and_as_wide(slot) if is_wide(frozen, examples, longest_tokens) else None
         sizes = slot.order.sizes_from(slot.step)
         alike.setdefault((alone, rows, sizes, examples, plan.lora_dropout, kinds), []).append(index)
     for (_, _, _, examples, _, _), members in alike.items():
@@ -85,6 +84,11 @@ def computed_together(
         passes = -(-len(members) // min(most, max(1, CACHED_BYTES // max(1, widest))))
         size = -(-len(members) // passes)
         yield from (members[start : start + size] for start in range(0, len(members), size))
+
+
+def is_wide(frozen: FrozenModel, examples: int, longest_tokens: int) -> bool:
+    """Whether a slot's products on a CPU are so large that it wins nothing by sharing a pass with unlike ones."""
+    return frozen.widest_bytes(examples, longest_tokens) > _WIDE_BYTES
 
 
 def _alike_and_as_wide(slot: TrialSlot) -> Hashable:

@@ -36,7 +36,8 @@ _FIGURES = ("held_bytes", "step_bytes", "evaluation_bytes")
 _MARGIN = 1.05  # for what kernels take by themselves
 
 USABLE = 0.8
-"""Share of the free memory that a pack is fitted to; what is missing after all is found out when it runs out."""
+"""Share of the free memory that a pack is fitted to; the rest lies free between tensors. What is missing after all is
+found out when it runs out."""
 
 MOST_ON_GPU = 32
 """More trials in a pass win nothing more: the products are large enough."""

@@ -93,3 +93,5 @@ def test_a_pack_of_one_says_why_more_would_win_nothing() -> None:
     assert found.speed is not None
     text = shown(replace(found, speed=replace(found.speed, slots=1, is_alone=True)), 200)
     assert "1 trial in one pass of a worker, bf16; several win nothing on a CPU" in text
+    text = shown(replace(found, speed=replace(found.speed, slots=4, is_alone=True)), 200)
+    assert "4 trials in one pass of a worker, bf16; unlike ones go one after another on a CPU" in text

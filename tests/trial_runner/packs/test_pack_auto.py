@@ -144,6 +144,7 @@ def test_a_cpu_computes_large_slots_together_where_they_are_alike_and_about_as_w
     together = {}
     for bound in (0, 1 << 40):
         monkeypatch.setattr("trial_runner.packs.lane._WIDE_BYTES", bound)
+        assert runner.shares_passes(requests[0].plan) is (bound > 0)
         pack = runner.open_pack(len(requests))
         for request in requests:
             pack.admit(request)
@@ -188,7 +189,7 @@ def test_nothing_is_planned_twice(runner: TorchRunner, monkeypatch: pytest.Monke
     monkeypatch.setattr(TrialPack, "memory_of", memory_of)
     monkeypatch.setattr(runners, "_LARGEST_SHARE", 1e15)
     runner.open_pack(3, fitting=PLAN)
-    assert runner.trial_memory(PLAN).slot_bytes > 0
+    assert runner.trial_bytes(PLAN) > 0
     assert planned == [1, 2]
 
 
