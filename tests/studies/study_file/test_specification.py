@@ -197,13 +197,13 @@ def test_the_fewer_steps_a_trial_has_the_higher_are_the_learning_rates_that_the_
         assert Specification.from_json(json.loads(json.dumps(study.as_json()))) == study
         return dict(study.space_options.learning_rates)
 
-    assert [rates(steps)["lowrank"] for steps in (1, 50, 200, 800)] == [
-        (0.0025, 0.0375),
-        (0.002, 0.03),
+    assert [rates(steps)["lowrank"] for steps in (1, 100, 200, 800)] == [
+        (0.0016, 0.024),
+        (0.00141, 0.0212),
         (0.001, 0.015),
         (0.0005, 0.0075),
     ]
-    assert rates(50)["const"] == (1e-3, 1e-2)
+    assert rates(100)["const"] == (1e-3, 1e-2)
     assert rates(200) == SpaceOptions().learning_rates
 
 
