@@ -19,7 +19,7 @@ from typing import Any
 
 import torch
 from pack_arms.material import dropping, new_backbone, own_runner
-from pack_arms.meters import status_bytes
+from pack_arms.meters import reset_peak, status_bytes
 from pack_arms.mix import mixed_configuration, request
 from pack_arms.setting import Setting
 from pack_arms.tables import size_text
@@ -27,7 +27,9 @@ from pack_arms.tables import size_text
 from search_space.backbones import shape_of
 from search_space.dimensions import StackKind
 from trial_runner.backbones import config_of
+from trial_runner.backbones.locate import embedded_folder
 from trial_runner.meta_backbone import ImaginedPack
+from trial_runner.packs.memory import USABLE
 from trial_runner.requests import Failure, TrainingPlan, TrialRequest
 from trial_runner.runner import TorchRunner, runner_of
 from trial_runner.tasks import Task
@@ -73,8 +75,8 @@ def line(runner: TorchRunner, setting: Setting, size: int) -> str:
     )
 
 
-def of_backbone(folder: str, tokens: int, batch: int, size: int) -> str:
-    """The same of a backbone of a folder, trials of published methods, beside what the process grew by."""
+def real_runner(folder: str, tokens: int, batch: int) -> TorchRunner:
+    """Of a backbone of a folder, for texts of one length."""
     own = shape_of(config_of(folder))
     texts = {"source": "source", "target": "target", "metric": "loss", "metrics": ("loss",)}
     keys: dict[str, Any] = {"text": ("text",), "label": "label"} if own.kind is StackKind.ENCODER else texts
@@ -83,19 +85,28 @@ def of_backbone(folder: str, tokens: int, batch: int, size: int) -> str:
         folder, Task(kind=kind, folder="data", max_tokens=tokens, **keys), slots=1, as_gpu=False
     )._objective._task  # type: ignore[attr-defined]
     few = {**prepared.splits, "validation": prepared.splits["validation"].first(batch)}
-    runner = runner_of(replace(prepared, splits=few), backbone=folder, precision="fp32")
+    return runner_of(replace(prepared, splits=few), backbone=folder, precision="fp32")
+
+
+def of_backbone(folder: str, tokens: int, batch: int, size: int) -> str:
+    """The same of a backbone of a folder, trials of published methods, beside what the process grew by."""
     plan = TrainingPlan(steps=2, batch_size=batch, evaluate_at_steps=(2,))
+    first = real_runner(str(embedded_folder()), 32, batch)  # libraries are loaded with it, and do not count
+    train(first, first._probes(plan, 1))
+    before = status_bytes("VmRSS")
+    reset_peak("cpu")
+    runner = real_runner(folder, tokens, batch)
     trials = runner._probes(plan, size)
     began_at = time.process_time()
     planned = runner.open_pack(size).memory_of(*trials, samples_blocks=True).peak_bytes
-    seconds, before = time.process_time() - began_at, status_bytes("VmRSS")
+    seconds = time.process_time() - began_at
+    train(runner, trials)
+    grown, whole = status_bytes("VmHWM") - before, runner.weights_bytes + int(planned / USABLE)
     peak = peak_of(lambda: train(runner, trials), "cpu")
-    grown = status_bytes("VmHWM") - before
-    runner.close()
     return (
         f"{Path(folder).name}, pack of {size}, {batch} x {tokens} tokens: planned {size_text(planned)} "
-        f"in {seconds:.1f} CPU s, peak {size_text(peak)}, {planned / peak - 1:+.1%}; "
-        f"the process grew by {size_text(grown)}"
+        f"in {seconds:.1f} CPU s, peak {size_text(peak)}, {planned / peak - 1:+.1%}; with weights the process was to "
+        f"grow by {size_text(whole)} and grew by {size_text(grown)}, {whole / grown - 1:+.1%}"
     )
 
 

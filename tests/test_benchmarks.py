@@ -29,13 +29,13 @@ def arms(monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 def test_rates_are_those_of_the_whole_machine(arms: Any) -> None:
-    """Two workers, trials of 10 steps: 4 s alone, 2 s in our loop, a pack of 2 in 2.5 s."""
+    """Two workers, trials of 10 steps: 4 s of a processor alone, 2 s in our loop, a pack of 2 in 2.5 s."""
     rounds, processes = arms("rounds"), arms("processes")
     setting = replace(tiny_setting(arms, embedded_folder()), steps=10)
     plan = rounds.Plan(setting=setting, workers=2, packs=(2,), alone_trials=1)
 
     def answer(**said: Any) -> Any:
-        return processes.Answer(wall_seconds=4.0, ready={}, answer=said)
+        return processes.Answer(wall_seconds=6.0, ready={}, answer=said)
 
     pack = answer(
         timings=[{"trials": [0, 1], "scores": [0.5, 0.7], "seconds": 2.5, "step_seconds": 0.2}],
@@ -43,7 +43,7 @@ def test_rates_are_those_of_the_whole_machine(arms: Any) -> None:
     )
     one = rounds.Round(
         plan=plan,
-        alone={0: answer(train_seconds=2.5)},
+        alone={0: answer(train_seconds=2.5, processor_seconds=4.0)},
         single={number: {"scores": [0.6], "seconds": 2.0, "step_seconds": 0.125} for number in range(2)},
         singles=[],
         packs={2: [pack, pack]},
