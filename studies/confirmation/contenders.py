@@ -5,8 +5,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from search_space.errors import BudgetError, InvalidEditError
+from search_space.published import HEAD_ONLY
 from search_space.published.point import PublishedPoint
-from search_space.published.whole_model import HEAD_ONLY
 from search_space.space.space import HEAD_RATE, Candidate, SearchSpace
 from studies.analysis.baselines import baseline, best_first
 from studies.analysis.estimates import Estimates
@@ -66,7 +66,7 @@ def entries_of(
         found[trial.fingerprint] = entry_of(trial, space, label=label, head_parameters=0, is_top=True)
     left_out: dict[str, str] = {}
     for name in against:
-        if name.method is HEAD_ONLY and not trials[0].head_parameters:
+        if name.method.name == HEAD_ONLY.name and not trials[0].head_parameters:
             left_out[name] = "where texts are written there is no task head to train."
             continue
         try:
