@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from search_space.nearest import nearest
 from studies.errors import StudiesError, WishError
 from studies.study_file.sections import task_from_json
-from trial_runner.files import unfinished
+from trial_runner.files import whole_file
 from trial_runner.tasks import TASK_KINDS, Task
 
 if TYPE_CHECKING:
@@ -227,18 +227,14 @@ def _predictions(
 
 
 def _write_rows(output: Path, rows: Sequence[Mapping[str, Any]], predictions: "Sequence[Prediction]") -> None:
-    temporary = unfinished(output)
     try:
-        with temporary.open("w", encoding="utf-8") as file:
+        with whole_file(output) as place, place.open("w", encoding="utf-8") as file:
             for row, one in zip(rows, predictions, strict=True):
                 added = {"prediction": one.answer} | ({} if one.scores is None else {"scores": one.scores})
                 file.write(_as_line({**row, **added}) + "\n")
-        _check_is_new(output)
-        temporary.rename(output)
+            _check_is_new(output)
     except OSError as error:
         raise StudiesError(f"predictions must be written; got: {error}. Choose another place.") from error
-    finally:
-        temporary.unlink(missing_ok=True)
 
 
 def _as_line(row: object) -> str:

@@ -23,7 +23,7 @@ from studies.search.optuna_history import STATES, directions_of, distributions, 
 from studies.search.optuna_logging import quiet_optuna
 from studies.study_file.recorded_specification import recorded_space, recorded_specification
 from studies.surrogate.recorded_observations import ObservationModel
-from trial_runner.files import unfinished
+from trial_runner.files import whole_file
 
 _STATES = {**STATES, TrialState.QUEUED: optuna.trial.TrialState.WAITING}
 
@@ -49,18 +49,14 @@ def export_optuna(ledger: Ledger, study: str, file: Path) -> int:
     record = ledger.study(study)
     _check_is_new(file)
     trials = list(_frozen_trials(ledger, record))
-    temporary = unfinished(file)
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
-        temporary.touch()  # SQLite would make it with a mode of its own
-        with quiet_optuna():
-            _write(record, trials, temporary, _best(ledger, record))
-        _check_is_new(file)
-        temporary.rename(file)
+        with whole_file(file) as place, quiet_optuna():
+            place.touch()  # SQLite would make it with a mode of its own
+            _write(record, trials, place, _best(ledger, record))
+            _check_is_new(file)
     except OSError as error:
         raise StudiesError(f"an Optuna database must be written; got: {error}. Choose another place.") from error
-    finally:
-        temporary.unlink(missing_ok=True)
     return len(trials)
 
 

@@ -14,7 +14,7 @@ from studies.ledger.ledger import Ledger
 from studies.records import StudyKind
 from studies.runtime.artefacts import describe_file
 from studies.study_file.recorded_specification import recorded_specification
-from trial_runner.files import unfinished
+from trial_runner.files import whole_file
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,22 +71,11 @@ def mend(ledger: Ledger, name: str, *, tell: Callable[[Mended], None], factory: 
         with tempfile.TemporaryDirectory() as folder:
             path = runner.save(snapshot, Path(folder))
             found = describe_file(path, trial=artefact.trial, kind=artefact.kind, step=artefact.step)
-            is_same = replace(found, path=artefact.path) == artefact
-            if is_same and is_own_file(study, artefact.path):
-                _put(path.read_bytes(), Path(artefact.path))
-        tell(
-            Mended(
-                trial=trial.number,
-                recorded_score=trial.score,
-                score=readings[-1].score,
-                is_put_back=is_same and is_own_file(study, artefact.path),
-            )
-        )
-
-
-def _put(content: bytes, path: Path) -> None:
-    """Write a file that is there whole or not at all."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = unfinished(path)
-    temporary.write_bytes(content)
-    temporary.replace(path)
+            is_put_back = replace(found, path=artefact.path) == artefact and is_own_file(study, artefact.path)
+            if is_put_back:
+                there = Path(artefact.path)
+                there.parent.mkdir(parents=True, exist_ok=True)
+                with whole_file(there) as place:
+                    place.write_bytes(path.read_bytes())
+        score = readings[-1].score
+        tell(Mended(trial=trial.number, recorded_score=trial.score, score=score, is_put_back=is_put_back))
