@@ -3,11 +3,9 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from search_space.backbones import shape_of
-from search_space.space.space import SearchSpace
 from studies.backends.resource_probe import ClusterFacts, cluster_facts
 from studies.backends.tune import cluster_address
-from studies.launch.preparation import opening_of, prepared
+from studies.launch.preparation import opening_of, prepared, space_of
 from studies.launch_warnings import outlook
 from studies.resource_estimates.data import DataFacts, data_facts
 from studies.resource_estimates.duration import Forecast, Workload, forecast
@@ -16,8 +14,7 @@ from studies.resource_estimates.noise import noise_warning_of
 from studies.resource_estimates.speed import Speed, measured_speed
 from studies.study_file import Specification
 from studies.study_file.recorded_specification import BegunSpecification
-from trial_runner.backbones import config_of, load_tokenizer
-from trial_runner.port_discovery.known_tables import make_known
+from trial_runner.backbones import load_tokenizer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,10 +62,7 @@ def check(specification: Specification, *, takes_steps: bool = True) -> Check:
         SearchSpaceError: If nothing fits the budget, or the backbone's family is not supported.
         LaunchError: If there is a cluster that does not take this machine in.
     """
-    make_known(specification.backbone.name)
-    shape = shape_of(config_of(specification.backbone.name))
-    budget = specification.parameter_budget().parameters(shape)
-    space = SearchSpace(shape=shape, budget=budget, options=specification.space_options)
+    space = space_of(specification)
     task = prepared(specification)
     cluster = _cluster(specification)
     machine = this_machine(specification.fleet)
@@ -83,7 +77,7 @@ def check(specification: Specification, *, takes_steps: bool = True) -> Check:
         examples=len(task.splits["validation"]),
         rung_examples=specification.rung_examples,
         workers=machine.workers,
-        parameters=budget + len(task.labels) * (shape.width + 1),
+        parameters=space.budget + len(task.labels) * (space.shape.width + 1),
     )
     return Check(
         specification=specification,
@@ -91,8 +85,8 @@ def check(specification: Specification, *, takes_steps: bool = True) -> Check:
         machine=machine,
         speed=speed,
         forecast=None if speed is None else forecast(work, speed),
-        budget=budget,
-        backbone_parameters=shape.parameters,
+        budget=space.budget,
+        backbone_parameters=space.shape.parameters,
         workload=work,
         plan=outlook(space, opening_of(BegunSpecification.of(specification), task), trials=specification.trials),
         cluster=cluster,

@@ -5,7 +5,6 @@ from dataclasses import replace
 
 from pydantic import ValidationError
 
-from search_space.backbones import shape_of
 from search_space.space.space import SearchSpace
 from studies.analysis.discover import knowledge_of
 from studies.analysis.estimates import estimates_of
@@ -17,7 +16,7 @@ from studies.confirmation.request import AblationRequest, Request
 from studies.confirmation.results import confirmation_result
 from studies.errors import ConfirmationError, StudyChangedError
 from studies.launch.execution import LaunchResult, run_fleet
-from studies.launch.preparation import absolute_url, label_count
+from studies.launch.preparation import absolute_url, label_count, space_of
 from studies.launch.study_creation import check_table, difference
 from studies.ledger.files import own_folder
 from studies.ledger.keeper_writes import LEASE_SECONDS
@@ -32,8 +31,6 @@ from studies.search.initial_design import InitialDesign
 from studies.seeds import hashed_seed
 from studies.study_file import specification_from_mapping
 from studies.study_file.recorded_specification import BegunSpecification
-from trial_runner.backbones import config_of
-from trial_runner.port_discovery.known_tables import make_known
 
 _SEED_BITS = 31
 
@@ -76,10 +73,8 @@ def confirm(  # noqa: PLR0913 - one argument per wish
             reason = f"already finished: all {total} trials have ended"
             return LaunchResult(study=existing, finished=True, reason=reason)
         specification = _specification(parent, request.fleet)
-        make_known(specification.backbone.name)
-        shape = shape_of(config_of(specification.backbone.name))
-        check_table(parent, shape)
-        space = SearchSpace(shape=shape, budget=parent.budget_parameters, options=specification.space_options)
+        space = space_of(specification, parent.budget_parameters)
+        check_table(parent, space.shape)
         new = _new(ledger, parent, request, space) if existing is None else None
         if factory is None:
             label_count(specification)

@@ -3,12 +3,10 @@
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from search_space.backbones import shape_of
-from search_space.space.space import SearchSpace
 from studies.backends.backend import Observer, RunnerFactory
 from studies.errors import StorageError
 from studies.launch.execution import LaunchResult, run_fleet
-from studies.launch.preparation import absolute_url, opening_of, plan_of, prepared
+from studies.launch.preparation import absolute_url, opening_of, plan_of, prepared, space_of
 from studies.launch.study_creation import as_begun, create_or_continue, taught
 from studies.launch_warnings import outlook
 from studies.ledger.database import superuser
@@ -21,9 +19,7 @@ from studies.resource_estimates.data import data_counts
 from studies.resource_estimates.noise import noise_warning_of
 from studies.runtime.workload import replaceable
 from studies.study_file import Specification
-from trial_runner.backbones import config_of
 from trial_runner.gc_pause import uncollected
-from trial_runner.port_discovery.known_tables import make_known
 from trial_runner.tasks.kind import Prepared
 
 _MOST_NAMED = 10
@@ -63,17 +59,13 @@ def launch(  # noqa: PLR0913 - one argument per wish
     storage_url = absolute_url(storage_url)
     specification = as_begun(specification, storage_url)
     instead_of = _instead_of(specification.name, storage_url, take_over=take_over)
-    make_known(specification.backbone.name)
-    config = config_of(specification.backbone.name)
-    shape = shape_of(config)
-    budget = specification.parameter_budget().parameters(shape)
-    space = SearchSpace(shape=shape, budget=budget, options=specification.space_options)
+    space = space_of(specification)
     with uncollected():
         task = None if factory is not None else prepared(specification)
     opening_of(specification, task)  # raises before anything is recorded
     with Ledger.open(storage_url) as ledger:
         specification = taught(specification, ledger, space)
-        study = create_or_continue(specification, ledger, shape)
+        study = create_or_continue(specification, ledger, space.shape)
         counts = ledger.state_counts(study.id)
         known = () if announce is None else (*lost_lines(ledger, study), *role_lines(ledger))
     ended = sum(count for state, count in counts.items() if state.is_terminal)

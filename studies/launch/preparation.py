@@ -16,6 +16,7 @@ from studies.search.initial_design import InitialDesign
 from studies.study_file import Specification
 from studies.study_file.recorded_specification import BegunSpecification
 from trial_runner.backbones import config_of, load_tokenizer, position_limit, tokenizer_id
+from trial_runner.port_discovery.known_tables import make_known
 from trial_runner.tasks import prepare_task
 from trial_runner.tasks.kind import Prepared
 
@@ -31,6 +32,18 @@ def prepared(specification: Specification) -> Prepared:
         position_limit_tokens=position_limit(config),
         stack=shape_of(config).kind,
     )
+
+
+def space_of(specification: Specification, budget: int | None = None) -> SearchSpace:
+    """What a study searches; a backbone of no family that is known is made known first.
+
+    Args:
+        budget: Most parameters; None for those of the study file.
+    """
+    make_known(specification.backbone.name)
+    shape = shape_of(config_of(specification.backbone.name))
+    most = specification.parameter_budget().parameters(shape) if budget is None else budget
+    return SearchSpace(shape=shape, budget=most, options=specification.space_options)
 
 
 def label_count(specification: Specification) -> int:
