@@ -95,16 +95,16 @@ def predict(
         StudiesError: If a text is blank, or there are not as many as the task reads.
         RunnerError: If the export or its backbone cannot be used.
     """
-    from studies.exports.inference import PredictionOptions, predict_texts
+    from studies.exports.inference import predict_texts
 
     texts = [texts] if isinstance(texts, str) else texts
-    options = PredictionOptions(batch_size=batch_size, backbone=backbone)
+    found = predict_texts(Path(folder), texts, batch_size=batch_size, backbone=backbone)
     rows = [
         {
             "text": text if isinstance(text, str) else " | ".join(map(str, text)),
             "prediction": one.answer,
             "probability": None if one.scores is None else one.scores[one.answer],
         }
-        for text, one in zip(texts, predict_texts(Path(folder), texts, options), strict=True)
+        for text, one in zip(texts, found, strict=True)
     ]
     return frame(rows, columns=("text", "prediction", "probability"))

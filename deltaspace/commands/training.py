@@ -143,8 +143,9 @@ def predict(  # noqa: PLR0913 - one argument per option
     if not source.exists():
         raise click.UsageError(f"the input must be a file; there is no {source}.")
     keys = () if columns is None else tuple(key.strip() for key in columns.split(","))
-    options = inference.PredictionOptions(batch_size=batch_size, backbone=backbone, columns=keys)
-    result = inference.predict(folder, source, output, options, tell)
+    result = inference.predict(
+        folder, source, output, columns=keys, batch_size=batch_size, backbone=backbone, tell=tell
+    )
     if as_json:
         echo_json(result)
     else:

@@ -1,7 +1,7 @@
 """Predictions of an export for the lines of a file."""
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,21 +22,6 @@ Given = str | Sequence[object]
 
 _ADDED = ("prediction", "scores")
 _TRANSLATION = "translation"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PredictionOptions:
-    """How lines are predicted.
-
-    Attributes:
-        batch_size: Lines of a pass, at least 1.
-        backbone: Name or folder; None takes the one that the export names.
-        columns: Keys of what is read of a line; empty takes what the task of the training read.
-    """
-
-    batch_size: int = 32
-    backbone: str | None = None
-    columns: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,9 +58,7 @@ class _InferencePlan:
         return [kind.as_read(self.task, name, value) for name, value in zip(names, values, strict=True)]
 
 
-def predict(
-    folder: Path, source: Path, output: Path, options: PredictionOptions, tell: Callable[[int, int], None]
-) -> PredictionResult:
+def predict(folder: Path, source: Path, output: Path, *, columns: tuple[str, ...] = (), **how: Any) -> PredictionResult:
     """Write the lines of a file with a prediction each to a new file.
 
     Every line is checked before the backbone is loaded; the new file is there whole or not at all.
@@ -83,7 +66,9 @@ def predict(
     Args:
         source: JSON objects, one a line.
         output: Must not exist.
-        tell: Called with the number of predicted lines and that of all lines.
+        columns: Keys of what is read of a line; empty takes what the task of the training read.
+        how: ``batch_size``, the lines of a pass; ``backbone``, its name or folder, None for that of the export; and
+            ``tell``, which is called with the number of predicted lines and that of all lines.
 
     Raises:
         StudiesError: If a line is not what it must be, or the output cannot be written.
@@ -95,10 +80,10 @@ def predict(
 
     _check_is_new(output)
     check_all_regular(folder)
-    plan = _plan(read_json(folder / DELTA_FACTS), options.columns, folder)
+    plan = _plan(read_json(folder / DELTA_FACTS), columns, folder)
     rows = _read_rows(source)
     texts = [_texts(row, plan, f"line {number} of {source}") for number, row in enumerate(rows, start=1)]
-    predictions = _predictions(folder, texts, plan, options, tell) if rows else []
+    predictions = _predictions(folder, texts, plan, **how) if rows else []
     _write_rows(output, rows, predictions)
     return PredictionResult(output=output, lines=len(rows), labels=_labels(predictions))
 
@@ -210,15 +195,10 @@ def _value(row: Mapping[str, Any], name: str, where: str) -> Any:
 
 
 def _predictions(
-    folder: Path,
-    texts: Sequence[tuple[str, ...]],
-    plan: _InferencePlan,
-    options: PredictionOptions,
-    tell: Callable[[int, int], None],
+    folder: Path, texts: Sequence[tuple[str, ...]], plan: _InferencePlan, **how: Any
 ) -> "list[Prediction]":
     from trial_runner.export.predictions import classify, write
 
-    how: dict[str, Any] = {"batch_size": options.batch_size, "backbone": options.backbone, "tell": tell}
     task = plan.task
     prompt = None if task is None else TASK_KINDS[task.kind].prompt
     if task is not None and prompt is not None:
@@ -249,7 +229,7 @@ def _labels(predictions: "Sequence[Prediction]") -> dict[str, int]:
     return dict(sorted(counts.items(), key=lambda pair: -pair[1]))
 
 
-def predict_texts(folder: Path, texts: Sequence[Given], options: PredictionOptions) -> "list[Prediction]":
+def predict_texts(folder: Path, texts: Sequence[Given], **how: Any) -> "list[Prediction]":
     """Predictions of texts that are at hand, in their order.
 
     Args:
@@ -263,9 +243,9 @@ def predict_texts(folder: Path, texts: Sequence[Given], options: PredictionOptio
     from trial_runner.export.facts import read_json
     from trial_runner.export.writer import DELTA_FACTS
 
-    plan = _plan(read_json(folder / DELTA_FACTS), options.columns, folder)
+    plan = _plan(read_json(folder / DELTA_FACTS), (), folder)
     rows = [_given_texts(given, plan, number) for number, given in enumerate(texts)]
-    return _predictions(folder, rows, plan, options, lambda done, lines: None) if rows else []
+    return _predictions(folder, rows, plan, tell=lambda done, lines: None, **how) if rows else []
 
 
 def _given_texts(given: Given, plan: _InferencePlan, number: int) -> tuple[str, ...]:

@@ -36,14 +36,6 @@ def checkpoint(trials: int) -> int | None:
     return found
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _PosteriorFit:
-    """Hyper-parameters, and the units of the readings that they were fitted to."""
-
-    values: Hyperparameters
-    units: Units
-
-
 @dataclass(frozen=True, slots=True)
 class Posterior:
     """A posterior of warped scores; what is said in scores is its median, and its deviation about there.
@@ -146,7 +138,7 @@ class SurrogateFitter:
         self._structures = StructureDistances()
         self._views: dict[str, Features] = {}
         self._listener = ReadingCollector()
-        self._fitted: dict[bool, tuple[int, bytes, _PosteriorFit]] = {}
+        self._fitted: dict[bool, tuple[int, bytes, tuple[Hyperparameters, Units]]] = {}
 
     def trials_heard_of(self, history: Sequence[Observation]) -> int:
         """Of how many trials something was read."""
@@ -168,9 +160,10 @@ class SurrogateFitter:
                 reading of those that run.
         """
         heard = self._listener.hear(history)
-        fit = self._fit(_ended(heard, history) if is_settled else heard, history, is_settled=is_settled)
-        readings, standard, _ = self._readings(heard, history, Units() if self._fits_to is None else fit.units)
-        process = GaussianProcess(readings, self._structures, fit.values)
+        told = _ended(heard, history) if is_settled else heard
+        values, units = self._fit(told, history, is_settled=is_settled)
+        readings, standard, _ = self._readings(heard, history, Units() if self._fits_to is None else units)
+        process = GaussianProcess(readings, self._structures, values)
         return Posterior(process, standard.full, np.unique(readings.trials), self.points, self._warp)
 
     def with_pending(self, belief: Posterior, pending: Sequence[Observation]) -> Posterior:
@@ -184,19 +177,21 @@ class SurrogateFitter:
         """Views as arrays."""
         return Points.of(views, self._structures, self._places, self._rules)
 
-    def _fit(self, heard: ReadingArrays, history: Sequence[Observation], *, is_settled: bool) -> _PosteriorFit:
-        """To what had been heard at the last checkpoint."""
+    def _fit(
+        self, heard: ReadingArrays, history: Sequence[Observation], *, is_settled: bool
+    ) -> tuple[Hyperparameters, Units]:
+        """Fitted to what had been heard at the last checkpoint, and in which units that was."""
         count = heard.trial_count
         at = checkpoint(count if self._fits_to is None else min(count, self._fits_to))
         if at is None:
-            return _PosteriorFit(values=self._priors.medians, units=Units())
+            return self._priors.medians, Units()
         early = heard.until(at)
         key = early.scores.tobytes() + early.trials.tobytes()
         known = self._fitted.get(is_settled)
         if known is None or known[:2] != (at, key):
             readings, scores, losses = self._readings(early, history, Units())
             units = Units(scores=scores.units, losses=losses.units)
-            known = at, key, _PosteriorFit(values=fitted(readings, self._structures, self._priors), units=units)
+            known = at, key, (fitted(readings, self._structures, self._priors), units)
             self._fitted[is_settled] = known
         return known[2]
 
