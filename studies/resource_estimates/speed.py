@@ -116,7 +116,7 @@ def _with_few(task: Prepared, *, is_large: bool) -> Prepared:
     is_written = isinstance(task, PreparedTextTask)
     count = _FEWEST_TEXTS if is_large else _WRITTEN_TEXTS if is_written else _MEASURED_EXAMPLES
     splits = {**task.splits, "validation": task.splits["validation"].first(count)}
-    few: Prepared = replace(task, splits=splits)  # type: ignore[type-var]
+    few: Prepared = replace(task, splits=splits)
     if is_large and isinstance(few, PreparedTextTask):
         few = replace(few, max_new_tokens=min(few.max_new_tokens, _FEWEST_TOKENS))
     return few
