@@ -118,12 +118,8 @@ def least_seeds(comparisons: int) -> int:
 
 def seeds_for_pairs(comparisons: int) -> int:
     """The smallest number of seeds from which on so many comparisons go by sign flips of pairs."""
-    flips = (seeds for seeds in range(LEAST_PAIRS, _MOST_SEEDS) if _goes_by_pairs(seeds, comparisons))
-    return next(flips, _MOST_SEEDS)
-
-
-def _goes_by_pairs(seeds: int, comparisons: int) -> bool:
-    return chosen_test(seeds, comparisons) is PermutationTest.SIGN_FLIPS
+    seeds, flips = range(LEAST_PAIRS, _MOST_SEEDS), PermutationTest.SIGN_FLIPS
+    return next((count for count in seeds if chosen_test(count, comparisons) is flips), _MOST_SEEDS)
 
 
 def _pairs(winner: Scores, baseline: Scores) -> _SeedPairs:

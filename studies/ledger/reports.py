@@ -3,12 +3,12 @@
 Every function works inside a transaction of the caller, who holds the study's lock.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Connection, Insert, bindparam, delete, insert, select, update
+from sqlalchemy import Connection, Insert, Table, bindparam, delete, insert, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 
 from studies.ledger import reads
@@ -24,13 +24,10 @@ _RUNNING = (TRIALS.c.state == TrialState.RUNNING.value, TRIALS.c.attempt == bind
 _FIND = select(TRIALS.c.id, TRIALS.c.steps).where(
     TRIALS.c.study_id == bindparam("of_study"), TRIALS.c.number == bindparam("of_number"), *_RUNNING
 )
-_INSERT_READINGS: dict[str, Insert] = {
-    "sqlite": sqlite.insert(READINGS).on_conflict_do_nothing(),
-    "postgresql": postgresql.insert(READINGS).on_conflict_do_nothing(),
-}
-_INSERT_EXAMPLES: dict[str, Insert] = {
-    "sqlite": sqlite.insert(EXAMPLES).on_conflict_do_nothing(),
-    "postgresql": postgresql.insert(EXAMPLES).on_conflict_do_nothing(),
+_INSERT_NEW: Mapping[tuple[str, Table], Insert] = {
+    (name, table): dialect.insert(table).on_conflict_do_nothing()
+    for name, dialect in {"sqlite": sqlite, "postgresql": postgresql}.items()
+    for table in (READINGS, EXAMPLES)
 }
 _PROGRESS = (
     update(TRIALS)
@@ -106,7 +103,7 @@ def settle(connection: Connection, study_id: int, entry: ReportEntry, in_doubt: 
         _add_readings(connection, entry.readings, int(trial.steps), of_trial)
     if entry.examples:
         rows = [examples_to_row(examples, trial.id) for examples in entry.examples]
-        connection.execute(_INSERT_EXAMPLES[connection.dialect.name], rows)
+        connection.execute(_INSERT_NEW[connection.dialect.name, EXAMPLES], rows)
     dropped: list[str] = []
     if entry.artefact is not None or entry.outcome is not None:
         dropped = _turn_over_files(connection, trial.id, entry, reads.folder(connection, study_id))
@@ -121,7 +118,7 @@ def _add_readings(
     connection: Connection, readings: Sequence[ReadingRecord], steps: int, of_trial: dict[str, Any]
 ) -> None:
     """Insert new readings and move the trial's progress on."""
-    statement, heard = _INSERT_READINGS[connection.dialect.name], {"heard_at": WRITTEN_TIME.now()}
+    statement, heard = _INSERT_NEW[connection.dialect.name, READINGS], {"heard_at": WRITTEN_TIME.now()}
     connection.execute(statement, [reading_to_row(reading, of_trial["of_id"]) | heard for reading in readings])
     newest = max(readings, key=lambda reading: reading.step)
     if newest.step > steps:

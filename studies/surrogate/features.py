@@ -60,7 +60,7 @@ class SideStructure:
             gate=frozenset(edit.gate.name for edit in edits),
             activation=frozenset(one.value for one in activations if one is not None),
             other=frozenset([*(fact for edit in edits for fact in _facts(edit)), *_places(edits)]),
-            layers=frozenset(_chosen(edit) for edit in edits if not isinstance(edit.layers, AllLayers)),
+            layers=frozenset(str(edit.layers) for edit in edits if not isinstance(edit.layers, AllLayers)),
             scale=sum(scales) / len(scales) if scales else 0.0,
         )
 
@@ -99,10 +99,6 @@ def _facts(edit: Edit) -> list[str]:
     form = [(f.name, getattr(edit.form, f.name)) for f in fields(edit.form) if f.name not in _OWN_DIMENSIONS]
     gate = [(f.name, getattr(edit.gate, f.name)) for f in fields(edit.gate) if f.name != "value"]
     return [f"{name}={value}" for name, value in (*form, *gate)]
-
-
-def _chosen(edit: Edit) -> str:
-    return str(edit.layers)
 
 
 @dataclass(frozen=True, slots=True)

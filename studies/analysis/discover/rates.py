@@ -5,7 +5,6 @@ from typing import Any
 
 import numpy as np
 
-from search_space.edit import Edit
 from studies.analysis.card import Card
 from studies.analysis.discover.study_posterior import LEVEL, REACH, UNIT_LRS, StudyPosterior
 from studies.analysis.discover.words import PLACES, form_words
@@ -75,7 +74,8 @@ def _curve(
         "low": float(means[best] - reaches[best]),
         "high": float(means[best] + reaches[best]),
         "trials": sum(
-            bool(one.readings) and form in _forms_of(getattr(one.configuration, side)) for one in knowledge.history
+            bool(one.readings) and any(edit.form.name == form for edit in getattr(one.configuration, side))
+            for one in knowledge.history
         ),
         "width": (UNIT_LRS[max(fine)] - UNIT_LRS[min(fine)]) / 2,
         "is_low": UNIT_LRS[best] < 0,
@@ -94,10 +94,6 @@ def _curve(
         for place in range(len(means))
     ]
     return row, curve
-
-
-def _forms_of(edits: Sequence[Edit]) -> list[str]:
-    return [edit.form.name for edit in edits]
 
 
 def _edge_probability(
