@@ -16,46 +16,6 @@ _HE_MIDDLE = 800
 _LI_MIDDLE = 512
 _HE_STACKS = 3
 
-_AT_ATTENTION = (
-    "sequential_adapter_attn",
-    "parallel_adapter_attn",
-    "parallel_adapter_attn_concat",
-    "houlsby_adapter",
-    "pa_attn_plus_pa_ffn",
-)
-_AT_FFN = (
-    "sequential_adapter_ffn",
-    "parallel_adapter_ffn",
-    "scaled_parallel_adapter_ffn",
-    "scaled_parallel_adapter_ffn_learned",
-    "mam_adapter",
-)
-_OF_HE = (
-    *_AT_ATTENTION,
-    *_AT_FFN,
-    "bitfit",
-    "prefix_tuning",
-    "prefix_tuning_additive",
-    "multihead_parallel_adapter",
-    "lora_qv",
-    "lora_kv",
-    "lora_ffn",
-    "prefix_plus_lora_ffn",
-)
-_INDUCERS = ("inducer_adaptive", "inducer_extension", "inducer_gating", "inducer", "inducer_plus_lora_q", "mam_inducer")
-_OF_ADAPTERHUB = (
-    "pfeiffer_adapter",
-    "houlsby_adapter",
-    "scaled_parallel_adapter_ffn",
-    "prefix_tuning",
-    "lora_qv",
-    "ia3",
-    "mam_adapter",
-    "compacter",
-    "compacter_pp",
-    "unipelt",
-)
-_HOULSBY = ("houlsby_adapter", "houlsby_adapter_original")
 _QUERY_VALUE = (Port.Q, Port.V, Port.M)
 _KEY_VALUE = (Port.K, Port.V, Port.M)
 # What PEFT scales by default: it matches modules by the end of their names, and fused projections as a whole.
@@ -146,10 +106,11 @@ def with_heads(heads: Heads) -> Callable[[MethodCase], int | None]:
 
 def _of_he(case: MethodCase) -> tuple[Edit, ...] | None:
     """A method of He et al. 2022 as their code has it; None where it does not."""
-    if case.method.name not in _OF_HE or case.shape.kind is StackKind.DECODER:
+    if "unify" not in case.method.codes or case.shape.kind is StackKind.DECODER:
         return None
     middle = case.whole("reparameterization_width", _HE_MIDDLE)
-    norm = "in" if case.method.name in _AT_ATTENTION else "none"
+    is_at_attention = any(edit.site.is_attention and isinstance(edit.form, Bottleneck) for edit in case.edits())
+    norm = "in" if is_at_attention else "none"
     return case.edits(reparameterization_width=middle, norm=norm, bias="no")
 
 
@@ -199,15 +160,17 @@ def unify_receiving_grad(case: MethodCase) -> int | None:
 
 def impl(case: MethodCase) -> int | None:
     """What Chen et al. 2022 count, of the methods they compare."""
-    name = case.method.name
-    bias = "no" if case.is_encoder else "yes"
-    if name in (*_INDUCERS, "lora_qv"):
-        return case.counts(bias=bias, norm="none").trained
-    if name == "prefix_tuning":
-        return trained_mlp(case)
-    if name == "sequential_adapter_single":
-        return case.counts(norm="in").stored
-    return case.counts().stored if name in ("full_finetuning", "mam_adapter") else None
+    if "inducer" not in case.method.codes:
+        return None
+    match case.method.name:
+        case "prefix_tuning":
+            return trained_mlp(case)
+        case "sequential_adapter_single":
+            return case.counts(norm="in").stored
+        case "full_finetuning" | "mam_adapter":
+            return case.counts().stored
+        case _:
+            return case.counts(bias="no" if case.is_encoder else "yes", norm="none").trained
 
 
 def mam_inducer(norms: int) -> Callable[[MethodCase], int | None]:
@@ -263,7 +226,7 @@ def prefix_of_peft(*, is_projected: bool) -> Callable[[MethodCase], int | None]:
 
 def adapterhub(case: MethodCase) -> int | None:
     """As the library adapters: no norms, no adapter at cross-attention."""
-    if case.method.name not in _OF_ADAPTERHUB:
+    if "adapterhub" not in case.method.codes:
         return None
     if case.method.name == "ia3":  # scales the output of the module it wraps: W_1, or the down projection
         last = Port.F if case.shape.gated_ffn else Port.M
@@ -278,7 +241,7 @@ def adapterhub(case: MethodCase) -> int | None:
 
 def adapters(case: MethodCase) -> int | None:
     """Houlsby adapters alone, without norms."""
-    return case.counts(norm="none").with_bias if case.method.name in _HOULSBY else None
+    return case.counts(norm="none").with_bias if "houlsby" in case.method.codes else None
 
 
 def original_trained(case: MethodCase) -> int | None:

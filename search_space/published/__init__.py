@@ -12,7 +12,7 @@ must keep.
 from search_space.errors import UnknownMethodError
 from search_space.nearest import nearest
 from search_space.published.method import HyperParameter, PublishedMethod, Values, described
-from search_space.published.own import HEAD_ONLY, OWN
+from search_space.published.own import COMPARED, HEAD_ONLY, OWN
 from search_space.registry import Registry
 
 __all__ = [
@@ -28,20 +28,6 @@ __all__ = [
 
 METHODS: Registry[PublishedMethod] = Registry("published method", OWN, kind=PublishedMethod, group="deltaspace.methods")
 """Every published method by its name."""
-
-COMPARED: tuple[str, ...] = (
-    "head_only",
-    "prefix_tuning",
-    "sequential_adapter_ffn",
-    "parallel_adapter_ffn",
-    "scaled_parallel_adapter_ffn",
-    "multihead_parallel_adapter",
-    "lora_qv",
-    "lora_ffn",
-    "mam_adapter",
-    "bitfit",
-)
-"""The methods that a search puts beside what it discovers, unless the study names others."""
 
 
 def published_method(name: str) -> PublishedMethod:

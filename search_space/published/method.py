@@ -110,6 +110,7 @@ class PublishedMethod:
         hyperparameters: What can be set.
         attention_share: Share of the budget that attention gets when the method is resized; plays no part unless both
             sides have a bottleneck to size.
+        codes: Released codes that have it, whose ways of counting `search_space.conventions` knows.
     """
 
     name: str
@@ -118,6 +119,7 @@ class PublishedMethod:
     build: Build
     hyperparameters: tuple[HyperParameter, ...] = ()
     attention_share: float = 0.5
+    codes: tuple[str, ...] = ()
 
     def values(self, settings: Values | None = None) -> dict[str, float | str | None]:
         """Every hyper-parameter by its full name; None for what is absent.

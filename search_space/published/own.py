@@ -15,7 +15,7 @@ from search_space.gates import Add
 from search_space.parameter_counts.budget import ParameterBudget
 from search_space.published.method import Build, HyperParameter, PublishedMethod, Values, described
 
-_FILE = Path(__file__).with_name("methods.toml")
+_TABLES: dict[str, Any] = tomllib.loads(Path(__file__).with_name("methods.toml").read_text(encoding="utf-8"))
 _INDUCER_ALPHA = 32
 
 
@@ -73,10 +73,8 @@ def _build(name: str, edits: Any) -> Build:
 
 
 def _read() -> dict[str, PublishedMethod]:
-    tables: dict[str, Any] = tomllib.loads(_FILE.read_text(encoding="utf-8"))
-
     def hyperparameter(key: str, default: float | str) -> HyperParameter:
-        said = {"name": key, **tables["hyperparameters"][key]}
+        said = {"name": key, **_TABLES["hyperparameters"][key]}
         return HyperParameter(
             **{**said, "choices": tuple(said.get("choices", ()))}, default=None if default == "absent" else default
         )
@@ -85,15 +83,18 @@ def _read() -> dict[str, PublishedMethod]:
         name: PublishedMethod(
             name=name,
             title=said["title"],
-            citation=said["citation"].format(**tables["sources"]),
+            citation=said["citation"].format(**_TABLES["sources"]),
             hyperparameters=tuple(hyperparameter(*one) for one in said.get("hyperparameters", {}).items()),
             attention_share=said.get("attention_share", 0.5),
+            codes=tuple(said.get("codes", ())),
             build=_build(name, said.get("edits", ())),
         )
-        for name, said in tables["methods"].items()
+        for name, said in _TABLES["methods"].items()
     }
 
 
 OWN: Mapping[str, PublishedMethod] = _read()
 """Every one by its name, in the order of the file."""
 HEAD_ONLY = OWN["head_only"]
+COMPARED: tuple[str, ...] = tuple(_TABLES["compared"])
+"""The methods that a search puts beside what it discovers, unless the study names others."""
