@@ -3,12 +3,10 @@
 `swapped` puts the weights of a module in place of the frozen ones.
 """
 
-from trial_runner.deltas.whole_model.flat import FrozenWeights
-from trial_runner.deltas.whole_model.full import FullDelta
 from trial_runner.deltas.whole_model.intrinsic import IntrinsicDelta
 from trial_runner.deltas.whole_model.sparse import GATE_RATE_FACTOR, SparseDelta
 from trial_runner.deltas.whole_model.swap import swapped, tied, ties_of
-from trial_runner.deltas.whole_model.whole_delta import WholeModelDelta
+from trial_runner.deltas.whole_model.whole_delta import FrozenWeights, FullDelta, WholeModelDelta
 
 __all__ = [
     "GATE_RATE_FACTOR",

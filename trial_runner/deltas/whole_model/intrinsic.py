@@ -7,8 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from search_space.forms import Intrinsic
-from trial_runner.deltas.whole_model.flat import FrozenWeights
-from trial_runner.deltas.whole_model.whole_delta import WholeModelDelta
+from trial_runner.deltas.whole_model.whole_delta import FrozenWeights, WholeModelDelta
 
 
 def walsh_hadamard(x: Tensor) -> Tensor:

@@ -7,8 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from search_space.forms import Sparse
-from trial_runner.deltas.whole_model.flat import FrozenWeights
-from trial_runner.deltas.whole_model.whole_delta import WholeModelDelta
+from trial_runner.deltas.whole_model.whole_delta import FrozenWeights, WholeModelDelta
 
 GATE_RATE_FACTOR = 10_000.0
 """Learning rate of the gates over that of the changes: 0.1 and 1e-5 in Guo et al. 2021."""

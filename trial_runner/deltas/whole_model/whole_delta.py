@@ -1,4 +1,4 @@
-"""What the module of every change of a whole model answers."""
+"""What the module of every change of a whole model answers, and the free change, which is full fine-tuning."""
 
 from collections.abc import Mapping
 from typing import ClassVar
@@ -8,7 +8,39 @@ from torch import Tensor, nn
 
 from search_space.forms import Form
 from trial_runner.deltas.form_delta import DeltaModule
-from trial_runner.deltas.whole_model.flat import FrozenWeights
+
+
+class FrozenWeights:
+    """Parameters that stay as they are, by name.
+
+    Args:
+        tensors: Referred to, so that they follow the model to its device; a change of the model's weights needs
+            no copy of it.
+    """
+
+    def __init__(self, tensors: Mapping[str, Tensor]) -> None:
+        """Keep the references."""
+        self.tensors = dict(tensors)
+        self.sizes = [tensor.numel() for tensor in self.tensors.values()]
+
+    @property
+    def size(self) -> int:
+        """Entries D of all tensors."""
+        return sum(self.sizes)
+
+    def full(self, value: float) -> Tensor:
+        """``(D,)`` of one value, where the tensors are; at least float32."""
+        first = next(iter(self.tensors.values()))
+        dtype = torch.promote_types(first.dtype, torch.float32)
+        return torch.full((self.size,), value, dtype=dtype, device=first.device)
+
+    def plus(self, change: Tensor) -> dict[str, Tensor]:
+        """Every tensor with its part of a change ``(D,)`` added."""
+        parts = torch.split(change, self.sizes)  # unlike those of slices, their gradients are joined in one pass
+        return {
+            name: tensor + part.view_as(tensor)
+            for (name, tensor), part in zip(self.tensors.items(), parts, strict=True)
+        }
 
 
 class WholeModelDelta(DeltaModule):
@@ -53,3 +85,22 @@ class WholeModelDelta(DeltaModule):
 
     def take_own(self, tensors: Mapping[str, Tensor]) -> None:
         """Take back what `own_tensors` returned."""
+
+
+class FullDelta(WholeModelDelta):
+    """A free change of every weight that starts at zero."""
+
+    def __init__(self, frozen: FrozenWeights) -> None:
+        """Start at zero."""
+        super().__init__()
+        self._frozen = frozen
+        self.change = nn.Parameter(frozen.full(0))  # (D,)
+
+    @classmethod
+    def build(cls, form: Form, frozen: FrozenWeights, generator: torch.Generator) -> "FullDelta":
+        """See `WholeModelDelta`."""
+        return cls(frozen)
+
+    def weights(self) -> dict[str, Tensor]:
+        """The weights of the moment by name, differentiable in the change."""
+        return self._frozen.plus(self.change)
