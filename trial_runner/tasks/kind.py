@@ -1,5 +1,6 @@
 """What a kind of task is: how its rows are read, made into tokens and kept, and what it is measured by."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
@@ -122,25 +123,41 @@ class Written(Protocol):
         """Ends an answer."""
 
 
-class Encoder(Written, Protocol):
-    """How prompts become tokens, and what is written for them."""
+class Encoder(ABC):
+    """How prompts become tokens, and what is written for them; it is a `Written`.
+
+    Attributes:
+        stack: Kind of the model.
+        decoding: How answers are generated.
+        max_new_tokens: Most tokens of an answer.
+        separator: What a decoder reads between a source and its target; empty where there is no such thing.
+        languages: Of source and target; None where the tokenizer knows none.
+        eos_token_id: Ends an answer.
+    """
+
+    separator: str = ""
+    languages: tuple[str, str] | None = None
+    eos_token_id: int
+
+    def __init__(self, task: Task, tokenizer: "PreTrainedTokenizerFast", stack: StackKind) -> None:
+        """Keep them."""
+        self._task = task
+        self._tokenizer = tokenizer
+        self.stack = stack
+        self.decoding = task.decoding
+        self.max_new_tokens = task.most_new_tokens
 
     @property
+    def start_token_id(self) -> int | None:
+        """What the decoder of an encoder-decoder begins with; None leaves it to the model."""
+        return None
+
+    @property
+    @abstractmethod
     def identity(self) -> str:
         """What, beside what a tokenizer does to a text, decides the tokens."""
 
-    @property
-    def stack(self) -> StackKind:
-        """Kind of the model."""
-
-    @property
-    def separator(self) -> str:
-        """What a decoder reads between a source and its target; empty where there is no such thing."""
-
-    @property
-    def languages(self) -> tuple[str, str] | None:
-        """Of source and target; None where the tokenizer knows none."""
-
+    @abstractmethod
     def sources(self, texts: Sequence[str]) -> tuple[TokenRows, int]:
         """Tokens of prompts, and how many of them were cut."""
 

@@ -9,7 +9,7 @@ from trial_runner.errors import TaskError
 from trial_runner.huggingface import quiet_transformers
 from trial_runner.tasks.generation.raw import RawTextSplit
 from trial_runner.tasks.generation.split import TextSplit
-from trial_runner.tasks.kind import Cut
+from trial_runner.tasks.kind import Cut, Encoder
 from trial_runner.tasks.task import Task
 from trial_runner.tasks.token_rows import TokenRows, encoded
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
 
 
-class TextEncoder:
+class TextEncoder(Encoder):
     """Turns texts into tokens as one kind of model reads and writes them.
 
     A decoder reads the source, a separator (the token for the beginning of a text, else that for its end; Li & Liang
@@ -27,14 +27,6 @@ class TextEncoder:
         task: Largest lengths and languages.
         tokenizer: Of the model.
         stack: Kind of the model.
-
-    Attributes:
-        stack: Kind of the model.
-        decoding: How texts are generated.
-        max_new_tokens: Most tokens of a generated text.
-        languages: Of source and target; None where the tokenizer knows none.
-        separator: What a decoder reads between a source and its target; empty for an encoder-decoder.
-        eos_token_id: Ends a text.
 
     Raises:
         TaskError: If the model cannot generate, or the tokenizer lacks a language or a token for the end of a text.
@@ -49,13 +41,9 @@ class TextEncoder:
             )
         if tokenizer.eos_token_id is None:
             raise TaskError(f"a {task.kind} task needs a tokenizer with a token for the end of a text; got none.")
-        self._task = task
-        self._tokenizer = tokenizer
-        self.stack = stack
-        self.decoding = task.decoding
-        self.max_new_tokens = task.most_new_tokens
+        super().__init__(task, tokenizer, stack)
         self.languages = task.languages if hasattr(tokenizer, "src_lang") else None
-        self.eos_token_id: int = tokenizer.eos_token_id
+        self.eos_token_id = tokenizer.eos_token_id
         is_decoder = stack is StackKind.DECODER
         self.separator = str(tokenizer.bos_token or tokenizer.eos_token) if is_decoder else ""
 

@@ -20,7 +20,7 @@ from trial_runner.tasks.instruction.chats import (
     with_system,
 )
 from trial_runner.tasks.instruction.split import ChatSplit
-from trial_runner.tasks.kind import Cut
+from trial_runner.tasks.kind import Cut, Encoder
 from trial_runner.tasks.task import Task
 from trial_runner.tasks.token_rows import TokenRows
 
@@ -48,7 +48,7 @@ class Told:
     reference: str = ""
 
 
-class ChatEncoder:
+class ChatEncoder(Encoder):
     """Turns dialogues into tokens as one decoder reads and writes them.
 
     Answers are found by the template's own ``{% generation %}``, where it has that, else as what it adds to the
@@ -60,33 +60,16 @@ class ChatEncoder:
         tokenizer: Of the model.
         stack: Kind of the model.
 
-    Attributes:
-        stack: Kind of the model.
-        decoding: How answers are generated.
-        max_new_tokens: Most tokens of an answer.
-        languages: None; no chat template knows languages.
-        separator: Empty: a template says itself what stands before an answer.
-        start_token_id: None; a decoder has none.
-        eos_token_id: Ends an answer.
-
     Raises:
         TaskError: If the model is no decoder, or the tokenizer has no chat template or no token for the end of an
             answer.
     """
 
-    languages: tuple[str, str] | None = None
-    separator = ""
-    start_token_id: int | None = None
-
     def __init__(self, task: Task, tokenizer: "PreTrainedTokenizerFast", stack: StackKind) -> None:
         """Check that the model can be talked with, and how its answers end."""
         if stack is not StackKind.DECODER:
             raise TaskError(f"an instruction task needs a decoder; got an {stack.value}. Choose another backbone.")
-        self._task = task
-        self._tokenizer = tokenizer
-        self.stack = stack
-        self.decoding = task.decoding
-        self.max_new_tokens = task.most_new_tokens
+        super().__init__(task, tokenizer, stack)
         self._special = {*tokenizer.all_special_ids}
         self._special |= {token for token, added in tokenizer.added_tokens_decoder.items() if added.special}
         template = tokenizer.chat_template
