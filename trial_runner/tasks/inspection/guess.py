@@ -46,7 +46,6 @@ _REFERENCES = ("references", "reference", "refs", "ref")
 _ASKED = ("context", "question", "answers")
 _CHOICES = ("choices", "choice", "options", "endings", "candidates", "answers", "alternatives")
 _READ = (ColumnKind.TEXT, ColumnKind.TEXTS, ColumnKind.TRIPLES, ColumnKind.CONVERSATION)
-_WRITTEN = (ColumnKind.TEXT, ColumnKind.TEXTS, ColumnKind.LABEL)
 _JOIN = "\n"
 _MUCH_SHORTER = 3.0
 _MANY_NUMBERS = 10

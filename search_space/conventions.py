@@ -1,7 +1,12 @@
-"""What papers and released codes count of a method: counts of variations of its configuration."""
+"""Counting conventions: what papers and released codes count of a published method.
+
+Every number is a count of this package, of the method's configuration or of a documented variation of it, plus what a
+code has beside it (unused networks, norms, biases of the task head); nothing is looked up.
+"""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 
 from search_space.backbones.shape import BackboneShape
 from search_space.configuration import Configuration
@@ -10,7 +15,7 @@ from search_space.edit import Edit
 from search_space.forms import Bottleneck, Diagonal, Phm
 from search_space.gates import Multiply
 from search_space.parameter_counts.counts import Counts, count, count_edits
-from search_space.published import PublishedMethod, Values
+from search_space.published import PublishedMethod, Values, published_method
 
 _HE_MIDDLE = 800
 _LI_MIDDLE = 512
@@ -88,20 +93,16 @@ def trained_mlp(case: MethodCase) -> int | None:
     return case.counts(**{name: case.whole(name, _LI_MIDDLE)}).trained if case.has(name) else None
 
 
-def with_heads(heads: Heads) -> Callable[[MethodCase], int | None]:
+def with_heads(case: MethodCase, heads: Heads) -> int | None:
     """Weights of the multi-head adapter with so many blocks."""
-
-    def counted(case: MethodCase) -> int | None:
-        if case.method.name != "multihead_parallel_adapter":
-            return None
-        edits = tuple(
-            replace(edit, form=replace(edit.form, heads=heads))
-            for edit in case.edits()
-            if isinstance(edit.form, Bottleneck)
-        )
-        return count_edits(edits, case.shape).weights_only
-
-    return counted
+    if case.method.name != "multihead_parallel_adapter":
+        return None
+    edits = tuple(
+        replace(edit, form=replace(edit.form, heads=heads))
+        for edit in case.edits()
+        if isinstance(edit.form, Bottleneck)
+    )
+    return count_edits(edits, case.shape).weights_only
 
 
 def _of_he(case: MethodCase) -> tuple[Edit, ...] | None:
@@ -173,17 +174,12 @@ def impl(case: MethodCase) -> int | None:
             return case.counts(bias="no" if case.is_encoder else "yes", norm="none").trained
 
 
-def mam_inducer(norms: int) -> Callable[[MethodCase], int | None]:
+def mam_inducer(case: MethodCase, norms: int) -> int | None:
     """With so many LayerNorms a block: one at the FFN adapter, the rest unused."""
-
-    def counted(case: MethodCase) -> int | None:
-        if case.method.name != "mam_inducer":
-            return None
-        unused = 2 * case.shape.width * case.blocks * (norms - 1)
-        bias = "no" if case.is_encoder else "yes"
-        return case.counts(bias=bias, norm="in").trained + unused
-
-    return counted
+    if case.method.name != "mam_inducer":
+        return None
+    unused = 2 * case.shape.width * case.blocks * (norms - 1)
+    return case.counts(bias="no" if case.is_encoder else "yes", norm="in").trained + unused
 
 
 def peft(case: MethodCase) -> int | None:
@@ -209,19 +205,15 @@ def _scaling(ports: Iterable[Port]) -> tuple[Edit, ...]:
     )
 
 
-def prefix_of_peft(*, is_projected: bool) -> Callable[[MethodCase], int | None]:
+def prefix_of_peft(case: MethodCase, *, is_projected: bool) -> int | None:
     """One table, of decoder self-attention where there is one; its network is as wide as the keys."""
-
-    def counted(case: MethodCase) -> int | None:
-        if case.method.name != "prefix_tuning":
-            return None
-        width, is_double = case.shape.key_value_width, case.shape.kind is StackKind.ENCODER_DECODER
-        (edit,) = case.edits(reparameterization_width=width)
-        form = edit.form if is_projected else replace(edit.form, reparameterization=None)
-        site = Site.DECODER_SELF if is_double else edit.site
-        return count_edits((replace(edit, form=form, site=site),), replace(case.shape, width=width)).trained
-
-    return counted
+    if case.method.name != "prefix_tuning":
+        return None
+    width, is_double = case.shape.key_value_width, case.shape.kind is StackKind.ENCODER_DECODER
+    (edit,) = case.edits(reparameterization_width=width)
+    form = edit.form if is_projected else replace(edit.form, reparameterization=None)
+    site = Site.DECODER_SELF if is_double else edit.site
+    return count_edits((replace(edit, form=form, site=site),), replace(case.shape, width=width)).trained
 
 
 def adapterhub(case: MethodCase) -> int | None:
@@ -300,8 +292,8 @@ CONVENTIONS: Mapping[str, Convention] = {
     "trained_mlp": Convention(
         trained_mlp, f"what is trained if an MLP makes the tables (hidden width {_LI_MIDDLE} unless set)"
     ),
-    "per_query_head": Convention(with_heads(Heads.QUERY), "weights with a block per query head"),
-    "per_kv_head": Convention(with_heads(Heads.KEY_VALUE), "weights with a block per key/value head"),
+    "per_query_head": Convention(partial(with_heads, heads=Heads.QUERY), "weights with a block per query head"),
+    "per_kv_head": Convention(partial(with_heads, heads=Heads.KEY_VALUE), "weights with a block per key/value head"),
     "unify_trained": Convention(
         unify_trained,
         "trained by the code of He et al. 2022: prefix MLPs for three kinds of attention, norms at attention",
@@ -314,18 +306,18 @@ CONVENTIONS: Mapping[str, Convention] = {
         impl, "what Chen et al. 2022 print the percentage of: with biases, those of LoRA on all but encoders"
     ),
     "repo_config_used": Convention(
-        mam_inducer(1), "impl, with the norm of the FFN adapter that the released configuration has"
+        partial(mam_inducer, norms=1), "impl, with the norm of the FFN adapter that the released configuration has"
     ),
     "repo_config_requires_grad": Convention(
-        mam_inducer(3), "repo_config_used, with two norms a block that are never used"
+        partial(mam_inducer, norms=3), "repo_config_used, with two norms a block that are never used"
     ),
     "peft": Convention(peft, "as PEFT: prompts for both stacks, (IA)³ where its defaults put it"),
     "peft_flat": Convention(
-        prefix_of_peft(is_projected=False),
+        partial(prefix_of_peft, is_projected=False),
         "as PEFT: one table, of an encoder-decoder for the decoder's self-attention alone",
     ),
     "peft_projection": Convention(
-        prefix_of_peft(is_projected=True), "peft_flat trained through an MLP as wide as the keys"
+        partial(prefix_of_peft, is_projected=True), "peft_flat trained through an MLP as wide as the keys"
     ),
     "adapterhub": Convention(adapterhub, "trained by the library adapters: no norms, no adapter at cross-attention"),
     "adapters": Convention(adapters, "the adapters alone, without norms"),
@@ -341,3 +333,22 @@ CONVENTIONS: Mapping[str, Convention] = {
     ),
 }
 """Every convention by its name, as in tables and JSON; those of this package first."""
+
+
+def conventions(method: str, shape: BackboneShape, settings: Values | None = None) -> dict[str, int]:
+    """Parameters of a published method by every counting convention that concerns it.
+
+    BitFit counts 0 where the backbone has no bias, although it cannot be built there.
+
+    Args:
+        settings: Hyper-parameter values by name or alias; the rest keep their defaults.
+
+    Raises:
+        UnknownMethodError: If there is no such method, or it has no such setting.
+        InvalidEditError: If the method is not valid on the backbone.
+    """
+    published = published_method(method)
+    values = {name: value for name, value in published.values(settings).items() if value is not None}
+    case = MethodCase(method=published, shape=shape, values=values)
+    found = {name: convention.count(case) for name, convention in CONVENTIONS.items()}
+    return {name: number for name, number in found.items() if number is not None}
