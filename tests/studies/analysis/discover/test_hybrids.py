@@ -39,7 +39,7 @@ def orders_of(hybrids: Hybrids) -> LegalOrders:
 
 def test_what_differs_is_said_once_and_nothing_else(space: SearchSpace) -> None:
     one, other = published(space, "sequential_adapter_ffn"), published(space, "parallel_adapter_ffn")
-    other = candidate_of(other.configuration, None, one.ffn_learning_rate, space)
+    other = candidate_of(other.configuration, None, one.ffn_learning_rate, space.shape)
     assert list(map(str, Hybrids(one, other, space).changes)) == ["FFN insertion parallel instead of sequential"]
 
 
