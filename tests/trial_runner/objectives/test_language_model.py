@@ -28,7 +28,6 @@ from trial_runner.attachment.attention import ATTENTION
 from trial_runner.attachment.frozen_model import FrozenModel
 from trial_runner.backbones import load_backbone, load_language_model
 from trial_runner.errors import AttachError, BackboneError, RequestError
-from trial_runner.objectives import output_head
 from trial_runner.objectives.language_model import token_losses
 from trial_runner.requests import Reading
 from trial_runner.runner import TorchRunner
@@ -159,7 +158,7 @@ def test_logits_are_computed_in_parts_where_they_are_many(monkeypatch: pytest.Mo
 
     monkeypatch.setattr(torch.nn.functional, "linear", watched)
     for most_bytes in (2**28, 2 * 9 * 8, 1):
-        monkeypatch.setattr(output_head, "_LOGITS_BYTES", most_bytes)
+        monkeypatch.setattr("trial_runner.objectives.language_model._LOGITS_BYTES", most_bytes)
         made.append(0)
         torch.manual_seed(1)
         hidden, changed = torch.randn(7, 4, dtype=torch.float64, requires_grad=True), weight.clone().requires_grad_()
