@@ -149,12 +149,6 @@ def test_the_command_prints_a_line_per_violation_and_fails_when_there_is_one(
     assert (code, len(json.loads(out)["violations"])) == (1, 1)
 
 
-def test_a_study_that_is_not_there_is_one_line(call: Callable[..., tuple[int, str, str]]) -> None:
-    code, out, err = call("other")
-    assert (code, out) == (2, "")
-    assert err.startswith("deltaspace: no study 'other'")
-
-
 def test_a_confirmation_that_this_release_cannot_read_is_one_line(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

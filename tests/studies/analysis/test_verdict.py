@@ -109,22 +109,11 @@ def test_constant_predictions_have_learned_nothing_whatever_they_score(ranking: 
     )
 
 
-def test_where_all_have_collapsed_nothing_was_learned(ranking: Ranking) -> None:
-    pruned = [replace(one, state=TrialState.PRUNED, score=None, reason=COLLAPSED) for one in ranking.trials]
-    assert told(ranking, trials=tuple(pruned)) == (
-        f"Nothing was learned: all {len(pruned)} trials that ended have collapsed."
-    )
-
-
 def test_what_the_best_discovery_adds_to_the_head_alone_has_an_interval(ranking: Ranking) -> None:
     known = with_head(ranking, 0.4, 0.5, 0.45)
     said = told(known, estimates=estimates(lead(0.05), lead(0.1, 0.02)))
     # 1.96 standard deviations
     assert "Over the task head alone (trial 0) it is +0.1000 ± 0.0392." in said
-
-
-def test_without_the_head_alone_nothing_is_said_of_it(ranking: Ranking) -> None:
-    assert "head" not in told(complete(ranking, 0.5, 0.4), estimates=estimates(lead(0.05)))
 
 
 def test_with_few_trials_the_interval_is_that_of_the_examples(ranking: Ranking) -> None:

@@ -9,7 +9,7 @@ import pytest
 from search_space.canonical import fingerprint
 from search_space.published.point import PublishedPoint
 from search_space.space.space import Candidate, SearchSpace
-from studies.confirmation.contenders import Contender, best_first, entries_of, trials_of
+from studies.confirmation.contenders import Contender, entries_of, trials_of
 from studies.records import NewTrial, TrialRecord, TrialState
 from studies.search.candidates import new_trial
 from studies.search.proposer import Proposer
@@ -80,16 +80,6 @@ def proposed(space: SearchSpace) -> list[TrialRecord]:
 def contenders(trials: list[TrialRecord], space: SearchSpace, top: int, *against: str) -> list[Contender]:
     entries, _ = entries_of(trials, space, top=top, against=points(*against))
     return [entry.contender for entry in entries]
-
-
-def test_the_best_come_first_and_the_earlier_of_equals(proposed: list[TrialRecord], space: SearchSpace) -> None:
-    equal = [replace(trial, score=0.7) for trial in proposed[:2]]
-    assert [trial.number for trial in best_first([*proposed[2:], *equal], space)] == [3, 2, 0, 1]
-
-
-def test_trials_that_are_not_complete_are_no_contenders(proposed: list[TrialRecord], space: SearchSpace) -> None:
-    pruned = replace(proposed[3], state=TrialState.PRUNED, score=None, last_score=0.9, reason="why")
-    assert [one.trial for one in contenders([*proposed[:3], pruned], space, 9)] == [2, 1, 0]
 
 
 def test_one_configuration_with_several_learning_rates_is_one_contender(
@@ -178,11 +168,6 @@ def test_a_winner_that_is_a_baseline_is_there_once(
         ("trial 3", 3, True, ()),
         ("lora_qv", None, False, ("lora_qv",)),
     ]
-
-
-def test_two_names_of_one_baseline_are_one_contender(proposed: list[TrialRecord], space: SearchSpace) -> None:
-    (_, found) = contenders(proposed, space, 1, "lora_qv", "lora_qv:s=2")
-    assert (found.label, found.baselines) == ("lora_qv", ("lora_qv", "lora_qv:s=2"))
 
 
 def test_a_baseline_that_does_not_fit_is_left_out_with_the_reason(

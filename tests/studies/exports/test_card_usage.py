@@ -40,7 +40,7 @@ QUESTIONS: dict[str, Any] = {
     "max_tokens": 40,
     "max_target_tokens": 12,
 }
-SLOW = [("bart", CLASSES), ("bert", PAIRS)]
+SLOW = [("gpt2", CLASSES), ("bart", CLASSES), ("bert", PAIRS)]
 OPTIONS = {"deltaspace": [], "peft": ["--format", "peft"], "merged": ["--merge"]}
 ALONE = ("peft", "merged")
 ROWS = 60
@@ -155,7 +155,7 @@ NEW = [{"source": text_of(number), "target": text_of(number + 1)} for number in 
 
 @pytest.mark.parametrize(
     ("family", "task"),
-    [("roberta", CLASSES), ("gpt2", CLASSES), *(pytest.param(*one, marks=pytest.mark.slow) for one in SLOW)],
+    [("roberta", CLASSES), *(pytest.param(*one, marks=pytest.mark.slow) for one in SLOW)],
 )
 def test_no_label_of_a_classification_changes_where_there_is_nothing_but_the_folder(
     run: Run, stock: Path, family: str, task: dict[str, Any]

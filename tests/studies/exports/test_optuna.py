@@ -142,17 +142,6 @@ def test_trials_that_have_not_ended_are_there_too(url: str, tmp_path: Path) -> N
     assert found.trials[20].datetime_complete is None
 
 
-def test_a_study_of_another_release_is_refused_with_one_line(
-    sample_storage: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    file = str(tmp_path / "trials.db")
-    assert main(["export", "sample", file, "--format", "optuna", "--storage", sample_storage]) == 1
-    said = capsys.readouterr().err
-    assert "must have a study file that this release can read" in said
-    assert said.count("\n") == 1
-    assert list(tmp_path.iterdir()) == []
-
-
 def test_a_file_that_is_there_is_refused_and_stays(
     url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -160,15 +149,3 @@ def test_a_file_that_is_there_is_refused_and_stays(
     assert main(["export", "trivial", str(tmp_path / "mine.db"), "--format", "optuna", "--storage", url]) == 2
     assert "is there already" in capsys.readouterr().err
     assert (tmp_path / "mine.db").read_text() == "mine"
-
-
-@pytest.mark.parametrize(
-    "arguments", [["best", "file.db"], ["file.db", "--merge"], ["file.db", "--retrain"]], ids=" ".join
-)
-def test_the_whole_study_goes_without_a_number_or_a_flag(
-    arguments: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    assert main(["export", "trivial", *arguments, "--format", "optuna", "--storage", "sqlite:///none.db"]) == 2
-    assert "takes STUDY and FILE" in capsys.readouterr().err
-    assert list(tmp_path.iterdir()) == []

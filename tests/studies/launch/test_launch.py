@@ -2,7 +2,6 @@
 
 import math
 import os
-import shutil
 import signal
 from dataclasses import dataclass
 from pathlib import Path
@@ -81,18 +80,6 @@ def test_more_trials_and_another_pack_continue_a_finished_study(tmp_path):
     assert len(trials_of(url)) == 17
 
 
-def test_a_copy_of_the_database_file_alone_holds_all_trials_of_a_launch(tmp_path):
-    file = tmp_path / "ledger.db"
-    url = f"sqlite:///{file}"
-    Ledger.open(url).close()
-    with Ledger.open(url, read_only=True) as dashboard:
-        assert dashboard.studies() == []
-        launch(specification(tmp_path), storage_url=url, factory=TrivialFactory())
-        shutil.copy(file, tmp_path / "copy.db")
-    ended = [trial.state.is_terminal for trial in trials_of(f"sqlite:///{tmp_path / 'copy.db'}")]
-    assert ended == [True] * 14
-
-
 def test_a_study_runs_to_the_end_published_methods_first(tmp_path, storage_url):
     study = specification(tmp_path)
     result = launch(study, storage_url=storage_url, factory=TrivialFactory())
@@ -105,16 +92,6 @@ def test_a_study_runs_to_the_end_published_methods_first(tmp_path, storage_url):
     assert all(trial.state.is_terminal for trial in trials)
     assert all(trial.stored_parameters <= result.study.budget_parameters for trial in trials)
     assert broken(storage_url, study) == []
-
-
-def test_launching_a_finished_study_again_says_so_and_changes_nothing(tmp_path, storage_url):
-    study = specification(tmp_path)
-    launch(study, storage_url=storage_url, factory=TrivialFactory())
-    before = trials_of(storage_url)
-    result = launch(study, storage_url=storage_url, factory=TrivialFactory())
-    assert (result.finished, result.reason) == (True, "already finished: all 14 trials have ended")
-    assert trials_of(storage_url) == before
-    assert result.study.epoch == 1
 
 
 def test_a_study_file_that_changed_is_refused_with_what_differs(tmp_path, storage_url):

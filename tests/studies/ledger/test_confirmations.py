@@ -44,17 +44,6 @@ def test_what_a_confirmation_is_is_read_as_it_was_written(kept, confirmation):
         kept.ledger.confirmation(kept.ledger.study("sst2"))
 
 
-def test_the_study_does_not_see_the_trials_of_its_confirmation(kept, confirmation):
-    assert [trial.number for trial in kept.ledger.trials(kept.id)] == [0]
-    assert kept.ledger.state_counts(kept.id)[TrialState.QUEUED] == 0
-    assert kept.ledger.trial(kept.id, 0).score == 0.75
-
-
-def test_confirmations_are_found_from_their_study(kept, confirmation):
-    assert kept.ledger.confirmations(kept.id) == [confirmation]
-    assert kept.ledger.confirmations(confirmation.id) == []
-
-
 def test_a_study_is_there_with_all_its_trials_or_not_at_all(kept, values):
     new = replace(values.study(name="sst2-confirm"), kind=StudyKind.CONFIRMATION, parent_id=kept.id)
     with pytest.raises(StudiesError, match="must continue at number 0 without a gap"):

@@ -35,14 +35,6 @@ def test_a_folder_below_the_databases_own_is_written_relative_to_it(folder, home
     assert found_folder(written, "sst2", place) == Path(folder)
 
 
-def test_a_folder_and_its_database_are_found_where_they_have_moved_to(tmp_path):
-    assert found_folder("artefacts/sst2", "sst2", tmp_path) == tmp_path / "artefacts" / "sst2"
-
-
-def test_a_study_without_a_launch_has_no_folder():
-    assert found_folder(None, "sst2", Path("/home/me")) is None
-
-
 def test_a_folder_that_was_renamed_with_its_study_is_found(tmp_path):
     (tmp_path / "new").mkdir()
     assert found_folder("old", "new", tmp_path) == tmp_path / "new"

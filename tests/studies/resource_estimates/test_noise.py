@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from studies.resource_estimates.noise import SURE, examples_for, expected_score, noise_warning, smallest_difference
+from studies.resource_estimates.noise import SURE, examples_for, noise_warning, smallest_difference
 
 
 def test_the_smallest_difference_is_that_of_two_shares_that_err_independently() -> None:
@@ -34,7 +34,3 @@ def test_five_hundred_examples_cannot_show_two_points_and_two_thousand_can() -> 
     )
     assert noise_warning(1728, 0.9) is not None
     assert noise_warning(1729, 0.9) is None
-
-
-def test_a_good_trial_is_between_a_constant_prediction_and_all_right() -> None:
-    assert [expected_score(score) for score in (None, 0.5, 0.96)] == [0.9, 0.9, 0.98]

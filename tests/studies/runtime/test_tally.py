@@ -6,7 +6,7 @@ from typing import Any, cast
 import pytest
 
 from studies.records import NewTrial, Outcome, TrialState
-from studies.runtime.progress import LAST, TOP
+from studies.runtime.progress import LAST
 from studies.runtime.roster import OpenTrial
 from studies.runtime.tally import PRIOR_TRIALS, ProgressTally
 
@@ -29,16 +29,6 @@ def tally_of(scores: list[float], *, is_here: bool = True) -> ProgressTally:
     for number, score in enumerate(scores):
         tally.add(trial(number), complete(score), is_here=is_here)
     return tally
-
-
-def test_the_top_are_the_best_and_of_equals_the_first() -> None:
-    tally = tally_of([0.1, 0.5, 0.3, 0.5, 0.2, 0.4, 0.6])
-    assert [one.number for one in tally.top] == [6, 1, 3, 5, 2]
-    assert len(tally.top) == TOP
-
-
-def test_the_course_has_every_rise_of_the_best() -> None:
-    assert tally_of([0.1, 0.5, 0.3, 0.5, 0.6]).course == ((1, 0.1), (2, 0.5), (5, 0.6))
 
 
 def test_a_trial_that_was_the_best_when_it_ended_says_so() -> None:

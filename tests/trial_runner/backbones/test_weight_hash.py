@@ -64,15 +64,6 @@ def test_a_file_that_has_changed_just_now_is_hashed_anew(hashed: list[Path], fol
     assert len(hashed) == 2
 
 
-def test_small_files_are_hashed_anew(
-    hashed: list[Path], folder: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.setattr(weight_hash, "SMALL_BYTES", 1 << 28)
-    assert files_sha256(str(folder)) == files_sha256(str(folder))
-    assert len(hashed) == 2
-    assert not (tmp_path / "cache").exists()
-
-
 def test_of_those_who_ask_at_a_time_one_computes_and_the_others_wait(hashed: list[Path], folder: Path) -> None:
     with ThreadPoolExecutor(4) as pool:
         found = list(pool.map(files_sha256, [str(folder)] * 4))
@@ -88,15 +79,6 @@ def test_what_cannot_be_read_is_computed_again(hashed: list[Path], folder: Path,
     assert files_sha256(str(folder)) == first
     assert len(hashed) == 2
     assert files_sha256(str(folder)) == first
-    assert len(hashed) == 2
-
-
-def test_where_nothing_can_be_kept_it_is_computed_each_time(
-    hashed: list[Path], folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "file").write_text("")
-    monkeypatch.setenv("DELTASPACE_CACHE", str(tmp_path / "file" / "cache"))
-    assert files_sha256(str(folder)) == files_sha256(str(folder))
     assert len(hashed) == 2
 
 

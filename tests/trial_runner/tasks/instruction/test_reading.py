@@ -1,7 +1,7 @@
 """Which dialogues are read out of rows, and which studies of them make no sense."""
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -14,8 +14,6 @@ from trial_runner.tasks import Task, check_task
 from trial_runner.tasks.evaluation import answer_of, compute_text
 from trial_runner.tasks.generation.split import PreparedTextTask
 from trial_runner.tasks.instruction.split import ChatSplit
-
-Rows = Sequence[dict[str, Any]]
 
 
 @pytest.fixture
@@ -72,14 +70,6 @@ def test_dialogues_without_an_answer_are_not_used_and_said(prepared: Callable[..
         prepared(lambda n: {"messages": messages(n)["messages"][:1]})
     with pytest.raises(TaskError, match=r"must be a list of messages.* got 'ask 0' in column 'messages'"):
         prepared(lambda n: {"messages": f"ask {n}"})
-
-
-def test_plain_texts_are_learned_whole_and_measured_by_their_loss(prepared: Callable[..., PreparedTextTask]) -> None:
-    task = prepared(lambda n: {"body": f"text {n}"}, text=("body",), metric="perplexity")
-    assert set(task.metrics) == {"loss", "perplexity"}
-    found = task.splits["train"]
-    assert isinstance(found, ChatSplit)
-    assert found.learned.sum() == len(found.rows.ids) - len(found)
 
 
 @pytest.mark.parametrize(
