@@ -17,7 +17,7 @@ STUDY = {
     "backbone": "embedded",
     "task": SMALLER_TASK,
     "budget": "0.5%",
-    "trials": 10,
+    "trials": 14,
     "training": {"steps": 4, "batch_size": 8},
     "pruning": {"first_rung_steps": 2},
     "fleet": {"backend": "inline"},

@@ -7,8 +7,9 @@ from torch import Tensor
 
 from search_space.dimensions import Heads, Port, ScalePer, Site
 from search_space.edit import Edit
-from search_space.forms import Bottleneck, Diagonal, Form, Init, LowRank, SoftmaxMemory
+from search_space.forms import Bottleneck, Constant, Diagonal, Form, Init, LowRank, SoftmaxMemory
 from search_space.gates import (
+    Add,
     FixedScale,
     Gate,
     LearnedScale,
@@ -141,3 +142,9 @@ def test_a_diagonal_multiplies_the_port_or_is_added_to_another() -> None:
     assert not added.delta(X).any()
     added = disturbed(added)
     assert_equal(added.compose(z[..., :12], X), z[..., :12] + 2 * X * added.form.scale)
+
+
+def test_a_constant_starts_as_nothing_and_reads_nothing() -> None:
+    delta = built(Port.F, None, Constant(), Add())
+    assert torch.equal(delta.compose(X, None), X)
+    assert_equal(disturbed(delta).compose(X, None), X + delta.form.bias)
