@@ -133,13 +133,14 @@ def _values(value: Any) -> Iterator[Any]:
 
 
 _ATOM = re.compile(r"\\[pPx]\{[^}]*\}|\\.|\[(?:\\.|[^\]\\])*\]", re.DOTALL)
+_FEW_TIMES = re.compile(r"\{[0-9]\}")
 _GROUP = re.compile(r"\(([^()]*)\)(?=([*+{])?)")
 _CHOICE = re.compile(r"[*+{|]")
 
 
 def _explodes(expression: str) -> bool:
     """Whether a group that repeats holds what repeats or chooses: some texts would be tried in too many ways."""
-    left = _ATOM.sub("x", expression)
+    left = _FEW_TIMES.sub("", _ATOM.sub("x", expression))
     while found := _GROUP.search(left):
         has_choice = _CHOICE.search(found[1]) is not None
         if has_choice and found[2]:

@@ -56,8 +56,9 @@ REAL = (
     r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}]*[\p{Ll}\p{M}]+(?i:'s|'t|'re)?|\p{N}{1,3}| ?[^\s\p{L}\p{N}]++[\r\n/]*|\s+",
     r" ?[^(\s|[.,!?…])]+",
     " {2,}",
+    r"\p{N}{1,3}(?=(?:\p{N}{3})*(?:\P{N}|$))",
 )
-"""Expressions of Llama 3, of GPT-4o, of Bloom and of T5."""
+"""Expressions of Llama 3, of GPT-4o, of Bloom, of T5, and of tokenizers that part digits from the right."""
 
 
 @pytest.mark.parametrize("expression", ["(a+)+b", "(a|aa)*", "((a|b)c)+", r"^(\w+\s?){1,99}$", *REAL])
