@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from search_space.nearest import nearest
 from studies.errors import StudiesError, WishError
 from studies.study_file.sections import task_from_json
-from trial_runner.files import whole_file
+from trial_runner.files import check_regular, whole_file
 from trial_runner.tasks import TASK_KINDS, Task
 
 if TYPE_CHECKING:
@@ -143,6 +143,7 @@ def _plan(facts: Mapping[str, Any], columns: tuple[str, ...], folder: Path) -> _
 def _read_rows(source: Path) -> list[dict[str, Any]]:
     """The objects of a file, blank lines at its end left out."""
     try:
+        check_regular(source)
         text = source.read_text(encoding="utf-8-sig")
     except FileNotFoundError:
         raise WishError(f"the input must be a file; there is no {source}.") from None

@@ -90,7 +90,7 @@ def test_the_smallest_budget_that_is_named_really_fits(
 @pytest.mark.parametrize(
     ("family", "expected"),
     [
-        ("deberta-v2", "relative_attention of a deberta-v2 config must be true"),
+        ("deberta-v2", "pos_att_type of a deberta-v2 config must be 'p2c|c2p'"),
         ("swin", "does not compute from tokens"),
         ("robertta", "Did you mean 'roberta'?"),
     ],

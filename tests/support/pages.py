@@ -23,7 +23,7 @@ SMALLER_TASK = {"folder": "reviews", "text": "sentence", "label": "label", "max_
 """What stands for it where a reader has such a folder, so that it is trained in seconds."""
 SMALLER = {"trials": 6, "training": {"steps": 4, "batch_size": 8}, "pruning": {"first_rung_steps": 2}}
 """What a study file that is valid as it stands gets before it is launched, so that it takes seconds."""
-SETTINGS = ("trials=6", "training.steps=4", "training.batch_size=8", "pruning.first_rung_steps=2")
+SETTINGS = ("trials=12", "training.steps=4", "training.batch_size=8", "pruning.first_rung_steps=2")
 """The like for a study file that a command wrote."""
 SEEDS = "2"
 """Of a confirmation, however many a page asks for."""

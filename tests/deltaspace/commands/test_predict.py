@@ -198,6 +198,7 @@ def test_a_bad_line_is_named_and_nothing_is_written(
         (("--batch-size", "0"), 2, "--batch-size"),
         (("--output", "nowhere/out.jsonl"), 2, "predictions must go to a folder that exists; there is no nowhere."),
         (("--input", "nowhere.jsonl"), 2, "the input must be a file; there is no nowhere.jsonl."),
+        (("--input", "/dev/zero"), 1, "it must be a regular file: '/dev/zero'."),
         (("--batch-size", f"1{30 * '0'}"), 2, "is not in the range 1<=x<=1000000."),
         (("--backbone", "embedded"), 2, "the delta must be attached to the backbone it was trained on"),
     ],
