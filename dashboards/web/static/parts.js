@@ -48,15 +48,20 @@ export function scoreText(trial) {
   return value === null ? "–" : trial.state === "complete" ? score(value) : `${score(value)} @ ${trial.steps}`;
 }
 
+/** The like of a trial that may have been trained again: the mean, and how often. */
+export function meanText(trials, trial) {
+  const again = trials.ranking?.repeated[trial.number];
+  return again ? `${score(again.score)} ×${again.seeds}` : scoreText(trial);
+}
+
 /** The columns that trials have in every table. */
 export function trialColumns(trials, base) {
   const found = (name) => (trial) => trial[name];
-  const repeated = (trial) => trials.ranking?.repeated[trial.number];
   return {
     place: { name: "place", title: "#", isNumber: true, value: (one) => trials.places.get(one.number) ?? null, cell: (one) => trials.places.get(one.number) ?? "", hint: "place in the study" },
     number: { name: "number", title: "Trial", isNumber: true, value: found("number"), cell: (one) => trialLink(base, one.number) },
     state: { name: "state", title: "State", value: found("state"), cell: (one) => h("span", { class: `state-${one.state}` }, one.state, one.state === "running" && remarkOn(trials, one.number).is_to_stop ? ", is to stop" : "") },
-    score: { name: "score", title: "Score", isNumber: true, value: (one) => repeated(one)?.score ?? newest(one), cell: (one) => repeated(one) ? `${score(repeated(one).score)} ×${repeated(one).seeds}` : scoreText(one), hint: "on validation; ×4 is the mean of four seeds" },
+    score: { name: "score", title: "Score", isNumber: true, value: (one) => trials.ranking?.repeated[one.number]?.score ?? newest(one), cell: (one) => meanText(trials, one), hint: "on validation; ×4 is the mean of four seeds" },
     estimate: { name: "estimate", title: "Estimate", isNumber: true, value: (one) => trials.estimates.get(one.number)?.mean ?? null, cell: (one) => { const known = trials.estimates.get(one.number); return known ? estimate(known.mean, known.reach) : "–"; }, hint: "what it is expected to score if it is trained again, with 95%" },
     method: { name: "method", title: "Method", value: (one) => one.method ?? "discovered", cell: (one) => told(one.method ?? (one.replicate_of === null ? "discovered" : `replicate of ${one.replicate_of}`)) },
     description: { name: "description", title: "What it is", value: found("description"), cell: (one) => told(one.description), kind: "words" },

@@ -2,9 +2,9 @@ import { onChange, picks } from "../address.js";
 import { colour, formColour, stateColour } from "../colours.js";
 import { ask } from "../data.js";
 import { fill, h, told } from "../dom.js";
-import { count, duration, estimate, moment, percent, score } from "../format.js";
+import { count, duration, estimate, moment, percent } from "../format.js";
 import { Plot } from "../plots.js";
-import { bar, curveData, curvesOf, curveTraces, hover, pickedBar, states, tile, trialColumns, trialLink, watched } from "../parts.js";
+import { bar, curveData, curvesOf, curveTraces, hover, meanText, pickedBar, states, tile, trialColumns, trialLink, watched } from "../parts.js";
 import { Remarks, stopButton } from "../remarks.js";
 import { Table } from "../table.js";
 
@@ -87,7 +87,7 @@ function head(place, trials, now, page) {
       "div",
       { class: "tiles" },
       tile("Trials ended", `${count(ended)} / ${count(study.planned ?? trials.rows.length)}`, left === null ? (now.counts.running ? "" : "nothing runs") : `about ${duration(left)} left`),
-      tile("Best trial", best ? score(best.score) : "–", best ? [trialLink(base, best.number), " ", told(best.method ?? "discovered")] : awaited || "no trial is complete yet"),
+      tile("Best trial", best ? meanText(trials, best) : "–", best ? [trialLink(base, best.number), " ", told(best.method ?? "discovered")] : awaited || "no trial is complete yet"),
       tile("Its estimate", known ? estimate(known.mean, known.reach) : "–", known ? "if trained again, 95%" : awaited || "from twelve trials on"),
       tile("Pruned", ended ? percent(now.counts.pruned / ended, 0) : "–", "of the trials that ended"),
       tile("Pace", now.pace === null ? "–" : duration(now.pace), "from one ending to the next"),
