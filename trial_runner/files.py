@@ -40,6 +40,11 @@ def check_regular(path: Path, *, most_bytes: float = math.inf) -> None:
         )
 
 
+def is_pipe_or_device(path: Path) -> bool:
+    """Whether something is there that is neither a file nor a folder: reading it might wait, or never end."""
+    return path.exists() and not path.is_file() and not path.is_dir()
+
+
 def check_all_regular(folder: Path) -> None:
     """Refuse an export with something in it that is neither a regular file nor a folder.
 

@@ -24,6 +24,7 @@ from sqlalchemy.exc import ArgumentError
 
 from search_space.json_text import read_json_text
 from studies.errors import DamagedError, StorageError, StorageUrlError
+from trial_runner.files import is_pipe_or_device
 
 _DRIVERS = {
     "sqlite": "sqlite+pysqlite",
@@ -136,7 +137,7 @@ def _open_sqlite(address: StorageAddress, access: Access) -> Engine:
         raise StorageUrlError(f"the folder of {address.shown} must exist; got {file and file.parent}. Create it first.")
     if access is not Access.CREATE and not file.exists():
         raise StorageUrlError(f"no database at {address.shown}; launch a study first.")
-    if file.exists() and not file.is_file() and not file.is_dir():  # SQLite would wait for a pipe for ever
+    if is_pipe_or_device(file):  # SQLite would wait for ever
         raise StorageUrlError(f"an SQLite storage must be a regular file; {address.shown} is none. Choose another.")
     same = _SameFile(address, file)
     engine = create_engine(

@@ -13,7 +13,7 @@ from trial_runner.packed.dropout import apart, current
 from trial_runner.packed.stacks import by_slots
 
 
-def forward(  # noqa: PLR0913 - the signature is transformers'
+def _disentangled(  # noqa: PLR0913 - the signature is transformers'
     module: Any,
     hidden_states: Tensor,
     attention_mask: Tensor,
@@ -36,7 +36,7 @@ def forward(  # noqa: PLR0913 - the signature is transformers'
     heads = module.num_attention_heads
     of_queries = hidden_states if query_states is None else query_states
     query, key, value = (
-        by_head(project(rows), heads)
+        _by_head(project(rows), heads)
         for project, rows in (
             (module.query_proj, of_queries),
             (module.key_proj, hidden_states),
@@ -61,7 +61,7 @@ def forward(  # noqa: PLR0913 - the signature is transformers'
     return seen.flatten(2), None
 
 
-def by_head(rows: Tensor, heads: int) -> Tensor:
+def _by_head(rows: Tensor, heads: int) -> Tensor:
     """``(B, T, H d_h)`` to ``(B, H, T, d_h)``."""
     return rows.view(*rows.shape[:-1], heads, -1).transpose(1, 2)
 
@@ -79,7 +79,7 @@ def _of_positions(module: Any, table: Any, tap: AttentionTap | None) -> tuple[Te
         rows = module.pos_dropout(rows)
         with nullcontext() if tap is None else tap.apart(rows):
             projected = (module.query_proj(rows), module.key_proj(rows))
-    queries, keys = (by_head(one, module.num_attention_heads) for one in projected)
+    queries, keys = (_by_head(one, module.num_attention_heads) for one in projected)
     return queries, keys
 
 
@@ -139,7 +139,7 @@ def _mpnet(
         others: Without effect.
     """
     heads = module.num_attention_heads
-    query, key, value = (by_head(project(hidden_states), heads) for project in (module.q, module.k, module.v))
+    query, key, value = (_by_head(project(hidden_states), heads) for project in (module.q, module.k, module.v))
     dropout = module.dropout.p if module.training else 0.0
     seen, _ = attend(
         module, query, key, value, attention_mask, dropout=dropout, is_causal=False, position_bias=position_bias
@@ -147,4 +147,4 @@ def _mpnet(
     return (module.o(seen.flatten(2)),)
 
 
-_FORWARDS: Mapping[str, Callable[..., Any]] = {"DisentangledSelfAttention": forward, "MPNetSelfAttention": _mpnet}
+_FORWARDS: Mapping[str, Callable[..., Any]] = {"DisentangledSelfAttention": _disentangled, "MPNetSelfAttention": _mpnet}

@@ -10,6 +10,7 @@ from search_space.backbones.declared import ENTRY
 from search_space.json_text import read_json_text
 from trial_runner.backbones.tables import proved_entry
 from trial_runner.errors import BackboneError
+from trial_runner.files import is_pipe_or_device
 from trial_runner.huggingface import hub_access, is_hub_name, one_line
 
 EMBEDDED = "embedded"
@@ -37,7 +38,7 @@ def source_of(name: str) -> str:
         if not (path / "config.json").is_file():
             raise BackboneError(f"{_FORMS}; got the folder {name}, which has no config.json.")
         for file in path.iterdir():
-            if file.exists() and not file.is_dir() and not file.is_file():
+            if is_pipe_or_device(file):
                 raise BackboneError(f"a backbone's folder must have regular files alone; {file} is none. Remove it.")
         return str(path)
     if path.exists():
