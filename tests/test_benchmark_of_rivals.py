@@ -27,7 +27,7 @@ def load(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], ModuleType]:
 def cell_of(load: Any, folder: Path, budget: str) -> Any:
     given = {"task": "sick", "seed": 0, "backbone": str(BACKBONE), "data": folder, "trials": 3, "steps": 8}
     return load("rival_arms.setting").Cell(
-        **given, budget=budget, batch=2, validation=10, folder=folder, until=math.inf
+        **given, budget=budget, batch=128, validation=10, folder=folder, until=math.inf
     )
 
 

@@ -51,15 +51,14 @@ class Pruning(Section):
 
     Attributes:
         first_rung_steps: Steps of the first comparison; null never prunes. ``auto`` is a quarter of a full trial, but
-            never less than twice the warm-up.
-        reduction: Each next rung has so many times the steps.
+            never before twice the warm-up, nor before a trial has learned from 256 examples.
         rule: ``chance`` stops a trial that is unlikely, by the model that estimates, to be better than the best
             published method, or where there is none than the best other trial; ``significance`` one that others,
             protected ones not counted, are better than by more than the noise of the validation examples; ``none``
             none.
         examples: How many validation examples are measured at a rung, the same for all trials; the last measurement is
             of all. ``auto`` is half as many as a trial learns from before the first rung, and at least 256, which takes
-            less than a tenth of the time; or ``all``.
+            a twelfth of the time of learning, and a sixth in the shortest trials; or ``all``.
     """
 
     first_rung_steps: Annotated[Literal["auto"] | int | None, count("auto", None)] = "auto"

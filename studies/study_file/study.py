@@ -137,8 +137,9 @@ class Specification(Section):
         return (*rungs, steps)
 
     def _first_rung(self) -> int:
-        steps = self.training.steps
-        return max(1, steps // _SURE_RUNG_SHARE, math.ceil(2 * self.training.warmup_fraction * steps))
+        steps, batch = self.training.steps, self.training.batch_size
+        warmed_up = math.ceil(2 * self.training.warmup_fraction * steps)
+        return max(steps // _SURE_RUNG_SHARE, warmed_up, -(-_FEWEST_AT_RUNGS // batch))
 
     @property
     def rung_examples(self) -> int | None:

@@ -382,7 +382,7 @@ def test_a_first_rung_past_the_last_step_is_refused() -> None:
     ("pruning", "steps", "rungs"),
     [
         ({}, 200, (50, 100, 200)),
-        ({}, 8, (2, 4, 8)),
+        ({}, 64, (16, 32, 64)),
         ({"first_rung_steps": None}, 200, (200,)),
         ({"first_rung_steps": 30}, 200, (30, 60, 200)),
         ({"first_rung_steps": 200}, 200, (200,)),
@@ -410,10 +410,23 @@ def test_the_last_rung_is_at_most_half_of_the_way_whatever_the_steps(pruning: di
         assert not rungs or rungs[-1] * 4 > steps
 
 
-@pytest.mark.parametrize(("steps", "rungs"), [(150, (37, 74, 150)), (70, (17, 34, 70)), (3, (1, 3)), (1, (1,))])
+@pytest.mark.parametrize(("steps", "rungs"), [(150, (37, 74, 150)), (70, (17, 34, 70)), (3, (3,)), (1, (1,))])
 def test_no_rung_is_shortly_before_the_end(steps: int, rungs: tuple[int, ...]) -> None:
     study = specification_from_mapping({**MINIMAL, "training": {"steps": steps}})
     assert study.rung_steps == rungs
+
+
+@pytest.mark.parametrize(
+    ("steps", "batch", "rungs"),
+    [(20, 8, ()), (63, 8, ()), (64, 8, (32,)), (100, 8, (32,)), (200, 8, (50, 100)), (100, 7, (37,)), (16, 32, (8,))],
+)
+def test_no_rung_comes_before_a_trial_has_learned_from_as_many_examples_as_are_measured(
+    steps: int, batch: int, rungs: tuple[int, ...]
+) -> None:
+    study = specification_from_mapping({**MINIMAL, "training": {"steps": steps, "batch_size": batch}})
+    assert study.rung_steps == (*rungs, steps)
+    given = {"pruning": {"first_rung_steps": 5}, "training": {"steps": 20, "batch_size": batch}}
+    assert specification_from_mapping({**MINIMAL, **given}).rung_steps == (5, 10, 20)
 
 
 def test_a_first_rung_that_is_given_may_be_beyond_half_of_the_way() -> None:
