@@ -28,6 +28,8 @@ from trial_runner.backbones import (
     position_limit,
     tokenizer_id,
 )
+from trial_runner.backbones.locate import source_of
+from trial_runner.backbones.weight_files import mapped_bytes
 from trial_runner.errors import BackboneError, RequestError
 from trial_runner.linear_layers import held_bytes, products_of
 from trial_runner.objectives import OBJECTIVES
@@ -177,8 +179,11 @@ class TorchRunner:
 
     @property
     def weights_bytes(self) -> int:
-        """What is frozen takes, an output layer of its own among it."""
-        return held_bytes(nn.ModuleList([self._frozen.model, *self._objective.frozen_modules]))
+        """What is frozen takes, an output layer of its own among it; on a CPU, where that is more, the mapped files."""
+        held = held_bytes(nn.ModuleList([self._frozen.model, *self._objective.frozen_modules]))
+        source = self.backbone.source
+        is_mapped = source.is_as_stored and not self._frozen.device.is_gpu
+        return max(held, mapped_bytes(Path(source_of(source.name)))) if is_mapped else held
 
     def shares_passes(self, plan: TrainingPlan) -> bool:
         """Whether unlike trials are computed in one pass: on a CPU not where a step is large."""

@@ -1,16 +1,19 @@
 """What a runner computes in, where nobody says, and what others must have as it has."""
 
+import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import torch
+from safetensors.torch import load_file, save_file
 from support.packing_cases import runner_of
 
 from search_space.backbones.declared import _OF_SHAPES, table_sha256
 from trial_runner import runner
 from trial_runner.errors import RequestError
+from trial_runner.linear_layers import held_bytes
 from trial_runner.runner import AUTO_PRECISION, chosen_precision
 
 CPU = torch.device("cpu")
@@ -48,3 +51,17 @@ def test_nodes_must_agree_on_a_table_that_was_made(
     ports = {key: replace(place, module=f"{place.module}.inner") for key, place in table.ports.items()}
     assert table_sha256(shape, again) == table_sha256(shape, table) != table_sha256(shape, replace(table, ports=ports))
     made.close()
+
+
+def test_on_a_cpu_what_no_parameter_is_made_of_counts_with_its_file(
+    tiny_backbone: Callable[[str], Path], tmp_path: Path
+) -> None:
+    folder = shutil.copytree(tiny_backbone("bert"), tmp_path / "bert")
+    file = folder / "model.safetensors"
+    spare = {"spare": torch.zeros(1_000_000), **load_file(file)}
+    for dtype in (torch.float32, torch.bfloat16):
+        save_file({name: one.to(dtype) for name, one in spare.items()}, file, {"format": "pt"})
+        made = runner_of(folder)
+        is_mapped = dtype is torch.float32
+        assert made.weights_bytes == (file.stat().st_size if is_mapped else held_bytes(made.backbone.model))
+        made.close()

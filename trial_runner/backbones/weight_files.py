@@ -13,6 +13,7 @@ _PICKLES = ("*.bin", "*.pt", "*.pth", "*.ckpt", "*.pkl")
 _LONGEST_HEADER_BYTES = 100_000_000
 """As of safetensors itself."""
 
+_SINGLE_BYTES = 4
 _MOST_TIMES = 2
 """A config that counts more than so many times the weights of the files is none of theirs."""
 
@@ -40,6 +41,12 @@ def check_folder(name: str, folder: Path, shape: BackboneShape) -> None:
             f"weights of backbone {name} must be complete; its config.json counts {shape.frozen_parameters:,}, "
             f"its files hold {held:,}."
         )
+
+
+def mapped_bytes(folder: Path) -> int:
+    """What files in single precision take of a process that loads them so: they stay mapped, tensors of no use too."""
+    sizes = {file: file.stat().st_size for file in folder.glob("*.safetensors")}
+    return sum(size for file, size in sizes.items() if size // max(1, _numbers(file)) == _SINGLE_BYTES)
 
 
 def _numbers(file: Path) -> int:
