@@ -1,6 +1,6 @@
 """The two ends of an edit: what forms and gates see of the edit they are in, and how wide it is there."""
 
-from typing import Protocol
+from typing import Any, Protocol
 
 from search_space.backbones.shape import BackboneShape, Sublayer
 from search_space.dimensions import Heads, Insertion, Port, Site
@@ -22,7 +22,7 @@ OWN_AT_FFN: tuple[Place, ...] = (
 
 
 class Ends(Protocol):
-    """Where an edit acts, and what it reads and writes there; an `Edit` has them."""
+    """What forms and gates, which are parts of it, know of an `Edit`."""
 
     @property
     def site(self) -> Site:
@@ -39,6 +39,14 @@ class Ends(Protocol):
     @property
     def read(self) -> Port | None:
         """The tensor the form is computed of; None for forms that read nothing."""
+
+    @property
+    def form(self) -> Any:
+        """What is computed, a `Form`."""
+
+    @property
+    def gate(self) -> Any:
+        """How its output joins what is written, a `Gate`."""
 
     @property
     def heads(self) -> Heads:

@@ -161,13 +161,13 @@ class TorchRunner:
             if not self._frozen.micro_batch.halve(plan.batch_size):
                 break
             one = self._planned(pack, plan, 1)
-        found = fit(free_bytes, wanted, one, one if wanted == 1 else self._planned(pack, plan, 2))
+        slots, halvings = fit(free_bytes, wanted, one, one if wanted == 1 else self._planned(pack, plan, 2))
         evaluation = self._frozen.evaluation
-        if found.halvings:  # of as many as were planned for
+        if halvings:  # of as many as were planned for
             evaluation.examples = min(evaluation.examples, len(self._objective.lengths("validation")))
-        for _ in range(found.halvings):
+        for _ in range(halvings):
             evaluation.halve()
-        return found.slots
+        return slots
 
     def trial_bytes(self, plan: TrainingPlan) -> int:
         """What a trial takes of the process that edits all blocks alike.

@@ -9,7 +9,6 @@ from search_space.backbones.shape import BackboneShape
 from search_space.dimensions import Activation, Heads, Port
 from search_space.edit_protocol import Ends, block_widths
 from search_space.forms.form import (
-    FormedEdit,
     SizedForm,
     composed,
     named,
@@ -89,12 +88,12 @@ class Bottleneck(SizedForm):
         """Where its norm is."""
         return {OwnNorm.NONE: None, OwnNorm.INPUT: "own norm", OwnNorm.OUTPUT: "own norm of the output"}[self.norm]
 
-    def check_heads(self, edit: FormedEdit) -> None:
+    def check_heads(self, edit: Ends) -> None:
         """A LayerNorm goes over the whole width."""
         if self.norm is not OwnNorm.NONE and self.heads is not Heads.SINGLE:
             raise refusal("norm", f"{self.heads} with a norm", "Leave the norm out.")
 
-    def check(self, edit: FormedEdit) -> None:
+    def check(self, edit: Ends) -> None:
         """Matrices from an MLP are the keys and values of a prefix."""
         if self.reparameterization is None:
             return
@@ -120,7 +119,7 @@ class Bottleneck(SizedForm):
         per_layer = 2 * shape.heads(self.heads) * shape.head_width
         return table_surplus(edit, shape, length=self.width, hidden=self.reparameterization, per_layer=per_layer)
 
-    def noun(self, edit: FormedEdit) -> str:
+    def noun(self, edit: Ends) -> str:
         """An adapter, or an inducer under an inducer's gate."""
         if edit.gate.logits is Logits.QUERY:
             convex = "convex " if edit.gate.is_convex else ""
@@ -128,11 +127,11 @@ class Bottleneck(SizedForm):
         kind = "multi-head " if self.heads is not Heads.SINGLE else ""
         return f"{named(self.activation, Activation.RELU)}{kind}{order(edit)} adapter"
 
-    def gated(self, edit: FormedEdit) -> str:
+    def gated(self, edit: Ends) -> str:
         """An inducer has its gate in its name."""
         return "" if edit.gate.logits is Logits.QUERY else edit.gate.words
 
-    def formula(self, edit: FormedEdit, shape: BackboneShape) -> str:
+    def formula(self, edit: Ends, shape: BackboneShape) -> str:
         """Two matrices around the activation; an inducer reads q as it is, others as attention scales it."""
         source, scaling = normed_source(edit, shape), root(edit, shape)
         is_scaled = self.heads is not Heads.SINGLE and edit.read is Port.Q and edit.gate.logits is not Logits.QUERY

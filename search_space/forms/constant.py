@@ -7,7 +7,7 @@ from search_space.affine import AffineCount
 from search_space.backbones.shape import BackboneShape
 from search_space.dimensions import Port, Site
 from search_space.edit_protocol import Ends, Place
-from search_space.forms.form import Form, FormedEdit
+from search_space.forms.form import Form
 from search_space.gates import Add
 from search_space.rules import refusal
 
@@ -24,12 +24,12 @@ class Constant(Form):
     together_at_attention: ClassVar[tuple[Place, ...]] = (((Port.Q, None), (Port.V, None)),)
     together_at_ffn: ClassVar[tuple[Place, ...]] = (((Port.U, None), (Port.F, None)),)
 
-    def check(self, edit: FormedEdit) -> None:
+    def check(self, edit: Ends) -> None:
         """Scales and gates of a trained vector say nothing more."""
         if not isinstance(edit.gate, Add):
             raise refusal("gate", f"gate {edit.gate.name}")
 
-    def check_on(self, edit: FormedEdit, shape: BackboneShape) -> None:
+    def check_on(self, edit: Ends, shape: BackboneShape) -> None:
         """It is the change of a bias that is there."""
         site = Site.ATTENTION if edit.site.is_attention else edit.site
         if (site, edit.write) not in shape.biased_ports:
@@ -43,10 +43,10 @@ class Constant(Form):
         """A number for each channel."""
         return AffineCount(weights=shape.port_width(edit.write))
 
-    def noun(self, edit: FormedEdit) -> str:
+    def noun(self, edit: Ends) -> str:
         """The bias it changes."""
         return "bias"
 
-    def formula(self, edit: FormedEdit, shape: BackboneShape) -> str:
+    def formula(self, edit: Ends, shape: BackboneShape) -> str:
         """A sum."""
         return f"{edit.write} <- {edit.write} + b, b: {shape.port_width(edit.write)}"

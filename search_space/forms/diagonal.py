@@ -7,7 +7,7 @@ from search_space.affine import AffineCount
 from search_space.backbones.shape import BackboneShape
 from search_space.dimensions import Insertion, Port, Positions
 from search_space.edit_protocol import Ends, Place, block_widths
-from search_space.forms.form import Form, FormedEdit, composed, order
+from search_space.forms.form import Form, composed, order
 from search_space.rules import refusal
 from search_space.symbols import Delta, source
 
@@ -26,7 +26,7 @@ class Diagonal(Form):
     multiplies: ClassVar[bool] = True
     together_at_attention: ClassVar[tuple[Place, ...]] = (((Port.K, Port.K), (Port.V, Port.V)),)
 
-    def check_on(self, edit: FormedEdit, shape: BackboneShape) -> None:
+    def check_on(self, edit: Ends, shape: BackboneShape) -> None:
         """A factor for each channel keeps the width."""
         read, written = block_widths(edit, shape)
         if read != written:
@@ -41,11 +41,11 @@ class Diagonal(Form):
         """A number for each channel."""
         return AffineCount(weights=shape.port_width(edit.write))
 
-    def noun(self, edit: FormedEdit) -> str:
+    def noun(self, edit: Ends) -> str:
         """A scaling of what it reads."""
         return "scaling" if edit.insertion is Insertion.SEQUENTIAL else f"{order(edit)} diagonal"
 
-    def formula(self, edit: FormedEdit, shape: BackboneShape) -> str:
+    def formula(self, edit: Ends, shape: BackboneShape) -> str:
         """A product per channel."""
         width = shape.port_width(edit.write)
         if edit.read is edit.write:

@@ -6,7 +6,7 @@ from typing import ClassVar
 from search_space.affine import AffineCount
 from search_space.backbones.shape import BackboneShape
 from search_space.edit_protocol import OWN_AT_ATTENTION, Ends, Place, block_widths
-from search_space.forms.form import FormedEdit, LinearForm
+from search_space.forms.form import LinearForm
 from search_space.rules import PROJECTION_INPUTS, refusal
 
 
@@ -34,7 +34,7 @@ class Dora(LinearForm):
     width: int
     widened: int = 0
 
-    def check(self, edit: FormedEdit) -> None:
+    def check(self, edit: Ends) -> None:
         """It is a projection's own, whose norm holds the scale."""
         if PROJECTION_INPUTS.get(edit.write) is not edit.read:
             raise refusal("decomposed", f"{self.name} from {edit.read} to {edit.write}", "Use lowrank there.")
@@ -46,11 +46,11 @@ class Dora(LinearForm):
         in_width, out_width = block_widths(edit, shape)
         return AffineCount(weights_per_width=in_width + out_width, weights=out_width)
 
-    def noun(self, edit: FormedEdit) -> str:
+    def noun(self, edit: Ends) -> str:
         """Its name."""
         return "DoRA"
 
-    def formula(self, edit: FormedEdit, shape: BackboneShape) -> str:
+    def formula(self, edit: Ends, shape: BackboneShape) -> str:
         """What takes the place of the projection."""
         in_width, out_width = block_widths(edit, shape)
         changed = f"(W + {edit.gate.scaled('A B')})"

@@ -7,7 +7,7 @@ from typing import ClassVar
 from search_space.affine import linear
 from search_space.backbones.shape import BackboneShape
 from search_space.edit_protocol import Ends
-from search_space.forms.form import FormedEdit, check_whole
+from search_space.forms.form import check_whole
 from search_space.forms.prompt import PromptForm
 
 
@@ -58,11 +58,11 @@ class EncodedPrompt(PromptForm):
         lstm = sum(2 * (4 * hidden * (inputs + hidden) + 8 * hidden) for inputs in (width, 2 * hidden))
         return lstm + linear(2 * hidden, 2 * hidden) + linear(2 * hidden, width)
 
-    def words(self, edit: FormedEdit) -> str:
+    def words(self, edit: Ends) -> str:
         """With what makes it, and where it is."""
         return f"{self.noun(edit)}{self.sized} from an {self.encoder.upper()} before the input"
 
-    def formula(self, edit: FormedEdit, shape: BackboneShape) -> str:
+    def formula(self, edit: Ends, shape: BackboneShape) -> str:
         """Rows before rows, and what makes them."""
         width, hidden = shape.width, self.hidden
         layers = f"MLP of {width}, {hidden}, {hidden}, {width}"

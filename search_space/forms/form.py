@@ -7,25 +7,16 @@ form with several heads holds one such map per head and works on the head's slic
 from abc import ABC, abstractmethod
 from collections.abc import Hashable
 from dataclasses import Field, replace
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
 from search_space.affine import AffineCount, linear
 from search_space.backbones.shape import BackboneShape
 from search_space.dimensions import Activation, Heads, Insertion, Port, Site
 from search_space.edit_protocol import OWN_AT_FFN, Ends, Place, block_widths, queries_of_a_block, sublayers_of
 from search_space.errors import InvalidEditError
-from search_space.gates import Gate
 from search_space.gates.gate import Logits
 from search_space.rules import refusal
 from search_space.symbols import Delta, per_head, root, target
-
-
-class FormedEdit(Ends, Protocol):
-    """What a form knows of the edit it is in."""
-
-    @property
-    def gate(self) -> Gate:
-        """How its output joins what is written."""
 
 
 class Form(ABC):
@@ -113,21 +104,21 @@ class Form(ABC):
         """The form with its smallest bottleneck; itself without one, and where the bottleneck is what the form is."""
         return self
 
-    def check_heads(self, edit: FormedEdit) -> None:  # noqa: B027 - most have no such rule
+    def check_heads(self, edit: Ends) -> None:  # noqa: B027 - most have no such rule
         """Refuse blocks that the form cannot have.
 
         Raises:
             InvalidEditError: If they break a rule of the form.
         """
 
-    def check(self, edit: FormedEdit) -> None:  # noqa: B027 - most have no such rule
+    def check(self, edit: Ends) -> None:  # noqa: B027 - most have no such rule
         """Refuse an edit in which the form means nothing.
 
         Raises:
             InvalidEditError: If it breaks a rule of the form.
         """
 
-    def check_on(self, edit: FormedEdit, shape: BackboneShape) -> None:  # noqa: B027 - most have no such rule
+    def check_on(self, edit: Ends, shape: BackboneShape) -> None:  # noqa: B027 - most have no such rule
         """Refuse a backbone on which the form means nothing.
 
         Raises:
@@ -164,7 +155,7 @@ class Form(ABC):
         """Equal for forms that a pack can compute together: tensors of all widths are padded to one."""
         return self.smallest
 
-    def words(self, edit: FormedEdit) -> str:
+    def words(self, edit: Ends) -> str:
         """The edit in words, without its place, such as ``parallel adapter r=9, ×2``."""
         return ", ".join(word for word in (f"{self.noun(edit)}{self.sized}", self.gated(edit), edit.gate.keys) if word)
 
@@ -173,16 +164,16 @@ class Form(ABC):
         """Its size as it follows its name, such as `` r=9``; empty without one."""
         return f" {self.letter}={self.size}" if self.size else ""
 
-    def gated(self, edit: FormedEdit) -> str:
+    def gated(self, edit: Ends) -> str:
         """What is said of the gate; nothing where the name says it."""
-        return edit.gate.words
+        return str(edit.gate.words)
 
     @abstractmethod
-    def noun(self, edit: FormedEdit) -> str:
+    def noun(self, edit: Ends) -> str:
         """What the edit is called, such as ``"parallel adapter"``."""
 
     @abstractmethod
-    def formula(self, edit: FormedEdit, shape: BackboneShape) -> str:
+    def formula(self, edit: Ends, shape: BackboneShape) -> str:
         """What an edit computes at a sublayer, with the shapes of its matrices."""
 
 
@@ -276,7 +267,7 @@ class WeightForm(SizedForm):
         """All weights."""
         return shape.frozen_parameters
 
-    def check_on(self, edit: FormedEdit, shape: BackboneShape) -> None:
+    def check_on(self, edit: Ends, shape: BackboneShape) -> None:
         """There are only so many weights."""
         most = shape.frozen_parameters
         if self.width > most:
@@ -287,7 +278,7 @@ class WeightForm(SizedForm):
         return AffineCount(weights_per_width=1)
 
 
-def composed(edit: FormedEdit, shape: BackboneShape, delta: Delta) -> str:
+def composed(edit: Ends, shape: BackboneShape, delta: Delta) -> str:
     """The formula of a contribution under its gate, with the shapes of the matrices of both."""
     joined = edit.gate.formula(edit, delta, root(edit, shape))
     return f"{target(edit)} <- {joined}; {delta.matrices}{per_head(edit, shape)}{edit.gate.matrices(shape)}"

@@ -7,7 +7,7 @@ from search_space.affine import AffineCount
 from search_space.backbones.shape import BackboneShape
 from search_space.dimensions import Site
 from search_space.edit_protocol import Ends
-from search_space.forms.form import Form, FormedEdit
+from search_space.forms.form import Form
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,10 +26,10 @@ class Full(Form):
         """All weights."""
         return AffineCount(weights=shape.frozen_parameters)
 
-    def noun(self, edit: FormedEdit) -> str:
+    def noun(self, edit: Ends) -> str:
         """What it is."""
         return "a change of every weight"
 
-    def formula(self, edit: FormedEdit, shape: BackboneShape) -> str:
+    def formula(self, edit: Ends, shape: BackboneShape) -> str:
         """A free change."""
         return f"θ <- θ + Δ; Δ: {shape.frozen_parameters}"

@@ -7,7 +7,7 @@ from search_space.affine import AffineCount
 from search_space.backbones.shape import BackboneShape
 from search_space.dimensions import Heads, Port
 from search_space.edit_protocol import Ends, Place, block_widths
-from search_space.forms.form import FormedEdit, LinearForm, composed, order
+from search_space.forms.form import LinearForm, composed, order
 from search_space.gates.gate import Logits
 from search_space.rules import PROJECTION_INPUTS
 from search_space.symbols import Delta, normed_source
@@ -63,13 +63,13 @@ class LowRank(LinearForm):
             biases=(out_block if edit.write is Port.O else blocks * out_block) if self.bias else 0,
         )
 
-    def noun(self, edit: FormedEdit) -> str:
+    def noun(self, edit: Ends) -> str:
         """LoRA beside a frozen projection."""
         kind = "multi-head " if self.heads is not Heads.SINGLE else ""
         is_lora = not kind and PROJECTION_INPUTS.get(edit.write) is edit.read
         return "LoRA" if is_lora else f"{kind}{order(edit)} low-rank map"
 
-    def formula(self, edit: FormedEdit, shape: BackboneShape) -> str:
+    def formula(self, edit: Ends, shape: BackboneShape) -> str:
         """Two matrices."""
         in_width, out_width = block_widths(edit, shape)
         delta = Delta(

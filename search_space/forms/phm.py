@@ -9,7 +9,7 @@ from search_space.backbones.shape import BackboneShape
 from search_space.dimensions import Activation
 from search_space.edit_protocol import Ends, block_widths
 from search_space.errors import InvalidEditError
-from search_space.forms.form import FormedEdit, SizedForm, check_whole, composed, named, order
+from search_space.forms.form import SizedForm, check_whole, composed, named, order
 from search_space.rules import refusal
 from search_space.symbols import Delta, normed_source, two_matrices
 
@@ -74,7 +74,7 @@ class Phm(SizedForm):
         """One C of n^3 entries for each n."""
         return ((self.name, self.n), self.n**3) if self.shared else None
 
-    def check_on(self, edit: FormedEdit, shape: BackboneShape) -> None:
+    def check_on(self, edit: Ends, shape: BackboneShape) -> None:
         """Kronecker products have whole factors."""
         ends = block_widths(edit, shape)
         if any(width % self.n for width in ends):
@@ -100,11 +100,11 @@ class Phm(SizedForm):
         """Products of two widths are not padded."""
         return self
 
-    def noun(self, edit: FormedEdit) -> str:
+    def noun(self, edit: Ends) -> str:
         """An adapter of its kind."""
         return f"{named(self.activation, Activation.GELU)}{order(edit)} PHM adapter"
 
-    def formula(self, edit: FormedEdit, shape: BackboneShape) -> str:
+    def formula(self, edit: Ends, shape: BackboneShape) -> str:
         """Two matrices around the activation, and what they are made of."""
         down, up = (" + b_down", " + b_up") if self.bias else ("", "")
         second = "B_j" if self.factor_rank is None else f"s_j t_jᵀ of rank {self.factor_rank}"

@@ -7,7 +7,7 @@ from search_space.affine import AffineCount
 from search_space.backbones.shape import BackboneShape
 from search_space.dimensions import Site
 from search_space.edit_protocol import Ends
-from search_space.forms.form import FormedEdit, SizedForm
+from search_space.forms.form import SizedForm
 
 SEQUENCE_TOKENS = 128
 """Tokens of an input that share the cost of a prompt before it."""
@@ -44,11 +44,11 @@ class PromptForm(SizedForm):
         """Rows are tokens in every layer, whatever network made them."""
         return AffineCount(weights_per_width=weights_of_a_row(shape))
 
-    def words(self, edit: FormedEdit) -> str:
+    def words(self, edit: Ends) -> str:
         """With where it is."""
         return f"{self.noun(edit)}{self.sized} before the input"
 
-    def noun(self, edit: FormedEdit) -> str:
+    def noun(self, edit: Ends) -> str:
         """Its name, whatever network made it."""
         return "prompt"
 
@@ -69,6 +69,6 @@ class Prompt(PromptForm):
 
     width: int
 
-    def formula(self, edit: FormedEdit, shape: BackboneShape) -> str:
+    def formula(self, edit: Ends, shape: BackboneShape) -> str:
         """Rows before rows."""
         return f"input <- [P, input]; P: {self.width} × {shape.width}"

@@ -8,7 +8,6 @@ from search_space.backbones.shape import BackboneShape
 from search_space.dimensions import Heads
 from search_space.edit_protocol import Ends, block_widths
 from search_space.forms.form import (
-    FormedEdit,
     SizedForm,
     composed,
     order,
@@ -59,7 +58,7 @@ class SoftmaxMemory(SizedForm):
         """Whether it is tuned anew."""
         return "robust" if self.robust else None
 
-    def check(self, edit: FormedEdit) -> None:
+    def check(self, edit: Ends) -> None:
         """Tables from an MLP, and those that are tuned anew, are prefixes."""
         if self.reparameterization is None and not self.robust:
             return
@@ -79,7 +78,7 @@ class SoftmaxMemory(SizedForm):
         per_layer = 2 * shape.key_value_width
         return table_surplus(edit, shape, length=self.width, hidden=self.reparameterization, per_layer=per_layer)
 
-    def noun(self, edit: FormedEdit) -> str:
+    def noun(self, edit: Ends) -> str:
         """A prefix at the heads."""
         gate = edit.gate
         if self.robust:
@@ -90,7 +89,7 @@ class SoftmaxMemory(SizedForm):
             return "prefix" if gate.is_closing else "ungated prefix"
         return f"{order(edit)} softmax memory"
 
-    def formula(self, edit: FormedEdit, shape: BackboneShape) -> str:
+    def formula(self, edit: Ends, shape: BackboneShape) -> str:
         """A softmax over the rows."""
         in_width, out_width = block_widths(edit, shape)
         table = "(P + P')" if self.robust else "P"

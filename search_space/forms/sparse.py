@@ -5,7 +5,7 @@ from typing import ClassVar
 
 from search_space.backbones.shape import BackboneShape
 from search_space.edit_protocol import Ends
-from search_space.forms.form import FormedEdit, WeightForm
+from search_space.forms.form import WeightForm
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,15 +31,15 @@ class Sparse(WeightForm):
         """A change and a gate for every weight, and a gate for every tensor."""
         return 2 * shape.frozen_parameters + shape.parameter_tensors - self.width
 
-    def words(self, edit: FormedEdit) -> str:
+    def words(self, edit: Ends) -> str:
         """With how many."""
         return f"a change of {self.width:,} weights"
 
-    def noun(self, edit: FormedEdit) -> str:
+    def noun(self, edit: Ends) -> str:
         """What it is."""
         return "a change of few weights"
 
-    def formula(self, edit: FormedEdit, shape: BackboneShape) -> str:
+    def formula(self, edit: Ends, shape: BackboneShape) -> str:
         """A gated change."""
         stays = f"z: hard-concrete gates, of which {self.width} stay"
         return f"θ <- θ + z ⊙ w, {stays}; w: {shape.frozen_parameters}"

@@ -7,7 +7,7 @@ from search_space.affine import AffineCount
 from search_space.backbones.shape import BackboneShape
 from search_space.edit_protocol import OWN_AT_ATTENTION, Ends, Place, block_widths
 from search_space.errors import InvalidEditError
-from search_space.forms.form import FormedEdit, LinearForm, composed, order
+from search_space.forms.form import LinearForm, composed, order
 from search_space.rules import PROJECTION_INPUTS
 from search_space.symbols import Delta, normed_source
 
@@ -59,11 +59,11 @@ class Vera(LinearForm):
         """Vectors of all ranks are padded to one, and each has the matrices of its own seed."""
         return replace(self, width=1, widened=0, seed=0)
 
-    def noun(self, edit: FormedEdit) -> str:
+    def noun(self, edit: Ends) -> str:
         """By its name beside a projection."""
         return "VeRA" if PROJECTION_INPUTS.get(edit.write) is edit.read else f"{order(edit)} VeRA"
 
-    def formula(self, edit: FormedEdit, shape: BackboneShape) -> str:
+    def formula(self, edit: Ends, shape: BackboneShape) -> str:
         """Two vectors, and what is not trained."""
         in_width, out_width = block_widths(edit, shape)
         vectors = f"d: {self.size}, b: {out_width}"

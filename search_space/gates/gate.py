@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import Field
 from enum import StrEnum
 from itertools import product
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
 from search_space.affine import NOTHING, AffineCount
 from search_space.backbones.shape import BackboneShape
@@ -18,30 +18,6 @@ class Logits(StrEnum):
 
     TABLE = "table"
     QUERY = "query"
-
-
-class GatedForm(Protocol):
-    """What a gate knows of the form whose output it joins."""
-
-    @property
-    def name(self) -> str:
-        """The form's name."""
-
-    @property
-    def logits(self) -> Logits | None:
-        """Which gates of log-sum-exps it fits; None for none."""
-
-    @property
-    def starts_at_zero(self) -> bool:
-        """Whether it is exactly nothing when training begins."""
-
-
-class GatedEdit(Ends, Protocol):
-    """What a gate knows of the edit it is in."""
-
-    @property
-    def form(self) -> GatedForm:
-        """The form whose output it joins."""
 
 
 class Gate:
@@ -86,14 +62,14 @@ class Gate:
         drawn = product(*(values[key] for key in cls.searched.values()))
         return tuple(cls(**dict(zip(cls.searched, one, strict=True))) for one in drawn)
 
-    def check(self, edit: GatedEdit) -> None:
+    def check(self, edit: Ends) -> None:
         """Refuse an edit that the gate cannot join.
 
         Raises:
             InvalidEditError: If it breaks a rule of the gate.
         """
 
-    def check_on(self, edit: GatedEdit, shape: BackboneShape) -> None:
+    def check_on(self, edit: Ends, shape: BackboneShape) -> None:
         """Refuse a backbone on which the gate means nothing.
 
         Raises:

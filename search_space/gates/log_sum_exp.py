@@ -9,7 +9,7 @@ from search_space.backbones.shape import BackboneShape
 from search_space.dimensions import Heads, Port
 from search_space.edit_protocol import Ends, is_summed
 from search_space.errors import InvalidEditError
-from search_space.gates.gate import Gate, GatedEdit, Logits
+from search_space.gates.gate import Gate, Logits
 from search_space.rules import refusal
 from search_space.symbols import Delta, target
 
@@ -21,7 +21,7 @@ class TableGate(Gate):
     logits: ClassVar[Logits | None] = Logits.TABLE
     turn: ClassVar[int] = 0
 
-    def check(self, edit: GatedEdit) -> None:
+    def check(self, edit: Ends) -> None:
         """A table has logits at the heads."""
         _check_logits(self, edit, Heads.KEY_VALUE, (Port.HEAD,))
 
@@ -74,7 +74,7 @@ class QueryGate(Gate):
                 rule="width",
             )
 
-    def check(self, edit: GatedEdit) -> None:
+    def check(self, edit: Ends) -> None:
         """An inducer has a key for every query."""
         _check_logits(self, edit, Heads.QUERY, (Port.HEAD, Port.O))
 
@@ -138,7 +138,7 @@ class ConvexInducerGate(QueryGate):
     is_convex: ClassVar[bool] = True
 
 
-def _check_logits(gate: Gate, edit: GatedEdit, heads: Heads, writes: tuple[Port, ...]) -> None:
+def _check_logits(gate: Gate, edit: Ends, heads: Heads, writes: tuple[Port, ...]) -> None:
     fits = edit.form.logits is gate.logits and edit.heads is heads and edit.write in writes
     if not fits or edit.read is not Port.Q:
         got = f"{edit.form.name} reading {edit.read}, writing {edit.write} per {edit.heads}, gate {gate.name}"

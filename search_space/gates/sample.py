@@ -7,7 +7,7 @@ from search_space.affine import AffineCount
 from search_space.backbones.shape import BackboneShape
 from search_space.dimensions import Port, Positions, StackKind
 from search_space.edit_protocol import Ends, block_widths
-from search_space.gates.gate import Gate, GatedEdit
+from search_space.gates.gate import Gate
 from search_space.gates.log_sum_exp import TableGate
 from search_space.gates.squashed import LogisticGate
 from search_space.rules import refusal
@@ -25,7 +25,7 @@ class SampleGate(LogisticGate):
     words: ClassVar[str] = "sample gate"
     weight: ClassVar[str] = "mean_t σ({source} w + b)"
 
-    def check_on(self, edit: GatedEdit, shape: BackboneShape) -> None:
+    def check_on(self, edit: Ends, shape: BackboneShape) -> None:
         """Encoders see all tokens."""
         _check_encoder(self, shape)
 
@@ -45,7 +45,7 @@ class ConvexSampleGate(TableGate):
     words: ClassVar[str] = "sample gate"
     is_convex: ClassVar[bool] = True
 
-    def check_on(self, edit: GatedEdit, shape: BackboneShape) -> None:
+    def check_on(self, edit: Ends, shape: BackboneShape) -> None:
         """Encoders see all tokens."""
         _check_encoder(self, shape)
 

@@ -10,7 +10,7 @@ from search_space.backbones.shape import BackboneShape
 from search_space.dimensions import Port, ScalePer
 from search_space.edit_protocol import Ends
 from search_space.errors import InvalidEditError
-from search_space.gates.gate import Gate, GatedEdit
+from search_space.gates.gate import Gate
 from search_space.gates.plain import Add
 from search_space.rules import refusal
 
@@ -76,7 +76,7 @@ class LearnedScale(Gate):
 
     per: ScalePer = ScalePer.SUBLAYER
 
-    def check(self, edit: GatedEdit) -> None:
+    def check(self, edit: Ends) -> None:
         """A scale for each head needs heads."""
         if self.per is ScalePer.HEAD and edit.write is not Port.HEAD:
             raise refusal("per", f"one per head at {edit.write}", "Use one per channel.")

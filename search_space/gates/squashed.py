@@ -6,7 +6,7 @@ from typing import ClassVar
 from search_space.affine import AffineCount
 from search_space.backbones.shape import BackboneShape
 from search_space.edit_protocol import Ends, block_widths, is_summed, queries_of_a_block
-from search_space.gates.gate import Gate, GatedEdit
+from search_space.gates.gate import Gate
 from search_space.rules import refusal
 from search_space.symbols import Delta, source, target
 
@@ -24,7 +24,7 @@ class TanhGate(Gate):
     words: ClassVar[str] = "tanh gate"
     _factor: ClassVar[str] = "tanh(g) "
 
-    def check(self, edit: GatedEdit) -> None:
+    def check(self, edit: Ends) -> None:
         """Of two factors that start at zero neither gets a gradient."""
         if edit.form.starts_at_zero:
             raise refusal("dead", f"{edit.form.name} with gate {self.name}", "Use another init or gate.")

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 from search_space.backbones.shape import MOST, BackboneShape
@@ -149,26 +150,8 @@ def _widenable(sized: Sequence[Edit], numbers: Mapping[Edit, int]) -> int:
     return 1 if has_one_length or len(counts) > 1 or len(steps) > 1 else max(counts, default=0)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BudgetSplit:
-    """The edits of a side that get a share of what the side stores; its other edits get the rest.
-
-    Attributes:
-        first: Edits that share.
-        share: Theirs, in [0, 1]; plays no part unless both have a bottleneck to size.
-
-    Raises:
-        BudgetError: If the share is out of range.
-    """
-
-    first: tuple[Edit, ...]
-    share: float
-
-    def __post_init__(self) -> None:
-        """Check the range."""
-        if not 0 <= self.share <= 1:
-            raise BudgetError(f"the split of a side must be in [0, 1]; got {self.share}.")
-
+Splits = Mapping[tuple[Edit, ...], float]
+"""Of a side some of its edits, and their share of what the side stores; its other edits get the rest."""
 
 Units = Any
 """Of a side that is not split a whole number; else those of both of its parts."""
@@ -181,21 +164,29 @@ class SplitCost:
     Attributes:
         first: What the first edits cost.
         second: What the others cost.
-        share: Of the first.
+        share: Of the first, in [0, 1]; plays no part unless both have a bottleneck to size.
+
+    Raises:
+        BudgetError: If the share is out of range.
     """
 
     first: "SideCost | SplitCost"
     second: "SideCost | SplitCost"
     share: float = 1.0
 
+    def __post_init__(self) -> None:
+        """Check the range."""
+        if not 0 <= self.share <= 1:
+            raise BudgetError(f"the split of a side must be in [0, 1]; got {self.share}.")
+
     @classmethod
-    def of(cls, edits: tuple[Edit, ...], splits: Sequence[BudgetSplit], shape: BackboneShape) -> "SplitCost":
+    def of(cls, edits: tuple[Edit, ...], splits: Splits, shape: BackboneShape) -> "SplitCost":
         """The cost of a side's edits, divided by the split that has some of them; else the second part is nothing."""
-        for split in splits:
-            first = tuple(edit for edit in edits if edit in split.first)
+        for chosen, share in splits.items():
+            first = tuple(edit for edit in edits if edit in chosen)
             if 0 < len(first) < len(edits):
-                others = tuple(edit for edit in edits if edit not in split.first)
-                return cls(first=SideCost.of(first, shape), second=SideCost.of(others, shape), share=split.share)
+                others = tuple(edit for edit in edits if edit not in chosen)
+                return cls(first=SideCost.of(first, shape), second=SideCost.of(others, shape), share=share)
         return cls(first=SideCost.of(edits, shape), second=SideCost.of((), shape))
 
     @property
@@ -280,7 +271,7 @@ def solve(
     *,
     attention_share: float,
     parameters: int,
-    splits: Sequence[BudgetSplit] = (),
+    splits: Splits = MappingProxyType({}),
     allowance: Allowance | None = None,
 ) -> Configuration:
     """The structure with the largest bottlenecks that the budget allows.

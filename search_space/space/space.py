@@ -16,7 +16,7 @@ from search_space.dimensions import Site
 from search_space.edit import Edit
 from search_space.errors import BudgetError, InvalidEditError, SearchSpaceError
 from search_space.layers import AllLayers, Layers
-from search_space.parameter_counts.budget import Allowance, BudgetSplit, solve
+from search_space.parameter_counts.budget import Allowance, solve
 from search_space.parameter_counts.counts import Counts, count, count_edits, shared_count
 from search_space.published.point import PublishedPoint
 from search_space.space.budget_fit import check_limits, that_fit
@@ -153,11 +153,11 @@ class SearchSpace:
         edits = (edit for part in parts for edit in chosen[part].at_layers(layers[side_of(part)]))
         structure = Configuration(edits=tuple(edits))
         share = self._suggest_share(structure, recorder)
-        splits = [
-            BudgetSplit(first=first, share=recorder.number(split_of(side)))
+        splits = {
+            first: recorder.number(split_of(side))
             for side in sides(parts)
             if (first := split_edits(side, chosen, layers[side]))
-        ]
+        }
         solved = solve(
             structure,
             self.shape,

@@ -268,14 +268,14 @@ def _on(gpu: Gpu, specification: Specification, wanted: Wanted, weights: HeldWei
         checkpointing, size = way
         one, two = ways.of(way)
         alone = one.of_training.slot_bytes <= free
-        found = fit(free, most, one, two)
-        slots = found.slots if wanted.slots is None else wanted.slots
-        fits = found.slots >= least and alone
+        fitting, halvings = fit(free, most, one, two)
+        slots = fitting if wanted.slots is None else wanted.slots
+        fits = fitting >= least and alone
         if fits:
             break
     batch_size = _batch_that_fits(one, free, ways.examples) if size is None else None
-    evaluated = max(1, one.evaluated >> found.halvings)
-    one, two = (replace(each, evaluation_bytes=each.evaluation_bytes >> found.halvings) for each in (one, two))
+    evaluated = max(1, one.evaluated >> halvings)
+    one, two = (replace(each, evaluation_bytes=each.evaluation_bytes >> halvings) for each in (one, two))
     more = two.slot_bytes - one.slot_bytes
     return OnGpu(
         gpu=gpu,

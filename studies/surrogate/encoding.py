@@ -106,7 +106,7 @@ class Encoding:
         self._placed = {frozenset(parts) for parts in space.placements.values()}
         self._facts: dict[tuple[tuple[tuple[str, int], ...], Layers], SideFacts] = {}
         self._layers: dict[tuple[tuple[tuple[tuple[str, int], ...], Layers], ...], Mapping[str, Layers]] = {}
-        self._nothing = SplitCost.of((), (), space.shape)
+        self._nothing = SplitCost.of((), {}, space.shape)
 
     def facts(self, side: EncodedSide) -> SideFacts:
         """What follows from the parts and layers of a side."""

@@ -2,21 +2,7 @@
 
 from collections.abc import Mapping
 
-from search_space.forms import (
-    Bottleneck,
-    Constant,
-    Diagonal,
-    Dora,
-    EncodedPrompt,
-    Full,
-    Intrinsic,
-    LowRank,
-    Phm,
-    Prompt,
-    SoftmaxMemory,
-    Sparse,
-    Vera,
-)
+from search_space import forms
 from trial_runner.deltas.bottleneck import BottleneckDelta
 from trial_runner.deltas.constant import ConstantDelta
 from trial_runner.deltas.diagonal import DiagonalDelta
@@ -32,18 +18,18 @@ from trial_runner.deltas.whole_model import FullDelta, IntrinsicDelta, SparseDel
 __all__ = ["DELTAS", "DeltaModule", "FormDelta", "SharedDelta"]
 
 DELTAS: Mapping[str, type[DeltaModule]] = {
-    SoftmaxMemory.name: SoftmaxMemoryDelta,
-    Bottleneck.name: BottleneckDelta,
-    LowRank.name: LowRankDelta,
-    Dora.name: DoraDelta,
-    Phm.name: PhmDelta,
-    Diagonal.name: DiagonalDelta,
-    Constant.name: ConstantDelta,
-    Prompt.name: PromptDelta,
-    EncodedPrompt.name: PromptDelta,
-    Full.name: FullDelta,
-    Sparse.name: SparseDelta,
-    Intrinsic.name: IntrinsicDelta,
-    Vera.name: VeraDelta,
+    forms.SoftmaxMemory.name: SoftmaxMemoryDelta,
+    forms.Bottleneck.name: BottleneckDelta,
+    forms.LowRank.name: LowRankDelta,
+    forms.Dora.name: DoraDelta,
+    forms.Phm.name: PhmDelta,
+    forms.Diagonal.name: DiagonalDelta,
+    forms.Constant.name: ConstantDelta,
+    forms.Prompt.name: PromptDelta,
+    forms.EncodedPrompt.name: PromptDelta,
+    forms.Full.name: FullDelta,
+    forms.Sparse.name: SparseDelta,
+    forms.Intrinsic.name: IntrinsicDelta,
+    forms.Vera.name: VeraDelta,
 }
 """The module of every form by the form's name: what is built of it, and what it answers."""

@@ -7,11 +7,10 @@ from torch import Tensor, nn
 
 from search_space.dimensions import Heads, Port
 from search_space.edit import Edit
-from search_space.forms import Bottleneck, Form, Init, OwnNorm
+from search_space.forms import Form, Init, OwnNorm
 from search_space.gates.gate import Logits
 from trial_runner.deltas.blocks import (
     ACTIVATIONS,
-    Blocks,
     block_product,
     normal,
     output_product,
@@ -30,23 +29,18 @@ class BottleneckDelta(FormDelta):
     """A bottleneck with a nonlinearity, once or per head.
 
     A multi-head bottleneck that reads q reads it scaled by 1/sqrt(d_h), as attention does (He et al. 2022, multi-head
-    parallel adapter), unless it is an inducer's.
-
-    Args:
-        blocks: How it is split over heads.
-        width: Hidden width R.
-        is_scaled: Whether what is read is scaled before the first product.
+    parallel adapter), unless it is an inducer's, to whose key q is compared.
     """
 
     paddings: ClassVar = {"down": COLUMNS, "down_bias": COLUMNS, "up": ROWS}
 
-    def __init__(
-        self, form: Bottleneck, blocks: Blocks, width: int, generator: torch.Generator, *, is_scaled: bool = False
-    ) -> None:
-        """Draw the weights as ``form.init`` says."""
-        super().__init__()
-        self.blocks = blocks
-        self.is_scaled = is_scaled
+    def __init__(self, edit: Edit, place: FormPlace, generator: torch.Generator) -> None:
+        """Draw the weights as the form's ``init`` says."""
+        super().__init__(edit, place, generator)
+        form: Any = edit.form
+        blocks, width = place.blocks, place.width
+        reads_query = edit.heads is not Heads.SINGLE and edit.read is Port.Q
+        self.is_scaled = reads_query and edit.gate.logits is not Logits.QUERY
         self._activation = ACTIVATIONS[form.activation]
         down, up = blocks.shape(blocks.in_width, width), blocks.shape(width, blocks.out_width)
         self.down = nn.Parameter(_weight(down, form.init, generator, is_last=False))
@@ -67,12 +61,7 @@ class BottleneckDelta(FormDelta):
     @classmethod
     def build(cls, edit: Edit, place: FormPlace, generator: torch.Generator) -> "BottleneckDelta | StackedBottleneck":
         """See `FormDelta`."""
-        form: Any = edit.form
-        if isinstance(place.shared, PrefixStack):
-            return StackedBottleneck(form, place.shared, place.index, place.blocks)
-        # an inducer's reads q as it is, to which its key is compared
-        is_query = edit.heads is not Heads.SINGLE and edit.read is Port.Q and edit.gate.logits is not Logits.QUERY
-        return cls(form, place.blocks, place.width, generator, is_scaled=is_query)
+        return (cls if place.shared is None else StackedBottleneck)(edit, place, generator)
 
     @torch.no_grad()
     def take(self, source: nn.Module) -> None:
@@ -135,10 +124,11 @@ class StackedBottleneck(FormDelta):
     ``act(q P_k^T / sqrt(d_h)) P_v``: a prefix with an activation for the softmax (He et al. 2022, released code).
     """
 
-    def __init__(self, form: Bottleneck, stack: PrefixStack, layer: int, blocks: Blocks) -> None:
-        """Keep the stack without registering it a second time."""
-        super().__init__(stack, layer)
-        self.blocks = blocks
+    def __init__(self, edit: Edit, place: FormPlace, generator: torch.Generator) -> None:
+        """Know which layer it is."""
+        super().__init__(edit, place, generator)
+        self.layer = place.index
+        form: Any = edit.form
         self._activation = ACTIVATIONS[form.activation]
 
     def table(self) -> tuple[Tensor, Tensor]:

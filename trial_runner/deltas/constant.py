@@ -11,15 +11,10 @@ from trial_runner.deltas.form_delta import FormDelta, FormPlace
 class ConstantDelta(FormDelta):
     """A vector that starts at zero and is added to every token."""
 
-    def __init__(self, width: int) -> None:
+    def __init__(self, edit: Edit, place: FormPlace, generator: torch.Generator) -> None:
         """Start at zero."""
-        super().__init__()
-        self.bias = nn.Parameter(torch.zeros(width, dtype=torch.float64))
-
-    @classmethod
-    def build(cls, edit: Edit, place: FormPlace, generator: torch.Generator) -> "ConstantDelta":
-        """See `FormDelta`."""
-        return cls(place.blocks.out_width)
+        super().__init__(edit, place, generator)
+        self.bias = nn.Parameter(torch.zeros(place.blocks.out_width, dtype=torch.float64))
 
     def affine(self) -> Affine:
         """See `FormDelta`."""

@@ -130,10 +130,10 @@ class DeltaSet(nn.Module):
                     f"weights that are changed themselves must not be quantised; {edit.form.name} changes those of a "
                     "backbone in codes. Take backbone.quantization: none, or another form."
                 )
-            self._outside["whole"] = kind.build(edit.form, FrozenWeights(numbers), generator)
+            self._outside["whole"] = kind(edit.form, FrozenWeights(numbers), generator)
             yield f"{index}_whole", self._outside["whole"]
         else:
-            self._outside["prompt"] = PromptDelta.build(edit.form, shape.width, generator)
+            self._outside["prompt"] = PromptDelta(edit.form, shape.width, generator)
             yield f"{index}_prompt", self._outside["prompt"]
 
     def _build_at_sublayers(
@@ -154,7 +154,8 @@ class DeltaSet(nn.Module):
                 key = (sharing, index, sublayer.site) if sharing.is_of_one_site else (sharing, sharing.key(edit, shape))
                 if key not in self._shared:
                     self._shared[key] = sharing.build(edit, len(alike), shape, generator)
-                    yield f"{index}_{sharing.label(sublayer.site)}", self._shared[key]
+                    of_site = f"_{sublayer.site}" if sharing.is_of_one_site else ""
+                    yield f"{index}_{sharing.label}{of_site}", self._shared[key]
                 shared = self._shared[key]
             place = FormPlace(
                 blocks=blocks_of(edit, shape),

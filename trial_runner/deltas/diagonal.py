@@ -13,15 +13,11 @@ class DiagonalDelta(FormDelta):
 
     peft = PeftKind.IA3
 
-    def __init__(self, width: int, *, replaces: bool) -> None:
+    def __init__(self, edit: Edit, place: FormPlace, generator: torch.Generator) -> None:
         """Start at one or zero."""
-        super().__init__()
-        self.scale = nn.Parameter(torch.full((width,), float(replaces), dtype=torch.float64))
-
-    @classmethod
-    def build(cls, edit: Edit, place: FormPlace, generator: torch.Generator) -> "DiagonalDelta":
-        """See `FormDelta`."""
-        return cls(place.blocks.out_width, replaces=edit.gate.multiplies)
+        super().__init__(edit, place, generator)
+        first = float(edit.gate.multiplies)
+        self.scale = nn.Parameter(torch.full((place.blocks.out_width,), first, dtype=torch.float64))
 
     def affine(self) -> Affine:
         """See `FormDelta`."""

@@ -9,7 +9,6 @@ from search_space.edit import Edit
 from trial_runner.deltas.affine import Affine
 from trial_runner.deltas.blocks import product, uniform
 from trial_runner.deltas.form_delta import COLUMNS, ROWS, FormDelta, FormPlace, PeftKind
-from trial_runner.deltas.frozen_matrix import FrozenMatrix
 from trial_runner.errors import AttachError
 
 
@@ -20,9 +19,7 @@ class DoraDelta(FormDelta):
     (Liu et al. 2024, section 4.3). It needs no matrix as large as W: with a = A's column sums of squares and so on,
     ``|W + s A B|^2 = |W|^2 + 2 s sum(W^T A ⊙ B^T) + s^2 sum(A^T A B ⊙ B)``, sums over the rank.
 
-    Args:
-        frozen: W, ``(D_in, D_out)``, which is no part of the module.
-        width: Rank R.
+    W, ``(D_in, D_out)``, is no part of the module.
     """
 
     paddings: ClassVar = {"a": COLUMNS, "b": ROWS}
@@ -30,24 +27,19 @@ class DoraDelta(FormDelta):
     is_dropped = True
     holds_scale = True
 
-    def __init__(self, frozen: FrozenMatrix, width: int, generator: torch.Generator) -> None:
+    def __init__(self, edit: Edit, place: FormPlace, generator: torch.Generator) -> None:
         """Draw A."""
-        super().__init__()
-        self.frozen = frozen
-        rows, columns = frozen.matrix.shape
-        norms = frozen.norms[frozen.columns]
-        self.a = nn.Parameter(uniform((rows, width), rows**-0.5, generator))
-        self.b = nn.Parameter(torch.zeros((width, columns), dtype=torch.float64))
+        super().__init__(edit, place, generator)
+        if place.weight is None:
+            raise AttachError(f"{edit.form.name} needs the frozen matrix that writes {edit.write}; got none.")
+        self.frozen = place.weight
+        rows, columns = self.frozen.matrix.shape
+        norms = self.frozen.norms[self.frozen.columns]
+        self.a = nn.Parameter(uniform((rows, place.width), rows**-0.5, generator))
+        self.b = nn.Parameter(torch.zeros((place.width, columns), dtype=torch.float64))
         self.magnitude = nn.Parameter(norms.clone())
         self.register_buffer("norms", norms, persistent=False)
         self.norms: Tensor
-
-    @classmethod
-    def build(cls, edit: Edit, place: FormPlace, generator: torch.Generator) -> "DoraDelta":
-        """See `FormDelta`."""
-        if place.weight is None:
-            raise AttachError(f"{edit.form.name} needs the frozen matrix that writes {edit.write}; got none.")
-        return cls(place.weight, place.width, generator)
 
     def _share(self, scale: Tensor | None) -> Tensor:
         """What each column is multiplied with, ``(D_out,)``."""

@@ -12,7 +12,6 @@ import torch
 from torch import Tensor, nn
 
 from search_space.backbones.shape import BackboneShape
-from search_space.dimensions import Site
 from search_space.edit import Edit
 from search_space.forms import Form
 from trial_runner.deltas.affine import Affine
@@ -78,10 +77,12 @@ class SharedDelta(nn.Module):
     Attributes:
         paddings: As of `DeltaModule`.
         is_of_one_site: Whether each edit has one for each kind of sublayer, and not the configuration one for all.
+        label: Its name in a delta set, behind the number of the edit and before the kind of sublayer.
     """
 
     paddings: ClassVar[Mapping[str, Padding]] = {}
     is_of_one_site: ClassVar[bool] = False
+    label: ClassVar[str]
 
     @classmethod
     def build(cls, edit: Edit, layers: int, shape: BackboneShape, generator: torch.Generator) -> Self:
@@ -92,11 +93,6 @@ class SharedDelta(nn.Module):
     def key(cls, edit: Edit, shape: BackboneShape) -> Hashable:
         """What edits of one configuration that share it have in common."""
         return None
-
-    @classmethod
-    def label(cls, site: Site) -> str:
-        """Its name in a delta set, behind the number of the edit."""
-        raise NotImplementedError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,14 +135,15 @@ class FormDelta(DeltaModule):
 
     @classmethod
     def build(cls, edit: Edit, place: FormPlace, generator: torch.Generator) -> "FormDelta":
-        """The module of an edit; initial values are drawn on the CPU."""
-        raise NotImplementedError
+        """The module of an edit."""
+        return cls(edit, place, generator)
 
-    def __init__(self, shared: SharedDelta | None = None, layer: int | None = None) -> None:
-        """Keep what is shared without registering it a second time."""
+    def __init__(self, edit: Edit, place: FormPlace, generator: torch.Generator) -> None:
+        """Draw the initial values on the CPU; what is shared is not registered a second time."""
         super().__init__()
-        self._shared = (shared,)
-        self.layer = layer
+        self.blocks = place.blocks
+        self.layer: int | None = None
+        self._shared = (place.shared,)
 
     @property
     def shared(self) -> Any:

@@ -5,24 +5,10 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor, nn
 
+from search_space import gates
 from search_space.backbones.shape import BackboneShape
 from search_space.dimensions import Port, ScalePer
 from search_space.edit import Edit
-from search_space.gates import (
-    Add,
-    ConvexGate,
-    ConvexInducerGate,
-    ConvexSampleGate,
-    FixedScale,
-    InducerGate,
-    LearnedScale,
-    Multiply,
-    Prepend,
-    SampleGate,
-    SigmoidGate,
-    TanhGate,
-    WeightedGate,
-)
 from trial_runner.deltas.blocks import Blocks, block_product, blocks_of, remainder_normal
 from trial_runner.deltas.form_delta import FormDelta
 from trial_runner.deltas.port_delta import PortDelta
@@ -55,7 +41,7 @@ class LearnedScaleDelta(PortDelta):
 
     def add_gate(self, shape: BackboneShape, generator: torch.Generator) -> None:
         """See `PortDelta`."""
-        per = self.edit.gate.per if isinstance(self.edit.gate, LearnedScale) else ScalePer.SUBLAYER
+        per = self.edit.gate.per if isinstance(self.edit.gate, gates.LearnedScale) else ScalePer.SUBLAYER
         self.scale = nn.Parameter(torch.ones(_size_of_scale(per, self.edit.write, shape), dtype=torch.float64))
 
     def scaled(self, out: Tensor) -> Tensor:
@@ -175,7 +161,7 @@ class InducerDelta(PortDelta):
         """See `PortDelta`."""
         self.keys: InducerKeys | None = None
         match self.edit.gate:
-            case InducerGate(key_width=int(hidden)) | ConvexInducerGate(key_width=int(hidden)):
+            case gates.InducerGate(key_width=int(hidden)) | gates.ConvexInducerGate(key_width=int(hidden)):
                 self.keys = InducerKeys(shape, hidden, generator)
 
     def own_logits(self, query: Tensor, projected: Tensor, scaling: float) -> Tensor:
@@ -238,19 +224,19 @@ class InducerKeys(nn.Module):
 
 
 GATE_DELTAS: Mapping[str, type[PortDelta]] = {
-    Add.name: PortDelta,
-    FixedScale.name: FixedScaleDelta,
-    LearnedScale.name: LearnedScaleDelta,
-    TanhGate.name: TanhDelta,
-    SigmoidGate.name: SigmoidDelta,
-    ConvexGate.name: ConvexDelta,
-    WeightedGate.name: WeightedDelta,
-    InducerGate.name: InducerDelta,
-    ConvexInducerGate.name: InducerDelta,
-    Multiply.name: PortDelta,
-    Prepend.name: PortDelta,
-    SampleGate.name: SampleDelta,
-    ConvexSampleGate.name: ConvexSampleDelta,
+    gates.Add.name: PortDelta,
+    gates.FixedScale.name: FixedScaleDelta,
+    gates.LearnedScale.name: LearnedScaleDelta,
+    gates.TanhGate.name: TanhDelta,
+    gates.SigmoidGate.name: SigmoidDelta,
+    gates.ConvexGate.name: ConvexDelta,
+    gates.WeightedGate.name: WeightedDelta,
+    gates.InducerGate.name: InducerDelta,
+    gates.ConvexInducerGate.name: InducerDelta,
+    gates.Multiply.name: PortDelta,
+    gates.Prepend.name: PortDelta,
+    gates.SampleGate.name: SampleDelta,
+    gates.ConvexSampleGate.name: ConvexSampleDelta,
 }
 """Every gate by its name; rows that come before others have nothing to join."""
 

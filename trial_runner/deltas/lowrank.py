@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 from search_space.edit import Edit
 from trial_runner.deltas.affine import Affine
-from trial_runner.deltas.blocks import Blocks, block_product, output_product, uniform
+from trial_runner.deltas.blocks import block_product, output_product, uniform
 from trial_runner.deltas.form_delta import COLUMNS, ROWS, FormDelta, FormPlace, PeftKind
 
 
@@ -18,19 +18,14 @@ class LowRankDelta(FormDelta):
     peft = PeftKind.LORA
     is_dropped = True
 
-    def __init__(self, blocks: Blocks, width: int, generator: torch.Generator, *, has_bias: bool = False) -> None:
+    def __init__(self, edit: Edit, place: FormPlace, generator: torch.Generator) -> None:
         """Draw A; B and the bias start at zero."""
-        super().__init__()
-        self.blocks = blocks
+        super().__init__(edit, place, generator)
+        blocks, width = place.blocks, place.width
         self.a = nn.Parameter(uniform(blocks.shape(blocks.in_width, width), blocks.in_width**-0.5, generator))
         self.b = nn.Parameter(torch.zeros(blocks.shape(width, blocks.out_width), dtype=torch.float64))
         zeros = torch.zeros(blocks.output_bias_shape, dtype=torch.float64)
-        self.bias = nn.Parameter(zeros) if has_bias else None
-
-    @classmethod
-    def build(cls, edit: Edit, place: FormPlace, generator: torch.Generator) -> "LowRankDelta":
-        """See `FormDelta`."""
-        return cls(place.blocks, place.width, generator, has_bias=edit.form.adds_vector)
+        self.bias = nn.Parameter(zeros) if edit.form.adds_vector else None
 
     def affine(self) -> Affine:
         """See `FormDelta`."""

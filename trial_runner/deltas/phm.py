@@ -7,7 +7,6 @@ import torch
 from torch import Tensor, nn
 
 from search_space.backbones.shape import BackboneShape
-from search_space.dimensions import Site
 from search_space.edit import Edit
 from search_space.forms import Form, Phm
 from trial_runner.deltas.blocks import ACTIVATIONS, normal, product, uniform
@@ -20,6 +19,8 @@ _OWN_DEVIATION = 0.01
 
 class PhmShared(SharedDelta):
     """The small factors C ``(n, n, n)`` that all edits of a configuration share; drawn from N(0, 0.0001^2)."""
+
+    label = "shared"
 
     def __init__(self, n: int, generator: torch.Generator) -> None:
         """Draw the factors."""
@@ -37,11 +38,6 @@ class PhmShared(SharedDelta):
         """See `SharedDelta`."""
         form: Any = edit.form
         return form.n  # type: ignore[no-any-return]
-
-    @classmethod
-    def label(cls, site: Site) -> str:
-        """See `SharedDelta`."""
-        return "shared"
 
 
 class PhmMatrix(nn.Module):
@@ -84,22 +80,15 @@ def _glorot(shape: tuple[int, ...], generator: torch.Generator) -> Tensor:
 class PhmDelta(FormDelta):
     """``act(z W_down + b_down) W_up + b_up`` with matrices of Kronecker products; biases start at zero.
 
-    Args:
-        width: Hidden width R, a multiple of ``form.n``.
-        shared: Holds C where the configuration shares it; None gives each projection an own one.
+    R is a multiple of ``form.n``; C is an own one of each projection where the configuration does not share it.
     """
 
-    def __init__(
-        self,
-        form: Phm,
-        in_width: int,
-        width: int,
-        out_width: int,
-        generator: torch.Generator,
-        shared: PhmShared | None = None,
-    ) -> None:
+    def __init__(self, edit: Edit, place: FormPlace, generator: torch.Generator) -> None:
         """Draw the matrices."""
-        super().__init__(shared)
+        super().__init__(edit, place, generator)
+        form: Any = edit.form
+        shared = self.shared if form.shared else None
+        in_width, width, out_width = place.blocks.in_width, place.width, place.blocks.out_width
         self._activation = ACTIVATIONS[form.activation]
         self.down = PhmMatrix(form, in_width, width, generator, shared)
         self.up = PhmMatrix(form, width, out_width, generator, shared)
@@ -110,13 +99,6 @@ class PhmDelta(FormDelta):
     def shares(cls, form: Form) -> type[PhmShared] | None:
         """See `FormDelta`."""
         return PhmShared if isinstance(form, Phm) and form.shared else None
-
-    @classmethod
-    def build(cls, edit: Edit, place: FormPlace, generator: torch.Generator) -> "PhmDelta":
-        """See `FormDelta`."""
-        form: Any = edit.form
-        shared: Any = place.shared if form.shared else None
-        return cls(form, place.blocks.in_width, place.width, place.blocks.out_width, generator, shared)
 
     def forward(self, z: Tensor, weight: Tensor | None = None, scaling: float | None = None) -> Tensor:
         """``(B, T, D_in)`` to ``(B, T, D_out)``."""

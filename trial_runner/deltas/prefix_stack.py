@@ -6,7 +6,6 @@ import torch
 from torch import Tensor, nn
 
 from search_space.backbones.shape import BackboneShape
-from search_space.dimensions import Site
 from search_space.edit import Edit
 from trial_runner.deltas.blocks import draw_layer
 from trial_runner.deltas.form_delta import Padding, SharedDelta
@@ -24,6 +23,7 @@ class PrefixStack(SharedDelta):
 
     paddings: ClassVar = {"embedding": Padding(axis=-2, in_front=True, marks="is_real")}
     is_of_one_site = True
+    label = "stack"
     is_real: Tensor | None
 
     def __init__(self, *, length: int, width: int, hidden: int, layers: int, heads: int, head_width: int) -> None:
@@ -52,11 +52,6 @@ class PrefixStack(SharedDelta):
         for layer in (stack.middle, stack.outer):
             draw_layer(layer, layer.in_features, generator)
         return stack
-
-    @classmethod
-    def label(cls, site: Site) -> str:
-        """See `SharedDelta`."""
-        return f"stack_{site}"
 
     def table(self, layer: int) -> tuple[Tensor, Tensor]:
         """Keys and values ``(N_kv, l, d_h)`` of one layer."""

@@ -22,7 +22,7 @@ class PromptDelta(DeltaModule):
     paddings: ClassVar = {"table": Padding(axis=-2, in_front=True)}
     peft = PeftKind.PROMPT
 
-    def __init__(self, form: Prompt | EncodedPrompt, width: int, generator: torch.Generator) -> None:
+    def __init__(self, form: Any, width: int, generator: torch.Generator) -> None:
         """Draw the numbers.
 
         Args:
@@ -42,11 +42,6 @@ class PromptDelta(DeltaModule):
             for layer in self.encoder.children():
                 fan: Any = layer.in_features if isinstance(layer, nn.Linear) else layer.hidden_size
                 draw_layer(layer, fan, generator)
-
-    @classmethod
-    def build(cls, form: Any, width: int, generator: torch.Generator) -> "PromptDelta":
-        """The rows of a prompt before an input of a width; initial values are drawn on the CPU."""
-        return cls(form, width, generator)
 
     @classmethod
     def folded(cls, form: Form) -> Form:

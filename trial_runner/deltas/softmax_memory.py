@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 from search_space.edit import Edit
 from search_space.forms import Form
-from trial_runner.deltas.blocks import Blocks, block_product, normal, output_product
+from trial_runner.deltas.blocks import block_product, normal, output_product
 from trial_runner.deltas.form_delta import FormDelta, FormPlace, Padding
 from trial_runner.deltas.prefix_stack import PrefixStack
 
@@ -27,10 +27,9 @@ class TableDelta(FormDelta):
     is_table = True
     is_real: Tensor | None
 
-    def __init__(self, blocks: Blocks, shared: PrefixStack | None = None, layer: int | None = None) -> None:
+    def __init__(self, edit: Edit, place: FormPlace, generator: torch.Generator) -> None:
         """Without an offset."""
-        super().__init__(shared, layer)
-        self.blocks = blocks
+        super().__init__(edit, place, generator)
         self.offset: tuple[Tensor, Tensor] | None = None
 
     def own_table(self) -> tuple[Tensor, Tensor]:
@@ -68,9 +67,10 @@ class SoftmaxMemoryDelta(TableDelta):
 
     paddings: ClassVar = {"keys": _TABLE, "values": _TABLE}
 
-    def __init__(self, blocks: Blocks, width: int, generator: torch.Generator) -> None:
+    def __init__(self, edit: Edit, place: FormPlace, generator: torch.Generator) -> None:
         """Draw the table."""
-        super().__init__(blocks)
+        super().__init__(edit, place, generator)
+        blocks, width = place.blocks, place.width
         self.register_buffer("is_real", None, persistent=False)
         self.keys = nn.Parameter(normal(blocks.shape(width, blocks.in_width), _DEVIATION, generator))
         self.values = nn.Parameter(normal(blocks.shape(width, blocks.out_width), _DEVIATION, generator))
@@ -83,9 +83,7 @@ class SoftmaxMemoryDelta(TableDelta):
     @classmethod
     def build(cls, edit: Edit, place: FormPlace, generator: torch.Generator) -> TableDelta:
         """See `FormDelta`."""
-        if isinstance(place.shared, PrefixStack):
-            return StackedPrefix(place.shared, place.index, place.blocks)
-        return cls(place.blocks, place.width, generator)
+        return (cls if place.shared is None else StackedPrefix)(edit, place, generator)
 
     @torch.no_grad()
     def take(self, source: nn.Module) -> None:
@@ -103,9 +101,10 @@ class SoftmaxMemoryDelta(TableDelta):
 class StackedPrefix(TableDelta):
     """One layer's view of a `PrefixStack`; it has no parameters of its own."""
 
-    def __init__(self, stack: PrefixStack, layer: int, blocks: Blocks) -> None:
-        """Keep the stack without registering it a second time."""
-        super().__init__(blocks, stack, layer)
+    def __init__(self, edit: Edit, place: FormPlace, generator: torch.Generator) -> None:
+        """Know which layer it is."""
+        super().__init__(edit, place, generator)
+        self.layer = place.index
 
     @property
     def is_real(self) -> Tensor | None:  # type: ignore[override]

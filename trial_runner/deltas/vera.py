@@ -7,7 +7,6 @@ import torch
 from torch import Tensor, nn
 
 from search_space.backbones.shape import BackboneShape
-from search_space.dimensions import Site
 from search_space.edit import Edit
 from search_space.edit_protocol import block_widths
 from search_space.forms import Form
@@ -26,6 +25,7 @@ class VeraMatrices(SharedDelta):
     """
 
     paddings: ClassVar = {"a": COLUMNS, "b": ROWS}
+    label = "random"
 
     def __init__(self, in_width: int, rank: int, out_width: int, seed: int) -> None:
         """Draw both."""
@@ -49,43 +49,27 @@ class VeraMatrices(SharedDelta):
         form: Any = edit.form
         return form.seed, form.width + (form.widened > 0), block_widths(edit, shape)
 
-    @classmethod
-    def label(cls, site: Site) -> str:
-        """See `SharedDelta`."""
-        return "random"
-
 
 class VeraDelta(FormDelta):
-    """``((z A ⊙ d) B) ⊙ b``: d starts at 0.1, b at zero.
-
-    Args:
-        width: Rank R; A and B may have more.
-        matrices: Hold A and B.
-    """
+    """``((z A ⊙ d) B) ⊙ b``: d starts at 0.1, b at zero; A and B, which are shared, may have more ranks."""
 
     paddings: ClassVar = {"d": COLUMNS, "own": COLUMNS}
     peft = PeftKind.VERA
     is_dropped = True
 
-    def __init__(self, width: int, out_width: int, matrices: VeraMatrices) -> None:
-        """Start as nothing; the matrices are not registered a second time."""
-        super().__init__(matrices)
-        self.d = nn.Parameter(torch.full((width,), _FIRST, dtype=torch.float64))
-        self.b = nn.Parameter(torch.zeros(out_width, dtype=torch.float64))
+    def __init__(self, edit: Edit, place: FormPlace, generator: torch.Generator) -> None:
+        """Start as nothing."""
+        super().__init__(edit, place, generator)
+        self.d = nn.Parameter(torch.full((place.width,), _FIRST, dtype=torch.float64))
+        self.b = nn.Parameter(torch.zeros(place.blocks.out_width, dtype=torch.float64))
         # where d is padded there may be columns of A all the same, those of wider sublayers
         self.own: Tensor
-        self.register_buffer("own", torch.ones(width, dtype=torch.float64), persistent=False)
+        self.register_buffer("own", torch.ones(place.width, dtype=torch.float64), persistent=False)
 
     @classmethod
     def shares(cls, form: Form) -> type[VeraMatrices] | None:
         """See `FormDelta`."""
         return VeraMatrices
-
-    @classmethod
-    def build(cls, edit: Edit, place: FormPlace, generator: torch.Generator) -> "VeraDelta":
-        """See `FormDelta`."""
-        matrices: Any = place.shared
-        return cls(place.width, place.blocks.out_width, matrices)
 
     def forward(self, z: Tensor, weight: Tensor | None = None, scaling: float | None = None) -> Tensor:
         """``(B, T, D_in)`` to ``(B, T, D_out)``."""

@@ -106,21 +106,8 @@ def slots_within(free_bytes: int, one: MemoryPlan, two: MemoryPlan) -> int:
     return 1 + max(0, (free_bytes - one.slot_bytes) // each)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MemoryFit:
-    """How trials fit in memory.
-
-    Attributes:
-        slots: So many in a pass; at least 1.
-        halvings: How often an evaluation has to take half as many examples.
-    """
-
-    slots: int
-    halvings: int
-
-
-def fit(free_bytes: int, wanted: int, one: MemoryPlan, two: MemoryPlan, *, most_halvings: int = 16) -> MemoryFit:
-    """How many trials fit, up to a number; evaluations give way before trials do.
+def fit(free_bytes: int, wanted: int, one: MemoryPlan, two: MemoryPlan, *, most_halvings: int = 16) -> tuple[int, int]:
+    """How many trials fit, at least 1, and how often evaluations are halved first, which give way before trials do.
 
     Args:
         free_bytes: The memory.
@@ -135,7 +122,7 @@ def fit(free_bytes: int, wanted: int, one: MemoryPlan, two: MemoryPlan, *, most_
             break
         halvings += 1
         one, two = (replace(plan, evaluation_bytes=plan.evaluation_bytes // 2) for plan in (one, two))
-    return MemoryFit(slots=slots, halvings=halvings)
+    return slots, halvings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,7 +15,7 @@ from search_space.canonical import canonical, fingerprint
 from search_space.configuration import Configuration
 from search_space.edit import Edit
 from search_space.errors import BudgetError, InvalidEditError
-from search_space.parameter_counts.budget import BudgetSplit, solve
+from search_space.parameter_counts.budget import solve
 from search_space.parameter_counts.counts import count, count_edits
 from search_space.space.points import ATTENTION, FFN
 from search_space.space.space import Candidate, SearchSpace
@@ -147,11 +147,11 @@ class Hybrids:
         if not all(is_sized(some) for some in chosen.values()):
             share = float(is_sized(chosen[ATTENTION]))
         size = (other if (BOTH, "size", 0) in made else one).parameters
-        splits = [
-            BudgetSplit(first=chosen[side][0].edits, share=one.splits.get(side, other.splits.get(side, 0.5)))
+        splits = {
+            chosen[side][0].edits: one.splits.get(side, other.splits.get(side, 0.5))
             for side in _SIDES
             if len(chosen[side]) > 1 and is_sized(chosen[side][:1]) and is_sized(chosen[side][1:])
-        ]
+        }
         solved = solve(structure, self._space.shape, attention_share=share, parameters=size, splits=splits)
         peak_lrs = {side: self._peak_lr(side, edits[side], made) for side in _SIDES}
         return candidate_of(solved, peak_lrs[ATTENTION], peak_lrs[FFN], self._space.shape)

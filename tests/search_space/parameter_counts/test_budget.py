@@ -14,7 +14,7 @@ from search_space.edit import Edit
 from search_space.errors import BudgetError
 from search_space.forms import Bottleneck, Constant, Form, Init, LowRank, OwnNorm, SoftmaxMemory
 from search_space.gates import Add, ConvexGate, Gate, InducerGate, LearnedScale
-from search_space.parameter_counts.budget import BudgetSplit, ParameterBudget, solve
+from search_space.parameter_counts.budget import ParameterBudget, solve
 from search_space.parameter_counts.counts import affine_count, count, count_edits
 from search_space.published import published_method
 from search_space.validity import largest_width
@@ -307,7 +307,7 @@ def test_a_split_divides_what_its_side_gets_and_uses_the_budget(
     draw = random.Random(parameters)
     for _ in range(12):
         share, *shares = (draw.uniform(0.05, 0.95) for _ in range(3))
-        splits = [BudgetSplit(first=pairs[2 * side], share=shares[side]) for side in (0, 1) if pairs[2 * side]]
+        splits = {pairs[2 * side]: shares[side] for side in (0, 1) if pairs[2 * side]}
         share = share if pairs[2] else 1.0
         solved = solve(structure, roberta, attention_share=share, parameters=parameters, splits=splits)
         stored = [count_edits(edits, roberta).stored for edits in divided_like(pairs, solved)]
@@ -336,13 +336,13 @@ def test_one_width_at_a_side_is_what_no_split_leaves(roberta: BackboneShape) -> 
     structure = Configuration(edits=(PREFIX, LORA_Q, ADAPTER))
     alike = solve(structure, roberta, attention_share=0.5, parameters=600_000)
     assert len({edit.sized_form.width for edit in alike.attention if edit.sized_form}) == 1
-    apart = BudgetSplit(first=(PREFIX,), share=0.9)
-    solved = solve(structure, roberta, attention_share=0.5, parameters=600_000, splits=[apart])
+    solved = solve(structure, roberta, attention_share=0.5, parameters=600_000, splits={(PREFIX,): 0.9})
     prefix, lora = (edit.sized_form.width for edit in solved.attention if edit.sized_form)
     assert prefix > 5 * lora
 
 
 @pytest.mark.parametrize("share", [-0.1, 1.1, float("nan")])
-def test_a_split_outside_of_zero_to_one_is_refused(share: float) -> None:
+def test_a_split_outside_of_zero_to_one_is_refused(share: float, roberta: BackboneShape) -> None:
+    both = Configuration(edits=(PREFIX, LORA_Q))
     with pytest.raises(BudgetError, match=r"split of a side must be in \[0, 1\]; got"):
-        BudgetSplit(first=(PREFIX,), share=share)
+        solve(both, roberta, attention_share=1, parameters=10**6, splits={(PREFIX,): share})

@@ -8,16 +8,23 @@ from typing import Any
 
 import pytest
 import torch
+from support.built_forms import made_up_shape
 from support.packing_cases import request_for, runner_of, sized
 from support.packing_traces import alone, train, worst
 from support.rounding import rounding
 from support.whole_blocks import WIDTH, in_whole_blocks
 from torch import Tensor, nn
 
+from search_space.dimensions import Port, Site
+from search_space.edit import Edit
+from search_space.forms import Dora
+from search_space.gates import Add
 from search_space.published import published_method
 from trial_runner.backbones import BackboneSource, load_backbone, load_language_model
 from trial_runner.backbones.backbone import held_as, loading_options
+from trial_runner.deltas.blocks import blocks_of
 from trial_runner.deltas.dora import DoraDelta
+from trial_runner.deltas.form_delta import FormPlace
 from trial_runner.deltas.frozen_matrix import FrozenMatrix
 from trial_runner.errors import AttachError, BackboneError
 from trial_runner.huggingface import quiet_transformers
@@ -213,11 +220,13 @@ def test_dora_on_codes_is_that_on_the_dense_weights_and_keeps_none_of_them(
     """Of some columns of a layer, in float64, as are the gradients of what it reads and of all that it has."""
     folder = in_whole_blocks(tiny_backbone("qwen3"), tmp_path)
     layer = next(iter(quantized(load(folder, quantization=kind, precision="float64").model).values()))
+    shape, edit = made_up_shape(), Edit(site=Site.FFN, write=Port.U, read=Port.X_FFN, form=Dora(width=2), gate=Add())
     z = torch.randn(2, 3, layer.in_features, dtype=torch.float64, generator=torch.Generator().manual_seed(2))
     kept, found = [], []
     for held in (layer, layer.dense().double().T):
         matrix = FrozenMatrix(held=held, columns=slice(8, 56))
-        dora = DoraDelta(matrix, 2, torch.Generator().manual_seed(0)).double()
+        place = FormPlace(blocks=blocks_of(edit, shape), width=2, weight=matrix)
+        dora = DoraDelta(edit, place, torch.Generator().manual_seed(0)).double()
         with torch.no_grad():
             dora.b += torch.linspace(-1, 1, dora.b.numel(), dtype=torch.float64).view_as(dora.b)
             dora.magnitude += 1

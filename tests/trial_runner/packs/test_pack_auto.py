@@ -13,7 +13,7 @@ from support.packing_cases import LONG_TASK, request_for, runner_of, sized
 from search_space.published import published_method
 from trial_runner import runner as runners
 from trial_runner.attachment.frozen_model import CACHED_BYTES
-from trial_runner.packs.memory import MemoryFit, MemoryPlan, _Longest, fit, slots_within
+from trial_runner.packs.memory import MemoryPlan, _Longest, fit, slots_within
 from trial_runner.packs.pack import TrialPack
 from trial_runner.requests import TrainingPlan, TrialRequest
 from trial_runner.runner import TorchRunner
@@ -195,16 +195,16 @@ def test_nothing_is_planned_twice(runner: TorchRunner, monkeypatch: pytest.Monke
 
 def test_evaluations_are_made_small_before_a_pack_takes_fewer_trials() -> None:
     one, two = (MemoryPlan(held_bytes=10 * k, step_bytes=100 * k, evaluation_bytes=1600 * k) for k in (1, 2))
-    assert fit(5000, 2, one, two) == MemoryFit(slots=2, halvings=0)
-    assert fit(230, 2, one, two) == MemoryFit(slots=2, halvings=4)
-    assert fit(150, 2, one, two) == MemoryFit(slots=1, halvings=4)
+    assert fit(5000, 2, one, two) == (2, 0)
+    assert fit(230, 2, one, two) == (2, 4)
+    assert fit(150, 2, one, two) == (1, 4)
     assert fit(5000, 2, one, two, most_halvings=0) == fit(5000, 2, one, two)
-    assert fit(230, 2, one, two, most_halvings=1).halvings == 1
+    assert fit(230, 2, one, two, most_halvings=1)[1] == 1
 
 
 def test_a_pack_evaluates_as_it_fits(runner: TorchRunner, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(runners, "available_bytes", lambda _: 1)
-    monkeypatch.setattr(runners, "fit", lambda *_: MemoryFit(slots=1, halvings=2))
+    monkeypatch.setattr(runners, "fit", lambda *_: (1, 2))
     assert runner.open_pack(2, fitting=PLAN).free_slots == 1
     measured = len(runner._objective.lengths("validation"))
     assert runner._frozen.evaluation.examples == min(128, measured) // 4 < 32, "halved twice"

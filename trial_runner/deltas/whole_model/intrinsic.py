@@ -1,7 +1,6 @@
 """Intrinsic dimension: ``theta_0 + P(z)`` with a fixed random P (Aghajanyan et al. 2021)."""
 
 from collections.abc import Mapping
-from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -74,17 +73,11 @@ class IntrinsicDelta(WholeModelDelta):
 
     def __init__(self, form: Intrinsic, frozen: FrozenWeights, generator: torch.Generator) -> None:
         """Draw a seed per tensor; the transforms themselves are drawn when they are first used."""
-        super().__init__()
-        self._frozen = frozen
+        super().__init__(form, frozen, generator)
         number = len(frozen.sizes)
         self._draw(torch.randint(2**63 - 1, (number,), generator=generator))
         self.z = nn.Parameter(torch.zeros(form.width - number * form.per_tensor, dtype=torch.float64))
         self.factors = nn.Parameter(torch.ones(number, dtype=torch.float64)) if form.per_tensor else None
-
-    @classmethod
-    def build(cls, form: Any, frozen: FrozenWeights, generator: torch.Generator) -> "IntrinsicDelta":
-        """See `WholeModelDelta`."""
-        return cls(form, frozen, generator)
 
     @property
     def seeds(self) -> Tensor:

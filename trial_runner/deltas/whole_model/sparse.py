@@ -1,7 +1,6 @@
 """Diff pruning: ``theta_0 + z w`` with gates z that learn which weights are changed (Guo et al. 2021)."""
 
 from collections.abc import Mapping
-from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -40,10 +39,9 @@ class SparseDelta(WholeModelDelta):
     stores_parameters = False
     own_names = ("places", "changes")
 
-    def __init__(self, form: Sparse, frozen: FrozenWeights) -> None:
+    def __init__(self, form: Sparse, frozen: FrozenWeights, generator: torch.Generator) -> None:
         """Start with changes of zero and gates that are open."""
-        super().__init__()
-        self._frozen = frozen
+        super().__init__(form, frozen, generator)
         self._width = form.width
         self._noise_seed: int | None = None
         self.change = nn.Parameter(frozen.full(0))  # (D,)
@@ -53,11 +51,6 @@ class SparseDelta(WholeModelDelta):
         self.is_fixed: Tensor
         self.register_buffer("mask", torch.ones_like(self.change, dtype=torch.bool))  # (D,)
         self.register_buffer("is_fixed", torch.zeros((), dtype=torch.bool))
-
-    @classmethod
-    def build(cls, form: Any, frozen: FrozenWeights, generator: torch.Generator) -> "SparseDelta":
-        """See `WholeModelDelta`."""
-        return cls(form, frozen)
 
     @property
     def gates(self) -> list[nn.Parameter]:

@@ -1,12 +1,11 @@
 """What the module of every change of a whole model answers, and the free change, which is full fine-tuning."""
 
 from collections.abc import Mapping
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
 
-from search_space.forms import Form
 from trial_runner.deltas.form_delta import DeltaModule
 
 
@@ -54,10 +53,10 @@ class WholeModelDelta(DeltaModule):
     stores_parameters: ClassVar[bool] = True
     own_names: ClassVar[tuple[str, ...]] = ()
 
-    @classmethod
-    def build(cls, form: Form, frozen: FrozenWeights, generator: torch.Generator) -> "WholeModelDelta":
-        """The module of a form; what is random is drawn on the CPU."""
-        raise NotImplementedError
+    def __init__(self, form: Any, frozen: FrozenWeights, generator: torch.Generator) -> None:
+        """Keep the weights; what is random is drawn on the CPU."""
+        super().__init__()
+        self._frozen = frozen
 
     @property
     def gates(self) -> list[nn.Parameter]:
@@ -90,16 +89,10 @@ class WholeModelDelta(DeltaModule):
 class FullDelta(WholeModelDelta):
     """A free change of every weight that starts at zero."""
 
-    def __init__(self, frozen: FrozenWeights) -> None:
+    def __init__(self, form: Any, frozen: FrozenWeights, generator: torch.Generator) -> None:
         """Start at zero."""
-        super().__init__()
-        self._frozen = frozen
+        super().__init__(form, frozen, generator)
         self.change = nn.Parameter(frozen.full(0))  # (D,)
-
-    @classmethod
-    def build(cls, form: Form, frozen: FrozenWeights, generator: torch.Generator) -> "FullDelta":
-        """See `WholeModelDelta`."""
-        return cls(frozen)
 
     def weights(self) -> dict[str, Tensor]:
         """The weights of the moment by name, differentiable in the change."""

@@ -46,3 +46,4 @@ def _metric(name: str, measure: Callable[[str, Sequence[str]], float]) -> Metric
 
 EXACT_MATCH = _metric("exact_match", exact_match)
 TOKEN_F1 = _metric("token_f1", token_f1)
+OWN = (EXACT_MATCH, TOKEN_F1)

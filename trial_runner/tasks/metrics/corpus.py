@@ -40,3 +40,4 @@ def _streams(references: References) -> list[list[str | None]]:
 BLEU = _metric("bleu", "BLEU")
 CHRF = _metric("chrf", "CHRF")
 TER = _metric("ter", "TER", highest=math.inf, higher_is_better=False)
+OWN = (BLEU, CHRF, TER)

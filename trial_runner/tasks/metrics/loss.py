@@ -27,3 +27,4 @@ PERPLEXITY = Metric(
     higher_is_better=False,
     bounds=(1.0, math.inf),
 )
+OWN = (LOSS, PERPLEXITY)

@@ -47,3 +47,4 @@ SQUARED_ERROR = Metric(
     higher_is_better=False,
     bounds=(0.0, math.inf),
 )
+OWN = (PEARSON, SPEARMAN, SQUARED_ERROR)

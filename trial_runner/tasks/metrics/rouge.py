@@ -23,4 +23,4 @@ def _metric(name: str) -> Metric:
     return Metric(name=name, kinds=kinds, measures=Measures.TEXTS, compute=compute, signature=signature)
 
 
-ROUGE1, ROUGE2, ROUGE_L, ROUGE_LSUM = (_metric(name) for name in ("rouge1", "rouge2", "rougeL", "rougeLsum"))
+OWN = tuple(map(_metric, ("rouge1", "rouge2", "rougeL", "rougeLsum")))
