@@ -76,4 +76,4 @@ def build_delta(
 
 
 def build_whole(form: Form, frozen: Mapping[str, Tensor], generator: torch.Generator) -> WholeModelDelta:
-    return DELTAS[form.name].build(form, FrozenWeights(frozen), generator)
+    return DELTAS[form.name](form, FrozenWeights(frozen), generator)
