@@ -1,35 +1,33 @@
 """Edits of projections against `peft`, a library that nobody here wrote: same weights, same outputs, in float64.
 
 `peft` wraps modules of a second copy of the backbone; its target modules are spelt out here, so that the tables of
-ports are checked too. Which methods of `peft` are compared in another way, or not at all, and why, is in `NOT_ALIKE`;
-a test holds each of these reasons. Prompts and prefixes have a file of their own.
+ports are checked too. Prompts and prefixes have a file of their own. Where peft means something else, what is compared
+is a point of the space that is the same: on GPT-2, whose one projection is q, k and v, it trains one A for all three;
+its (IA)^3 scales q instead of k in some families, and by the suffix output.dense also what BERT's W_o reads. It has no
+BitFit: the biases that LoRA marks with ``bias="all"`` get the constants.
 """
 
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 from peft import BeftConfig, IA3Config, LoraConfig, VeraConfig, get_peft_model
-from support.built_forms import nudged
+from support.peft_pairs import PeftPair, peft_pairs
 from torch import Tensor, nn
 
 from search_space.backbones.shape import Sublayer
 from search_space.configuration import Configuration
-from search_space.dimensions import Port, Site, StackKind
+from search_space.dimensions import Port, Site
 from search_space.edit import Edit
 from search_space.edit_protocol import sublayers_of
-from search_space.errors import InvalidEditError
 from search_space.forms import Constant, Diagonal, Dora, LowRank, Vera
 from search_space.gates import Add, FixedScale, Multiply
 from search_space.published import published_method
-from trial_runner.attachment.attach import Attachment
-from trial_runner.attachment.attention import ATTENTION, register_attention
-from trial_runner.backbones import load_backbone
+from search_space.rules import PROJECTION_INPUTS
 from trial_runner.deltas.delta_set import DeltaSet
 from trial_runner.deltas.port_delta import PortDelta
 from trial_runner.errors import AttachError
@@ -128,72 +126,20 @@ FUSED = {Port.Q: 0, Port.K: 1, Port.V: 2}
 # This release of peft asks transformers for a property by its old name.
 pytestmark = pytest.mark.filterwarnings("ignore:.is_gradient_checkpointing. is deprecated:FutureWarning")
 
-TOLERANCE = 1e-12
 SLOPE_TOLERANCE = 1e-10
 """Of gradients, relative to the largest; those of the gated T5 lose two digits to its sharp softmax."""
 RANK, ALPHA = 3, 8
 
-INPUT_IDS = torch.randint(5, 200, (3, 12), generator=torch.Generator().manual_seed(0))
-MASK = (torch.arange(12) < torch.tensor([[12], [9], [4]])).long()
-DECODER_IDS = torch.randint(5, 200, (3, 7), generator=torch.Generator().manual_seed(1))
 
-NOT_ALIKE = {
-    ("lora", "gpt2"): "one A for the whole of c_attn: compared with three edits of equal A, and, for edits of q and v "
-    "with an A of their own, with a B of blocks; trained as it is, its A stays common and its count is another",
-    ("ia3 defaults", "bert"): "the suffix output.dense also scales what W_o reads; compared with one diagonal more",
-    ("ia3 defaults", "roberta"): "as on BERT",
-    ("ia3 defaults", "bart"): "scales q and v, not k and v; compared with those",
-    ("ia3 defaults", "qwen2"): "as on BART",
-    ("ia3 defaults", "qwen3"): "as on BART",
-    ("ia3 defaults", "gpt2"): "c_attn is q, k and v; compared with three diagonals",
-    ("bitfit", "every family"): "peft has no BitFit; the biases that LoRA marks with bias='all' get the constants",
-    ("bitfit", "t5"): "there is no bias to train; the tables of relative positions are none",
-    ("bitfit", "llama"): "there is no bias to train",
-    ("bitfit", "qwen3"): "there is no bias to train",
-    ("beft", "llama"): "adds a bias where there is none, which the space refuses (V14)",
-}
-
-
-SOURCE = {
-    Port.Q: Port.X_ATTN,
-    Port.K: Port.CTX,
-    Port.V: Port.CTX,
-    Port.O: Port.CONCAT,
-    Port.G: Port.X_FFN,
-    Port.U: Port.X_FFN,
-    Port.F: Port.M,
-}
-
-
-class Pair:
-    """Two copies of a tiny backbone: one with our hooks, one for peft."""
-
-    def __init__(self, family: str, folder: Path) -> None:
-        register_attention()
-        self.family, self.modules = family, MODULES[family]
-        self.ours = load_backbone(str(folder), precision="float64", attn_implementation=ATTENTION)
-        self.shape = self.ours.shape
-        self.attachment = Attachment(self.ours.model, self.ours.family, self.shape)
-        self._folder = folder
-        self.frozen = outputs(self.ours.model, self.shape.kind)
+class Pair(PeftPair):
+    """With where peft finds what computes a port."""
 
     def wrapped(self, config: Any) -> Any:
         """A fresh copy of the backbone in the hands of peft."""
-        # not "eager", which has a softmax in float32 in some families
-        backbone = load_backbone(str(self._folder), precision="float64", attn_implementation="sdpa")
-        return get_peft_model(backbone.model, config)
-
-    def deltas(self, *edits: Edit) -> DeltaSet:
-        """Our deltas, every parameter moved from its start."""
-        frozen = dict(self.ours.model.named_parameters())
-        return nudged(DeltaSet(Configuration(edits=edits), self.shape, seed=0, dtype=torch.float64, frozen=frozen), 0.3)
-
-    def run(self, deltas: DeltaSet) -> Tensor:
-        with self.attachment.using(deltas):
-            return outputs(self.ours.model, self.shape.kind)
+        return get_peft_model(self.fresh(), config)
 
     def path(self, sublayer: Sublayer, port: Port) -> str:
-        return self.modules[sublayer.stack, sublayer.site].at(sublayer.layer, port)
+        return MODULES[self.family][sublayer.stack, sublayer.site].at(sublayer.layer, port)
 
     def targets(self, edits: Sequence[Edit]) -> list[str]:
         """Full paths of the modules that compute what some edits write."""
@@ -204,39 +150,17 @@ class Pair:
         found = [module.form for module in deltas.modules() if isinstance(module, PortDelta) and module.edit == of]
         return list(zip(sublayers_of(of, self.shape), found, strict=True))
 
-    def assert_same(self, deltas: DeltaSet, theirs: nn.Module) -> None:
-        one, other = self.run(deltas), outputs(theirs, self.shape.kind)
-        torch.testing.assert_close(one, other, rtol=0, atol=TOLERANCE)
-        assert (one - self.frozen).abs().max() > 0.01, "an edit that does nothing compares nothing"
-
-
-def outputs(model: nn.Module, kind: StackKind) -> Tensor:
-    """``(N, D)``: last hidden states of all real tokens, of both stacks where there are two."""
-    if kind is not StackKind.ENCODER_DECODER:
-        return model(input_ids=INPUT_IDS, attention_mask=MASK).last_hidden_state[MASK.bool()]
-    out = model(input_ids=INPUT_IDS, attention_mask=MASK, decoder_input_ids=DECODER_IDS)
-    return torch.cat([out.last_hidden_state.flatten(0, 1), out.encoder_last_hidden_state[MASK.bool()]])
-
 
 @pytest.fixture(scope="module")
 def pair(tiny_backbone: Callable[[str], Path]) -> Iterator[Callable[[str], Pair]]:
-    """Makes the two copies of a family."""
-    made: list[Pair] = []
-
-    @cache
-    def make(family: str) -> Pair:
-        made.append(Pair(family, tiny_backbone(family)))
-        return made[-1]
-
-    yield make
-    for each in made:
-        each.attachment.detach()
+    with peft_pairs(tiny_backbone, Pair) as make:
+        yield make
 
 
 def low_rank(port: Port) -> Edit:
     site = Site.FFN if port in (Port.G, Port.U, Port.F) else Site.ATTENTION
     form, gate = LowRank(width=RANK), FixedScale(value=ALPHA / RANK)
-    return Edit(site=site, write=port, read=SOURCE[port], form=form, gate=gate)
+    return Edit(site=site, write=port, read=PROJECTION_INPUTS[port], form=form, gate=gate)
 
 
 def diagonal(port: Port) -> Edit:
@@ -298,7 +222,7 @@ def assert_same_gradients(
 ) -> None:
     direction = torch.randn(both.frozen.shape, generator=torch.Generator().manual_seed(2), dtype=torch.float64)
     (both.run(deltas) * direction).sum().backward()
-    (outputs(theirs, both.shape.kind) * direction).sum().backward()
+    (both.outputs(theirs) * direction).sum().backward()
     for ours, other in matched:
         largest = other.grad.abs().max().item()
         slope = other.grad.T if ours.dim() > 1 else other.grad
@@ -346,9 +270,7 @@ def test_lora_on_fused_projections_as_peft_trains_it_is_three_edits_of_equal_a(p
                 form.a.copy_(layer.lora_A["default"].weight.T)
     both.assert_same(deltas, theirs)
     trained = sum(parameter.numel() for parameter in theirs.parameters() if parameter.requires_grad)
-    assert deltas.counts.trained - trained == 2 * both.shape.decoder_layers * RANK * both.shape.width, NOT_ALIKE[
-        "lora", "gpt2"
-    ]
+    assert deltas.counts.trained - trained == 2 * both.shape.decoder_layers * RANK * both.shape.width
 
 
 # --- DoRA -------------------------------------------------------------------------------------------------------------
@@ -476,8 +398,6 @@ def test_ia3_with_the_defaults_of_peft_is_a_point_of_the_space(pair: Callable[[s
     copy_diagonals(both, deltas, edits, theirs)
     both.assert_same(deltas, theirs)
     assert deltas.counts.trained == sum(p.numel() for p in theirs.parameters() if p.requires_grad)
-    is_published = set(IA3_DEFAULTS[family]) == {Port.K, Port.V, Port.M}
-    assert is_published == (("ia3 defaults", family) not in NOT_ALIKE)
 
 
 # --- biases -----------------------------------------------------------------------------------------------------------
@@ -523,15 +443,6 @@ def constants(both: Pair, deltas: DeltaSet, of: Edit) -> Iterator[tuple[str, int
         yield f"{both.path(sublayer, of.write)}.bias", part, form.bias
 
 
-@pytest.mark.parametrize("family", ["t5", "llama", "qwen3"])
-def test_bitfit_has_nothing_to_compare_without_biases(pair: Callable[[str], Pair], family: str) -> None:
-    both = pair(family)
-    with pytest.raises(InvalidEditError):
-        published_method("bitfit").configuration(both.shape)
-    theirs = both.wrapped(lora_config(both, [low_rank(Port.Q)], bias="all"))
-    assert marked_biases(theirs) == {}, NOT_ALIKE["bitfit", family]
-
-
 @pytest.mark.parametrize("family", ["roberta", "bart", "qwen2"])
 def test_a_constant_at_v_is_beft_of_peft(pair: Callable[[str], Pair], family: str) -> None:
     both = pair(family)
@@ -542,16 +453,6 @@ def test_a_constant_at_v_is_beft_of_peft(pair: Callable[[str], Pair], family: st
             layer = theirs.base_model.model.get_submodule(both.path(sublayer, Port.V))
             layer.beft_bias["default"].view(-1).copy_(form.bias)
     both.assert_same(deltas, theirs)
-
-
-@pytest.mark.filterwarnings("ignore:Detected that the base layer has no bias term:UserWarning")  # the point of it
-def test_a_bias_that_peft_adds_is_refused(pair: Callable[[str], Pair]) -> None:
-    both = pair("llama")
-    of = Edit(site=Site.ATTENTION, write=Port.V, read=None, form=Constant(), gate=Add())
-    both.wrapped(BeftConfig(target_modules=both.targets([of])))
-    with pytest.raises(InvalidEditError, match="bias") as caught:
-        both.deltas(of)
-    assert caught.value.rule == "V14", NOT_ALIKE["beft", "llama"]
 
 
 def test_no_package_needs_peft() -> None:

@@ -206,38 +206,6 @@ def test_every_slot_moves_as_it_does_with_an_optimiser_of_its_own(
     assert clipped >= {(0, True), (0, False), (2, True), (2, False), (3, True), (1, False)}
 
 
-def flipped_rates(packed: Packed, step: int) -> None:
-    packed.step(step, rates=rates_at(step).flip(0))
-
-
-def flipped_sides(packed: Packed, step: int) -> None:
-    packed.step(step, rates=rates_at(step).flip(1))
-
-
-def shifted_gradients(packed: Packed, step: int) -> None:
-    packed.set_gradients(step)
-    for parameter, layout in zip(packed.parameters, packed.layouts, strict=True):
-        if len(layout.places) > 1:
-            gradient_of(parameter).copy_(gradient_of(parameter).roll(1, dims=0))
-    packed.optimizer.update(rates_at(step), torch.zeros(SLOTS))
-
-
-def forgotten_steps(packed: Packed, step: int) -> None:
-    packed.optimizer.steps[2] = step
-    packed.step(step)
-
-
-@pytest.mark.parametrize("mistake", [flipped_rates, flipped_sides, shifted_gradients, forgotten_steps])
-def test_the_comparison_notices_a_mistake(mistake: Callable[[Packed, int], None]) -> None:
-    packed, alone = Packed(), [Alone(slot) for slot in range(SLOTS)]
-    for step in range(3):
-        mistake(packed, step)
-        for one in alone:
-            one.step(step)
-    with pytest.raises(AssertionError):
-        assert_equal_within(packed, alone, relative=1e-6, absolute=1e-9)
-
-
 FAULTY = 1
 
 

@@ -251,37 +251,6 @@ def test_rows_shifted_by_one_are_noticed(runner: TorchRunner) -> None:
         assert deviation(other, reference).share <= EXACT
 
 
-def changed(request: TrialRequest, change: str) -> TrialRequest:
-    rates, plan = request.learning_rates, request.plan
-    slightly = 1 + 1e-4
-    match change:
-        case "learning rate":
-            other: dict[str, Any] = {"learning_rates": replace(rates, attention=(rates.attention or 0) * slightly)}
-        case "head's learning rate":
-            other = {"learning_rates": replace(rates, head=rates.head * slightly)}
-        case "weight decay":
-            other = {"plan": replace(plan, weight_decay=plan.weight_decay * slightly)}
-        case "clipping":
-            other = {"plan": replace(plan, clip_norm=(plan.clip_norm or 0) * slightly)}
-        case _:
-            other = {"plan": replace(plan, betas=(plan.betas[0] * slightly, plan.betas[1]))}
-    return replace(request, **other)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "change", ["learning rate", "head's learning rate", "weight decay", "clipping", "first moment's decay"]
-)
-def test_a_ten_thousandth_of_a_hyperparameter_is_noticed(change: str, runner: TorchRunner) -> None:
-    """How fine the comparison is; each trial has values of its own, so one that got another's would be found."""
-    asked = request_for(published(runner, ("mam_adapter",))[0], 8, steps=6)
-    assert asked.plan.weight_decay > 0
-    assert asked.plan.clip_norm is not None
-    reference = alone(runner, asked)
-    assert deviation(alone(runner, asked), reference).share == 0
-    assert deviation(alone(runner, changed(asked, change)), reference).share > EXACT
-
-
 @pytest.mark.slow
 def test_another_order_of_a_batch_is_within_the_bounds(runner: TorchRunner, monkeypatch: pytest.MonkeyPatch) -> None:
     """Positive control: what a sum in another order changes, in trials alone, the comparison lets pass."""
