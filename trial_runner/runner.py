@@ -33,7 +33,7 @@ from trial_runner.backbones.weight_files import mapped_bytes
 from trial_runner.errors import BackboneError, RequestError
 from trial_runner.linear_layers import held_bytes, products_of
 from trial_runner.objectives import OBJECTIVES
-from trial_runner.packs.graphs import CudaRecorder, GraphRecorder
+from trial_runner.packs.graphs import CudaRecorder
 from trial_runner.packs.lane import is_wide
 from trial_runner.packs.memory import MOST_ON_GPU, USABLE, MemoryPlan, fit
 from trial_runner.packs.out_of_memory import available_bytes, keep_freed
@@ -150,7 +150,7 @@ class TorchRunner:
         most = _LARGEST_SHARE * layers * widest + slots * _LARGEST_STATE * weights + layers * written
         return widest > 0 and most < free_bytes
 
-    def _fitting(self, wanted: int, plan: TrainingPlan, free_bytes: int, recorder: GraphRecorder | None) -> int:
+    def _fitting(self, wanted: int, plan: TrainingPlan, free_bytes: int, recorder: CudaRecorder | None) -> int:
         """How many trials fit by the plan of their memory; evaluations are made as small as they must be."""
         pack = TrialPack(self._frozen, self._objective, slots=2, recorder=recorder)
         one = self._planned(pack, plan, 1)

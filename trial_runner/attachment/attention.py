@@ -5,8 +5,6 @@ from every attention module. Prefixes live here, not in ``past_key_values``, so 
 """
 
 from collections.abc import Mapping
-from contextlib import AbstractContextManager
-from typing import Protocol
 from weakref import WeakKeyDictionary, ref
 
 import torch
@@ -15,6 +13,7 @@ from torch.nn.attention.bias import causal_lower_right
 from transformers.masking_utils import ALL_MASK_ATTENTION_FUNCTIONS, sdpa_mask
 from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
+from trial_runner.attachment.head_edits import HeadEdits, capped
 from trial_runner.errors import AttachError
 from trial_runner.packed.dropout import current
 from trial_runner.packed.kernels import has_gpu_kernels
@@ -41,49 +40,16 @@ _WITHOUT_EFFECT = frozenset(
 """Keywords of attention functions that change nothing of what is computed here."""
 
 
-class AttentionTap(Protocol):
-    """What the edits of one attention module have to say inside it."""
-
-    def slots(self) -> int:
-        """Blocks of rows that may differ in what edits do here: K, or 1 without an edit."""
-
-    def apart(self, rows: Tensor) -> AbstractContextManager[None]:
-        """Within the block projections are edited of rows that are no tokens, and what tokens had is kept.
-
-        Args:
-            rows: What the projections read, ``(K, P, D)``.
-        """
-
-    def prefix(self) -> Prefix | None:
-        """What to put before the module's own keys and values; None for nothing."""
-
-    def needs_normaliser(self) -> bool:
-        """Whether `edit_heads` needs the log-sum-exp of the logits."""
-
-    def edit_heads(
-        self, heads: Tensor, query: Tensor, normaliser: Tensor | None, scaling: float, softcap: float | None
-    ) -> Tensor:
-        """The head outputs with the edits that write them.
-
-        Args:
-            heads: ``(B, T, H, d_h)``.
-            query: Of the same shape, as it meets the keys: normalised and rotated where the backbone does so.
-            normaliser: Log-sum-exp ``(B, T, H)`` of each query's logits, after all masks; None unless it was needed.
-            scaling: Factor of the logits.
-            softcap: What the logits are bent to stay below, before any mask; None where they are not.
-        """
-
-
-_taps: WeakKeyDictionary[nn.Module, ref[AttentionTap]] = WeakKeyDictionary()
+_taps: WeakKeyDictionary[nn.Module, ref[HeadEdits]] = WeakKeyDictionary()
 """By weak references, for a tap knows its model; the hooks of its model keep it."""
 
 
-def tap_attention(module: nn.Module, tap: AttentionTap) -> None:
+def tap_attention(module: nn.Module, tap: HeadEdits) -> None:
     """Let a tap take part in the attention of a module, for as long as somebody holds the tap."""
     _taps[module] = ref(tap)
 
 
-def tap_of(module: nn.Module) -> AttentionTap | None:
+def tap_of(module: nn.Module) -> HeadEdits | None:
     """What takes part in the attention of a module."""
     found = _taps.get(module)
     return None if found is None else found()
@@ -233,11 +199,6 @@ def _with_bias(bias: Tensor, mask: Tensor | None) -> Tensor:
 
 def _wide(logits: Tensor) -> torch.dtype:
     return torch.promote_types(logits.dtype, torch.float32)
-
-
-def capped(logits: Tensor, softcap: float | None) -> Tensor:
-    """Logits that stay between ``-softcap`` and ``softcap``."""
-    return logits if softcap is None else softcap * torch.tanh(logits / softcap)
 
 
 def _logits(query: Tensor, key: Tensor, mask: Tensor | None, scaling: float, softcap: float | None) -> Tensor:

@@ -8,7 +8,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from trial_runner.attachment.attention import AttentionTap, attend, tap_of
+from trial_runner.attachment.attention import attend, tap_of
+from trial_runner.attachment.head_edits import HeadEdits
 from trial_runner.packed.dropout import apart, current
 from trial_runner.packed.stacks import by_slots
 
@@ -66,7 +67,7 @@ def _by_head(rows: Tensor, heads: int) -> Tensor:
     return rows.view(*rows.shape[:-1], heads, -1).transpose(1, 2)
 
 
-def _of_positions(module: Any, table: Any, tap: AttentionTap | None) -> tuple[Tensor, Tensor]:
+def _of_positions(module: Any, table: Any, tap: HeadEdits | None) -> tuple[Tensor, Tensor]:
     """Queries and keys of relative positions, ``(1 or K, H, P, d_h)``, by the projections of contents."""
     slot_dropout = current() if module.training else None
     slots = tap.slots() if tap is not None else 1

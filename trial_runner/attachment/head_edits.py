@@ -11,7 +11,6 @@ import torch
 from torch import Tensor
 
 from search_space.dimensions import Heads, Insertion, Port
-from trial_runner.attachment.attention import capped
 from trial_runner.errors import AttachError
 from trial_runner.packed.packed_deltas import Group, PackedPlan, PassRound, SlotRows
 from trial_runner.packed.prefix import Prefix
@@ -20,8 +19,13 @@ _PER_HEAD = (Port.Q, Port.HEAD)
 _READ_BY_PROJECTIONS = (Port.RES_IN, Port.X_ATTN, Port.CTX)
 
 
+def capped(logits: Tensor, softcap: float | None) -> Tensor:
+    """Logits that stay between ``-softcap`` and ``softcap``."""
+    return logits if softcap is None else softcap * torch.tanh(logits / softcap)
+
+
 class HeadEdits:
-    """See `trial_runner.packed.prefix.AttentionTap`.
+    """What the edits of one attention module have to say inside it.
 
     Args:
         plan: What the active deltas do at the sublayer; None for nothing.
@@ -44,13 +48,13 @@ class HeadEdits:
         self._weights: dict[Group, Tensor] = {}
 
     def slots(self) -> int:
-        """See `AttentionTap`."""
+        """Blocks of rows that may differ in what edits do here: K, or 1 without an edit."""
         plan = self._plan()
         return 1 if plan is None else plan.slots
 
     @contextmanager
     def apart(self, rows: Tensor) -> Iterator[None]:
-        """See `AttentionTap`."""
+        """Within the block projections are edited of rows ``(K, P, D)`` that are no tokens; what tokens had is kept."""
         plan = self._plan()
         of_tokens = dict(self._values)
         self._values.clear()
@@ -63,7 +67,7 @@ class HeadEdits:
             self._values.update(of_tokens)
 
     def prefix(self) -> Prefix | None:
-        """See `AttentionTap`."""
+        """What to put before the module's own keys and values; None for nothing."""
         plan = self._plan()
         prefix = None if plan is None else plan.prefix()
         return prefix if plan is None or prefix is None else replace(prefix, share=self._share(plan))
@@ -87,14 +91,22 @@ class HeadEdits:
         return None if real is None else SlotRows(real, slots).take(group.places).unsqueeze(-1)
 
     def needs_normaliser(self) -> bool:
-        """See `AttentionTap`."""
+        """Whether `edit_heads` needs the log-sum-exp of the logits."""
         plan = self._plan()
         return plan is not None and any(not group.gate.is_prefix for group in plan.lse)
 
     def edit_heads(
         self, heads: Tensor, query: Tensor, normaliser: Tensor | None, scaling: float, softcap: float | None
     ) -> Tensor:
-        """See `AttentionTap`."""
+        """The head outputs with the edits that write them.
+
+        Args:
+            heads: ``(B, T, H, d_h)``.
+            query: Of the same shape, as it meets the keys: normalised and rotated where the backbone does so.
+            normaliser: Log-sum-exp ``(B, T, H)`` of each query's logits, after all masks; None unless it was needed.
+            scaling: Factor of the logits.
+            softcap: What the logits are bent to stay below, before any mask; None where they are not.
+        """
         plan = self._plan()
         if plan is None:
             return heads

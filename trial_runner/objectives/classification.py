@@ -13,7 +13,7 @@ from trial_runner.attachment.inputs import REAL_TOKENS, on_device
 from trial_runner.backbones import load_backbone
 from trial_runner.deltas.delta_set import DeltaSet
 from trial_runner.example_losses import ExampleLosses
-from trial_runner.objectives.objective import ObjectiveFactory, ObjectiveMeasurement, TrainingBatch
+from trial_runner.objectives.objective import Objective, ObjectiveFactory, ObjectiveMeasurement, TrainingBatch
 from trial_runner.objectives.robust import RobustPredictor
 from trial_runner.packed.stacks import by_slots
 from trial_runner.tasks import TASK_KINDS, Batch, PreparedTask, Split, compute, same_prediction
@@ -43,14 +43,12 @@ class ClassificationHead(nn.Module):
         return torch.nn.functional.linear(pooled, self.weight, self.bias)
 
 
-class ClassificationObjective:
+class ClassificationObjective(Objective):
     """See `trial_runner.objectives.objective.Objective`."""
 
     def __init__(self, task: PreparedTask, frozen: FrozenModel) -> None:
         """Keep them."""
-        self.metric: str = task.metric
-        self.labels: Sequence[str] = task.labels
-        self.frozen_modules: Sequence[nn.Module] = ()
+        self.metric, self.labels = task.metric, task.labels
         self._task = task
         self._frozen = frozen
         # few different widths, which is what compiled graphs and caches of a GPU want
@@ -131,13 +129,6 @@ class ClassificationObjective:
         """See `Objective`."""
         some = self._task.splits[split].some(most)
         return self.evaluate(some, lambda batch: self.logits(together, batch, is_shared=True), together.slots)
-
-    def rehearse(self, together: Pass, split: str) -> None:
-        """See `Objective`; logits are computed with losses."""
-
-    def written_tokens(self, slots: int) -> int:
-        """See `Objective`."""
-        return 0
 
     def measure_robust(self, alone: Pass, deltas: DeltaSet, split: str, *, seed: int) -> ObjectiveMeasurement:
         """See `Objective`."""

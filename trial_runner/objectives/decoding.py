@@ -21,14 +21,16 @@ from transformers import (
 from search_space.dimensions import StackKind
 from trial_runner.backbones import LanguageModel
 from trial_runner.huggingface import quiet_transformers
-from trial_runner.tasks import Prompts
-from trial_runner.tasks.kind import Written
+from trial_runner.tasks import PreparedTextTask, Prompts
+from trial_runner.tasks.kind import Encoder
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
 
 
-def generation_config(written: Written, *, pad_token_id: int, start_token_id: int | None) -> GenerationConfig:
+def generation_config(
+    written: PreparedTextTask | Encoder, *, pad_token_id: int, start_token_id: int | None
+) -> GenerationConfig:
     """How transformers generates what a task says, whatever the backbone's own files say.
 
     A beam search ends when it has as many whole texts as beams, as in fairseq. Padding is never written.
@@ -96,7 +98,7 @@ class Writer:
         start_token_id: What the decoder of an encoder-decoder begins with: as the task says, else as the model does.
     """
 
-    def __init__(self, language_model: LanguageModel, written: Written) -> None:
+    def __init__(self, language_model: LanguageModel, written: PreparedTextTask | Encoder) -> None:
         """Let the model forget how it would generate by itself."""
         backbone = language_model.backbone
         self._model: Any = language_model.model

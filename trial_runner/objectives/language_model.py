@@ -130,7 +130,7 @@ _GPU_TOKENS, _GPU_PLACES = 8, 256
 _PLACES, _TOKENS = "places", "tokens"
 
 
-class LanguageModelObjective:
+class LanguageModelObjective(Objective):
     """See `trial_runner.objectives.objective.Objective`.
 
     The loss of a slot is the mean over the tokens of its targets. Nothing is trained beside the deltas.
@@ -147,9 +147,8 @@ class LanguageModelObjective:
         self._task = task
         self._frozen = frozen
         self._head = OutputHead(language_model)
-        self.metric: str = task.metric
-        self.labels: Sequence[str] = ()
-        self.frozen_modules: Sequence[nn.Module] = (self._head.layer,)
+        self.metric = task.metric
+        self.frozen_modules = (self._head.layer,)
         self._writer = Writer(language_model, task)
         is_gpu = frozen.device.is_gpu
         self._multiple_of = _GPU_TOKENS if is_gpu else 1
@@ -299,10 +298,6 @@ class LanguageModelObjective:
     def _written_together(self, slots: int) -> int:
         """Examples of each slot; texts are written a token at a time, so that is what a cache must hold of each."""
         return self._frozen.evaluated_together(slots * self._task.decoding.beams, tokens=1)
-
-    def measure_robust(self, alone: Pass, deltas: DeltaSet, split: str, *, seed: int) -> ObjectiveMeasurement:
-        """See `Objective`; `check` refuses robust prefixes."""
-        raise AttachError("a robust prefix must not write texts. This is a bug in trial_runner/objectives.")
 
     def predictions(self, together: Pass, split: str) -> list[list[str]]:
         """What each slot writes for the examples of a split, in their order."""

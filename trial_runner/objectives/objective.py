@@ -1,8 +1,9 @@
 """The protocol of what is learned."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 from numpy.typing import NDArray
 from torch import Tensor, nn
@@ -45,21 +46,20 @@ class ObjectiveMeasurement:
     examples: ExampleLosses
 
 
-class Objective(Protocol):
-    """What the trials of a study learn, and how that is measured. Shapes: `K` slots, `B` examples of a slot."""
+class Objective(ABC):
+    """What the trials of a study learn, and how that is measured. Shapes: `K` slots, `B` examples of a slot.
 
-    @property
-    def metric(self) -> str:
-        """Name of what a trial is scored by in the end, among what `measure` returns."""
+    Attributes:
+        metric: Name of what a trial is scored by in the end, among what `measure` returns.
+        labels: Names of the classes; empty where there are none.
+        frozen_modules: Frozen modules beside the backbone that losses are computed with.
+    """
 
-    @property
-    def labels(self) -> Sequence[str]:
-        """Names of the classes; empty where there are none."""
+    metric: str
+    labels: Sequence[str] = ()
+    frozen_modules: Sequence[nn.Module] = ()
 
-    @property
-    def frozen_modules(self) -> Sequence[nn.Module]:
-        """Frozen modules beside the backbone that losses are computed with."""
-
+    @abstractmethod
     def check(self, deltas: DeltaSet) -> None:
         """Refuse deltas that cannot learn this.
 
@@ -67,12 +67,15 @@ class Objective(Protocol):
             AttachError: If they cannot.
         """
 
+    @abstractmethod
     def head(self, *, seed: int) -> nn.Module:
         """A new task head, trained and counted apart; without parameters where the backbone's own is used."""
 
+    @abstractmethod
     def lengths(self, split: str) -> NDArray[Any]:
         """Tokens of each example of a split, ``(examples,)``."""
 
+    @abstractmethod
     def batch(self, split: str, indices: NDArray[Any]) -> TrainingBatch:
         """Examples to learn from.
 
@@ -81,12 +84,15 @@ class Objective(Protocol):
             indices: Examples of each slot, slot by slot, ``(K B,)``.
         """
 
+    @abstractmethod
     def losses(self, together: Pass, batch: TrainingBatch) -> Tensor:
         """Mean training loss of each slot on a batch of its examples, ``(K,)``, or these examples' part of it."""
 
+    @abstractmethod
     def score(self, metrics: Mapping[str, float]) -> float:
         """The score of what `measure` returned of a slot; higher is better."""
 
+    @abstractmethod
     def measure(
         self, together: Pass, split: str, *, is_final: bool, most: int | None = None
     ) -> Sequence[ObjectiveMeasurement]:
@@ -99,7 +105,7 @@ class Objective(Protocol):
             most: Of so many examples at most, the same each time; None for all of them.
         """
 
-    def rehearse(self, together: Pass, split: str) -> None:
+    def rehearse(self, together: Pass, split: str) -> None:  # noqa: B027 - most compute nothing else
         """What a measurement after the last step computes beside losses, of tensors that have no memory, at its widest.
 
         Args:
@@ -112,6 +118,7 @@ class Objective(Protocol):
         Args:
             slots: K.
         """
+        return 0
 
     def measure_robust(self, alone: Pass, deltas: DeltaSet, split: str, *, seed: int) -> ObjectiveMeasurement:
         """The same of one slot, whose robust prefixes are tuned for every batch.
@@ -120,6 +127,7 @@ class Objective(Protocol):
             split: Where it is measured.
             seed: Of the order in which training examples are looked at.
         """
+        raise NotImplementedError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

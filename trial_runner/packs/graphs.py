@@ -3,7 +3,6 @@
 import logging
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
-from typing import Protocol
 
 import torch
 from torch import Tensor
@@ -19,13 +18,6 @@ _MOST_GRAPHS = 16
 Tensors = Mapping[str, Tensor]
 
 
-class GraphRecorder(Protocol):
-    """Records what a function launches, without waiting for it."""
-
-    def record(self, function: Callable[[], Tensors]) -> tuple[Callable[[], None], Tensors]:
-        """How to run it again, and what it then leaves its results in; recording itself computes nothing."""
-
-
 class CudaRecorder:
     """Records into CUDA graphs, which share one pool of memory: no two run at once, and results are taken out."""
 
@@ -34,7 +26,7 @@ class CudaRecorder:
         self._pool = torch.cuda.graph_pool_handle()
 
     def record(self, function: Callable[[], Tensors]) -> tuple[Callable[[], None], Tensors]:
-        """See `GraphRecorder`."""
+        """How to run what a function launches again, and what it then leaves its results in; nothing is computed yet."""
         graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(graph, pool=self._pool):
             results = function()
@@ -52,7 +44,7 @@ class Recording:
         replayed: Steps launched at once from an earlier recording.
     """
 
-    recorder: GraphRecorder | None
+    recorder: CudaRecorder | None
     run: int = 0
     recorded: int = 0
     replayed: int = 0
@@ -66,7 +58,7 @@ class Recording:
 class _CapturedGraph:
     """A step that was recorded with inputs of its own."""
 
-    def __init__(self, recorder: GraphRecorder, step: Callable[[Tensors], Tensors], inputs: Tensors) -> None:
+    def __init__(self, recorder: CudaRecorder, step: Callable[[Tensors], Tensors], inputs: Tensors) -> None:
         self._inputs = {name: tensor.clone() for name, tensor in inputs.items()}
         self._replay, self._results = recorder.record(lambda: step(self._inputs))
 

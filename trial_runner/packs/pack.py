@@ -23,7 +23,7 @@ from trial_runner.linear_layers import frozen_weights
 from trial_runner.objectives import Objective
 from trial_runner.objectives.objective import ObjectiveMeasurement
 from trial_runner.objectives.robust import has_robust_prefix
-from trial_runner.packs.graphs import GraphRecorder, Recording
+from trial_runner.packs.graphs import CudaRecorder, Recording
 from trial_runner.packs.lane import Failures, Lane, computed_together, pass_of
 from trial_runner.packs.memory import MemoryPlan, SampledBlocks, planned_memory
 from trial_runner.packs.order import ExampleOrder, LengthBuckets, bucket_count
@@ -46,7 +46,7 @@ class TrialPack:
     """
 
     def __init__(
-        self, frozen: FrozenModel, objective: Objective, *, slots: int, recorder: GraphRecorder | None = None
+        self, frozen: FrozenModel, objective: Objective, *, slots: int, recorder: CudaRecorder | None = None
     ) -> None:
         """Start empty."""
         if not slots >= 1:

@@ -1,15 +1,16 @@
 """What a kind of task is: how its rows are read, made into tokens and kept, and what it is measured by."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from search_space.dimensions import StackKind
 from trial_runner.errors import TaskError
 from trial_runner.tasks.cache import Facts
 from trial_runner.tasks.data.rows import RawTask, Rows
-from trial_runner.tasks.task import Decoding, Task
+from trial_runner.tasks.evaluation import metrics_of
+from trial_runner.tasks.task import Task
 from trial_runner.tasks.token_rows import TokenRows
 
 if TYPE_CHECKING:
@@ -103,28 +104,8 @@ class Preparation(Protocol):
         """The `Prepared` task of what the cache keeps."""
 
 
-class Written(Protocol):
-    """How the answers of a task begin, go on and end; a prepared task says so, and an encoder of its texts."""
-
-    @property
-    def decoding(self) -> Decoding:
-        """How answers are generated."""
-
-    @property
-    def max_new_tokens(self) -> int:
-        """Most tokens of an answer."""
-
-    @property
-    def start_token_id(self) -> int | None:
-        """What the decoder of an encoder-decoder begins with; None leaves it to the model."""
-
-    @property
-    def eos_token_id(self) -> int:
-        """Ends an answer."""
-
-
 class Encoder(ABC):
-    """How prompts become tokens, and what is written for them; it is a `Written`.
+    """How prompts become tokens, and how the answers that are written for them begin, go on and end.
 
     Attributes:
         stack: Kind of the model.
@@ -162,38 +143,34 @@ class Encoder(ABC):
         """Tokens of prompts, and how many of them were cut."""
 
 
-@runtime_checkable
-class TaskKind(Protocol):
-    """A kind of task. Kinds are plain values, listed in `trial_runner.tasks.kinds.TASK_KINDS`."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskKind(ABC):
+    """A kind of task, listed in `trial_runner.tasks.kinds.TASK_KINDS`.
 
-    @property
-    def name(self) -> str:
-        """As written in a study file."""
+    Attributes:
+        name: As written in a study file.
+        usual_metric: What is maximised unless the task says otherwise.
+        column_keys: Keys of a task that name columns of this kind.
+        other_keys: Other keys that only some kinds have, and this one does.
+        needed: Those of the columns that must be named, unless the task is embedded.
+        prompt: What a language model reads of the texts of the columns that are read; None where it writes no answer.
+        encoder: What makes tokens of those prompts, an `Encoder`; None where it writes no answer.
+    """
 
-    @property
-    def column_keys(self) -> tuple[str, ...]:
-        """Keys of a task that name columns of this kind."""
-
-    @property
-    def other_keys(self) -> tuple[str, ...]:
-        """Other keys that only some kinds have, and this one does."""
-
-    @property
-    def needed(self) -> tuple[str, ...]:
-        """Those of the columns that must be named, unless the task is embedded."""
+    name: str
+    usual_metric: str
+    column_keys: tuple[str, ...]
+    other_keys: tuple[str, ...] = ()
+    needed: tuple[str, ...] = ()
+    prompt: ClassVar[Any] = None
+    encoder: ClassVar[Any] = None
 
     @property
     def metrics(self) -> tuple[str, ...]:
         """Names of what it can be measured by, the usual one first."""
+        return metrics_of(self.name, self.usual_metric)
 
-    @property
-    def prompt(self) -> Callable[[Task, Sequence[str]], str] | None:
-        """What a language model reads of the texts of the columns that are read; None where it writes no answer."""
-
-    @property
-    def encoder(self) -> "Callable[[Task, PreTrainedTokenizerFast, StackKind], Encoder] | None":
-        """What makes tokens of those prompts for a tokenizer and a kind of model; None where it writes no answer."""
-
+    @abstractmethod
     def check(self, task: Task) -> None:
         """Refuse a task whose values do not fit each other.
 
@@ -201,12 +178,15 @@ class TaskKind(Protocol):
             TaskError: If they do not.
         """
 
+    @abstractmethod
     def read_columns(self, task: Task) -> tuple[str, ...]:
         """Columns of what a model reads, in the order in which predictions take their texts."""
 
+    @abstractmethod
     def as_read(self, task: Task, column: str, value: object) -> object:
         """What is read of a value in one of these columns for a prediction: a text, where one can be made of it."""
 
+    @abstractmethod
     def preparation(
         self, task: Task, tokenizer: "PreTrainedTokenizerFast", stack: StackKind, position_limit_tokens: int | None
     ) -> Preparation:

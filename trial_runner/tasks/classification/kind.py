@@ -1,15 +1,14 @@
 """Classes of texts or pairs of texts as a kind of task, and what regression has in common with it."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 from search_space.dimensions import StackKind
 from trial_runner.errors import TaskError
 from trial_runner.tasks.classification.preparation import ClassificationPreparation
 from trial_runner.tasks.classification.raw import label_column, text_columns
 from trial_runner.tasks.data.dialogues import as_one_text
-from trial_runner.tasks.evaluation import metrics_of
-from trial_runner.tasks.kind import check_length
+from trial_runner.tasks.kind import TaskKind, check_length
 from trial_runner.tasks.task import Task
 
 if TYPE_CHECKING:
@@ -17,27 +16,11 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Labelled:
-    """See `trial_runner.tasks.kind.TaskKind`.
+class Labelled(TaskKind):
+    """Texts with a label; ``made_ready_by`` is their preparation."""
 
-    Attributes:
-        usual_metric: What is maximised unless the task says otherwise.
-        made_ready_by: Its preparation.
-    """
-
-    name: str
-    usual_metric: str
-    column_keys: tuple[str, ...]
+    needed: tuple[str, ...] = ("text", "label")
     made_ready_by: type[ClassificationPreparation]
-    other_keys: ClassVar[tuple[str, ...]] = ()
-    needed: ClassVar[tuple[str, ...]] = ("text", "label")
-    prompt: ClassVar[None] = None
-    encoder: ClassVar[None] = None
-
-    @property
-    def metrics(self) -> tuple[str, ...]:
-        """See `TaskKind`."""
-        return metrics_of(self.name, self.usual_metric)
 
     def check(self, task: Task) -> None:
         """Refuse columns of texts and labels that are not different ones."""

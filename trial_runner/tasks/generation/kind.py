@@ -8,7 +8,6 @@ from search_space.dimensions import StackKind
 from trial_runner.errors import TaskError
 from trial_runner.tasks.cache import Facts
 from trial_runner.tasks.data.rows import RawTask, usable_rows
-from trial_runner.tasks.evaluation import metrics_of
 from trial_runner.tasks.generation.encode import TextEncoder
 from trial_runner.tasks.generation.raw import (
     PAIR_KEYS,
@@ -23,7 +22,7 @@ from trial_runner.tasks.generation.raw import (
     source_as_read,
 )
 from trial_runner.tasks.generation.split import PreparedTextTask, TextSplit, WrittenSplit
-from trial_runner.tasks.kind import Cut, Encoder, check_length, kept_facts, place_facts, prepared_fields
+from trial_runner.tasks.kind import Cut, Encoder, TaskKind, check_length, kept_facts, place_facts, prepared_fields
 from trial_runner.tasks.splits import complete_splits, drop_repeated, subsample
 from trial_runner.tasks.task import Task
 
@@ -45,11 +44,10 @@ _WRITTEN_KEYS = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Generation:
-    """See `trial_runner.tasks.kind.TaskKind`.
+class Generation(TaskKind):
+    """From text to text.
 
     Attributes:
-        usual_metric: What is maximised unless the task says otherwise.
         columns: The columns of a task by their keys.
         read_keys: Of those that are read, in the order of ``source_of``.
         read: Takes the rows of a task out of a dataset.
@@ -59,23 +57,16 @@ class Generation:
         learns_every_reference: Whether each reference of train is learned rather than the first.
     """
 
-    name: str
-    usual_metric: str
     needed: tuple[str, ...] = ("source", "target")
     column_keys: tuple[str, ...] = PAIR_KEYS
     read_keys: tuple[str, ...] = ("source",)
     columns: Callable[[Task], Mapping[str, str | None]] = pair_columns
     read: Callable[["Dataset", Task, str, str], RawTextSplit] = read_pairs
     source_of: Callable[..., str] = str
-    as_read: Callable[[Task, str, object], object] = source_as_read
+    as_read: Callable[[Task, str, object], object] = source_as_read  # type: ignore[assignment]
     other_keys: tuple[str, ...] = _WRITTEN_KEYS
     merges_sources: bool = False
     learns_every_reference: bool = True
-
-    @property
-    def metrics(self) -> tuple[str, ...]:
-        """See `TaskKind`."""
-        return metrics_of(self.name, self.usual_metric)
 
     def check(self, task: Task) -> None:
         """See `TaskKind`."""

@@ -8,7 +8,6 @@ from search_space.dimensions import StackKind
 from trial_runner.errors import TaskError
 from trial_runner.tasks.cache import Facts
 from trial_runner.tasks.data.rows import RawTask, usable_rows
-from trial_runner.tasks.evaluation import metrics_of
 from trial_runner.tasks.generation.kind import TextPreparation, check_new_tokens
 from trial_runner.tasks.instruction.chats import (
     CHAT_KEYS,
@@ -21,7 +20,7 @@ from trial_runner.tasks.instruction.chats import (
 )
 from trial_runner.tasks.instruction.split import ChatSplit
 from trial_runner.tasks.instruction.template import ChatEncoder
-from trial_runner.tasks.kind import check_length, place_facts
+from trial_runner.tasks.kind import TaskKind, check_length, place_facts
 from trial_runner.tasks.metrics import METRICS
 from trial_runner.tasks.splits import complete_splits, drop_repeated, subsample
 from trial_runner.tasks.task import Task
@@ -31,19 +30,9 @@ if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
 
 
-@dataclass(frozen=True, slots=True)
-class Instruction:
-    """See `trial_runner.tasks.kind.TaskKind`."""
-
-    name = "instruction"
-    column_keys = CHAT_KEYS
-    other_keys = ("metrics", "label_smoothing", "decoding", "dialogue")
-    needed = ()
-
-    @property
-    def metrics(self) -> tuple[str, ...]:
-        """See `TaskKind`."""
-        return metrics_of(self.name, "rougeL")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Instruction(TaskKind):
+    """Dialogues whose answers are learned."""
 
     def check(self, task: Task) -> None:
         """See `TaskKind`."""
@@ -168,4 +157,9 @@ def _with_answers(raw: RawTask[RawChats]) -> RawTask[RawChats]:
     return usable_rows(raw, answered, hidden="answers", unused="{count} of {of} dialogues have no answer and are")
 
 
-INSTRUCTION = Instruction()
+INSTRUCTION = Instruction(
+    name="instruction",
+    usual_metric="rougeL",
+    column_keys=CHAT_KEYS,
+    other_keys=("metrics", "label_smoothing", "decoding", "dialogue"),
+)
