@@ -26,7 +26,7 @@ class CudaRecorder:
         self._pool = torch.cuda.graph_pool_handle()
 
     def record(self, function: Callable[[], Tensors]) -> tuple[Callable[[], None], Tensors]:
-        """How to run what a function launches again, and what it then leaves its results in; nothing is computed yet."""
+        """How to run what a function launches again, and where it then leaves its results; it computes nothing yet."""
         graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(graph, pool=self._pool):
             results = function()
