@@ -3,11 +3,12 @@
 import math
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 from datetime import datetime
 from itertools import pairwise
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 import numpy as np
@@ -260,7 +261,7 @@ def _contender(
     """A contender is a complete trial of the study, trained again with each seed; or one that all its trials repeat."""
     original = None if contender.trial is None else originals.get(contender.trial)
     if contender.trial is not None and (
-        original is None or (original.state, original.score) != (TrialState.COMPLETE, contender.validation_score)
+        original is None or contender.validation_score not in _scores_so_far(original, originals.values())
     ):
         yield f"contender '{contender.label}' must be a complete trial with its score; got {contender.trial}"
         return
@@ -276,6 +277,14 @@ def _contender(
             proposal={name: value for name, value in template.proposal.items() if name == HEAD_RATE},
         )
         yield from _fields(trial, expected, f"contender '{contender.label}'")
+
+
+def _scores_so_far(original: TrialRecord, trials: Iterable[TrialRecord]) -> list[float]:
+    """What the mean of its trainings was, each time that one had ended."""
+    of = original.number
+    runs = [(one.ended_at, one.score) for one in trials if of in (one.number, one.replicate_of)]
+    known = sorted((ended_at, score) for ended_at, score in runs if ended_at is not None and score is not None)
+    return [fmean(score for _, score in known[:count]) for count in range(1, len(known) + 1)]
 
 
 def _asked(confirmation: ConfirmationRecord) -> Iterator[str]:

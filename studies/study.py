@@ -266,7 +266,7 @@ class Study:
         self,
         trial: int | Literal["best"] = "best",
         *,
-        against: str = AGAINST[0],
+        against: str | None = None,
         seeds: int = 8,
         name: str | None = None,
         progress: Observer | bool = True,
@@ -281,7 +281,8 @@ class Study:
 
         Args:
             trial: The end of the path.
-            against: Where it begins: a published method, or a point such as ``lora_qv:r=8``.
+            against: Where it begins: a published method, or a point such as ``lora_qv:r=8``; None is the best of the
+                study by estimate, which its verdict compares with.
             seeds: How often each step is trained.
             name: Of the ablation; None is the study's with ``-ablate``.
             progress: As of `confirm`.
@@ -296,7 +297,7 @@ class Study:
         from studies.confirmation.ablation_path import ablation_result
         from studies.confirmation.request import AblationRequest
 
-        point = PublishedPoint(against)
+        point = None if against is None else PublishedPoint(against)
         request = AblationRequest(study=self.name, trial=trial, against=point, seeds=seeds, name=name, fleet=fleet)
         self._confirmed(request, progress, take_over=take_over, observers=observers)
         with _opened(self.storage) as ledger:

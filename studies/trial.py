@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from studies.exports.export import Export, ExportKind
     from trial_runner.requests import Reading
 
-_OTHER_NAMES = {"params": "configuration and learning_rates", "value": "score", "values": "score", "id": "number"}
+_OTHER_NAMES = {"params": "configuration and learning_rates", "value": "score", "values": "scores", "id": "number"}
 
 
 def absent(owner: object, name: str, others: Mapping[str, str]) -> AttributeError:
@@ -73,8 +73,13 @@ class Trial:
 
     @property
     def score(self) -> float | None:
-        """The study's metric on validation at the last step; None unless complete."""
-        return self.page.trial.score
+        """The study's metric on validation at the last step, the mean of `scores`; None unless complete."""
+        return self.page.score
+
+    @property
+    def scores(self) -> tuple[float, ...]:
+        """Final scores of its trainings: its own first, then those of the trials that repeat it with other seeds."""
+        return self.page.scores
 
     @property
     def method(self) -> str | None:
@@ -137,7 +142,8 @@ class Trial:
 
     def __str__(self) -> str:
         """What it is and how it went, on one line."""
-        score = "" if self.score is None else f", {self.page.study.metric} {self.score:.4f}"
+        times = f" ×{len(self.scores)}" if len(self.scores) > 1 else ""
+        score = "" if self.score is None else f", {self.page.study.metric} {self.score:.4f}{times}"
         origin = self.method or "discovered"
         return (
             f"trial {self.number} of {self.study} ({origin}, {self.state.value}{score}, "

@@ -227,15 +227,16 @@ def trial_renderable(page: TrialPage) -> RenderableType:
 
 def _trial_head(trial: TrialRecord, page: TrialPage) -> Text:
     study = page.study
-    newest = trial.score if trial.score is not None else trial.last_score
+    newest = trial.last_score if page.score is None else page.score
     is_by_loss = scored_by(trial, study) != study.metric
     score = score_text(newest, trial.state, trial.steps, early_by_loss=is_by_loss)
+    times = f", the mean of {len(page.scores)} trainings" if len(page.scores) > 1 else ""
     of_budget = share_text(trial.stored_parameters / study.budget_parameters)
     of_backbone = share_text(trial.stored_parameters / study.backbone_parameters, digits=3)
     lines = [
         f"[bold]trial {trial.number} of {escape(study.name)}[/]: {escape(trial.description)}",
         f"{escape(trial.method) if trial.method else 'discovered'}, {_repeats(trial)}{state_text(trial.state)}, "
-        f"{escape(study.metric)} [bold]{score}[/]",
+        f"{escape(study.metric)} [bold]{score}[/]{times}",
         f"{trial.stored_parameters:,} parameters stored ({of_budget} of the budget, {of_backbone} of the backbone), "
         f"{trial.trained_parameters:,} trained, and a task head of {trial.head_parameters:,}",
         f"attention share {share_text(trial.attention_share)}, seed {trial.seed}, fingerprint {trial.fingerprint}",
@@ -244,7 +245,8 @@ def _trial_head(trial: TrialRecord, page: TrialPage) -> Text:
         estimate = estimate_text(page.estimate.mean, page.estimate.high)
         lines.append(f"trained again, it is expected to score {estimate} (95%)")
     if page.replicates:
-        lines.append(f"trained again with other seeds: {', '.join(map(_repeated, page.replicates))}")
+        own = "-" if trial.score is None else f"{trial.score:.4f}"
+        lines.append(f"with its own seed {own}, with others {', '.join(map(_repeated, page.replicates))}")
     if trial.reason:
         lines.append(f"reason: {escape(trial.reason)}")
     return Text.from_markup("\n".join(lines))

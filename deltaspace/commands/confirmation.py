@@ -135,15 +135,7 @@ def confirm(  # noqa: PLR0913 - one argument per option
 )
 @options.study_argument
 @click.argument("number", type=options.TrialNumber())
-@click.option(
-    "--against",
-    metavar="METHOD",
-    multiple=True,
-    default=("mam_adapter",),
-    show_default=True,
-    callback=options.published_point,
-    help="The published method where the path begins.",
-)
+@options.against_option
 @options.seeds_option(8, "How often each step is trained.")
 @click.option("--name", metavar="NAME", help="Of the ablation.  [default: STUDY-ablate]")
 @options.fleet_options("as in the study", again="calling", time="none")
@@ -151,7 +143,7 @@ def confirm(  # noqa: PLR0913 - one argument per option
 def ablate(  # noqa: PLR0913 - one argument per option
     study: str,
     number: int | str,
-    against: PublishedPoint,
+    against: PublishedPoint | None,
     seeds: int,
     name: str | None,
     storage: str,
@@ -162,6 +154,8 @@ def ablate(  # noqa: PLR0913 - one argument per option
 ) -> int:
     """Train what lies between a published method and a trial, one difference after another, on test data.
 
+    It begins at the study's best published method by estimate, which the verdict of 'show' compares with, or at another
+    one.
     The differences are ordered by what the search expects them to gain; only legal combinations are on the path, and
     every step is sized for the same budget. All steps are trained from scratch with the same fresh seeds, so that each
     is compared with the one before in pairs: mean difference, bootstrap interval, permutation test, corrected for the

@@ -189,7 +189,7 @@ against_option = click.option(
     metavar="METHOD",
     multiple=True,
     callback=published_point,
-    help="The published method that the winner is compared with.  [default: the best of the study]",
+    help="The published method that is compared with.  [default: the best of the study]",
 )
 size_option = click.option(
     "--size",

@@ -108,7 +108,7 @@ def front_of(
     complete = [trial for trial in ended if math.isfinite(goal.size(trial))]
     if not complete:
         return Front(objective=goal.objective, largest=goal.scale.largest, points=(), reference=None, hypervolume=None)
-    means = [_worth(trial, known.estimates) for trial in complete]
+    means = [_worth(trial, known) for trial in complete]
     chosen = [complete[place] for place in front([goal.size(trial) for trial in complete], means)]
     alone = [mean for trial, mean in zip(complete, means, strict=True) if not trial.stored_parameters]
     reference = max(alone, default=min(means))
@@ -117,7 +117,7 @@ def front_of(
         largest=goal.scale.largest,
         points=tuple(_point(ledger.trial(study.id, trial.number), known, goal) for trial in chosen),
         reference=reference,
-        hypervolume=_hypervolume(study, chosen, known.estimates, goal, reference),
+        hypervolume=_hypervolume(study, chosen, known, goal, reference),
     )
 
 
@@ -193,9 +193,9 @@ def goal_of(study: StudyRecord, over: SizeMeasure | None = None) -> SizeGoal:
     )
 
 
-def _worth(trial: RankedTrial, estimates: Estimates | None) -> float:
-    estimate = None if estimates is None else estimates.of.get(trial.number)
-    return estimate.mean if estimate is not None else float(trial.score or 0.0)
+def _worth(trial: RankedTrial, ranking: Ranking) -> float:
+    estimate = None if ranking.estimates is None else ranking.estimates.of.get(trial.number)
+    return ranking.scores[trial.number] if estimate is None else estimate.mean
 
 
 def _point(trial: TrialRecord, ranking: Ranking, goal: SizeGoal) -> FrontPoint:
@@ -206,7 +206,7 @@ def _point(trial: TrialRecord, ranking: Ranking, goal: SizeGoal) -> FrontPoint:
         sentence=trial.description,
         size=int(goal.size(trial)),
         share=goal.size(trial) / goal.scale.largest,
-        estimate=_worth(trial, ranking.estimates),
+        estimate=_worth(trial, ranking),
         estimate_low=None if estimate is None else estimate.low,
         estimate_high=None if estimate is None else estimate.high,
         score=ranking.scores[trial.number],
@@ -217,7 +217,7 @@ def _point(trial: TrialRecord, ranking: Ranking, goal: SizeGoal) -> FrontPoint:
 
 
 def _hypervolume(
-    study: StudyRecord, chosen: Sequence[RankedTrial], estimates: Estimates | None, goal: SizeGoal, reference: float
+    study: StudyRecord, chosen: Sequence[RankedTrial], ranking: Ranking, goal: SizeGoal, reference: float
 ) -> Estimate:
     """Of the trials of the front: mean and deviation over what their true scores may be together."""
     scale = goal.scale
@@ -227,9 +227,10 @@ def _hypervolume(
     def area(scores: Sequence[float] | Array) -> float:
         return Staircase.of(places, scores, scale=scale, reference=reference).area(reference) / length
 
-    if estimates is None:
-        return Estimate(mean=area([_worth(trial, None) for trial in chosen]), deviation=0.0)
-    areas = np.array([area(drawn) for drawn in posterior_draws(estimates, [trial.number for trial in chosen], study)])
+    if ranking.estimates is None:
+        return Estimate(mean=area([_worth(trial, ranking) for trial in chosen]), deviation=0.0)
+    draws = posterior_draws(ranking.estimates, [trial.number for trial in chosen], study)
+    areas = np.array([area(drawn) for drawn in draws])
     return Estimate(mean=float(areas.mean()), deviation=float(areas.std()))
 
 

@@ -21,7 +21,7 @@ class Ranking:
     """The trials of a study that have ended, best first; a replicate counts for the trial that it repeats.
 
     Attributes:
-        trials: Complete ones by estimate, or by score where there are no estimates; then pruned ones by how far they
+        trials: Complete ones by estimate, or by `scores` where there are no estimates; then pruned ones by how far they
             came and by score, then failed ones; the earlier of equals first.
         estimates: What they are expected to score; None while there is too little to go by.
         seeds: By number of the trial, how often it was trained to the end, its replicates included.
@@ -39,9 +39,14 @@ class Ranking:
     is_constant: bool | None = None
 
     @property
+    def complete(self) -> list[RankedTrial]:
+        """Those that ran to the end, best first."""
+        return [trial for trial in self.trials if trial.state is TrialState.COMPLETE]
+
+    @property
     def best(self) -> RankedTrial | None:
         """The complete trial that stands first; None before one is complete."""
-        return next((trial for trial in self.trials[:1] if trial.state is TrialState.COMPLETE), None)
+        return next(iter(self.complete), None)
 
 
 def ranking_of(ledger: Ledger, study: StudyRecord, trials: Sequence[RankedTrial] | None = None) -> Ranking:
@@ -55,18 +60,30 @@ def ranking_of(ledger: Ledger, study: StudyRecord, trials: Sequence[RankedTrial]
     known = ledger.standings(study.id) if trials is None else trials
     estimates = estimates_of(ledger, study, known)
     complete = [trial for trial in known if trial.state is TrialState.COMPLETE]
-    runs: dict[int, list[float]] = {}
-    for trial in complete:
-        original = trial.number if trial.replicate_of is None else trial.replicate_of
-        runs.setdefault(original, []).append(trial.score or 0.0)
+    runs = _runs(known)
     return Ranking(
         trials=ranked(known, estimates),
         estimates=estimates,
         seeds={number: len(scores) for number, scores in runs.items()},
-        scores={number: fmean(scores) for number, scores in runs.items()},
+        scores=mean_scores(known),
         examples=counted_examples(ledger, study),
         is_constant=_are_constant(ledger, study, complete),
     )
+
+
+def _runs(trials: Iterable[RankedTrial]) -> dict[int, list[float]]:
+    """By number of the trial, the final scores of its trainings, its replicates included."""
+    runs: dict[int, list[float]] = {}
+    for trial in trials:
+        if trial.state is TrialState.COMPLETE:
+            original = trial.number if trial.replicate_of is None else trial.replicate_of
+            runs.setdefault(original, []).append(trial.score or 0.0)
+    return runs
+
+
+def mean_scores(trials: Iterable[RankedTrial]) -> dict[int, float]:
+    """By number of the trial, the mean of the final scores of its trainings; of complete trials that repeat none."""
+    return {number: fmean(scores) for number, scores in _runs(trials).items()}
 
 
 def _are_constant(ledger: Ledger, study: StudyRecord, trials: Sequence[RankedTrial]) -> bool | None:
@@ -85,14 +102,17 @@ def _share_of_one_label(ledger: Ledger, study: StudyRecord, trial: RankedTrial) 
 
 
 def ranked(trials: Iterable[Trial], estimates: Estimates | None = None) -> tuple[Trial, ...]:
-    """Those of some trials that have ended and are no replicates, in the order of a `Ranking`."""
-    ended = (trial for trial in trials if trial.state.is_terminal and trial.replicate_of is None)
-    return tuple(sorted(ended, key=lambda trial: _rank(trial, estimates)))
+    """Those of a study's trials that have ended and are no replicates, in the order of a `Ranking`."""
+    known = tuple(trials)
+    worth = mean_scores(known)
+    if estimates is not None:
+        worth |= {number: estimates.of[number].mean for number in worth if number in estimates.of}
+    ended = (trial for trial in known if trial.state.is_terminal and trial.replicate_of is None)
+    return tuple(sorted(ended, key=lambda trial: _rank(trial, worth)))
 
 
-def _rank(trial: RankedTrial, estimates: Estimates | None) -> tuple[int, int, float, int]:
-    if trial.state is TrialState.COMPLETE and trial.score is not None:
-        estimate = None if estimates is None else estimates.of.get(trial.number)
-        return 0, 0, -(trial.score if estimate is None else estimate.mean), trial.number
+def _rank(trial: RankedTrial, worth: Mapping[int, float]) -> tuple[int, int, float, int]:
+    if trial.state is TrialState.COMPLETE:
+        return 0, 0, -worth[trial.number], trial.number
     newest = -trial.last_score if trial.last_score is not None else float("inf")
     return (1 if trial.state is TrialState.PRUNED else 2), -trial.steps, newest, trial.number

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
+from statistics import fmean
 from typing import TYPE_CHECKING
 
 from studies.analysis.estimates import Estimate, estimates_of
@@ -59,6 +60,16 @@ class TrialPage:
     events: tuple[EventRecord, ...]
     replicates: tuple[TrialRecord, ...]
     estimate: Estimate | None
+
+    @property
+    def scores(self) -> tuple[float, ...]:
+        """Final scores of its trainings, its own first."""
+        return tuple(one.score for one in (self.trial, *self.replicates) if one.score is not None)
+
+    @property
+    def score(self) -> float | None:
+        """Their mean; None unless it is complete."""
+        return fmean(self.scores) if self.scores else None
 
 
 def trial_page(ledger: Ledger, name: str, number: int) -> TrialPage:

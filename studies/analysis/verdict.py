@@ -37,16 +37,17 @@ def verdict(ranking: Ranking, metric: str) -> str:
 
 
 def _nothing_learned(ranking: Ranking, metric: str) -> str:
-    complete = _complete(ranking)
+    complete = ranking.complete
     if ranking.trials and not complete and all(has_collapsed(trial.reason) for trial in ranking.trials):
         return f"Nothing was learned: all {len(ranking.trials)} trials that ended have collapsed."
     if len(complete) < _ALIKE:
         return ""
     ran = f"all {len(complete)} trials that ran to the end"
+    scores = [ranking.scores[trial.number] for trial in complete]
     if ranking.is_constant:
-        return f"Nothing was learned: {ran} predict a constant; the best has {complete[0].score:.4f} {metric}."
-    if len({trial.score for trial in complete}) == 1:
-        alike = f"{ran} have the same {metric}, {complete[0].score:.4f}"
+        return f"Nothing was learned: {ran} predict a constant; the best has {scores[0]:.4f} {metric}."
+    if len({*scores}) == 1:
+        alike = f"{ran} have the same {metric}, {scores[0]:.4f}"
         if ranking.is_constant is None:
             return f"Nothing was learned: {alike}, as constant predictions have."
         return (
@@ -55,17 +56,13 @@ def _nothing_learned(ranking: Ranking, metric: str) -> str:
     return ""
 
 
-def _complete(ranking: Ranking) -> list[RankedTrial]:
-    return [trial for trial in ranking.trials if trial.state is TrialState.COMPLETE]
-
-
 def _best(trials: Sequence[RankedTrial], is_one: Callable[[RankedTrial], bool]) -> RankedTrial | None:
     return next(filter(is_one, trials), None)
 
 
 def _beside_published(ranking: Ranking, metric: str) -> Iterator[str]:
-    discovered = _best(_complete(ranking), lambda trial: trial.method is None)
-    published = _best(_complete(ranking), lambda trial: trial.method is not None)
+    discovered = _best(ranking.complete, lambda trial: trial.method is None)
+    published = _best(ranking.complete, lambda trial: trial.method is not None)
     if published is None:
         return
     if discovered is None:
@@ -87,7 +84,9 @@ def _named(trial: RankedTrial) -> str:
 
 def _by_score(discovered: RankedTrial, published: RankedTrial, ranking: Ranking, metric: str) -> str:
     difference, reach = _score_difference(discovered, published, ranking)
-    worth = f"{_worth(difference, reach)} {metric}, going by one score each"
+    runs = [ranking.seeds[trial.number] for trial in (discovered, published)]
+    by = "one score each" if max(runs) == 1 else f"the means of {runs[0]} and {runs[1]} scores"
+    worth = f"{_worth(difference, reach)} {metric}, going by {by}"
     if reach is not None and difference > reach:
         return f"Something better than the published methods was found: {worth}; confirm it."
     if reach is not None and difference > 0:
@@ -101,7 +100,7 @@ def _by_score(discovered: RankedTrial, published: RankedTrial, ranking: Ranking,
 
 def _score_difference(one: RankedTrial, other: RankedTrial, ranking: Ranking) -> tuple[float, float | None]:
     """Of two scores, with how far it may be off at 95% by the validation examples; None where that is not known."""
-    scores = (one.score or 0.0, other.score or 0.0)
+    scores = (ranking.scores[one.number], ranking.scores[other.number])
     difference = scores[0] - scores[1]
     if ranking.examples is None:
         return difference, None
@@ -127,8 +126,8 @@ def _by_estimate(lead: Lead, metric: str) -> str:
 
 def _beside_head(ranking: Ranking, metric: str) -> Iterator[str]:
     """What the best discovery adds to the task head alone."""
-    discovered = _best(_complete(ranking), lambda trial: trial.method is None)
-    head = _best(_complete(ranking), lambda trial: trial.method == HEAD_ONLY.name)
+    discovered = _best(ranking.complete, lambda trial: trial.method is None)
+    head = _best(ranking.complete, lambda trial: trial.method == HEAD_ONLY.name)
     if discovered is None or head is None:
         return
     lead = None if ranking.estimates is None else ranking.estimates.over_head
@@ -176,7 +175,7 @@ def closing(ranking: Ranking, study: str, metric: str) -> tuple[str, ...]:
     lead = estimates.lead
     rival = next(trial for trial in ranking.trials if trial.number == lead.published)
     said = f"Trial {lead.discovered} is better than {rival.method} with a probability of {_chance(lead.difference)}."
-    lora = _best(_complete(ranking), lambda trial: str(trial.method).partition(":")[0] in _PLAIN_LORA)
+    lora = _best(ranking.complete, lambda trial: str(trial.method).partition(":")[0] in _PLAIN_LORA)
     if lora is not None and lora.number != rival.number:
         mean, deviation = difference_of(*estimates.joint([lead.discovered, lora.number]))
         said += f" Over plain LoRA, {_named(lora)}, it is {_worth(mean, Z_95 * deviation)} {metric}."

@@ -3,13 +3,14 @@
 from collections.abc import Sequence
 from functools import partial
 
+from search_space.published.point import PublishedPoint
 from search_space.space.space import Candidate, SearchSpace
 from studies.analysis.baselines import baseline, best_first
 from studies.analysis.discover.between import Between, Joint
 from studies.analysis.discover.hybrids import candidate_of
 from studies.analysis.estimates import Estimates
 from studies.confirmation.contenders import ContenderEntry, entry_of
-from studies.confirmation.request import AblationRequest
+from studies.confirmation.request import AGAINST, AblationRequest
 from studies.errors import ConfirmationError
 from studies.records import TrialRecord
 
@@ -44,13 +45,15 @@ def path_entries(
     """
     best = best_first(trials, space, estimates)
     last = best[0] if request.trial == "best" else _numbered(request, trials)
-    first = baseline(request.against, best, trials, space)
+    published = (PublishedPoint(trial.method) for trial in best if trial.method is not None)
+    against = request.against or next(published, AGAINST[0])
+    first = baseline(against, best, trials, space)
     begin = candidate_of_trial(first, space) if isinstance(first, TrialRecord) else first
     between = Between(begin, candidate_of_trial(last, space), space, joint)
     found = _path(between)
     if len(found) < 2:
         raise ConfirmationError(
-            f"an ablation must have something that differs; trial {last.number} is {request.against} itself. "
+            f"an ablation must have something that differs; trial {last.number} is {against} itself. "
             "Name another method with --against, or another trial."
         )
     entry = partial(entry_of, space=space, head_parameters=last.head_parameters)
@@ -61,7 +64,7 @@ def path_entries(
     return [
         entry(last, label=f"trial {last.number}", is_top=True, change=found[-1][1]),
         *reversed(hybrids),
-        entry(first, label=request.against, baselines=(request.against,)),
+        entry(first, label=against, baselines=(against,)),
     ]
 
 

@@ -158,6 +158,11 @@ def _figures(one: Comparison | None) -> str:
 def _notes(result: AblationResult) -> Iterator[str]:
     own, steps = result.confirmation, len(result.steps) - 1
     yield from (*progress_notes(own), *contender_notes(own))
+    first = result.steps[0].contender.label
+    if first == own.best_published:
+        yield f"{first} is the best published method of {own.study}, which its verdict compares with."
+    elif own.best_published is not None:
+        yield f"The best published method of {own.study}, which its verdict compares with, is {own.best_published}."
     yield (
         "The path was chosen by what the search expects; rates of hybrids are those of its ends, not tuned for them. "
         f"Every step is trained with the same seeds; p-values are corrected by Holm for {steps} steps, at {ALPHA}."

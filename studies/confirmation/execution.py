@@ -8,6 +8,7 @@ from pydantic import ValidationError
 from search_space.space.space import SearchSpace
 from studies.analysis.discover import knowledge_of
 from studies.analysis.estimates import estimates_of
+from studies.analysis.ranks import mean_scores
 from studies.backends.backend import Observer, RunnerFactory
 from studies.confirmation.ablation import path_entries
 from studies.confirmation.ablation_path import comparisons_of
@@ -153,8 +154,7 @@ def _existing(ledger: Ledger, parent: StudyRecord, request: Request) -> StudyRec
             f"a confirmation needs a name of its own; '{found.name}' is another study. Choose one with --name."
         )
     recorded, asked = ledger.confirmation(found).asked, request.asked(parent)
-    if asked.get("trial") == "best":
-        asked["trial"] = recorded.get("trial")
+    asked = {name: recorded.get(name) if value is None else value for name, value in asked.items()}
     changes = difference(recorded, asked)
     if changes:
         raise StudyChangedError(
@@ -178,12 +178,15 @@ def _new(
             f"study '{parent.name}' must have a complete trial; got none among {len(trials)}. Launch it again."
         )
     entries, left_out = _entries(ledger, parent, request, space, trials)
+    scores, found = mean_scores(trials), [entry.contender for entry in entries]
     record = ConfirmationRecord(
         study=parent.name,
         top=request.top,
-        against=request.baselines,
+        against=request.baselines or entries[-1].contender.baselines,
         seeds=_seeds(parent, request, trials),
-        contenders=tuple(entry.contender for entry in entries),
+        contenders=tuple(
+            one if one.trial is None else replace(one, validation_score=scores.get(one.trial)) for one in found
+        ),
         left_out=left_out,
         most_parameters=request.most_parameters(parent),
     )

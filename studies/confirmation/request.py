@@ -93,7 +93,8 @@ class AblationRequest:
     Attributes:
         trial: Number of the trial at the end of the path; ``best`` is the study's, or that of the ablation that is
             continued.
-        against: The published method, or point, where the path begins.
+        against: The published method, or point, where the path begins; None is the study's best by estimate, or that of
+            the ablation that is continued.
         seeds: How often each step is trained.
         name: Of the ablation; None is the study's with ``-ablate``.
         fleet: As of a confirmation.
@@ -105,7 +106,7 @@ class AblationRequest:
 
     study: str
     trial: int | Literal["best"] = "best"
-    against: PublishedPoint = AGAINST[0]
+    against: PublishedPoint | None = None
     seeds: int = 8
     name: str | None = None
     fleet: Mapping[str, object] = field(default_factory=dict)
@@ -114,7 +115,8 @@ class AblationRequest:
         """Check what can be checked without the study."""
         if not self.seeds >= 2:
             raise ConfirmationError(f"an ablation must have at least 2 seeds; got {self.seeds}. Ask for more.")
-        object.__setattr__(self, "against", PublishedPoint(self.against))
+        if self.against is not None:
+            object.__setattr__(self, "against", PublishedPoint(self.against))
         _check_name(self.confirmation, "an ablation")
 
     @property
@@ -124,8 +126,8 @@ class AblationRequest:
 
     @property
     def baselines(self) -> tuple[PublishedPoint, ...]:
-        """The published method where the path begins."""
-        return (self.against,)
+        """The published method where the path begins, if it is named."""
+        return () if self.against is None else (self.against,)
 
     @property
     def confirmation(self) -> str:
@@ -137,8 +139,9 @@ class AblationRequest:
         return None
 
     def asked(self, study: StudyRecord) -> dict[str, object]:
-        """What it must be continued with."""
-        return {"trial": self.trial, "seeds": self.seeds, "against": [self.against]}
+        """What it must be continued with; None where anything is."""
+        trial = None if self.trial == "best" else self.trial
+        return {"trial": trial, "seeds": self.seeds, "against": list(self.baselines) or None}
 
 
 Request = ConfirmationRequest | AblationRequest

@@ -85,6 +85,7 @@ class ConfirmationResult:
             when the numbers look good.
         left_out: Baselines that could not be trained, with the reason.
         newer_winner: Number of the trial that is the best of the study by now, if it is another.
+        best_published: The published method that is the best of the study by now, which its verdict compares with.
     """
 
     name: str
@@ -98,6 +99,7 @@ class ConfirmationResult:
     comparisons: tuple[Comparison, ...]
     left_out: tuple[tuple[str, str], ...]
     newer_winner: int | None
+    best_published: str | None = None
 
     @property
     def is_finished(self) -> bool:
@@ -199,6 +201,8 @@ def _result(ledger: Ledger, study: StudyRecord) -> ConfirmationResult:
         for place, contender in enumerate(record.contenders)
     )
     ended = sum(trial.state.is_terminal for trial in trials)
+    ranking = ranking_of(ledger, ledger.study(record.study))
+    best = None if ranking.best is None else ranking.best.number
     return ConfirmationResult(
         name=study.name,
         study=record.study,
@@ -210,7 +214,8 @@ def _result(ledger: Ledger, study: StudyRecord) -> ConfirmationResult:
         contenders=contenders,
         comparisons=_comparisons(contenders) if ended == len(trials) else (),
         left_out=tuple(record.left_out.items()),
-        newer_winner=_newer_winner(ledger, record.study, record.winner),
+        newer_winner=None if best == record.winner.trial else best,
+        best_published=next((one.method for one in ranking.complete if one.method is not None), None),
     )
 
 
@@ -239,12 +244,6 @@ def _elsewhere(measured: Sequence[Mapping[str, float]]) -> dict[str, Spread]:
 def _comparisons(contenders: Sequence[ContenderResult]) -> tuple[Comparison, ...]:
     winner, *others = contenders
     return compare(winner.scores, {one.label: one.scores for one in others if one.baselines})
-
-
-def _newer_winner(ledger: Ledger, study: str, winner: Contender) -> int | None:
-    """The best complete trial of the study if it is not the one that was confirmed."""
-    best = ranking_of(ledger, ledger.study(study)).best
-    return None if best is None or best.number == winner.trial else best.number
 
 
 def _verdicts(result: ConfirmationResult) -> Iterator[str]:

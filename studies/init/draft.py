@@ -233,7 +233,8 @@ def _task_keys(
         why["folder"] = "relative to this file"
     metric, why_metric = _metric(found, measured, kind.metrics[0])
     keys["metric"] = keys.pop("metric", metric)
-    why |= {"metric": why_metric} if why_metric else {}
+    others = f"or {', '.join(one for one in kind.metrics if one != keys['metric'])}"
+    why["metric"] = f"{why_metric}; {others}" if why_metric else others
     most = _MOST_OF_DIALOGUES if found.kind == INSTRUCTION.name else _MOST_TOKENS
     limit = min(most, (position_limit(config_of(backbone)) if has_tokenizer else None) or most)
     of_what = "" if has_tokenizer else "estimated with the embedded tokenizer: "

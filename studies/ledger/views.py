@@ -1,8 +1,8 @@
 """The views of the ledger: the questions that are asked most, answered in SQL on both databases.
 
 They hold nothing, so they are no part of a version's data: whenever tables are created or brought up to date, today's
-views take the place of those that are there. Scores are as they were measured. What the search model expects of a trial
-is no matter of SQL: `studies.analysis.estimates` has it.
+views take the place of those that are there. What the search model expects of a trial is no matter of SQL:
+`studies.analysis.estimates` has it.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -76,6 +76,13 @@ _SHARES = (
     "CAST(trials.stored_parameters AS DOUBLE PRECISION) / studies.backbone_parameters AS backbone_fraction"
 )
 _TRIALS = "FROM trials JOIN studies ON studies.id = trials.study_id"
+# the cast gives SQLite a number that it can look up
+_AGAIN = (
+    "LEFT JOIN (SELECT study_id, CAST(coalesce(replicate_of, number) AS INTEGER) AS number, count(*) AS seeds, "
+    "avg(score) AS score FROM trials WHERE state = 'complete' GROUP BY study_id, coalesce(replicate_of, number)"
+    ") AS again ON again.study_id = trials.study_id AND again.number = trials.number"
+)
+_MEAN = "coalesce(again.score, trials.last_score)"
 
 
 def _leaderboard(_: Json) -> str:
@@ -83,17 +90,11 @@ def _leaderboard(_: Json) -> str:
     by_progress = "CASE trials.state WHEN 'complete' THEN 0 ELSE -trials.steps END"
     return (
         "SELECT studies.name AS study, row_number() OVER (PARTITION BY studies.name ORDER BY "
-        f"{by_state}, {by_progress}, -{_NEWEST} NULLS LAST, trials.number) AS place, trials.number AS trial, "
-        f"{_NAMED} AS method, trials.description, trials.state, {_NEWEST} AS score, trials.steps, "
-        "coalesce(again.seeds, 0) AS seeds, again.mean_score, trials.stored_parameters, "
+        f"{by_state}, {by_progress}, -{_MEAN} NULLS LAST, trials.number) AS place, trials.number AS trial, "
+        f"{_NAMED} AS method, trials.description, trials.state, {_MEAN} AS score, trials.steps, "
+        "coalesce(again.seeds, 0) AS seeds, trials.score AS first_score, trials.stored_parameters, "
         f"{_SHARES}, trials.attention_share, trials.attention_learning_rate, trials.ffn_learning_rate, trials.reason, "
-        f"trials.id AS trial_id {_TRIALS} LEFT JOIN ("
-        # the cast gives SQLite a number that it can look up
-        "SELECT study_id, CAST(coalesce(replicate_of, number) AS INTEGER) AS number, count(*) AS seeds, "
-        "avg(score) AS mean_score "
-        "FROM trials WHERE state = 'complete' GROUP BY study_id, coalesce(replicate_of, number)"
-        ") AS again ON again.study_id = trials.study_id AND again.number = trials.number "
-        "WHERE trials.ended_at IS NOT NULL AND trials.replicate_of IS NULL"
+        f"trials.id AS trial_id {_TRIALS} {_AGAIN} WHERE trials.ended_at IS NOT NULL AND trials.replicate_of IS NULL"
     )
 
 
@@ -177,9 +178,9 @@ def _fronts(_: Json) -> str:
     def over(objective: str, size: str) -> str:
         return (
             f"SELECT studies.name AS study, '{objective}' AS objective, trials.number AS trial, {_NAMED} AS method, "
-            f"trials.description, trials.score, {size} AS size, {_SHARES}, trials.id AS trial_id, max(trials.score) "
-            f"OVER (PARTITION BY studies.name ORDER BY {size}, trials.score DESC, trials.number "
-            f"ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS before {_TRIALS} "
+            f"trials.description, again.score, {size} AS size, {_SHARES}, trials.id AS trial_id, max(again.score) "
+            f"OVER (PARTITION BY studies.name ORDER BY {size}, again.score DESC, trials.number "
+            f"ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS before {_TRIALS} {_AGAIN} "
             f"WHERE trials.state = 'complete' AND trials.replicate_of IS NULL AND {size} IS NOT NULL"
         )
 
@@ -193,8 +194,8 @@ VIEWS: tuple[DatabaseView, ...] = (
         name="leaderboard",
         about=(
             "The trials of every study that have ended, best first; replicates count for the trials that they repeat. "
-            "Complete trials come first, by their score as it was measured. The best of many such scores is partly "
-            "luck: `deltaspace show` goes by what the search model expects of a trial, which SQL cannot."
+            "Complete trials come first, by score. The best of many scores is partly luck: `deltaspace show` goes by "
+            "what the search model expects of a trial, which SQL cannot; before there are twelve, by score, too."
         ),
         columns={
             "study": _STUDY,
@@ -203,10 +204,11 @@ VIEWS: tuple[DatabaseView, ...] = (
             "method": _METHOD,
             "description": "What the configuration is, in words.",
             "state": "`complete`, `pruned` or `failed`.",
-            "score": "Final score of a complete trial, newest score of others; null without a reading.",
+            "score": "Final score of a complete trial, the mean over its seeds; newest score of others; null without "
+            "a reading.",
             "steps": "Optimiser steps at which the score was measured.",
             "seeds": "How often it was trained to the end, replicates with other seeds included.",
-            "mean_score": "Mean of its final scores and those of its replicates; null unless one is complete.",
+            "first_score": "Final score of its first training; null unless that is complete.",
             "stored_parameters": "Trainable parameters that must be kept.",
             "budget_fraction": _OF_BUDGET,
             "backbone_fraction": _OF_BACKBONE,
@@ -302,7 +304,7 @@ VIEWS: tuple[DatabaseView, ...] = (
             "kind": "`top` for the best configurations of the study, `baseline`, or `path` of an ablation.",
             "trial": "Number of the trial of the study that it repeats; null for a baseline that it has not completed.",
             "change": "Of an ablation: what it has changed of the next contender; else null.",
-            "validation_score": "What that trial scored in the search.",
+            "validation_score": "What that trial scored in the search, the mean over its seeds.",
             "planned": "Seeds that were asked for.",
             "seeds": "Seeds with which it is complete.",
             "mean": "Of its scores on the test split; null while there are none.",
@@ -323,8 +325,8 @@ VIEWS: tuple[DatabaseView, ...] = (
     DatabaseView(
         name="fronts",
         about=(
-            "Complete trials that score more than all that are no larger, by their scores as they were measured; "
-            "`deltaspace show` goes by estimates. A trial can be on the front of either objective."
+            "Complete trials that score more than all that are no larger; `deltaspace show` goes by estimates. A trial "
+            "can be on the front of either objective."
         ),
         columns={
             "study": _STUDY,
@@ -332,7 +334,7 @@ VIEWS: tuple[DatabaseView, ...] = (
             "trial": _TRIAL,
             "method": _METHOD,
             "description": "What the configuration is, in words.",
-            "score": "Final score.",
+            "score": "Final score, the mean over its seeds.",
             "size": "Its stored parameters, or its extra FLOPs per token.",
             "budget_fraction": _OF_BUDGET,
             "backbone_fraction": _OF_BACKBONE,

@@ -87,7 +87,7 @@ class Contender:
     Attributes:
         label: Unique in the confirmation: the published method, else ``trial 17``.
         trial: Number of the trial of the study that it repeats; None for a baseline that the study has not completed.
-        validation_score: What that trial scored in the search.
+        validation_score: What that trial scored in the search, the mean over its seeds.
         is_top: Whether it is one of the best configurations of the study.
         baselines: The baselines that it is, as they were asked for; usually one or none.
         change: Of a path from a published method to a trial, what it has changed of the next contender; else None.

@@ -1,11 +1,13 @@
 """The studies of a task beside each other."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from dashboards.web.cache.study import WatchedStudy
 from dashboards.web.pages.page import Page, PageRequest, study_facts
+from studies.analysis.ranks import mean_scores
 from studies.analysis.summaries import task_name
-from studies.records import StudyKind, TrialOutline, TrialState
+from studies.records import StudyKind, TrialOutline
 
 
 def _task(asked: PageRequest) -> object:
@@ -18,7 +20,8 @@ def _task(asked: PageRequest) -> object:
 
 def _entry(study: WatchedStudy) -> Mapping[str, object]:
     study.refresh()
-    complete = [trial for trial in study.trials if trial.state is TrialState.COMPLETE and trial.replicate_of is None]
+    scores = mean_scores(study.trials)
+    complete = [replace(trial, score=scores[trial.number]) for trial in study.trials if trial.number in scores]
     columns = ("number", "score", "stored_parameters", "method")
     return {
         **study_facts(study.record, {}),

@@ -44,7 +44,15 @@ export class Trials {
       this.places = new Map(found.ranking.order.map((number, place) => [number, place + 1]));
       this.estimates = new Map(found.ranking.estimates.map(([number, mean, reach]) => [number, { mean, reach }]));
     }
+    this.#takeMeans();
     return rows.length > 0 || Boolean(found.ranking);
+  }
+
+  /** The score of a trial that was trained again is the mean of its trainings, wherever it is shown. */
+  #takeMeans() {
+    for (const [number, again] of Object.entries(this.ranking?.repeated ?? {})) {
+      if (this.rows[number]) Object.assign(this.rows[number], again);
+    }
   }
 
   get best() {

@@ -42,16 +42,12 @@ export const formTag = (form) => {
 export const isPublished = (trial) => trial.method !== null;
 export const newest = (trial) => trial.score ?? trial.last_score;
 
-/** The score of a trial; of one that is not complete with the step it was measured at. */
+/** The score of a trial; of one that was trained again with how often, of one that is not complete with the step. */
 export function scoreText(trial) {
   const value = newest(trial);
-  return value === null ? "–" : trial.state === "complete" ? score(value) : `${score(value)} @ ${trial.steps}`;
-}
-
-/** The like of a trial that may have been trained again: the mean, and how often. */
-export function meanText(trials, trial) {
-  const again = trials.ranking?.repeated[trial.number];
-  return again ? `${score(again.score)} ×${again.seeds}` : scoreText(trial);
+  if (value === null) return "–";
+  if (trial.state !== "complete") return `${score(value)} @ ${trial.steps}`;
+  return trial.seeds ? `${score(value)} ×${trial.seeds}` : score(value);
 }
 
 /** The columns that trials have in every table. */
@@ -61,7 +57,7 @@ export function trialColumns(trials, base) {
     place: { name: "place", title: "#", isNumber: true, value: (one) => trials.places.get(one.number) ?? null, cell: (one) => trials.places.get(one.number) ?? "", hint: "place in the study" },
     number: { name: "number", title: "Trial", isNumber: true, value: found("number"), cell: (one) => trialLink(base, one.number) },
     state: { name: "state", title: "State", value: found("state"), cell: (one) => h("span", { class: `state-${one.state}` }, one.state, one.state === "running" && remarkOn(trials, one.number).is_to_stop ? ", is to stop" : "") },
-    score: { name: "score", title: "Score", isNumber: true, value: (one) => trials.ranking?.repeated[one.number]?.score ?? newest(one), cell: (one) => meanText(trials, one), hint: "on validation; ×4 is the mean of four seeds" },
+    score: { name: "score", title: "Score", isNumber: true, value: newest, cell: scoreText, hint: "on validation; ×4 is the mean of four seeds" },
     estimate: { name: "estimate", title: "Estimate", isNumber: true, value: (one) => trials.estimates.get(one.number)?.mean ?? null, cell: (one) => { const known = trials.estimates.get(one.number); return known ? estimate(known.mean, known.reach) : "–"; }, hint: "what it is expected to score if it is trained again, with 95%" },
     method: { name: "method", title: "Method", value: (one) => one.method ?? "discovered", cell: (one) => told(one.method ?? (one.replicate_of === null ? "discovered" : `replicate of ${one.replicate_of}`)) },
     description: { name: "description", title: "What it is", value: found("description"), cell: (one) => told(one.description), kind: "words" },

@@ -23,8 +23,8 @@ def summary(knowledge: StudyPosterior, cards: list[Card]) -> tuple[str, ...]:
     said += by_name["winner"].sentences[1:2] if "winner" in by_name else ()
     name = knowledge.study or "STUDY"
     said.append(
-        f"To know: 'deltaspace confirm {name}' trains the best again with fresh seeds, 'deltaspace ablate {name}' its "
-        "differences one by one; more trials tell more of what matters."
+        f"To know: 'deltaspace confirm {name}' trains the best again with fresh seeds, 'deltaspace ablate {name} best' "
+        "its differences one by one; more trials tell more of what matters."
     )
     return tuple(said)
 

@@ -101,6 +101,8 @@ def test_estimates_stand_beside_scores_and_the_verdict_below(tmp_path: Path) -> 
     assert re.search(rf"{row.score:.4f} ± 0\.0\d{{3}} ×2", shown)
     assert f"{row.estimate:.4f} ± {row.estimate_high - row.estimate:.4f}" in shown
     assert board.verdict in " ".join(shown.split())
-    assert f"trained again with other seeds: {planted.truth(2):.4f} (trial 40)" in printed(trial_renderable(original))
+    page = printed(trial_renderable(original))
+    assert f"accuracy {row.score:.4f}, the mean of 2 trainings" in page
+    assert f"with its own seed {original.trial.score:.4f}, with others {planted.truth(2):.4f} (trial 40)" in page
     assert f"expected to score {row.estimate:.4f} ± " in printed(trial_renderable(original))
     assert "replicate of trial 2" in printed(trial_renderable(again))

@@ -40,10 +40,9 @@ def test_an_ablation_is_printed_shown_again_and_refused_without_a_trial(run: Run
     code, out, err = run("ablate", "reviews", "best", "--seeds", "4", "--quiet")
     assert code == 0, err
     text = " ".join(out.split())
-    assert (
-        f"reviews-ablate: from mam_adapter to trial {BEST} of reviews, 4 seeds each, accuracy on the test split" in text
-    )
-    assert f"Trial {BEST} minus mam_adapter on the test split: +0.0" in text
+    assert f"reviews-ablate: from bitfit to trial {BEST} of reviews, 4 seeds each, accuracy on the test split" in text
+    assert f"Trial {BEST} minus bitfit on the test split: +0.0" in text
+    assert "bitfit is the best published method of reviews, which its verdict compares with." in text
     assert "p-values are corrected by Holm for" in text
     assert "finished: all" in err
     assert "See 'deltaspace show reviews-ablate'" in err

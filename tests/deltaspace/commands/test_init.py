@@ -2,7 +2,8 @@
 
 import csv
 import json
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import datasets
@@ -39,12 +40,19 @@ def said(here: Path, capsys: pytest.CaptureFixture[str]) -> Run:
     return invoke
 
 
-def write_csv(file: Path, rows: list[dict[str, str]] = ROWS) -> None:
+def write_csv(file: Path, rows: Sequence[Mapping[str, object]] = ROWS) -> None:
     file.parent.mkdir(exist_ok=True)
     with file.open("w", newline="") as opened:
         writer = csv.DictWriter(opened, list(rows[0]))
         writer.writeheader()
         writer.writerows(rows)
+
+
+def test_a_label_of_numbers_may_be_a_class_or_a_scale(said: Run, here: Path) -> None:
+    stars = [{"review": f"{number} of the films that I saw this year", "stars": number % 5} for number in range(200)]
+    write_csv(here / "stars.csv", stars)
+    said("stars.csv")
+    assert re.search(r"kind: classification +# or regression\n", (here / "stars.yaml").read_text())
 
 
 def test_a_file_becomes_a_commented_study_file(said: Run, here: Path) -> None:
@@ -56,6 +64,7 @@ def test_a_file_becomes_a_commented_study_file(said: Run, here: Path) -> None:
     text = (here / "reviews.yaml").read_text()
     assert "verdict" in text
     assert "# 2 different ones" in text
+    assert re.search(r"metric: accuracy +# or f1, matthews\n", text)
     study = read_specification("reviews.yaml")
     assert (study.name, study.backbone.name, study.task.kind) == ("reviews", "embedded", "classification")
     assert (study.task.text, study.task.label, study.task.folder) == (("review",), "verdict", str(here))

@@ -12,11 +12,13 @@ from support.planted_ledger import PUBLISHED, Planted
 
 from studies.analysis import predictions
 from studies.analysis.estimates import FEWEST, Estimate, estimates_of
+from studies.analysis.fronts import front_of
 from studies.analysis.leaderboard import leaderboard
 from studies.analysis.ranks import ranking_of
 from studies.analysis.summaries import study_summaries
 from studies.analysis.verdict import verdict
 from studies.records import TrialState
+from studies.study import Study
 
 LUCKY = 34
 """The worst of all in truth."""
@@ -195,3 +197,36 @@ def test_a_study_that_has_got_no_further_is_estimated_once(
     first, *others = planted.ledger.trials(study.id)
     estimates_of(planted.ledger, study, [replace(first, last_score=0.1), *others])  # as after a backup that went on
     assert len(calls) == 3
+
+
+def test_order_verdict_and_score_of_a_trial_trained_again_are_of_the_mean_everywhere(
+    plant: Callable[..., Planted],
+) -> None:
+    planted = plant(7, luck={5: 0.2})
+    first, second, *_ = leaderboard(planted.ledger, "planted").rows
+    lucky, mean = first.number, (second.score or 0.0) - 0.05
+    planted.replicate(lucky, 2 * mean - (first.score or 0.0))
+    board = leaderboard(planted.ledger, "planted")
+    assert (board.rows[0].number, board.lead) == (second.number, None)
+    row = next(row for row in board.rows if row.number == lucky)
+    assert (row.score, row.seeds) == (pytest.approx(mean), 2)
+    ahead = (board.rows[0].score or 0.0) - max(row.score or 0.0 for row in board.rows if not row.is_discovered)
+    assert f"{ahead:+.4f}" in board.verdict
+    study = Study.open("planted", planted.ledger.url)
+    assert (study.best.number, study[lucky].score, study[lucky].scores[0]) == (
+        second.number,
+        pytest.approx(mean),
+        first.score,
+    )
+    asked = study.query("SELECT trial, score, first_score FROM leaderboard ORDER BY place")
+    assert asked["trial"].tolist() == [row.number for row in board.rows]
+    assert asked["score"].tolist() == pytest.approx([row.score for row in board.rows])
+    assert asked[asked["trial"] == lucky]["first_score"].tolist() == [first.score]
+    front = study.query("SELECT trial FROM fronts WHERE objective = 'parameters' ORDER BY size")["trial"].tolist()
+    assert front == [point.number for point in front_of(planted.ledger, planted.study).points]
+
+
+def test_a_verdict_of_trials_trained_again_says_that_it_goes_by_means(plant: Callable[..., Planted]) -> None:
+    planted = plant(7, luck={5: 0.2})
+    planted.replicate(5, 0.5)
+    assert "going by the means of 2 and 1 scores" in leaderboard(planted.ledger, "planted").verdict

@@ -1,6 +1,7 @@
 """What a study says of itself in sentences."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -8,10 +9,10 @@ import numpy as np
 import pytest
 
 from studies.analysis.estimates import Estimate, Estimates, Lead
-from studies.analysis.ranks import Ranking, ranking_of
+from studies.analysis.ranks import Ranking, mean_scores, ranking_of
 from studies.analysis.verdict import closing, verdict
 from studies.ledger.ledger import Ledger
-from studies.records import ExampleCounts, TrialState
+from studies.records import ExampleCounts, RankedTrial, TrialState
 
 COLLAPSED = "rung 0 (25 steps): collapsed: its training loss has risen from 1.7 to 1.9"
 
@@ -26,7 +27,13 @@ def complete(ranking: Ranking, *scores: float) -> Ranking:
     """Published and discovered trials with some scores."""
     first = [trial for trial in ranking.trials if trial.state is TrialState.COMPLETE]
     trials = [replace(first[n % 2], number=n, score=score) for n, score in enumerate(scores)]
-    return replace(ranking, trials=tuple(trials))
+    return with_scores(ranking, trials)
+
+
+def with_scores(ranking: Ranking, trials: Sequence[RankedTrial], **changes: object) -> Ranking:
+    """A ranking of other trials, each trained once."""
+    counts = {"scores": mean_scores(trials), "seeds": dict.fromkeys(mean_scores(trials), 1)}
+    return replace(ranking, trials=tuple(trials), **counts, **changes)
 
 
 def test_trials_that_all_have_one_score_have_learned_nothing(ranking: Ranking) -> None:
@@ -68,7 +75,7 @@ def with_head(ranking: Ranking, *scores: float) -> Ranking:
     found = next(one for one in ranking.trials if one.method is None and one.score is not None)
     three = (replace(published, method="head_only"), found, published)
     trials = [replace(one, number=n, score=scores[n]) for n, one in enumerate(three)]
-    return replace(ranking, trials=tuple(sorted(trials, key=lambda one: -(one.score or 0))), estimates=None)
+    return with_scores(ranking, sorted(trials, key=lambda one: -(one.score or 0)), estimates=None)
 
 
 def lead(mean: float, deviation: float = 0.01) -> Lead:

@@ -268,7 +268,7 @@ def _labelled(
             there = [value for value in columns[label].values if isinstance(value, int | float)]
             range_of = f" from {min(there):g} to {max(there):g}" if there else ""
             why = {"label": f"{columns[label].distinct} different numbers{range_of}", **why}
-        return Guess(kind="regression", keys=keys, why=why)
+        return Guess(kind="regression", keys=keys, why={"kind": "or classification", **why})
     return _classification(columns, text, label, is_named=is_named)
 
 
@@ -277,6 +277,9 @@ def _classification(columns: Mapping[str, Column], text: Sequence[str], label: s
     named = None if is_named else _same_in_words(columns, label, text)
     if named is not None:
         why["label"] = f"says the same as {label}, in words"
+    elif label in columns and columns[label].distinct > 2:
+        are_numbers = all(isinstance(value, int | float) for value in columns[label].values)
+        why |= {"kind": "or regression"} if are_numbers else {}
     join, why_join = _joined(columns, text)
     keys = {"text": text[0] if len(text) == 1 else list(text), "label": named or label, **join}
     return Guess(kind="classification", keys=keys, why={**why, **why_join})

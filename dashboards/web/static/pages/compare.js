@@ -2,10 +2,10 @@ import { onChange, picks, read, write } from "../address.js";
 import { PALETTE } from "../colours.js";
 import { ask } from "../data.js";
 import { fill, h, told } from "../dom.js";
-import { count, estimate, percent, score } from "../format.js";
+import { count, estimate, percent } from "../format.js";
 import { formulas, picture } from "../picture.js";
 import { Plot } from "../plots.js";
-import { curveData, curvesOf, curveTraces, trialLink, watched } from "../parts.js";
+import { curveData, curvesOf, curveTraces, scoreText, trialLink, watched } from "../parts.js";
 import { remarkOn, tagList } from "../remarks.js";
 import { dimensions, DIMENSIONS } from "./trial.js";
 import { rungLines } from "./live.js";
@@ -105,7 +105,7 @@ function content(all, trials, base, differences) {
             row("what it is", (found) => told(found.trial.description)),
             row("origin", (found) => told(found.trial.method ?? "discovered")),
             row("state", (found) => found.trial.state),
-            row("score", (found) => score(found.trial.score ?? found.trial.last_score)),
+            row("score", (found) => scoreText(trials.rows[found.number] ?? found.trial)),
             row("estimate", (found) => (known(found) ? estimate(known(found).mean, known(found).reach) : "–")),
             row("parameters", (found) => `${count(found.trial.stored_parameters)} (${percent(found.trial.stored_parameters / study.budget_parameters)} of the budget)`),
             row("share at attention", (found) => percent(found.trial.attention_share)),

@@ -4,7 +4,7 @@ import { ask } from "../data.js";
 import { fill, h, told } from "../dom.js";
 import { count, duration, estimate, moment, percent } from "../format.js";
 import { Plot } from "../plots.js";
-import { bar, curveData, curvesOf, curveTraces, hover, meanText, pickedBar, states, tile, trialColumns, trialLink, watched } from "../parts.js";
+import { bar, curveData, curvesOf, curveTraces, hover, pickedBar, scoreText, states, tile, trialColumns, trialLink, watched } from "../parts.js";
 import { Remarks, stopButton } from "../remarks.js";
 import { Table } from "../table.js";
 
@@ -87,7 +87,7 @@ function head(place, trials, now, page) {
       "div",
       { class: "tiles" },
       tile("Trials ended", `${count(ended)} / ${count(study.planned ?? trials.rows.length)}`, left === null ? (now.counts.running ? "" : "nothing runs") : `about ${duration(left)} left`),
-      tile("Best trial", best ? meanText(trials, best) : "–", best ? [trialLink(base, best.number), " ", told(best.method ?? "discovered")] : awaited || "no trial is complete yet"),
+      tile("Best trial", best ? scoreText(best) : "–", best ? [trialLink(base, best.number), " ", told(best.method ?? "discovered")] : awaited || "no trial is complete yet"),
       tile("Its estimate", known ? estimate(known.mean, known.reach) : "–", known ? "if trained again, 95%" : awaited || "from twelve trials on"),
       tile("Pruned", ended ? percent(now.counts.pruned / ended, 0) : "–", "of the trials that ended"),
       tile("Pace", now.pace === null ? "–" : duration(now.pace), "from one ending to the next"),
@@ -120,7 +120,7 @@ function drawHistory(plot, trials) {
     };
   });
   let best = -Infinity;
-  const line = trials.rows.filter((one) => one.state === "complete").flatMap((one) => (one.score > best ? ((best = one.score), [[one.number, best]]) : []));
+  const line = trials.rows.filter((one) => one.state === "complete" && one.replicate_of === null).flatMap((one) => (one.score > best ? ((best = one.score), [[one.number, best]]) : []));
   if (line.length) line.push([trials.rows.length - 1, best]);
   traces.push({ type: "scatter", mode: "lines", name: "best so far", x: line.map(([x]) => x), y: line.map(([, y]) => y), line: { shape: "hv", color: colour("quiet"), width: 1.5 }, hoverinfo: "skip" });
   plot.show(

@@ -23,9 +23,9 @@ export async function show({ place, root, api, problem }) {
       { name: "budget", title: "Budget", isNumber: true, value: (row) => row.budget_parameters, cell: (row) => `${count(row.budget_parameters)} (${percent(row.budget_parameters / row.backbone_parameters, 2)})` },
       { name: "states", title: "Trials", value: (row) => row.rows.length, cell: (row) => states(row.counts), kind: "tight" },
       { name: "metric", title: "Metric", value: (row) => row.metric, cell: (row) => told(row.metric) },
-      { name: "discovered", title: "Best discovery", isNumber: true, value: (row) => row.discovered?.score, cell: (row) => link(row, row.discovered) },
+      { name: "discovered", title: "Highest discovery", isNumber: true, value: (row) => row.discovered?.score, cell: (row) => link(row, row.discovered) },
       { name: "description", title: "What it is", value: (row) => row.discovered?.description, cell: (row) => told(row.discovered?.description ?? "–"), kind: "words" },
-      { name: "published", title: "Best published", isNumber: true, value: (row) => row.published?.score, cell: (row) => link(row, row.published) },
+      { name: "published", title: "Highest published", isNumber: true, value: (row) => row.published?.score, cell: (row) => link(row, row.published) },
       { name: "method", title: "Method", value: (row) => row.published?.method, cell: (row) => told(row.published?.method ?? "–") },
       { name: "created", title: "Begun (UTC)", isHidden: true, value: (row) => row.created_at, cell: (row) => moment(row.created_at).slice(0, 16), kind: "tight" },
     ],
@@ -38,7 +38,7 @@ export async function show({ place, root, api, problem }) {
     const choice = h("select", { name: "name", onchange: () => write({ name: choice.value }, { isNew: true }) }, tasks.map((name) => h("option", { value: name, selected: name === read("name") }, name)));
     fill(form, h("label", {}, "Task", choice));
     document.querySelector("h1").textContent = `Studies of ${visible(read("name"))}`;
-    fill(said, studies.length ? `${studies.length} ${studies.length === 1 ? "study" : "studies"}. A highest score is the luckiest of its study: more trials reach more. Only a confirmation compares.` : "There is no study of this task. Choose another.");
+    fill(said, studies.length ? `${studies.length} ${studies.length === 1 ? "study" : "studies"}. A highest score is the luckiest of its study, which its leaderboard corrects by estimates; more trials reach more. Only a confirmation compares.` : "There is no study of this task. Choose another.");
     table.show(studies);
     drawPlots(plots, studies);
   };

@@ -4,7 +4,7 @@ import { fill, h, told } from "../dom.js";
 import { bytes, count, duration, estimate, moment, percent, rate, score, words } from "../format.js";
 import { formulas, picture } from "../picture.js";
 import { Plot } from "../plots.js";
-import { curveTraces, formTag, trialLink, watched } from "../parts.js";
+import { curveTraces, formTag, newest, trialLink, watched } from "../parts.js";
 import { formColour } from "../colours.js";
 import { Remarks, remarkOn, stopButton } from "../remarks.js";
 import { facts, Table } from "../table.js";
@@ -39,7 +39,8 @@ function content(found, trials, page, { curve, loss, remarks }) {
   const { study } = trials;
   const marked = picks().includes(found.number);
   const last = trials.rows.length - 1;
-  const value = trial.score ?? trial.last_score;
+  const row = trials.rows[found.number] ?? trial;
+  const value = newest(row);
   const line = { [found.number]: { steps: found.readings.map((one) => one.step), scores: found.readings.map((one) => one.score), losses: found.readings.map((one) => one.train_loss) } };
   const traces = curveTraces(trials, line, (one) => formColour(one.ffn_form ?? one.attention_form));
   const data = { columns: ["trial", "step", "score", "train_loss"], rows: found.readings.map((one) => [found.number, one.step, one.score, one.train_loss]) };
@@ -62,7 +63,7 @@ function content(found, trials, page, { curve, loss, remarks }) {
       "div",
       { class: "tiles" },
       tileOf("State", h("span", { class: `state-${trial.state}` }, trial.state), trial.reason ?? ""),
-      tileOf(found.scored_by, value === null ? "–" : score(value), trial.state === "complete" ? `after ${count(trial.steps)} steps` : `at step ${count(trial.steps)}`),
+      tileOf(found.scored_by, value === null ? "–" : score(value), row.seeds ? `mean of ${row.seeds} trainings` : row.state === "complete" ? `after ${count(row.steps)} steps` : `at step ${count(row.steps)}`),
       tileOf("Estimate", known ? estimate(known.mean, known.reach) : "–", "if trained again, 95%"),
       tileOf("Parameters", count(trial.stored_parameters), `${percent(trial.stored_parameters / study.budget_parameters)} of the budget`),
       tileOf("Origin", told(trial.method ?? (trial.replicate_of === null ? "discovered" : "replicate")), trial.replicate_of === null ? "" : ["of trial ", trialLink(base, trial.replicate_of)]),
