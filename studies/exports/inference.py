@@ -15,7 +15,7 @@ from trial_runner.files import check_regular, whole_file
 from trial_runner.tasks import TASK_KINDS, Task
 
 if TYPE_CHECKING:
-    from trial_runner.export.predictions import Prediction
+    from trial_runner.export.predictions import Prediction, Tell
 
 Given = str | Sequence[object]
 """What is predicted: a text, or a text for each column that the task reads, or a list in place of such a text."""
@@ -58,7 +58,16 @@ class _InferencePlan:
         return [kind.as_read(self.task, name, value) for name, value in zip(names, values, strict=True)]
 
 
-def predict(folder: Path, source: Path, output: Path, *, columns: tuple[str, ...] = (), **how: Any) -> PredictionResult:
+def predict(  # noqa: PLR0913 - one argument per wish
+    folder: Path,
+    source: Path,
+    output: Path,
+    *,
+    columns: tuple[str, ...] = (),
+    batch_size: int,
+    backbone: str | None = None,
+    tell: "Tell",
+) -> PredictionResult:
     """Write the lines of a file with a prediction each to a new file.
 
     Every line is checked before the backbone is loaded; the new file is there whole or not at all.
@@ -67,8 +76,9 @@ def predict(folder: Path, source: Path, output: Path, *, columns: tuple[str, ...
         source: JSON objects, one a line.
         output: Must not exist.
         columns: Keys of what is read of a line; empty takes what the task of the training read.
-        how: ``batch_size``, the lines of a pass; ``backbone``, its name or folder, None for that of the export; and
-            ``tell``, which is called with the number of predicted lines and that of all lines.
+        batch_size: Lines of a pass.
+        backbone: Its name or folder; None for that of the export.
+        tell: Called with the number of predicted lines and that of all lines.
 
     Raises:
         StudiesError: If a line is not what it must be, or the output cannot be written.
@@ -83,7 +93,7 @@ def predict(folder: Path, source: Path, output: Path, *, columns: tuple[str, ...
     plan = _plan(read_json(folder / DELTA_FACTS), columns, folder)
     rows = _read_rows(source)
     texts = [_texts(row, plan, f"line {number} of {source}") for number, row in enumerate(rows, start=1)]
-    predictions = _predictions(folder, texts, plan, **how) if rows else []
+    predictions = _predictions(folder, texts, plan, batch_size, backbone, tell) if rows else []
     _write_rows(output, rows, predictions)
     return PredictionResult(output=output, lines=len(rows), labels=_labels(predictions))
 
@@ -196,15 +206,22 @@ def _value(row: Mapping[str, Any], name: str, where: str) -> Any:
 
 
 def _predictions(
-    folder: Path, texts: Sequence[tuple[str, ...]], plan: _InferencePlan, **how: Any
+    folder: Path,
+    texts: Sequence[tuple[str, ...]],
+    plan: _InferencePlan,
+    batch_size: int,
+    backbone: str | None,
+    tell: "Tell",
 ) -> "list[Prediction]":
     from trial_runner.export.predictions import classify, write
 
     task = plan.task
     prompt = None if task is None else TASK_KINDS[task.kind].prompt
     if task is not None and prompt is not None:
-        return write(folder, [prompt(task, each) for each in texts], task=task, **how)
-    return classify(folder, texts, max_tokens=None if task is None else task.max_tokens, **how)
+        sources = [prompt(task, each) for each in texts]
+        return write(folder, sources, task=task, batch_size=batch_size, backbone=backbone, tell=tell)
+    most = None if task is None else task.max_tokens
+    return classify(folder, texts, max_tokens=most, batch_size=batch_size, backbone=backbone, tell=tell)
 
 
 def _write_rows(output: Path, rows: Sequence[Mapping[str, Any]], predictions: "Sequence[Prediction]") -> None:
@@ -230,12 +247,16 @@ def _labels(predictions: "Sequence[Prediction]") -> dict[str, int]:
     return dict(sorted(counts.items(), key=lambda pair: -pair[1]))
 
 
-def predict_texts(folder: Path, texts: Sequence[Given], **how: Any) -> "list[Prediction]":
+def predict_texts(
+    folder: Path, texts: Sequence[Given], *, batch_size: int, backbone: str | None = None
+) -> "list[Prediction]":
     """Predictions of texts that are at hand, in their order.
 
     Args:
         texts: Each one text, or as many as the task reads: premise and hypothesis, context and question. Where the task
             joins lists, a list stands for a text: the turns of a dialogue, plain or as messages.
+        batch_size: Texts of a pass.
+        backbone: As of `predict`.
 
     Raises:
         StudiesError: If a text is blank, or there are not as many as the task reads.
@@ -246,7 +267,7 @@ def predict_texts(folder: Path, texts: Sequence[Given], **how: Any) -> "list[Pre
 
     plan = _plan(read_json(folder / DELTA_FACTS), (), folder)
     rows = [_given_texts(given, plan, number) for number, given in enumerate(texts)]
-    return _predictions(folder, rows, plan, tell=lambda done, lines: None, **how) if rows else []
+    return _predictions(folder, rows, plan, batch_size, backbone, lambda done, lines: None) if rows else []
 
 
 def _given_texts(given: Given, plan: _InferencePlan, number: int) -> tuple[str, ...]:

@@ -24,6 +24,11 @@ from trial_runner.packed.packed_deltas import PackedDeltas
 from trial_runner.packed.stacks import ModuleStack
 from trial_runner.tasks import Batch
 
+CACHED_BYTES = 8 << 20
+"""What a CPU's cache holds of the widest activation of a pass; beyond it every product waits for memory."""
+_EVALUATED_AT_LEAST = 8
+"""On a CPU, whatever its cache holds."""
+
 
 class Recomputation:
     """Whether the blocks of a backbone are computed again in backward passes.
@@ -66,12 +71,6 @@ class Recomputation:
                 return forward(*positional, **named)
 
         return checkpoint(compute, *positional, use_reentrant=False, preserve_rng_state=False, **named)
-
-
-CACHED_BYTES = 8 << 20
-"""What a CPU's cache holds of the widest activation of a pass; beyond it every product waits for memory."""
-_EVALUATED_AT_LEAST = 8
-"""On a CPU, whatever its cache holds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

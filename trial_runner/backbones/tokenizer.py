@@ -5,7 +5,6 @@ import json
 import re
 import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
 from functools import lru_cache
 from math import prod
 from pathlib import Path
@@ -83,16 +82,15 @@ def check_tokenizer_files(source: str) -> None:
         OSError: If one is no regular file, or too large.
         ValueError: If one holds too much.
     """
-    from transformers.utils import cached_file
+    folder = Path(source)
+    if not folder.is_dir():
+        from huggingface_hub import snapshot_download
 
+        folder = Path(snapshot_download(source, allow_patterns=[*_FILES, *_LISTS]))
     for name in (*_FILES, *_LISTS):
-        found = Path(source) / name
-        if not Path(source).is_dir():
-            with suppress(OSError):  # it has none
-                found = Path(cached_file(source, name))
-        if found.exists():
-            check_regular(found, most_bytes=_MOST_BYTES)
-            _check_text(name, found.read_text(encoding="utf-8"))
+        if (folder / name).exists():
+            check_regular(folder / name, most_bytes=_MOST_BYTES)
+            _check_text(name, (folder / name).read_text(encoding="utf-8"))
 
 
 def _check_text(name: str, text: str) -> None:
