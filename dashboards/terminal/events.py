@@ -65,7 +65,7 @@ def event_line(event: Event) -> str:
     if one.score is not None:
         score = measured_text(one.score, progress.examples, state=one.state, is_by_loss=one.is_by_loss)
     why = f" ({reason_text(one)})" if one.state is TrialState.FAILED else ""
-    said = "; ".join(filter(None, (f"{score}{', best so far' if one.is_best else ''}", f"{named(one)}{why}")))
+    said = "; ".join(filter(None, (f"{score}{', highest so far' if one.is_best else ''}", f"{named(one)}{why}")))
     is_over = progress.ended >= progress.target_trials
     left = "" if progress.left is None or is_over else f" [{left_text(progress.left)}]"
     return f"{place} trial {one.number} {_ended_as(one)}: {said}{left}"
@@ -81,7 +81,7 @@ def _ended_as(one: EndedTrial) -> str:
 def progress_line(progress: Progress) -> str:
     """A study at one moment, on one line."""
     running = f", {len(progress.running)} running" if progress.running else ""
-    best = "" if progress.best is None else f"; best {measured_text(progress.best.score, progress.examples)}"
+    best = "" if progress.best is None else f"; highest {measured_text(progress.best.score, progress.examples)}"
     return f"{progress.study}: {counts_text(progress)}{running}{best}; {times_text(progress)}"
 
 

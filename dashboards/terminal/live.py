@@ -125,7 +125,7 @@ def _best_line(progress: Progress, width: int) -> Text:
     curve = sparkline(progress.course, until=progress.ended, width=8 if width < _MIDDLE_WIDTH else 24)
     score = measured_text(best.score, progress.examples)
     metric = escape(progress.metric)
-    return _line(f"best {metric} [bold green]{score}[/]{f'  [green]{curve}[/]' if curve else ''}{aside}")
+    return _line(f"highest {metric} [bold green]{score}[/]{f'  [green]{curve}[/]' if curve else ''}{aside}")
 
 
 class _Trials:
@@ -151,7 +151,7 @@ class _Trials:
             ]
             for one in self._progress.top[:count]
         ]
-        yield from self._table(("parameters", "of budget") if is_wide else (), "best", rows)
+        yield from self._table(("parameters", "of budget") if is_wide else (), "highest", rows)
 
     def ended(self, count: int) -> Iterator[RenderableType]:
         """Those that just ended, the newest first, with their verdict."""
@@ -205,7 +205,7 @@ def _step(one: RunningTrial) -> str:
 
 
 def _verdict(one: EndedTrial) -> str:
-    return "[bold green]best so far[/]" if one.is_best else state_text(one.state, one.reason)
+    return "[bold green]highest so far[/]" if one.is_best else state_text(one.state, one.reason)
 
 
 def reason_text(one: EndedTrial) -> str:

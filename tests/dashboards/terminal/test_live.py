@@ -45,7 +45,7 @@ def test_it_is_never_higher_than_the_terminal(height: int) -> None:
     text = shown(replace(shown_progress(), running=many), height=height)
     assert len(text.splitlines()) < height
     assert f"and {40 - text.count('25/200')} more" in text
-    assert all(title in text for title in ("best", "just ended", "running"))
+    assert all(title in text for title in ("highest", "just ended", "running"))
 
 
 def test_those_that_have_come_furthest_are_shown_where_not_all_can_be() -> None:

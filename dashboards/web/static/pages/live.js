@@ -122,7 +122,7 @@ function drawHistory(plot, trials) {
   let best = -Infinity;
   const line = trials.rows.filter((one) => one.state === "complete" && one.replicate_of === null).flatMap((one) => (one.score > best ? ((best = one.score), [[one.number, best]]) : []));
   if (line.length) line.push([trials.rows.length - 1, best]);
-  traces.push({ type: "scatter", mode: "lines", name: "best so far", x: line.map(([x]) => x), y: line.map(([, y]) => y), line: { shape: "hv", color: colour("quiet"), width: 1.5 }, hoverinfo: "skip" });
+  traces.push({ type: "scatter", mode: "lines", name: "highest so far", x: line.map(([x]) => x), y: line.map(([, y]) => y), line: { shape: "hv", color: colour("quiet"), width: 1.5 }, hoverinfo: "skip" });
   plot.show(
     traces.filter((trace) => trace.x.length),
     { xaxis: { title: "trial" }, yaxis: { title: trials.study.metric } },
