@@ -277,9 +277,8 @@ def _classification(columns: Mapping[str, Column], text: Sequence[str], label: s
     named = None if is_named else _same_in_words(columns, label, text)
     if named is not None:
         why["label"] = f"says the same as {label}, in words"
-    elif label in columns and columns[label].distinct > 2:
-        are_numbers = all(isinstance(value, int | float) for value in columns[label].values)
-        why |= {"kind": "or regression"} if are_numbers else {}
+    elif label in columns and columns[label].distinct > 2 and {*map(type, columns[label].values)} <= {int, float}:
+        why["kind"] = "or regression"
     join, why_join = _joined(columns, text)
     keys = {"text": text[0] if len(text) == 1 else list(text), "label": named or label, **join}
     return Guess(kind="classification", keys=keys, why={**why, **why_join})
@@ -304,14 +303,10 @@ def _dialogues(columns: Mapping[str, Column], name: str) -> Guess:
     for other in columns.values():
         mark = _mark_of(column, other) if other.name != name else None
         if mark is not None:
-            keys = {
-                "messages": name,
-                "references": other.name,
-                "metric": "exact_match",
-                "dialogue": {"answer_after": mark},
-            }
+            keys = {"messages": name, "references": other.name, "metric": "exact_match"}
+            dialogue = {"dialogue": {"answer_after": mark}}
             why = {"references": f"each last message ends with it, behind {mark!r}"}
-            return Guess(kind="instruction", keys=keys, why=why)
+            return Guess(kind="instruction", keys={**keys, **dialogue}, why=why)
     return Guess(kind="instruction", keys={"messages": name}, why={"messages": "their answers are learned"})
 
 
