@@ -57,6 +57,7 @@ def scenarios(kills: int) -> tuple[Scenario, ...]:
         Scenario("F18", "ledger of another release", databases.VERSIONS),
         Scenario("F19", "node lost", nodes.NODES),
         Scenario("F20", "GPU memory of dead workers", (), lacks="a GPU"),
+        Scenario("F21", "folder of snapshots turns read-only", trials.READ_ONLY),
     )
 
 

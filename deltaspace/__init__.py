@@ -10,9 +10,7 @@ Example:
 A name is imported when it is first used, so that importing the package takes no time and loads no torch.
 """
 
-import importlib
-from typing import TYPE_CHECKING
-
+TYPE_CHECKING = False  # as type checkers read it; nothing is imported before `entry_point` is ready for Ctrl-C
 if TYPE_CHECKING:
     from deltaspace import errors
     from deltaspace.descriptions import count, describe, methods, shape_of
@@ -84,6 +82,8 @@ _OTHER_NAMES = {
 
 def __getattr__(name: str) -> object:
     """A public name, from where it is at home."""
+    import importlib
+
     if name == "errors":
         return importlib.import_module("deltaspace.errors")
     if name in _PLACES:

@@ -113,4 +113,6 @@ def _types(kind: Any) -> Mapping[str, Any]:
 
 def _read(stored: Any, expected: Any) -> Any:
     """A field's value; names become those of its type."""
+    if expected is bool and not isinstance(stored, bool):
+        raise ValueError(f"true or false must stand where {stored!r} does")
     return expected(stored) if isinstance(expected, type) and issubclass(expected, StrEnum) else stored

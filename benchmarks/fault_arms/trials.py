@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import subprocess
 import time
 from collections.abc import Callable
 from functools import partial
@@ -9,12 +10,13 @@ from pathlib import Path
 
 from support.killed_study import Study, finish, wait_for, wait_for_ends
 
-from fault_arms.bench import Bench, Case, Outcome, met
+from fault_arms.bench import Bench, Case, Outcome, met, not_refused, seconds_to_end
 from studies.ledger.ledger import Ledger
 from studies.records import TrialState
 
 _TRIALS = {"inline": 24, "ray": 14}
 _FAULTY = 3
+_GROUPS, _ROOM_BYTES = Path("/sys/fs/cgroup/memory"), {"inline": 900_000_000, "ray": 3_500_000_000}
 _KILLS = 3
 
 
@@ -51,6 +53,38 @@ def _deadly(bench: Bench, *, backend: str) -> Outcome:
         seconds.append(time.monotonic() - killed_at)
     finish(study, process)
     return met(study, seconds, _failed_alone(study, "lost 3 times in a row"), times=3, given_up=1)
+
+
+def _starved(bench: Bench, *, backend: str) -> Outcome:
+    """A trial for which the kernel ends its process, in a control group with little memory, fails alone, too."""
+    group, began_at = _GROUPS / bench.folder.name, time.monotonic()
+    group.mkdir()
+    (group / "memory.limit_in_bytes").write_text(str(_ROOM_BYTES[backend]))
+    study = bench.study("sqlite", backend, _TRIALS[backend], hungry=str(_FAULTY))
+    while not study.launches or study.launches[-1].poll():
+        (group / "cgroup.procs").write_text(str(study.launch().pid))
+        study.launches[-1].wait(300)
+    killed = int((group / "memory.oom_control").read_text().split()[-1])
+    wrong = [] if killed >= _KILLS else [f"the kernel must end {_KILLS} processes; it ended {killed}"]
+    wrong += _failed_alone(study, "lost 3 times in a row")
+    return met(study, [time.monotonic() - began_at], wrong, times=killed, given_up=1)
+
+
+def _read_only(bench: Bench, *, backend: str) -> Outcome:
+    """A folder of snapshots that turns read-only ends the launch with a line; once it is not, the next one goes on."""
+    folder = str(bench.folder / "artefacts")
+    Path(folder).mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "none", folder], check=True)
+    try:
+        study = bench.begun("sqlite", backend, 2 * _TRIALS[backend])
+        subprocess.run(["mount", "-o", "remount,ro", folder], check=True)
+        seconds = seconds_to_end(study.launches[-1])
+        wrong = not_refused(study, "snapshots must be written", "Read-only file system")
+        subprocess.run(["mount", "-o", "remount,rw", folder], check=True)
+        finish(study)
+        return met(study, [seconds], wrong)
+    finally:
+        subprocess.run(["umount", "--lazy", folder], check=True)
 
 
 def _empty(file: Path, other: Path) -> None:
@@ -137,7 +171,9 @@ DIVERGING = tuple(Case(f"NaN, {one}, sqlite", partial(_diverging, backend=one)) 
 MEMORY = (
     *(Case(f"in a trial, {one}, sqlite", partial(_raising, backend=one)) for one in _BACKENDS),
     *(Case(f"of a trial's process, {one}, sqlite", partial(_deadly, backend=one)) for one in _BACKENDS),
+    *(Case(f"ended by the kernel, {one}, sqlite", partial(_starved, backend=one)) for one in _BACKENDS),
 )
+READ_ONLY = tuple(Case(f"read-only, {one}, sqlite", partial(_read_only, backend=one)) for one in _BACKENDS)
 SNAPSHOTS = tuple(
     Case(
         f"{damage.__name__.strip('_').replace('_', ' ')}, {'all' if which else 'the newest'}, inline, sqlite",

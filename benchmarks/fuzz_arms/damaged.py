@@ -15,7 +15,7 @@ from support.postgres import PostgresServer
 from support.tiny_models import TINY_FAMILIES, save_model, save_tokenizer
 
 from deltaspace.commands.main import main
-from fuzz_arms.mutations import NASTY, damaged_bytes
+from fuzz_arms.mutations import NASTY, damaged_bytes, odd_json
 from search_space.dimensions import Port, Site
 from search_space.edit import Edit
 from search_space.errors import SearchSpaceError
@@ -31,6 +31,7 @@ _EDITS = (
     Edit(site=Site.ATTENTION, write=Port.Q, read=Port.X_ATTN, form=LowRank(width=3, widened=1), gate=Add()),
 )
 
+_TEXT = ("--text", "text")
 _QUESTIONS = (("show", "STUDY"), ("verify", "STUDY"), ("studies",), ("query", "select * from leaderboard"))
 _GUARDS = (
     "SELECT conrelid::regclass::text, quote_ident(conname) FROM pg_constraint "
@@ -69,13 +70,18 @@ class Exports:
         self.model = fresh_model(rig)
         self.whole = exported(rig, trial_of(rig, *_EDITS), folder / "whole")
         rig.attachment.detach()
+        self.texts = folder / "texts.jsonl"
+        self.texts.write_text('{"text": "red blue"}\n')
         self.place = folder / "damaged"
 
     def __call__(self, draw: random.Random) -> None:
         shutil.rmtree(self.place, ignore_errors=True)
         shutil.copytree(self.whole, self.place)
         facts, weights = self.place / "delta.json", self.place / "delta.safetensors"
-        if draw.random() < 0.5:
+        if draw.random() < 0.3:
+            facts.write_text(json.dumps(odd_json(json.loads(facts.read_text()), draw)))
+            _run("predict", str(self.place), "--input", str(self.texts), "--output", str(self.place / "out"), *_TEXT)
+        elif draw.random() < 0.5:
             facts.write_bytes(damaged_bytes(facts.read_bytes(), draw))
         else:
             weights.write_bytes(damaged_bytes(weights.read_bytes(), draw, within=draw.choice((None, 600))))
@@ -160,7 +166,11 @@ class Servers:
 
 def _ask(draw: random.Random, url: str, study: str) -> None:
     """Give a command a database to read."""
-    words = [study if word == "STUDY" else word for word in draw.choice(_QUESTIONS)]
+    _run(*(study if word == "STUDY" else word for word in draw.choice(_QUESTIONS)), "--storage", url)
+
+
+def _run(*words: str) -> None:
+    """A command that may refuse what it is given."""
     with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()) as said:
-        code = main([*words, "--storage", url])
+        code = main(words)
     assert code in (0, 1, 2), said.getvalue()

@@ -39,6 +39,16 @@ def damaged_text(text: str, draw: random.Random) -> str:
     return "\n".join(lines)
 
 
+def odd_json(value: object, draw: random.Random) -> object:
+    """JSON with another value somewhere."""
+    if isinstance(value, dict | list) and value and draw.random() < 0.8:
+        keys = list(value) if isinstance(value, dict) else range(len(value))
+        changed, key = value.copy(), draw.choice(keys)
+        changed[key] = odd_json(value[key], draw)
+        return changed
+    return draw.choice((None, True, 7, -1.5, 10**18, float("inf"), "", [], {}, [7], draw.choice(NASTY)))
+
+
 def damaged_bytes(content: bytes, draw: random.Random, *, within: int | None = None) -> bytes:
     """Bytes with some changed, cut out, repeated or appended.
 

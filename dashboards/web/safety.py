@@ -10,11 +10,13 @@ import ipaddress
 import re
 import secrets
 import socket
+from contextlib import suppress
 from dataclasses import dataclass
 from http.cookies import CookieError, SimpleCookie
 from urllib.parse import parse_qs, urlencode
 
 from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import ClientDisconnect
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -132,7 +134,8 @@ class Guard:
             await send(message)
 
         refusal = self._refusal(scope, Headers(scope=scope))
-        await (self._app if refusal is None else refusal)(scope, receive, sealed)
+        with suppress(ClientDisconnect):  # whoever asked has gone, or never sent the whole question
+            await (self._app if refusal is None else refusal)(scope, receive, sealed)
 
     def _refusal(self, scope: Scope, headers: Headers) -> Response | None:
         hosts = headers.getlist("host")

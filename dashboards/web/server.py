@@ -8,7 +8,7 @@ import socket
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, cast
 
 import h11
 import uvicorn
@@ -25,6 +25,11 @@ PORT = 8088
 _TRIES = 20
 _REQUEST_SECONDS = 10.0
 """A connection whose request is not whole by then is closed."""
+
+_MOST_CONNECTIONS = 128
+"""Of more, that is closed which has waited longest for its request to be whole."""
+
+_ACCEPTED_AT_ONCE = 32
 
 
 def bound(door: Door, port: int | None) -> socket.socket:
@@ -64,7 +69,7 @@ def address(door: Door, listener: socket.socket, path: str = "") -> str:
 
 
 class _TimedRequests(H11Protocol):
-    """HTTP that does not hold half-sent requests open; uvicorn bounds only the time between requests."""
+    """HTTP that bounds the time and the number of half-sent requests; uvicorn bounds only the time between requests."""
 
     _deadline: asyncio.TimerHandle | None = None
 
@@ -72,6 +77,11 @@ class _TimedRequests(H11Protocol):
         """Begin to wait for a request."""
         super().connection_made(transport)
         self._deadline = self.loop.call_later(_REQUEST_SECONDS, transport.close)
+        all_of_them = cast("set[_TimedRequests]", self.connections)
+        there = [one for one in all_of_them if not one.transport.is_closing()]
+        if len(there) > _MOST_CONNECTIONS:
+            waiting = {one._deadline.when(): one for one in there if one._deadline is not None}
+            waiting[min(waiting)].transport.close()
 
     def data_received(self, data: bytes) -> None:
         """Wait for the rest of a request, or no longer."""
@@ -105,6 +115,7 @@ def server_of(storage: WatchedStorage, door: Door) -> uvicorn.Server:
             server_header=False,
             proxy_headers=False,
             timeout_graceful_shutdown=1,
+            backlog=_ACCEPTED_AT_ONCE,
         )
     )
 

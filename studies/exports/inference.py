@@ -115,10 +115,10 @@ _GROUPS: Mapping[str, Mapping[str, str]] = {
 _UNREAD = ("early_metric", "preset")
 
 
-def _grouped(task: Mapping[str, Any]) -> dict[str, Any]:
+def _grouped(task: object) -> object:
     """The task of an export with what belongs together in one mapping; some exports list it key by key."""
     if not isinstance(task, Mapping) or "train_examples" not in task:
-        return dict(task)
+        return task
     listed = {key for keys in _GROUPS.values() for key in keys} | set(_UNREAD)
     grouped = {key: value for key, value in task.items() if key not in listed}
     for name, keys in _GROUPS.items():

@@ -16,7 +16,6 @@ from studies.preflight import check
 from studies.resource_estimates.duration import Workload, forecast
 from studies.resource_estimates.speed import Speed
 from studies.study_file import specification_from_mapping
-from studies.study_file.sections import TaskSection
 from trial_runner.backbones import EMBEDDED, config_of, load_tokenizer, position_limit, tokenizer_id
 from trial_runner.errors import BackboneError
 from trial_runner.tasks import TASK_KINDS, Prepared, Task, prepare_task
@@ -110,25 +109,27 @@ def draft_study(source: DataSource, choices: Choices) -> Draft:
         choices: Of the user.
 
     Raises:
+        SpecificationError: If what the user chose makes no study.
         RunnerError: If the data makes no task, or cannot be learned from.
     """
     with source.opened() as datasets:
         looked = {name: look_at(_some(dataset)) for name, dataset in datasets.items()}
         found = guess(looked, choices.wishes, can_chat=choices.backbone is None or _can_chat(choices.backbone))
         backbone = choices.backbone or _USUAL.get(found.kind, _OF_TEXTS)
+        study: dict[str, Any] = {
+            "name": choices.name or source.title,
+            "backbone": backbone,
+            "task": {"kind": found.kind, **source.task, **found.keys},
+            "budget": choices.budget,
+            "trials": choices.trials or _TRIALS,
+        }
+        task = specification_from_mapping(study, origin="the draft").task
         tokenizer = _tokenizer(backbone, is_chosen=choices.backbone is not None)
-        measured = _measure(datasets, source, found, backbone, tokenizer)
-    keys, comments = _task_keys(source, found, measured, backbone, has_tokenizer=tokenizer is not None)
-    task = TaskSection(**keys)
+        measured = _measure(datasets, task, found, backbone, tokenizer)
+    study["task"], comments = _task_keys(source, found, measured, backbone, has_tokenizer=tokenizer is not None)
+    task = specification_from_mapping(study, origin="the draft").task
     prepared = None if tokenizer is None or source.is_large else _prepared(task, tokenizer, backbone)
-    study: dict[str, Any] = {
-        "name": choices.name or source.title,
-        "backbone": backbone,
-        "task": keys,
-        "budget": choices.budget,
-        "trials": choices.trials or _TRIALS,
-        "training": _training(measured, prepared, backbone),
-    }
+    study["training"] = _training(measured, prepared, backbone)
     said = "not timed: see deltaspace check"
     if prepared is not None and choices.takes_steps:
         study, said = _in_time(study, choices)
@@ -181,12 +182,11 @@ def _can_chat(backbone: str) -> bool:
 
 def _measure(
     datasets: "Mapping[str, Dataset]",
-    source: DataSource,
+    task: Task,
     found: Guess,
     backbone: str,
     own: "PreTrainedTokenizerFast | None",
 ) -> _MeasuredLengths:
-    task = Task(kind=found.kind, **source.task, **found.keys)
     tokenizer = own or load_tokenizer(EMBEDDED)
     if found.kind == INSTRUCTION.name:
         return _measure_chats(datasets, task, tokenizer, is_own=own is not None)

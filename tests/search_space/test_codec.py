@@ -170,6 +170,7 @@ def without(*path: str | int) -> dict[str, Any]:
         (changed("edits", 1, "form", "rank", value=3), "got missing: none; unknown: rank"),
         (changed("edits", 1, "form", "activation", value="elu"), "'elu' is not a valid Activation"),
         (changed("edits", 1, "form", "width", value="5"), "whole number of at least 1; got '5'"),
+        (changed("edits", 1, "form", "bias", value={}), r"true or false must stand where {} does"),
         (changed("edits", 1, "form", "width", value=0), "whole number of at least 1; got 0"),
         (changed("edits", 1, "gate", "value", value="two"), "not supported between"),
         (changed("edits", 1, "gate", "value", value=-1.0), "got -1.0. [scale]"),

@@ -2,10 +2,11 @@
 
 import random
 import shutil
+from functools import partial
 from pathlib import Path
 
 import pytest
-from support.odd_values import SLOW, Damage, damages, problem_of, readers
+from support.odd_values import SLOW, Damage, bounded, damages, huge_damages, problem_of, readers
 from support.rotation import is_everything, seed
 from support.trivial_launch import specification
 from support.trivial_runner import TrivialFactory
@@ -15,6 +16,7 @@ from studies.confirmation.request import ConfirmationRequest
 from studies.launch.launch import launch
 
 DAMAGES_OF_A_RUN = 12
+HUGE_DAMAGES_OF_A_RUN, COMMANDS_OF_A_HUGE_DAMAGE = 3, 3
 
 
 @pytest.fixture(scope="module")
@@ -53,6 +55,17 @@ def test_an_odd_value_in_any_column_is_one_line_whatever_reads_it(whole: Path, t
     for one in planted:
         commands = () if is_everything() else (*quick, *([draw.choice(SLOW)] if draw.random() < 0.1 else []))
         assert problems(one, whole, tmp_path / "odd", *commands) == []
+
+
+@pytest.mark.slow
+def test_fifty_megabytes_in_a_column_are_one_line_within_a_minute_and_a_gigabyte(whole: Path, tmp_path: Path) -> None:
+    draw = random.Random(seed())
+    planted = huge_damages(draw)
+    for one in planted if is_everything() else draw.sample(planted, HUGE_DAMAGES_OF_A_RUN):
+        names = readers("", tmp_path, specification(tmp_path, "inline", 14))
+        for command in names if is_everything() else draw.sample([*names], COMMANDS_OF_A_HUGE_DAMAGE):
+            ask = partial(problems, one, whole, tmp_path / "odd", command)
+            assert bounded(60, 1 << 30, lambda ask=ask: "".join(ask())) == "", f"{one.name}, {command}"
 
 
 @pytest.mark.parametrize("kind", ["an unknown key", "values that are words", "values that are lists"])

@@ -195,11 +195,14 @@ def actors(process: Launch, kind: str, study: Study) -> list[int]:
     return find()
 
 
-def kill_everyone(study: Study, victims: Sequence[str], seed: int, apart: int = 1) -> list[float]:
+def kill_everyone(
+    study: Study, victims: Sequence[str], seed: int, apart: int = 1, when: Callable[[], object] | None = None
+) -> list[float]:
     """Kill the launching process, a worker or the keeper in turn, each time some trials later, then let it finish.
 
     Args:
         apart: Trials that end between two kills, about.
+        when: What holds at each kill; None for any moment.
 
     Returns:
         Seconds from each kill to the next end of a trial; fewer than victims where the study came to its end before.
@@ -209,7 +212,10 @@ def kill_everyone(study: Study, victims: Sequence[str], seed: int, apart: int = 
     seconds: list[float] = []
     for victim in victims:
         wait_for_ends(study, process, moments.randint((apart + 1) // 2, apart + apart // 2))
-        time.sleep(moments.uniform(0, 0.4))
+        if when is None:
+            time.sleep(moments.uniform(0, 0.4))
+        else:
+            wait_for(when, process, study)
         if process.poll() is not None:
             break
         if victim == "launch":

@@ -2,10 +2,17 @@
 
 import contextlib
 import io
+import os
+import random
+import resource
+import sys
+import time
+import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
-from sqlalchemy import JSON
+from sqlalchemy import JSON, Column
 from support.corruptions import LEFT_OUT, PLANTED_IN, Damage
 from support.trivial_runner import TrivialFactory
 
@@ -45,20 +52,58 @@ ODD_JSON = {
 }
 
 
+HUGE = {
+    "50 MB of text": "printf('%.*c', 50000000, 'x')",
+    "50 MB of digits": "printf('%.*c', 50000000, '9')",
+    "50 MB of bytes": "zeroblob(50000000)",
+    "50 MB of levels": "printf('%.*c', 50000000, '[')",
+    "50 MB of JSON": "'[' || replace(printf('%.*c', 16000000, 'x'), 'x', '1, ') || '1]'",
+}
+
+
 def damages() -> Iterator[Damage]:
-    """All of them."""
+    """All of them, but for the huge ones."""
+    for column in _columns():
+        values = ODD | (ODD_JSON if isinstance(column.type, JSON) else {})
+        for name, value in values.items():
+            yield _damage(column, name, value)
+
+
+def huge_damages(draw: random.Random) -> list[Damage]:
+    """Each of the huge values in a column of each type."""
+    by_type: dict[type, list[Column[Any]]] = {}
+    for column in _columns():
+        by_type.setdefault(type(column.type), []).append(column)
+    return [_damage(draw.choice(some), *value) for some in by_type.values() for value in HUGE.items()]
+
+
+def _columns() -> Iterator[Column[Any]]:
     for table in METADATA.sorted_tables:
-        if table.name in LEFT_OUT:
-            continue
-        for column in table.columns:
-            values = ODD | (ODD_JSON if isinstance(column.type, JSON) else {})
-            for name, value in values.items():
-                shown = value.replace("{column}", column.name)
-                where = PLANTED_IN[table.name]
-                yield Damage(
-                    f"{table.name}.{column.name}: {name}",
-                    f"UPDATE {table.name} SET {column.name} = {shown} WHERE {where}",
-                )
+        if table.name not in LEFT_OUT:
+            yield from table.columns
+
+
+def _damage(column: Column[Any], name: str, value: str) -> Damage:
+    table, shown = column.table.name, value.replace("{column}", column.name)
+    return Damage(
+        f"{table}.{column.name}: {name}", f"UPDATE {table} SET {column.name} = {shown} WHERE {PLANTED_IN[table]}"
+    )
+
+
+def bounded(seconds: int, size: int, ask: Callable[[], str]) -> str:
+    """What a process of its own finds that may take so many seconds of a processor, and so many bytes more."""
+    with warnings.catch_warnings(action="ignore"):  # of threads, which it does not need
+        child = os.fork()
+    if child == 0:
+        pages = int(Path("/proc/self/statm").read_text().split()[0])
+        resource.setrlimit(resource.RLIMIT_AS, (pages * resource.getpagesize() + size,) * 2)
+        used = int(time.process_time())
+        resource.setrlimit(resource.RLIMIT_CPU, (used + seconds,) * 2)
+        found = ask()
+        sys.__stderr__.write(found)
+        os._exit(1 if found else 0)
+    ended = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    return f"it ended with {ended}" if ended else ""
 
 
 def readers(url: str, folder: Path, study: Specification) -> dict[str, Callable[[], object]]:

@@ -40,6 +40,7 @@ OPTIONS = {
     "brake": "",  # a file; while it is there, the study does not come to its end
     "braked": "0.5",  # seconds of a step while it is there
     "workers": "2",
+    "pack": "2",
     "gpus": "auto",
 }
 _FAULTY_STEP = 3
@@ -92,7 +93,7 @@ def tell(progress: Progress) -> None:
 def main() -> None:
     url, folder, backend, trials, step_seconds, *given = sys.argv[1:]
     options = OPTIONS | dict(text.split("=", 1) for text in given)
-    named = {key: options[key] for key in ("sampler", "rule", "replicates", "objective", "workers", "gpus")}
+    named = {key: options[key] for key in ("sampler", "rule", "replicates", "objective", "workers", "pack", "gpus")}
     if options["pages"]:
         event.listen(Engine, "connect", lambda link, _: link.execute(f"PRAGMA max_page_count = {options['pages']}"))
     if options["clock"]:

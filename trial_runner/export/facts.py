@@ -111,3 +111,15 @@ def read_json(path: Path) -> dict[str, Any]:
     if not isinstance(facts, dict):
         raise ExportError(f"{path} must be a JSON object; got {type(facts).__name__}.")
     return facts
+
+
+def labels_of(facts: Mapping[str, Any], folder: Path) -> tuple[str, ...] | None:
+    """The labels that an export tells; None without a task head.
+
+    Raises:
+        ExportError: If they are no texts.
+    """
+    labels = facts.get("labels")
+    if labels is not None and not (isinstance(labels, list) and all(isinstance(one, str) for one in labels)):
+        raise ExportError(f"the labels of the export in {folder} must be a list of texts; they are not.")
+    return None if labels is None else tuple(labels)

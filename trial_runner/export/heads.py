@@ -9,7 +9,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from trial_runner.errors import ExportError
-from trial_runner.export.facts import file_sha256, read_json, write_json
+from trial_runner.export.facts import file_sha256, labels_of, read_json, write_json
 from trial_runner.objectives import ClassificationHead
 
 HEAD_FILE, HEAD_FACTS = "head.safetensors", "head.json"
@@ -85,6 +85,6 @@ def load_head(folder: str | Path) -> TaskHead:
     if facts.get("sha256") != file_sha256(place / HEAD_FILE):
         raise ExportError(f"{place / HEAD_FILE} must be as it was written; its hash is another one. Export it again.")
     try:
-        return TaskHead.of(load_file(place / HEAD_FILE), tuple(str(label) for label in facts["labels"]))
-    except (KeyError, TypeError, ValueError, SafetensorError) as error:
+        return TaskHead.of(load_file(place / HEAD_FILE), labels_of(facts, place) or ())
+    except (KeyError, ValueError, SafetensorError) as error:
         raise ExportError(f"the head in {place} must be whole; got a problem with {error}.") from error

@@ -27,7 +27,7 @@ from trial_runner.backbones.weight_hash import files_sha256, tensors_sha256
 from trial_runner.deltas.delta_set import DeltaSet
 from trial_runner.deltas.whole_model import tied, ties_of
 from trial_runner.errors import ExportError, ExportWishError
-from trial_runner.export.facts import BackboneFacts, file_sha256, read_json
+from trial_runner.export.facts import BackboneFacts, file_sha256, labels_of, read_json
 from trial_runner.export.heads import TaskHead
 from trial_runner.export.tensors import PREFIX, check_fits, load_tensors
 from trial_runner.export.writer import DELTA_FACTS, DELTA_FILE, HEAD_PREFIX, SCHEMA_VERSION
@@ -69,17 +69,15 @@ class _ExportFiles:
             )
         try:
             tensors = load_file(folder / DELTA_FILE)
-            labels = facts["labels"]
+            labels = labels_of(facts, folder)
             configuration = configuration_from_json(facts["configuration"])
         except (SafetensorError, KeyError, OSError, ValueError) as error:
             told = str(error) if isinstance(error, CodecError) else f"a problem with {error}"
             raise ExportError(f"the export in {folder} must be whole; got {told.rstrip('.')}.") from error
-        if labels is not None and not (isinstance(labels, list) and all(isinstance(one, str) for one in labels)):
-            raise ExportError(f"the labels of the export in {folder} must be a list of texts; they are not.")
         return cls(
             backbone=BackboneFacts.from_json(facts.get("backbone")),
             configuration=configuration,
-            labels=None if labels is None else tuple(labels),
+            labels=labels,
             facts=facts,
             tensors=tensors,
         )

@@ -29,7 +29,7 @@ from trial_runner.backbones.backbone import loading_options
 from trial_runner.backbones.locate import padding_token, source_of
 from trial_runner.backbones.weight_hash import files_sha256, tensors_sha256
 from trial_runner.errors import ExportError, ExportWishError
-from trial_runner.export.facts import BackboneFacts, read_json
+from trial_runner.export.facts import BackboneFacts, labels_of, read_json
 from trial_runner.export.heads import TaskHead, load_head
 from trial_runner.export.loader import base_tensors, load_delta
 from trial_runner.export.mean_pooled import MeanPooledClassifier
@@ -128,12 +128,12 @@ class OpenedExport:
         """Name of each class, by index.
 
         Raises:
-            ExportError: If there is no task head.
+            ExportError: If there is no task head, or its labels are no texts.
         """
-        labels = self.facts.get("labels")
+        labels = labels_of(self.facts, self.folder)
         if labels is None:
             raise ExportError(f"the export in {self.folder} must have a task head to predict labels; it has none.")
-        return tuple(str(label) for label in labels)
+        return labels
 
     def tokenizer(self) -> Any:
         """The tokenizer of the backbone.

@@ -2,6 +2,7 @@
 
 import socket
 from collections.abc import Iterator
+from contextlib import ExitStack
 
 import pytest
 from support.asked_dashboard import Asker, dashboard_of
@@ -37,13 +38,28 @@ def guarded(sample_storage: str) -> Iterator[Asker]:
     ids=["nothing", "half a head", "half a body"],
 )
 def test_a_request_that_is_not_sent_whole_is_not_waited_for(
-    sample_storage: str, monkeypatch: pytest.MonkeyPatch, half: str
+    sample_storage: str, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], half: str
 ) -> None:
     monkeypatch.setattr(server, "_REQUEST_SECONDS", 1.0)
     with dashboard_of(sample_storage) as found, socket.create_connection(found.host.split(":"), timeout=60) as waiting:
         waiting.sendall(half.encode())
         while waiting.recv(1 << 16):
             pass
+    assert "Traceback" not in capfd.readouterr().err
+
+
+def test_of_too_many_half_sent_requests_the_oldest_are_closed(
+    sample_storage: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(server, "_REQUEST_SECONDS", 1e6)
+    monkeypatch.setattr(server, "_MOST_CONNECTIONS", 4)
+    with dashboard_of(sample_storage) as found, ExitStack() as stack:
+        waiting = [stack.enter_context(socket.create_connection(found.host.split(":"), timeout=60)) for _ in range(7)]
+        assert [one.recv(1) for one in waiting[:3]] == [b"", b"", b""]
+        assert found.ask("/").status == 200
+        assert waiting[3].recv(1) == b""
+        waiting[6].sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        assert waiting[6].recv(8) == b"HTTP/1.1"
 
 
 @pytest.mark.parametrize("path", PAGES)

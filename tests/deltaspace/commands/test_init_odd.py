@@ -3,6 +3,8 @@
 import gzip
 import json
 from collections.abc import Callable
+from contextlib import suppress
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,7 @@ from studies.errors import StudiesError
 from trial_runner.errors import RunnerError
 
 WORDS = ("good", "bad")
+ROLES = ("text", "label", "source", "target")
 
 
 def rows(count: int = 60, **values: Any) -> list[dict[str, Any]]:
@@ -91,6 +94,23 @@ def test_what_cannot_be_a_study_is_one_line(case: str, here: Path) -> None:
         deltaspace.init(name, "study.yaml", name="odd", takes_steps=False)
     assert "\n" not in str(refused.value)
     assert not (here / "study.yaml").exists()
+
+
+@pytest.mark.parametrize("keys", [keys for n in range(1, 5) for keys in combinations(ROLES, n)], ids="-".join)
+def test_one_column_for_whatever_is_a_study_or_refused(keys: tuple[str, ...], here: Path) -> None:
+    (here / "data.csv").write_text(separated(TEXTS))
+    with suppress(RunnerError, StudiesError):
+        deltaspace.init("data.csv", **dict.fromkeys(keys, "label"), backbone="embedded", takes_steps=False)
+
+
+def test_three_columns_of_texts_are_refused_and_one_is_taken_by_its_name(here: Path) -> None:
+    (here / "data.csv").write_text(separated(TEXTS))
+    with pytest.raises(StudiesError, match=r"task\.text"):
+        deltaspace.init(
+            "data.csv", text=["text", "text", "label"], label="label", backbone="embedded", takes_steps=False
+        )
+    file = deltaspace.init("data.csv", text="text", label="label", backbone="embedded", takes_steps=False)
+    assert yaml.safe_load(file.read_text())["task"]["text"] == "text"
 
 
 def folder_named_like_a_file(here: Path) -> str:

@@ -93,3 +93,13 @@ sys.exit(main())
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[3])}
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, cwd=tmp_path, env=environment)
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "deltaspace: interrupted.\n")
+
+
+def test_nothing_is_imported_before_an_interrupt_is_one_line() -> None:
+    script = (
+        "import sys; sys.path.insert(0, sys.argv[1]); before = set(sys.modules); import deltaspace.entry_point; "
+        "print(sorted(set(sys.modules) - before))"
+    )
+    command = [sys.executable, "-S", "-c", script, str(Path(__file__).parents[3])]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "['deltaspace', 'deltaspace.entry_point']"

@@ -176,7 +176,7 @@ def _wished(columns: Mapping[str, Column], kind: str | None, wished: Mapping[str
 
 
 def _labelled_as_wished(columns: Mapping[str, Column], kind: str | None, wished: Mapping[str, Any]) -> Guess:
-    named = wished.get("text") or ()
+    named = tuple(_columns_in({"text": wished.get("text") or ()}))
     label = wished.get("label") or next((name for name in _label_names(columns) if name not in named), None)
     if label is None:
         raise TaskError(f"a label must be among the columns; of {', '.join(columns)} none is. Name it with --label.")
@@ -189,7 +189,7 @@ def _labelled_as_wished(columns: Mapping[str, Column], kind: str | None, wished:
             f"a label must occur in several rows; {label!r} has {column.distinct} different texts in "
             f"{len(column.values)} rows. Name another with --label."
         )
-    return _labelled(columns, tuple(text), label, kind, is_named="label" in wished)
+    return _labelled(columns, text, label, kind, is_named="label" in wished)
 
 
 def _guessed(

@@ -2,13 +2,14 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from search_space.dimensions import StackKind
+from trial_runner.chat_templates import written
 from trial_runner.errors import TaskError
 from trial_runner.huggingface import one_line, quiet_transformers
 from trial_runner.tasks.instruction.chats import (
@@ -107,21 +108,19 @@ class ChatEncoder(Encoder):
         Raises:
             TaskError: If the template refuses it.
         """
-        from jinja2 import TemplateError
+        return self._written(chat, add_generation_prompt=asks)[0]
 
-        options = dict(self._task.dialogue.template_options)
+    def _written(self, chat: Chat, **how: bool) -> tuple[str, list[tuple[int, int]]]:
+        """A dialogue as the template writes it, and where it says itself that answers are."""
+        variables = {**self._tokenizer.special_tokens_map, **dict(self._task.dialogue.template_options)}
         try:
-            with quiet_transformers():
-                text: Any = self._tokenizer.apply_chat_template(
-                    [dict(message) for message in chat], tokenize=False, add_generation_prompt=asks, **options
-                )
-        except (TemplateError, TypeError, ValueError) as error:
+            return written(self._tokenizer.get_chat_template(), chat, variables, **how)
+        except (TaskError, TypeError, ValueError) as error:
             roles = ", ".join(message["role"] for message in chat)
             raise TaskError(
                 f"dialogues must be such as the tokenizer's chat template writes; of {roles} it says: "
                 f"{one_line(error)}. Mend them, or choose another backbone."
             ) from error
-        return str(text)
 
     def rewrites(self, chat: Chat) -> bool:
         """Whether the template writes what was said before some answer otherwise than a question is read."""
@@ -148,7 +147,7 @@ class ChatEncoder(Encoder):
         places = answers_of(chat)
         whole = self.text(chat[: places[-1] + 1])
         ids, offsets = self._tokens(whole)
-        found = self._tagged(chat[: places[-1] + 1], where, len(places)) if self._is_tagged else None
+        found = self._tagged(chat[: places[-1] + 1], offsets, where, len(places)) if self._is_tagged else None
         learned = places if self._task.dialogue.learned_turns == "all" else places[-1:]
         if found is None:
             found = [self._by_difference(chat, place, whole, offsets, where) for place in learned]
@@ -164,17 +163,10 @@ class ChatEncoder(Encoder):
             encoded = self._tokenizer(text, add_special_tokens=False, return_offsets_mapping=True, truncation=False)
         return list(encoded["input_ids"]), np.array(encoded["offset_mapping"], dtype=np.int64).reshape(-1, 2)
 
-    def _tagged(self, chat: Chat, where: str, count: int) -> list[tuple[int, int]]:
+    def _tagged(self, chat: Chat, offsets: npt.NDArray[np.int64], where: str, count: int) -> list[tuple[int, int]]:
         """Where the template itself says that answers are."""
-        with quiet_transformers():
-            encoded: Any = self._tokenizer.apply_chat_template(
-                [dict(message) for message in chat],
-                return_dict=True,
-                return_assistant_tokens_mask=True,
-                **dict(self._task.dialogue.template_options),
-            )
-        edges = np.flatnonzero(np.diff([0, *encoded["assistant_masks"], 0]))
-        spans = [(int(begin), int(end)) for begin, end in zip(edges[::2], edges[1::2], strict=True)]
+        _, marked = self._written(chat, add_generation_prompt=False, return_assistant_tokens_mask=True)
+        spans = [_tokens_between(offsets, begin, end) for begin, end in marked]
         if len(spans) != count:
             raise TaskError(
                 f"the chat template must mark every answer; it marks {len(spans)} of {count} in {where}. "
@@ -196,9 +188,7 @@ class ChatEncoder(Encoder):
         before, after = self._before(chat, place, whole, where), self.text(chat[: place + 1])
         if not whole.startswith(after) or len(after) <= len(before):
             self._refuse(where)
-        inside = (offsets[:, 1] > len(before)) & (offsets[:, 0] < len(after))
-        begin = int(inside.argmax())
-        return begin, begin + int(inside.sum())
+        return _tokens_between(offsets, len(before), len(after))
 
     def _refuse(self, where: str) -> None:
         raise TaskError(
@@ -239,14 +229,14 @@ class ChatEncoder(Encoder):
                 told = self._shortened(chat, told, where, has_reference=bool(raw.references[row]))
                 cut += told is not None
             if told is not None:
-                kept.append(told)
+                kept.append(replace(told, ids=told.ids[:longest]))
                 rows.append(row)
         references = tuple(
             () if name == "train" else raw.references[row] or (told.reference,)
             for row, told in zip(rows, kept, strict=True)
         )
         split = ChatSplit(
-            rows=TokenRows.of([told.ids[:longest] for told in kept]),
+            rows=TokenRows.of([told.ids for told in kept]),
             learned=np.concatenate([_learned(told, longest) for told in kept] or [np.zeros(0, dtype=np.bool_)]),
             sources=TokenRows.of([told.prompt for told in kept]),
             references=references,
@@ -278,6 +268,13 @@ class ChatEncoder(Encoder):
             chats = [with_system(question_of(text), self._task) for text in texts]
             rows = [self._tokens(self.text(chat, asks=True))[0] for chat in chats]
         return TokenRows.of([row[-longest:] for row in rows]), sum(len(row) > longest for row in rows)
+
+
+def _tokens_between(offsets: npt.NDArray[np.int64], begin: int, end: int) -> tuple[int, int]:
+    """Which tokens stand between two characters."""
+    inside = (offsets[:, 1] > begin) & (offsets[:, 0] < end)
+    first = int(inside.argmax())
+    return first, first + int(inside.sum())
 
 
 def _learned(told: Told, longest: int) -> npt.NDArray[np.bool_]:

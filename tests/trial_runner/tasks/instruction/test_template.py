@@ -10,6 +10,7 @@ import pytest
 from support.chat_cases import CHATML, ENDLESS, TAGGED, THINKING, chat_backbone
 
 from search_space.dimensions import StackKind
+from trial_runner import chat_templates
 from trial_runner.backbones import load_tokenizer
 from trial_runner.errors import TaskError
 from trial_runner.tasks import IGNORED, Task
@@ -145,15 +146,25 @@ def test_of_a_plain_text_every_token_is_learned_but_the_first(encoder: Callable[
         ("", "needs a tokenizer with a chat template; got one without"),
         (ENDLESS, "must end an answer with a special token"),
         ("{{ raise_exception('roles must alternate') }}", "of user, assistant it says: .*roles must alternate"),
+        ("{{ 1 // 0 }}", "division"),
+        ("{% macro f() %}{{ f() }}{% endmacro %}{{ f() }}", "recursion"),
+        ("{{ 'x' * 4000000000 }}", "MemoryError"),
+        ("{{ 'x'.ljust(200000) }}", "must write at most 10[0-9],[0-9]{3} characters; it writes 200,000"),
+        ("{% for i in range(99999) %}{% for j in range(99999) %}{% endfor %}{% endfor %}", "at most 1 s and 512 MB"),
+        ("{{ '%4000000000d' % 1 }}", "MemoryError"),
     ],
-    ids=["none", "no end", "a refusal"],
+    ids=["none", "no end", "a refusal", "zero", "recursion", "bytes", "characters", "time", "a format"],
 )
 def test_templates_that_cannot_be_learned_are_refused_in_a_line(
-    template: str, match: str, encoder: Callable[..., ChatEncoder]
+    template: str, match: str, encoder: Callable[..., ChatEncoder], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(chat_templates, "_SECONDS", 1.0)
+    chat_templates._renderer_of.cache_clear()
     with pytest.raises(TaskError, match=match) as refused:
         encoder(template)
     assert "\n" not in str(refused.value)
+    assert encoder().text(ONE[:1], asks=True) == FIRST
+    chat_templates._renderer_of.cache_clear()
 
 
 def test_only_decoders_are_talked_with(tiny_backbone: Callable[..., Path]) -> None:
