@@ -4,6 +4,7 @@
     python benchmarks/faults.py --scenario F1 F2      some of it
     python benchmarks/faults.py --kills 2             so many kills of each kind of study; without Ray 5 times as many
     python benchmarks/faults.py --results FILE        continues what the file holds, and adds to it
+    python benchmarks/faults.py --nodes 2             studies with Ray, on two nodes of this machine
     python benchmarks/faults.py --list                what there is
 
 Scenarios are those of docs/explanation/ledger-and-crashes.md. A trial is lost that has no end, or that failed because
@@ -32,6 +33,8 @@ from fault_arms.bench import Case, Outcome, Scenario, new_bench  # noqa: E402
 from fault_arms.kills import KEEPERS, LAUNCHES, WORKERS, kill_cases  # noqa: E402
 
 KILLS = 9
+_OWN_RAY = ("F4", "F19", "F21")
+"""Scenarios that end a Ray of their own, or give it a disk."""
 
 
 def scenarios(kills: int) -> tuple[Scenario, ...]:
@@ -59,6 +62,11 @@ def scenarios(kills: int) -> tuple[Scenario, ...]:
         Scenario("F20", "GPU memory of dead workers", (), lacks="a GPU"),
         Scenario("F21", "folder of snapshots turns read-only", trials.READ_ONLY),
     )
+
+
+def _elsewhere(scenario: Scenario) -> tuple[Case, ...]:
+    """Cases that nodes can run which outlive them; whom the kernel ends is in a control group of the launch."""
+    return tuple(one for one in scenario.cases if "ray" in one.name.split(", ") and "kernel" not in one.name)
 
 
 def run_case(scenario: Scenario, case: Case) -> Outcome:
@@ -112,19 +120,21 @@ def main() -> int:
         "--kills", type=int, default=KILLS, help=f"of each kind of study in F1, F2 and F3 (default {KILLS})"
     )
     parser.add_argument("--results", type=Path, help="continue what it holds, and add to it")
+    parser.add_argument("--nodes", type=int, default=0, help="studies with Ray alone, on so many nodes that are there")
     parser.add_argument("--list", action="store_true", help="what there is")
     given = parser.parse_args()
     os.environ["PYTHONPATH"] = os.pathsep.join([str(ROOT), str(ROOT / "tests")])
     matrix = [one for one in scenarios(given.kills) if not given.scenario or one.name in given.scenario]
+    if given.nodes:
+        matrix = [replace(one, cases=_elsewhere(one)) for one in matrix if one.name not in _OWN_RAY]
     if given.list:
         for one in matrix:
             print(f"{one.name:4} {one.what}: {f'needs {one.lacks}' if one.lacks else f'{len(one.cases)} cases'}")
         return 0
     found = read_results(given.results)
-    for one in matrix:
-        for case in one.cases:
-            if (one.name, case.name) in found:
-                continue
+    left = [(one, case) for one in matrix for case in one.cases if (one.name, case.name) not in found]
+    with nodes.standing(given.nodes if left else 0):
+        for one, case in left:
             outcome = found[one.name, case.name] = run_case(one, case)
             said = "held" if outcome.is_held else "BROKEN"
             print(f"{one.name} {case.name}: {said}", file=sys.stderr, flush=True)

@@ -2,19 +2,15 @@
 
     python benchmarks/warps.py sqlite:///STUDIES.db …              all studies there, those of one task together
     python benchmarks/warps.py --draws 20 sqlite:///STUDIES.db
-    python benchmarks/warps.py --table FOLDER                      trials.csv, readings.csv and fresh_seeds_test.csv
 
 Of all complete trials of a task some are drawn, outliers among them, and the scores of the others are predicted. The
 table has negative log densities of readings on the scale of the scores, in nats a trial (lower is better), of all held
 out trials and of those that are no outliers, with differences to the first line, draw by draw, and the standard error
 of their mean. Outliers are more than four spreads below the median. The last columns are of outliers that the surrogate
-knows: the mean distance of estimate and reading, and the share of readings in the 95% interval of the estimate. With a
-table of trials some of which were trained with fresh seeds, estimates given all trials are compared with the means of
-those.
+knows: the mean distance of estimate and reading, and the share of readings in the 95% interval of the estimate.
 """
 
 import argparse
-import csv
 import json
 import math
 import os
@@ -23,25 +19,20 @@ import sys
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import numpy as np
 from scipy.special import logsumexp
 
-from search_space.codec import configuration_from_json
-from search_space.edit import Edit
-from search_space.space.options import LEARNING_RATES
 from studies.analysis.estimates import counted_examples
 from studies.analysis.predictions import RecordedViews, history_of
 from studies.ledger.ledger import Ledger
 from studies.records import StudyKind, StudyRecord, TrialState
 from studies.score_evidence import Z_95
-from studies.surrogate.features import Features, SideStructure, TrainedSide, log2_budget_fraction, unit_lr_of
-from studies.surrogate.observation import MeasuredScore, Observation
+from studies.surrogate.features import Features
+from studies.surrogate.observation import Observation
 from studies.surrogate.posterior import Posterior, SurrogateFitter
-from studies.surrogate.recorded_observations import share_error
 from studies.surrogate.score_warp import KNEE, LOGARITHMIC, Warp, logarithmic
 from studies.surrogate.structure_distances import Array
 
@@ -50,10 +41,6 @@ SHARE = 0.6
 
 _GRID = np.linspace(-8, 8, 4001)
 _TO_DEVIATION = 1.4826
-_EXAMPLES, _STEPS, _BUDGET = 750, 200, 27_271
-"""Of the table."""
-
-_RATES = ("attention_learning_rate", "ffn_learning_rate")
 _ONE_TASK = ("task", "backbone", "training", "metric")
 
 
@@ -103,14 +90,9 @@ def main() -> None:
     """Print a line for every task and warp."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("storages", nargs="*", metavar="STORAGE")
-    parser.add_argument("--table", type=Path, metavar="FOLDER", help="of trials on docstrings as .csv")
     parser.add_argument("--draws", type=int, default=12, help="of the trials that are known (default 12)")
     arguments = parser.parse_args()
     tasks = known_of(arguments.storages)
-    if arguments.table is not None:
-        tasks[json.dumps({"task": {"name": "docstrings"}})] = known = table_of(arguments.table)
-        for line in fresh_lines(known, arguments.table):
-            print(line, flush=True)
     if not tasks:
         sys.exit("there must be a study with complete trials; got none. Name the storage of one.")
     for line in lines_of(tasks, arguments.draws):
@@ -152,75 +134,6 @@ def _trials(ledger: Ledger, study: StudyRecord) -> Iterator[tuple[int, Observati
         observation = by_number[trial.number]
         if observation.readings:
             yield trial.seed, observation, seen.view_of(observation)
-
-
-def table_of(folder: Path) -> Known:
-    """The trials of a table."""
-    readings: dict[tuple[str, str], list[MeasuredScore]] = defaultdict(list)
-    error_of = share_error(_EXAMPLES)
-    for row in _rows(folder / "readings.csv"):
-        score, fraction = float(row["score"]), int(row["step"]) / _STEPS
-        measured = MeasuredScore(
-            fraction=fraction,
-            score=score,
-            standard_error=error_of(score, fraction),
-            loss=float(row["validation_loss"]),
-        )
-        readings[row["ledger"], row["trial_id"]].append(measured)
-    trials, views = [], {}
-    for row in _rows(folder / "trials.csv"):
-        configuration = configuration_from_json(json.loads(row["configuration"]))
-        attention, ffn = (float(row[key]) if row[key] else None for key in _RATES)
-        views[len(trials)] = Features(
-            _side(configuration.attention, attention, float(row["attention_share"]) * int(row["stored_parameters"])),
-            _side(configuration.ffn, ffn, (1 - float(row["attention_share"])) * int(row["stored_parameters"])),
-        )
-        trials.append(
-            Observation(
-                number=len(trials),
-                configuration=configuration,
-                attention_learning_rate=attention,
-                ffn_learning_rate=ffn,
-                fingerprint=f"{row['ledger']}:{row['number']}",
-                method=row["method"] or None,
-                readings=tuple(readings[row["ledger"], row["id"]]),
-            )
-        )
-    return Known(trials=tuple(trials), views=views)
-
-
-def _rows(path: Path) -> list[dict[str, str]]:
-    with path.open(newline="") as file:
-        return list(csv.DictReader(file))
-
-
-def _side(edits: Sequence[Edit], rate: float | None, stored: float) -> TrainedSide | None:
-    if not edits or rate is None:
-        return None
-    place = unit_lr_of(rate, *LEARNING_RATES[edits[0].form.name])
-    return TrainedSide(SideStructure.of(edits), place, log2_budget_fraction(round(stored), _BUDGET))
-
-
-def fresh_lines(known: Known, folder: Path) -> Iterator[str]:
-    """Mean absolute errors of estimates, in points, against fresh seeds on the same examples."""
-    seeds: dict[str, list[float]] = defaultdict(list)
-    for row in _rows(folder / "fresh_seeds_test.csv"):
-        seeds[row["name"].replace(".db", "").removeprefix("pub:")].append(float(row["val"]))
-    best = {one.method: one for one in sorted(known.trials, key=lambda one: one.readings[-1].score)}
-    named = {one.fingerprint: one for one in known.trials} | {name: one for name, one in best.items() if name}
-    asked = [known.view_of(named[name]) for name in seeds]
-    true = np.array([np.mean(scores) for scores in seeds.values()])
-    found = {
-        warp: SurrogateFitter(known, warp=WARPS[warp]).belief(known.trials).means(asked)
-        for warp in ("cut", "logarithm")
-    }
-    errors = {warp: 100 * np.abs(means - true) for warp, means in found.items()}
-    apart = errors["logarithm"] - errors["cut"]
-    yield (
-        f"{len(true)} configurations with fresh seeds, mean absolute error of estimates in points: "
-        + ", ".join(f"{warp} {error.mean():.2f}" for warp, error in errors.items())
-        + f", difference {apart.mean():+.2f} ± {apart.std(ddof=1) / math.sqrt(len(apart)):.2f}"
-    )
 
 
 def lines_of(tasks: dict[str, Known], draws: int) -> Iterator[str]:

@@ -9,9 +9,9 @@ from functools import partial
 from pathlib import Path
 
 from support.cluster import Cluster, has_own_disks, is_under_way
-from support.killed_study import Study, finish, start, wait_for
+from support.killed_study import CLUSTER, Study, finish, start, wait_for
 
-from fault_arms.bench import Bench, Case, Outcome, met
+from fault_arms.bench import Bench, Case, Outcome, met, new_bench
 from studies.ledger.ledger import Ledger
 from studies.records import EventKind, EventRecord, TrialState
 
@@ -41,6 +41,19 @@ def _cluster(bench: Bench, *, cpus: int = 1) -> Iterator[Cluster]:
         os.environ.clear()
         os.environ.update(before)
         cluster.stop()
+
+
+@contextmanager
+def standing(nodes: int) -> Iterator[None]:
+    """A cluster of so many nodes that outlives the studies that are launched there; without any, each has its own."""
+    if not nodes:
+        yield
+        return
+    with new_bench() as bench, _cluster(bench) as cluster:
+        for _ in range(nodes - 1):
+            cluster.add()
+        CLUSTER.extend(node.process.pid for node in cluster.nodes)
+        yield
 
 
 def _lost(bench: Bench, *, database: str, own_disk: bool) -> Outcome:

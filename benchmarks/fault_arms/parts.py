@@ -11,7 +11,7 @@ from support.ray_parts import driver, everybody, freeze, left, named
 
 from fault_arms.bench import Bench, Case, Outcome, met, not_refused, seconds_to_end
 
-_TRIALS = {"ray": 14, "inline": 42}
+_TRIALS = {"ray": 70, "inline": 42}
 _LEASE = "8"
 _SIGNALS = {"SIGINT": "interrupted by Ctrl-C", "SIGTERM": "told to stop by SIGTERM"}
 

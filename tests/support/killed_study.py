@@ -141,8 +141,19 @@ class Study:
                 process.wait()
 
 
+ACTORS = {"worker": "Trainable", "keeper": "KeeperActor"}
+CLUSTER: list[int] = []
+"""Processes of a cluster that was there before any launch: whatever of a study they run belongs to its launch."""
+
+
 def children(pid: int) -> list[tuple[int, str]]:
     """All descendants of a process with their command lines."""
+    found = _descendants(pid)
+    there = [one for node in CLUSTER for one in _descendants(node)]
+    return found + [one for one in there if one[1].startswith("ray::") and any(n in one[1] for n in ACTORS.values())]
+
+
+def _descendants(pid: int) -> list[tuple[int, str]]:
     parents: dict[int, list[tuple[int, str]]] = {}
     for folder in Path("/proc").glob("[0-9]*"):
         try:
@@ -181,18 +192,17 @@ def finish(study: Study, process: Launch | None = None) -> None:
     assert "True: " in study.said()
 
 
-ACTORS = {"worker": "Trainable", "keeper": "KeeperActor"}
-
-
 def actors(process: Launch, kind: str, study: Study) -> list[int]:
     """Process ids of the workers or of the keeper; waits until there are some."""
+    found: list[int] = []
 
     def find() -> list[int]:
-        found = children(process.pid)
-        return [pid for pid, command in found if command.startswith("ray::") and ACTORS[kind] in command]
+        there = children(process.pid)
+        found[:] = [pid for pid, command in there if command.startswith("ray::") and ACTORS[kind] in command]
+        return found
 
     wait_for(find, process, study)
-    return find()
+    return found
 
 
 def kill_everyone(
