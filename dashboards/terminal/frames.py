@@ -25,6 +25,7 @@ _FORMATS: Mapping[str, str] = {
 }
 """How a fraction is written, by the name of its column."""
 
+_MOST_CHARACTERS = 10_000
 _ENDS = ("low", "high")
 _WITH_ENDS = ("share", "worth", "difference")
 
@@ -84,8 +85,13 @@ def rows_table(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> Tabl
     for column, is_number in zip(columns, _are_numeric(columns, rows), strict=True):
         table.add_column(escape(column), overflow="fold", justify="right" if is_number else "left")
     for row in rows:
-        table.add_row(*(Text(value_text(value)) for value in row))
+        table.add_row(*(Text(_shortened(value_text(value))) for value in row))
     return table
+
+
+def _shortened(text: str) -> str:
+    """A text that can be looked at: to lay out millions of characters takes minutes."""
+    return text if len(text) <= _MOST_CHARACTERS else f"{text[:_MOST_CHARACTERS]}… ({len(text):,} characters)"
 
 
 def rows_text(columns: Sequence[str], rows: Sequence[Sequence[object]], form: str) -> str:

@@ -71,12 +71,12 @@ class Door:
         if self.token and len(self.token) < LEAST_TOKEN:
             raise DashboardWishError(
                 f"a token must have at least {LEAST_TOKEN} characters; got {len(self.token)}. "
-                f"Take --token {secrets.token_urlsafe(LEAST_TOKEN)}"
+                f"Set DELTASPACE_TOKEN={secrets.token_urlsafe(LEAST_TOKEN)}"
             )
         if not self.is_loopback and not self.token:
             raise DashboardWishError(
                 f"an address that other machines reach must have a token; got --host {self.host} alone. "
-                f"Add --token {secrets.token_urlsafe(LEAST_TOKEN)}"
+                f"Set DELTASPACE_TOKEN={secrets.token_urlsafe(LEAST_TOKEN)}"
             )
 
     @property

@@ -72,6 +72,12 @@ def test_square_brackets_of_a_query_are_not_taken_for_markup() -> None:
     assert "[bold]x[/]" in printed(rows_table(("[a]",), (("[bold]x[/]",), (None,))))
 
 
+def test_a_text_that_nobody_looks_at_whole_is_cut_in_a_table_and_its_length_said() -> None:
+    text = printed(rows_table(("a", "b"), (("x" * 50_000, "y" * 10_000),)))
+    assert (text.count("x"), text.count("y")) == (10_000, 10_000)
+    assert "50,000" in text
+
+
 def test_a_loss_that_stands_in_for_a_metric_is_called_a_loss(ledger: Ledger) -> None:
     board = leaderboard(ledger, "sample")
     assert "pruned 0.5500 @ 25" in printed(leaderboard_table(board))

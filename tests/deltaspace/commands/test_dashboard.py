@@ -67,7 +67,7 @@ def test_another_address_needs_a_token(
 ) -> None:
     arguments = ["dashboard", "--storage", sample_storage, "--port", "0", "--host", "0.0.0.0"]
     assert main(arguments) == 2
-    assert "must have a token; got --host 0.0.0.0 alone. Add --token " in capsys.readouterr().err
+    assert "must have a token; got --host 0.0.0.0 alone. Set DELTASPACE_TOKEN=" in capsys.readouterr().err
     monkeypatch.setenv("DELTASPACE_TOKEN", TOKEN)
     assert main(arguments) == 0
     assert served.token == TOKEN
