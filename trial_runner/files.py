@@ -68,7 +68,7 @@ def unfinished(path: Path) -> Path:
             shutil.rmtree(left) if left.is_dir() else left.unlink()
     process = os.getpid()
     owner = f"{machine_mark()}-{process}-{start_of(process) or ''}"
-    return path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}-{owner}.tmp")
+    return path.parent / f".{path.name}.{uuid.uuid4().hex[:8]}-{owner}.tmp"
 
 
 def abandoned(folder: Path, name: str | None = None) -> list[Path]:

@@ -30,7 +30,7 @@ _ALLOWED = frozenset({sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE
 _ROWS_OF_POSTGRES = ("select", "with", "values", "table")
 _SQLITE_STEPS_BETWEEN_LOOKS = 20_000
 _LONGEST_VALUE_BYTES = 100_000_000
-_NUMBER_BYTES = 8
+_NUMBER_BYTES = 32
 _QUERY_CANCELED = "57014"
 _LONGEST_ON_A_SERVER_SECONDS = 3600.0
 """A query that nobody waits for any more does not run on a server for ever."""
@@ -51,7 +51,7 @@ class Limits:
 
     rows: int | None = None
     seconds: float | None = None
-    size_bytes: int = 1_000_000_000
+    size_bytes: int = 400_000_000
 
     def __post_init__(self) -> None:
         """Check the ranges."""

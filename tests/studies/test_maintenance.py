@@ -180,6 +180,12 @@ def test_a_backup_takes_nothing_over_from_one_that_was_killed(here: Path, url: s
     assert facts(f"sqlite:///{tmp_path / 'copy.db'}", "trivial")["trials"] == facts(url, "trivial")["trials"]
 
 
+def test_a_place_without_a_name_is_refused_in_a_line(url: str, capsys: pytest.CaptureFixture[str]) -> None:
+    for command in (["backup", "/"], ["archive", "trivial", "/", "--yes"]):
+        assert main([*command, "--storage", url]) == 2
+        assert "/ is there already" in capsys.readouterr().err
+
+
 def test_what_a_launch_runs_is_not_renamed_deleted_or_archived(here: Path, url: str, tmp_path: Path) -> None:
     before = facts(url, "trivial")
     hold(here)
