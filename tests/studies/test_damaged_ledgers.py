@@ -2,6 +2,7 @@
 
 import random
 import shutil
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
@@ -31,15 +32,22 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path / "whole.db"
 
 
-def problems(one: Damage, whole: Path, folder: Path, *commands: str) -> list[str]:
-    """What is wrong with how commands take a damage; nothing where the database itself refuses it."""
+def readers_of(one: Damage, whole: Path, folder: Path) -> dict[str, Callable[[], object]]:
+    """Who reads a damaged ledger; nobody where the database itself refuses the damage."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()
     odd = whole.with_name("odd.db")  # beside the other, where it finds the files of the trials
     if not one.plant(whole, odd):
-        return []
+        return {}
     study = specification(whole.parent / "artefacts", "inline", 14, "tpe", "2")
-    asked = readers(f"sqlite:///{odd}", folder, study)
+    return readers(f"sqlite:///{odd}", folder, study)
+
+
+def problems(one: Damage, whole: Path, folder: Path, *commands: str) -> list[str]:
+    """What is wrong with how commands take a damage."""
+    asked = readers_of(one, whole, folder)
+    if not asked:
+        return []
     found = {name: problem_of(asked[name]) for name in commands or asked}
     return [f"{one.name}, {name}: {problem}" for name, problem in found.items() if problem]
 
@@ -62,10 +70,10 @@ def test_fifty_megabytes_in_a_column_are_one_line_within_a_minute_and_a_gigabyte
     draw = random.Random(seed())
     planted = huge_damages(draw)
     for one in planted if is_everything() else draw.sample(planted, HUGE_DAMAGES_OF_A_RUN):
-        names = readers("", tmp_path, specification(tmp_path, "inline", 14))
-        for command in names if is_everything() else draw.sample([*names], COMMANDS_OF_A_HUGE_DAMAGE):
-            ask = partial(problems, one, whole, tmp_path / "odd", command)
-            assert bounded(60, 1 << 30, lambda ask=ask: "".join(ask())) == "", f"{one.name}, {command}"
+        asked = readers_of(one, whole, tmp_path / "odd")
+        names = asked if is_everything() or not asked else draw.sample([*asked], COMMANDS_OF_A_HUGE_DAMAGE)
+        for command in names:
+            assert bounded(60, 1 << 30, partial(problem_of, asked[command])) == "", f"{one.name}, {command}"
 
 
 @pytest.mark.parametrize("kind", ["an unknown key", "values that are words", "values that are lists"])

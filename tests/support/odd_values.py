@@ -95,13 +95,15 @@ def bounded(seconds: int, size: int, ask: Callable[[], str]) -> str:
     with warnings.catch_warnings(action="ignore"):  # of threads, which it does not need
         child = os.fork()
     if child == 0:
-        pages = int(Path("/proc/self/statm").read_text().split()[0])
-        resource.setrlimit(resource.RLIMIT_AS, (pages * resource.getpagesize() + size,) * 2)
-        used = int(time.process_time())
-        resource.setrlimit(resource.RLIMIT_CPU, (used + seconds,) * 2)
-        found = ask()
-        sys.__stderr__.write(found)
-        os._exit(1 if found else 0)
+        found = "it raised"
+        try:
+            pages = int(Path("/proc/self/statm").read_text().split()[0])
+            resource.setrlimit(resource.RLIMIT_AS, (pages * resource.getpagesize() + size,) * 2)
+            resource.setrlimit(resource.RLIMIT_CPU, (int(time.process_time()) + seconds,) * 2)
+            found = ask()
+        finally:
+            sys.__stderr__.write(found)
+            os._exit(1 if found else 0)
     ended = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
     return f"it ended with {ended}" if ended else ""
 
