@@ -11,6 +11,8 @@ import torch
 from accelerate import PartialState
 from numpy.typing import NDArray
 
+from trial_runner.backbones import position_limit
+from trial_runner.backbones.locate import padding_token
 from trial_runner.errors import ExportError
 from trial_runner.export.predictors import OpenedExport
 from trial_runner.objectives.decoding import Writer
@@ -61,16 +63,15 @@ def classify(
         BackboneError: If the backbone cannot be had.
     """
     export = OpenedExport.read(folder, backbone)
-    labeller, place = export.labeller(), PartialState().device
-    limit = labeller.position_limit_tokens
+    labels, labeller, place = export.labels, export.labeller(), PartialState().device
+    limit, pad_token_id = position_limit(labeller.config), padding_token(labeller.config)
     longest = min(limit or _LONGEST, _LONGEST) if max_tokens is None else max_tokens
     unknown = np.zeros(len(rows), dtype=np.int64)
     split, _ = encode_split(list(zip(*rows, strict=True)), unknown, export.tokenizer(), longest)
-    labels = labeller.labels
     outputs = np.zeros((len(rows), len(labels)))
     with torch.inference_mode(), _computing(export.precision, place):
         for some in _batches(np.diff(split.offsets), batch_size, tell):
-            logits = labeller.logits(split.batch(some, labeller.pad_token_id)).double()  # (B, labels)
+            logits = labeller.logits(split.batch(some, pad_token_id)).double()  # (B, labels)
             # a classification has two labels at least, so that one is the number of a regression
             outputs[some] = (logits if len(labels) == 1 else logits.softmax(dim=-1)).cpu().numpy()
     labeller.done()

@@ -22,7 +22,6 @@ from trial_runner.backbones import (
     load_backbone,
     load_language_model,
     load_tokenizer,
-    position_limit,
     tokenizer_id,
 )
 from trial_runner.backbones.backbone import loading_options
@@ -49,17 +48,13 @@ class Labeller:
     """What labels texts.
 
     Attributes:
-        labels: Name of each class, by index.
         logits: ``(B, labels)`` of a batch.
-        pad_token_id: Fills short rows.
-        position_limit_tokens: Longest input; None if there is no limit.
+        config: Entries of the backbone's ``config.json``.
         done: To be called at the end; takes a delta off its backbone.
     """
 
-    labels: tuple[str, ...]
     logits: Callable[[Batch], Tensor]
-    pad_token_id: int
-    position_limit_tokens: int | None
+    config: Mapping[str, Any]
     done: Callable[[], None] = lambda: None
 
 
@@ -161,37 +156,25 @@ class OpenedExport:
         """
         labels = self.labels
         if self.form == MERGED:
-            return self._merged(labels)
+            return self._merged()
         if self.form == PEFT:
             return self._adapter(labels)
         register_attention()
         loaded = load_backbone(self._held, attn_implementation=ATTENTION)
         loaded.model.to(PartialState().device)
         delta = load_delta(loaded, self.folder)
-        return Labeller(
-            labels=labels,
-            logits=delta.logits,
-            pad_token_id=loaded.pad_token_id,
-            position_limit_tokens=loaded.position_limit_tokens,
-            done=delta.detach,
-        )
+        return Labeller(logits=delta.logits, config=config_of(self.source), done=delta.detach)
 
-    def _merged(self, labels: tuple[str, ...]) -> Labeller:
+    def _merged(self) -> Labeller:
         with quiet_transformers():
             model: Any = MeanPooledClassifier.from_pretrained(self.folder)
-        config = model.config.backbone
         model.to(PartialState().device).eval()
 
         def logits(batch: Batch) -> Tensor:
             found: Tensor = model(**model_inputs(batch, StackKind.ENCODER, PartialState().device)).logits
             return found
 
-        return Labeller(
-            labels=labels,
-            logits=logits,
-            pad_token_id=padding_token(config),
-            position_limit_tokens=position_limit(config),
-        )
+        return Labeller(logits=logits, config=model.config.backbone)
 
     def _adapter(self, labels: tuple[str, ...]) -> Labeller:
         config = config_of(self.source)
@@ -216,12 +199,7 @@ class OpenedExport:
             mean: Tensor = (outputs.logits[:, -length:] * real).sum(dim=1) / real.sum(dim=1)
             return mean
 
-        return Labeller(
-            labels=labels,
-            logits=logits,
-            pad_token_id=padding_token(config),
-            position_limit_tokens=position_limit(config),
-        )
+        return Labeller(logits=logits, config=config)
 
     def writer(self, base: LanguageModel | None = None) -> TextWriter:
         """What writes texts, on the device of this process; see `labeller`.
