@@ -3,10 +3,14 @@
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
+from pydantic import ConfigDict, ValidationError
+from pydantic.dataclasses import dataclass
+
+from search_space.checked import Text
 from search_space.json_text import read_json_text
 from trial_runner.backbones.source import BackboneSource, Dtype, Quantization
 from trial_runner.errors import ExportError, ExportWishError
@@ -17,7 +21,7 @@ _MOST_BYTES = 64_000_000
 _USUAL = {"dtype": "auto", "quantization": "none"}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, config=ConfigDict(extra="forbid", strict=True))
 class BackboneFacts:
     """Which backbone an export belongs to.
 
@@ -30,7 +34,7 @@ class BackboneFacts:
         quantization: As `BackboneSource` has it; left out of the file where it is ``none``.
     """
 
-    name: str
+    name: Text
     revision: str | None
     weights_sha256: str
     family: str
@@ -59,21 +63,16 @@ class BackboneFacts:
         Raises:
             ExportError: If a field is missing, unknown or of another type.
         """
-        names = {field.name for field in fields(cls)}
-        if not isinstance(stored, Mapping) or {*stored, *_USUAL} != names:
-            got = ", ".join(sorted(map(str, stored))) if isinstance(stored, Mapping) else type(stored).__name__
-            wanted = ", ".join(sorted(names - _USUAL.keys()))
-            raise ExportError(f"an export must say {wanted} of its backbone; got {got[:200]}.")
-        texts = (stored["name"], stored["weights_sha256"], stored["family"], stored["revision"] or "")
-        if not all(isinstance(one, str) for one in texts) or type(stored["parameters"]) is not int:
-            raise ExportError("what an export says of its backbone must be texts and a number; got other values.")
-        if not stored["name"]:
-            raise ExportError("an export must name its backbone; the name is empty. Export it again.")
-        held = {key: stored.get(key, usual) for key, usual in _USUAL.items()}
-        for key, known in (("dtype", get_args(Dtype)), ("quantization", get_args(Quantization))):
-            if held[key] not in known:
-                raise ExportError(f"the {key} of a backbone must be one of {', '.join(known)}; got {held[key]!r:.200}.")
-        return cls(**{**stored, **held})
+        try:
+            return cls(**stored)
+        except (TypeError, ValidationError) as error:
+            first = (
+                error.errors()[0] if isinstance(error, ValidationError) else {"loc": (), "msg": "no names and values"}
+            )
+            where = ".".join(map(str, first["loc"])) or "all of it"
+            raise ExportError(
+                f"what an export says of its backbone must be whole; {where[:100]}: {first['msg'][:200]}. Export it again."
+            ) from error
 
 
 def file_sha256(path: Path) -> str:
