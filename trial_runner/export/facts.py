@@ -66,12 +66,10 @@ class BackboneFacts:
         try:
             return cls(**stored)
         except (TypeError, ValidationError) as error:
-            first = (
-                error.errors()[0] if isinstance(error, ValidationError) else {"loc": (), "msg": "no names and values"}
-            )
-            where = ".".join(map(str, first["loc"])) or "all of it"
+            problems = error.errors() if isinstance(error, ValidationError) else []
+            said = next((f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in problems), "no names and values")
             raise ExportError(
-                f"what an export says of its backbone must be whole; {where[:100]}: {first['msg'][:200]}. Export it again."
+                f"what an export says of its backbone must be whole; got {said[:200]}. Export it again."
             ) from error
 
 
