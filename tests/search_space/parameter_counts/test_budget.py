@@ -5,15 +5,16 @@ import random
 from collections.abc import Callable, Sequence
 
 import pytest
+from support.edits import edit
 from support.smallest import smallest_count
 
 from search_space.backbones.shape import BackboneShape
 from search_space.configuration import Configuration
-from search_space.dimensions import Heads, Port, Site
+from search_space.dimensions import Heads, Site
 from search_space.edit import Edit
 from search_space.errors import BudgetError
-from search_space.forms import Bottleneck, Constant, Form, Init, LowRank, OwnNorm, SoftmaxMemory
-from search_space.gates import Add, ConvexGate, Gate, InducerGate, LearnedScale
+from search_space.forms import Bottleneck, Constant, Init, LowRank, OwnNorm, SoftmaxMemory
+from search_space.gates import ConvexGate, InducerGate, LearnedScale
 from search_space.parameter_counts.budget import ParameterBudget, solve
 from search_space.parameter_counts.counts import affine_count, count, count_edits
 from search_space.published import published_method
@@ -95,31 +96,17 @@ def test_a_budget_is_shown_as_it_was_written() -> None:
     ]
 
 
-def attention(write: str, read: str | None, form: Form, gate: Gate | None = None, site: Site | None = None) -> Edit:
-    return Edit(
-        site=site or Site.ATTENTION,
-        write=Port(write),
-        read=None if read is None else Port(read),
-        form=form,
-        gate=gate or Add(),
-    )
-
-
-def ffn(write: str, read: str | None, form: Form, gate: Gate | None = None) -> Edit:
-    return attention(write, read, form, gate, Site.FFN)
-
-
-PREFIX = attention("head", "q", SoftmaxMemory(width=1, heads=Heads.KEY_VALUE), ConvexGate())
-LORA_HEADS = attention("head", "q", LowRank(width=1, heads=Heads.QUERY))
+PREFIX = edit("head", "q", SoftmaxMemory(width=1, heads=Heads.KEY_VALUE), ConvexGate())
+LORA_HEADS = edit("head", "q", LowRank(width=1, heads=Heads.QUERY))
 LORA_QKVO = tuple(
-    attention(write, read, LowRank(width=1), LearnedScale())
+    edit(write, read, LowRank(width=1), LearnedScale())
     for write, read in (("q", "x_attn"), ("k", "ctx"), ("v", "ctx"), ("o", "concat"))
 )
-BIAS_Q = attention("q", None, Constant())
-ADAPTER = ffn("f", "x_ffn", Bottleneck(width=1, norm=OwnNorm.INPUT), LearnedScale())
-LORA_F = ffn("f", "m", LowRank(width=1))
-BIAS_F = ffn("f", None, Constant())
-STACK = Edit(site=Site.STACK, write=Port.NORM, read=None, form=Constant(), gate=Add())
+BIAS_Q = edit("q", None, Constant())
+ADAPTER = edit("f", "x_ffn", Bottleneck(width=1, norm=OwnNorm.INPUT), LearnedScale())
+LORA_F = edit("f", "m", LowRank(width=1))
+BIAS_F = edit("f", None, Constant())
+STACK = edit("norm", None, Constant(), site=Site.STACK)
 
 ATTENTION_SIDES: list[tuple[Edit, ...]] = [(), (PREFIX,), (LORA_HEADS,), LORA_QKVO, (BIAS_Q,), (PREFIX, BIAS_Q)]
 FFN_SIDES: list[tuple[Edit, ...]] = [(), (ADAPTER,), (LORA_F,), (BIAS_F, STACK), (ADAPTER, STACK)]
@@ -276,7 +263,7 @@ def test_a_reparameterized_prefix_keeps_one_length(shape_named: Callable[[str], 
 
 
 def test_edits_at_unlike_numbers_of_sublayers_are_sized_together_within_the_budget(bart: BackboneShape) -> None:
-    everywhere, at_cross = LORA_QKVO[0], attention("o", "concat", LowRank(width=1), site=Site.CROSS)
+    everywhere, at_cross = LORA_QKVO[0], edit("o", "concat", LowRank(width=1), site=Site.CROSS)
     for edits in ((everywhere, at_cross), (at_cross, everywhere)):
         structure = Configuration(edits=(*edits, ADAPTER))
         least = smallest_count(structure, bart)
@@ -287,8 +274,8 @@ def test_edits_at_unlike_numbers_of_sublayers_are_sized_together_within_the_budg
             assert len({edit.sized_form.width for edit in solved.attention if edit.sized_form}) == 1
 
 
-INDUCER = attention("o", "q", Bottleneck(width=1, heads=Heads.QUERY, init=Init.INDUCER), InducerGate(key_width=4))
-LORA_Q = attention("q", "x_attn", LowRank(width=1))
+INDUCER = edit("o", "q", Bottleneck(width=1, heads=Heads.QUERY, init=Init.INDUCER), InducerGate(key_width=4))
+LORA_Q = edit("q", "x_attn", LowRank(width=1))
 PAIRS = [
     ((PREFIX,), (LORA_Q,), (ADAPTER,), (LORA_F,)),
     ((INDUCER,), (LORA_Q,), (ADAPTER,), ()),

@@ -4,13 +4,14 @@ import dataclasses
 import random
 
 import pytest
+from support.edits import edit
 
 from search_space.affine import AffineCount
 from search_space.backbones.shape import BackboneShape
 from search_space.configuration import Configuration
-from search_space.dimensions import Heads, Port, Site
+from search_space.dimensions import Heads, Site
 from search_space.edit import Edit
-from search_space.forms import Bottleneck, Form, LowRank, OwnNorm, SoftmaxMemory
+from search_space.forms import Bottleneck, LowRank, OwnNorm, SoftmaxMemory
 from search_space.gates import Add, ConvexGate, FixedScale, Gate, LearnedScale
 from search_space.parameter_counts.counts import Counts, affine_count, count, widths
 
@@ -27,13 +28,6 @@ SINGLE_BLOCK = [
     *("x_ffn g", "res_f g", "g g", "x_ffn u", "res_f u", "u u", "x_ffn f", "res_f f", "m f", "f f"),
 ]
 GATES: tuple[Gate, ...] = (Add(), FixedScale(value=2), LearnedScale())
-
-
-def edit(write: str, read: str | None, form: Form, gate: Gate | None = None, site: Site | None = None) -> Edit:
-    side = Site.FFN if write in ("g", "u", "f") else Site.ATTENTION
-    return Edit(
-        site=site or side, write=Port(write), read=None if read is None else Port(read), form=form, gate=gate or Add()
-    )
 
 
 def counts(one: Edit, shape: BackboneShape) -> Counts:
@@ -58,7 +52,7 @@ def test_a_reparameterized_prefix_trains_an_mlp_for_each_kind_of_attention(
 ) -> None:
     length, middle = 7, 13
     form = SoftmaxMemory(width=length, heads=Heads.KEY_VALUE, reparameterization=middle)
-    found = counts(edit("head", "q", form, ConvexGate(), site), odd)
+    found = counts(edit("head", "q", form, ConvexGate(), site=site), odd)
     assert found.stored == found.weights_only == sum(n * 2 * length * D_KV for n in layers)
     assert found.trained == sum(length * D + middle * (D + 1) + (middle + 1) * 2 * n * D_KV for n in layers)
 

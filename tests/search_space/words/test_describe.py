@@ -5,6 +5,7 @@ import re
 from collections.abc import Callable
 
 import pytest
+from support.edits import edit
 from support.loops import each
 
 from search_space.backbones.shape import BackboneShape
@@ -55,24 +56,12 @@ from search_space.words.describe import (
 WITH_EDITS = [name for name in METHODS if name != "head_only"]
 
 
-def edit(site: Site, write: str, read: str | None, form: Form, gate: Gate | None) -> Edit:
-    return Edit(site=site, write=Port(write), read=None if read is None else Port(read), form=form, gate=gate or Add())
-
-
-def attention(write: str, read: str | None, form: Form, gate: Gate | None = None) -> Edit:
-    return edit(Site.ATTENTION, write, read, form, gate)
-
-
-def ffn(write: str, read: str | None, form: Form, gate: Gate | None = None) -> Edit:
-    return edit(Site.FFN, write, read, form, gate)
-
-
 def of(*edits: Edit) -> Configuration:
     return Configuration(edits=edits)
 
 
-PREFIX = attention("head", "q", SoftmaxMemory(width=12, heads=Heads.KEY_VALUE), ConvexGate())
-ADAPTER = ffn("f", "x_ffn", Bottleneck(width=9), FixedScale(value=2))
+PREFIX = edit("head", "q", SoftmaxMemory(width=12, heads=Heads.KEY_VALUE), ConvexGate())
+ADAPTER = edit("f", "x_ffn", Bottleneck(width=9), FixedScale(value=2))
 MAM = of(PREFIX, ADAPTER)
 GELU = dataclasses.replace(ADAPTER, form=Bottleneck(width=9, activation=Activation.GELU))
 BIAS = Constant()
@@ -81,15 +70,15 @@ TABLE = SoftmaxMemory(width=12, heads=Heads.KEY_VALUE)
 
 def inducer(write: str, gate: Gate | None = None, *, activation: Activation = Activation.TANH) -> Edit:
     form = Bottleneck(width=4, activation=activation, heads=Heads.QUERY)
-    return attention(write, "q", form, gate or InducerGate())
+    return edit(write, "q", form, gate or InducerGate())
 
 
 def prompt(form: Form) -> Edit:
-    return edit(Site.EMBEDDING, "embed", None, form, Prepend())
+    return edit("embed", None, form, Prepend())
 
 
 def of_all_weights(form: Form) -> Edit:
-    return edit(Site.GLOBAL, "weights", None, form, None)
+    return edit("weights", None, form)
 
 
 @pytest.mark.parametrize("backbone", ["roberta_base", "qwen2_5_0_5b", "bart_large"])
@@ -126,21 +115,21 @@ def test_up_to_two_differences_are_little_and_another_form_or_place_is_not(rober
             (dataclasses.replace(PREFIX, gate=Add()),),
             "ungated prefix l=12, heads (prefix_tuning_additive)",
         ),
-        ((attention("q", None, BIAS), attention("v", None, BIAS)), "bias, query+value"),
-        ((ffn("u", None, BIAS),), "bias, FFN up"),
-        ((Edit(site=Site.STACK, write=Port.NORM, read=None, form=BIAS, gate=Add()),), "bias, norms of the stack"),
-        ((attention("o", "o", LowRank(width=4)),), "sequential low-rank map r=4, attention output"),
-        ((attention("concat", "q", SoftmaxMemory(width=4)),), "parallel softmax memory l=4, concatenated heads"),
-        ((attention("head", "q", TABLE, WeightedGate()),), "weighted prefix l=12, heads"),
-        ((attention("head", "q", TABLE, TanhGate()),), "prefix l=12, tanh gate, heads"),
-        ((ffn("f", "f", Bottleneck(width=4), SigmoidGate()),), "sequential adapter r=4, sigmoid gate, FFN output"),
-        ((ffn("sum", "sum", Bottleneck(width=4)),), "sequential adapter r=4, residual sum (pfeiffer_adapter)"),
-        ((ffn("f", "f", Phm(width=4)),), "sequential PHM adapter r=4, FFN output (compacter_pp)"),
+        ((edit("q", None, BIAS), edit("v", None, BIAS)), "bias, query+value"),
+        ((edit("u", None, BIAS),), "bias, FFN up"),
+        ((edit("norm", None, BIAS, site=Site.STACK),), "bias, norms of the stack"),
+        ((edit("o", "o", LowRank(width=4)),), "sequential low-rank map r=4, attention output"),
+        ((edit("concat", "q", SoftmaxMemory(width=4)),), "parallel softmax memory l=4, concatenated heads"),
+        ((edit("head", "q", TABLE, WeightedGate()),), "weighted prefix l=12, heads"),
+        ((edit("head", "q", TABLE, TanhGate()),), "prefix l=12, tanh gate, heads"),
+        ((edit("f", "f", Bottleneck(width=4), SigmoidGate()),), "sequential adapter r=4, sigmoid gate, FFN output"),
+        ((edit("sum", "sum", Bottleneck(width=4)),), "sequential adapter r=4, residual sum (pfeiffer_adapter)"),
+        ((edit("f", "f", Phm(width=4)),), "sequential PHM adapter r=4, FFN output (compacter_pp)"),
         (
-            (attention("k", "k", Diagonal(), Multiply()), attention("v", "v", Diagonal(), Multiply())),
+            (edit("k", "k", Diagonal(), Multiply()), edit("v", "v", Diagonal(), Multiply())),
             "scaling, key+value",
         ),
-        ((ffn("f", "x_ffn", Diagonal()),), "parallel diagonal, FFN output"),
+        ((edit("f", "x_ffn", Diagonal()),), "parallel diagonal, FFN output"),
         ((inducer("head"),), "inducer r=4, heads (inducer_adaptive)"),
         ((inducer("o", activation=Activation.RELU),), "ReLU inducer r=4, attention output"),
         ((prompt(Prompt(width=7)),), "prompt l=7 before the input (prompt_tuning)"),
@@ -205,7 +194,7 @@ def test_bitfit_is_no_neighbour_on_a_backbone_without_biases(qwen: BackboneShape
 def test_differences_are_told_dimension_by_dimension(roberta: BackboneShape) -> None:
     other = of(
         dataclasses.replace(PREFIX, gate=LearnedScale()),
-        ffn("u", "u", LowRank(width=3)),
+        edit("u", "u", LowRank(width=3)),
     )
     found = difference(other, published_method("mam_adapter"), roberta)
     assert found.differences == (
@@ -252,9 +241,9 @@ def test_names_of_one_tensor_are_no_difference(roberta: BackboneShape, qwen: Bac
 
 def test_the_side_view_has_the_four_dimensions_and_joins_several_edits() -> None:
     edits = (
-        attention("q", "x_attn", LowRank(width=5)),
-        attention("v", "ctx", LowRank(width=3)),
-        attention("o", None, BIAS),
+        edit("q", "x_attn", LowRank(width=5)),
+        edit("v", "ctx", LowRank(width=3)),
+        edit("o", None, BIAS),
     )
     # form, write, insertion, gate, heads, bottleneck, activation, scale, read
     expected = {
@@ -283,13 +272,13 @@ FORMULAS = [
     ),
     # a bottleneck per head reads q scaled, as attention does
     (
-        attention("head", "q", Bottleneck(width=4, heads=Heads.QUERY, bias=False)),
+        edit("head", "q", Bottleneck(width=4, heads=Heads.QUERY, bias=False)),
         "head_i <- head_i + (relu((q_i / √128) W_down) W_up); W_down: 128 × 4, W_up: 4 × 128 per head",
     ),
-    (attention("q", "x_attn", LowRank(width=4)), "q <- q + (x_attn A B); A: 1024 × 4, B: 4 × 2048"),
-    (attention("k", None, BIAS), "k <- k + b, b: 1024"),
+    (edit("q", "x_attn", LowRank(width=4)), "q <- q + (x_attn A B); A: 1024 × 4, B: 4 × 2048"),
+    (edit("k", None, BIAS), "k <- k + b, b: 1024"),
     (
-        attention("head", "q", dataclasses.replace(TABLE, robust=True), ConvexGate()),
+        edit("head", "q", dataclasses.replace(TABLE, robust=True), ConvexGate()),
         "head_i <- (1 - λ_i) head_i + λ_i softmax(q_i (P + P')_kᵀ / √128) (P + P')_v, "
         "λ_i = σ(LSE(prefix) - LSE(keys)); P_k: 12 × 128, P_v: 12 × 128 per key/value head; "
         "P': as P, tuned anew for every batch",
@@ -306,16 +295,16 @@ FORMULAS = [
         "λ_i = softmax([q_i k_iᵀ, q_i Kᵀ] / √128)_1, k_i = q_i; W_down: 128 × 4, W_up: 4 × 1024 per head",
     ),
     (
-        ffn("f", "f", Bottleneck(width=4, norm=OwnNorm.OUTPUT), LearnedScale(per=ScalePer.CHANNEL)),
+        edit("f", "f", Bottleneck(width=4, norm=OwnNorm.OUTPUT), LearnedScale(per=ScalePer.CHANNEL)),
         "f <- f + s ⊙ LN(relu(f W_down + b_down) W_up + b_up); W_down: 1024 × 4, W_up: 4 × 1024",
     ),
     (
-        ffn("f", "f", Phm(width=8)),
+        edit("f", "f", Phm(width=8)),
         "f <- f + (gelu(f W_down + b_down) W_up + b_up); W_down: 1024 × 8, W_up: 8 × 1024, "
         "W = Σ_j C_j ⊗ s_j t_jᵀ of rank 1, C: 4 × 4 × 4 for the whole model",
     ),
-    (attention("v", "v", Diagonal(), Multiply()), "v <- v ⊙ l, l: 1024"),
-    (ffn("f", "x_ffn", Diagonal(), FixedScale(value=2)), "f <- f + 2 (x_ffn ⊙ w); w: 1024"),
+    (edit("v", "v", Diagonal(), Multiply()), "v <- v ⊙ l, l: 1024"),
+    (edit("f", "x_ffn", Diagonal(), FixedScale(value=2)), "f <- f + 2 (x_ffn ⊙ w); w: 1024"),
     (prompt(Prompt(width=7)), "input <- [P, input]; P: 7 × 1024"),
     (
         prompt(EncodedPrompt(width=7, hidden=9, encoder=PromptEncoder.LSTM)),
@@ -345,14 +334,14 @@ def test_t5_has_the_scale_of_its_logits_in_its_weights(shape_named: Callable[[st
     assert PREFIX.formula(shape_named("t5_small")).startswith(
         "head_i <- (1 - λ_i) head_i + λ_i softmax(q_i P_kᵀ) P_v, "
     )
-    at_o = attention("o", "x_attn", SoftmaxMemory(width=4)).formula(shape_named("t5_small"))
+    at_o = edit("o", "x_attn", SoftmaxMemory(width=4)).formula(shape_named("t5_small"))
     assert at_o.startswith("o <- o + softmax(x_attn P_kᵀ / √512) P_v")
 
 
 def test_on_post_ln_backbones_the_residual_sum_is_read_normalised(roberta: BackboneShape, qwen: BackboneShape) -> None:
-    edit = ffn("sum", "sum", LowRank(width=4))
-    assert edit.formula(roberta) == "sum <- sum + (LN(sum) A B); A: 768 × 4, B: 4 × 768"
-    assert edit.formula(qwen) == "sum <- sum + (sum A B); A: 1024 × 4, B: 4 × 1024"
+    one = edit("sum", "sum", LowRank(width=4))
+    assert one.formula(roberta) == "sum <- sum + (LN(sum) A B); A: 768 × 4, B: 4 × 768"
+    assert one.formula(qwen) == "sum <- sum + (sum A B); A: 1024 × 4, B: 4 × 1024"
 
 
 def at(site: Site, one: Edit) -> Edit:
@@ -360,8 +349,8 @@ def at(site: Site, one: Edit) -> Edit:
 
 
 def test_separate_kinds_of_attention_are_named(bart: BackboneShape, roberta: BackboneShape) -> None:
-    after = attention("o", "o", Bottleneck(width=4))
-    q, v = (attention(write, read, LowRank(width=5)) for write, read in (("q", "x_attn"), ("v", "ctx")))
+    after = edit("o", "o", Bottleneck(width=4))
+    q, v = (edit(write, read, LowRank(width=5)) for write, read in (("q", "x_attn"), ("v", "ctx")))
     three = of(at(Site.ENCODER_SELF, PREFIX), at(Site.CROSS, after), at(Site.DECODER_SELF, q), at(Site.DECODER_SELF, v))
     assert sentence(three, bart) == (
         "prefix l=12, heads of the encoder's self-attention + sequential adapter r=4, output of cross-attention + "
@@ -388,12 +377,12 @@ def test_a_site_or_layers_of_its_own_is_a_difference(bart: BackboneShape) -> Non
     [
         (inducer("o"), "inducer", "attention variant keys q instead of keys q + MLP"),
         (
-            attention("o", "o", Bottleneck(width=3)),
+            edit("o", "o", Bottleneck(width=3)),
             "sequential_adapter_attn",
             "attention variant none instead of own norm",
         ),
         (
-            ffn("sum", "sum", Bottleneck(width=3, norm=OwnNorm.INPUT)),
+            edit("sum", "sum", Bottleneck(width=3, norm=OwnNorm.INPUT)),
             "pfeiffer_adapter",
             "FFN variant own norm instead of none",
         ),
@@ -405,7 +394,7 @@ def test_a_site_or_layers_of_its_own_is_a_difference(bart: BackboneShape) -> Non
         (of_all_weights(Sparse(width=9)), "full_finetuning", "whole model form sparse instead of full"),
         (prompt(Prompt(width=7)), "p_tuning", "input form prompt instead of encoded_prompt"),
         (
-            ffn("f", "f", Phm(width=4, factor_rank=None)),
+            edit("f", "f", Phm(width=4, factor_rank=None)),
             "compacter_pp",
             "FFN variant shared C, full B instead of shared C, low-rank B",
         ),
@@ -436,7 +425,7 @@ def test_the_side_view_tells_what_a_variant_has() -> None:
     view = side_view(
         (
             dataclasses.replace(inducer("o", InducerGate(key_width=3)), layers=LayerRange(first=1, last=2)),
-            at(Site.CROSS, attention("o", "o", Bottleneck(width=3, norm=OwnNorm.INPUT))),
+            at(Site.CROSS, edit("o", "o", Bottleneck(width=3, norm=OwnNorm.INPUT))),
         )
     )
     assert view is not None

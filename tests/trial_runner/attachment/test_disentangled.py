@@ -5,13 +5,14 @@ from pathlib import Path
 
 import pytest
 import torch
+from support.edits import edit
 from support.tiny_backbones import rig_of
 
 from search_space.configuration import Configuration
 from search_space.dimensions import Heads, Port, Site
 from search_space.edit import Edit
-from search_space.forms import Constant, Diagonal, Form, LowRank, Prompt, SoftmaxMemory
-from search_space.gates import Add, ConvexGate, Gate, Multiply, Prepend
+from search_space.forms import Constant, Diagonal, LowRank, Prompt, SoftmaxMemory
+from search_space.gates import ConvexGate, Multiply, Prepend
 from trial_runner.attachment.forwards import restore
 from trial_runner.deltas.delta_set import DeltaSet
 from trial_runner.packed.dropout import SlotDropout, dropping
@@ -28,10 +29,6 @@ def rig(tiny_backbone: Callable[..., Path]) -> Iterator[Rig]:
     rig.attachment.detach()
 
 
-def edit(write: Port, read: Port | None, form: Form, gate: Gate | None = None, site: Site = Site.ATTENTION) -> Edit:
-    return Edit(site=site, write=write, read=read, form=form, gate=gate or Add())
-
-
 RANK = LowRank(width=2)
 SLOTS: dict[str, tuple[Edit, ...]] = {
     "queries and keys": (edit(Port.Q, Port.X_ATTN, RANK), edit(Port.K, Port.CTX, LowRank(width=3))),
@@ -41,9 +38,9 @@ SLOTS: dict[str, tuple[Edit, ...]] = {
         edit(Port.NORM, None, Constant(), site=Site.STACK),
     ),
     "a prefix": (edit(Port.HEAD, Port.Q, SoftmaxMemory(width=3, heads=Heads.KEY_VALUE), ConvexGate()),),
-    "a prompt": (edit(Port.EMBEDDING, None, Prompt(width=2), Prepend(), site=Site.EMBEDDING),),
+    "a prompt": (edit(Port.EMBEDDING, None, Prompt(width=2), Prepend()),),
     "a longer prompt, and queries": (
-        edit(Port.EMBEDDING, None, Prompt(width=4), Prepend(), site=Site.EMBEDDING),
+        edit(Port.EMBEDDING, None, Prompt(width=4), Prepend()),
         edit(Port.Q, Port.Q, Diagonal(), Multiply()),
     ),
     "what reads the tokens after the positions": (

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from support.edits import edit
 from support.tiny_backbones import EVERY_DENSE_FAMILY, exact_attention, in_turn, rig_of
 from torch import Tensor, nn
 from torch.nn import functional
@@ -15,7 +16,7 @@ from search_space.backbones.shape import Sublayer
 from search_space.configuration import Configuration
 from search_space.dimensions import Activation, Heads, NormPlacement, Port, Positions, Site
 from search_space.edit import Edit
-from search_space.forms import Bottleneck, Form, LowRank, OwnNorm
+from search_space.forms import Bottleneck, LowRank, OwnNorm
 from search_space.gates import Add, FixedScale, Gate, LearnedScale
 from search_space.rules import READS
 from trial_runner.backbones import load_backbone
@@ -43,11 +44,6 @@ def rig(request: pytest.FixtureRequest, tiny_backbone: Callable[[str], Path]) ->
     rig = rig_of(tiny_backbone(request.param))
     yield rig
     rig.attachment.detach()
-
-
-def edit_of(write: Port, read: Port | None, form: Form, gate: Gate | None = None) -> Edit:
-    site = Site.FFN if write in (Port.G, Port.U, Port.M, Port.F, Port.SUM) else Site.ATTENTION
-    return Edit(site=site, write=write, read=read, form=form, gate=gate or Add())
 
 
 def deltas_of(rig: Rig, *edits: Edit) -> DeltaSet:
@@ -131,7 +127,7 @@ def test_an_adapter_computes_its_formula(rig: Rig, write: Port, gate: Gate) -> N
     """``h <- h + s (silu(LN(z) W_down + b_down) W_up + b_up)`` with z = what is read, or h itself."""
     form = Bottleneck(width=3, activation=Activation.SILU, norm=OwnNorm.INPUT)
     for read in [port for port in READS[write] if port is not Port.HEAD]:
-        deltas = deltas_of(rig, edit_of(write, read, form, gate))
+        deltas = deltas_of(rig, edit(write, read, form, gate))
         seen = seen_with(rig, deltas)
         for sublayer, at in seen.items():
             if sublayer not in deltas.plans:
@@ -148,7 +144,7 @@ def test_an_adapter_computes_its_formula(rig: Rig, write: Port, gate: Gate) -> N
 
 def test_an_adapter_after_the_sum_reads_it_as_its_block_passes_it_on(rig: Rig) -> None:
     """``sum <- sum + A(sum)``; on post-LN backbones the adapter reads LN(sum) (He et al. 2022, Pfeiffer adapter)."""
-    deltas = deltas_of(rig, edit_of(Port.SUM, Port.SUM, Bottleneck(width=3, activation=Activation.TANH)))
+    deltas = deltas_of(rig, edit(Port.SUM, Port.SUM, Bottleneck(width=3, activation=Activation.TANH)))
     is_post = rig.backbone.shape.norm is NormPlacement.POST
     for sublayer, at in seen_with(rig, deltas).items():
         if sublayer.site is not Site.FFN:
@@ -173,8 +169,8 @@ def what_is_added(rig: Rig, sublayer: Sublayer, f: Tensor) -> Tensor:
 def test_a_multi_head_adapter_computes_its_formula(rig: Rig, read: Port) -> None:
     """``head_i <- head_i + relu(z_i W_down_i) W_up_i``; z_i is q_i as attention scales it, all of x_attn, or head_i."""
     shape = rig.backbone.shape
-    edit = edit_of(Port.HEAD, read, Bottleneck(width=3, heads=Heads.QUERY, bias=False))
-    untouched, deltas = build(rig, Configuration(edits=(edit,))), deltas_of(rig, edit)
+    of = edit(Port.HEAD, read, Bottleneck(width=3, heads=Heads.QUERY, bias=False))
+    untouched, deltas = build(rig, Configuration(edits=(of,))), deltas_of(rig, of)
     base = seen_with(rig, untouched)  # what starts at zero leaves the heads as they are
     checked = 0
     for sublayer, at in seen_with(rig, deltas).items():
@@ -213,7 +209,7 @@ def _first_stack(rig: Rig) -> str:
 
 def test_parallel_edits_of_a_port_are_summed_and_sequential_ones_follow(rig: Rig) -> None:
     reads = (Port.F, Port.X_FFN, Port.M)  # the sequential one stands first in the list
-    edits = [edit_of(Port.F, read, LowRank(width=1 + index)) for index, read in enumerate(reads)]
+    edits = [edit(Port.F, read, LowRank(width=1 + index)) for index, read in enumerate(reads)]
     deltas = deltas_of(rig, *edits)
     for sublayer, at in seen_with(rig, deltas).items():
         if sublayer.site is not Site.FFN:

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 import torch
 from support.built_forms import nudged
+from support.edits import edit
 from torch import Tensor
 
 from search_space.configuration import Configuration
@@ -26,13 +27,7 @@ from trial_runner.deltas.port_delta import PortDelta
 
 INPUT_IDS = torch.randint(5, 200, (3, 12), generator=torch.Generator().manual_seed(0))
 MASK = torch.arange(12) < torch.tensor([[12], [9], [4]])
-FFN_PORTS = (Port.G, Port.U, Port.M, Port.F)
 PREFIX = SoftmaxMemory(width=3, heads=Heads.KEY_VALUE)
-
-
-def edit(write: Port, read: Port | None, form: Form, gate: Gate | None = None, *, site: Site | None = None) -> Edit:
-    site = site or (Site.FFN if write in FFN_PORTS else Site.ATTENTION)
-    return Edit(site=site, write=write, read=read, form=form, gate=gate or Add())
 
 
 def diagonal(port: Port) -> Edit:

@@ -7,13 +7,14 @@ from pathlib import Path
 import pytest
 import torch
 from support.built_forms import nudged
+from support.edits import edit
 from torch import Tensor
 
 from search_space.configuration import Configuration
-from search_space.dimensions import Heads, Port, Site
+from search_space.dimensions import Heads, Port
 from search_space.edit import Edit
 from search_space.forms import LowRank, SoftmaxMemory
-from search_space.gates import ConvexGate, ConvexSampleGate, FixedScale, Gate, SampleGate
+from search_space.gates import ConvexGate, ConvexSampleGate, FixedScale, SampleGate
 from search_space.layers import LayerRange
 from trial_runner.attachment.attach import Attachment
 from trial_runner.attachment.attention import ATTENTION, register_attention
@@ -38,10 +39,6 @@ def rig(tiny_backbone: Callable[[str], Path]) -> Iterator[tuple[Backbone, Attach
     attachment = Attachment(backbone.model, backbone.family, backbone.shape)
     yield backbone, attachment
     attachment.detach()
-
-
-def edit(write: Port, read: Port, form: LowRank | SoftmaxMemory, gate: Gate) -> Edit:
-    return Edit(site=Site.ATTENTION, write=write, read=read, form=form, gate=gate)
 
 
 def deltas_of(backbone: Backbone, *edits: Edit) -> DeltaSet:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import torch
+from support.edits import edit
 from support.export_cases import (
     LABELS,
     TEXTS,
@@ -21,7 +22,7 @@ from support.rounding import rounding
 from support.tiny_backbones import EVERY_DENSE_FAMILY, exact_attention, in_turn
 
 from search_space.configuration import Configuration
-from search_space.dimensions import Activation, Heads, Port, ScalePer, Site
+from search_space.dimensions import Activation, Heads, Port, ScalePer
 from search_space.edit import Edit
 from search_space.forms import (
     Bottleneck,
@@ -35,7 +36,7 @@ from search_space.forms import (
     SoftmaxMemory,
     Sparse,
 )
-from search_space.gates import Add, ConvexGate, FixedScale, Gate, LearnedScale, Multiply, Prepend
+from search_space.gates import ConvexGate, FixedScale, LearnedScale, Multiply, Prepend
 from search_space.mergeability import unmergeable
 from trial_runner.deltas.delta_set import DeltaSet
 from trial_runner.errors import ExportError
@@ -47,11 +48,6 @@ from trial_runner.port_discovery.rig import Rig
 
 EXACTLY = 1e-9
 """In float64, where nothing hides behind rounding."""
-
-
-def edit(write: Port, read: Port | None, form: Form, gate: Gate | None = None) -> Edit:
-    site = Site.FFN if write in (Port.G, Port.U, Port.M, Port.F) else Site.ATTENTION
-    return Edit(site=site, write=write, read=read, form=form, gate=gate or Add())
 
 
 RANK = LowRank(width=2, widened=1)
@@ -77,8 +73,8 @@ BIASES = {
     "biased map": (edit(Port.M, Port.M, LowRank(width=2, bias=True)), FFN),
 }
 PREFIX = edit(Port.HEAD, Port.Q, SoftmaxMemory(width=3, heads=Heads.KEY_VALUE), ConvexGate())
-PROMPT = Edit(site=Site.EMBEDDING, write=Port.EMBEDDING, read=None, form=Prompt(width=2), gate=Prepend())
-FULL = Edit(site=Site.GLOBAL, write=Port.WEIGHTS, read=None, form=Full(), gate=Add())
+PROMPT = edit(Port.EMBEDDING, None, Prompt(width=2), Prepend())
+FULL = edit(Port.WEIGHTS, None, Full())
 
 
 @pytest.fixture(scope="module", params=in_turn(*EVERY_DENSE_FAMILY, at_once=("roberta", "gpt2")))
@@ -160,7 +156,7 @@ def test_biases_are_merged_in_their_order(rig_named: RigMaker, family: str, name
 
 @pytest.mark.parametrize("form", [Full(), Sparse(width=60), Intrinsic(width=20)], ids=lambda form: form.name)
 def test_edits_come_after_a_change_of_the_whole_model(rig_named: RigMaker, form: Form) -> None:
-    whole = Edit(site=Site.GLOBAL, write=Port.WEIGHTS, read=None, form=form, gate=Add())
+    whole = edit(Port.WEIGHTS, None, form)
     assert_merges(rig_named("roberta"), whole, V, TIMES_V)
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import torch
+from support.edits import edit
 from support.export_cases import (
     LABELS,
     TEXTS,
@@ -30,13 +31,12 @@ from search_space.forms import (
     Diagonal,
     Dora,
     EncodedPrompt,
-    Form,
     LowRank,
     Prompt,
     SoftmaxMemory,
     Vera,
 )
-from search_space.gates import Add, ConvexGate, FixedScale, Gate, LearnedScale, Multiply, Prepend
+from search_space.gates import ConvexGate, FixedScale, LearnedScale, Multiply, Prepend
 from search_space.layers import LayerRange
 from trial_runner.errors import ExportError
 from trial_runner.export import inexpressible, load_head, new_folder, write_peft
@@ -52,11 +52,6 @@ AUTO = {
     "CAUSAL_LM": "AutoPeftModelForCausalLM",
     "SEQ_2_SEQ_LM": "AutoPeftModelForSeq2SeqLM",
 }
-
-
-def edit(write: Port, read: Port | None, form: Form, gate: Gate | None = None, **options: Any) -> Edit:
-    site = Site.FFN if write in (Port.G, Port.U, Port.M, Port.F) else Site.ATTENTION
-    return Edit(**({"site": site, "write": write, "read": read, "form": form, "gate": gate or Add()} | options))
 
 
 RANK = LowRank(width=2, widened=1)
@@ -98,10 +93,8 @@ ADAPTERS: dict[str, tuple[Edit, ...]] = {
     "ia3 of one layer": (edit(Port.V, Port.V, Diagonal(), Multiply(), layers=LAST),),
 }
 PROMPTS = {
-    "prompt": Edit(site=Site.EMBEDDING, write=Port.EMBEDDING, read=None, form=Prompt(width=3), gate=Prepend()),
-    "encoded": Edit(
-        site=Site.EMBEDDING, write=Port.EMBEDDING, read=None, form=EncodedPrompt(width=3, hidden=5), gate=Prepend()
-    ),
+    "prompt": edit(Port.EMBEDDING, None, Prompt(width=3), Prepend()),
+    "encoded": edit(Port.EMBEDDING, None, EncodedPrompt(width=3, hidden=5), Prepend()),
 }
 
 

@@ -1,0 +1,17 @@
+"""Edits in a few words: the site follows from the port that is written, and additions need no gate."""
+
+from typing import Any
+
+from search_space.dimensions import Port, Site
+from search_space.edit import Edit
+from search_space.forms import Form
+from search_space.gates import Add, Gate
+
+SITES = {port: Site.FFN for port in (Port.G, Port.U, Port.M, Port.F, Port.SUM)}
+SITES |= {Port.EMBEDDING: Site.EMBEDDING, Port.WEIGHTS: Site.GLOBAL}
+
+
+def edit(write: Port | str, read: Port | str | None, form: Form, gate: Gate | None = None, **options: Any) -> Edit:
+    write, read = Port(write), None if read is None else Port(read)
+    ends = {"site": SITES.get(write, Site.ATTENTION), "write": write, "read": read}
+    return Edit(**(ends | {"form": form, "gate": gate or Add()} | options))
