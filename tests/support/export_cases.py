@@ -93,9 +93,7 @@ def trial_of(rig: Rig, *edits: Edit) -> Trial:
 
 def hidden_of(model: Any, backbone: Backbone, *, what: str = "last_hidden_state") -> Tensor:
     """Last hidden states ``(B, T, D)`` of the texts, or other outputs of a model."""
-    start = getattr(model.config, "decoder_start_token_id", None)
-    start = backbone.pad_token_id if start is None else start
-    inputs = model_inputs(TEXTS, backbone.shape.kind, torch.device("cpu"), decoder_start_token_id=start)
+    inputs = model_inputs(TEXTS, backbone.shape.kind, torch.device("cpu"), model.config)
     with torch.no_grad():
         hidden: Tensor = getattr(model(**inputs), what)
     return hidden

@@ -179,12 +179,6 @@ class FrozenModel(Backbone):
         shares = [value for key, value in config.items() if "drop" in key and isinstance(value, float)]
         return any(share > 0 for share in shares)
 
-    @property
-    def decoder_start_token_id(self) -> int:
-        """What the text of a decoder begins with, in an encoder-decoder."""
-        start = getattr(getattr(self.model, "config", None), "decoder_start_token_id", None)
-        return self.pad_token_id if start is None else int(start)
-
     def check_prompt(self, deltas: DeltaSet, tokens: int) -> None:
         """Refuse a prompt that leaves no positions for the longest row, or that the end of it would not see.
 
@@ -241,9 +235,7 @@ class FrozenModel(Backbone):
         that out waits for the device. Tokens of a decoder see no padding on their right; which of them are real stands
         beside its inputs then.
         """
-        inputs = model_inputs(
-            batch, self.shape.kind, self.device.device, decoder_start_token_id=self.decoder_start_token_id
-        )
+        inputs = model_inputs(batch, self.shape.kind, self.device.device, self.model.config)
         if self.shape.kind is not StackKind.ENCODER_DECODER and batch.attention_mask.all():
             del inputs["attention_mask"]
         elif not self.needs_mask(batch.attention_mask):

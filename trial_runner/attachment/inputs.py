@@ -1,6 +1,6 @@
 """What a base model is called with for a batch of texts."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -8,7 +8,11 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from search_space.dimensions import StackKind
+from trial_runner.backbones.locate import padding_token
 from trial_runner.tasks import Batch
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedConfig
 
 
 def on_device(values: NDArray[Any], device: torch.device) -> Tensor:
@@ -30,9 +34,13 @@ def is_padded_right(mask: NDArray[np.bool_]) -> bool:
     return bool((mask[:, 1:] <= mask[:, :-1]).all() and mask[:, :1].all())
 
 
-def model_inputs(
-    batch: Batch, kind: StackKind, device: torch.device, *, decoder_start_token_id: int = 0
-) -> dict[str, Tensor]:
+def start_token(config: "PreTrainedConfig") -> int:
+    """What the text of a decoder begins with, in an encoder-decoder."""
+    start = getattr(config, "decoder_start_token_id", None)
+    return padding_token(config.to_dict()) if start is None else int(start)
+
+
+def model_inputs(batch: Batch, kind: StackKind, device: torch.device, config: "PreTrainedConfig") -> dict[str, Tensor]:
     """Arguments of a base model whose output has one row for each token of a batch.
 
     The decoder of an encoder-decoder gets the same text, one token later, behind a start token (Lewis et al. 2020).
@@ -40,7 +48,7 @@ def model_inputs(
     Args:
         kind: Which stacks the model has.
         device: Where the tensors are wanted.
-        decoder_start_token_id: What the decoder's text begins with.
+        config: Of the model.
     """
     inputs = {
         "input_ids": on_device(batch.input_ids, device),
@@ -50,7 +58,7 @@ def model_inputs(
         inputs["token_type_ids"] = on_device(batch.token_type_ids, device)
     if kind is StackKind.ENCODER_DECODER:
         later = np.roll(batch.input_ids, 1, axis=1)  # (B, T)
-        later[:, :1] = decoder_start_token_id
+        later[:, :1] = start_token(config)
         inputs["decoder_input_ids"] = on_device(later, device)
         inputs["decoder_attention_mask"] = inputs["attention_mask"]
     return inputs

@@ -22,7 +22,6 @@ from trial_runner.attachment.attention import ATTENTION, register_attention
 from trial_runner.attachment.inputs import model_inputs
 from trial_runner.backbones import Backbone, load_backbone
 from trial_runner.backbones.backbone import held_as
-from trial_runner.backbones.locate import padding_token
 from trial_runner.backbones.weight_hash import files_sha256, tensors_sha256
 from trial_runner.deltas.delta_set import DeltaSet
 from trial_runner.deltas.whole_model import tied, ties_of
@@ -205,14 +204,8 @@ class LoadedDelta:
         return self.head(hidden, given["attention_mask"])  # type: ignore[no-any-return]
 
     def _inputs(self, batch: Batch) -> dict[str, Tensor]:
-        config: Any = self._base.config
-        start = getattr(config, "decoder_start_token_id", None)
-        return model_inputs(
-            batch,
-            self.shape.kind,
-            next(self._base.parameters()).device,
-            decoder_start_token_id=padding_token(config.to_dict()) if start is None else int(start),
-        )
+        device = next(self._base.parameters()).device
+        return model_inputs(batch, self.shape.kind, device, self._base.config)
 
     def detach(self) -> None:
         """Take the delta off: the model is as it was before. A second call does nothing."""

@@ -25,7 +25,7 @@ from trial_runner.backbones import (
     tokenizer_id,
 )
 from trial_runner.backbones.backbone import loading_options
-from trial_runner.backbones.locate import padding_token, source_of
+from trial_runner.backbones.locate import source_of
 from trial_runner.backbones.weight_hash import files_sha256, tensors_sha256
 from trial_runner.errors import ExportError, ExportWishError
 from trial_runner.export.facts import BackboneFacts, labels_of, read_json
@@ -171,7 +171,7 @@ class OpenedExport:
         model.to(PartialState().device).eval()
 
         def logits(batch: Batch) -> Tensor:
-            found: Tensor = model(**model_inputs(batch, StackKind.ENCODER, PartialState().device)).logits
+            found: Tensor = model(**model_inputs(batch, StackKind.ENCODER, PartialState().device, model.config)).logits
             return found
 
         return Labeller(logits=logits, config=model.config.backbone)
@@ -183,14 +183,12 @@ class OpenedExport:
         options = {"num_labels": len(labels)} if target is HEAD_ON_TOKENS else {}
         model = self._with_adapter(_whole(self._held, target.auto_class, **options))
         head: TaskHead | None = None if target is HEAD_ON_TOKENS else load_head(self.folder)
-        start = model.config.decoder_start_token_id if kind is StackKind.ENCODER_DECODER else 0
-        start = padding_token(config) if start is None else start
         device = PartialState().device
         if head is not None:
             head.to(device)
 
         def logits(batch: Batch) -> Tensor:
-            inputs = model_inputs(batch, kind, device, decoder_start_token_id=start)
+            inputs = model_inputs(batch, kind, device, model.config)
             outputs, length = model(**inputs), inputs["input_ids"].shape[1]
             if head is not None:
                 found: Tensor = head(outputs.last_hidden_state[:, -length:], inputs["attention_mask"])

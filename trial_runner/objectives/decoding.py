@@ -19,6 +19,7 @@ from transformers import (
 )
 
 from search_space.dimensions import StackKind
+from trial_runner.attachment.inputs import start_token
 from trial_runner.backbones import LanguageModel
 from trial_runner.huggingface import quiet_transformers
 from trial_runner.tasks import PreparedTextTask, Prompts
@@ -105,8 +106,8 @@ class Writer:
         self._backbone = backbone
         self._eos_token_id = written.eos_token_id
         pad: int = backbone.pad_token_id
-        own = getattr(backbone.model.config, "decoder_start_token_id", None)
-        self.start_token_id: int = next(each for each in (written.start_token_id, own, pad) if each is not None)
+        start = written.start_token_id
+        self.start_token_id = start_token(backbone.model.config) if start is None else start
         is_decoder = backbone.shape.kind is StackKind.DECODER
         self._continues = is_decoder
         self._config = generation_config(

@@ -26,6 +26,7 @@ from torch import Tensor
 from search_space.published import published_method
 from trial_runner.attachment.attention import ATTENTION
 from trial_runner.attachment.frozen_model import FrozenModel
+from trial_runner.attachment.inputs import start_token
 from trial_runner.backbones import load_backbone, load_language_model
 from trial_runner.errors import AttachError, BackboneError, RequestError
 from trial_runner.objectives.language_model import token_losses
@@ -49,7 +50,7 @@ def reference_loss(runner: TorchRunner, rows: list[int]) -> Tensor:
     targets, is_target = (torch.from_numpy(part) for part in split.targets.padded(np.array(rows), pad))
     if runner.backbone.shape.encoder_layers:
         labels = targets.masked_fill(~is_target, IGNORED)
-        first = torch.full((len(rows), 1), runner._frozen.decoder_start_token_id)
+        first = torch.full((len(rows), 1), start_token(runner.backbone.model.config))
         before = torch.cat([first, targets[:, :-1]], dim=1)
         loss: Tensor = model(input_ids=sources, attention_mask=mask, decoder_input_ids=before, labels=labels).loss
         return loss
