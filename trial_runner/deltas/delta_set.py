@@ -21,6 +21,8 @@ from trial_runner.deltas.prompt import PromptDelta
 from trial_runner.deltas.whole_model import FrozenWeights, WholeModelDelta
 from trial_runner.errors import AttachError
 
+Named = Iterator[tuple[str, nn.Module]]
+
 
 @dataclass(slots=True)
 class SublayerPlan:
@@ -84,6 +86,7 @@ class DeltaSet(nn.Module):
         """Build, initialise and count."""
         super().__init__()
         self.configuration = configuration
+        self._shape = shape
         self.counts = count(configuration, shape)
         self.plans: dict[Sublayer, SublayerPlan] = {}
         self.attention = nn.ModuleDict()
@@ -93,9 +96,9 @@ class DeltaSet(nn.Module):
         generator = torch.Generator().manual_seed(seed)
         for index, edit in enumerate(configuration.edits):
             side = self.attention if edit.site.is_attention else self.ffn
-            for name, module in self._build(index, edit, shape, generator, frozen):
+            for name, module in self._build(index, edit, generator, frozen):
                 side[name] = module
-        self._check_count(shape)
+        self._check_count()
         self.to(device=device, dtype=dtype)
 
     @property
@@ -110,17 +113,10 @@ class DeltaSet(nn.Module):
         module = self._outside.get("whole")
         return module if isinstance(module, WholeModelDelta) else None
 
-    def _build(
-        self,
-        index: int,
-        edit: Edit,
-        shape: BackboneShape,
-        generator: torch.Generator,
-        frozen: Frozen | None,
-    ) -> Iterator[tuple[str, nn.Module]]:
+    def _build(self, index: int, edit: Edit, generator: torch.Generator, frozen: Frozen | None) -> Named:
         kind = DELTAS[edit.form.name]
         if issubclass(kind, FormDelta):
-            yield from self._build_at_sublayers(kind, index, edit, shape, generator, frozen)
+            yield from self._build_at_sublayers(kind, index, edit, generator, frozen)
         elif issubclass(kind, WholeModelDelta):
             if frozen is None:
                 raise AttachError(f"a change of the whole model needs its parameters; {edit.form.name} got none.")
@@ -133,18 +129,13 @@ class DeltaSet(nn.Module):
             self._outside["whole"] = kind(edit.form, FrozenWeights(numbers), generator)
             yield f"{index}_whole", self._outside["whole"]
         else:
-            self._outside["prompt"] = PromptDelta(edit.form, shape.width, generator)
+            self._outside["prompt"] = PromptDelta(edit.form, self._shape.width, generator)
             yield f"{index}_prompt", self._outside["prompt"]
 
     def _build_at_sublayers(
-        self,
-        kind: type[FormDelta],
-        index: int,
-        edit: Edit,
-        shape: BackboneShape,
-        generator: torch.Generator,
-        frozen: Frozen | None,
-    ) -> Iterator[tuple[str, nn.Module]]:
+        self, kind: type[FormDelta], index: int, edit: Edit, generator: torch.Generator, frozen: Frozen | None
+    ) -> Named:
+        shape = self._shape
         sublayers = _sublayers(edit, shape)
         sharing = kind.shares(edit.form)
         for sublayer, width in sublayers.items():
@@ -168,7 +159,7 @@ class DeltaSet(nn.Module):
             self.plans.setdefault(sublayer, SublayerPlan()).add(delta)
             yield f"{index}_{edit.form.name}_{sublayer.site}_{_stack_mark(sublayer, shape)}{sublayer.layer}", delta
 
-    def _check_count(self, shape: BackboneShape) -> None:
+    def _check_count(self) -> None:
         attached = sum(parameter.numel() for parameter in self.parameters())
         if attached == self.counts.trained:
             return
@@ -177,7 +168,7 @@ class DeltaSet(nn.Module):
             prefix = f"{index}_"
             named = self.named_parameters()
             mine = sum(parameter.numel() for name, parameter in named if name.split(".")[1].startswith(prefix))
-            if mine != count_edits((edit,), shape).trained:
+            if mine != count_edits((edit,), self._shape).trained:
                 where = f"edit {index} ({edit.form.name} at {edit.site} {edit.write})"
                 break
         raise AttachError(
