@@ -69,6 +69,13 @@ def test_settings_go_by_either_name(roberta: BackboneShape) -> None:
     )
 
 
+def test_the_mlp_of_he_et_al_is_800_wide_unless_it_is_set(bart: BackboneShape) -> None:
+    plain = conventions("prefix_tuning", bart)
+    assert plain["unify_trained"] == conventions("prefix_tuning", bart, {"mid": 800})["trained"]
+    assert plain["trained_mlp"] == conventions("prefix_tuning", bart, {"mid": 512})["trained"]
+    assert plain["trained"] == plain["stored"]
+
+
 def test_the_task_head_is_counted_by_the_conventions_that_say_so(roberta: BackboneShape) -> None:
     two, three = (conventions("houlsby_adapter", roberta, {"labels": labels}) for labels in (2, 3))
     assert three["original_trained"] - two["original_trained"] == 768 + 1
@@ -100,6 +107,19 @@ def test_a_family_whose_patterns_are_not_known_has_no_such_convention(
 ) -> None:
     assert "peft" not in conventions("ia3", odd)
     assert "peft" in conventions("ia3", roberta)
+
+
+def test_diff_pruning_first_trains_a_gate_for_every_weight_and_tensor(
+    shape_named: Callable[[str], BackboneShape],
+) -> None:
+    bert = shape_named("bert_large_cased")
+    found = conventions("diff_pruning", bert, {"fraction": 0.001})
+    assert found["stored"] == bert.parameters // 1000
+    assert found["stored_nonzero_0_5pct"] == bert.parameters * 5 // 1000
+    # 389 tensors, and two of the pooler, which is not there when the backbone is frozen
+    assert found["trained_stage1"] == 2 * bert.parameters + 391
+    assert found["trained"] == 2 * bert.frozen_parameters + 389
+    assert conventions("diff_pruning", bert, {"tensors": 400})["trained_stage1"] == 2 * bert.parameters + 400
 
 
 def test_bitfit_counts_nothing_where_there_are_no_biases(qwen: BackboneShape) -> None:
