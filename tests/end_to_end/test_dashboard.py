@@ -433,6 +433,28 @@ def test_studies_of_a_task_stand_beside_each_other(opened: Any, tmp_path: Path) 
         planted.ledger.close()
 
 
+def test_a_trial_that_was_trained_again_has_its_mean_on_every_page(opened: Any, tmp_path: Path) -> None:
+    planted = Planted(f"sqlite:///{tmp_path / 'repeated.db'}", 7)
+    scores = [planted.truth(5), 0.1]
+    planted.replicate(5, scores[1])
+    mean = f"{sum(scores) / 2:.4f}"
+    with serving(planted.ledger.url) as address, tab(opened, address) as look:
+        look.open(PATHS["leaderboard"])
+        wait_for_ranking(look)
+        look.wait_for_text("#board tr[data-number='5']", f"{mean} ×2")
+        look.open(f"{STUDY}trial/?number=5")
+        look.wait_for_text(".tiles", f"{mean}\nmean of 2 trainings")
+        look.open(f"{STUDY}compare/?trials=5,1")
+        look.wait_for_text("tbody", f"{mean} ×2")
+        look.open("task/?name=planted").settle()
+        assert look.page.evaluate("() => Math.max(...document.querySelectorAll('.plot')[1].data[0].y)") > float(mean)
+        assert look.page.evaluate(
+            "(mean) => document.querySelectorAll('.plot')[1].data[0].y.some((one) => one.toFixed(4) === mean)", mean
+        )
+        assert look.problems == []
+    planted.ledger.close()
+
+
 _MOST_DOWNLOADS = 5
 """After some more in a row the browser asks a person whether it may go on."""
 
