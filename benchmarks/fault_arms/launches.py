@@ -21,16 +21,19 @@ _DAY_SECONDS = 86_400
 
 def _refused(bench: Bench, *, database: str, backend: str) -> Outcome:
     """A second launch is refused, and the first one goes on."""
-    study = bench.begun(database, backend, _TRIALS[backend])
+    brake = bench.folder / "brake"  # while it is there, the study does not come to its end
+    study = bench.begun(database, backend, _TRIALS[backend], brake=str(brake))
+    brake.touch()
     seconds = seconds_to_end(study.launch())
     wrong = not_refused(study, "must not be run by another launch")
+    brake.unlink()
     finish(study, study.launches.pop(0))
     return met(study, [seconds], wrong)
 
 
 def _taken_over(bench: Bench, *, database: str, backend: str) -> Outcome:
     """A second launch takes over: the first one is fenced, and ends with a line."""
-    brake = bench.folder / "brake"  # while it is there, the study does not come to its end
+    brake = bench.folder / "brake"
     study = bench.begun(database, backend, _TRIALS[backend], brake=str(brake))
     brake.touch()
     second = study.launch(if_running="take over")

@@ -120,7 +120,8 @@ def _hungry(bench: Bench) -> Outcome:
         study = bench.study("sqlite", "ray", _FEW_TRIALS, workers="1", hungry=str(_HUNGRY))
         study.start = start
         study.folder.mkdir()
-        memory = {name: int(rest.split()[0]) for name, _, rest in map(_parts, _MEMORY.read_text().splitlines())}
+        lines = (line.partition(":") for line in _MEMORY.read_text().splitlines())
+        memory = {name: int(rest.split()[0]) for name, _, rest in lines}
         used = 1 - memory["MemAvailable"] / memory["MemTotal"]
         share = used + _ROOM_KILOBYTES / memory["MemTotal"]
         cluster.add(RAY_memory_usage_threshold=f"{share:.3f}", RAY_memory_monitor_refresh_ms="100")
@@ -133,10 +134,6 @@ def _hungry(bench: Bench) -> Outcome:
         said = [event.text for event in _events(study) if event.kind == EventKind.MACHINE and "memory" in event.text]
         wrong += [] if len(said) >= _HUNGRY else [f"the end of each worker must be said; said: {said}"]
         return met(study, [seconds], wrong, times=len(said), given_up=1)
-
-
-def _parts(line: str) -> tuple[str, str, str]:
-    return line.partition(":")
 
 
 NODES = (

@@ -57,16 +57,16 @@ def _deadly(bench: Bench, *, backend: str) -> Outcome:
 
 def _starved(bench: Bench, *, backend: str) -> Outcome:
     """A trial for which the kernel ends its process, in a control group with little memory, fails alone, too."""
-    group, began_at = _GROUPS / bench.folder.name, time.monotonic()
-    group.mkdir()
+    (group := _GROUPS / bench.folder.name).mkdir()
+    began_at = time.monotonic()
     (group / "memory.limit_in_bytes").write_text(str(_ROOM_BYTES[backend]))
     study = bench.study("sqlite", backend, _TRIALS[backend], hungry=str(_FAULTY))
     while not study.launches or study.launches[-1].poll():
         (group / "cgroup.procs").write_text(str(study.launch().pid))
         study.launches[-1].wait(300)
     killed = int((group / "memory.oom_control").read_text().split()[-1])
-    wrong = [] if killed >= _KILLS else [f"the kernel must end {_KILLS} processes; it ended {killed}"]
-    wrong += _failed_alone(study, "lost 3 times in a row")
+    wrong = _failed_alone(study, "lost 3 times in a row")
+    wrong += [] if killed >= _KILLS else [f"the kernel must end {_KILLS} processes; it ended {killed}"]
     return met(study, [time.monotonic() - began_at], wrong, times=killed, given_up=1)
 
 

@@ -31,7 +31,6 @@ _EDITS = (
     Edit(site=Site.ATTENTION, write=Port.Q, read=Port.X_ATTN, form=LowRank(width=3, widened=1), gate=Add()),
 )
 
-_TEXT = ("--text", "text")
 _QUESTIONS = (("show", "STUDY"), ("verify", "STUDY"), ("studies",), ("query", "select * from leaderboard"))
 _GUARDS = (
     "SELECT conrelid::regclass::text, quote_ident(conname) FROM pg_constraint "
@@ -70,8 +69,8 @@ class Exports:
         self.model = fresh_model(rig)
         self.whole = exported(rig, trial_of(rig, *_EDITS), folder / "whole")
         rig.attachment.detach()
-        self.texts = folder / "texts.jsonl"
-        self.texts.write_text('{"text": "red blue"}\n')
+        self.texts = str(folder / "texts.jsonl")
+        Path(self.texts).write_text('{"text": "red blue"}\n')
         self.place = folder / "damaged"
 
     def __call__(self, draw: random.Random) -> None:
@@ -80,7 +79,7 @@ class Exports:
         facts, weights = self.place / "delta.json", self.place / "delta.safetensors"
         if draw.random() < 0.3:
             facts.write_text(json.dumps(odd_json(json.loads(facts.read_text()), draw)))
-            _run("predict", str(self.place), "--input", str(self.texts), "--output", str(self.place / "out"), *_TEXT)
+            _run("predict", str(self.place), "--input", self.texts, "--output", f"{self.place}/out", "--text", "text")
         elif draw.random() < 0.5:
             facts.write_bytes(damaged_bytes(facts.read_bytes(), draw))
         else:
