@@ -76,6 +76,24 @@ def test_the_mlp_of_he_et_al_is_800_wide_unless_it_is_set(bart: BackboneShape) -
     assert plain["trained"] == plain["stored"]
 
 
+def test_the_norm_of_attention_adapters_is_counted_whether_it_is_attached_or_not(bart: BackboneShape) -> None:
+    for choice in ("none", "in"):
+        found = conventions("sequential_adapter_attn", bart, {"norm": choice})
+        norms = 2 * bart.width * 36
+        assert found["unify_trained"] == found["with_bias"] + norms
+        assert found["stored"] == found["with_bias"] + (norms if choice == "in" else 0)
+
+
+def test_chen_et_al_count_the_biases_of_lora_on_all_but_encoders(
+    roberta: BackboneShape, shape_named: Callable[[str], BackboneShape]
+) -> None:
+    gpt2 = shape_named("gpt2")
+    for choice in ("no", "yes"):
+        decoder, encoder = (conventions("lora_qv", shape, {"bias": choice}) for shape in (gpt2, roberta))
+        assert decoder["impl"] == decoder["weights_only"] + 2 * 768 * 12
+        assert encoder["impl"] == encoder["weights_only"]
+
+
 def test_the_task_head_is_counted_by_the_conventions_that_say_so(roberta: BackboneShape) -> None:
     two, three = (conventions("houlsby_adapter", roberta, {"labels": labels}) for labels in (2, 3))
     assert three["original_trained"] - two["original_trained"] == 768 + 1
@@ -107,6 +125,24 @@ def test_a_family_whose_patterns_are_not_known_has_no_such_convention(
 ) -> None:
     assert "peft" not in conventions("ia3", odd)
     assert "peft" in conventions("ia3", roberta)
+
+
+def test_the_library_adapters_leaves_cross_attention_alone(bart: BackboneShape, odd: BackboneShape) -> None:
+    found = conventions("houlsby_adapter", bart, {"r": 64})
+    one = 2 * 64 * 1024 + 64 + 1024
+    assert found["adapterhub"] == 48 * one
+    assert found["adapters"] == 60 * one
+    # it scales the output of a gated FFN's down projection
+    assert conventions("ia3", odd)["adapterhub"] == 8 * 2 * 10 + 5 * 11
+
+
+def test_peft_has_prompts_for_both_stacks_and_one_prefix(bart: BackboneShape) -> None:
+    assert conventions("prompt_tuning", bart, {"l": 20})["peft"] == 2 * 20 * 1024
+    assert conventions("p_tuning", bart, {"l": 20})["peft"] - conventions("p_tuning", bart, {"l": 20})["trained"] == (
+        20 * 1024
+    )
+    found = conventions("prefix_tuning", bart, {"l": 30})
+    assert 3 * found["peft_flat"] == found["stored"]
 
 
 def test_diff_pruning_first_trains_a_gate_for_every_weight_and_tensor(
