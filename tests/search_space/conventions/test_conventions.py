@@ -76,6 +76,14 @@ def test_the_mlp_of_he_et_al_is_800_wide_unless_it_is_set(bart: BackboneShape) -
     assert plain["trained"] == plain["stored"]
 
 
+def test_he_et_al_have_a_second_adapter_beside_the_ffn_of_encoders_only(roberta: BackboneShape) -> None:
+    parallel, sequential = (
+        conventions(name, roberta, {"r": 16}) for name in ("parallel_adapter_ffn", "sequential_adapter_ffn")
+    )
+    assert parallel["unify_requires_grad"] == 2 * parallel["unify_trained"]
+    assert sequential["unify_requires_grad"] == sequential["unify_trained"]
+
+
 def test_the_norm_of_attention_adapters_is_counted_whether_it_is_attached_or_not(bart: BackboneShape) -> None:
     for choice in ("none", "in"):
         found = conventions("sequential_adapter_attn", bart, {"norm": choice})
