@@ -22,7 +22,7 @@ from studies.surrogate.reading_arrays import (
     thinned,
     with_losses,
 )
-from studies.surrogate.score_warp import LOGARITHMIC, Scale, Standardised, Units, Warp, standardised
+from studies.surrogate.score_warp import Scale, Standardised, Units, standardised, unwarped, warp_slope
 from studies.surrogate.structure_distances import Array, Indices, StructureDistances
 
 CHECKPOINT_GROWTH = 1.35
@@ -45,14 +45,12 @@ class Posterior:
         scale: Of scores at full length.
         trials: Places in the history of the trials that it was told of.
         points: Makes arrays of what is asked about.
-        warp: Of standardised scores.
     """
 
     process: GaussianProcess
     scale: Scale
     trials: Indices
     points: Callable[[Sequence[Features]], Points]
-    warp: Warp
 
     def means(self, views: Sequence[Features]) -> Array:
         """Posterior medians of true scores at full length."""
@@ -78,12 +76,12 @@ class Posterior:
         lead, deviation = difference_of(*self.process.joint(self.points([first, second])))
         return chance_above_zero(self.scale.spread * lead, self.scale.spread * deviation)
 
-    def _scores(self, warped: Array) -> Array:
-        return self.scale.middle + self.scale.spread * self.warp.back(warped)
+    def _scores(self, modelled: Array) -> Array:
+        return self.scale.middle + self.scale.spread * unwarped(modelled)
 
-    def _stretch(self, warped: Array) -> Array:
+    def _stretch(self, modelled: Array) -> Array:
         """By how much the inverse of the warp stretches what is near."""
-        return 1 / self.warp.slope(self.warp.back(warped))
+        return 1 / warp_slope(unwarped(modelled))
 
 
 def difference_of(means: Array, covariance: Array) -> tuple[float, float]:
@@ -116,7 +114,6 @@ class SurrogateFitter:
         places: Places = NO_PLACES,
         fits_to: int | None = None,
         priors: Priors = SEARCH_PRIORS,
-        warp: Warp = LOGARITHMIC,
     ) -> None:
         """Begin with nothing remembered.
 
@@ -127,10 +124,8 @@ class SurrogateFitter:
             fits_to: How many of the first trials hyper-parameters are fitted to, and scores measured by: an amplitude
                 is one of a spread, so what is heard later is measured by the same. None for as many as there are.
             priors: Of the hyper-parameters.
-            warp: Of scores far below the others.
         """
         self._priors = priors
-        self._warp = warp
         self._fits_to = fits_to
         self._rules = rules
         self._places = places
@@ -164,7 +159,7 @@ class SurrogateFitter:
         values, units = self._fit(told, history, is_settled=is_settled)
         readings, standard, _ = self._readings(heard, history, Units() if self._fits_to is None else units)
         process = GaussianProcess(readings, self._structures, values)
-        return Posterior(process, standard.full, np.unique(readings.trials), self.points, self._warp)
+        return Posterior(process, standard.full, np.unique(readings.trials), self.points)
 
     def with_pending(self, belief: Posterior, pending: Sequence[Observation]) -> Posterior:
         """The posterior if pending trials end at their posterior means: less is left to learn about them."""
@@ -199,11 +194,11 @@ class SurrogateFitter:
         self, heard: ReadingArrays, history: Sequence[Observation], units: Units
     ) -> tuple[Readings, Standardised, Standardised]:
         """What the process hears, and all scores and losses that are known without unit."""
-        standard = standardised(heard.scores, heard.errors, heard.rungs, units.scores, warp=self._warp)
+        standard = standardised(heard.scores, heard.errors, heard.rungs, units.scores)
         known = np.flatnonzero(np.isfinite(heard.losses))
         # negative, so that higher is better
         negative = -heard.losses[known]
-        losses = standardised(negative, np.zeros(len(known)), heard.rungs[known], units.losses, warp=self._warp)
+        losses = standardised(negative, np.zeros(len(known)), heard.rungs[known], units.losses)
         lossy = with_losses(heard, standard.scores)
         scored = thinned(heard, standard.scores, LARGEST - len(lossy))
         rows = np.concatenate([scored, lossy])

@@ -4,10 +4,10 @@ A Gaussian process cannot follow a score far below the others, such as that of t
 trial, without losing the others. So scores are warped there (Snelson et al. 2003, "Warped Gaussian Processes"): with
 ``c`` = -4 spreads, ``w = c - a log(1 + (c - z) / b)`` below ``c``, and ``w = z`` above. The warp is monotone, so its
 inverse takes medians and quantiles of the posterior back. The noise of a reading shrinks with the slope: seeds of a bad
-trial differ by no more than those of a good one. ``benchmarks/warps.py`` has what other warps predict.
+trial differ by no more than those of a good one.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -20,6 +20,8 @@ KNEE = -4.0
 UNKNOWN_ERROR = 0.5
 """Standard error, in spreads, of readings whose own is not known."""
 
+# a tenth as steep below the knee as above, and ever less
+_HEIGHT, _WIDTH = 0.5, 5.0
 _LEAST = 4
 _TO_DEVIATION = 1.4826
 
@@ -37,47 +39,23 @@ class Scale:
     spread: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Warp:
-    """A monotone transformation of standardised scores.
-
-    Attributes:
-        forward: Of scores to what the process models.
-        back: Its inverse.
-        slope: Its derivative at scores.
-    """
-
-    forward: Callable[[Array], Array]
-    back: Callable[[Array], Array]
-    slope: Callable[[Array], Array]
+def warped(scores: Array) -> Array:
+    """Standardised scores as the process models them: what is below `KNEE` logarithmically, and the rest as it is."""
+    return np.where(scores < KNEE, KNEE - _HEIGHT * np.log1p(_below(scores) / _WIDTH), scores)
 
 
-def logarithmic(height: float, width: float) -> Warp:
-    """``a`` times the logarithm of what is below `KNEE` in units of ``b``, and nothing above.
+def unwarped(modelled: Array) -> Array:
+    """The inverse of `warped`."""
+    return np.where(modelled < KNEE, KNEE - _WIDTH * np.expm1(_below(modelled) / _HEIGHT), modelled)
 
-    Args:
-        height: ``a``.
-        width: ``b``.
-    """
 
-    def forward(scores: Array) -> Array:
-        return np.where(scores < KNEE, KNEE - height * np.log1p(_below(scores) / width), scores)
-
-    def back(warped: Array) -> Array:
-        return np.where(warped < KNEE, KNEE - width * np.expm1(_below(warped) / height), warped)
-
-    def slope(scores: Array) -> Array:
-        return np.where(scores < KNEE, height / (width + _below(scores)), 1.0)
-
-    return Warp(forward=forward, back=back, slope=slope)
+def warp_slope(scores: Array) -> Array:
+    """The derivative of `warped` at standardised scores."""
+    return np.where(scores < KNEE, _HEIGHT / (_WIDTH + _below(scores)), 1.0)
 
 
 def _below(scores: Array) -> Array:
     return np.maximum(KNEE - scores, 0.0)
-
-
-LOGARITHMIC = logarithmic(0.5, 5.0)
-"""A tenth as steep below `KNEE` as above, and ever less."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,7 +99,7 @@ class Standardised:
 
 
 def standardised(
-    scores: Array, errors: Array, rungs: Array, units: Mapping[float, float] | None = None, *, warp: Warp = LOGARITHMIC
+    scores: Array, errors: Array, rungs: Array, units: Mapping[float, float] | None = None
 ) -> Standardised:
     """Standardise the readings of every rung.
 
@@ -132,7 +110,6 @@ def standardised(
         errors: Standard errors, 0 where they are not known, (N,).
         rungs: (N,).
         units: Spreads of rungs that are known beforehand.
-        warp: Of what is far below the others.
     """
     if not len(scores):
         return Standardised(scores=scores, errors=errors, slopes=np.ones(0), scales={})
@@ -146,7 +123,7 @@ def standardised(
         scale = Scale(float(np.median(scores[here])), spread)
         scales[float(rung)] = scale
         standard = (scores[here] - scale.middle) / scale.spread
-        shown[here], slopes[here] = warp.forward(standard), warp.slope(standard)
+        shown[here], slopes[here] = warped(standard), warp_slope(standard)
         noise[here] = np.where(errors[here] > 0, errors[here] / scale.spread, UNKNOWN_ERROR) * slopes[here]
     return Standardised(scores=shown, errors=noise, slopes=slopes, scales=scales)
 

@@ -17,7 +17,7 @@ from studies.surrogate.reading_arrays import (
     thinned,
     with_losses,
 )
-from studies.surrogate.score_warp import KNEE, LOGARITHMIC, standardised
+from studies.surrogate.score_warp import KNEE, standardised, unwarped, warp_slope, warped
 
 
 def same(one: ReadingArrays, other: ReadingArrays) -> bool:
@@ -106,14 +106,14 @@ def test_a_score_far_below_the_others_is_warped_with_its_noise_and_the_others_ar
 
 def test_the_warp_is_monotone_its_own_inverse_and_as_steep_as_it_says():
     scores = np.concatenate([-np.geomspace(1e5, 1e-5, 4001) + KNEE, np.linspace(KNEE, 5, 901)])
-    warped = LOGARITHMIC.forward(scores)
-    assert (np.diff(warped) > 0).all()
-    np.testing.assert_allclose(LOGARITHMIC.back(warped), scores, rtol=1e-9)
-    np.testing.assert_array_equal(warped[scores >= KNEE], scores[scores >= KNEE])
+    modelled = warped(scores)
+    assert (np.diff(modelled) > 0).all()
+    np.testing.assert_allclose(unwarped(modelled), scores, rtol=1e-9)
+    np.testing.assert_array_equal(modelled[scores >= KNEE], scores[scores >= KNEE])
     steep = np.abs(scores - KNEE) > 1e-3
     step = 1e-6 * np.maximum(1, np.abs(scores[steep]))
-    differences = LOGARITHMIC.forward(scores[steep] + step) - LOGARITHMIC.forward(scores[steep] - step)
-    np.testing.assert_allclose(LOGARITHMIC.slope(scores[steep]), differences / (2 * step), rtol=1e-4)
+    differences = warped(scores[steep] + step) - warped(scores[steep] - step)
+    np.testing.assert_allclose(warp_slope(scores[steep]), differences / (2 * step), rtol=1e-4)
 
 
 def test_no_spread_is_below_the_noise():
