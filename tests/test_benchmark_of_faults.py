@@ -23,7 +23,7 @@ def benchmark(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], ModuleType]:
     return importlib.import_module
 
 
-def test_every_fault_of_the_page_has_a_scenario_and_every_scenario_its_line(benchmark) -> None:
+def test_every_fault_of_the_page_has_a_scenario_and_every_scenario_its_line(benchmark):
     matrix = benchmark("faults").scenarios(9)
     assert [one.name for one in matrix] == [f"F{number}" for number in range(1, 22)]
     for one in matrix:
@@ -32,7 +32,7 @@ def test_every_fault_of_the_page_has_a_scenario_and_every_scenario_its_line(benc
         assert f"\n| {one.name} |" in PAGE.read_text()
 
 
-def test_the_table_says_what_was_lost_and_what_a_machine_lacks(benchmark) -> None:
+def test_the_table_says_what_was_lost_and_what_a_machine_lacks(benchmark):
     faults, bench = benchmark("faults"), benchmark("fault_arms.bench")
     case = bench.Case("a case", lambda _: bench.Outcome())
     matrix = [bench.Scenario("F1", "killed", (case,)), bench.Scenario("F21", "memory", (), lacks="a GPU")]
@@ -49,7 +49,7 @@ def test_the_table_says_what_was_lost_and_what_a_machine_lacks(benchmark) -> Non
 
 
 @pytest.mark.slow
-def test_studies_meet_a_fault_as_the_benchmark_says(benchmark) -> None:
+def test_studies_meet_a_fault_as_the_benchmark_says(benchmark):
     faults = benchmark("faults")
     scenario = next(one for one in faults.scenarios(9) if one.name == "F13")
     for case in rotation.parts(scenario.cases):
@@ -59,7 +59,7 @@ def test_studies_meet_a_fault_as_the_benchmark_says(benchmark) -> None:
 
 
 @pytest.mark.parametrize("kind", SHARE)
-def test_damage_at_random_ends_in_words(kind, benchmark, tmp_path, monkeypatch, capsys) -> None:
+def test_damage_at_random_ends_in_words(kind, benchmark, tmp_path, monkeypatch, capsys):
     fuzz = benchmark("fuzz")
     monkeypatch.chdir(tmp_path)
     make, _ = fuzz.KINDS[kind]

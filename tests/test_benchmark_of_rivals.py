@@ -32,7 +32,7 @@ def cell_of(load: Any, folder: Path, budget: str) -> Any:
 
 
 @pytest.mark.parametrize("targets", ["q,v", "q,k,v,o", "all linear"])
-def test_a_lora_of_the_sweep_has_the_largest_rank_that_fits(load: Any, tmp_path: Path, targets: str) -> None:
+def test_a_lora_of_the_sweep_has_the_largest_rank_that_fits(load, tmp_path, targets):
     cell, sweeps = cell_of(load, tmp_path, "0.5%"), load("rival_arms.sweeps")
     found = sweeps.lora(cell, targets, 2.0)
     ranks = {edit.form.width for edit in found.edits}
@@ -41,14 +41,14 @@ def test_a_lora_of_the_sweep_has_the_largest_rank_that_fits(load: Any, tmp_path:
     assert count(found, cell.shape).stored <= cell.parameters < count(larger, cell.shape).stored
 
 
-def test_where_rank_1_is_too_large_lora_is_at_the_last_layers(load: Any, tmp_path: Path) -> None:
+def test_where_rank_1_is_too_large_lora_is_at_the_last_layers(load, tmp_path):
     cell, sweeps = cell_of(load, tmp_path, "10000"), load("rival_arms.sweeps")
     layers = sweeps.lora(cell, "q,v", 2.0).edits[0].layers
     assert (layers.first, layers.last) == (9, 11)  # 4 * 768 a layer
     assert sweeps.lora(cell_of(load, tmp_path, "3000"), "q,v", 2.0) is None
 
 
-def test_adapters_and_prefixes_fill_the_budget_in_their_proportion(load: Any, tmp_path: Path) -> None:
+def test_adapters_and_prefixes_fill_the_budget_in_their_proportion(load, tmp_path):
     cell, sweeps = cell_of(load, tmp_path, "0.5%"), load("rival_arms.sweeps")
     found = sweeps._fitting(cell, {"serial": 1, "parallel": 3, "prefix": 0}, [2, 5])
     serial, parallel = (edit.form.width for edit in found.edits)
@@ -76,7 +76,7 @@ class Trained:
         return [SlotReading(slot=0, trial=0, step=one, score=one, train_loss=0.0, seconds=0.0) for one in at]
 
 
-def test_a_trial_is_trained_once_and_again_only_where_more_of_it_is_needed(load: Any, tmp_path: Path) -> None:
+def test_a_trial_is_trained_once_and_again_only_where_more_of_it_is_needed(load, tmp_path):
     cell, inner = cell_of(load, tmp_path, "0.5%"), Trained()
     runner = load("rival_arms.training").CachedRunner(backbone="a", task=None, folder=tmp_path, until=math.inf)
     runner._task, runner.__dict__["inner"] = cell.specification.task, inner

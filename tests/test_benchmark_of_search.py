@@ -33,7 +33,7 @@ def drawn(space: SearchSpace, count: int) -> list[Candidate]:
     return [space.suggest(RandomTrial(seed)) for seed in range(count)]
 
 
-def test_a_rate_costs_a_quadratic_and_collapses_beyond_its_edge(load: Any, space: SearchSpace) -> None:
+def test_a_rate_costs_a_quadratic_and_collapses_beyond_its_edge(load, space):
     truth = load("search_arms.truth")
     task = truth.PlantedTruth(space, 4)
     rates = task.rates("lowrank")
@@ -51,7 +51,7 @@ def test_a_rate_costs_a_quadratic_and_collapses_beyond_its_edge(load: Any, space
     assert score_at(rates.edge + 0.01) == truth.COLLAPSED
 
 
-def test_readings_foretell_the_end_as_well_as_was_measured(load: Any, space: SearchSpace) -> None:
+def test_readings_foretell_the_end_as_well_as_was_measured(load, space):
     """Docstrings: .39, .52, .67 for the accuracy at an eighth, a quarter and a half, .43, .56, .78 for the loss."""
     candidates = drawn(space, 190)
     found: dict[tuple[str, int], float] = {}
@@ -69,7 +69,7 @@ def test_readings_foretell_the_end_as_well_as_was_measured(load: Any, space: Sea
     assert [found["train_loss", step] for step in (25, 50, 100)] == pytest.approx([0.43, 0.56, 0.78], abs=0.1)
 
 
-def test_samplers_are_compared_seed_by_seed(load: Any) -> None:
+def test_samplers_are_compared_seed_by_seed(load):
     simulation = load("search_arms.simulation")
 
     def study(sampler: str, seed: int, truth: float) -> Any:

@@ -28,7 +28,7 @@ def arms(monkeypatch: pytest.MonkeyPatch) -> Any:
     return load
 
 
-def test_rates_are_those_of_the_whole_machine(arms: Any) -> None:
+def test_rates_are_those_of_the_whole_machine(arms):
     """Two workers, trials of 10 steps: 4 s of a processor alone, 2 s in our loop, a pack of 2 in 2.5 s."""
     rounds, processes = arms("rounds"), arms("processes")
     setting = replace(tiny_setting(arms, embedded_folder()), steps=10)
@@ -75,7 +75,7 @@ class Clock:
 
 
 @pytest.mark.parametrize("goals", [(9,), (2, 4, 9), (3, 8, 9), (1, 1, 2, 3, 4, 5, 6, 7, 8, 9)])
-def test_a_pack_takes_what_its_parts_take(arms: Any, goals: tuple[int, ...], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_pack_takes_what_its_parts_take(arms, goals, monkeypatch):
     own, setting = arms("own"), tiny_setting(arms, embedded_folder())
     clock = Clock(setting.steps)
     monkeypatch.setattr(own, "open_pack", clock.open_pack)
@@ -99,9 +99,7 @@ def test_a_pack_takes_what_its_parts_take(arms: Any, goals: tuple[int, ...], mon
         ("--quick --packs 8", "at most 4; got 8"),
     ],
 )
-def test_what_cannot_be_compared_is_refused_in_a_line(
-    options: str, said: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_cannot_be_compared_is_refused_in_a_line(options, said, monkeypatch, capsys):
     monkeypatch.syspath_prepend(str(BENCHMARKS))
     with pytest.raises(SystemExit, match="2"):
         importlib.import_module("packs").arguments_of(options.split())
@@ -116,7 +114,7 @@ def tiny_setting(arms: Any, folder: Path) -> Any:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("dropout", rotation.parts([0, 0.1]))
-def test_the_benchmark_of_packs_runs(dropout: float) -> None:
+def test_the_benchmark_of_packs_runs(dropout):
     options = "--quick --device cpu --backbone random --width 64 --layers 1 --tokens 8 --batch 2 --packs 2"
     done = subprocess.run(
         [sys.executable, BENCHMARKS / "packs.py", *options.split(), "--dropout", str(dropout)],
@@ -140,7 +138,7 @@ def test_the_benchmark_of_packs_runs(dropout: float) -> None:
 
 
 @pytest.mark.slow
-def test_the_plan_of_memory_is_held_against_the_allocator() -> None:
+def test_the_plan_of_memory_is_held_against_the_allocator():
     options = "--width 64 --layers 2 --tokens 32 --packs 2"
     done = subprocess.run(
         [sys.executable, str(BENCHMARKS / "memory.py"), *options.split()], capture_output=True, text=True, check=False
@@ -151,7 +149,7 @@ def test_the_plan_of_memory_is_held_against_the_allocator() -> None:
 
 
 @pytest.mark.slow
-def test_what_is_measured_on_a_gpu_begins_with_packed_trials_that_equal_trials_alone() -> None:
+def test_what_is_measured_on_a_gpu_begins_with_packed_trials_that_equal_trials_alone():
     done = subprocess.run(
         [sys.executable, str(BENCHMARKS / "gpu.py"), "--quick", "--equality"],
         capture_output=True,

@@ -65,22 +65,22 @@ def name_of(path: Path) -> str:
     return path.relative_to(ROOT).as_posix()
 
 
-def test_a_heavy_import_would_be_noticed() -> None:
+def test_a_heavy_import_would_be_noticed():
     assert heavy_modules_after("import sys, torch") == ["torch"]
 
 
 @pytest.mark.parametrize("package", LIGHT)
-def test_a_light_package_loads_no_deep_learning_library(package: str) -> None:
+def test_a_light_package_loads_no_deep_learning_library(package):
     assert heavy_modules_after(IMPORT_ALL.format(package=package)) == []
 
 
 @pytest.mark.skipif(not (ROOT / "deltaspace/commands/main.py").exists(), reason="there is no command line")
-def test_the_help_of_every_command_loads_no_deep_learning_library() -> None:
+def test_the_help_of_every_command_loads_no_deep_learning_library():
     assert heavy_modules_after(ASK_FOR_HELP) == []
 
 
 @each("path", SOURCES, ids=name_of)
-def test_imports_are_absolute(path: Path) -> None:
+def test_imports_are_absolute(path):
     relative = [node.lineno for node in ast.walk(TREES[path]) if isinstance(node, ast.ImportFrom) and node.level]
     assert relative == []
 
@@ -94,7 +94,7 @@ def errors_of(module: ModuleType) -> dict[str, type[BaseException]]:
 
 
 @pytest.mark.parametrize("name", ERROR_MODULES)
-def test_the_errors_of_a_package_have_one_root(name: str) -> None:
+def test_the_errors_of_a_package_have_one_root(name):
     errors = errors_of(importlib.import_module(name)).values()
     roots = [error for error in errors if not any(base in errors for base in error.__bases__)]
     assert [root.__bases__ for root in roots] == [(Exception,)]
@@ -102,13 +102,13 @@ def test_the_errors_of_a_package_have_one_root(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ERROR_MODULES)
-def test_every_error_is_drawn_in_the_tree_of_its_module(name: str) -> None:
+def test_every_error_is_drawn_in_the_tree_of_its_module(name):
     module = importlib.import_module(name)
     drawn = set((module.__doc__ or "").split())
     assert set(errors_of(module)) <= drawn
 
 
-def test_errors_are_defined_in_the_errors_module_only() -> None:
+def test_errors_are_defined_in_the_errors_module_only():
     elsewhere = [
         f"{name_of(path)}:{node.lineno} {node.name}"
         for path, tree in TREES.items()
@@ -118,17 +118,17 @@ def test_errors_are_defined_in_the_errors_module_only() -> None:
     assert elsewhere == []
 
 
-def test_no_module_is_a_catch_all() -> None:
+def test_no_module_is_a_catch_all():
     catch_alls = {"utils", "util", "helpers", "helper", "common", "misc"}
     names = {part for path in SOURCES for part in (*path.parent.relative_to(ROOT).parts, path.stem)}
     assert names & catch_alls == set()
 
 
-def test_no_test_folder_is_a_package() -> None:
+def test_no_test_folder_is_a_package():
     assert list((ROOT / "tests").rglob("__init__.py")) == []
 
 
-def test_imports_point_one_way() -> None:
+def test_imports_point_one_way():
     linter = Path(sys.executable).with_name("lint-imports")
     done = subprocess.run([linter], cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout
@@ -137,7 +137,7 @@ def test_imports_point_one_way() -> None:
 FIELD_NOUNS = {"decoding", "encoding", "logging", "pruning", "reading", "sharding", "training"}
 
 
-def test_no_class_name_stands_for_two_things() -> None:
+def test_no_class_name_stands_for_two_things():
     places: dict[str, list[str]] = {}
     for path, tree in TREES.items():
         for node in ast.walk(tree):
@@ -146,10 +146,10 @@ def test_no_class_name_stands_for_two_things() -> None:
     assert {name: lines for name, lines in places.items() if len(lines) > 1} == {}
 
 
-def test_modules_are_nouns() -> None:
+def test_modules_are_nouns():
     names = {part for path in SOURCES for part in (*path.parent.relative_to(ROOT).parts, path.stem)}
     assert {name for name in names if name.endswith("ing") and name.split("_")[-1] not in FIELD_NOUNS} == set()
 
 
-def test_no_file_is_longer_than_400_lines() -> None:
+def test_no_file_is_longer_than_400_lines():
     assert {name_of(path): n for path in SOURCES if (n := len(path.read_text().splitlines())) > 400} == {}

@@ -90,11 +90,11 @@ def study(tmp_path: Path, backend: str) -> Study:
     return Study(tmp_path, backend)
 
 
-def test_a_study_file_can_name_it(backend: str) -> None:
+def test_a_study_file_can_name_it(backend):
     assert backend in get_args(Fleet.model_fields["backend"].annotation)
 
 
-def test_it_runs_every_trial_to_its_end_once_and_shows_how_far_it_is(study: Study) -> None:
+def test_it_runs_every_trial_to_its_end_once_and_shows_how_far_it_is(study):
     seen: list[Progress] = []
     result = study.launch(observer=seen.append)
     assert (result.finished, result.is_interrupted) == (True, False)
@@ -108,7 +108,7 @@ def test_it_runs_every_trial_to_its_end_once_and_shows_how_far_it_is(study: Stud
     assert study.trials() == before
 
 
-def test_a_trial_that_fails_fails_alone(study: Study) -> None:
+def test_a_trial_that_fails_fails_alone(study):
     assert study.launch(factory=TrivialFactory(fails_at={3: 5})).finished
     failed = [trial.number for trial in study.trials() if trial.state is TrialState.FAILED]
     assert failed == [3]
@@ -116,7 +116,7 @@ def test_a_trial_that_fails_fails_alone(study: Study) -> None:
     assert [trial.score for trial in others] == [score_at(trial.seed, STEPS) for trial in others]
 
 
-def test_a_used_up_time_budget_lays_trials_aside_and_the_next_launch_ends_them(study: Study) -> None:
+def test_a_used_up_time_budget_lays_trials_aside_and_the_next_launch_ends_them(study):
     slow = TrivialFactory(step_seconds=0.05)
     first = study.launch(40, factory=slow, time_budget=0.5)
     assert (first.finished, first.is_interrupted) == (False, False)
@@ -128,7 +128,7 @@ def test_a_used_up_time_budget_lays_trials_aside_and_the_next_launch_ends_them(s
     assert begun.items() <= {trial.number: trial.fingerprint for trial in study.trials()}.items()
 
 
-def test_a_launch_whose_study_another_keeper_takes_stops_and_writes_nothing_more(study: Study) -> None:
+def test_a_launch_whose_study_another_keeper_takes_stops_and_writes_nothing_more(study):
     taken: list[int] = []
 
     def steal(progress: Progress) -> None:

@@ -29,11 +29,11 @@ def rig(request: pytest.FixtureRequest, tiny_backbone: Callable[[str], Path]) ->
     rig.attachment.detach()
 
 
-def test_every_family_has_a_backbone() -> None:
+def test_every_family_has_a_backbone():
     assert set(BACKBONES) == set(FAMILIES)
 
 
-def test_every_example_is_of_its_form_or_gate_and_belongs_somewhere(rig: Rig) -> None:
+def test_every_example_is_of_its_form_or_gate_and_belongs_somewhere(rig):
     shape = rig.backbone.shape
     edits = [edit for site in sites_of(rig.backbone) for edit in examples_at(site, shape)]
     for name, examples in FORM_EXAMPLES.items():
@@ -48,7 +48,7 @@ def test_every_example_is_of_its_form_or_gate_and_belongs_somewhere(rig: Rig) ->
 
 
 @pytest.mark.slow
-def test_every_example_keeps_the_contract(rig: Rig) -> None:
+def test_every_example_keeps_the_contract(rig):
     for site in sites_of(rig.backbone):
         for edit in examples_at(site, rig.backbone.shape):
             try:
@@ -63,7 +63,7 @@ def hooks_of(model: torch.nn.Module) -> int:
 
 
 @pytest.mark.parametrize("name", parameters(*SOME_FAMILIES))
-def test_detaching_leaves_no_trace(name: str, tiny_backbone: Callable[[str], Path]) -> None:
+def test_detaching_leaves_no_trace(name, tiny_backbone):
     rig = rig_of(tiny_backbone(name))
     weights = {key: tensor.clone() for key, tensor in rig.backbone.model.state_dict().items()}
     edits = [next(examples_at(site, rig.backbone.shape)) for site in sites_of(rig.backbone)]
@@ -77,7 +77,7 @@ def test_detaching_leaves_no_trace(name: str, tiny_backbone: Callable[[str], Pat
         assert torch.equal(tensor, weights[key]), key
 
 
-def test_what_breaks_a_rule_is_not_built(rig: Rig) -> None:
+def test_what_breaks_a_rule_is_not_built(rig):
     edit = Edit(site=Site.ATTENTION, write=Port.Q, read=Port.X_ATTN, form=LowRank(width=1_000), gate=Add())
     with pytest.raises(InvalidEditError) as caught:
         build(rig, Configuration(edits=(edit,)))

@@ -66,7 +66,7 @@ def error_of(found: Tensor, expected: Tensor) -> float:
 
 
 @pytest.mark.parametrize("precision", BOUNDS)
-def test_lower_precisions_compute_nearly_the_same(rigs: tuple[Rig, Rig], precision: str) -> None:
+def test_lower_precisions_compute_nearly_the_same(rigs, precision):
     exact, rough = rigs
     with torch.no_grad(), half_or_not(precision):
         usual = error_of(rough.outputs(), exact.frozen)

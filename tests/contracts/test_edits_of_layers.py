@@ -84,7 +84,7 @@ def seen_with(rig: Rig, deltas: DeltaSet | None) -> dict[tuple[str, int], Tensor
     return seen
 
 
-def test_deltas_of_the_second_layer_leave_the_first_one_as_it_is(rig: Rig) -> None:
+def test_deltas_of_the_second_layer_leave_the_first_one_as_it_is(rig):
     frozen = seen_with(rig, None)
     number = 0
     for edit in edits_at(rig, SECOND):
@@ -96,7 +96,7 @@ def test_deltas_of_the_second_layer_leave_the_first_one_as_it_is(rig: Rig) -> No
     assert number > 15
 
 
-def test_deltas_of_the_first_layer_leave_the_function_of_the_second_as_it_is(rig: Rig) -> None:
+def test_deltas_of_the_first_layer_leave_the_function_of_the_second_as_it_is(rig):
     """The frozen second block makes of what the edited first block gave it what the edited model makes of it."""
     frozen = seen_with(rig, None)
     for edit in edits_at(rig, FIRST):
@@ -109,7 +109,7 @@ def test_deltas_of_the_first_layer_leave_the_function_of_the_second_as_it_is(rig
             assert torch.equal(tensor, edited[place]), (edit, place)
 
 
-def test_both_layers_apart_are_both_layers_together(rig: Rig) -> None:
+def test_both_layers_apart_are_both_layers_together(rig):
     """An edit at all layers is one at the first and one at the second, with the same numbers."""
     for edit in edits_at(rig, FIRST):
         if getattr(edit.form, "reparameterization", None) is not None:
@@ -128,7 +128,7 @@ def _in_one(name: str) -> str:
 
 
 @pytest.mark.parametrize("layers", [FIRST, SECOND], ids=["first", "second"])
-def test_an_edit_of_some_layers_keeps_the_contract(rig: Rig, layers: LayerRange) -> None:
+def test_an_edit_of_some_layers_keeps_the_contract(rig, layers):
     keys = set()
     for edit in edits_at(rig, layers):
         if edit.form.name not in keys:
@@ -136,7 +136,7 @@ def test_an_edit_of_some_layers_keeps_the_contract(rig: Rig, layers: LayerRange)
         keys.add(edit.form.name)
 
 
-def test_a_spindle_group_of_four_blocks_is_its_block(tiny_backbone: Callable[[str], Path]) -> None:
+def test_a_spindle_group_of_four_blocks_is_its_block(tiny_backbone):
     config = AutoConfig.from_pretrained(tiny_backbone("roberta"), num_hidden_layers=4)
     register_attention()
     torch.manual_seed(0)

@@ -1,8 +1,5 @@
 """Two edits on a side, sized by a split of its budget, keep every promise that one edit keeps."""
 
-from collections.abc import Callable
-from pathlib import Path
-
 import pytest
 import torch
 from support.tiny_backbones import parameters, rig_of
@@ -14,9 +11,7 @@ from trial_runner.port_discovery.promises import check_everything
 
 
 @pytest.mark.parametrize("backbone", parameters("roberta", "qwen3"))
-def test_a_configuration_with_two_edits_on_both_sides_trains(
-    backbone: str, tiny_backbone: Callable[[str], Path]
-) -> None:
+def test_a_configuration_with_two_edits_on_both_sides_trains(backbone, tiny_backbone):
     torch.set_num_threads(1)
     rig = rig_of(tiny_backbone(backbone))
     space = SearchSpace(shape=rig.backbone.shape, budget=6_000, options=SpaceOptions(edits_per_side=(1, 2)))

@@ -78,7 +78,7 @@ def assert_pairs_are_complete(configurations: tuple[Configuration, ...], site: S
 @pytest.mark.slow
 @pytest.mark.parametrize("cover", rotation.parts(range(COVERS)))
 @pytest.mark.parametrize("rig", rotation.sixth(EVERY_BACKBONE), indirect=True)
-def test_a_pairwise_complete_cover_of_the_product_keeps_the_contract(cover: int, rig: Rig) -> None:
+def test_a_pairwise_complete_cover_of_the_product_keeps_the_contract(cover, rig):
     shape = rig.backbone.shape
     configurations = covering_configurations(shape, 1, seed=cover)
     sites = [site for site in KINDS if site in sites_of(rig.backbone)]
@@ -96,9 +96,7 @@ def test_a_pairwise_complete_cover_of_the_product_keeps_the_contract(cover: int,
     ("name", "site"),
     rotation.parts([(name, site) for name in ("roberta", "qwen3", "t5_gated") for site in (Site.ATTENTION, Site.FFN)]),
 )
-def test_every_way_from_a_tensor_to_another_keeps_the_contract_alone(
-    name: str, site: Site, tiny_backbone: Callable[[str], Path]
-) -> None:
+def test_every_way_from_a_tensor_to_another_keeps_the_contract_alone(name, site, tiny_backbone):
     """Every form, write, read, block structure, bias and gate; what else a form leaves open has one value."""
     rig = rig_of(tiny_backbone(name))
     ways = legal(site, rig.backbone.shape, ONE_VALUE)
@@ -109,7 +107,7 @@ def test_every_way_from_a_tensor_to_another_keeps_the_contract_alone(
 
 
 @pytest.mark.slow
-def test_every_published_method_keeps_the_contract(rig: Rig) -> None:
+def test_every_published_method_keeps_the_contract(rig):
     shape = rig.backbone.shape
     valid = [method for method in METHODS.values() if method.validity(shape) is None]
     refused = set(METHODS) - {method.name for method in valid}
@@ -122,7 +120,7 @@ def test_every_published_method_keeps_the_contract(rig: Rig) -> None:
             checked(rig, Configuration(edits=edits))
 
 
-def test_no_edits_at_all_are_the_frozen_model(rig: Rig) -> None:
+def test_no_edits_at_all_are_the_frozen_model(rig):
     deltas = build(rig, Configuration(edits=()))
     assert not list(deltas.parameters())
     assert torch.equal(rig.outputs(deltas), rig.frozen)

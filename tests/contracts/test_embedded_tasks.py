@@ -1,8 +1,5 @@
 """What every embedded task keeps, the project's own and those of installed packages."""
 
-from collections.abc import Callable
-from pathlib import Path
-
 import pytest
 from support.somebodys_package import run_with_package
 
@@ -12,7 +9,7 @@ from trial_runner.tasks import EMBEDDED_TASKS, SPLITS, TASK_KINDS, Task, prepare
 
 
 @pytest.mark.parametrize("name", EMBEDDED_TASKS)
-def test_its_kind_exists_and_its_digest_is_the_same_each_time(name: str) -> None:
+def test_its_kind_exists_and_its_digest_is_the_same_each_time(name):
     embedded = EMBEDDED_TASKS[name]
     assert embedded.kind in TASK_KINDS
     assert embedded.digest() == embedded.digest()
@@ -20,9 +17,7 @@ def test_its_kind_exists_and_its_digest_is_the_same_each_time(name: str) -> None
 
 
 @pytest.mark.parametrize("name", EMBEDDED_TASKS)
-def test_it_is_prepared_by_its_name_alone_and_read_once(
-    name: str, tiny_backbone: Callable[..., Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_it_is_prepared_by_its_name_alone_and_read_once(name, tiny_backbone, tmp_path, monkeypatch):
     embedded = EMBEDDED_TASKS[name]
     kind = TASK_KINDS[embedded.kind]
     family, stack = ("roberta", StackKind.ENCODER) if kind.prompt is None else ("bart", StackKind.ENCODER_DECODER)
@@ -47,7 +42,7 @@ def test_it_is_prepared_by_its_name_alone_and_read_once(
     assert all(len(first.splits[split]) for split in SPLITS)
 
 
-def test_an_installed_package_adds_an_embedded_task(tiny_backbone: Callable[..., Path], tmp_path: Path) -> None:
+def test_an_installed_package_adds_an_embedded_task(tiny_backbone, tmp_path):
     folder = tmp_path / "site"
     folder.mkdir()
     printed = run_with_package(

@@ -29,7 +29,7 @@ def example_of(family: BackboneFamily) -> BackboneShape:
 
 
 @every_family
-def test_a_family_is_listed_by_its_name_and_found_by_its_model_types(family: BackboneFamily) -> None:
+def test_a_family_is_listed_by_its_name_and_found_by_its_model_types(family):
     assert FAMILIES[family.name] is family
     assert family.model_types
     for model_type in family.model_types:
@@ -37,13 +37,13 @@ def test_a_family_is_listed_by_its_name_and_found_by_its_model_types(family: Bac
         assert model_type not in REFUSED
 
 
-def test_a_model_type_means_one_family() -> None:
+def test_a_model_type_means_one_family():
     model_types = [model_type for family in FAMILIES.values() for model_type in family.model_types]
     assert len(model_types) == len(set(model_types))
 
 
 @every_family
-def test_the_shape_says_its_family_and_its_sizes_agree(family: BackboneFamily) -> None:
+def test_the_shape_says_its_family_and_its_sizes_agree(family):
     shape = example_of(family)
     assert shape.family == family.name
     assert 0 < shape.frozen_parameters <= shape.parameters
@@ -53,7 +53,7 @@ def test_the_shape_says_its_family_and_its_sizes_agree(family: BackboneFamily) -
 
 
 @every_family
-def test_a_size_that_is_missing_or_cannot_be_is_refused_by_its_name(family: BackboneFamily) -> None:
+def test_a_size_that_is_missing_or_cannot_be_is_refused_by_its_name(family):
     refusals = {name: refusal_without(config_of(family), name) for name in family.example}
     told = {name: text for name, text in refusals.items() if text is not None}
     assert told
@@ -75,7 +75,7 @@ def refusal_without(config: dict[str, Any], name: str) -> str | None:
 
 
 @every_family
-def test_every_published_method_that_is_valid_is_counted_and_fits_its_smallest_budget(family: BackboneFamily) -> None:
+def test_every_published_method_that_is_valid_is_counted_and_fits_its_smallest_budget(family):
     shape = example_of(family)
     valid = [method for method in METHODS.values() if method.validity(shape) is None]
     assert len(valid) > len(METHODS) // 2
@@ -88,7 +88,7 @@ def test_every_published_method_that_is_valid_is_counted_and_fits_its_smallest_b
 
 
 @every_family
-def test_a_family_has_a_place_for_every_port_of_its_sublayers(family: BackboneFamily) -> None:
+def test_a_family_has_a_place_for_every_port_of_its_sublayers(family):
     shape = example_of(family)
     table = family.ports(shape)
     attention = {Port.RES_IN, Port.X_ATTN, Port.CTX, Port.Q, Port.K, Port.V, Port.CONCAT, Port.O, Port.NORM}

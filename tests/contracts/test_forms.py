@@ -54,7 +54,7 @@ def every_edit(form: type[Form]) -> list[tuple[Edit, BackboneShape]]:
 
 
 @every_form
-def test_a_form_is_listed_by_its_name_and_has_tensors_and_examples(form: type[Form]) -> None:
+def test_a_form_is_listed_by_its_name_and_has_tensors_and_examples(form):
     assert FORMS[form.name] is form
     assert form.name in DELTAS, f"{form.name} needs its module in trial_runner/deltas, and its word in DELTAS"
     assert form.name in FORM_EXAMPLES, (
@@ -63,7 +63,7 @@ def test_a_form_is_listed_by_its_name_and_has_tensors_and_examples(form: type[Fo
 
 
 @every_form
-def test_a_form_is_a_frozen_value(form: type[Form]) -> None:
+def test_a_form_is_a_frozen_value(form):
     for edit, _ in every_edit(form):
         assert replace(edit.form) == edit.form
         assert hash(replace(edit.form)) == hash(edit.form)
@@ -73,7 +73,7 @@ def test_a_form_is_a_frozen_value(form: type[Form]) -> None:
 
 
 @every_form
-def test_a_form_is_found_again_in_json(form: type[Form]) -> None:
+def test_a_form_is_found_again_in_json(form):
     for edit, _ in every_edit(form):
         configuration = Configuration(edits=(edit,))
         stored = json.dumps(configuration_to_json(configuration))
@@ -81,7 +81,7 @@ def test_a_form_is_found_again_in_json(form: type[Form]) -> None:
 
 
 @every_form
-def test_the_canonical_form_is_its_own_and_counts_the_same(form: type[Form]) -> None:
+def test_the_canonical_form_is_its_own_and_counts_the_same(form):
     for edit, shape in every_edit(form):
         configuration = Configuration(edits=(edit,))
         kept = canonical(configuration, shape)
@@ -102,7 +102,7 @@ def listed_sizes(formula: str, heads: int) -> int:
 
 
 @every_form
-def test_a_form_has_words_and_a_formula_whose_matrices_are_counted(form: type[Form]) -> None:
+def test_a_form_has_words_and_a_formula_whose_matrices_are_counted(form):
     for edit, shape in every_edit(form):
         assert sentence(Configuration(edits=(edit,)), shape)
         assert edit.form.noun(edit)
@@ -117,7 +117,7 @@ def test_a_form_has_words_and_a_formula_whose_matrices_are_counted(form: type[Fo
 
 
 @every_form
-def test_a_count_is_affine_in_the_width(form: type[Form]) -> None:
+def test_a_count_is_affine_in_the_width(form):
     for edit, shape in every_edit(form):
         each, number = affine_count(edit, shape), places(edit, shape)
         stored = count(Configuration(edits=(edit,)), shape).stored - shared_count((edit,))
@@ -130,7 +130,7 @@ def test_a_count_is_affine_in_the_width(form: type[Form]) -> None:
 
 
 @every_form
-def test_a_form_resized_is_of_that_width_and_costs_what_was_allowed(form: type[Form]) -> None:
+def test_a_form_resized_is_of_that_width_and_costs_what_was_allowed(form):
     for edit, shape in every_edit(form):
         sized = edit.sized_form
         if sized is None:
@@ -147,7 +147,7 @@ def test_a_form_resized_is_of_that_width_and_costs_what_was_allowed(form: type[F
 
 
 @every_form
-def test_what_a_form_leaves_open_is_legal(form: type[Form]) -> None:
+def test_what_a_form_leaves_open_is_legal(form):
     low, high = LEARNING_RATES[form.name]
     assert 0 < low < high < math.inf
     assert (form.name in SEARCHED_FORMS) == (form.outside is None)
@@ -164,7 +164,7 @@ def test_what_a_form_leaves_open_is_legal(form: type[Form]) -> None:
 
 
 @every_form
-def test_what_a_pack_groups_by_is_a_form_of_its_own_kind(form: type[Form]) -> None:
+def test_what_a_pack_groups_by_is_a_form_of_its_own_kind(form):
     for edit, _ in every_edit(form):
         alike = edit.form.stacked()
         assert alike.stacked() == alike
@@ -172,7 +172,7 @@ def test_what_a_pack_groups_by_is_a_form_of_its_own_kind(form: type[Form]) -> No
 
 
 @every_form
-def test_a_form_belongs_to_its_place_alone(form: type[Form]) -> None:
+def test_a_form_belongs_to_its_place_alone(form):
     for edit, _ in every_edit(form):
         assert (edit.site if edit.site in (Site.EMBEDDING, Site.GLOBAL) else None) == form.outside
         assert (edit.read is not None) == form.reads
@@ -182,7 +182,7 @@ def test_a_form_belongs_to_its_place_alone(form: type[Form]) -> None:
 
 
 @every_form
-def test_what_is_trained_is_what_is_stored_and_what_makes_it(form: type[Form]) -> None:
+def test_what_is_trained_is_what_is_stored_and_what_makes_it(form):
     for edit, shape in every_edit(form):
         counts = count(Configuration(edits=(edit,)), shape)
         assert counts.weights_only <= counts.with_bias <= counts.stored

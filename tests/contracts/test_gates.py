@@ -43,7 +43,7 @@ def edits_of(gate: type[Gate]) -> list[tuple[Edit, BackboneShape]]:
 
 
 @every_gate
-def test_a_gate_is_listed_by_its_name_and_has_tensors_and_examples(gate: type[Gate]) -> None:
+def test_a_gate_is_listed_by_its_name_and_has_tensors_and_examples(gate):
     assert GATES[gate.name] is gate
     assert gate.name in GATE_DELTAS, f"{gate.name} needs its class in trial_runner/deltas/gates.py, in GATE_DELTAS"
     assert gate.name in GATE_EXAMPLES, (
@@ -52,7 +52,7 @@ def test_a_gate_is_listed_by_its_name_and_has_tensors_and_examples(gate: type[Ga
 
 
 @every_gate
-def test_a_gate_is_a_frozen_value_that_is_found_again_in_json(gate: type[Gate]) -> None:
+def test_a_gate_is_a_frozen_value_that_is_found_again_in_json(gate):
     for edit, _ in edits_of(gate):
         assert hash(replace(edit.gate)) == hash(edit.gate)
         for field in fields(edit.gate):
@@ -63,7 +63,7 @@ def test_a_gate_is_a_frozen_value_that_is_found_again_in_json(gate: type[Gate]) 
 
 
 @every_gate
-def test_the_canonical_gate_is_its_own_and_counts_the_same(gate: type[Gate]) -> None:
+def test_the_canonical_gate_is_its_own_and_counts_the_same(gate):
     for edit, shape in edits_of(gate):
         configuration = Configuration(edits=(edit,))
         kept = canonical(configuration, shape)
@@ -75,7 +75,7 @@ def test_the_canonical_gate_is_its_own_and_counts_the_same(gate: type[Gate]) -> 
 
 
 @every_gate
-def test_a_gate_costs_what_it_says_beside_its_form(gate: type[Gate]) -> None:
+def test_a_gate_costs_what_it_says_beside_its_form(gate):
     for edit, shape in edits_of(gate):
         if edit.form.common is not None or edit.form.widened:
             continue
@@ -89,7 +89,7 @@ def test_a_gate_costs_what_it_says_beside_its_form(gate: type[Gate]) -> None:
 
 
 @every_gate
-def test_a_gate_has_words_and_is_in_the_formula(gate: type[Gate]) -> None:
+def test_a_gate_has_words_and_is_in_the_formula(gate):
     for edit, shape in edits_of(gate):
         assert sentence(Configuration(edits=(edit,)), shape)
         assert edit.gate.words in ("", edit.gate.words.strip())
@@ -101,7 +101,7 @@ def test_a_gate_has_words_and_is_in_the_formula(gate: type[Gate]) -> None:
 
 
 @every_gate
-def test_what_a_gate_leaves_open_is_listed_by_its_texts(gate: type[Gate]) -> None:
+def test_what_a_gate_leaves_open_is_listed_by_its_texts(gate):
     values = gate.each(LISTED)
     assert all(type(value) is gate for value in values)
     texts = [value.text for value in values]
@@ -116,7 +116,7 @@ def test_what_a_gate_leaves_open_is_listed_by_its_texts(gate: type[Gate]) -> Non
 
 
 @every_gate
-def test_a_gate_of_logits_refuses_what_reads_no_query(gate: type[Gate]) -> None:
+def test_a_gate_of_logits_refuses_what_reads_no_query(gate):
     for edit, _ in edits_of(gate):
         if edit.gate.logits is not None:
             assert edit.form.logits is edit.gate.logits

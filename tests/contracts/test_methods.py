@@ -48,7 +48,7 @@ def valid_shapes(method: PublishedMethod) -> list[BackboneShape]:
     return [shape for shape in SHAPES.values() if method.validity(shape) is None]
 
 
-def test_it_is_known_by_its_name_has_a_title_and_says_where_it_was_published(method: PublishedMethod) -> None:
+def test_it_is_known_by_its_name_has_a_title_and_says_where_it_was_published(method):
     assert METHODS[method.name] is method
     assert method.title
     assert ", " in method.citation
@@ -56,7 +56,7 @@ def test_it_is_known_by_its_name_has_a_title_and_says_where_it_was_published(met
     assert 0 <= method.attention_share <= 1
 
 
-def test_its_hyperparameters_have_different_names_and_defaults_that_can_be(method: PublishedMethod) -> None:
+def test_its_hyperparameters_have_different_names_and_defaults_that_can_be(method):
     keys = [key for one in method.hyperparameters for key in {one.name, one.alias}]
     assert len(set(keys)) == len(keys)
     for one in method.hyperparameters:
@@ -65,7 +65,7 @@ def test_its_hyperparameters_have_different_names_and_defaults_that_can_be(metho
             one.check(one.default)
 
 
-def test_it_is_valid_on_some_backbone_and_says_why_on_the_others(method: PublishedMethod) -> None:
+def test_it_is_valid_on_some_backbone_and_says_why_on_the_others(method):
     assert valid_shapes(method)
     for shape in SHAPES.values():
         reason = method.validity(shape)
@@ -75,7 +75,7 @@ def test_it_is_valid_on_some_backbone_and_says_why_on_the_others(method: Publish
             assert "\n" not in reason
 
 
-def test_it_is_counted_and_resized_to_a_budget(method: PublishedMethod) -> None:
+def test_it_is_counted_and_resized_to_a_budget(method):
     for shape in valid_shapes(method):
         least = smallest_count(method.structure(shape), shape)
         budget = max(least, shape.parameters // 100)
@@ -85,7 +85,7 @@ def test_it_is_counted_and_resized_to_a_budget(method: PublishedMethod) -> None:
         assert conventions(method.name, shape)["trained"] == count(configuration, shape).trained
 
 
-def test_it_is_stored_described_and_like_itself(method: PublishedMethod) -> None:
+def test_it_is_stored_described_and_like_itself(method):
     for shape in valid_shapes(method):
         structure = method.structure(shape)
         assert configuration_from_json(configuration_to_json(structure)) == structure
@@ -95,12 +95,12 @@ def test_it_is_stored_described_and_like_itself(method: PublishedMethod) -> None
             assert difference(structure, method, shape).differences == ()
 
 
-def test_a_setting_that_it_does_not_have_is_refused(method: PublishedMethod) -> None:
+def test_a_setting_that_it_does_not_have_is_refused(method):
     with pytest.raises(KeyError, match="has no hyper-parameter 'nonsense'"):
         PublishedPoint(f"{method.name}:nonsense=1")
 
 
-def test_the_method_of_an_installed_package_is_known_by_its_name_and_sized(tmp_path: Path) -> None:
+def test_the_method_of_an_installed_package_is_known_by_its_name_and_sized(tmp_path):
     printed = run_with_package(
         tmp_path,
         source=SOMEBODYS,

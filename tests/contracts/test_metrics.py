@@ -2,7 +2,6 @@
 
 import math
 import random
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -58,7 +57,7 @@ def is_within(value: float, bounds: tuple[float, float]) -> bool:
 
 
 @pytest.mark.parametrize("name", METRICS)
-def test_a_metric_has_its_name_and_kinds_that_exist_and_list_it(name: str) -> None:
+def test_a_metric_has_its_name_and_kinds_that_exist_and_list_it(name):
     metric = METRICS[name]
     assert metric.name == name
     assert metric.kinds
@@ -67,7 +66,7 @@ def test_a_metric_has_its_name_and_kinds_that_exist_and_list_it(name: str) -> No
 
 
 @pytest.mark.parametrize("name", METRICS)
-def test_a_perfect_prediction_has_the_best_value_there_is(name: str) -> None:
+def test_a_perfect_prediction_has_the_best_value_there_is(name):
     metric = METRICS[name]
     best = metric.bounds[metric.higher_is_better]
     assert metric.compute(*right(metric)) == pytest.approx(best, rel=REL, abs=REL)
@@ -75,7 +74,7 @@ def test_a_perfect_prediction_has_the_best_value_there_is(name: str) -> None:
 
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("name", METRICS)
-def test_values_are_within_the_bounds_and_a_worse_prediction_scores_lower(name: str, seed: int) -> None:
+def test_values_are_within_the_bounds_and_a_worse_prediction_scores_lower(name, seed):
     metric = METRICS[name]
     value = metric.compute(*wrong(metric, seed))
     assert type(value) is float
@@ -84,7 +83,7 @@ def test_values_are_within_the_bounds_and_a_worse_prediction_scores_lower(name: 
 
 
 @pytest.mark.parametrize("name", [name for name, metric in METRICS.items() if metric.measures is not Measures.LOSS])
-def test_the_order_of_the_examples_does_not_matter(name: str) -> None:
+def test_the_order_of_the_examples_does_not_matter(name):
     metric = METRICS[name]
     predicted, true, *rest = wrong(metric, 7)
     order = np.random.default_rng(3).permutation(len(true))
@@ -97,13 +96,13 @@ def test_the_order_of_the_examples_does_not_matter(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", [name for name, metric in METRICS.items() if metric.measures is Measures.LOSS])
-def test_a_lower_loss_scores_higher(name: str) -> None:
+def test_a_lower_loss_scores_higher(name):
     scores = [METRICS[name].score(METRICS[name].compute(loss)) for loss in (0.0, 0.5, 2.0, 50.0)]
     assert scores == sorted(set(scores), reverse=True)
 
 
 @pytest.mark.parametrize("name", METRICS)
-def test_a_signature_is_of_one_line_and_the_same_each_time(name: str) -> None:
+def test_a_signature_is_of_one_line_and_the_same_each_time(name):
     references = [("a b c d",), ("e f g h", "e f")]
     told = signature(name, references)
     assert told == signature(name, references)
@@ -111,7 +110,7 @@ def test_a_signature_is_of_one_line_and_the_same_each_time(name: str) -> None:
     assert "\n" not in told
 
 
-def test_an_installed_package_adds_metrics_that_studies_may_maximise(tmp_path: Path) -> None:
+def test_an_installed_package_adds_metrics_that_studies_may_maximise(tmp_path):
     printed = run_with_package(
         tmp_path,
         source="""

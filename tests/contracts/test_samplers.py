@@ -26,7 +26,7 @@ def space() -> SearchSpace:
     return whole_space()
 
 
-def test_every_proposal_is_legal_within_the_budget_and_unlike_all_before(space: SearchSpace, sampler: str) -> None:
+def test_every_proposal_is_legal_within_the_budget_and_unlike_all_before(space, sampler):
     proposer, seen = proposer_of(space, sampler), set()
     names = space.parameters()
     for _ in range(24):
@@ -38,7 +38,7 @@ def test_every_proposal_is_legal_within_the_budget_and_unlike_all_before(space: 
     assert len(seen) == 24
 
 
-def test_a_replayed_proposer_proposes_what_the_lost_one_would_have(space: SearchSpace, sampler: str) -> None:
+def test_a_replayed_proposer_proposes_what_the_lost_one_would_have(space, sampler):
     lost = proposer_of(space, sampler)
     history = search(lost, space, 32, [])
     replayed = proposer_of(space, sampler)
@@ -47,7 +47,7 @@ def test_a_replayed_proposer_proposes_what_the_lost_one_would_have(space: Search
     assert [trial.fingerprint for trial in search(replayed, space, 3, [])] == [one.fingerprint for one in following]
 
 
-def test_a_replay_in_another_process_proposes_the_same(space: SearchSpace, sampler: str) -> None:
+def test_a_replay_in_another_process_proposes_the_same(space, sampler):
     done = subprocess.run(
         [sys.executable, "-m", "support.simulated_search", sampler, "14"],
         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "PYTHONHASHSEED": "1"},
@@ -58,7 +58,7 @@ def test_a_replay_in_another_process_proposes_the_same(space: SearchSpace, sampl
     assert done.stdout.split() == next_after_a_replay(space, sampler, 14)
 
 
-def test_what_is_drawn_depends_on_the_seed_and_the_number(space: SearchSpace, sampler: str) -> None:
+def test_what_is_drawn_depends_on_the_seed_and_the_number(space, sampler):
     def first_two(seed: int) -> list[str]:
         proposer = Proposer(space, sampler=sampler, seed=seed)
         return [proposer.propose().fingerprint for _ in range(2)]
@@ -67,7 +67,7 @@ def test_what_is_drawn_depends_on_the_seed_and_the_number(space: SearchSpace, sa
     assert len({*first_two(0), *first_two(1)}) == 4
 
 
-def test_a_replay_gives_optuna_the_same_history(space: SearchSpace, sampler: str) -> None:
+def test_a_replay_gives_optuna_the_same_history(space, sampler):
     lost = proposer_of(space, sampler)
     history = search(lost, space, 24, [])
     replayed = proposer_of(space, sampler)
@@ -79,9 +79,7 @@ def test_a_replay_gives_optuna_the_same_history(space: SearchSpace, sampler: str
     assert facts(replayed) == facts(lost)
 
 
-def test_optuna_is_silent(
-    space: SearchSpace, sampler: str, capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
-) -> None:
+def test_optuna_is_silent(space, sampler, capfd, caplog):
     with warnings.catch_warnings(), caplog.at_level(logging.DEBUG):
         warnings.simplefilter("error")
         search(proposer_of(space, sampler), space, 14, [])
@@ -90,7 +88,7 @@ def test_optuna_is_silent(
     assert [entry for entry in caplog.records if entry.name.startswith("optuna")] == []
 
 
-def test_two_edits_on_a_side_and_patterns_of_layers_are_replayed(space: SearchSpace, sampler: str) -> None:
+def test_two_edits_on_a_side_and_patterns_of_layers_are_replayed(space, sampler):
     options = SpaceOptions(edits_per_side=(1, 2), layers=("all", "pattern"), inits=(Init.LORA, Init.INDUCER))
     wide = SearchSpace(shape=space.shape, budget=space.budget, options=options)
     published = ("mam_inducer:rk=4,sl=2,s=2,init=lora",)

@@ -107,7 +107,7 @@ def values_of(task: Any) -> Any:
 
 
 @pytest.mark.parametrize("name", TASK_KINDS)
-def test_a_kind_has_its_name_an_objective_and_metrics_that_exist(name: str) -> None:
+def test_a_kind_has_its_name_an_objective_and_metrics_that_exist(name):
     kind = TASK_KINDS[name]
     assert kind.name == name
     assert set(kind.needed) <= set(kind.column_keys)
@@ -119,7 +119,7 @@ def test_a_kind_has_its_name_an_objective_and_metrics_that_exist(name: str) -> N
 
 
 @pytest.mark.parametrize("name", TASK_KINDS)
-def test_a_study_file_needs_to_say_no_more_than_its_columns(name: str, task_of: Callable[..., Task]) -> None:
+def test_a_study_file_needs_to_say_no_more_than_its_columns(name, task_of):
     kind, folder = TASK_KINDS[name], task_of(name).folder
     section = {"kind": name, "folder": folder, **{key: key for key in kind.needed}}
     study = specification_from_mapping({"name": "a", "backbone": "embedded", "task": section, "budget": 9})
@@ -128,7 +128,7 @@ def test_a_study_file_needs_to_say_no_more_than_its_columns(name: str, task_of: 
 
 
 @pytest.mark.parametrize("name", TASK_KINDS)
-def test_keys_of_other_kinds_and_metrics_of_other_kinds_are_refused(name: str, task_of: Callable[..., Task]) -> None:
+def test_keys_of_other_kinds_and_metrics_of_other_kinds_are_refused(name, task_of):
     kind = TASK_KINDS[name]
     foreign = {key for other in TASK_KINDS.values() for key in other.column_keys} - {*kind.column_keys}
     for key in sorted(foreign - {"labels"}):
@@ -141,7 +141,7 @@ def test_keys_of_other_kinds_and_metrics_of_other_kinds_are_refused(name: str, t
 
 
 @pytest.mark.parametrize("name", TASK_KINDS)
-def test_what_is_read_of_a_row_is_in_what_a_language_model_reads(name: str, task_of: Callable[..., Task]) -> None:
+def test_what_is_read_of_a_row_is_in_what_a_language_model_reads(name, task_of):
     kind, task = TASK_KINDS[name], task_of(name)
     columns = kind.read_columns(task)
     assert columns
@@ -156,9 +156,7 @@ def test_what_is_read_of_a_row_is_in_what_a_language_model_reads(name: str, task
 
 
 @pytest.mark.parametrize(("name", "family"), CASES)
-def test_a_prepared_task_has_all_rows_and_comes_back_from_the_cache_as_it_was(
-    name: str, family: str, task_of: Callable[..., Task], prepared: Callable[[Task, str], Prepared]
-) -> None:
+def test_a_prepared_task_has_all_rows_and_comes_back_from_the_cache_as_it_was(name, family, task_of, prepared):
     task = task_of(name)
     first = prepared(task, family)
     assert first.name == task.title
@@ -171,9 +169,7 @@ def test_a_prepared_task_has_all_rows_and_comes_back_from_the_cache_as_it_was(
 
 
 @pytest.mark.parametrize(("name", "family"), CASES)
-def test_a_batch_has_the_rows_that_were_asked_for_whatever_else_is_in_it(
-    name: str, family: str, task_of: Callable[..., Task], prepared: Callable[[Task, str], Prepared]
-) -> None:
+def test_a_batch_has_the_rows_that_were_asked_for_whatever_else_is_in_it(name, family, task_of, prepared):
     split = prepared(task_of(name), family).splits["train"]
     both, one = split.batch([3, 1], 0), split.batch([1], 0)
     assert both.input_ids.shape == both.attention_mask.shape
@@ -183,13 +179,7 @@ def test_a_batch_has_the_rows_that_were_asked_for_whatever_else_is_in_it(
 
 
 @pytest.mark.parametrize(("name", "family"), CASES)
-def test_a_trial_learns_it_and_is_measured_by_every_metric(
-    name: str,
-    family: str,
-    task_of: Callable[..., Task],
-    prepared: Callable[[Task, str], Prepared],
-    backbone_of: Callable[[str], Path],
-) -> None:
+def test_a_trial_learns_it_and_is_measured_by_every_metric(name, family, task_of, prepared, backbone_of):
     torch.set_num_threads(1)
     register_attention()
     task = prepared(task_of(name), family)

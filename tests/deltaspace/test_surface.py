@@ -7,7 +7,6 @@ import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -52,37 +51,37 @@ def study(sample_storage: str) -> Study:
     return deltaspace.open_study("sample", sample_storage)
 
 
-def test_the_public_names_are_these() -> None:
+def test_the_public_names_are_these():
     assert deltaspace.__all__ == PUBLIC
     assert set(PUBLIC) <= set(dir(deltaspace))
 
 
 @pytest.mark.parametrize("name", PUBLIC)
-def test_a_public_name_is_there_and_says_what_it_is(name: str) -> None:
+def test_a_public_name_is_there_and_says_what_it_is(name):
     value = getattr(deltaspace, name)
     assert len(inspect.getdoc(value) or "") > 40
     assert getattr(deltaspace, name) is value
 
 
 @pytest.mark.parametrize("name", [*FUNCTIONS, "Study", "Trial", "errors"])
-def test_what_a_user_calls_has_an_example(name: str) -> None:
+def test_what_a_user_calls_has_an_example(name):
     assert ">>> " in (inspect.getdoc(getattr(deltaspace, name)) or "")
 
 
-def test_a_type_checker_and_the_interpreter_see_the_same_names() -> None:
+def test_a_type_checker_and_the_interpreter_see_the_same_names():
     source = inspect.getsource(deltaspace)
     block = source[source.index("if TYPE_CHECKING:") : source.index("__all__")]
     imported = {name.strip() for line in block.splitlines()[1:] for name in line.partition(" import ")[2].split(",")}
     assert imported - {""} == set(PUBLIC)
 
 
-def test_a_name_that_is_not_there_is_answered_with_those_that_are() -> None:
+def test_a_name_that_is_not_there_is_answered_with_those_that_are():
     with pytest.raises(AttributeError, match=r"no attribute 'lunch'\. It has: .*launch"):
         deltaspace.lunch  # noqa: B018
 
 
 @pytest.mark.parametrize("package", ["search_space", "trial_runner", "studies", "dashboards"])
-def test_every_error_of_a_package_can_be_caught_by_its_public_name(package: str) -> None:
+def test_every_error_of_a_package_can_be_caught_by_its_public_name(package):
     module = importlib.import_module(f"{package}.errors")
     own = [value for value in vars(module).values() if isinstance(value, type) and value.__module__ == module.__name__]
     assert own
@@ -106,7 +105,7 @@ def loaded_after(script: str, *suspects: str, folder: Path | None = None) -> lis
     return done.stdout.splitlines()[-1].split()
 
 
-def test_importing_the_package_loads_nothing() -> None:
+def test_importing_the_package_loads_nothing():
     suspects = (*HEAVY, "pandas", "numpy", "sqlalchemy", "optuna", "pydantic", "rich", "click", "yaml", "studies")
     assert loaded_after("import deltaspace; dir(deltaspace)", *suspects) == []
 
@@ -121,11 +120,11 @@ str(study.best), study.best._repr_html_(), study.best.configuration, study.summa
 """
 
 
-def test_reading_a_study_loads_no_deep_learning_library(sample_storage: str) -> None:
+def test_reading_a_study_loads_no_deep_learning_library(sample_storage):
     assert loaded_after(LOOKING.format(url=sample_storage), *HEAVY) == []
 
 
-def test_pandas_is_loaded_when_it_is_asked_for_and_torch_is_not(sample_storage: str) -> None:
+def test_pandas_is_loaded_when_it_is_asked_for_and_torch_is_not(sample_storage):
     asked = (
         LOOKING.format(url=sample_storage)
         + "study.trials, study.readings, study.events, study.trial(1).readings, study.query('select 1')\n"
@@ -133,13 +132,13 @@ def test_pandas_is_loaded_when_it_is_asked_for_and_torch_is_not(sample_storage: 
     assert loaded_after(asked, *HEAVY, "pandas") == ["pandas"]
 
 
-def test_a_study_answers_with_tables(study: Study) -> None:
+def test_a_study_answers_with_tables(study):
     board = study.leaderboard(top=1)
     assert board.iloc[0][["number", "score", "state"]].tolist() == [3, 0.85, "complete"]
     assert {"mam_adapter", "lora_qv", "bitfit"} <= set(board["method"])
 
 
-def test_what_was_measured_is_a_frame(study: Study) -> None:
+def test_what_was_measured_is_a_frame(study):
     assert list(study.trials["number"]) == [0, 1, 2, 3, 4, 5]
     assert study.trials["attention_form"][1] == "lowrank"
     assert study.query("select count(*) as trials from trials").to_dict("records") == [{"trials": 6}]
@@ -151,7 +150,7 @@ def test_what_was_measured_is_a_frame(study: Study) -> None:
     assert by_state.sum() == 6
 
 
-def test_columns_of_the_frames_are_typed(study: Study) -> None:
+def test_columns_of_the_frames_are_typed(study):
     kinds = {name: str(kind) for name, kind in study.trials.dtypes.items()}
     words = [name for name, kind in kinds.items() if kind == "category"]
     assert words == ["state", "method"] + [
@@ -168,7 +167,7 @@ def test_columns_of_the_frames_are_typed(study: Study) -> None:
     assert not study.query("select 1").attrs["is_cut"]
 
 
-def test_the_best_trial_is_a_trial(study: Study) -> None:
+def test_the_best_trial_is_a_trial(study):
     best = study.best
     assert (best.number, best.score, best.state, best.method) == (3, 0.85, "complete", None)
     assert best == study.trial("best") == study.trial(3)
@@ -179,9 +178,7 @@ def test_the_best_trial_is_a_trial(study: Study) -> None:
     assert str(best).startswith("trial 3 of sample (discovered, complete, accuracy 0.8500, ")
 
 
-def test_the_storage_is_that_of_the_environment_unless_one_is_given(
-    sample_storage: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_the_storage_is_that_of_the_environment_unless_one_is_given(sample_storage, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(deltaspace.errors.StorageError, match=r"deltaspace\.db"):
         deltaspace.studies()
@@ -190,7 +187,7 @@ def test_the_storage_is_that_of_the_environment_unless_one_is_given(
     assert deltaspace.open_study("sample").storage == sample_storage
 
 
-def test_what_is_not_there_is_a_key_error_with_a_plain_text(study: Study, sample_storage: str) -> None:
+def test_what_is_not_there_is_a_key_error_with_a_plain_text(study, sample_storage):
     with pytest.raises(KeyError) as missing:
         deltaspace.open_study("nope", sample_storage)
     assert isinstance(missing.value, deltaspace.errors.UnknownStudyError)
@@ -201,7 +198,7 @@ def test_what_is_not_there_is_a_key_error_with_a_plain_text(study: Study, sample
         deltaspace.published_method("lroa_qv")
 
 
-def test_what_cannot_be_is_a_value_error_that_says_what_must_hold(study: Study) -> None:
+def test_what_cannot_be_is_a_value_error_that_says_what_must_hold(study):
     for error in ("BackboneError", "TaskError", "ExportWishError", "SettingError", "WishError"):
         assert issubclass(getattr(deltaspace.errors, error), ValueError)
     with pytest.raises(deltaspace.errors.SettingError, match="rank must be a whole number of at least 1; got -1"):
@@ -216,7 +213,7 @@ def test_what_cannot_be_is_a_value_error_that_says_what_must_hold(study: Study) 
         study.leaderboard(top=-1)
 
 
-def test_a_study_that_is_neither_a_file_nor_an_example_is_answered_with_those_that_are(tmp_path: Path) -> None:
+def test_a_study_that_is_neither_a_file_nor_an_example_is_answered_with_those_that_are(tmp_path):
     with pytest.raises(ValueError, match=r"there is no 'docstring'\. Examples: .*sst2.*Did you mean 'docstrings'\?$"):
         deltaspace.launch("docstring")
     with pytest.raises(ValueError, match=r"there is no nowhere\.yaml\.$"):
@@ -225,12 +222,12 @@ def test_a_study_that_is_neither_a_file_nor_an_example_is_answered_with_those_th
         deltaspace.launch(5)  # type: ignore[arg-type]
 
 
-def test_a_baseline_by_itself_is_one_baseline(study: Study) -> None:
+def test_a_baseline_by_itself_is_one_baseline(study):
     with pytest.raises(KeyError, match="no published method 'lroa'"):
         study.confirm(against="lroa")
 
 
-def test_a_study_without_a_complete_trial_has_no_best(study: Study, tmp_path: Path) -> None:
+def test_a_study_without_a_complete_trial_has_no_best(study, tmp_path):
     from dataclasses import fields, replace
 
     from studies.ledger.ledger import Ledger
@@ -249,7 +246,7 @@ def test_a_study_without_a_complete_trial_has_no_best(study: Study, tmp_path: Pa
         _ = empty.best
 
 
-def test_a_count_is_that_of_the_paper() -> None:
+def test_a_count_is_that_of_the_paper():
     # BART-large, prefix 30 and adapter 512: 27,377,664 weights, printed as 6.7% (He et al. 2022, table 6)
     bart = str(ROOT / "tests" / "data" / "backbones" / "bart_large")
     assert deltaspace.count("mam_adapter", bart, l=30, r=512).weights_only == 27_377_664
@@ -261,7 +258,7 @@ def test_a_count_is_that_of_the_paper() -> None:
         deltaspace.count(configuration, ROBERTA, r=16)
 
 
-def test_a_description_is_text_and_html(study: Study) -> None:
+def test_a_description_is_text_and_html(study):
     described = deltaspace.describe("mam_adapter", ROBERTA, r=512)
     for part in ("functional form", "softmax(q_i", "W_down: 768 × 512", "nearest published", "He et al. 2022"):
         assert part in str(described)
@@ -270,7 +267,7 @@ def test_a_description_is_text_and_html(study: Study) -> None:
     assert deltaspace.describe(study.best.configuration, ROBERTA).sentence == deltaspace.describe(study.best).sentence
 
 
-def test_a_description_is_text_in_a_notebook_too(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_description_is_text_in_a_notebook_too(monkeypatch):
     """There a console of rich displays what it prints, and leaves its file empty."""
     import rich.console
 
@@ -279,7 +276,7 @@ def test_a_description_is_text_in_a_notebook_too(monkeypatch: pytest.MonkeyPatch
     assert str(deltaspace.describe("lora_qv", ROBERTA)) == expected
 
 
-def test_type_checkers_of_users_are_told_that_there_are_types() -> None:
+def test_type_checkers_of_users_are_told_that_there_are_types():
     packages = ("search_space", "trial_runner", "studies", "dashboards", "deltaspace")
     assert [name for name in packages if not (ROOT / name / "py.typed").exists()] == []
 
@@ -312,7 +309,7 @@ def trivial(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> str:
     return f"sqlite:///{tmp_path / 'trivial.db'}"
 
 
-def test_a_study_is_launched_from_a_mapping_with_other_values_and_continued(trivial: str) -> None:
+def test_a_study_is_launched_from_a_mapping_with_other_values_and_continued(trivial):
     seen: list[Progress] = []
     study = deltaspace.launch(TRIVIAL, storage=trivial, overrides={"trials": 4}, progress=seen.append)
     assert len(study.trials) == 4
@@ -328,7 +325,7 @@ def test_a_study_is_launched_from_a_mapping_with_other_values_and_continued(triv
         deltaspace.launch(TRIVIAL, storage=trivial, overrides={"seed": 1}, progress=False)
 
 
-def test_progress_is_shown_unless_it_is_not_wanted(trivial: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_progress_is_shown_unless_it_is_not_wanted(trivial, capsys):
     deltaspace.launch(TRIVIAL, storage=trivial)
     assert "\n6/6 trial " in capsys.readouterr().err
     deltaspace.launch(TRIVIAL, storage=trivial, overrides={"name": "quiet"}, progress=False)
@@ -337,16 +334,14 @@ def test_progress_is_shown_unless_it_is_not_wanted(trivial: str, capsys: pytest.
 
 
 @pytest.mark.parametrize(("progress", "times"), [(False, 0), (lambda progress: None, 1)])
-def test_what_is_worth_knowing_beforehand_is_said_unless_nothing_is_to_be_shown(
-    trivial: str, capsys: pytest.CaptureFixture[str], progress: Any, times: int
-) -> None:
+def test_what_is_worth_knowing_beforehand_is_said_unless_nothing_is_to_be_shown(trivial, capsys, progress, times):
     deltaspace.launch(TRIVIAL, storage=trivial, overrides={"trials": 2}, progress=progress)
     printed = capsys.readouterr()
     assert printed.err.count("nothing will be discovered: 2 trials come first") == times
     assert printed.out == ""
 
 
-def test_a_study_is_a_study_of_optuna(trivial: str) -> None:
+def test_a_study_is_a_study_of_optuna(trivial):
     import optuna
 
     study = deltaspace.launch(TRIVIAL, storage=trivial, progress=False)
@@ -380,9 +375,7 @@ class FakeDisplay:
         self.shown.append(text)
 
 
-def test_a_notebook_has_the_live_view(
-    trivial: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_notebook_has_the_live_view(trivial, monkeypatch, capsys):
     from types import SimpleNamespace
 
     display = FakeDisplay()
@@ -394,7 +387,7 @@ def test_a_notebook_has_the_live_view(
     assert capsys.readouterr().err == ""
 
 
-def test_a_study_is_counted_indexed_and_iterated(study: Study) -> None:
+def test_a_study_is_counted_indexed_and_iterated(study):
     assert len(study) == 6
     assert study[3].number == 3
     assert [trial.number for trial in study] == [0, 1, 2, 3, 4, 5]
@@ -407,14 +400,12 @@ def test_a_study_is_counted_indexed_and_iterated(study: Study) -> None:
     ("name", "meant"),
     [("best_trial", "Use best."), ("trials_dataframe", "Use trials."), ("leaderbord", "leaderboard")],
 )
-def test_what_others_call_it_is_hinted_at(study: Study, name: str, meant: str) -> None:
+def test_what_others_call_it_is_hinted_at(study, name, meant):
     with pytest.raises(AttributeError, match=meant):
         getattr(study, name)
 
 
-def test_a_database_that_is_there_may_be_given_by_its_path(
-    study: Study, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_a_database_that_is_there_may_be_given_by_its_path(study, monkeypatch, tmp_path):
     file = Path(study.storage.removeprefix("sqlite:///"))
     assert len(deltaspace.open_study("sample", storage=str(file))) == 6
     with pytest.raises(deltaspace.errors.StorageUrlError, match="must be a URL"):

@@ -76,7 +76,7 @@ def run(command: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-def test_a_page_touches_no_more_places_than_it_may(page: Path) -> None:
+def test_a_page_touches_no_more_places_than_it_may(page):
     thing = page.stem.removeprefix("add-a-")
     written = {(is_ones_own(block), block.file) for block in blocks_of(page) if block.file}
     own = {file for is_own, file in written if is_own}
@@ -86,7 +86,7 @@ def test_a_page_touches_no_more_places_than_it_may(page: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("page", DONE, ids=lambda page: page.stem)
-def test_what_a_page_says_is_done_and_keeps_the_contracts(page: Path, tmp_path: Path) -> None:
+def test_what_a_page_says_is_done_and_keeps_the_contracts(page, tmp_path):
     copy = copy_of_the_repository(tmp_path / "copy")
     written = [block for block in blocks_of(page) if block.file]
     commands = list(commands_of(page))
@@ -100,7 +100,7 @@ def test_what_a_page_says_is_done_and_keeps_the_contracts(page: Path, tmp_path: 
 
 
 @pytest.mark.slow
-def test_a_form_without_its_word_among_the_tensors_fails_by_name(tmp_path: Path) -> None:
+def test_a_form_without_its_word_among_the_tensors_fails_by_name(tmp_path):
     page = ROOT / "docs" / "how-to" / "add-a-form.md"
     left_out = "trial_runner/deltas/__init__.py"
     copy = copy_of_the_repository(tmp_path / "copy")

@@ -46,9 +46,7 @@ def searched(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("page", PAGES_THAT_RUN, ids=lambda page: page.relative_to(ROOT).as_posix())
-def test_the_blocks_of_a_page_run(
-    page: Path, searched: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_blocks_of_a_page_run(page, searched, tmp_path, monkeypatch, capsys):
     here = tmp_path / "here"
     shutil.copytree(searched, here)
     monkeypatch.chdir(here)
@@ -64,5 +62,5 @@ def test_the_blocks_of_a_page_run(
                 raise
 
 
-def test_every_block_says_its_language() -> None:
+def test_every_block_says_its_language():
     assert [f"{page.name}:{block.line}" for page in PAGES for block in blocks_of(page) if not block.language] == []

@@ -1,7 +1,5 @@
 """The questions of the page on the database are asked again, on both databases, and answered as the page says."""
 
-from pathlib import Path
-
 from support.fixed_ledger import fixed_ledger
 from support.pages import ROOT, blocks_of
 
@@ -11,7 +9,7 @@ from studies.analysis.sql import run_query
 PAGE = ROOT / "docs" / "how-to" / "ask-the-database.md"
 
 
-def test_every_question_has_the_answer_that_the_page_gives(storage_url: str, tmp_path: Path) -> None:
+def test_every_question_has_the_answer_that_the_page_gives(storage_url, tmp_path):
     fixed_ledger(storage_url, tmp_path)
     blocks = [block for block in blocks_of(PAGE) if block.language in ("sql", "text")]
     assert [block.language for block in blocks] == ["sql", "text"] * 20

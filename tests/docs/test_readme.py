@@ -10,15 +10,15 @@ from search_space.gates import GATES
 README = (ROOT / "README.md").read_text()
 
 
-def test_it_is_read_in_a_few_minutes() -> None:
+def test_it_is_read_in_a_few_minutes():
     assert len(README.splitlines()) <= 120
 
 
-def test_forms_and_gates_are_all_there() -> None:
+def test_forms_and_gates_are_all_there():
     assert [name for name in (*FORMS, *GATES) if f"`{name}`" not in README] == []
 
 
-def test_the_files_that_it_links_to_exist() -> None:
+def test_the_files_that_it_links_to_exist():
     links = [link.partition("#")[0] for link in re.findall(r"\]\(([^)]+)\)", README) if "://" not in link]
     assert len(links) > 20
     assert [link for link in links if not (ROOT / link).exists()] == []

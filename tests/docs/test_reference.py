@@ -4,12 +4,11 @@ import os
 import re
 import subprocess
 import sys
-from pathlib import Path
 
 from support.pages import PAGES, ROOT
 
 
-def test_the_reference_is_what_the_program_says(tmp_path: Path) -> None:
+def test_the_reference_is_what_the_program_says(tmp_path):
     subprocess.run(
         [sys.executable, str(ROOT / "docs" / "generate.py"), str(tmp_path)],
         env={**os.environ, "PYTHONPATH": str(ROOT)},

@@ -1,7 +1,6 @@
 """The tutorial, from its table to predictions where this project is not installed, which are those made here."""
 
 import re
-from pathlib import Path
 
 import pytest
 from support.fresh_python import run_afresh
@@ -16,9 +15,7 @@ ROUNDING = 1e-3
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.is_gradient_checkpointing. is deprecated:FutureWarning")
-def test_a_table_becomes_predictions_of_stock_transformers_and_peft(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_table_becomes_predictions_of_stock_transformers_and_peft(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("DELTASPACE_STORAGE", raising=False)
     monkeypatch.setenv("DELTASPACE_AUTO_PRECISION", "fp32")  # as stock transformers computes; bf16 is 4e-3 off

@@ -73,9 +73,7 @@ def change(study: dict[str, Any], path: str, value: object) -> dict[str, Any]:
     return study
 
 
-def test_the_smallest_budget_that_is_named_really_fits(
-    study: dict[str, Any], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_smallest_budget_that_is_named_really_fits(study, capsys):
     error = refusal(change(study, "budget", 3), capsys)
     smallest = int(error.split("the smallest that fits the study has ")[1].split(".")[0].replace(",", ""))
     change(study, "search.published", "none")
@@ -95,9 +93,7 @@ def test_the_smallest_budget_that_is_named_really_fits(
         ("robertta", "Did you mean 'roberta'?"),
     ],
 )
-def test_a_backbone_that_cannot_be_used_is_refused_with_what_can(
-    study: dict[str, Any], capsys: pytest.CaptureFixture[str], tmp_path: Path, family: str, expected: str
-) -> None:
+def test_a_backbone_that_cannot_be_used_is_refused_with_what_can(study, capsys, tmp_path, family, expected):
     folder = tmp_path / "other"
     folder.mkdir()
     (folder / "config.json").write_text(json.dumps({"model_type": family}))
@@ -106,9 +102,7 @@ def test_a_backbone_that_cannot_be_used_is_refused_with_what_can(
     assert family in error
 
 
-def test_a_diverging_trial_fails_with_its_step_and_its_neighbours_finish(
-    study: dict[str, Any], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_diverging_trial_fails_with_its_step_and_its_neighbours_finish(study, capsys):
     change(study, "space.learning_rates", {"lowrank": [1e30, 1e31]})
     change(study, "space.attention_forms", ["softmax_memory"])
     change(study, "space.ffn_forms", ["bottleneck"])
@@ -125,7 +119,7 @@ def test_a_diverging_trial_fails_with_its_step_and_its_neighbours_finish(
     assert len(others) == 2
 
 
-def test_a_refusal_is_one_line_and_exit_status_two_in_a_shell(study: dict[str, Any]) -> None:
+def test_a_refusal_is_one_line_and_exit_status_two_in_a_shell(study):
     Path("study.yaml").write_text(yaml.safe_dump(change(study, "budget", 3)))
     command = [
         sys.executable,

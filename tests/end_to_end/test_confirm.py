@@ -53,9 +53,7 @@ def confirmed(url: str, capsys: pytest.CaptureFixture[str], *arguments: str) -> 
     return found
 
 
-def test_a_search_on_a_tiny_backbone_is_confirmed_on_the_test_split(
-    search: Search, tiny_backbone: Callable[..., Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_search_on_a_tiny_backbone_is_confirmed_on_the_test_split(search, tiny_backbone, tmp_path, capsys):
     write_letters(tmp_path / "letters", test=TEST_EXAMPLES)
     url = search(
         backbone=str(tiny_backbone("roberta")),

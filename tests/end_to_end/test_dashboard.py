@@ -30,7 +30,7 @@ from dashboards.web.safety import Door
 from studies.analysis.leaderboard import leaderboard
 from studies.errors import StudiesError
 from studies.ledger.ledger import Ledger
-from studies.records import EventKind, NewTrial, TrialRecord, TrialState
+from studies.records import EventKind, TrialRecord, TrialState
 
 pytestmark = pytest.mark.slow
 
@@ -102,14 +102,12 @@ WINDOWS = [
 """Both widths and both schemes in every run, all four pairs in two."""
 
 
-def test_every_page_has_an_address_here() -> None:
+def test_every_page_has_an_address_here():
     assert {*PATHS} == {page.name for page in PAGES}
 
 
 @pytest.mark.parametrize(("width", "scheme"), WINDOWS)
-def test_pages_show_their_study_fit_their_window_and_keep_nobody_out(
-    opened: Any, address: str, tmp_path: Path, width: int, scheme: str
-) -> None:
+def test_pages_show_their_study_fit_their_window_and_keep_nobody_out(opened, address, tmp_path, width, scheme):
     folder = PICTURES if os.environ.get(WRITE) == "1" else tmp_path
     with tab(opened, address, width=width, scheme=scheme) as look:
         for name, path in PATHS.items():
@@ -144,14 +142,14 @@ def _is_documented(name: str, width: int, scheme: str) -> bool:
     return scheme == "light" or (name, width) == ("trial", 1280)
 
 
-def test_the_pictures_of_the_documentation_are_small() -> None:
+def test_the_pictures_of_the_documentation_are_small():
     sizes = [path.stat().st_size for path in PICTURES.glob("*.png")]
     assert len(sizes) == 2 * len(PATHS) + 1
     assert max(sizes) <= 150_000
     assert sum(sizes) <= 1_500_000
 
 
-def test_the_leaderboard_is_that_of_the_command(look: Tab, storage: str) -> None:
+def test_the_leaderboard_is_that_of_the_command(look, storage):
     with Ledger.open(storage, read_only=True) as ledger:
         board = leaderboard(ledger, "planted")
     look.open(PATHS["leaderboard"])
@@ -179,7 +177,7 @@ FILTERS: tuple[tuple[str, str, Callable[[TrialRecord], bool]], ...] = (
 )
 
 
-def test_every_filter_acts_on_the_table_and_on_every_plot(look: Tab, storage: str) -> None:
+def test_every_filter_acts_on_the_table_and_on_every_plot(look, storage):
     with Ledger.open(storage, read_only=True) as ledger:
         trials = ledger.trials(ledger.study("planted").id)
     look.open(PATHS["leaderboard"]).settle()
@@ -212,7 +210,7 @@ _SHOWS = """([plot, wanted]) => {
 """Whether a plot of the leaderboard shows no other trials; the first three show all that are measured."""
 
 
-def test_a_trial_that_is_marked_in_a_plot_is_marked_everywhere(look: Tab) -> None:
+def test_a_trial_that_is_marked_in_a_plot_is_marked_everywhere(look):
     look.open(PATHS["leaderboard"])
     wait_for_ranking(look)
     look.settle()
@@ -241,7 +239,7 @@ _IS_MARKED = """([plot, number]) => {
 }"""
 
 
-def test_any_number_of_marked_trials_is_compared(look: Tab) -> None:
+def test_any_number_of_marked_trials_is_compared(look):
     def wait_for(*numbers: int) -> None:
         look.page.wait_for_function(_COMPARES, arg=[*map(str, numbers)])
 
@@ -274,7 +272,7 @@ _COMPARES = """(numbers) => {
 }"""
 
 
-def test_what_is_dragged_over_on_a_parallel_coordinate_filters_all(look: Tab, storage: str) -> None:
+def test_what_is_dragged_over_on_a_parallel_coordinate_filters_all(look, storage):
     with Ledger.open(storage, read_only=True) as ledger:
         trials = ledger.trials(ledger.study("planted").id)
     look.open(PATHS["leaderboard"]).settle()
@@ -320,7 +318,7 @@ _ON_THE_LAST_AXIS = """([low, high]) => {
 }"""
 
 
-def test_the_timeline_has_every_attempt_beside_its_worker(look: Tab, storage: str) -> None:
+def test_the_timeline_has_every_attempt_beside_its_worker(look, storage):
     with Ledger.open(storage, read_only=True) as ledger:
         attempts = ledger.attempts(1)
     look.open(PATHS["timeline"]).settle()
@@ -334,7 +332,7 @@ def test_the_timeline_has_every_attempt_beside_its_worker(look: Tab, storage: st
     assert counts == [36, 6, 5]
 
 
-def test_columns_are_chosen_and_the_table_is_taken_away(look: Tab, storage: str) -> None:
+def test_columns_are_chosen_and_the_table_is_taken_away(look, storage):
     look.open(f"{PATHS['leaderboard']}?state=complete&sort-board=parameters:down")
     wait_for_ranking_or_order = "() => document.querySelectorAll('#board tbody tr').length === 36"
     look.page.wait_for_function(wait_for_ranking_or_order)
@@ -368,7 +366,7 @@ def test_columns_are_chosen_and_the_table_is_taken_away(look: Tab, storage: str)
     assert [entry["parameters"] for entry in entries] == sorted((one["parameters"] for one in entries), reverse=True)
 
 
-def test_notes_and_tags_are_written_and_found_again(opened: Any, tmp_path: Path) -> None:
+def test_notes_and_tags_are_written_and_found_again(opened, tmp_path):
     url = f"sqlite:///{tmp_path / 'noted.db'}"
     planted = Planted(url, 6)
     with serving(url) as address, tab(opened, address) as look:
@@ -411,7 +409,7 @@ def test_notes_and_tags_are_written_and_found_again(opened: Any, tmp_path: Path)
     ]
 
 
-def test_studies_of_a_task_stand_beside_each_other(opened: Any, tmp_path: Path) -> None:
+def test_studies_of_a_task_stand_beside_each_other(opened, tmp_path):
     url = f"sqlite:///{tmp_path / 'several.db'}"
     first = Planted(url, 6)
     other = Planted(url, 9, noise=0.05, study=first.new_study("planted, again", {"trials": 9}))
@@ -462,7 +460,7 @@ _MOST_DOWNLOADS = 5
 @pytest.mark.parametrize(
     "name", rotation.third(["live", "leaderboard", "trial", "compare", "discover", "confirmations"])
 )
-def test_the_data_of_every_plot_can_be_taken_away(look: Tab, name: str) -> None:
+def test_the_data_of_every_plot_can_be_taken_away(look, name):
     look.open(PATHS[name])
     wait_for_views(look)
     look.settle()
@@ -478,7 +476,7 @@ def test_the_data_of_every_plot_can_be_taken_away(look: Tab, name: str) -> None:
         assert {len(row) for row in rows} == {len(rows[0])}
 
 
-def test_a_table_is_sorted_with_the_keyboard_and_the_address_knows(look: Tab) -> None:
+def test_a_table_is_sorted_with_the_keyboard_and_the_address_knows(look):
     look.open(PATHS["leaderboard"])
     wait_for_ranking(look)  # a table that is drawn anew has no focus
     look.page.locator("#board th button", has_text="Parameters").press("Enter")
@@ -492,7 +490,7 @@ def test_a_table_is_sorted_with_the_keyboard_and_the_address_knows(look: Tab) ->
     look.page.wait_for_selector("#board th[aria-sort=descending]")
 
 
-def test_the_focus_stays_where_the_keyboard_was(look: Tab) -> None:
+def test_the_focus_stays_where_the_keyboard_was(look):
     """Marking and sorting draw a table anew; the next key must go on from there."""
     look.open(PATHS["leaderboard"])
     wait_for_ranking(look)
@@ -511,7 +509,7 @@ def test_the_focus_stays_where_the_keyboard_was(look: Tab) -> None:
     assert look.page.evaluate("() => document.activeElement.className") == "picked"
 
 
-def test_what_is_still_worked_out_is_not_said_to_be_missing(look: Tab) -> None:
+def test_what_is_still_worked_out_is_not_said_to_be_missing(look):
     def unranked(route: Any) -> None:
         found = route.fetch().json()
         route.fulfill(json={name: value for name, value in found.items() if name != "ranking"})
@@ -523,7 +521,7 @@ def test_what_is_still_worked_out_is_not_said_to_be_missing(look: Tab) -> None:
 
 
 @pytest.mark.parametrize("name", rotation.third([*PATHS]))
-def test_the_keyboard_reaches_all_of_a_page_in_sight(opened: Any, address: str, name: str) -> None:
+def test_the_keyboard_reaches_all_of_a_page_in_sight(opened, address, name):
     width, scheme = WINDOWS[0]
     with tab(opened, address, width=width, scheme=scheme) as look:
         look.open(PATHS[name]).settle()
@@ -561,7 +559,7 @@ _FOCUSED = """() => {
 """What has the focus, and whether the head of the page lies over it."""
 
 
-def test_what_is_pressed_keeps_the_focus_and_the_place(look: Tab) -> None:
+def test_what_is_pressed_keeps_the_focus_and_the_place(look):
     look.open(PATHS["query"])
     look.page.get_by_role("button", name="Ask").press("Enter")
     look.page.wait_for_function("() => document.querySelector('section').dataset.answers === '2'")
@@ -578,7 +576,7 @@ def test_what_is_pressed_keeps_the_focus_and_the_place(look: Tab) -> None:
     ]
 
 
-def test_trials_of_alike_sizes_stand_side_by_side(look: Tab, storage: str) -> None:
+def test_trials_of_alike_sizes_stand_side_by_side(look, storage):
     look.open(PATHS["leaderboard"]).settle()
     wait_for_ranking(look)
     with Ledger.open(storage, read_only=True) as ledger:
@@ -595,7 +593,7 @@ def test_trials_of_alike_sizes_stand_side_by_side(look: Tab, storage: str) -> No
     )
 
 
-def test_no_arrow_of_an_edit_crosses_a_tensor_that_it_does_not_change(look: Tab) -> None:
+def test_no_arrow_of_an_edit_crosses_a_tensor_that_it_does_not_change(look):
     look.open(f"{STUDY}trial/?number=0")
     look.page.wait_for_selector(".picture svg")
     assert look.page.evaluate(_CROSSED) == []
@@ -619,7 +617,7 @@ _CROSSED = """() => [...document.querySelectorAll(".picture svg")].flatMap((svg)
 """Tensors that the arrow of an edit passes through without beginning or ending there."""
 
 
-def test_the_query_page_of_a_study_asks_about_it_and_lists_what_can_be_asked(look: Tab) -> None:
+def test_the_query_page_of_a_study_asks_about_it_and_lists_what_can_be_asked(look):
     look.open(PATHS["leaderboard"])
     look.page.get_by_role("link", name="Query").click()
     look.page.wait_for_function("() => document.body?.dataset.ready && document.body.dataset.page === 'query'")
@@ -633,7 +631,7 @@ def test_the_query_page_of_a_study_asks_about_it_and_lists_what_can_be_asked(loo
         assert look.count("section[data-answers] tbody tr") > 0, place
 
 
-def test_every_link_of_the_pages_leads_somewhere(look: Tab) -> None:
+def test_every_link_of_the_pages_leads_somewhere(look):
     seen: set[str] = set()
     for path in PATHS.values():
         look.open(path)
@@ -645,7 +643,7 @@ def test_every_link_of_the_pages_leads_somewhere(look: Tab) -> None:
         assert look.page.request.get(link).status == 200, link
 
 
-def test_sql_is_asked_and_refused(look: Tab) -> None:
+def test_sql_is_asked_and_refused(look):
     look.open("query/")
     look.page.locator("#sql").fill("select number, score from trials where state = 'complete' order by number")
     look.page.keyboard.press("Control+Enter")
@@ -657,7 +655,7 @@ def test_sql_is_asked_and_refused(look: Tab) -> None:
     look.problems.clear()  # the browser tells of the answer 409 itself
 
 
-def test_hostile_names_and_values_are_text(opened: Any, sample_trials: tuple[NewTrial, ...], tmp_path: Path) -> None:
+def test_hostile_names_and_values_are_text(opened, sample_trials, tmp_path):
     url = f"sqlite:///{tmp_path / 'hostile.db'}"
     hostile_study(url, sample_trials)
     with serving(url) as address, tab(opened, address) as look:
@@ -716,7 +714,7 @@ class Program:
 
 
 @on_one_storage
-def test_a_page_follows_a_study_that_runs(opened: Any, storage_url: str, tmp_path: Path) -> None:
+def test_a_page_follows_a_study_that_runs(opened, storage_url, tmp_path):
     """The launch is slow while somebody looks, and is then continued by one that is not."""
     slow = Program(storage_url, tmp_path, 24, 0.5)
     quick = None
@@ -765,7 +763,7 @@ _HAS_STEP = """([number, step]) => [...document.querySelectorAll(`tr[data-number
 """Whether the page has a reading of a trial that runs, or shows that it has ended."""
 
 
-def test_an_export_works_on_any_web_server(opened: Any, storage: str, tmp_path: Path) -> None:
+def test_an_export_works_on_any_web_server(opened, storage, tmp_path):
     folder = tmp_path / "site"
     assert export_study(storage, "planted", folder) > 60
     handler = partial(_Quiet, directory=str(folder))

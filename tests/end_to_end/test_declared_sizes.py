@@ -64,22 +64,20 @@ def told(command: str, config: dict[str, object], tmp_path: Path, capsys: pytest
     rotation.third([(*declared, command) for declared in DECLARED for command in COMMANDS]),
 )
 def test_a_number_that_no_backbone_has_is_refused_before_anything_is_counted(
-    family: str, entry: str, number: int, command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+    family, entry, number, command, tmp_path, capsys
+):
     config = {**FAMILIES[family].example, "model_type": FAMILIES[family].model_types[0], entry: number}
     assert "of a backbone" in told(command, config, tmp_path, capsys)
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_so_it_is_where_no_family_knows_the_backbone(
-    command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_so_it_is_where_no_family_knows_the_backbone(command, tmp_path, capsys):
     said = told(command, UNKNOWN, tmp_path, capsys)
     assert "num_hidden_layers of a backbone config must be at most 256; got 1,000,000" in said
 
 
 @pytest.mark.parametrize("command", ["count", "methods", "space"])
-def test_a_width_costs_nothing_however_large(command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_width_costs_nothing_however_large(command, tmp_path, capsys):
     config = {**FAMILIES["bert"].example, "model_type": "bert", "intermediate_size": 10**11}
     assert main(arguments(command, folder_of(tmp_path, config))) == 0
     capsys.readouterr()
@@ -88,12 +86,12 @@ def test_a_width_costs_nothing_however_large(command: str, tmp_path: Path, capsy
 @pytest.mark.parametrize(
     "name", ["num_hidden_layers", "n_layer", "num_blocks", "num_experts", "encoder_attention_heads"]
 )
-def test_a_config_within_a_config_is_bounded_too(name: str) -> None:
+def test_a_config_within_a_config_is_bounded_too(name):
     with pytest.raises(UnsupportedBackboneError, match=f"{name} of a backbone config must be at most"):
         family_of({"model_type": "bert", "text_config": {name: 10**6}})
 
 
-def test_the_largest_numbers_are_taken() -> None:
+def test_the_largest_numbers_are_taken():
     config = {**FAMILIES["bert"].example, "model_type": "bert", "num_hidden_layers": MOST["layer"]}
     assert shape_of(config).encoder_layers == MOST["layer"]
     with pytest.raises(UnsupportedBackboneError, match="must be at most 256; got 257"):

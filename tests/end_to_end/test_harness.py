@@ -2,7 +2,6 @@
 
 import json
 import string
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -104,12 +103,8 @@ def loads_of(monkeypatch: pytest.MonkeyPatch) -> list[object]:
 @pytest.mark.filterwarnings("ignore:Position ids are not supported:UserWarning")
 @pytest.mark.parametrize("method", rotation.parts(("lora_qv", "prompt_tuning:l=4")))
 def test_lm_eval_measures_a_confirmation_as_it_measures_its_exports(
-    method: str,
-    tmp_path: Path,
-    tiny_backbone: Callable[[str], Path],
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+    method, tmp_path, tiny_backbone, monkeypatch, capsys
+):
     monkeypatch.setenv("DELTASPACE_STORAGE", f"sqlite:///{tmp_path / 'ledger.db'}")
     monkeypatch.setenv("DELTASPACE_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("HF_HOME", str(tmp_path / "huggingface"))

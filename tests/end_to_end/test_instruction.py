@@ -112,7 +112,7 @@ def executed(card: str, folder: Path) -> dict[str, Any]:
     return known
 
 
-def test_the_study_of_its_own_backbone_is_counted() -> None:
+def test_the_study_of_its_own_backbone_is_counted():
     study = read_specification(study_file("qwen3_instruct"), {"task.folder": "."})
     config = json.loads((BACKBONES / "qwen3_0_6b" / "config.json").read_text())
     shape = shape_of({**config, **QWEN3_4B})
@@ -128,7 +128,7 @@ def test_the_study_of_its_own_backbone_is_counted() -> None:
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.is_gradient_checkpointing. is deprecated:FutureWarning")
-def test_dialogues_go_all_the_way(study: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_dialogues_go_all_the_way(study, tmp_path, capsys):
     capsys.readouterr()
     assert main(["show", study]) == 0
     assert "exact_match" in capsys.readouterr().out

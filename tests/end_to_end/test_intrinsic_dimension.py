@@ -2,7 +2,6 @@
 
 import json
 import re
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -22,19 +21,14 @@ def _query(study: str) -> str:
     return str(query).replace("intrinsic-dimension", study)
 
 
-def test_the_shipped_study_trains_every_dimension_to_the_end() -> None:
+def test_the_shipped_study_trains_every_dimension_to_the_end():
     study = specification_of("intrinsic_dimension")
     assert study.trials == len(study.space_options.published_points)
     assert study.rung_steps == (study.training.steps,)
 
 
 @pytest.mark.slow
-def test_the_share_of_full_fine_tuning_is_read_off_by_a_query(
-    tmp_path: Path,
-    tiny_backbone: Callable[..., Path],
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_the_share_of_full_fine_tuning_is_read_off_by_a_query(tmp_path, tiny_backbone, monkeypatch, capsys):
     monkeypatch.setenv("DELTASPACE_STORAGE", f"sqlite:///{tmp_path / 'ledger.db'}")
     write_letters(tmp_path / "letters")
     points = ["full_finetuning", "intrinsic_did:dint=10", "intrinsic_did:dint=60", "intrinsic_did:dint=400"]

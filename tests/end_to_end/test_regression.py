@@ -55,7 +55,7 @@ def study(tmp_path: Path, tiny_backbone: Callable[..., Path], monkeypatch: pytes
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.is_gradient_checkpointing. is deprecated:FutureWarning")
-def test_a_regression_goes_all_the_way(study: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_regression_goes_all_the_way(study, tmp_path, capsys):
     capsys.readouterr()
     assert main(["show", study]) == 0
     assert "pearson" in capsys.readouterr().out

@@ -119,7 +119,7 @@ def check_is_a_real_search(file: Path) -> None:
 
 
 @pytest.mark.slow
-def test_another_seed_gives_another_table(first: Path, launched: Launch) -> None:
+def test_another_seed_gives_another_table(first, launched):
     other = launched("other", "--seed", "4")
     for ours, theirs in zip(_all_trials(first), _all_trials(other), strict=True):
         assert ours["seed"] != theirs["seed"]
@@ -129,20 +129,20 @@ def test_another_seed_gives_another_table(first: Path, launched: Launch) -> None
 
 
 @pytest.mark.slow
-def test_one_trial_at_a_time_gives_the_same_table_twice(launched: Launch) -> None:
+def test_one_trial_at_a_time_gives_the_same_table_twice(launched):
     one, again = (launched(name, "--pack", "1") for name in ("one", "again"))
     check_is_a_real_search(one)
     assert table_of(one) == table_of(again)
 
 
 @pytest.mark.slow
-def test_another_process_gives_the_same_table(first: Path, launched: Launch) -> None:
+def test_another_process_gives_the_same_table(first, launched):
     check_is_a_real_search(first)
     assert table_of(launched("elsewhere", by=_launch_elsewhere)) == table_of(first)
 
 
 @pytest.mark.slow
-def test_the_factored_search_gives_the_same_table_in_another_process(launched: Launch) -> None:
+def test_the_factored_search_gives_the_same_table_in_another_process(launched):
     factored = ("--set", "search.sampler=factored")
     here = launched("factored", *factored)
     check_is_a_real_search(here)

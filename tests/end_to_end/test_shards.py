@@ -1,7 +1,6 @@
 """A study on a backbone that two processes share is the study on a whole one, also when one of them is killed."""
 
 import os
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -23,8 +22,8 @@ TRIALS, STEPS = 8, 6
 @pytest.mark.slow
 @pytest.mark.parametrize("backend", rotation.parts(("inline", "ray")))
 def test_a_study_over_two_processes_one_of_which_is_killed_is_the_study_in_one(
-    backend: str, tiny_backbone: Callable[..., Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    backend, tiny_backbone, tmp_path, monkeypatch
+):
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(TESTS.parent), str(TESTS)]))
     write_letters(tmp_path / "letters", train=32, validation=20)
     study = {

@@ -168,9 +168,7 @@ def taken(
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.is_gradient_checkpointing. is deprecated:FutureWarning")
 @pytest.mark.parametrize(("family", "kind"), rotation.parts([*((name, "none") for name in DECODERS), *QUANTIZED]))
-def test_a_decoder_answers_in_stock_libraries_as_here(
-    taken: Callable[..., Taken], family: str, kind: str, tmp_path: Path
-) -> None:
+def test_a_decoder_answers_in_stock_libraries_as_here(taken, family, kind, tmp_path):
     trial = taken(family, kind)
     said, computed, said_merged, computed_merged = run_afresh(trial.programs(), tmp_path)
     ours, plain = trial.logits()
@@ -190,9 +188,7 @@ def test_a_decoder_answers_in_stock_libraries_as_here(
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.is_gradient_checkpointing. is deprecated:FutureWarning")
 @pytest.mark.parametrize("family", rotation.parts(ENCODERS))
-def test_an_encoder_labels_in_stock_libraries_as_here(
-    taken: Callable[[str], Taken], family: str, tmp_path: Path
-) -> None:
+def test_an_encoder_labels_in_stock_libraries_as_here(taken, family, tmp_path):
     trial = taken(family)
     scores = "\nscores = logits.softmax(dim=-1)"
     programs = [(trial.place / form, trial.card(form) + scores, ("answers", "scores")) for form in STOCK]

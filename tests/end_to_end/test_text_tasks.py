@@ -223,7 +223,7 @@ def of_scikit_learn(predictions: list[str], labels: list[str], name: str) -> dic
     }
 
 
-def test_every_example_of_a_folder_is_here() -> None:
+def test_every_example_of_a_folder_is_here():
     # the last two are in test_instruction.py and test_intrinsic_dimension.py
     elsewhere = {"docstrings", "qwen3_instruct", "intrinsic_dimension"}
     assert set(EXAMPLES) == set(example_names()) - elsewhere
@@ -231,7 +231,7 @@ def test_every_example_of_a_folder_is_here() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", EXAMPLES)
-def test_a_shipped_example_runs_a_search(launched: Launch, name: str) -> None:
+def test_a_shipped_example_runs_a_search(launched, name):
     done = launched(name)
     assert [trial.method for trial in done.trials] == ["lora_qv", "mam_adapter", None]
     assert all(trial.state in (TrialState.COMPLETE, TrialState.PRUNED) for trial in done.trials), done.trials
@@ -249,7 +249,7 @@ def test_a_shipped_example_runs_a_search(launched: Launch, name: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", TEXTS)
-def test_metrics_are_the_libraries_of_what_the_trial_writes(launched: Launch, name: str) -> None:
+def test_metrics_are_the_libraries_of_what_the_trial_writes(launched, name):
     done = launched(name)
     metric = done.study.metric
     for trial in (trial for trial in done.trials if trial.state is TrialState.COMPLETE):
@@ -272,7 +272,7 @@ def test_metrics_are_the_libraries_of_what_the_trial_writes(launched: Launch, na
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", rotation.third(list(EXAMPLES)))
-def test_metrics_are_the_libraries_of_what_the_export_predicts(launched: Launch, tmp_path: Path, name: str) -> None:
+def test_metrics_are_the_libraries_of_what_the_export_predicts(launched, tmp_path, name):
     done = launched(name)
     place, export, output = done.place, str(tmp_path / "export"), tmp_path / "predicted.jsonl"
     assert main(["export", done.study.name, "best", export, "--storage", f"sqlite:///{place / 'ledger.db'}"]) == 0
@@ -295,18 +295,14 @@ def test_metrics_are_the_libraries_of_what_the_export_predicts(launched: Launch,
         assert final.metrics["validation_loss"] == pytest.approx(sum(losses) / len(losses), abs=1e-5)
 
 
-def test_an_encoder_is_refused_for_a_task_of_texts_before_anything_is_stored(
-    launched: Launch, tiny_backbone: Callable[..., Path], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_encoder_is_refused_for_a_task_of_texts_before_anything_is_stored(launched, tiny_backbone, capsys):
     with pytest.raises(AssertionError, match="False"):
         launched("multi30k_en_de", backbone=tiny_backbone("roberta"))
     line = capsys.readouterr().err.strip().splitlines()[-1]  # what libraries say as they are loaded comes before
     assert line.startswith("deltaspace: a translation task needs a backbone that generates")
 
 
-def test_generation_beyond_the_positions_of_the_backbone_is_refused(
-    launched: Launch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_generation_beyond_the_positions_of_the_backbone_is_refused(launched, capsys):
     with pytest.raises(AssertionError):
         launched("webnlg", task__max_tokens=60)
     line = capsys.readouterr().err.strip().splitlines()[-1]  # what libraries say as they are loaded comes before

@@ -26,14 +26,14 @@ def done(arguments: list[str], folder: Path) -> str:
     return finished.stdout
 
 
-def test_the_notebook_is_stored_without_outputs() -> None:
+def test_the_notebook_is_stored_without_outputs():
     cells = code_cells(NOTEBOOK)
     assert len(cells) > 5
     assert [(cell["outputs"], cell["execution_count"]) for cell in cells] == [([], None)] * len(cells)
 
 
 @pytest.mark.parametrize("source", ["".join(cell["source"]) + "\n" for cell in code_cells(NOTEBOOK)])
-def test_only_public_names_are_used(source: str) -> None:
+def test_only_public_names_are_used(source):
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "deltaspace":
             assert node.attr in deltaspace.__all__
@@ -41,7 +41,7 @@ def test_only_public_names_are_used(source: str) -> None:
 
 
 @pytest.mark.slow
-def test_every_cell_of_the_notebook_runs(tmp_path: Path) -> None:
+def test_every_cell_of_the_notebook_runs(tmp_path):
     printed = done([str(ROOT / "tests" / "support" / "notebooks.py"), str(NOTEBOOK)], tmp_path)
     for part in (
         "sentence",

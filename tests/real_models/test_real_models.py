@@ -157,14 +157,14 @@ def card_of(monkeypatch: pytest.MonkeyPatch) -> Callable[[Path], list[str]]:
     return answers
 
 
-def test_every_edit_keeps_the_contract(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_edit_keeps_the_contract(model, capsys):
     assert main(["check", "--backbone", str(model), "--json"]) == 0
     said = json.loads(capsys.readouterr().out)
     assert (said["usable"], said["table"], said["broken"]) == (True, "family", {})
     assert said["kept"] > 90
 
 
-def test_parameters_are_counted_as_in_the_weights_and_nothing_is_changed_without_edits(model: Path) -> None:
+def test_parameters_are_counted_as_in_the_weights_and_nothing_is_changed_without_edits(model):
     stock = AutoModel.from_pretrained(model, dtype=torch.float32, attn_implementation="eager").eval()
     parameters = sum(parameter.numel() for parameter in stock.parameters())
     assert parameters == deltaspace.shape_of(str(model)).parameters
@@ -172,7 +172,7 @@ def test_parameters_are_counted_as_in_the_weights_and_nothing_is_changed_without
     torch.testing.assert_close(found, expected, rtol=0, atol=float(2e-6 * expected.abs().max()))
 
 
-def test_all_trials_are_complete_and_stored_as_counted(model: Path, studied: Studied) -> None:
+def test_all_trials_are_complete_and_stored_as_counted(model, studied):
     board, shape = studied.study.leaderboard(), deltaspace.shape_of(str(model))
     assert len(board) == TRIALS
     assert set(board["state"]) == {"complete"}
@@ -184,7 +184,7 @@ def test_all_trials_are_complete_and_stored_as_counted(model: Path, studied: Stu
         assert 0 < stored <= 0.005 * shape.parameters
 
 
-def test_an_export_moves_what_a_model_computes_until_it_is_detached(model: Path, studied: Studied) -> None:
+def test_an_export_moves_what_a_model_computes_until_it_is_detached(model, studied):
     stock = AutoModel.from_pretrained(model, dtype=torch.float32).eval()
     without = hidden_states(stock)
     delta = deltaspace.load_delta(stock, studied.exported(ADAPTER, "own"))
@@ -194,16 +194,14 @@ def test_an_export_moves_what_a_model_computes_until_it_is_detached(model: Path,
     assert torch.equal(hidden_states(stock), without)
 
 
-def test_the_best_is_confirmed_on_test_data(studied: Studied) -> None:
+def test_the_best_is_confirmed_on_test_data(studied):
     confirmed = studied.study.confirm(top=1, seeds=2, against=(), progress=False)
     assert confirmed.is_finished
 
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("form", FORMS)
-def test_stock_libraries_answer_as_we_predict(
-    studied: Studied, card_of: Callable[[Path], list[str]], form: str
-) -> None:
+def test_stock_libraries_answer_as_we_predict(studied, card_of, form):
     ours = studied.predicted
     assert len(ours) == len(TEXTS)
     assert all(ours)

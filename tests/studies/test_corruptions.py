@@ -66,7 +66,7 @@ def found_in(file: Path) -> list[str]:
 
 
 @pytest.mark.slow
-def test_corruptions_are_found_but_for_what_nothing_else_tells(whole: Path, tmp_path: Path) -> None:
+def test_corruptions_are_found_but_for_what_nothing_else_tells(whole, tmp_path):
     assert found_in(whole) == []
     missed: list[Damage] = []
     count = 0

@@ -53,7 +53,7 @@ def problems(one: Damage, whole: Path, folder: Path, *commands: str) -> list[str
 
 
 @pytest.mark.slow
-def test_an_odd_value_in_any_column_is_one_line_whatever_reads_it(whole: Path, tmp_path: Path) -> None:
+def test_an_odd_value_in_any_column_is_one_line_whatever_reads_it(whole, tmp_path):
     planted = list(damages())
     assert len(planted) >= 1000
     draw = random.Random(seed())
@@ -78,6 +78,6 @@ def test_fifty_megabytes_in_a_column_are_one_line_within_a_minute_and_a_gigabyte
 
 @pytest.mark.parametrize("kind", ["an unknown key", "values that are words", "values that are lists"])
 @pytest.mark.parametrize("command", ["verify", "launch", "merge"])
-def test_a_proposal_that_no_space_makes_is_one_line(whole: Path, tmp_path: Path, kind: str, command: str) -> None:
+def test_a_proposal_that_no_space_makes_is_one_line(whole, tmp_path, kind, command):
     (one,) = (one for one in damages() if one.name == f"trials.proposal: {kind}")
     assert problems(one, whole, tmp_path / "odd", command) == []

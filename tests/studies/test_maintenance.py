@@ -83,7 +83,7 @@ def hold(folder: Path) -> None:
         link.execute("UPDATE studies SET holder = 'my-desk', held_until = '2999-01-01T00:00:00.000000+00:00'")
 
 
-def test_a_study_that_was_renamed_is_found_verified_and_continued_under_its_new_name(here: Path, url: str) -> None:
+def test_a_study_that_was_renamed_is_found_verified_and_continued_under_its_new_name(here, url):
     before = facts(url, "trivial")
     with Ledger.open(url) as ledger:
         renamed = rename_study(ledger, "trivial", "other")
@@ -99,7 +99,7 @@ def test_a_study_that_was_renamed_is_found_verified_and_continued_under_its_new_
     assert Study.open("trivial", url).verify() == Study.open("other", url).verify() == []
 
 
-def test_a_renaming_that_stops_half_way_loses_no_file(here: Path, url: str) -> None:
+def test_a_renaming_that_stops_half_way_loses_no_file(here, url):
     with Ledger.open(url) as ledger:
         study = ledger.study("trivial")
         mark_renamed(study.folder, study, "other")
@@ -113,14 +113,14 @@ def test_a_renaming_that_stops_half_way_loses_no_file(here: Path, url: str) -> N
 
 
 @pytest.mark.parametrize("name", ["", "A", "a/b", "../a", "trivial-confirm"])
-def test_a_name_that_is_none_or_taken_is_refused_and_nothing_changes(here: Path, url: str, name: str) -> None:
+def test_a_name_that_is_none_or_taken_is_refused_and_nothing_changes(here, url, name):
     confirmed(here, url)
     with Ledger.open(url) as ledger, pytest.raises(StudiesError, match="name"):
         rename_study(ledger, "trivial", name)
     assert Study.open("trivial", url).verify() == []
 
 
-def test_a_study_is_deleted_with_its_confirmations_and_files_and_nothing_else(here: Path, url: str) -> None:
+def test_a_study_is_deleted_with_its_confirmations_and_files_and_nothing_else(here, url):
     confirmed(here, url)
     launched(here, url, name="other")
     stranger = here / "artefacts" / "trivial" / "notes.txt"
@@ -145,7 +145,7 @@ def test_a_study_is_deleted_with_its_confirmations_and_files_and_nothing_else(he
     assert not (here / "artefacts" / "trivial-confirm").exists()
 
 
-def test_a_folder_that_is_not_marked_as_the_studys_is_not_deleted(here: Path, url: str) -> None:
+def test_a_folder_that_is_not_marked_as_the_studys_is_not_deleted(here, url):
     folder = here / "artefacts" / "trivial"
     (folder / "study.json").write_text("{}")
     with Ledger.open(url) as ledger:
@@ -153,9 +153,7 @@ def test_a_folder_that_is_not_marked_as_the_studys_is_not_deleted(here: Path, ur
     assert list(folder.glob("trial-*"))
 
 
-def test_a_folder_of_somebody_elses_that_a_database_names_is_not_copied_moved_or_deleted(
-    here: Path, url: str, tmp_path: Path
-) -> None:
+def test_a_folder_of_somebody_elses_that_a_database_names_is_not_copied_moved_or_deleted(here, url, tmp_path):
     private = tmp_path / "trivial"
     private.mkdir()
     (private / "key").write_text("secret")
@@ -171,7 +169,7 @@ def test_a_folder_of_somebody_elses_that_a_database_names_is_not_copied_moved_or
     assert (private / "key").read_text() == "secret"
 
 
-def test_a_backup_takes_nothing_over_from_one_that_was_killed(here: Path, url: str, tmp_path: Path) -> None:
+def test_a_backup_takes_nothing_over_from_one_that_was_killed(here, url, tmp_path):
     left = tmp_path / f".copy.db.{os.getpid()}"
     left.write_text("of another container, with this process's number")
     with Ledger.open(url) as ledger:
@@ -180,13 +178,13 @@ def test_a_backup_takes_nothing_over_from_one_that_was_killed(here: Path, url: s
     assert facts(f"sqlite:///{tmp_path / 'copy.db'}", "trivial")["trials"] == facts(url, "trivial")["trials"]
 
 
-def test_a_place_without_a_name_is_refused_in_a_line(url: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_place_without_a_name_is_refused_in_a_line(url, capsys):
     for command in (["backup", "/"], ["archive", "trivial", "/", "--yes"]):
         assert main([*command, "--storage", url]) == 2
         assert "/ is there already" in capsys.readouterr().err
 
 
-def test_what_a_launch_runs_is_not_renamed_deleted_or_archived(here: Path, url: str, tmp_path: Path) -> None:
+def test_what_a_launch_runs_is_not_renamed_deleted_or_archived(here, url, tmp_path):
     before = facts(url, "trivial")
     hold(here)
     with Ledger.open(url) as ledger:
@@ -202,7 +200,7 @@ def test_what_a_launch_runs_is_not_renamed_deleted_or_archived(here: Path, url: 
     assert Study.open("trivial", url).verify() == []
 
 
-def test_a_backup_is_one_state_of_a_database_that_is_written(tmp_path: Path) -> None:
+def test_a_backup_is_one_state_of_a_database_that_is_written(tmp_path):
     url, copies = f"sqlite:///{tmp_path / 'ledger.db'}", []
 
     def copy(progress: object) -> None:
@@ -220,7 +218,7 @@ def test_a_backup_is_one_state_of_a_database_that_is_written(tmp_path: Path) -> 
     assert facts(copies[-1], "trivial") == facts(url, "trivial") | {"events": facts(copies[-1], "trivial")["events"]}
 
 
-def test_a_backup_elsewhere_knows_where_the_files_are_and_takes_no_file_that_is_there(here: Path, url: str) -> None:
+def test_a_backup_elsewhere_knows_where_the_files_are_and_takes_no_file_that_is_there(here, url):
     file = here.parent / "elsewhere.db"
     assert main(["backup", str(file), "--storage", url]) == 0
     assert facts(f"sqlite:///{file}", "trivial") == facts(url, "trivial")
@@ -231,7 +229,7 @@ def test_a_backup_elsewhere_knows_where_the_files_are_and_takes_no_file_that_is_
 
 
 @pytest.mark.slow
-def test_databases_are_merged_whatever_they_are(here: Path, url: str, storage_url: str, tmp_path: Path) -> None:
+def test_databases_are_merged_whatever_they_are(here, url, storage_url, tmp_path):
     confirmed(here, url)
     launched(tmp_path / "there", storage_url, name="first")
     with Ledger.open(storage_url) as ledger:
@@ -249,9 +247,7 @@ def test_databases_are_merged_whatever_they_are(here: Path, url: str, storage_ur
     assert Study.open("trivial", storage_url).verify() == []
 
 
-def test_a_study_whose_name_is_taken_comes_in_under_another_with_its_files(
-    here: Path, url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_study_whose_name_is_taken_comes_in_under_another_with_its_files(here, url, tmp_path, capsys):
     target = launched(tmp_path / "there", f"sqlite:///{tmp_path / 'there.db'}", trials=3)
     capsys.readouterr()
     assert main(["merge", url, "--storage", target]) == 0
@@ -262,14 +258,14 @@ def test_a_study_whose_name_is_taken_comes_in_under_another_with_its_files(
     assert Study.open("trivial-2", target).verify() == []
 
 
-def test_a_database_is_not_merged_with_itself(here: Path, url: str) -> None:
+def test_a_database_is_not_merged_with_itself(here, url):
     (here.parent / "link.db").symlink_to(here / "ledger.db")
     for other in (url, f"sqlite:///{here.parent / 'link.db'}"):
         with Ledger.open(url) as ledger, pytest.raises(WishError, match="twice"):
             merge(ledger, other)
 
 
-def test_an_archive_is_whole_where_it_is_moved_to_and_can_be_taken_back(here: Path, url: str, tmp_path: Path) -> None:
+def test_an_archive_is_whole_where_it_is_moved_to_and_can_be_taken_back(here, url, tmp_path):
     confirmed(here, url)
     launched(here, url, name="other")
     before = {name: facts(url, name)["trials"] for name in ("trivial", "trivial-confirm")}
@@ -288,9 +284,7 @@ def test_an_archive_is_whole_where_it_is_moved_to_and_can_be_taken_back(here: Pa
 
 
 @pytest.mark.parametrize("command", [["delete", "trivial"], ["archive", "trivial", "archive"]])
-def test_what_cannot_be_taken_back_is_asked_for(
-    here: Path, url: str, command: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_cannot_be_taken_back_is_asked_for(here, url, command, monkeypatch, capsys):
     monkeypatch.chdir(here)
     capsys.readouterr()
     assert main([*command, "--storage", url]) == 2
@@ -335,9 +329,7 @@ def left_in(folder: Path) -> list[str]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("command", ["delete", "archive", "backup", "rename"])
-def test_a_command_that_was_killed_at_any_line_is_finished_by_the_next(
-    here: Path, url: str, tmp_path: Path, command: str
-) -> None:
+def test_a_command_that_was_killed_at_any_line_is_finished_by_the_next(here, url, tmp_path, command):
     place = {"archive": tmp_path / "archive", "backup": tmp_path / "copy.db", "rename": "other"}.get(command)
     asked = [command, *(["trivial"] if command != "backup" else []), *([str(place)] if place else [])]
     asked += ["--storage", url, *(["--yes"] if command in ("delete", "archive") else [])]
@@ -371,7 +363,7 @@ def studies_of(url: str) -> list[str]:
         return [study.name for study in ledger.studies()]
 
 
-def test_verify_names_what_a_killed_command_left(here: Path, url: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_verify_names_what_a_killed_command_left(here, url, capsys):
     asked = "from pathlib import Path; from trial_runner.files import unfinished; unfinished(Path('x.db')).touch()"
     subprocess.run([sys.executable, "-c", asked], cwd=here, check=True)
     (left,) = here.glob(".x.db.*.tmp")
@@ -383,9 +375,7 @@ def test_verify_names_what_a_killed_command_left(here: Path, url: str, capsys: p
     assert not left.exists()
 
 
-def test_a_merge_that_was_killed_before_it_marked_the_files_is_finished_by_the_next(
-    here: Path, url: str, tmp_path: Path
-) -> None:
+def test_a_merge_that_was_killed_before_it_marked_the_files_is_finished_by_the_next(here, url, tmp_path):
     target = launched(tmp_path / "there", f"sqlite:///{tmp_path / 'there.db'}", trials=3)
     with Ledger.open(target) as ledger, Ledger.open(url, read_only=True) as other:
         ledger.copy_from(other)  # and killed

@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Iterator
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -25,7 +24,7 @@ def umask(request: pytest.FixtureRequest) -> Iterator[int]:
     os.umask(before)
 
 
-def test_files_and_folders_are_as_readable_as_the_umask_says(umask: int, tmp_path: Path) -> None:
+def test_files_and_folders_are_as_readable_as_the_umask_says(umask, tmp_path):
     here = tmp_path / "here"
     here.mkdir()
     url = f"sqlite:///{here / 'ledger.db'}"

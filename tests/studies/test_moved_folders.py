@@ -37,7 +37,7 @@ def here(tmp_path: Path) -> Path:
     return tmp_path / "here"
 
 
-def test_a_folder_that_was_moved_is_shown_verified_and_continued(here: Path, capsys: pytest.CaptureFixture[str]):
+def test_a_folder_that_was_moved_is_shown_verified_and_continued(here, capsys):
     there = here.rename(here.with_name("there"))
     url = f"sqlite:///{there / 'ledger.db'}"
     study = Study.open("trivial", url)
@@ -52,7 +52,7 @@ def test_a_folder_that_was_moved_is_shown_verified_and_continued(here: Path, cap
     assert not here.exists()
 
 
-def test_a_launch_from_elsewhere_goes_on_in_the_folder_that_the_study_has(here: Path, tmp_path: Path):
+def test_a_launch_from_elsewhere_goes_on_in_the_folder_that_the_study_has(here, tmp_path):
     study = specification(tmp_path / "elsewhere", "inline", 8)
     url = f"sqlite:///{here / 'ledger.db'}"
     assert launch(study, storage_url=url, factory=TrivialFactory()).finished
@@ -60,7 +60,7 @@ def test_a_launch_from_elsewhere_goes_on_in_the_folder_that_the_study_has(here: 
     assert all(file.is_relative_to(here) for file in files(Study.open("trivial", url)))
 
 
-def test_files_that_were_moved_away_from_the_database_are_found_by_the_next_launch(here: Path, tmp_path: Path):
+def test_files_that_were_moved_away_from_the_database_are_found_by_the_next_launch(here, tmp_path):
     shutil.move(here / "artefacts", tmp_path / "large" / "artefacts")
     url = f"sqlite:///{here / 'ledger.db'}"
     assert Study.open("trivial", url).verify() != []
@@ -69,7 +69,7 @@ def test_files_that_were_moved_away_from_the_database_are_found_by_the_next_laun
     assert all(file.is_relative_to(tmp_path / "large") for file in files(study))
 
 
-def test_the_database_holds_no_path_of_where_it_was(here: Path):
+def test_the_database_holds_no_path_of_where_it_was(here):
     with Ledger.open(f"sqlite:///{here / 'ledger.db'}", read_only=True) as ledger:
         written = ledger.read(lambda link: link.exec_driver_sql("SELECT path FROM artefacts").scalars().all())
         [folder] = ledger.read(lambda link: link.exec_driver_sql("SELECT folder FROM studies").scalars().all())

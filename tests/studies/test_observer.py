@@ -70,7 +70,7 @@ def study(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Study:
     return Study(tmp_path)
 
 
-def test_every_trial_is_told_of_once_and_in_order_and_the_end_comes_last(study: Study) -> None:
+def test_every_trial_is_told_of_once_and_in_order_and_the_end_comes_last(study):
     noting = Noting()
     result = study.launch(noting)
     assert result.finished
@@ -81,14 +81,14 @@ def test_every_trial_is_told_of_once_and_in_order_and_the_end_comes_last(study: 
     assert len(noting.told) == 1 + sum(len(study.expected(number)) for number in range(8))
 
 
-def test_a_later_launch_tells_only_what_is_new(study: Study) -> None:
+def test_a_later_launch_tells_only_what_is_new(study):
     study.launch(Noting())
     noting = Noting()
     study.launch(noting, trials=10)
     assert {one[1] for one in noting.told} == {8, 9, "trivial"}
 
 
-def test_an_observer_that_raises_is_told_nothing_more_and_ends_nothing(study: Study) -> None:
+def test_an_observer_that_raises_is_told_nothing_more_and_ends_nothing(study):
     raising, noting = Raising(), Noting()
     result = study.launch(raising, noting)
     assert result.finished
@@ -101,13 +101,13 @@ def test_an_observer_that_raises_is_told_nothing_more_and_ends_nothing(study: St
         assert "observers" not in str(ledger.study("trivial").specification)
 
 
-def test_an_observer_is_named_by_its_module_or_its_word(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_observer_is_named_by_its_module_or_its_word(monkeypatch):
     monkeypatch.syspath_prepend(Path(__file__).parent)
     assert type(named_observer("test_observer:Noting", {})).__name__ == "Noting"
     assert type(named_observer("mine", {"mine": "test_observer:Noting"})).__name__ == "Noting"
 
 
 @pytest.mark.parametrize("text", ["", "tensorbord", "nowhere:x", "json:nothing", ":x", "json:"])
-def test_an_observer_that_is_not_there_is_refused(text: str) -> None:
+def test_an_observer_that_is_not_there_is_refused(text):
     with pytest.raises(WishError, match="observer"):
         named_observer(text, {"tensorboard": "x:y"})

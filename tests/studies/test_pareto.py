@@ -23,7 +23,7 @@ def _random_trials(seed: int) -> tuple[list[float], list[float]]:
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_a_trial_is_on_the_front_if_none_that_is_no_larger_scores_as_much(seed: int) -> None:
+def test_a_trial_is_on_the_front_if_none_that_is_no_larger_scores_as_much(seed):
     sizes, scores = _random_trials(seed)
     trials = list(zip(sizes, scores, range(len(sizes)), strict=True))
     expected = [
@@ -37,12 +37,12 @@ def test_a_trial_is_on_the_front_if_none_that_is_no_larger_scores_as_much(seed: 
     assert front(sizes, scores).tolist() == expected
 
 
-def test_nothing_has_no_front() -> None:
+def test_nothing_has_no_front():
     assert front([], []).tolist() == []
 
 
 @pytest.mark.parametrize("seed", range(10))
-def test_a_staircase_is_the_best_score_within_every_size(seed: int) -> None:
+def test_a_staircase_is_the_best_score_within_every_size(seed):
     sizes, scores = _random_trials(seed)
     places = [SCALE.place(size) for size in sizes]
     stairs = Staircase.of(places, scores, scale=SCALE, reference=0.15)
@@ -54,7 +54,7 @@ def test_a_staircase_is_the_best_score_within_every_size(seed: int) -> None:
     assert stairs.area(0.15) == pytest.approx((np.array(best) - 0.15).mean() * (SCALE.high - SCALE.low), abs=error)
 
 
-def test_every_halving_of_a_size_counts_as_much_and_so_does_being_best_at_the_largest() -> None:
+def test_every_halving_of_a_size_counts_as_much_and_so_does_being_best_at_the_largest():
     areas = [
         Staircase.of([SCALE.place(size)], [1.0], scale=SCALE, reference=0.0).area(0.0)
         for size in (1000, 500, 250, 125, 1, 0)
@@ -62,13 +62,13 @@ def test_every_halving_of_a_size_counts_as_much_and_so_does_being_best_at_the_la
     assert areas == pytest.approx([1, 2, 3, 4, 4, 4], abs=1e-12)
 
 
-def test_what_is_worse_than_the_reference_or_too_large_adds_nothing() -> None:
+def test_what_is_worse_than_the_reference_or_too_large_adds_nothing():
     good = Staircase.of([-1.0], [0.5], scale=SCALE, reference=0.3)
     more = Staircase.of([-1.0, -2.0, 1.5], [0.5, 0.2, 0.9], scale=SCALE, reference=0.3)
     assert more.area(0.3) == good.area(0.3)
 
 
-def test_the_order_of_trials_does_not_matter() -> None:
+def test_the_order_of_trials_does_not_matter():
     trials = [(-2.0, 0.2), (-1.0, 0.4), (0.0, 0.5)]
     for some in itertools.permutations(trials):
         places, scores = zip(*some, strict=True)
@@ -77,6 +77,6 @@ def test_the_order_of_trials_does_not_matter() -> None:
 
 
 @pytest.mark.parametrize(("largest", "share"), [(0, 0.5), (-1, 0.5), (math.nan, 0.5), (10, 0), (10, 1.5)])
-def test_a_scale_needs_a_largest_size_and_a_share_of_it(largest: float, share: float) -> None:
+def test_a_scale_needs_a_largest_size_and_a_share_of_it(largest, share):
     with pytest.raises(StudiesError, match="must have a largest one above 0"):
         SizeScale(largest=largest, smallest_share=share)

@@ -15,20 +15,20 @@ def measured(right: np.ndarray) -> ExampleLosses:
     return ExampleLosses.of(np.where(right, 0.25, 1.5), right)
 
 
-def test_the_error_of_an_accuracy_is_binomial() -> None:
+def test_the_error_of_an_accuracy_is_binomial():
     found = score_evidence(measured(RIGHT))
     assert (found.mean, found.examples) == (0.6, 10)
     assert found.standard_error == pytest.approx(math.sqrt(0.6 * 0.4 / 9), rel=1e-12)
 
 
-def test_the_error_of_a_loss_is_that_of_a_mean() -> None:
+def test_the_error_of_a_loss_is_that_of_a_mean():
     losses = np.array([0.5, 1.0, 1.5, 4.0])
     found = score_evidence(ExampleLosses.of(losses))
     assert found.mean == -1.75
     assert found.standard_error == pytest.approx(np.std(losses, ddof=1) / 2, rel=1e-12)
 
 
-def test_a_paired_difference_is_surer_than_the_difference_of_two_scores() -> None:
+def test_a_paired_difference_is_surer_than_the_difference_of_two_scores():
     other = RIGHT.copy()
     other[[0, 1, 6]] = [0, 0, 1]
     found = paired_evidence(measured(RIGHT), measured(other))
@@ -40,19 +40,19 @@ def test_a_paired_difference_is_surer_than_the_difference_of_two_scores() -> Non
     assert found.standard_error < math.hypot(*apart)
 
 
-def test_where_one_has_no_accuracy_losses_are_compared() -> None:
+def test_where_one_has_no_accuracy_losses_are_compared():
     first, second = measured(RIGHT), ExampleLosses.of(np.full(10, 0.75))
     found = paired_evidence(first, second)
     assert found is not None
     assert found.mean == pytest.approx(0.75 - (6 * 0.25 + 4 * 1.5) / 10, rel=1e-12)
 
 
-def test_other_examples_are_not_compared_and_one_says_nothing_sure() -> None:
+def test_other_examples_are_not_compared_and_one_says_nothing_sure():
     assert paired_evidence(measured(RIGHT), measured(RIGHT[:9])) is None
     assert Evidence.of(np.array([1.0])).standard_error == math.inf
 
 
-def test_many_are_compared_as_each_alone_to_the_last_bit() -> None:
+def test_many_are_compared_as_each_alone_to_the_last_bit():
     draws = np.random.default_rng(0)
     trials = [ExampleLosses.of(draws.exponential(1.3, 130)) for _ in range(300)]
     differences = [one.negated_losses - trials[0].negated_losses for one in trials]

@@ -66,12 +66,12 @@ def study(finished: Path, tmp_path: Path) -> Study:
 
 
 @pytest.mark.parametrize("sampler", ["random", "qmc"])
-def test_a_finished_study_is_whole(tmp_path: Path, sampler: str) -> None:
+def test_a_finished_study_is_whole(tmp_path, sampler):
     assert Study.launched(tmp_path, sampler).violations() == []
 
 
 @pytest.mark.parametrize("sampler", ["tpe", "nsga2", "factored"])
-def test_a_study_with_replicates_is_whole(tmp_path: Path, sampler: str) -> None:
+def test_a_study_with_replicates_is_whole(tmp_path, sampler):
     study = Study.launched(tmp_path, sampler, replicates=3)
     with Ledger.open(study.url, read_only=True) as ledger:
         origins = [trial.origin for trial in ledger.trials(ledger.study("trivial").id)]
@@ -79,21 +79,21 @@ def test_a_study_with_replicates_is_whole(tmp_path: Path, sampler: str) -> None:
     assert study.violations() == []
 
 
-def test_a_lost_file_is_a_violation(study: Study) -> None:
+def test_a_lost_file_is_a_violation(study):
     trial, file = study.delta()
     file.unlink()
     (line,) = study.violations()
     assert line == f"trial {trial}: the delta of step 16 must exist; no file {file}"
 
 
-def test_a_file_of_other_bytes_is_a_violation(study: Study) -> None:
+def test_a_file_of_other_bytes_is_a_violation(study):
     trial, file = study.delta()
     file.write_bytes(file.read_bytes() + b" ")
     (line,) = study.violations()
     assert line.startswith(f"trial {trial}: {file} must have sha256 ")
 
 
-def test_a_file_outside_the_studys_folder_is_a_violation_and_not_read(study: Study, tmp_path: Path) -> None:
+def test_a_file_outside_the_studys_folder_is_a_violation_and_not_read(study, tmp_path):
     trial, file = study.delta()
     outside = tmp_path / "elsewhere" / "trial-0" / "attempt-1" / "secret"
     outside.parent.mkdir(parents=True)
@@ -119,7 +119,7 @@ DAMAGE = {
 
 
 @pytest.mark.parametrize("said", DAMAGE)
-def test_what_was_changed_by_hand_is_a_violation(study: Study, said: str) -> None:
+def test_what_was_changed_by_hand_is_a_violation(study, said):
     study.change(*DAMAGE[said])
     assert any(said in line for line in study.violations())
 
@@ -135,9 +135,7 @@ def call(study: Study, capsys: pytest.CaptureFixture[str]) -> Callable[..., tupl
     return run
 
 
-def test_the_command_prints_a_line_per_violation_and_fails_when_there_is_one(
-    study: Study, call: Callable[..., tuple[int, str, str]]
-) -> None:
+def test_the_command_prints_a_line_per_violation_and_fails_when_there_is_one(study, call):
     assert call("trivial") == (0, "", "trivial: nothing is broken.\n")
     code, out, _ = call("trivial", "--json")
     assert (code, json.loads(out)) == (0, {"study": "trivial", "is_whole": True, "violations": [], "leftovers": []})
@@ -149,9 +147,7 @@ def test_the_command_prints_a_line_per_violation_and_fails_when_there_is_one(
     assert (code, len(json.loads(out)["violations"])) == (1, 1)
 
 
-def test_a_confirmation_that_this_release_cannot_read_is_one_line(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_confirmation_that_this_release_cannot_read_is_one_line(tmp_path, capsys):
     url = f"sqlite:///{tmp_path / 'ledger.db'}"
     fixed_ledger(url, tmp_path)
     assert main(["verify", "finished-confirm", "--storage", url]) == 1

@@ -10,7 +10,7 @@ from dashboards.figures.boards import leaderboard_figure
 from studies.records import TrialState
 
 
-def test_complete_trials_stand_at_their_estimates_with_intervals_and_scores_beside_them() -> None:
+def test_complete_trials_stand_at_their_estimates_with_intervals_and_scores_beside_them():
     board = shown_board()
     complete = [row for row in board.rows if row.state is TrialState.COMPLETE]
     assert 2 < len(complete) < len(board.rows)
@@ -27,7 +27,7 @@ def test_complete_trials_stand_at_their_estimates_with_intervals_and_scores_besi
     assert estimates["marker"]["color"] == [PUBLISHED if one else DISCOVERED for one in published]
 
 
-def test_a_trial_without_an_estimate_stands_at_its_score_without_a_bar() -> None:
+def test_a_trial_without_an_estimate_stands_at_its_score_without_a_bar():
     board = shown_board()
     first = replace(board.rows[0], estimate=None, estimate_low=None, estimate_high=None)
     _, estimates = leaderboard_figure(replace(board, rows=(first, *board.rows[1:]))).data

@@ -59,7 +59,7 @@ RESULT = ConfirmationResult(
 )
 
 
-def test_means_have_their_intervals_and_seeds_where_there_are_scores() -> None:
+def test_means_have_their_intervals_and_seeds_where_there_are_scores():
     figure = figure_of(RESULT)
     assert figure is not None
     seeds, means = figure.data
@@ -74,7 +74,7 @@ def test_means_have_their_intervals_and_seeds_where_there_are_scores() -> None:
     assert "test split" in figure.layout["xaxis"]["title"]["text"]
 
 
-def test_what_it_is_called_is_text_and_its_name_is_that_of_a_file() -> None:
+def test_what_it_is_called_is_text_and_its_name_is_that_of_a_file():
     figure = figure_of(RESULT)
     assert figure is not None
     labels = [note["text"] for note in figure.layout["annotations"]]
@@ -83,7 +83,7 @@ def test_what_it_is_called_is_text_and_its_name_is_that_of_a_file() -> None:
     assert figure.name == "confirmation-docstrings-confirm"
 
 
-def test_without_a_score_there_is_no_figure() -> None:
+def test_without_a_score_there_is_no_figure():
     assert figure_of(replace(RESULT, contenders=RESULT.contenders[1:2])) is None
 
 
@@ -98,7 +98,7 @@ def path(*, ended: int) -> ConfirmationResult:
     return replace(RESULT, seeds=seeds, trials=3 * SEEDS, ended=ended, contenders=contenders, comparisons=comparisons)
 
 
-def test_every_step_of_an_ablation_and_the_whole_have_a_row() -> None:
+def test_every_step_of_an_ablation_and_the_whole_have_a_row():
     result = path(ended=3 * SEEDS)
     figure, told = figure_of(result), path_of(result)
     assert figure is not None
@@ -114,5 +114,5 @@ def test_every_step_of_an_ablation_and_the_whole_have_a_row() -> None:
     assert labels == ["1. FFN &lt;b&gt;gate&lt;/b&gt;", "2. attention form", "the whole path"]
 
 
-def test_until_all_trials_of_an_ablation_have_ended_there_is_no_figure() -> None:
+def test_until_all_trials_of_an_ablation_have_ended_there_is_no_figure():
     assert figure_of(path(ended=5)) is None

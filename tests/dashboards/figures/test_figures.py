@@ -34,13 +34,13 @@ def figures(cards: tuple[Card, ...]) -> list[Figure]:
     return [*found, curves_figure(READINGS, "accuracy")]
 
 
-def test_every_answer_with_rows_has_a_figure(cards: tuple[Card, ...]) -> None:
+def test_every_answer_with_rows_has_a_figure(cards):
     for card in cards:
         assert figures_of(card)
         assert figures_of(replace(card, data=card.data.head(0))) == ()
 
 
-def test_every_figure_is_drawn_as_svg_with_a_title_words_and_labelled_axes(figures: list[Figure]) -> None:
+def test_every_figure_is_drawn_as_svg_with_a_title_words_and_labelled_axes(figures):
     assert len({figure.name for figure in figures}) == len(figures)
     for figure in figures:
         assert {trace["type"] for trace in figure.data} <= SVG, figure.name
@@ -52,7 +52,7 @@ def test_every_figure_is_drawn_as_svg_with_a_title_words_and_labelled_axes(figur
         json.dumps(figure.themed("dark"), allow_nan=False)
 
 
-def test_the_waterfall_leads_from_the_method_to_the_winner(figures: list[Figure]) -> None:
+def test_the_waterfall_leads_from_the_method_to_the_winner(figures):
     (figure,) = [one for one in figures if one.name == "winner-path"]
     bars, beginning = figure.data
     reached = [base + gain for base, gain in zip(bars["base"], bars["x"], strict=True)]
@@ -60,7 +60,7 @@ def test_the_waterfall_leads_from_the_method_to_the_winner(figures: list[Figure]
     assert beginning["x"] == pytest.approx([bars["base"][0]])
 
 
-def test_trials_that_all_use_the_budget_stand_side_by_side(cards: tuple[Card, ...]) -> None:
+def test_trials_that_all_use_the_budget_stand_side_by_side(cards):
     (card,) = [one for one in cards if one.name == "sizes"]
     points = card.points.assign(parameters=[9_000, *(599_000 + place // 4 for place in range(len(card.points) - 1))])
     for spent, is_crowded in (
@@ -78,7 +78,7 @@ def test_trials_that_all_use_the_budget_stand_side_by_side(cards: tuple[Card, ..
 @pytest.mark.parametrize(
     "hostile", ["<b>bold</b>", "<a href='https://example.org'>x</a>", "\x1b[31mred", "a\u202eb", "&lt;"]
 )
-def test_what_a_study_is_called_is_text_in_a_figure(hostile: str) -> None:
+def test_what_a_study_is_called_is_text_in_a_figure(hostile):
     shown = plain(hostile)
     assert "<" not in shown
     assert all(one.isprintable() for one in shown)
@@ -87,21 +87,21 @@ def test_what_a_study_is_called_is_text_in_a_figure(hostile: str) -> None:
     assert "<" not in note.replace("<br>", "")
 
 
-def test_a_form_has_the_colour_that_it_has_on_every_page(figures: list[Figure]) -> None:
+def test_a_form_has_the_colour_that_it_has_on_every_page(figures):
     told = [trace for one in figures if one.name.startswith("rates-") for trace in one.data if trace.get("marker")]
     assert len({trace["name"] for trace in told}) >= 3
     for trace in told:
         assert trace["line"]["color"] == FORM_COLOURS[trace["name"]]
 
 
-def test_hostile_methods_are_text_in_the_traces(cards: tuple[Card, ...]) -> None:
+def test_hostile_methods_are_text_in_the_traces(cards):
     (card,) = [one for one in cards if one.name == "sizes"]
     hostile = replace(card, points=card.points.assign(method="<script>alert(1)</script>"))
     (figure,) = figures_of(hostile)
     assert "<script>" not in json.dumps(figure.themed())
 
 
-def test_curves_of_rates_have_a_band_and_one_best_point(figures: list[Figure]) -> None:
+def test_curves_of_rates_have_a_band_and_one_best_point(figures):
     told = [one for one in figures if one.name.startswith("rates-")]
     assert len(told) == 2
     for figure in told:

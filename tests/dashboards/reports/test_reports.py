@@ -4,7 +4,6 @@ import json
 import re
 import sys
 from dataclasses import replace
-from pathlib import Path
 
 import pandas
 import pytest
@@ -35,7 +34,7 @@ def own_markup(page: str) -> str:
     return page.replace(plotly_script(), "")
 
 
-def test_a_report_holds_every_question_once(report: StudyReport) -> None:
+def test_a_report_holds_every_question_once(report):
     names = [section.name for section in report.sections]
     assert len(set(names)) == len(names)
     assert {"leaderboard", *ANALYSES, "curves"} <= set(names)
@@ -46,13 +45,13 @@ def test_a_report_holds_every_question_once(report: StudyReport) -> None:
             assert f'id="figure-{figure.name}"' in page
 
 
-def test_a_confirmation_has_its_figure(report: StudyReport) -> None:
+def test_a_confirmation_has_its_figure(report):
     section = next(one for one in report.sections if one.name == "planted-confirm")
     (figure,) = section.figures
     assert figure.data[1]["x"] == pytest.approx([0.535, 0.505, 0.4875])
 
 
-def test_the_page_loads_nothing(report: StudyReport) -> None:
+def test_the_page_loads_nothing(report):
     page = report_page(report)
     assert "default-src 'none'" in page
     own = own_markup(page)
@@ -60,7 +59,7 @@ def test_the_page_loads_nothing(report: StudyReport) -> None:
     assert len(page) > 1_000_000  # Plotly is in it
 
 
-def test_figures_can_be_read_back_and_cannot_end_their_element(report: StudyReport) -> None:
+def test_figures_can_be_read_back_and_cannot_end_their_element(report):
     own = own_markup(report_page(report))
     (text,) = re.findall(r'<script id="figures" type="application/json">(.*?)</script>', own, re.DOTALL)
     assert "<" not in text
@@ -70,7 +69,7 @@ def test_figures_can_be_read_back_and_cannot_end_their_element(report: StudyRepo
     assert set(held["templates"]) == {"light", "dark"}
 
 
-def test_hostile_names_and_values_are_text(report: StudyReport) -> None:
+def test_hostile_names_and_values_are_text(report):
     table = pandas.DataFrame({HOSTILE: [HOSTILE], "value": [1.0]})
     section = ReportSection(name="hostile", title=HOSTILE, sentences=(HOSTILE,), table=table, note=HOSTILE)
     summary = replace(report.summary, name=HOSTILE, task=HOSTILE, backbone=HOSTILE, metric=HOSTILE)
@@ -81,7 +80,7 @@ def test_hostile_names_and_values_are_text(report: StudyReport) -> None:
 
 
 @pytest.mark.parametrize("form", ["csv", "parquet"])
-def test_tables_are_files_with_all_digits(report: StudyReport, tmp_path: Path, form: str) -> None:
+def test_tables_are_files_with_all_digits(report, tmp_path, form):
     written = write_tables(report, tmp_path / "data", form)  # type: ignore[arg-type]
     tables = {section.name: section.table for section in report.sections if section.table is not None}
     assert {path.stem for path in written} == set(tables)
@@ -90,9 +89,7 @@ def test_tables_are_files_with_all_digits(report: StudyReport, tmp_path: Path, f
     assert list(frame["estimate"]) == pytest.approx(list(tables["sizes"]["estimate"]), rel=1e-12)
 
 
-def test_images_without_a_browser_are_refused_in_one_line(
-    report: StudyReport, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_images_without_a_browser_are_refused_in_one_line(report, tmp_path, monkeypatch):
     monkeypatch.delenv("BROWSER_PATH", raising=False)
     monkeypatch.setattr(files.shutil, "which", lambda name: None)
     with pytest.raises(DashboardError, match="images of figures need a browser") as refused:
@@ -100,9 +97,7 @@ def test_images_without_a_browser_are_refused_in_one_line(
     assert "\n" not in str(refused.value)
 
 
-def test_images_without_kaleido_are_refused_in_one_line(
-    report: StudyReport, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_images_without_kaleido_are_refused_in_one_line(report, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "kaleido", None)
     with pytest.raises(DashboardError, match=r"need the package kaleido.*deltaspace\[figures\]"):
         write_images(report.sections[0].figures, tmp_path, "png")
@@ -111,7 +106,7 @@ def test_images_without_kaleido_are_refused_in_one_line(
 @pytest.mark.slow
 @pytest.mark.skipif(not any(map(files.shutil.which, files.BROWSERS)), reason="there is no browser")
 @pytest.mark.filterwarnings("ignore")  # of Kaleido and of the browser it starts
-def test_figures_are_files(report: StudyReport, tmp_path: Path) -> None:
+def test_figures_are_files(report, tmp_path):
     figures = report.sections[1].figures
     drawn_files = write_images(figures, tmp_path / "figures", "svg")
     assert [path.name for path in drawn_files] == [f"{figure.name}.svg" for figure in figures]

@@ -70,25 +70,25 @@ def shown(found: Check, width: int) -> str:
 
 
 @pytest.mark.parametrize("width", [80, 120, 200])
-def test_a_check_reads_well_at_any_width(width: int) -> None:
+def test_a_check_reads_well_at_any_width(width):
     text = shown(check_of(), width)
     assert text == (SCREENS / f"check_{width}.txt").read_text()
     assert max(len(line) for line in text.splitlines()) <= width
 
 
-def test_nothing_is_said_of_time_where_no_step_was_taken() -> None:
+def test_nothing_is_said_of_time_where_no_step_was_taken():
     text = str(CheckView(check_of(has_speed=False)))
     assert "a step" not in text
     assert "constant prediction" in text
     assert "nothing will be discovered" in text
 
 
-def test_a_size_has_one_to_three_digits_before_the_point() -> None:
+def test_a_size_has_one_to_three_digits_before_the_point():
     sizes = {12: "12 bytes", 999: "999 bytes", 1000: "1 kB", 999_600: "1 MB", 13.2e6: "13.2 MB", 5e15: "5e+03 TB"}
     assert {count: bytes_text(count) for count in sizes} == sizes
 
 
-def test_a_pack_of_one_says_why_more_would_win_nothing() -> None:
+def test_a_pack_of_one_says_why_more_would_win_nothing():
     found = check_of()
     assert found.speed is not None
     text = shown(replace(found, speed=replace(found.speed, slots=1, is_alone=True)), 200)

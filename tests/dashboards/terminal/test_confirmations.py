@@ -62,7 +62,7 @@ def printed(result: ConfirmationResult, width: int = 200) -> str:
 
 
 @pytest.mark.parametrize("width", [80, 100, 120, 150])
-def test_a_narrow_terminal_loses_no_number(result: ConfirmationResult, width: int) -> None:
+def test_a_narrow_terminal_loses_no_number(result, width):
     text = printed(result, width)
     assert max(len(line.rstrip()) for line in text.splitlines()) <= width
     (comparison,) = compare(WINNER, {"full_finetuning": BASELINE})
@@ -72,7 +72,7 @@ def test_a_narrow_terminal_loses_no_number(result: ConfirmationResult, width: in
     assert "…" not in text
 
 
-def test_what_has_no_score_yet_is_a_dash(result: ConfirmationResult) -> None:
+def test_what_has_no_score_yet_is_a_dash(result):
     waiting = contender("trial 17", (None,) * 5, is_published=False, place=17)
     waiting = replace(waiting, failed=0)
     text = printed(replace(result, ended=5, contenders=(waiting, result.contenders[1]), comparisons=()))
@@ -81,7 +81,7 @@ def test_what_has_no_score_yet_is_a_dash(result: ConfirmationResult) -> None:
     assert "Not finished: 5 of 10 trials have ended." in text
 
 
-def test_figures_of_lm_eval_stand_below_with_every_configuration_that_has_them(result: ConfirmationResult) -> None:
+def test_figures_of_lm_eval_stand_below_with_every_configuration_that_has_them(result):
     winner, baseline = result.contenders
     name = "gsm8k[:200]/exact_match,strict-match"
     both = [{name: spread([0.25, 0.35]), "mmlu/acc": spread([0.5])}, {name: spread([0.2, 0.2])}]
@@ -95,9 +95,7 @@ def test_figures_of_lm_eval_stand_below_with_every_configuration_that_has_them(r
 
 
 @pytest.mark.parametrize("width", [80, 120, 170])
-def test_every_step_of_an_ablation_has_what_it_changes_and_what_that_is_worth(
-    result: ConfirmationResult, width: int
-) -> None:
+def test_every_step_of_an_ablation_has_what_it_changes_and_what_that_is_worth(result, width):
     winner, baseline = result.contenders
     path = replace(result, contenders=(replace(winner, change="FFN gate"), replace(baseline, change="")))
     lines = printed(path, width).splitlines()

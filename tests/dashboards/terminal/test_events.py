@@ -21,7 +21,7 @@ def lines(*course: Progress) -> list[str]:
     return [event_line(event) for progress in course for event in events.of(progress)]
 
 
-def test_every_ended_trial_has_one_short_line() -> None:
+def test_every_ended_trial_has_one_short_line():
     found = lines(at(15), at(19))
     assert found[-4:] == [
         "16/36 trial 15 collapsed at 50: 0.1707 ± 0.0191; sequential softmax memory l=9, FFN hidden [about 3m05s left]",
@@ -32,18 +32,18 @@ def test_every_ended_trial_has_one_short_line() -> None:
     ]
 
 
-def test_more_trials_than_are_known_one_by_one_are_counted() -> None:
+def test_more_trials_than_are_known_one_by_one_are_counted():
     assert lines(at(0), at(19))[1] == "15/36 15 more trials ended"
 
 
-def test_a_study_at_one_moment_has_a_line() -> None:
+def test_a_study_at_one_moment_has_a_line():
     assert progress_line(shown_progress()) == (
         "docstrings: 19 of 36 trials, 4 running; highest 0.4870 ± 0.0254; 4m12s gone, about 3m05s left"
     )
     assert progress_line(shown_progress(is_early=True)) == "docstrings: 0 of 36 trials, 4 running; 4s gone"
 
 
-def test_a_log_has_a_line_of_json_per_event() -> None:
+def test_a_log_has_a_line_of_json_per_event():
     file = io.StringIO()
     log = EventLog(file)
     for progress in (at(17), at(18, known=3), at(18, known=3)):
@@ -61,7 +61,7 @@ def test_a_log_has_a_line_of_json_per_event() -> None:
     assert all(one["at"].endswith("+00:00") and one["study"] == "docstrings" for one in told)
 
 
-def test_what_a_terminal_would_obey_is_written_out_in_the_log() -> None:
+def test_what_a_terminal_would_obey_is_written_out_in_the_log():
     file = io.StringIO()
     one = replace(BEST, description="a\x1b[31mb")
     EventLog(file)(replace(at(1), just_ended=(one,)))

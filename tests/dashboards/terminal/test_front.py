@@ -38,7 +38,7 @@ def text_of(renderable: object, width: int) -> str:
 
 
 @pytest.mark.parametrize("width", [80, 120])
-def test_a_leaderboard_of_two_objectives_shows_its_front_within_the_width(planted: Planted, width: int) -> None:
+def test_a_leaderboard_of_two_objectives_shows_its_front_within_the_width(planted, width):
     board = leaderboard(planted.ledger, "planted", top=5)
     assert board.front is not None
     shown = text_of(leaderboard_table(board), width)
@@ -50,7 +50,7 @@ def test_a_leaderboard_of_two_objectives_shows_its_front_within_the_width(plante
     assert "of the parameters of trial" in " ".join(shown.split())
 
 
-def test_the_verdict_says_what_half_the_size_costs(planted: Planted) -> None:
+def test_the_verdict_says_what_half_the_size_costs(planted):
     board = leaderboard(planted.ledger, "planted")
     assert board.front is not None
     best = board.front.points[-1]
@@ -62,7 +62,7 @@ def test_the_verdict_says_what_half_the_size_costs(planted: Planted) -> None:
     )
 
 
-def test_the_best_within_a_size_is_the_best_of_those_that_are_no_larger(planted: Planted) -> None:
+def test_the_best_within_a_size_is_the_best_of_those_that_are_no_larger(planted):
     ranking = ranking_of(planted.ledger, planted.study)
     assert ranking.estimates is not None
     for share in ("0.05%", "0.1%", "0.3%"):
@@ -74,7 +74,7 @@ def test_the_best_within_a_size_is_the_best_of_those_that_are_no_larger(planted:
         assert best_within(planted.ledger, "planted", most) == best.number
 
 
-def test_a_size_that_nothing_has_and_what_is_none_are_refused(planted: Planted) -> None:
+def test_a_size_that_nothing_has_and_what_is_none_are_refused(planted):
     smallest = min(trial.stored_parameters for trial in planted.ledger.trials(planted.study.id))
     with pytest.raises(StudiesError, match=f"at most {smallest - 1:,} parameters; the smallest has {smallest:,}"):
         best_within(planted.ledger, "planted", smallest - 1)
@@ -82,9 +82,7 @@ def test_a_size_that_nothing_has_and_what_is_none_are_refused(planted: Planted) 
         best_within(planted.ledger, "planted", "small")
 
 
-def test_the_commands_tell_and_take_what_is_small(
-    planted: Planted, url: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_commands_tell_and_take_what_is_small(planted, url, capsys):
     front = study_front(planted.ledger, "planted")
     assert main(["show", "planted", "--json", "--storage", url]) == 0
     points = json.loads(capsys.readouterr().out)["front"]["points"]

@@ -19,19 +19,19 @@ def shown(progress: Progress, width: int = 80, height: int = 24) -> str:
 
 
 @pytest.mark.parametrize("width", WIDTHS)
-def test_a_screen_has_how_far_it_is_the_best_what_ended_and_what_runs(width: int) -> None:
+def test_a_screen_has_how_far_it_is_the_best_what_ended_and_what_runs(width):
     text = shown(shown_progress(), width, HEIGHTS[width])
     assert text == kept(f"live-{width}", text)
 
 
 @pytest.mark.parametrize("width", WIDTHS)
-def test_the_beginning_has_nothing_but_what_runs(width: int) -> None:
+def test_the_beginning_has_nothing_but_what_runs(width):
     text = shown(shown_progress(is_early=True), width, HEIGHTS[width])
     assert text == kept(f"live-beginning-{width}", text)
 
 
 @pytest.mark.parametrize("width", WIDTHS)
-def test_the_documentation_has_pictures_of_it(width: int) -> None:
+def test_the_documentation_has_pictures_of_it(width):
     view = LiveView(shown_progress(), height=HEIGHTS[width])
     drawn = unescape(re.sub(r"<[^>]+>", " ", picture("live", view, width).read_text(encoding="utf-8")))
     seen = set(drawn.replace("\xa0", " ").split())
@@ -40,7 +40,7 @@ def test_the_documentation_has_pictures_of_it(width: int) -> None:
 
 
 @pytest.mark.parametrize("height", [14, 18, 24, 30])
-def test_it_is_never_higher_than_the_terminal(height: int) -> None:
+def test_it_is_never_higher_than_the_terminal(height):
     many = tuple(running(20 + number, "bias, query", 25, 0.4) for number in range(40))
     text = shown(replace(shown_progress(), running=many), height=height)
     assert len(text.splitlines()) < height
@@ -48,40 +48,40 @@ def test_it_is_never_higher_than_the_terminal(height: int) -> None:
     assert all(title in text for title in ("highest", "just ended", "running"))
 
 
-def test_those_that_have_come_furthest_are_shown_where_not_all_can_be() -> None:
+def test_those_that_have_come_furthest_are_shown_where_not_all_can_be():
     slow = tuple(running(number, "bias, query", 0, None) for number in range(20, 60))
     text = shown(replace(shown_progress(), running=(*slow, running(77, "bias, key", 150, 0.4))), height=16)
     assert " 77 " in text
 
 
-def test_a_loss_in_place_of_the_metric_says_so() -> None:
+def test_a_loss_in_place_of_the_metric_says_so():
     one = replace(RUNNING[1], last_score=-2.25, is_by_loss=True)
     assert "loss 2.2500" in shown(replace(shown_progress(), running=(one,)))
 
 
-def test_without_known_noise_scores_stand_alone() -> None:
+def test_without_known_noise_scores_stand_alone():
     assert "±" not in shown(replace(shown_progress(), examples=None))
 
 
-def test_what_is_not_known_is_not_shown() -> None:
+def test_what_is_not_known_is_not_shown():
     assert "head alone" not in shown(replace(shown_progress(), references=References()))
     early = shown(shown_progress(is_early=True))
     assert "no trial is complete yet  constant 0.1667" in early
     assert "left" not in early
 
 
-def test_names_are_text() -> None:
+def test_names_are_text():
     one = replace(RUNNING[0], description="adapter [of] \x1b[31m1")
     text = shown(replace(shown_progress(), running=(one,), study="[red]x[/]"))
     assert "adapter [of] \\x1b[31m1" in text
     assert "[red]x[/]" in text
 
 
-def test_a_long_name_leaves_the_count_whole() -> None:
+def test_a_long_name_leaves_the_count_whole():
     assert "19 of 36 trials" in shown(replace(shown_progress(), study="s" * 200))
 
 
-def test_the_time_left_says_when_it_seems_to_be_more() -> None:
+def test_the_time_left_says_when_it_seems_to_be_more():
     assert left_text(TimeLeft(seconds=185)) == "about 3m05s left"
     assert left_text(TimeLeft(seconds=185, is_more=True)) == "more than 3m05s left"
     assert times_text(shown_progress()) == "4m12s gone, about 3m05s left"

@@ -3,7 +3,6 @@
 import io
 from dataclasses import replace
 
-import pytest
 from support.shown_progress import RUNNING, shown_progress
 
 import dashboards.terminal.observers
@@ -15,7 +14,7 @@ class Terminal(io.StringIO):
         return True
 
 
-def test_elsewhere_there_is_a_line_per_event() -> None:
+def test_elsewhere_there_is_a_line_per_event():
     file = io.StringIO()
     progress = shown_progress()
     with progress_view(file) as observe:
@@ -26,7 +25,7 @@ def test_elsewhere_there_is_a_line_per_event() -> None:
     assert [line.split(":")[0] for line in lines] == ["docstrings", *["19/36 trial 18 pruned at 50"] * 2]
 
 
-def test_when_nothing_happens_a_line_says_how_far_it_is_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_when_nothing_happens_a_line_says_how_far_it_is_now_and_then(monkeypatch):
     clock = iter([100.0, 101.0, 159.9, 160.0, 161.0])
     monkeypatch.setattr(dashboards.terminal.observers.time, "monotonic", lambda: next(clock))
     file = io.StringIO()
@@ -39,21 +38,21 @@ def test_when_nothing_happens_a_line_says_how_far_it_is_now_and_then(monkeypatch
     ]
 
 
-def test_a_terminal_gets_a_live_view() -> None:
+def test_a_terminal_gets_a_live_view():
     file = Terminal()
     with progress_view(file) as observe:
         observe(shown_progress())
     assert "just ended" in file.getvalue()
 
 
-def test_quiet_shows_nothing() -> None:
+def test_quiet_shows_nothing():
     file = Terminal()
     with progress_view(file, quiet=True) as observe:
         observe(shown_progress())
     assert file.getvalue() == ""
 
 
-def test_a_notebook_gets_the_view_as_html_in_which_names_are_text() -> None:
+def test_a_notebook_gets_the_view_as_html_in_which_names_are_text():
     one = replace(RUNNING[0], description="<script>alert(1)</script>")
     text = live_html(replace(shown_progress(), running=(one,)))
     assert text.startswith("<pre")
@@ -62,7 +61,7 @@ def test_a_notebook_gets_the_view_as_html_in_which_names_are_text() -> None:
     assert "lora_qv: LoRA r=6–7, ×2, query+value" in text
 
 
-def test_what_the_launch_waits_for_is_said_at_once_and_nothing_of_it_is_obeyed() -> None:
+def test_what_the_launch_waits_for_is_said_at_once_and_nothing_of_it_is_obeyed():
     waits = replace(shown_progress(), waits_for="sqlite:///x.db is locked by process 7\x1b[2J")
     assert "is locked by process 7" in live_html(waits)
     file = io.StringIO()

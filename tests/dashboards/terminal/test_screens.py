@@ -11,12 +11,12 @@ from dashboards.terminal.tables import leaderboard_table
 
 
 @pytest.mark.parametrize("width", WIDTHS)
-def test_a_leaderboard_with_its_verdict(width: int) -> None:
+def test_a_leaderboard_with_its_verdict(width):
     text = screen(leaderboard_table(shown_board()), width)
     assert text == kept(f"leaderboard-{width}", text)
 
 
-def test_the_documentation_has_a_picture_of_it() -> None:
+def test_the_documentation_has_a_picture_of_it():
     table = leaderboard_table(shown_board())
     drawn = unescape(re.sub(r"<[^>]+>", " ", picture("leaderboard", table, 120).read_text(encoding="utf-8")))
     seen = set(drawn.replace("\xa0", " ").split())

@@ -36,7 +36,7 @@ def ledger(sample_storage: str):
 
 
 @pytest.mark.parametrize("width", [80, 120, 180])
-def test_a_narrow_terminal_cuts_no_name_of_a_method_and_none_of_its_dimensions(width: int) -> None:
+def test_a_narrow_terminal_cuts_no_name_of_a_method_and_none_of_its_dimensions(width):
     views = method_views(shape_of(str(ROBERTA)))
     text = printed(methods_table(views), width)
     assert max(len(line.rstrip()) for line in text.splitlines()) <= width
@@ -46,7 +46,7 @@ def test_a_narrow_terminal_cuts_no_name_of_a_method_and_none_of_its_dimensions(w
     assert "lse_convex" in text
 
 
-def test_the_list_of_studies(ledger: Ledger) -> None:
+def test_the_list_of_studies(ledger):
     text = printed(studies_table(study_summaries(ledger)))
     assert "sample" in text
     assert "600,000" in text
@@ -61,24 +61,24 @@ def test_the_list_of_studies(ledger: Ledger) -> None:
     assert all(word in " ".join(narrow).split() for word in ("sample-confirm", "complete,", "pruned,", "failed"))
 
 
-def test_a_trial_page_says_why_it_was_pruned(ledger: Ledger) -> None:
+def test_a_trial_page_says_why_it_was_pruned(ledger):
     text = printed(trial_renderable(trial_page(ledger, "sample", 1)))
     assert "reason: rung 0 (25 steps): 0.55 below the cut 0.6" in text
     assert "lowrank" in text
     assert "599,040 parameters stored (99.8% of the budget" in text
 
 
-def test_square_brackets_of_a_query_are_not_taken_for_markup() -> None:
+def test_square_brackets_of_a_query_are_not_taken_for_markup():
     assert "[bold]x[/]" in printed(rows_table(("[a]",), (("[bold]x[/]",), (None,))))
 
 
-def test_a_text_that_nobody_looks_at_whole_is_cut_in_a_table_and_its_length_said() -> None:
+def test_a_text_that_nobody_looks_at_whole_is_cut_in_a_table_and_its_length_said():
     text = printed(rows_table(("a", "b"), (("x" * 50_000, "y" * 10_000),)))
     assert (text.count("x"), text.count("y")) == (10_000, 10_000)
     assert "50,000" in text
 
 
-def test_a_loss_that_stands_in_for_a_metric_is_called_a_loss(ledger: Ledger) -> None:
+def test_a_loss_that_stands_in_for_a_metric_is_called_a_loss(ledger):
     board = leaderboard(ledger, "sample")
     assert "pruned 0.5500 @ 25" in printed(leaderboard_table(board))
     rows = tuple(replace(row, scored_by="loss", score=-(row.score or 0.0)) for row in board.rows)
@@ -87,14 +87,14 @@ def test_a_loss_that_stands_in_for_a_metric_is_called_a_loss(ledger: Ledger) -> 
     assert "-0.8500" in text
 
 
-def test_a_trial_that_collapsed_says_so(ledger: Ledger) -> None:
+def test_a_trial_that_collapsed_says_so(ledger):
     board = leaderboard(ledger, "sample")
     reason = "rung 0 (25 steps): collapsed: its training loss has risen from 1.7 to 1.9"
     rows = tuple(replace(row, reason=reason) if row.state is TrialState.PRUNED else row for row in board.rows)
     assert "collapsed 0.5500 @ 25" in printed(leaderboard_table(replace(board, rows=rows)))
 
 
-def test_estimates_stand_beside_scores_and_the_verdict_below(tmp_path: Path) -> None:
+def test_estimates_stand_beside_scores_and_the_verdict_below(tmp_path):
     planted = Planted(f"sqlite:///{tmp_path / 'planted.db'}", 40, noise=0.01)
     planted.replicate(2, planted.truth(2))
     with planted.ledger as ledger:

@@ -10,11 +10,11 @@ from studies.records import ExampleCounts, TrialState
     ("seconds", "text"),
     [(0, "0s"), (-3, "0s"), (12.4, "12s"), (59.6, "1m"), (65, "1m05s"), (300, "5m"), (3600, "1h00m"), (5400, "1h30m")],
 )
-def test_a_length_of_time(seconds: float, text: str) -> None:
+def test_a_length_of_time(seconds, text):
     assert duration_text(seconds) == text
 
 
-def test_a_score_of_a_trial_that_did_not_complete_names_its_step() -> None:
+def test_a_score_of_a_trial_that_did_not_complete_names_its_step():
     assert score_text(0.5, TrialState.COMPLETE, 200) == "0.5000"
     assert score_text(0.5, TrialState.PRUNED, 25) == "0.5000 @ 25"
     assert score_text(None, TrialState.FAILED, 0) == "-"
@@ -22,7 +22,7 @@ def test_a_score_of_a_trial_that_did_not_complete_names_its_step() -> None:
     assert score_text(-3.25, TrialState.COMPLETE, 200, early_by_loss=True) == "-3.2500"
 
 
-def test_a_score_at_a_rung_is_as_sure_as_the_examples_that_were_measured_there() -> None:
+def test_a_score_at_a_rung_is_as_sure_as_the_examples_that_were_measured_there():
     examples = ExampleCounts(whole=800, rungs=200)
     last = score_text(0.5, TrialState.COMPLETE, 200, examples=examples)
     early = score_text(0.5, TrialState.PRUNED, 50, examples=examples)
@@ -30,7 +30,7 @@ def test_a_score_at_a_rung_is_as_sure_as_the_examples_that_were_measured_there()
     assert early == "0.5000 ± 0.0490 @ 50"
 
 
-def test_shares_and_learning_rates_are_short() -> None:
+def test_shares_and_learning_rates_are_short():
     assert share_text(0.98765) == "98.8%"
     assert share_text(0.0048, digits=3) == "0.480%"
     assert rate_text(0.00123) == "1.2e-03"

@@ -4,7 +4,6 @@ import json
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import pytest
 from support.asked_dashboard import Asker, dashboard_of
@@ -20,7 +19,7 @@ def asker(sample_storage: str) -> Iterator[Asker]:
         yield found
 
 
-def test_trials_are_told_once(asker: Asker) -> None:
+def test_trials_are_told_once(asker):
     first = asker.ask("/api/studies/1/trials.json").json
     assert [row[0] for row in first["trials"]["rows"]] == [0, 1, 2, 3, 4, 5]
     known = f"session={first['session']}&since={first['trials']['version']}&ranked={first['ranked']}"
@@ -30,14 +29,14 @@ def test_trials_are_told_once(asker: Asker) -> None:
     assert len(other["trials"]["rows"]) == 6
 
 
-def test_who_runs_what_is_told(asker: Asker) -> None:
+def test_who_runs_what_is_told(asker):
     found = asker.ask("/api/studies/1/live.json").json
     assert [(one["number"], one["worker"], one["attempt"]) for one in found["running"]] == [(4, "worker-0", 1)]
     assert [(one["worker"], one["trials"]) for one in found["workers"]] == [("worker-0", 1)]
     assert found["events"][-1]["text"] == "worker-0 was lost"
 
 
-def test_curves_are_those_that_were_asked_for(asker: Asker) -> None:
+def test_curves_are_those_that_were_asked_for(asker):
     found = asker.ask("/api/studies/1/curves.json?trials=0,3,x,-1,99999999999999999999").json
     assert found == {
         "0": {"steps": [25, 200], "scores": [0.6, 0.8], "losses": [0.5, 0.5], "rungs": [0, None]},
@@ -45,7 +44,7 @@ def test_curves_are_those_that_were_asked_for(asker: Asker) -> None:
     }
 
 
-def test_a_trial_is_told_with_its_picture_attempts_and_files(asker: Asker) -> None:
+def test_a_trial_is_told_with_its_picture_attempts_and_files(asker):
     found = asker.ask("/api/studies/1/trials/0.json").json
     assert found["trial"]["method"] == "mam_adapter"
     assert [edit["write"] for panel in found["picture"]["panels"] for edit in panel["edits"]] == ["head", "f"]
@@ -66,7 +65,7 @@ def test_a_trial_is_told_with_its_picture_attempts_and_files(asker: Asker) -> No
         f"/api/studies/{'1' * 5000}/live.json",
     ],
 )
-def test_what_is_not_there_is_said_in_a_line(asker: Asker, path: str) -> None:
+def test_what_is_not_there_is_said_in_a_line(asker, path):
     answer = asker.ask(path)
     assert answer.status == 404
     assert b"Traceback" not in answer.body
@@ -74,11 +73,11 @@ def test_what_is_not_there_is_said_in_a_line(asker: Asker, path: str) -> None:
 
 
 @pytest.mark.parametrize("path", ["/static/../app.py", "/static/%2e%2e/app.py", "/static/plotly/..%2f..%2f__init__.py"])
-def test_files_outside_are_not_served(asker: Asker, path: str) -> None:
+def test_files_outside_are_not_served(asker, path):
     assert asker.ask(path).status in (400, 404)
 
 
-def test_sql_is_answered_up_to_a_thousand_rows(asker: Asker) -> None:
+def test_sql_is_answered_up_to_a_thousand_rows(asker):
     found = asker.query("select number from trials order by number").json
     assert (found["columns"], found["rows"][:2], found["is_cut"]) == (["number"], [[0], [1]], False)
     long = "with recursive n(i) as (select 1 union all select i + 1 from n where i < 1200) select i from n"
@@ -88,14 +87,14 @@ def test_sql_is_answered_up_to_a_thousand_rows(asker: Asker) -> None:
 
 
 @pytest.mark.parametrize("sql", ["delete from trials", "select 1; drop table trials", "attach 'x' as y", "", "\x00"])
-def test_sql_that_writes_is_refused(asker: Asker, sql: str) -> None:
+def test_sql_that_writes_is_refused(asker, sql):
     answer = asker.query(sql)
     assert answer.status == 409
     assert answer.json["problem"]
     assert asker.query("select count(*) from trials").json["rows"] == [[6]]
 
 
-def test_a_question_that_is_none_is_refused(asker: Asker) -> None:
+def test_a_question_that_is_none_is_refused(asker):
     path = "/api/query.json"
     assert asker.ask(path, method="POST", body='{"sql": "select 1"}').status == 415
     for body in ("", "[]", '{"sql": 3}', "{"):
@@ -104,7 +103,7 @@ def test_a_question_that_is_none_is_refused(asker: Asker) -> None:
     assert asker.query("x" * (5 * MOST_CHARACTERS)).status == 413
 
 
-def test_fifty_slow_queries_hold_up_no_page(asker: Asker, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_fifty_slow_queries_hold_up_no_page(asker, monkeypatch):
     begun, is_over = threading.Semaphore(0), threading.Event()
 
     def slow(url: str, sql: str) -> dict[str, object]:
@@ -123,7 +122,7 @@ def test_fifty_slow_queries_hold_up_no_page(asker: Asker, monkeypatch: pytest.Mo
         assert [one.result().json["rows"] for one in asked] == [[[str(number)]] for number in range(50)]
 
 
-def test_what_people_say_is_recorded_if_it_is_something(tmp_path: Path) -> None:
+def test_what_people_say_is_recorded_if_it_is_something(tmp_path):
     url = f"sqlite:///{tmp_path / 'said.db'}"
     Planted(url, 2).ledger.close()
 

@@ -75,7 +75,7 @@ def changed(study: WatchedStudy, since: int) -> tuple[int, list[int]]:
     return found["version"], [row[0] for row in found["rows"]]
 
 
-def test_only_what_changed_is_told(keeper: Keeper, storage: WatchedStorage) -> None:
+def test_only_what_changed_is_told(keeper, storage):
     study = storage.study(keeper.key)
     assert changed(study, 0) == (0, [])
     keeper.begin(4)
@@ -93,9 +93,7 @@ def test_only_what_changed_is_told(keeper: Keeper, storage: WatchedStorage) -> N
     assert list(study.trials) == [TrialOutline.of(trial) for trial in keeper.ledger.trials(keeper.key)]
 
 
-def test_ended_trials_are_not_read_again(
-    keeper: Keeper, storage: WatchedStorage, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_ended_trials_are_not_read_again(keeper, storage, monkeypatch):
     keeper.begin(3)
     keeper.end(1, 0.5)
     study = storage.study(keeper.key)
@@ -111,9 +109,7 @@ def test_ended_trials_are_not_read_again(
     assert asked == [0]
 
 
-def test_looks_in_quick_succession_are_one(
-    keeper: Keeper, storage: WatchedStorage, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_looks_in_quick_succession_are_one(keeper, storage, monkeypatch):
     monkeypatch.setattr(watching, "_LEAST_SECONDS", 1000.0)
     study = storage.study(keeper.key)
     assert study.refresh() == 0
@@ -121,7 +117,7 @@ def test_looks_in_quick_succession_are_one(
     assert study.refresh() == 0
 
 
-def test_curves_follow_the_newest_reading(keeper: Keeper, storage: WatchedStorage) -> None:
+def test_curves_follow_the_newest_reading(keeper, storage):
     keeper.begin(2)
     study = storage.study(keeper.key)
     assert study.curves([0, 1, 77]) == {0: [], 1: []}
@@ -131,7 +127,7 @@ def test_curves_follow_the_newest_reading(keeper: Keeper, storage: WatchedStorag
     assert [one.score for one in study.curves([0, 1])[1]] == [0.5, 0.6]
 
 
-def test_a_row_holds_what_the_columns_say(keeper: Keeper, storage: WatchedStorage) -> None:
+def test_a_row_holds_what_the_columns_say(keeper, storage):
     keeper.begin(1)
     keeper.end(0, 0.75)
     found: Any = jsonable(storage.study(keeper.key).rows(0))
@@ -147,7 +143,7 @@ def test_a_row_holds_what_the_columns_say(keeper: Keeper, storage: WatchedStorag
     assert row["ended_at"] == round(trial.ended_at.timestamp())
 
 
-def test_the_ranking_is_that_of_its_trials(keeper: Keeper, storage: WatchedStorage) -> None:
+def test_the_ranking_is_that_of_its_trials(keeper, storage):
     keeper.begin(3)
     keeper.end(0, 0.5)
     keeper.end(2, 0.8)
@@ -158,7 +154,7 @@ def test_the_ranking_is_that_of_its_trials(keeper: Keeper, storage: WatchedStora
     assert study.news() == {**before, "views": 1}
 
 
-def test_a_storage_may_begin_to_exist_later(url: str, storage: WatchedStorage, request: pytest.FixtureRequest) -> None:
+def test_a_storage_may_begin_to_exist_later(url, storage, request):
     with pytest.raises(StorageError, match="no database"):
         storage.studies()
     keeper: Keeper = request.getfixturevalue("keeper")
@@ -168,7 +164,7 @@ def test_a_storage_may_begin_to_exist_later(url: str, storage: WatchedStorage, r
         storage.study(99)
 
 
-def test_a_reader_never_keeps_a_writer_waiting(keeper: Keeper, storage: WatchedStorage) -> None:
+def test_a_reader_never_keeps_a_writer_waiting(keeper, storage):
     study = storage.study(keeper.key)
     keeper.begin(6)
     stop = threading.Event()
@@ -200,7 +196,7 @@ class Slow:
         return self.times
 
 
-def test_what_takes_long_is_worked_out_once_per_state() -> None:
+def test_what_takes_long_is_worked_out_once_per_state():
     with ThreadPoolExecutor(1) as executor:
         background = Background(executor, (StudiesError,))
         work = Slow()
@@ -217,7 +213,7 @@ def test_what_takes_long_is_worked_out_once_per_state() -> None:
             assert found.value == 2
 
 
-def test_it_rests_after_work_and_shows_what_it_has(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_rests_after_work_and_shows_what_it_has(monkeypatch):
     clock = [0.0]
     monkeypatch.setattr("dashboards.web.cache.background.time.monotonic", lambda: clock[0])
 
@@ -237,7 +233,7 @@ def test_it_rests_after_work_and_shows_what_it_has(monkeypatch: pytest.MonkeyPat
             assert found.value == expected
 
 
-def test_an_error_for_the_user_is_an_answer() -> None:
+def test_an_error_for_the_user_is_an_answer():
     def work() -> int:
         raise StudiesError("too few trials.")
 
@@ -247,7 +243,7 @@ def test_an_error_for_the_user_is_an_answer() -> None:
     assert (found.value, found.problem) == (None, "too few trials.")
 
 
-def test_records_are_those_of_the_newest_keeper(keeper: Keeper, storage: WatchedStorage) -> None:
+def test_records_are_those_of_the_newest_keeper(keeper, storage):
     assert storage.studies()[0].record.epoch == 1
     keeper.ledger.take_over(keeper.key, "another")
     assert storage.studies()[0].record == replace(keeper.ledger.study("watched"))

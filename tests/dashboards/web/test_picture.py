@@ -29,7 +29,7 @@ def boxes(panel: Drawing) -> list[tuple[float, float, float, float]]:
 
 
 @each("name", sorted(METHODS))
-def test_every_published_method_can_be_drawn(name: str, shape: BackboneShape) -> None:
+def test_every_published_method_can_be_drawn(name, shape):
     try:
         configuration = METHODS[name].configuration(shape)
     except InvalidEditError:
@@ -48,7 +48,7 @@ def test_every_published_method_can_be_drawn(name: str, shape: BackboneShape) ->
             assert not any(x0 < u1 and u0 < x1 and y0 < v1 and v0 < y1 for u0, v0, u1, v1 in some[place + 1 :])
 
 
-def test_every_tensor_that_can_be_read_or_written_has_a_place(shape: BackboneShape) -> None:
+def test_every_tensor_that_can_be_read_or_written_has_a_place(shape):
     attention, ffn = (
         {port["name"] for port in panel["ports"]}
         for panel in picture_of(METHODS["bitfit"].configuration(shape), shape)["panels"]
@@ -58,7 +58,7 @@ def test_every_tensor_that_can_be_read_or_written_has_a_place(shape: BackboneSha
             assert {write.value, *(read.value for read in READS[write])} <= places
 
 
-def test_mam_reads_and_writes_where_the_paper_says(shape: BackboneShape) -> None:
+def test_mam_reads_and_writes_where_the_paper_says(shape):
     attention, ffn = picture_of(METHODS["mam_adapter"].configuration(shape), shape)["panels"]
     assert [(edit["read"], edit["write"], edit["insertion"]) for edit in attention["edits"]] == [
         ("q", "head", "parallel")

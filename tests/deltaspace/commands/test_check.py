@@ -42,7 +42,7 @@ def study(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.mark.slow
-def test_a_study_is_looked_over(study: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_study_is_looked_over(study, capsys):
     assert main(["check", str(study), "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     examples = found["data"]["examples"]
@@ -60,9 +60,7 @@ def test_a_study_is_looked_over(study: Path, capsys: pytest.CaptureFixture[str])
     assert list(study.parent.glob("*.db")) == []
 
 
-def test_a_large_model_is_timed_on_one_example_of_one_trial(
-    study: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_large_model_is_timed_on_one_example_of_one_trial(study, capsys, monkeypatch):
     import trial_runner.runner
     from studies.resource_estimates import speed
     from trial_runner.packs.pack import TrialPack
@@ -88,9 +86,7 @@ def test_a_large_model_is_timed_on_one_example_of_one_trial(
     assert not printed.err
 
 
-def test_without_steps_nothing_is_trained(
-    study: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_steps_nothing_is_trained(study, capsys, monkeypatch):
     import studies.preflight
 
     monkeypatch.setattr(studies.preflight, "measured_speed", None)
@@ -101,12 +97,12 @@ def test_without_steps_nothing_is_trained(
     assert "nothing will be discovered" in printed
 
 
-def test_what_is_wrong_with_the_data_is_one_line(study: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_is_wrong_with_the_data_is_one_line(study, capsys):
     assert main(["check", str(study), "--set", "task.label=lable"]) == 2
     assert "must have a column 'lable'; it has: text, label" in capsys.readouterr().err
 
 
-def test_python_shows_the_same(study: Path) -> None:
+def test_python_shows_the_same(study):
     shown = str(deltaspace.check(study, takes_steps=False))
     assert shown.splitlines()[0] == "reviews on embedded"
     assert "look at this first" in shown
@@ -114,9 +110,7 @@ def test_python_shows_the_same(study: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("family", ["t5", "gpt2"])
-def test_texts_are_timed_too(
-    family: str, study: Path, tiny_backbone: Callable[[str], Path], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_texts_are_timed_too(family, study, tiny_backbone, capsys):
     rows = [{"from": f"words {n} and more", "to": f"{n} words"} for n in range(90)]
     (study.parent / "reviews" / "train.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     task = {"kind": "translation", "folder": "reviews", "source": "from", "target": "to", "max_tokens": 32}
@@ -129,9 +123,7 @@ def test_texts_are_timed_too(
     assert found["speed"]["final_example_seconds"] > 0
 
 
-def test_a_backbone_that_cannot_be_used_is_said_with_what_fails(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_backbone_that_cannot_be_used_is_said_with_what_fails(tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("DELTASPACE_CACHE", str(tmp_path / "cache"))
     sizes = {"hidden_size": 64, "num_attention_heads": 4, "num_key_value_heads": 2, "num_hidden_layers": 2}
     config = {"model_type": "gpt_oss", "vocab_size": 90, "head_dim": 16, "num_local_experts": 2, **sizes}
@@ -144,7 +136,7 @@ def test_a_backbone_that_cannot_be_used_is_said_with_what_fails(
     assert "cannot be used" in capsys.readouterr().out
 
 
-def test_a_check_is_of_a_study_or_of_a_backbone(study: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_check_is_of_a_study_or_of_a_backbone(study, capsys):
     assert main(["check"]) == 2
     assert main(["check", str(study), "--backbone", "embedded"]) == 2
     assert "either a study or --backbone" in capsys.readouterr().err

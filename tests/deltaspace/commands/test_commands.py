@@ -35,14 +35,14 @@ def run(sample_storage: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Cap
     return invoke
 
 
-def test_studies_are_listed(run: Run) -> None:
+def test_studies_are_listed(run):
     assert "sample" in run("studies")
     (study,) = json.loads(run("studies", "--json"))
     assert (study["name"], study["metric"], study["counts"]["complete"]) == ("sample", "accuracy", 2)
     assert study["best"]["number"] == 3
 
 
-def test_show_prints_the_leaderboard(run: Run) -> None:
+def test_show_prints_the_leaderboard(run):
     text = run("show", "sample")
     assert text.index("discovered") < text.index("mam_adapter") < text.index("lora_qv")
     board = json.loads(run("show", "sample", "--json", "--top", "2"))
@@ -50,12 +50,12 @@ def test_show_prints_the_leaderboard(run: Run) -> None:
     assert board["rows"][0]["score"] == 0.85
 
 
-def test_best_is_the_page_of_the_best_trial(run: Run) -> None:
+def test_best_is_the_page_of_the_best_trial(run):
     assert "trial 3 of sample" in run("best", "sample")
     assert json.loads(run("best", "sample", "--json"))["trial"]["number"] == 3
 
 
-def test_a_trial_page_has_readings_and_attempts(run: Run) -> None:
+def test_a_trial_page_has_readings_and_attempts(run):
     assert "loss is NaN at step 3" in run("trial", "sample", "2")
     page = json.loads(run("trial", "sample", "0", "--json"))
     assert [reading["score"] for reading in page["readings"]] == [0.6, 0.8]
@@ -64,9 +64,7 @@ def test_a_trial_page_has_readings_and_attempts(run: Run) -> None:
 
 
 @pytest.mark.parametrize("suffix", ["csv", "json", "parquet", "txt"])
-def test_a_query_is_written_to_a_file_by_its_name(
-    run: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str], suffix: str
-) -> None:
+def test_a_query_is_written_to_a_file_by_its_name(run, tmp_path, capsys, suffix):
     file = tmp_path / f"answer.{suffix}"
     sql = "select number, reason, score from trials where number < 2 order by number"
     assert main(["query", sql, "--output", str(file)]) == 0
@@ -84,9 +82,7 @@ def test_a_query_is_written_to_a_file_by_its_name(
     assert "must be a new file" in capsys.readouterr().err
 
 
-def test_a_file_that_appears_while_a_query_runs_is_left_as_it_is(
-    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_file_that_appears_while_a_query_runs_is_left_as_it_is(run, tmp_path, monkeypatch, capsys):
     file, asked = tmp_path / "answer.csv", run_query
 
     def slow(*words: object) -> object:
@@ -103,7 +99,7 @@ def test_a_file_that_appears_while_a_query_runs_is_left_as_it_is(
 HOSTILE = "\x1b[2J\x07\x9b31m\u202egnp\u2066\r"
 
 
-def test_a_terminal_obeys_nothing_that_a_query_answers(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_terminal_obeys_nothing_that_a_query_answers(run, capsys):
     sql = (
         "select 'a' || char(27) || '[2J' || char(7, 155) || '31m' || char(8238, 8294, 13) || 'z' as " + '"\x1b]0;x\x07"'
     )
@@ -117,7 +113,7 @@ def test_a_terminal_obeys_nothing_that_a_query_answers(run: Run, capsys: pytest.
     assert not raw & set(capsys.readouterr().err)
 
 
-def test_a_query_prints_a_table_json_or_csv(run: Run) -> None:
+def test_a_query_prints_a_table_json_or_csv(run):
     sql = "select number, reason, score from trials where number < 2 order by number"
     assert "rung 0 (25 steps)" in run("query", sql)
     as_json = json.loads(run("query", sql, "--json"))
@@ -131,7 +127,7 @@ def test_a_query_prints_a_table_json_or_csv(run: Run) -> None:
     ]
 
 
-def test_a_method_is_described(run: Run) -> None:
+def test_a_method_is_described(run):
     text = run("describe", "mam_adapter", "--backbone", ROBERTA, "--set", "r=512")
     for part in ("functional form", "composition function", "softmax(q_i", "W_down: 768 × 512", "nearest published"):
         assert part in text
@@ -139,7 +135,7 @@ def test_a_method_is_described(run: Run) -> None:
     assert described["nearest"][0] == {"method": "mam_adapter", "differences": []}
 
 
-def test_a_trial_is_described_on_the_backbone_of_its_study(run: Run) -> None:
+def test_a_trial_is_described_on_the_backbone_of_its_study(run):
     text = run("describe", "sample", "1")
     assert "trial 1 of sample" in text
     assert "599,040" in text
@@ -148,7 +144,7 @@ def test_a_trial_is_described_on_the_backbone_of_its_study(run: Run) -> None:
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_every_command_has_help_with_defaults_and_examples(run: Run, name: str) -> None:
+def test_every_command_has_help_with_defaults_and_examples(run, name):
     text = run(name, "--help")
     assert "examples:" in text
     assert f"deltaspace {name}" in text
@@ -156,14 +152,14 @@ def test_every_command_has_help_with_defaults_and_examples(run: Run, name: str) 
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_the_list_of_commands_says_what_their_help_says(name: str) -> None:
+def test_the_list_of_commands_says_what_their_help_says(name):
     command = cli.get_command(None, name)  # type: ignore[arg-type]
     assert command is not None
     assert (command.help or "").splitlines()[0] == COMMANDS[name]
     assert command.name == name
 
 
-def test_a_leaderboard_is_printed_in_the_columns_and_the_format_that_are_asked_for(run: Run) -> None:
+def test_a_leaderboard_is_printed_in_the_columns_and_the_format_that_are_asked_for(run):
     lines = run("show", "sample", "--columns", "score, number", "--fmt", "csv").splitlines()
     assert lines[0] == "score,number"
     rows = json.loads(run("show", "sample", "--fmt", "json"))
@@ -181,14 +177,12 @@ def test_a_leaderboard_is_printed_in_the_columns_and_the_format_that_are_asked_f
         (["--fmt", "html"], "'html' is not one of"),
     ],
 )
-def test_columns_and_formats_that_are_none_are_misuse(
-    run: Run, arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_columns_and_formats_that_are_none_are_misuse(run, arguments, said, capsys):
     assert main(["show", "sample", *arguments]) == 2
     assert said in capsys.readouterr().err
 
 
-def test_in_a_pipe_a_row_is_a_line_however_long_it_is(run: Run) -> None:
+def test_in_a_pipe_a_row_is_a_line_however_long_it_is(run):
     shown = run("show", "sample").splitlines()
     plain = run("show", "sample", "--columns", "sentence").splitlines()[1:]
     assert all(any(sentence in line for line in shown) for sentence in plain)

@@ -34,27 +34,25 @@ def offered(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
     return complete
 
 
-def test_commands_are_offered_by_their_beginning(offered: Offered) -> None:
+def test_commands_are_offered_by_their_beginning(offered):
     assert offered("de") == ["plain,delete", "plain,describe"]
     assert offered("") == [f"plain,{name}" for name in COMMANDS]
     assert offered("--ver") == ["plain,--version"]
 
 
-def test_options_and_choices_are_offered(offered: Offered) -> None:
+def test_options_and_choices_are_offered(offered):
     assert offered("show", "--to") == ["plain,--top"]
     assert offered("query", "--format", "p") == ["plain,parquet"]
     assert offered("completion", "") == ["plain,bash", "plain,zsh", "plain,fish"]
 
 
 @pytest.mark.parametrize("command", ["show", "best", "confirm", "export", "delete", "discover", "dashboard", "verify"])
-def test_studies_of_the_storage_are_offered(offered: Offered, command: str) -> None:
+def test_studies_of_the_storage_are_offered(offered, command):
     assert offered(command, "") == offered(command, "sam") == ["plain,sample"]
     assert offered(command, "z") == []
 
 
-def test_another_storage_has_other_studies_and_none_is_an_error(
-    offered: Offered, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sample_storage: str
-) -> None:
+def test_another_storage_has_other_studies_and_none_is_an_error(offered, tmp_path, monkeypatch, sample_storage):
     absent = tmp_path / "absent.db"
     assert offered("show", "--storage", f"sqlite:///{absent}", "") == []
     assert not absent.exists()
@@ -64,16 +62,14 @@ def test_another_storage_has_other_studies_and_none_is_an_error(
     assert offered("show", "--storage", sample_storage, "") == ["plain,sample"]
 
 
-def test_nothing_is_made_or_said_while_a_line_is_completed(
-    offered: Offered, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_nothing_is_made_or_said_while_a_line_is_completed(offered, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert offered("launch", "docstrings", "--log", "events.jsonl", "--qui") == ["plain,--quiet"]
     assert list(tmp_path.iterdir()) == []
     offered("no-such-command", "")
 
 
-def test_no_other_command_is_imported_for_the_names_of_commands() -> None:
+def test_no_other_command_is_imported_for_the_names_of_commands():
     script = (
         "import os, sys\n"
         "os.environ.update(COMP_WORDS='deltaspace ', COMP_CWORD='1', _DELTASPACE_COMPLETE='bash_complete')\n"
@@ -86,7 +82,7 @@ def test_no_other_command_is_imported_for_the_names_of_commands() -> None:
 
 
 @pytest.mark.skipif(shutil.which("bash") is None, reason="there is no bash")
-def test_bash_completes_with_the_script(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_bash_completes_with_the_script(tmp_path, capsys):
     assert main(["completion", "bash"]) == 0
     program = tmp_path / "deltaspace"
     call = "import sys; from deltaspace.commands.main import main; sys.exit(main())"

@@ -72,7 +72,7 @@ def run(searched: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys:
     return invoke
 
 
-def test_the_verdicts_are_printed(run: Run) -> None:
+def test_the_verdicts_are_printed(run):
     code, out, err = run("reviews", "--quiet")
     assert code == 0, err
     text = " ".join(out.split())
@@ -84,7 +84,7 @@ def test_the_verdicts_are_printed(run: Run) -> None:
     assert "finished: all 30 trials have ended" in err
 
 
-def test_json_holds_every_number(run: Run) -> None:
+def test_json_holds_every_number(run):
     code, out, _ = run("reviews", "--top", "2", "--against", "mam_adapter,lora_qv:r=4,s=2", "--json", "--quiet")
     assert code == 0
     found = json.loads(out)
@@ -100,7 +100,7 @@ def test_json_holds_every_number(run: Run) -> None:
     assert found["notes"]
 
 
-def test_calling_it_again_only_prints(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_calling_it_again_only_prints(run, monkeypatch):
     first = run("reviews", "--quiet")
     monkeypatch.setattr(Factory, "scores", ())
     second = run("reviews", "--quiet")
@@ -108,7 +108,7 @@ def test_calling_it_again_only_prints(run: Run, monkeypatch: pytest.MonkeyPatch)
     assert second[:2] == first[:2]
 
 
-def test_what_was_stopped_is_continued(run: Run) -> None:
+def test_what_was_stopped_is_continued(run):
     code, out, err = run("reviews", "--top", "1", "--seeds", "4", "--time-budget", "0.0001s")
     assert code == 0
     assert "Call the command again to continue" in err
@@ -117,7 +117,7 @@ def test_what_was_stopped_is_continued(run: Run) -> None:
     assert (code, "finished: all 16 trials have ended" in err) == (0, True)
 
 
-def test_an_interrupted_confirmation_exits_as_one(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupted_confirmation_exits_as_one(run, monkeypatch):
     complete = studies.confirmation.execution.confirm
 
     def interrupted(*arguments: Any, **given: Any) -> LaunchResult:
@@ -127,7 +127,7 @@ def test_an_interrupted_confirmation_exits_as_one(run: Run, monkeypatch: pytest.
     assert run("reviews", "--quiet")[0] == 130
 
 
-def test_studies_lists_a_confirmation_as_one(run: Run) -> None:
+def test_studies_lists_a_confirmation_as_one(run):
     run("reviews", "--quiet")
     code, out, _ = run(name="studies")
     assert code == 0
@@ -137,7 +137,7 @@ def test_studies_lists_a_confirmation_as_one(run: Run) -> None:
     assert "see 'show reviews-confirm'" in out
 
 
-def test_show_prints_what_confirm_printed(run: Run) -> None:
+def test_show_prints_what_confirm_printed(run):
     printed = run("reviews", "--quiet")[1]
     assert run("reviews-confirm", name="show") == (0, printed, "")
     told = json.loads(run("reviews-confirm", "--json", name="show")[1])
@@ -146,7 +146,7 @@ def test_show_prints_what_confirm_printed(run: Run) -> None:
     assert [row["label"] for row in rows][:2] == ["trial 2", "trial 3"]
 
 
-def test_too_few_seeds_are_warned_of_before_anything_runs(run: Run) -> None:
+def test_too_few_seeds_are_warned_of_before_anything_runs(run):
     code, out, err = run("reviews", "--top", "1", "--seeds", "3", "--quiet")
     assert code == 0
     said = "3 seeds cannot show a difference to 3 baselines, whatever the scores; 5 seeds can."
@@ -154,7 +154,7 @@ def test_too_few_seeds_are_warned_of_before_anything_runs(run: Run) -> None:
     assert said in " ".join(out.split())
 
 
-def test_the_defaults_are_those_of_a_request() -> None:
+def test_the_defaults_are_those_of_a_request():
     options = {option.name: option.default for option in command.params}
     plain = ConfirmationRequest(study="reviews")
     assert (options["top"], options["seeds"]) == (plain.top, plain.seeds)
@@ -176,7 +176,7 @@ MISUSED = [
 ]
 
 
-def test_misuse_is_said_and_records_nothing(run: Run) -> None:
+def test_misuse_is_said_and_records_nothing(run):
     for arguments, problem in MISUSED:
         code, out, err = run(*arguments, "--quiet")
         assert (code, out) == (2, ""), arguments
@@ -185,7 +185,7 @@ def test_misuse_is_said_and_records_nothing(run: Run) -> None:
     assert [one["name"] for one in json.loads(run("--json", name="studies")[1])] == ["reviews"]
 
 
-def test_another_size_under_the_same_name_is_refused(run: Run) -> None:
+def test_another_size_under_the_same_name_is_refused(run):
     mine = ("reviews", "--top", "1", "--seeds", "2", "--against", "none", "--name", "mine", "--quiet")
     most = 600_000  # of 0.5% of RoBERTa-base, 623,000
     assert run(*mine, "--size", str(most))[0] == 0
@@ -205,7 +205,7 @@ def test_another_size_under_the_same_name_is_refused(run: Run) -> None:
     assert f"size: (absent) -> {most}" in err
 
 
-def test_baselines_may_be_named_one_at_a_time(run: Run) -> None:
+def test_baselines_may_be_named_one_at_a_time(run):
     options = ("--against", "mam_adapter", "--against", "lora_qv:r=4,s=2,bitfit", "--against", "mam_adapter")
     code, out, _ = run("reviews", "--top", "1", "--seeds", "2", *options, "--json", "--quiet")
     assert code == 0

@@ -35,7 +35,7 @@ def counted(run: Run, method: str, backbone: str, *settings: str) -> dict[str, A
     return data
 
 
-def test_a_count_has_what_is_attached_and_every_convention(run: Run) -> None:
+def test_a_count_has_what_is_attached_and_every_convention(run):
     """MAM on BART-large: 27,377,664 weights are printed as 6.7%, and 86,810,976 parameters were trained."""
     found = counted(run, "mam_adapter", "bart_large", "l=30", "r=512", "mid=800")
     assert (found["weights_only"], found["stored"], found["trained"]) == (27_377_664, 27_414_528, 86_810_976)
@@ -47,14 +47,14 @@ def test_a_count_has_what_is_attached_and_every_convention(run: Run) -> None:
     assert found["invalid"] is None
 
 
-def test_a_count_as_a_table_says_what_other_conventions_count(run: Run) -> None:
+def test_a_count_as_a_table_says_what_other_conventions_count(run):
     text = run("count", "mam_inducer", backbone="gpt2")
     for part in ("2,001,816", "impl", "repo_config_requires_grad", "2,057,112", "1.6235%", "two norms a block"):
         assert part in text
     assert "repo_config_used" not in run("count", "lora_qv", backbone="gpt2")
 
 
-def test_choices_are_set_as_numbers_are(run: Run) -> None:
+def test_choices_are_set_as_numbers_are(run):
     plain, changed = (
         counted(run, "parallel_adapter_attn", "qwen3_0_6b", "r=4", *more)
         for more in ((), ("write=concat", "norm=none"))
@@ -72,7 +72,7 @@ def test_choices_are_set_as_numbers_are(run: Run) -> None:
     assert changed["stored"] == changed["with_bias"]
 
 
-def test_bitfit_counts_nothing_without_biases_and_says_that_it_is_not_valid(run: Run) -> None:
+def test_bitfit_counts_nothing_without_biases_and_says_that_it_is_not_valid(run):
     found = counted(run, "bitfit", "llama3_2_1b")
     assert (found["trained"], set(found["conventions"].values())) == (0, {0})
     assert found["invalid"].startswith("BitFit needs biases; llama has none.")
@@ -97,7 +97,7 @@ def test_bitfit_counts_nothing_without_biases_and_says_that_it_is_not_valid(run:
         (["count", "induser"], "Did you mean 'inducer'?"),
     ],
 )
-def test_a_wrong_setting_is_one_line(arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_wrong_setting_is_one_line(arguments, said, capsys):
     code = main([*arguments, "--backbone", str(BACKBONES / "roberta_base")])
     printed = capsys.readouterr()
     assert (code, printed.out) == (2, "")
@@ -105,7 +105,7 @@ def test_a_wrong_setting_is_one_line(arguments: list[str], said: str, capsys: py
     assert printed.err.count("\n") == 1
 
 
-def test_methods_have_their_citations_and_settings(run: Run) -> None:
+def test_methods_have_their_citations_and_settings(run):
     views = {view["name"]: view for view in json.loads(run("methods", "--json", backbone="roberta_base"))}
     assert list(views) == list(METHODS)
     assert all(view["citation"] and view["title"] for view in views.values())
@@ -132,9 +132,7 @@ def test_methods_have_their_citations_and_settings(run: Run) -> None:
         ),
     ],
 )
-def test_methods_marks_what_is_not_valid_on_a_backbone_and_why(
-    run: Run, backbone: str, invalid: dict[str, str]
-) -> None:
+def test_methods_marks_what_is_not_valid_on_a_backbone_and_why(run, backbone, invalid):
     views = json.loads(run("methods", "--json", backbone=backbone))
     found = {view["name"]: view["invalid"] for view in views if view["invalid"] is not None}
     assert set(found) == set(invalid)
@@ -146,7 +144,7 @@ def test_methods_marks_what_is_not_valid_on_a_backbone_and_why(
         assert any(line.startswith(f"{name} ") and "not valid here" in line for line in text.splitlines())
 
 
-def test_a_description_of_a_method_outside_the_sublayers_says_so(run: Run) -> None:
+def test_a_description_of_a_method_outside_the_sublayers_says_so(run):
     text = run("describe", "p_tuning", backbone="roberta_base")
     assert "input <- [E(P), input]; P: 20 × 768" in text
     assert "embed" in text

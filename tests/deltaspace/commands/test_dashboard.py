@@ -4,7 +4,6 @@ import http.client
 import json
 import socket
 import time
-from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -38,22 +37,20 @@ def served(monkeypatch: pytest.MonkeyPatch) -> Served:
     return found
 
 
-def test_the_address_is_printed(served: Served, sample_storage: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_address_is_printed(served, sample_storage, capsys):
     assert main(["dashboard", "--storage", sample_storage, "--port", "0"]) == 0
     assert served.url == sample_storage
     assert capsys.readouterr().out == f"http://127.0.0.1:{served.port}/\n"
 
 
-def test_a_study_opens_on_its_page(served: Served, sample_storage: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_study_opens_on_its_page(served, sample_storage, capsys):
     assert main(["dashboard", "sample", "--storage", sample_storage, "--port", "0"]) == 0
     assert capsys.readouterr().out == f"http://127.0.0.1:{served.port}/studies/1/\n"
     assert main(["dashboard", "simple", "--storage", sample_storage]) == 2
     assert "no study 'simple'" in capsys.readouterr().err
 
 
-def test_the_browser_is_opened_when_it_is_asked_for(
-    served: Served, sample_storage: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_browser_is_opened_when_it_is_asked_for(served, sample_storage, monkeypatch):
     opened: list[str] = []
     monkeypatch.setattr("webbrowser.open", opened.append)
     assert main(["dashboard", "--storage", sample_storage, "--port", "0"]) == 0
@@ -62,9 +59,7 @@ def test_the_browser_is_opened_when_it_is_asked_for(
     assert opened == [f"http://127.0.0.1:{served.port}/"]
 
 
-def test_another_address_needs_a_token(
-    served: Served, sample_storage: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_another_address_needs_a_token(served, sample_storage, capsys, monkeypatch):
     arguments = ["dashboard", "--storage", sample_storage, "--port", "0", "--host", "0.0.0.0"]
     assert main(arguments) == 2
     assert "must have a token; got --host 0.0.0.0 alone. Set DELTASPACE_TOKEN=" in capsys.readouterr().err
@@ -74,24 +69,20 @@ def test_another_address_needs_a_token(
     assert capsys.readouterr().out == f"http://{socket.gethostname()}:{served.port}/?token={TOKEN}\n"
 
 
-def test_a_port_that_is_taken_is_said(sample_storage: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_port_that_is_taken_is_said(sample_storage, capsys):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         assert main(["dashboard", "--storage", sample_storage, "--port", str(port)]) == 1
     assert f"127.0.0.1 port {port} cannot be had" in capsys.readouterr().err
 
 
-def test_what_is_missing_is_said(
-    sample_storage: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_is_missing_is_said(sample_storage, capsys, monkeypatch):
     monkeypatch.setattr(deltaspace.commands.dashboard, "find_spec", lambda name: None if name == "plotly" else name)
     assert main(["dashboard", "--storage", sample_storage]) == 1
     assert "needs plotly; not installed. Run: pip install 'deltaspace[dashboard]'" in capsys.readouterr().err
 
 
-def test_a_study_is_written_to_a_new_folder(
-    sample_storage: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_study_is_written_to_a_new_folder(sample_storage, tmp_path, capsys):
     folder = tmp_path / "site"
     arguments = ["dashboard", "sample", "--storage", sample_storage, "--export", str(folder)]
     assert main(arguments) == 0
@@ -119,7 +110,7 @@ def answers(address: str) -> bool:
 
 
 @pytest.mark.slow
-def test_beside_a_launch_another_process_serves_until_it_is_over(sample_storage: str) -> None:
+def test_beside_a_launch_another_process_serves_until_it_is_over(sample_storage):
     with beside(sample_storage, port=0) as address:
         end = time.monotonic() + 60
         while not answers(address) and time.monotonic() < end:

@@ -39,7 +39,7 @@ def run(storage: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFix
     return invoke
 
 
-def test_some_views_are_json_with_their_tables(run: Run) -> None:
+def test_some_views_are_json_with_their_tables(run):
     code, out, err = run("discover", "trivial", "--view", "sizes", "--view", "matters", "--json")
     assert (code, err) == (0, "")
     told = json.loads(out)
@@ -55,7 +55,7 @@ def test_some_views_are_json_with_their_tables(run: Run) -> None:
         (["other"], 2, "no study 'other'"),
     ],
 )
-def test_misuse_is_said_in_a_line(run: Run, arguments: list[str], code: int, words: str) -> None:
+def test_misuse_is_said_in_a_line(run, arguments, code, words):
     found, out, err = run("discover", *arguments)
     assert (found, out) == (code, "")
     assert words in err
@@ -82,7 +82,7 @@ def shown(found: Discovered, *, is_whole: bool) -> list[str]:
     return file.getvalue().splitlines()
 
 
-def test_a_few_sentences_come_first_then_at_most_forty_lines(found: Discovered) -> None:
+def test_a_few_sentences_come_first_then_at_most_forty_lines(found):
     lines = shown(found, is_whole=False)
     first = lines.index("")
     assert "".join(lines[1:first]).startswith(found[1][0][:40])
@@ -91,7 +91,7 @@ def test_a_few_sentences_come_first_then_at_most_forty_lines(found: Discovered) 
     assert not any("not resolved" in line for line in lines)
 
 
-def test_all_rows_and_notes_are_shown_where_they_are_asked_for(found: Discovered) -> None:
+def test_all_rows_and_notes_are_shown_where_they_are_asked_for(found):
     lines = shown(found, is_whole=True)
     text = " ".join(line.strip() for line in lines)
     for card in found[0]:

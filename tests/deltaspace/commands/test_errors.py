@@ -62,9 +62,7 @@ def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, s
         (["describe", "sample", "1", "--set", "r=3"], 2, "published methods"),
     ],
 )
-def test_one_line_says_what_is_wrong(
-    capsys: pytest.CaptureFixture[str], arguments: list[str], code: int, said: str
-) -> None:
+def test_one_line_says_what_is_wrong(capsys, arguments, code, said):
     got_code, line = refused(capsys, *arguments)
     assert said in line
     assert got_code == code
@@ -81,9 +79,7 @@ def test_one_line_says_what_is_wrong(
         (("--set", "training.batch_size"), "training.batch_size: must be at most 1000000; got"),
     ],
 )
-def test_numbers_without_bound_are_refused(
-    capsys: pytest.CaptureFixture[str], options: tuple[str, ...], said: str
-) -> None:
+def test_numbers_without_bound_are_refused(capsys, options, said):
     huge = "1" + 30 * "0"
     words = [options[0], f"{options[1]}={huge}" if len(options) > 1 else huge]
     assert main(["launch", "docstrings", *words]) == 2
@@ -91,7 +87,7 @@ def test_numbers_without_bound_are_refused(
     assert line.startswith(said)
 
 
-def test_all_problems_of_a_study_file_are_listed(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_all_problems_of_a_study_file_are_listed(capsys, tmp_path):
     (tmp_path / "study.yaml").write_text("name: x\nbudget: 0%\ntrails: 3\n")
     assert main(["launch", "study.yaml"]) == 2
     lines = capsys.readouterr().err.splitlines()
@@ -99,7 +95,7 @@ def test_all_problems_of_a_study_file_are_listed(capsys: pytest.CaptureFixture[s
     assert sorted(line.split(":")[0] for line in lines[1:]) == ["backbone", "budget", "task", "trails"]
 
 
-def test_a_bug_keeps_its_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_bug_keeps_its_traceback(monkeypatch):
     def fail(*_: object, **__: object) -> None:
         raise ZeroDivisionError
 
@@ -108,7 +104,7 @@ def test_a_bug_keeps_its_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
         main(["best", "sample"])
 
 
-def test_ctrl_c_is_no_traceback(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ctrl_c_is_no_traceback(capsys, monkeypatch):
     def interrupt(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
@@ -117,15 +113,13 @@ def test_ctrl_c_is_no_traceback(capsys: pytest.CaptureFixture[str], monkeypatch:
     assert capsys.readouterr().err.strip() == "deltaspace: interrupted."
 
 
-def test_no_command_at_all_shows_the_help(capsys: pytest.CaptureFixture[str]) -> None:
+def test_no_command_at_all_shows_the_help(capsys):
     assert main([]) == 2
     assert "Commands:" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("arguments", [["count", "lora_qv"], ["methods"], ["describe", "lora_qv"]])
-def test_of_a_backbone_of_no_family_it_is_said_how_to_find_out_more(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path, arguments: list[str]
-) -> None:
+def test_of_a_backbone_of_no_family_it_is_said_how_to_find_out_more(capsys, tmp_path, arguments):
     (tmp_path / "config.json").write_text('{"model_type": "opt"}')
     code, line = refused(capsys, *arguments, "--backbone", str(tmp_path))
     assert code == 2
@@ -133,6 +127,6 @@ def test_of_a_backbone_of_no_family_it_is_said_how_to_find_out_more(
     assert line.endswith(f"deltaspace check --backbone {tmp_path}")
 
 
-def test_what_the_system_says_of_a_file_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_the_system_says_of_a_file_is_one_line(capsys):
     name = 300 * "9"
     assert refused(capsys, "backup", name) == (1, f"{name} cannot be used: File name too long.")

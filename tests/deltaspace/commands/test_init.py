@@ -48,14 +48,14 @@ def write_csv(file: Path, rows: Sequence[Mapping[str, object]] = ROWS) -> None:
         writer.writerows(rows)
 
 
-def test_a_label_of_numbers_may_be_a_class_or_a_scale(said: Run, here: Path) -> None:
+def test_a_label_of_numbers_may_be_a_class_or_a_scale(said, here):
     stars = [{"review": f"{number} of the films that I saw this year", "stars": number % 5} for number in range(200)]
     write_csv(here / "stars.csv", stars)
     said("stars.csv")
     assert re.search(r"kind: classification +# or regression\n", (here / "stars.yaml").read_text())
 
 
-def test_a_file_becomes_a_commented_study_file(said: Run, here: Path) -> None:
+def test_a_file_becomes_a_commented_study_file(said, here):
     write_csv(here / "reviews.csv")
     told = said("reviews.csv")
     assert told.splitlines()[0].startswith("classification: train ")
@@ -72,9 +72,7 @@ def test_a_file_becomes_a_commented_study_file(said: Run, here: Path) -> None:
     assert study.task.max_tokens % 8 == 0
 
 
-def test_a_study_file_elsewhere_finds_the_data_and_the_backbone(
-    said: Run, here: Path, tiny_backbone: Callable[[str], Path]
-) -> None:
+def test_a_study_file_elsewhere_finds_the_data_and_the_backbone(said, here, tiny_backbone):
     write_csv(here / "data" / "train.csv")
     (here / "studies").mkdir()
     said("data", "--output", "studies/mine.yaml", "--name", "mine", "--backbone", str(tiny_backbone("roberta")))
@@ -83,7 +81,7 @@ def test_a_study_file_elsewhere_finds_the_data_and_the_backbone(
     assert read_specification("studies/mine.yaml").task.folder == str(here / "data")
 
 
-def test_nothing_is_overwritten_unless_it_is_said(said: Run, here: Path) -> None:
+def test_nothing_is_overwritten_unless_it_is_said(said, here):
     write_csv(here / "reviews.csv")
     (here / "reviews.yaml").write_text("mine")
     assert "the study file must be new; reviews.yaml is there already" in said("reviews.csv", status=2)
@@ -92,7 +90,7 @@ def test_nothing_is_overwritten_unless_it_is_said(said: Run, here: Path) -> None
     assert (here / "reviews.yaml").read_text() != "mine"
 
 
-def test_files_are_the_splits_that_their_names_say(said: Run, here: Path) -> None:
+def test_files_are_the_splits_that_their_names_say(said, here):
     write_csv(here / "d" / "my_train.csv")
     write_csv(here / "d" / "my-valid.csv", ROWS[:10])
     write_csv(here / "d" / "eval.csv", ROWS[10:20])
@@ -102,9 +100,7 @@ def test_files_are_the_splits_that_their_names_say(said: Run, here: Path) -> Non
 
 
 @pytest.mark.slow
-def test_trials_and_steps_are_those_that_there_is_time_for(
-    here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_trials_and_steps_are_those_that_there_is_time_for(here, capsys, monkeypatch):
     write_csv(here / "reviews.csv")
     assert main(["init", "reviews.csv", "--time", "1s"]) == 0  # no machine does 24 trials in it
     assert " min here, " in (here / "reviews.yaml").read_text()
@@ -115,7 +111,7 @@ def test_trials_and_steps_are_those_that_there_is_time_for(
     capsys.readouterr()
 
 
-def test_a_frame_a_dataset_and_a_mapping_are_data_too(here: Path) -> None:
+def test_a_frame_a_dataset_and_a_mapping_are_data_too(here):
     frame = pandas.DataFrame(ROWS)
     labels = datasets.Features(review=datasets.Value("string"), verdict=datasets.ClassLabel(names=list(WORDS)))
     dataset = datasets.Dataset.from_list(ROWS).cast(labels)
@@ -131,7 +127,7 @@ def test_a_frame_a_dataset_and_a_mapping_are_data_too(here: Path) -> None:
     assert sorted(file.name for file in (here / "both-data").iterdir()) == ["test.parquet", "train.parquet"]
 
 
-def test_what_stands_in_a_module_is_found_by_its_name(said: Run, here: Path) -> None:
+def test_what_stands_in_a_module_is_found_by_its_name(said, here):
     (here / "mine.py").write_text(
         "import pandas\n"
         "def reviews():\n"
@@ -148,9 +144,7 @@ def test_what_stands_in_a_module_is_found_by_its_name(said: Run, here: Path) -> 
     assert "name data, or --from-python, and not both" in said(status=2)
 
 
-def test_a_text_task_without_its_backbone_is_estimated_and_says_so(
-    said: Run, here: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_text_task_without_its_backbone_is_estimated_and_says_so(said, here, monkeypatch):
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     monkeypatch.setenv("HF_HOME", str(here / "empty"))
     (here / "train.jsonl").write_text(

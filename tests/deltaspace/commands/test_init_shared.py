@@ -1,7 +1,6 @@
 """The data sets beside the repository, where they are: each goes through ``init`` and ``check`` without an edit."""
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -34,9 +33,7 @@ QUICK = ("sick", "user_instructions_chat")
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=() if name in QUICK else pytest.mark.slow) for name in sorted(KINDS)]
 )
-def test_a_data_set_goes_through_init_and_check_without_an_edit(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tiny_backbone: Callable[[str], Path]
-) -> None:
+def test_a_data_set_goes_through_init_and_check_without_an_edit(name, tmp_path, monkeypatch, tiny_backbone):
     monkeypatch.chdir(tmp_path)
     kind, read, learned = KINDS[name]
     backbone = None if kind == "classification" else str(tiny_backbone("t5"))
@@ -51,9 +48,7 @@ def test_a_data_set_goes_through_init_and_check_without_an_edit(
 
 @pytest.mark.slow
 @pytest.mark.skipif(not HERE, reason="the data sets are not beside the repository")
-def test_dialogues_and_scales_are_seen_for_backbones_that_can_learn_them(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tiny_backbone: Callable[[str], Path]
-) -> None:
+def test_dialogues_and_scales_are_seen_for_backbones_that_can_learn_them(tmp_path, monkeypatch, tiny_backbone):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("DELTASPACE_CACHE", str(tmp_path / "cache"))
     backbone = chat_backbone(tiny_backbone("llama"), tmp_path / "talks", THINKING)
@@ -75,13 +70,7 @@ def test_dialogues_and_scales_are_seen_for_backbones_that_can_learn_them(
 @pytest.mark.slow
 @pytest.mark.skipif(not HERE, reason="the data sets are not beside the repository")
 @pytest.mark.parametrize("name", rotation.parts(sorted(KINDS)))
-def test_a_study_that_init_wrote_is_launched(
-    name: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    tiny_backbone: Callable[[str], Path],
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_a_study_that_init_wrote_is_launched(name, tmp_path, monkeypatch, tiny_backbone, capsys):
     monkeypatch.chdir(tmp_path)
     backbone = None if KINDS[name][0] == "classification" else str(tiny_backbone("t5"))
     file = deltaspace.init(DATA / name, backbone=backbone, budget="1%", takes_steps=False)

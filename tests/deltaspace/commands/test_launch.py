@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Callable, Sequence
-from pathlib import Path
 
 import pytest
 
@@ -83,9 +82,7 @@ def launched(sample_storage: str, monkeypatch: pytest.MonkeyPatch) -> FakeLaunch
     return fake
 
 
-def test_progress_goes_to_stderr_and_the_leaderboard_to_stdout(
-    launched: FakeLaunch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_progress_goes_to_stderr_and_the_leaderboard_to_stdout(launched, capsys):
     launched.worth_knowing = ["learned from \x1b[31mred"]
     assert main(["launch", "docstrings"]) == 0
     printed = capsys.readouterr()
@@ -97,7 +94,7 @@ def test_progress_goes_to_stderr_and_the_leaderboard_to_stdout(
     assert "mam_adapter" in printed.out
 
 
-def test_json_is_all_that_is_on_stdout(launched: FakeLaunch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_json_is_all_that_is_on_stdout(launched, capsys):
     assert main(["launch", "docstrings", "--json", "--quiet"]) == 0
     printed = capsys.readouterr()
     result = json.loads(printed.out)
@@ -106,7 +103,7 @@ def test_json_is_all_that_is_on_stdout(launched: FakeLaunch, capsys: pytest.Capt
     assert "0/6 trials" not in printed.err
 
 
-def test_options_override_the_study_file(launched: FakeLaunch) -> None:
+def test_options_override_the_study_file(launched):
     options = "--trials 7 --budget 1% --seed 5 --workers 3 --pack 2 --backend inline --time-budget 1h30m"
     assert main(["launch", "docstrings", *options.split(), "--set", "training.steps=50"]) == 0
     study = launched.given
@@ -116,9 +113,7 @@ def test_options_override_the_study_file(launched: FakeLaunch) -> None:
     assert study.fleet.time_budget == 5400
 
 
-def test_an_option_out_of_range_is_refused_before_any_work(
-    launched: FakeLaunch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_option_out_of_range_is_refused_before_any_work(launched, capsys):
     assert main(["launch", "docstrings", "--workers", "0", "--backend", "spark"]) == 2
     lines = capsys.readouterr().err.splitlines()
     assert [line.split(":")[0] for line in lines[1:]] == ["fleet.backend", "fleet.workers"]
@@ -128,36 +123,32 @@ def test_an_option_out_of_range_is_refused_before_any_work(
 @pytest.mark.parametrize(
     "error", [BudgetError("too small."), TaskError("no column."), LaunchError("no."), StudyChangedError("a: 1 -> 2")]
 )
-def test_what_fails_before_the_study_begins_is_misuse(
-    launched: FakeLaunch, capsys: pytest.CaptureFixture[str], error: Exception
-) -> None:
+def test_what_fails_before_the_study_begins_is_misuse(launched, capsys, error):
     launched.before = error
     assert main(["launch", "docstrings"]) == 2
     assert capsys.readouterr().err.splitlines()[-1] == f"deltaspace: {error}"
 
 
-def test_what_fails_later_is_a_failure(launched: FakeLaunch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_fails_later_is_a_failure(launched, capsys):
     launched.after = LaunchError("the workers cannot be started.")
     assert main(["launch", "docstrings"]) == 1
     assert capsys.readouterr().err.splitlines()[-1] == "deltaspace: the workers cannot be started."
 
 
-def test_an_interrupted_launch_says_how_to_go_on(launched: FakeLaunch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_interrupted_launch_says_how_to_go_on(launched, capsys):
     launched.is_interrupted = True
     launched.reason = "stopped after 3 of 6 trials: whatever the words"
     assert main(["launch", "docstrings"]) == 130
     assert "Launch it again to continue." in capsys.readouterr().err
 
 
-def test_a_used_up_time_budget_is_no_failure(launched: FakeLaunch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_used_up_time_budget_is_no_failure(launched, capsys):
     launched.reason = "stopped after 3 of 6 trials: the time budget of 300 s is used up, without Ctrl-C"
     assert main(["launch", "docstrings"]) == 0
     assert "Launch it again to continue." in capsys.readouterr().err
 
 
-def test_a_log_has_what_happened_as_lines_of_json_after_those_of_earlier_launches(
-    launched: FakeLaunch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_log_has_what_happened_as_lines_of_json_after_those_of_earlier_launches(launched, tmp_path, capsys):
     log = tmp_path / "log.jsonl"
     assert main(["launch", "docstrings", "--quiet", "--log", str(log)]) == 0
     launched.after = LaunchError("the workers cannot be started.")

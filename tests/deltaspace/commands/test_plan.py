@@ -22,7 +22,7 @@ def study(tiny_backbone: Callable[[str], Path], tmp_path: Path) -> Path:
 
 
 @pytest.mark.slow
-def test_a_study_is_planned_without_weights_data_or_tokenizer(study: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_study_is_planned_without_weights_data_or_tokenizer(study, capsys):
     planned = deltaspace.plan(study, overrides={"training.batch_tokens": 640}, tokens=64, gpu="24GB", pack=2)
     told = " ".join(str(planned).split())
     for part in ("planned on", "; 10 texts of 64 tokens a step", "RTX 4090", "a trial"):
@@ -35,6 +35,6 @@ def test_a_study_is_planned_without_weights_data_or_tokenizer(study: Path, capsy
     assert planned.plan.devices[0].used_bytes == device["used_bytes"]
 
 
-def test_an_unknown_gpu_is_one_line(study: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_unknown_gpu_is_one_line(study, capsys):
     assert main(["plan", str(study), "--gpu", "abacus"]) == 2
     assert capsys.readouterr().err.startswith("deltaspace: a GPU must be a size such as 80GB")

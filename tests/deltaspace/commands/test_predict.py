@@ -87,9 +87,7 @@ def predicted(folder: Path) -> list[dict[str, Any]]:
 
 
 @pytest.mark.slow
-def test_every_line_gets_its_label_and_scores_in_the_order_of_the_file(
-    predict: Predict, pairs: Path, tmp_path: Path
-) -> None:
+def test_every_line_gets_its_label_and_scores_in_the_order_of_the_file(predict, pairs, tmp_path):
     import torch
 
     from trial_runner.backbones import load_tokenizer
@@ -114,13 +112,7 @@ def test_every_line_gets_its_label_and_scores_in_the_order_of_the_file(
     assert err.splitlines()[-1] == "predicted 23 of 23"
 
 
-def test_lists_of_texts_are_joined_as_in_training(
-    predict: Predict,
-    tiny_backbone: Callable[[str], Path],
-    tmp_path_factory: pytest.TempPathFactory,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_lists_of_texts_are_joined_as_in_training(predict, tiny_backbone, tmp_path_factory, tmp_path, monkeypatch):
     task = {"folder": "task", "text": "turns", "label": "label", "join": " / ", "max_tokens": 24}
     folder = trained(tmp_path_factory.mktemp("turns"), tiny_backbone("roberta"), task, monkeypatch)
     turns = [row["turns"] for row in rows_of(9)]
@@ -141,7 +133,7 @@ def test_lists_of_texts_are_joined_as_in_training(
     assert "must have a text that is not blank at 'turns'; got [1, 2]." in err
 
 
-def test_other_keys_and_a_backbone_that_has_moved_can_be_named(predict: Predict, pairs: Path, tmp_path: Path) -> None:
+def test_other_keys_and_a_backbone_that_has_moved_can_be_named(predict, pairs, tmp_path):
     backbone = Path(json.loads((pairs / "delta.json").read_text())["backbone"]["name"])
     shutil.copytree(backbone, tmp_path / "moved")
     line = json.dumps({"one": "red hill", "two": "sea"}) + "\n"
@@ -150,7 +142,7 @@ def test_other_keys_and_a_backbone_that_has_moved_can_be_named(predict: Predict,
     assert predicted(tmp_path)[0]["prediction"] in ("none", "some")
 
 
-def test_what_is_there_is_not_overwritten(predict: Predict, tmp_path: Path) -> None:
+def test_what_is_there_is_not_overwritten(predict, tmp_path):
     (tmp_path / "out.jsonl").write_text("precious")
     code, out, err = predict(as_lines(rows_of(2)))
     assert (code, out) == (2, "")
@@ -181,9 +173,7 @@ GOOD = json.dumps({"text": "red", "about": "sea"}) + "\n"
         (b"\xff\xfe", "the input must be UTF-8 text; {} is not."),
     ],
 )
-def test_a_bad_line_is_named_and_nothing_is_written(
-    predict: Predict, tmp_path: Path, lines: str | bytes, said: str
-) -> None:
+def test_a_bad_line_is_named_and_nothing_is_written(predict, tmp_path, lines, said):
     code, out, err = predict(lines)
     assert (code, out) == (2, "")
     (line,) = err.splitlines()
@@ -203,16 +193,14 @@ def test_a_bad_line_is_named_and_nothing_is_written(
         (("--backbone", "embedded"), 2, "the delta must be attached to the backbone it was trained on"),
     ],
 )
-def test_a_bad_option_is_one_line(
-    predict: Predict, tmp_path: Path, options: tuple[str, ...], code: int, said: str
-) -> None:
+def test_a_bad_option_is_one_line(predict, tmp_path, options, code, said):
     found, out, err = predict(GOOD, *options)
     assert (found, out) == (code, "")
     assert said in err.splitlines()[-1]
     assert not (tmp_path / "out.jsonl").exists()
 
 
-def test_a_folder_that_is_no_export_or_was_changed_is_refused(predict: Predict, pairs: Path, tmp_path: Path) -> None:
+def test_a_folder_that_is_no_export_or_was_changed_is_refused(predict, pairs, tmp_path):
     code, _, err = predict(GOOD, folder=tmp_path)
     assert code == 2
     assert "an export must have a readable delta.json" in err
@@ -224,7 +212,7 @@ def test_a_folder_that_is_no_export_or_was_changed_is_refused(predict: Predict, 
     assert "must be as it was written" in err.splitlines()[-1]
 
 
-def test_without_a_task_the_keys_of_the_text_must_be_given(predict: Predict, pairs: Path, tmp_path: Path) -> None:
+def test_without_a_task_the_keys_of_the_text_must_be_given(predict, pairs, tmp_path):
     shutil.copytree(pairs, tmp_path / "bare")
     facts = json.loads((pairs / "delta.json").read_text()) | {"task": None}
     (tmp_path / "bare" / "delta.json").write_text(json.dumps(facts))
@@ -244,13 +232,8 @@ SLOW = [pytest.param(family, marks=pytest.mark.slow) for family in ("bart", "t5_
 @pytest.mark.slow
 @pytest.mark.parametrize("family", ["t5", "gpt2", *SLOW])
 def test_an_export_of_a_text_task_writes_what_the_trial_wrote(
-    predict: Predict,
-    tiny_backbone: Callable[[str], Path],
-    tmp_path_factory: pytest.TempPathFactory,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    family: str,
-) -> None:
+    predict, tiny_backbone, tmp_path_factory, tmp_path, monkeypatch, family
+):
     import sacrebleu
 
     place = tmp_path_factory.mktemp(family)

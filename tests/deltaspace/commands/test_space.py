@@ -54,7 +54,7 @@ def row(text: str, name: str) -> list[int]:
     return [int(number.replace(",", "")) for number in re.findall(r"[\d,]+", line.removeprefix(name))]
 
 
-def test_the_space_of_a_study_is_shown_with_its_dimensions_size_and_rules(run: Run, usual: dict[str, Any]) -> None:
+def test_the_space_of_a_study_is_shown_with_its_dimensions_size_and_rules(run, usual):
     text = run()
     assert "at most 623,228 parameters, 0.500% of the backbone" in text
     assert re.search(r"attention +form +softmax_memory, bottleneck, lowrank, diag, const *\n", text)
@@ -77,14 +77,14 @@ def test_the_space_of_a_study_is_shown_with_its_dimensions_size_and_rules(run: R
         assert re.search(rf"(?m)^{rule} +{attention['refused'].get(rule, 0):,} +{ffn['refused'].get(rule, 0):,} ", text)
 
 
-def test_rules_that_cut_are_told_with_what_they_say(usual: dict[str, Any]) -> None:
+def test_rules_that_cut_are_told_with_what_they_say(usual):
     data = usual
     assert {"V1", "V10", "V14", "V15", "mul", "read"} <= set(data["rules"])
     assert all(RULES[rule] == text for rule, text in data["rules"].items())
     assert data["census"]["parts"][1]["refused"]["ports"] > 0  # no gate projection
 
 
-def test_samples_have_words_formulas_counts_and_a_share_of_the_budget(run: Run, usual: dict[str, Any]) -> None:
+def test_samples_have_words_formulas_counts_and_a_share_of_the_budget(run, usual):
     data = read(run("--draw", "6", "--seed", "3", "--json"))
     assert len(data["samples"]) == 6
     text = run("--draw", "6", "--seed", "3")
@@ -100,7 +100,7 @@ def test_samples_have_words_formulas_counts_and_a_share_of_the_budget(run: Run, 
     assert usual["samples"] == []
 
 
-def test_published_points_alone_have_a_space_too(run: Run) -> None:
+def test_published_points_alone_have_a_space_too(run):
     only = ("--set", "space={attention_forms: [], ffn_forms: []}", "--set", "search.published=['lora_qv:r=8']")
     data = read(run(*only, "--draw", "3", "--json"))
     assert (data["published"], data["samples"], data["census"]["distinct"]) == (["lora_qv:r=8"], [], 0)
@@ -116,9 +116,7 @@ def test_published_points_alone_have_a_space_too(run: Run) -> None:
         (("docstrings", "--set", "budget=10"), 2, "must allow at least one configuration; got 10 parameters"),
     ],
 )
-def test_what_cannot_be_shown_is_said(
-    options: tuple[str, ...], code: int, said: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_cannot_be_shown_is_said(options, code, said, capsys):
     assert main(["space", *options]) == code
     printed = capsys.readouterr()
     assert printed.out == ""

@@ -66,7 +66,7 @@ def facts_of(folder: Path) -> dict[str, Any]:
     return facts
 
 
-def test_a_method_is_resized_to_the_budget_and_trained_into_a_folder(train: Train, study: Path, tmp_path: Path) -> None:
+def test_a_method_is_resized_to_the_budget_and_trained_into_a_folder(train, study, tmp_path):
     code, out, err = train("lora_qv", tmp_path / "lora", "--budget", "600", "--json")
     assert code == 0, err
     result = json.loads(out)
@@ -85,7 +85,7 @@ def test_a_method_is_resized_to_the_budget_and_trained_into_a_folder(train: Trai
     assert "Not confirmed" not in card
 
 
-def test_a_point_of_fixed_size_is_taken_as_it_is_unless_a_budget_is_given(train: Train, tmp_path: Path) -> None:
+def test_a_point_of_fixed_size_is_taken_as_it_is_unless_a_budget_is_given(train, tmp_path):
     code, out, err = train("lora_qv:r=16", tmp_path / "lora")
     assert code == 0, err
     assert facts_of(tmp_path / "lora")["counts"]["stored"] == 2 * 2 * 16 * (16 + 16)
@@ -96,7 +96,7 @@ def test_a_point_of_fixed_size_is_taken_as_it_is_unless_a_budget_is_given(train:
 
 
 @pytest.mark.slow
-def test_what_was_exported_is_trained_again_to_the_same_weights(train: Train, tmp_path: Path) -> None:
+def test_what_was_exported_is_trained_again_to_the_same_weights(train, tmp_path):
     options = ("--seed", "5", "--learning-rate", "0.02")
     assert train("prefix_tuning:mid=6,l=2", tmp_path / "first", *options)[0] == 0
     again = train(str(tmp_path / "first" / "delta.json"), tmp_path / "again", "--seed", "5")
@@ -110,7 +110,7 @@ def test_what_was_exported_is_trained_again_to_the_same_weights(train: Train, tm
 
 
 @pytest.mark.slow
-def test_a_configuration_in_a_file_of_its_own_is_trained_with_rates_of_the_middle(train: Train, tmp_path: Path) -> None:
+def test_a_configuration_in_a_file_of_its_own_is_trained_with_rates_of_the_middle(train, tmp_path):
     assert train("lora_qv:r=2", tmp_path / "first")[0] == 0
     configuration = facts_of(tmp_path / "first")["configuration"]
     (tmp_path / "configuration.json").write_text(json.dumps(configuration))
@@ -122,7 +122,7 @@ def test_a_configuration_in_a_file_of_its_own_is_trained_with_rates_of_the_middl
     assert facts["learning_rates"] == facts_of(tmp_path / "first")["learning_rates"]
 
 
-def test_a_folder_that_exists_is_refused_before_anything_is_trained(train: Train, tmp_path: Path) -> None:
+def test_a_folder_that_exists_is_refused_before_anything_is_trained(train, tmp_path):
     (tmp_path / "there").mkdir()
     code, out, err = train("lora_qv", tmp_path / "there")
     assert (code, out) == (2, "")
@@ -146,9 +146,7 @@ def test_a_folder_that_exists_is_refused_before_anything_is_trained(train: Train
         ("lora_qv", ("--backbone", "./nowhere"), 2, "nowhere"),
     ],
 )
-def test_bad_input_is_one_line_and_leaves_nothing(
-    train: Train, tmp_path: Path, what: str, options: tuple[str, ...], code: int, said: str
-) -> None:
+def test_bad_input_is_one_line_and_leaves_nothing(train, tmp_path, what, options, code, said):
     found, out, err = train(what, tmp_path / "new", *options)
     assert (found, out) == (code, ""), err
     (line,) = err.splitlines()
@@ -157,5 +155,5 @@ def test_bad_input_is_one_line_and_leaves_nothing(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_every_embedded_task_has_a_study_file_of_its_name() -> None:
+def test_every_embedded_task_has_a_study_file_of_its_name():
     assert set(EMBEDDED_TASKS) <= set(example_names())

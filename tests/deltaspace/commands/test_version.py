@@ -3,7 +3,6 @@
 import json
 import platform
 from importlib.metadata import version
-from pathlib import Path
 
 import pytest
 
@@ -18,9 +17,7 @@ def printed(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
     return out
 
 
-def test_a_report_has_versions_machine_schema_and_storage(
-    capsys: pytest.CaptureFixture[str], sample_storage: str
-) -> None:
+def test_a_report_has_versions_machine_schema_and_storage(capsys, sample_storage):
     facts = json.loads(printed(capsys, "--verbose", "--json", "--storage", sample_storage))
     packages = ("torch", "transformers", "datasets", "accelerate", "optuna", "ray", "sqlalchemy")
     assert {name: facts[name] for name in packages} == {name: version(name) for name in packages}
@@ -36,12 +33,12 @@ def test_a_report_has_versions_machine_schema_and_storage(
 @pytest.mark.parametrize(
     "url", ["postgresql://me:secret@127.0.0.1:1/none", "postgresql://me@127.0.0.1:1/none?password=secret"]
 )
-def test_the_password_of_a_storage_is_hidden(capsys: pytest.CaptureFixture[str], url: str) -> None:
+def test_the_password_of_a_storage_is_hidden(capsys, url):
     out = printed(capsys, "--verbose", "--storage", url)
     assert "secret" not in out
     assert "127.0.0.1" in out
 
 
-def test_a_storage_that_is_not_there_is_no_failure(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_a_storage_that_is_not_there_is_no_failure(capsys, tmp_path):
     assert "no database at sqlite:" in printed(capsys, "--verbose", "--storage", f"sqlite:///{tmp_path / 'a.db'}")
     assert list(tmp_path.iterdir()) == []

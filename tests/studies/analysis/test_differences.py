@@ -1,7 +1,5 @@
 """Paired differences of trials of a ledger."""
 
-from pathlib import Path
-
 import pytest
 from support.planted_ledger import EXAMPLES, Planted
 
@@ -9,7 +7,7 @@ from studies.analysis.readings import paired_difference
 from studies.errors import UnknownTrialError
 
 
-def test_two_trials_are_compared_where_both_were_measured(tmp_path: Path) -> None:
+def test_two_trials_are_compared_where_both_were_measured(tmp_path):
     planted = Planted(f"sqlite:///{tmp_path / 'planted.db'}", 2, luck={0: 0.1})
     with planted.ledger as ledger:
         found = paired_difference(ledger, "planted", 0, 1)

@@ -12,7 +12,7 @@ from studies.records import TrialState
 STAMP = "2026-01-02T03:04:05.000006+00:00"
 
 
-def test_columns_are_typed_by_their_values() -> None:
+def test_columns_are_typed_by_their_values():
     made = frame_of(
         ("n", "x", "is", "text", "at", "told", "big"),
         [(1, 0.5, True, "a", datetime(2026, 1, 2, tzinfo=UTC), STAMP, 2**70), (None,) * 7],
@@ -27,18 +27,18 @@ def test_columns_are_typed_by_their_values() -> None:
     assert made["big"][0] == 2**70
 
 
-def test_states_are_categories_in_their_order_and_what_is_not_known_follows() -> None:
+def test_states_are_categories_in_their_order_and_what_is_not_known_follows():
     made = frame([{"state": TrialState.PRUNED, "attention_form": "mine"}, {"state": "odd", "attention_form": None}])
     assert [*made["state"].cat.categories] == [*(state.value for state in TrialState), "odd"]
     assert [*made["attention_form"].cat.categories] == ["mine"]
 
 
 @pytest.mark.parametrize("value", [1, 0.25, True, "text", None])
-def test_cells_are_what_json_holds(value: object) -> None:
+def test_cells_are_what_json_holds(value):
     (entry,) = entries_of(frame_of(("a", "b"), [(value, float("nan"))]))
     assert json.loads(json.dumps(entry, allow_nan=False)) == {"a": value, "b": None}
 
 
-def test_times_are_told_as_iso_8601() -> None:
+def test_times_are_told_as_iso_8601():
     (entry,) = entries_of(pandas.DataFrame({"at": [pandas.Timestamp("2026-01-02", tz="UTC")]}))
     assert entry == {"at": "2026-01-02T00:00:00+00:00"}

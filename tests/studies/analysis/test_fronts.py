@@ -1,7 +1,5 @@
 """Fronts of ledgers whose truth is planted."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 from support.planted_ledger import Planted
@@ -18,7 +16,7 @@ def planted(tmp_path_factory: pytest.TempPathFactory):
     made.ledger.close()
 
 
-def test_the_front_is_of_the_estimates_and_not_of_the_scores(planted: Planted) -> None:
+def test_the_front_is_of_the_estimates_and_not_of_the_scores(planted):
     ranking = ranking_of(planted.ledger, planted.study)
     assert ranking.estimates is not None
     trials = ranking.trials
@@ -31,7 +29,7 @@ def test_the_front_is_of_the_estimates_and_not_of_the_scores(planted: Planted) -
     assert all(point.estimate_low < point.estimate < point.estimate_high for point in found.points)
 
 
-def test_the_best_within_a_size_is_the_last_of_the_front_that_is_no_larger(planted: Planted) -> None:
+def test_the_best_within_a_size_is_the_last_of_the_front_that_is_no_larger(planted):
     found = study_front(planted.ledger, "planted")
     smallest, *_, largest = found.points
     assert found.within(largest.size) == largest
@@ -39,7 +37,7 @@ def test_the_best_within_a_size_is_the_last_of_the_front_that_is_no_larger(plant
     assert found.within(smallest.size - 1) is None
 
 
-def test_the_hypervolume_of_a_front_has_the_interval_of_what_its_trials_may_score_together(planted: Planted) -> None:
+def test_the_hypervolume_of_a_front_has_the_interval_of_what_its_trials_may_score_together(planted):
     ranking = ranking_of(planted.ledger, planted.study)
     found = front_of(planted.ledger, planted.study, ranking)
     assert found.hypervolume is not None
@@ -54,7 +52,7 @@ def test_the_hypervolume_of_a_front_has_the_interval_of_what_its_trials_may_scor
     assert 0 < found.hypervolume.deviation < max(estimate.deviation for estimate in ranking.estimates.of.values())
 
 
-def test_draws_have_the_means_and_the_covariance_of_the_posterior_and_are_the_same_again(planted: Planted) -> None:
+def test_draws_have_the_means_and_the_covariance_of_the_posterior_and_are_the_same_again(planted):
     estimates = ranking_of(planted.ledger, planted.study).estimates
     assert estimates is not None
     numbers = [0, 3, 7]
@@ -69,7 +67,7 @@ def test_draws_have_the_means_and_the_covariance_of_the_posterior_and_are_the_sa
     assert [estimates.of[number].deviation for number in numbers] == pytest.approx(deviations, rel=1e-6)
 
 
-def test_a_study_with_few_trials_has_a_front_of_scores(tmp_path: Path) -> None:
+def test_a_study_with_few_trials_has_a_front_of_scores(tmp_path):
     few = Planted(f"sqlite:///{tmp_path / 'few.db'}", 5)
     found = study_front(few.ledger, "planted")
     assert [point.estimate for point in found.points] == [point.score for point in found.points]

@@ -30,23 +30,19 @@ def no_model(*_: object) -> None:
     raise AssertionError("the model must not be fitted again")
 
 
-def test_the_model_is_not_fitted_again_while_a_study_gets_no_further(
-    planted: Planted, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_model_is_not_fitted_again_while_a_study_gets_no_further(planted, monkeypatch):
     first = asked_anew(planted)
     monkeypatch.setattr("studies.analysis.predictions.Predictions", no_model)
     assert asked_anew(planted) == first
 
 
-def test_one_more_trial_changes_what_is_kept(planted: Planted) -> None:
+def test_one_more_trial_changes_what_is_kept(planted):
     first = asked_anew(planted)
     planted.replicate(3, 0.9)
     assert asked_anew(planted)[3] != first[3]
 
 
-def test_a_model_that_is_fitted_for_one_pruned_trial_is_asked_about_all(
-    planted: Planted, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_model_that_is_fitted_for_one_pruned_trial_is_asked_about_all(planted, monkeypatch):
     monkeypatch.setattr(estimates, "_BLOCK", 1)
     stopped = [replace(planted.trial(one, planted.candidates[one]), number=16 + one) for one in range(3)]
     stopped = [replace(one, fingerprint=f"{one.fingerprint}:{one.number}") for one in stopped]
@@ -70,7 +66,7 @@ def test_a_model_that_is_fitted_for_one_pruned_trial_is_asked_about_all(
 
 
 @pytest.mark.parametrize("damage", ["", "{", "[]", '{"made_from": 1, "of": {}, "leads": {}}'])
-def test_a_damaged_file_is_made_anew(planted: Planted, damage: str) -> None:
+def test_a_damaged_file_is_made_anew(planted, damage):
     first = asked_anew(planted)
     newest = max((default_cache_folder() / "estimates").iterdir(), key=lambda file: file.stat().st_mtime_ns)
     newest.write_text(damage)
@@ -78,9 +74,7 @@ def test_a_damaged_file_is_made_anew(planted: Planted, damage: str) -> None:
     assert json.loads(newest.read_text())["of"]
 
 
-def test_a_cache_that_cannot_be_written_keeps_nothing(
-    planted: Planted, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_cache_that_cannot_be_written_keeps_nothing(planted, tmp_path, monkeypatch):
     first = asked_anew(planted)
     in_the_way = tmp_path / "file"
     in_the_way.write_text("")

@@ -17,26 +17,26 @@ def ledger(sample_storage: str):
         yield ledger
 
 
-def test_complete_trials_come_first_by_score_then_pruned_then_failed(ledger: Ledger) -> None:
+def test_complete_trials_come_first_by_score_then_pruned_then_failed(ledger):
     rows = leaderboard(ledger, "sample").rows
     assert [row.number for row in rows] == [3, 0, 1, 2]
     assert [row.place for row in rows] == [1, 2, 3, 4]
     assert [row.state.value for row in rows] == ["complete", "complete", "pruned", "failed"]
 
 
-def test_a_pruned_trial_shows_its_newest_score_and_the_step_of_it(ledger: Ledger) -> None:
+def test_a_pruned_trial_shows_its_newest_score_and_the_step_of_it(ledger):
     pruned = leaderboard(ledger, "sample").rows[2]
     assert (pruned.score, pruned.steps) == (0.55, 25)
     assert pruned.reason == "rung 0 (25 steps): 0.55 below the cut 0.6"
 
 
-def test_published_methods_stay_on_a_short_leaderboard(ledger: Ledger) -> None:
+def test_published_methods_stay_on_a_short_leaderboard(ledger):
     board = leaderboard(ledger, "sample", top=1)
     assert [row.method for row in board.rows] == ["discovered", "mam_adapter", "lora_qv", "bitfit"]
     assert board.hidden == 0
 
 
-def test_a_summary_counts_every_state_and_names_the_best(ledger: Ledger) -> None:
+def test_a_summary_counts_every_state_and_names_the_best(ledger):
     summary = study_summary(ledger, "sample")
     assert summary.counts == {
         TrialState.QUEUED: 1,
@@ -53,7 +53,7 @@ def test_a_summary_counts_every_state_and_names_the_best(ledger: Ledger) -> None
     assert study_summaries(ledger) == (summary,)
 
 
-def test_a_trial_page_holds_attempts_readings_files_and_its_own_events(ledger: Ledger) -> None:
+def test_a_trial_page_holds_attempts_readings_files_and_its_own_events(ledger):
     page = trial_page(ledger, "sample", 0)
     assert [attempt.ending for attempt in page.attempts] == ["complete"]
     assert [reading.step for reading in page.readings] == [25, 200]
@@ -71,9 +71,7 @@ def test_a_trial_page_holds_attempts_readings_files_and_its_own_events(ledger: L
         ({"name": "docstrings"}, "accuracy", "accuracy"),
     ],
 )
-def test_until_a_trial_is_complete_the_loss_may_stand_in_for_the_metric(
-    ledger: Ledger, task: dict[str, str], metric: str, early: str
-) -> None:
+def test_until_a_trial_is_complete_the_loss_may_stand_in_for_the_metric(ledger, task, metric, early):
     study = ledger.study("sample")
     changed = replace(study, specification={**study.specification, "task": task}, metric=metric)
     found = {trial.state: scored_by(trial, changed) for trial in ledger.trials(study.id)}

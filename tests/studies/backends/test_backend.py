@@ -35,16 +35,14 @@ class Counting:
 @pytest.mark.parametrize(
     ("text", "asked"), [(None, None), ("", None), ("3", 3), ("2,1", 2), ("0", None), ("many", None), ("-1", None)]
 )
-def test_the_most_threads_are_what_the_user_says(
-    text: str | None, asked: int | None, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_most_threads_are_what_the_user_says(text, asked, monkeypatch):
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     if text is not None:
         monkeypatch.setenv("OMP_NUM_THREADS", text)
     assert asked_threads() == asked
 
 
-def test_a_pack_is_of_each_shard() -> None:
+def test_a_pack_is_of_each_shard():
     plan: Any = "nobody looks at it where the number of trials is given"
     assert pack_size(Fleet(pack=3), plan, 1) == (3, None)
     assert pack_size(Fleet(pack=3, worker={"shards": 4}), plan, 1) == (12, None)
@@ -52,8 +50,8 @@ def test_a_pack_is_of_each_shard() -> None:
 
 @pytest.mark.parametrize(("text", "threads"), [(None, 4), ("1", 1), ("3", 3), ("8", 4)])
 def test_a_worker_in_this_process_computes_with_no_more_threads_than_the_user_allows(
-    text: str | None, threads: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    text, threads, tmp_path, monkeypatch
+):
     monkeypatch.setattr(os, "sched_getaffinity", lambda process: {0, 1, 2, 3})
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     if text is not None:
@@ -64,9 +62,7 @@ def test_a_worker_in_this_process_computes_with_no_more_threads_than_the_user_al
 
 
 @pytest.mark.slow
-def test_workers_of_a_fleet_compute_with_no_more_threads_than_the_user_allows(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_workers_of_a_fleet_compute_with_no_more_threads_than_the_user_allows(tmp_path, monkeypatch):
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(TESTS.parent), str(TESTS)]))
     monkeypatch.setattr(os, "sched_getaffinity", lambda process: {0, 1, 2, 3, 4, 5})
     monkeypatch.setenv("OMP_NUM_THREADS", "2")

@@ -1,7 +1,6 @@
 """How the driver says that a launch has ended: as the study stands then, not before the last worker has left."""
 
 from collections.abc import Callable
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -89,32 +88,30 @@ def watched(keeper: SlowKeeper, last_word: Callable[[], None] = lambda: None) ->
     return driver._watch_over(fleet, KeeperWatch(keeper, plan), connection, beginning)
 
 
-def test_why_the_last_worker_left_is_heard_though_the_keeper_was_asked_before(keeper: SlowKeeper) -> None:
+def test_why_the_last_worker_left_is_heard_though_the_keeper_was_asked_before(keeper):
     standing = watched(keeper, lambda: setattr(keeper, "halted", DAMAGED))
     assert standing.halted is DAMAGED
     assert "finish" not in keeper.called
 
 
-def test_a_launch_that_came_to_its_end_is_noted(keeper: SlowKeeper) -> None:
+def test_a_launch_that_came_to_its_end_is_noted(keeper):
     assert watched(keeper).is_done
     assert keeper.called.count("finish") == 1
 
 
-def test_a_keeper_that_is_fenced_as_it_notes_the_end_says_so(keeper: SlowKeeper) -> None:
+def test_a_keeper_that_is_fenced_as_it_notes_the_end_says_so(keeper):
     fenced = FencedError("study 'trivial' was taken over.")
     keeper.at_finish = RayTaskError("finish", "", fenced)
     with pytest.raises(FencedError, match="was taken over"):
         watched(keeper)
 
 
-def test_a_keeper_that_is_lost_as_it_notes_the_end_takes_nothing_away(keeper: SlowKeeper) -> None:
+def test_a_keeper_that_is_lost_as_it_notes_the_end_takes_nothing_away(keeper):
     keeper.at_finish = RayActorError()
     assert watched(keeper).is_done
 
 
-def test_a_ray_that_a_busy_machine_starts_too_slowly_is_started_again_and_another_error_is_not(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_a_ray_that_a_busy_machine_starts_too_slowly_is_started_again_and_another_error_is_not(monkeypatch, tmp_path):
     errors = [Exception("The current node timed out during startup."), OSError("no space left")]
     begun = list(errors)
 

@@ -13,7 +13,7 @@ from studies.runtime.study_plan import StudyPlan
 
 @pytest.mark.slow
 @pytest.mark.parametrize("module", ["studies.backends.tune_worker", "studies.backends.driver"])
-def test_workers_and_the_driver_load_neither_database_nor_sampler(module: str) -> None:
+def test_workers_and_the_driver_load_neither_database_nor_sampler(module):
     """Each would load them for half a second or more, while the launch waits."""
     script = (
         f"import sys, {module}\n"
@@ -24,7 +24,7 @@ def test_workers_and_the_driver_load_neither_database_nor_sampler(module: str) -
     assert done.returncode == 0, done.stderr
 
 
-def test_launching_loads_no_sampler() -> None:
+def test_launching_loads_no_sampler():
     script = (
         "import sys, studies.launch.launch\n"
         "sys.exit(', '.join({'optuna', 'scipy', 'torch'} & set(sys.modules)) or None)"
@@ -33,7 +33,7 @@ def test_launching_loads_no_sampler() -> None:
     assert done.returncode == 0, done.stderr
 
 
-def test_the_first_node_that_has_loaded_says_what_all_others_must_have() -> None:
+def test_the_first_node_that_has_loaded_says_what_all_others_must_have():
     actor: Any = KeeperActor(cast(StudyPlan, None), "launch")
     mine = {"backbone": "0a1b", "data": "2c3d"}
     actor.agree("10.0.0.1", mine)

@@ -69,7 +69,7 @@ def test_a_node_answers_for_its_folder_and_the_backbone(tmp_path):
     "outcome",
     [subprocess.TimeoutExpired("ray", 60), subprocess.CalledProcessError(1, "ray"), SimpleNamespace(stdout=b"?")],
 )
-def test_a_cluster_that_hangs_refuses_or_babbles_is_one_line(tmp_path, monkeypatch, outcome: Any):
+def test_a_cluster_that_hangs_refuses_or_babbles_is_one_line(tmp_path, monkeypatch, outcome):
     def run(*given: object, **more: object) -> Any:
         if isinstance(outcome, Exception):
             raise outcome

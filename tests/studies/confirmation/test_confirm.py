@@ -139,7 +139,7 @@ def best_of(trials: list[TrialRecord]) -> TrialRecord:
     return max(trials, key=lambda trial: (trial.score if trial.score is not None else -1, -trial.number))
 
 
-def test_the_winners_and_the_baselines_are_trained_again_on_the_test_split(study: Study) -> None:
+def test_the_winners_and_the_baselines_are_trained_again_on_the_test_split(study):
     before = study.trials()
     factory = Watching()
     launched = study.confirm(factory)
@@ -172,7 +172,7 @@ def test_the_winners_and_the_baselines_are_trained_again_on_the_test_split(study
     assert [trial.score for trial in again] == [score_at(trial.seed, STEPS) for trial in again]
 
 
-def test_the_study_does_not_notice(study: Study) -> None:
+def test_the_study_does_not_notice(study):
     with Ledger.open(study.url, read_only=True) as ledger:
         board, events = leaderboard(ledger, "reviews"), ledger.events(ledger.study("reviews").id)
     before = study.trials()
@@ -188,7 +188,7 @@ def test_the_study_does_not_notice(study: Study) -> None:
     assert again.reason == "already finished: all 10 trials have ended"
 
 
-def test_a_confirmation_keeps_every_invariant_of_a_study(study: Study) -> None:
+def test_a_confirmation_keeps_every_invariant_of_a_study(study):
     study.confirm()
     record = study.record()
     assert (record.kind, record.parent_id) == (StudyKind.CONFIRMATION, study.record("reviews").id)
@@ -200,7 +200,7 @@ def test_a_confirmation_keeps_every_invariant_of_a_study(study: Study) -> None:
         assert list(replay_violations(ledger, record.id, proposer)) == []
 
 
-def test_what_is_finished_is_not_trained_again(local: Study) -> None:
+def test_what_is_finished_is_not_trained_again(local):
     local.confirm()
     before = local.trials("reviews-confirm")
     factory = Watching()
@@ -211,7 +211,7 @@ def test_what_is_finished_is_not_trained_again(local: Study) -> None:
     assert local.record().epoch == 1
 
 
-def test_sql_has_the_differences_that_are_printed_and_verify_compares_the_two(study: Study) -> None:
+def test_sql_has_the_differences_that_are_printed_and_verify_compares_the_two(study):
     asked = "SELECT label, difference, low, high, p_value, adjusted_p, pairs, verdict FROM confirmation_results"
 
     def told() -> dict[object, tuple[object, ...]]:
@@ -234,7 +234,7 @@ def test_sql_has_the_differences_that_are_printed_and_verify_compares_the_two(st
     assert study.confirmation().contenders == contenders
 
 
-def test_a_time_budget_stops_it_and_the_next_call_goes_on(study: Study, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_time_budget_stops_it_and_the_next_call_goes_on(study, monkeypatch):
     factory = Watching(at_step=WorkClock(monkeypatch))
     first = study.confirm(factory, fleet={"time_budget": 60 * STEP_SECONDS})
     assert not first.finished
@@ -252,7 +252,7 @@ def test_a_time_budget_stops_it_and_the_next_call_goes_on(study: Study, monkeypa
     assert study.broken() == []
 
 
-def test_a_study_without_a_time_budget_of_its_own_is_not_stopped_by_that_of_the_search(local: Study) -> None:
+def test_a_study_without_a_time_budget_of_its_own_is_not_stopped_by_that_of_the_search(local):
     assert local.specification.fleet.time_budget == 3600
     seen: list[Progress] = []
     request = ConfirmationRequest(study="reviews", top=1, seeds=2, against=())
@@ -272,7 +272,7 @@ class Killed(BaseException):
     """What a process that dies would never handle."""
 
 
-def test_a_confirmation_that_died_continues_where_it_was(study: Study) -> None:
+def test_a_confirmation_that_died_continues_where_it_was(study):
     def die(request: TrialRequest, step: int) -> None:
         if request.trial == 7 and step == 9:
             raise Killed
@@ -290,7 +290,7 @@ def test_a_confirmation_that_died_continues_where_it_was(study: Study) -> None:
     assert study.broken() == []
 
 
-def test_a_confirmation_that_another_process_continues_stops_with_one_line(local: Study) -> None:
+def test_a_confirmation_that_another_process_continues_stops_with_one_line(local):
     def steal(request: TrialRequest, step: int) -> None:
         if request.trial == 5 and step == 3:
             with Ledger.open(local.url) as ledger:
@@ -304,7 +304,7 @@ def test_a_confirmation_that_another_process_continues_stops_with_one_line(local
 
 
 @pytest.mark.slow
-def test_a_fleet_on_ray_gives_the_same_scores(local: Study, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_fleet_on_ray_gives_the_same_scores(local, monkeypatch):
     tests = Path(__file__).parents[2]
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tests.parent), str(tests)]))  # for the workers
     local.confirm()
@@ -317,7 +317,7 @@ def test_a_fleet_on_ray_gives_the_same_scores(local: Study, monkeypatch: pytest.
     assert local.broken("on-ray") == []
 
 
-def test_other_arguments_are_refused_with_what_differs(local: Study) -> None:
+def test_other_arguments_are_refused_with_what_differs(local):
     local.confirm()
     with pytest.raises(StudyChangedError) as refused:
         local.confirm(seeds=4, against=("mam_adapter",))
@@ -335,7 +335,7 @@ def test_other_arguments_are_refused_with_what_differs(local: Study) -> None:
 
 
 @pytest.mark.slow
-def test_trials_that_the_study_gains_later_are_not_in_it_but_are_told_of(tmp_path: Path, local: Study) -> None:
+def test_trials_that_the_study_gains_later_are_not_in_it_but_are_told_of(tmp_path, local):
     local.confirm()
     winner = local.result().winner.trial
     assert local.result().newer_winner is None
@@ -347,7 +347,7 @@ def test_trials_that_the_study_gains_later_are_not_in_it_but_are_told_of(tmp_pat
     assert local.confirm().reason.startswith("already finished")
 
 
-def test_a_study_without_a_complete_trial_is_refused_and_nothing_is_recorded(tmp_path: Path) -> None:
+def test_a_study_without_a_complete_trial_is_refused_and_nothing_is_recorded(tmp_path):
     url = f"sqlite:///{tmp_path / 'ledger.db'}"
     own = specification(tmp_path, trials=2)
     launch(own, storage_url=url, factory=Watching(fails_at={0: 3, 1: 5}))
@@ -357,7 +357,7 @@ def test_a_study_without_a_complete_trial_is_refused_and_nothing_is_recorded(tmp
         assert [one.name for one in ledger.studies()] == ["reviews"]
 
 
-def test_a_confirmation_is_not_confirmed_and_not_launched(tmp_path: Path, local: Study) -> None:
+def test_a_confirmation_is_not_confirmed_and_not_launched(tmp_path, local):
     local.confirm()
     with pytest.raises(ConfirmationError, match=r"'reviews-confirm' is a confirmation of 'reviews'. Name that one"):
         confirm(ConfirmationRequest(study="reviews-confirm"), storage_url=local.url)
@@ -369,14 +369,12 @@ def test_a_confirmation_is_not_confirmed_and_not_launched(tmp_path: Path, local:
         local.confirm(name="reviews")
 
 
-def test_a_study_of_another_release_is_refused(local: Study, sample_storage: str) -> None:
+def test_a_study_of_another_release_is_refused(local, sample_storage):
     with pytest.raises(ConfirmationError, match="'sample' must hold a study file that this release can read"):
         confirm(ConfirmationRequest(study="sample"), storage_url=sample_storage, factory=TrivialFactory())
 
 
-def test_files_go_beside_the_studys_own_and_nowhere_else_that_a_database_says(
-    local: Study, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_files_go_beside_the_studys_own_and_nowhere_else_that_a_database_says(local, tmp_path, monkeypatch):
     here = tmp_path / "here"
     here.mkdir()
     monkeypatch.chdir(here)

@@ -82,17 +82,13 @@ def contenders(trials: list[TrialRecord], space: SearchSpace, top: int, *against
     return [entry.contender for entry in entries]
 
 
-def test_one_configuration_with_several_learning_rates_is_one_contender(
-    published: Recorded, proposed: list[TrialRecord], space: SearchSpace
-) -> None:
+def test_one_configuration_with_several_learning_rates_is_one_contender(published, proposed, space):
     rates = [published("lora_qv", 4, 0.80, 0.2), published("lora_qv", 5, 0.90, 0.4, method=None)]
     assert rates[0].fingerprint != rates[1].fingerprint
     assert [one.trial for one in contenders([*proposed, *rates], space, 3)] == [5, 3, 2]
 
 
-def test_labels_are_numbers_or_the_names_of_methods(
-    published: Recorded, proposed: list[TrialRecord], space: SearchSpace
-) -> None:
+def test_labels_are_numbers_or_the_names_of_methods(published, proposed, space):
     found = contenders([*proposed, published("bitfit", 4, 0.8)], space, 2, "lora_qv")
     assert [(one.label, one.is_top, one.baselines) for one in found] == [
         ("bitfit", True, ()),
@@ -101,9 +97,7 @@ def test_labels_are_numbers_or_the_names_of_methods(
     ]
 
 
-def test_a_baseline_is_the_studys_own_trial_with_its_best_learning_rates(
-    published: Recorded, proposed: list[TrialRecord], space: SearchSpace
-) -> None:
+def test_a_baseline_is_the_studys_own_trial_with_its_best_learning_rates(published, proposed, space):
     trials = [
         published("mam_adapter", 4, 0.60, 0.1),
         published("mam_adapter", 5, 0.65, 0.9, method=None, origin="proposed"),  # rediscovered
@@ -120,9 +114,7 @@ def test_a_baseline_is_the_studys_own_trial_with_its_best_learning_rates(
     assert found.template.configuration == trials[0].configuration
 
 
-def test_a_method_that_the_study_searched_as_a_point_is_that_point(
-    published: Recorded, proposed: list[TrialRecord], space: SearchSpace
-) -> None:
+def test_a_method_that_the_study_searched_as_a_point_is_that_point(published, proposed, space):
     point = published("lora_qv:s=4", 4, 0.5)
     assert contenders([*proposed, point], space, 1, "lora_qv")[1].trial == 4
     assert contenders([*proposed, point], space, 1, "lora_qv:s=2")[1].trial is None
@@ -130,8 +122,8 @@ def test_a_method_that_the_study_searched_as_a_point_is_that_point(
 
 @pytest.mark.parametrize("was_pruned", [False, True])
 def test_a_baseline_without_a_complete_trial_is_resized_with_rates_of_the_middle(
-    published: Recorded, proposed: list[TrialRecord], space: SearchSpace, was_pruned: bool
-) -> None:
+    published, proposed, space, was_pruned
+):
     trials = [*proposed, published("lora_qv", 4, None, 0.9)] if was_pruned else proposed
     entry = entries_of(
         trials,
@@ -149,7 +141,7 @@ def test_a_baseline_without_a_complete_trial_is_resized_with_rates_of_the_middle
     assert entry.template.head_parameters == 1538
 
 
-def test_full_fine_tuning_is_not_bound_by_the_budget(proposed: list[TrialRecord], space: SearchSpace) -> None:
+def test_full_fine_tuning_is_not_bound_by_the_budget(proposed, space):
     entry = entries_of(
         proposed,
         space,
@@ -159,9 +151,7 @@ def test_full_fine_tuning_is_not_bound_by_the_budget(proposed: list[TrialRecord]
     assert entry.template.stored_parameters > 100 * space.budget
 
 
-def test_a_winner_that_is_a_baseline_is_there_once(
-    published: Recorded, proposed: list[TrialRecord], space: SearchSpace
-) -> None:
+def test_a_winner_that_is_a_baseline_is_there_once(published, proposed, space):
     found = contenders([*proposed, published("mam_adapter", 4, 0.9)], space, 2, "lora_qv", "mam_adapter")
     assert [(one.label, one.trial, one.is_top, one.baselines) for one in found] == [
         ("mam_adapter", 4, True, ("mam_adapter",)),
@@ -170,9 +160,7 @@ def test_a_winner_that_is_a_baseline_is_there_once(
     ]
 
 
-def test_a_baseline_that_does_not_fit_is_left_out_with_the_reason(
-    proposed: list[TrialRecord], space: SearchSpace
-) -> None:
+def test_a_baseline_that_does_not_fit_is_left_out_with_the_reason(proposed, space):
     entries, left_out = entries_of(proposed, space, top=1, against=points("lora_qv:r=64", "bitfit"))
     assert [entry.contender.label for entry in entries] == ["trial 3", "bitfit"]
     assert list(left_out) == ["lora_qv:r=64"]
@@ -180,16 +168,14 @@ def test_a_baseline_that_does_not_fit_is_left_out_with_the_reason(
 
 
 @pytest.mark.parametrize(("head_parameters", "is_left_out"), [(0, True), (1538, False)])
-def test_the_task_head_alone_is_left_out_where_texts_are_written(
-    proposed: list[TrialRecord], space: SearchSpace, head_parameters: int, is_left_out: bool
-) -> None:
+def test_the_task_head_alone_is_left_out_where_texts_are_written(proposed, space, head_parameters, is_left_out):
     trials = [replace(trial, head_parameters=head_parameters) for trial in proposed]
     entries, left_out = entries_of(trials, space, top=1, against=points("head_only", "bitfit"))
     assert ("head_only" in left_out) is is_left_out
     assert len(entries) == 3 - is_left_out
 
 
-def test_trials_are_every_entry_with_every_seed(proposed: list[TrialRecord], space: SearchSpace) -> None:
+def test_trials_are_every_entry_with_every_seed(proposed, space):
     entries, _ = entries_of(proposed, space, top=2, against=())
     trials = trials_of(entries, (11, 22, 33))
     assert [(trial.number, trial.seed) for trial in trials] == list(enumerate([11, 22, 33] * 2))

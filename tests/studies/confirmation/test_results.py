@@ -75,7 +75,7 @@ DISCOVERED = [0.60, 0.55, 0.90, 0.80]
 """Validation scores of mam_adapter, bitfit and two discoveries."""
 
 
-def test_every_contender_has_its_spread_and_optimism(confirmed: Confirmed) -> None:
+def test_every_contender_has_its_spread_and_optimism(confirmed):
     result = confirmed(DISCOVERED, 0.87, 0.61, top=1, against=("mam_adapter",))
     winner, mam = result.contenders
     assert (winner.label, winner.trial, winner.is_published) == ("trial 2", 2, False)
@@ -109,9 +109,7 @@ def test_every_contender_has_its_spread_and_optimism(confirmed: Confirmed) -> No
         ),
     ],
 )
-def test_a_sentence_says_plainly_how_it_stands_with_mam(
-    confirmed: Confirmed, winner: float, mam: float, verdict: ConfirmationVerdict, said: str
-) -> None:
+def test_a_sentence_says_plainly_how_it_stands_with_mam(confirmed, winner, mam, verdict, said):
     result = confirmed(DISCOVERED, winner, 0.7, mam, 0.95, against=("lora_qv", "mam_adapter", "full_finetuning"))
     by_label = {one.baseline: one for one in result.comparisons}
     assert list(by_label) == ["lora_qv", "mam_adapter", "full_finetuning"]
@@ -125,7 +123,7 @@ def test_a_sentence_says_plainly_how_it_stands_with_mam(
     assert f"p = {3 * 2 / 252:.2g} after Holm" in sentences[1]
 
 
-def test_a_winner_that_is_mam_itself_is_said_to_be_so(confirmed: Confirmed) -> None:
+def test_a_winner_that_is_mam_itself_is_said_to_be_so(confirmed):
     result = confirmed([0.95, 0.55, 0.90, 0.80], 0.87, 0.7, against=("mam_adapter", "lora_qv"))
     assert [one.label for one in result.contenders] == ["mam_adapter", "lora_qv"]
     sentences = verdict_sentences(result)
@@ -135,7 +133,7 @@ def test_a_winner_that_is_mam_itself_is_said_to_be_so(confirmed: Confirmed) -> N
     assert sentences[1].startswith("The winner of the search, the published mam_adapter, beats lora_qv")
 
 
-def test_notes_tell_what_must_be_known(confirmed: Confirmed) -> None:
+def test_notes_tell_what_must_be_known(confirmed):
     given = ("mam_adapter", "lora_qv:r=64", "lora_qv", "full_finetuning")
     result = confirmed(DISCOVERED, 0.87, 0.85, 0.7, 0.9, against=given)
     said = "\n".join(notes(result))
@@ -147,7 +145,7 @@ def test_notes_tell_what_must_be_known(confirmed: Confirmed) -> None:
     assert "cannot show a difference" not in said
 
 
-def test_seeds_that_failed_are_told_and_what_they_leave_is_no_win(confirmed: Confirmed) -> None:
+def test_seeds_that_failed_are_told_and_what_they_leave_is_no_win(confirmed):
     fails_at = {0: 3, 1: 3}
     result = confirmed(DISCOVERED, 0.87, 0.5, against=("mam_adapter",), fails_at=fails_at)
     winner = result.winner
@@ -160,7 +158,7 @@ def test_seeds_that_failed_are_told_and_what_they_leave_is_no_win(confirmed: Con
     assert [one.pairs for one in result.comparisons] == [3]
 
 
-def test_a_win_with_the_runs_that_did_not_fail_is_undecided(confirmed: Confirmed) -> None:
+def test_a_win_with_the_runs_that_did_not_fail_is_undecided(confirmed):
     result = confirmed(DISCOVERED, 0.87, 0.5, against=("mam_adapter",), fails_at={0: 3})
     (found,) = result.comparisons
     assert (found.pairs, found.verdict) == (4, ConfirmationVerdict.UNDECIDED)
@@ -179,11 +177,11 @@ def test_a_win_with_the_runs_that_did_not_fail_is_undecided(confirmed: Confirmed
         (2, 0, None),
     ],
 )
-def test_too_few_seeds_are_told_in_advance(seeds: int, baselines: int, said: str | None) -> None:
+def test_too_few_seeds_are_told_in_advance(seeds, baselines, said):
     assert power_note(seeds, baselines) == said
 
 
-def test_equal_runs_are_said_to_be_alike_and_of_a_tie_with_a_difference_none_is_shown(confirmed: Confirmed) -> None:
+def test_equal_runs_are_said_to_be_alike_and_of_a_tie_with_a_difference_none_is_shown(confirmed):
     result = confirmed(DISCOVERED, 0.8, 0.8, against=("mam_adapter",))
     alike = f"and mam_adapter scored alike with each of {SEEDS} seeds on the test split."
     assert verdict_sentences(result)[0] == f"The discovered variant (trial 2) {alike}"
@@ -193,7 +191,7 @@ def test_equal_runs_are_said_to_be_alike_and_of_a_tie_with_a_difference_none_is_
     assert "so no difference is shown" in said
 
 
-def test_a_confirmation_is_a_table_and_sentences(confirmed: Confirmed) -> None:
+def test_a_confirmation_is_a_table_and_sentences(confirmed):
     result = confirmed(DISCOVERED, 0.9, 0.8, against=("mam_adapter",))
     table = result.table()
     assert table["label"].tolist() == [one.label for one in result.contenders]

@@ -52,12 +52,12 @@ def enumerated_p(first: Sequence[float], second: Sequence[float], test: Permutat
 @pytest.mark.parametrize("test", PermutationTest)
 @pytest.mark.parametrize("seeds", [2, 3, 5, 7])
 @pytest.mark.parametrize("difference", [0.0, 0.012, -0.03])
-def test_exact_p_values_are_those_of_the_closed_form(test: PermutationTest, seeds: int, difference: float) -> None:
+def test_exact_p_values_are_those_of_the_closed_form(test, seeds, difference):
     first, second = scores(seeds, difference=difference, seed=seeds)
     assert permutation_p(first, second, test) == pytest.approx(float(enumerated_p(first, second, test)), abs=1e-12)
 
 
-def test_p_values_of_pairs_that_all_differ_one_way_are_two_over_the_permutations() -> None:
+def test_p_values_of_pairs_that_all_differ_one_way_are_two_over_the_permutations():
     first, second = [0.9, 0.91, 0.93, 0.95, 0.99], [0.5, 0.51, 0.52, 0.55, 0.6]
     assert permutation_p(first, second, PermutationTest.SIGN_FLIPS) == pytest.approx(2 / 2**5, abs=1e-15)
     assert permutation_p(first, second, PermutationTest.EXCHANGE) == pytest.approx(2 / 252, abs=1e-15)
@@ -65,14 +65,14 @@ def test_p_values_of_pairs_that_all_differ_one_way_are_two_over_the_permutations
 
 @pytest.mark.parametrize("test", PermutationTest)
 @pytest.mark.parametrize("unit", [1, 100, 1000, 3])
-def test_scores_that_tie_but_for_rounding_tie(test: PermutationTest, unit: int) -> None:
+def test_scores_that_tie_but_for_rounding_tie(test, unit):
     first, second = [24, 26, 26, 28], [24, 24, 26, 25]
     exact = pytest.approx(float(enumerated_p(first, second, test)), abs=1e-15)
     assert permutation_p([score / unit for score in first], [score / unit for score in second], test) == exact
 
 
 @pytest.mark.parametrize("test", PermutationTest)
-def test_sampled_p_values_are_near_the_exact_ones(test: PermutationTest, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sampled_p_values_are_near_the_exact_ones(test, monkeypatch):
     first, second = scores(7, difference=0.008, seed=3)
     exact = permutation_p(first, second, test)
     monkeypatch.setattr(statistics, "LARGEST_ENUMERATION", 100)
@@ -82,24 +82,24 @@ def test_sampled_p_values_are_near_the_exact_ones(test: PermutationTest, monkeyp
     assert rough > 0
 
 
-def test_many_seeds_are_sampled_and_a_large_difference_has_the_smallest_p_value() -> None:
+def test_many_seeds_are_sampled_and_a_large_difference_has_the_smallest_p_value():
     first, second = scores(40, difference=0.1)
     assert permutation_p(first, second, PermutationTest.SIGN_FLIPS) == 1 / 200_001
     assert permutation_p(first, second, PermutationTest.EXCHANGE) == 1 / 200_001
 
 
-def test_equal_scores_have_a_p_value_of_one_and_an_interval_of_one_point() -> None:
+def test_equal_scores_have_a_p_value_of_one_and_an_interval_of_one_point():
     same = [0.81, 0.79, 0.80, 0.82, 0.80]
     assert [permutation_p(same, same, test) for test in PermutationTest] == [1.0, 1.0]
     assert paired_interval(same, same) == (0.0, 0.0)
 
 
-def test_the_interval_of_two_pairs_is_that_of_the_three_means_they_can_have() -> None:
+def test_the_interval_of_two_pairs_is_that_of_the_three_means_they_can_have():
     # resamples of {a, b} have the means a, (a + b) / 2 and b with odds of 1 : 2 : 1, so both tails are the ends
     assert paired_interval([0.8, 0.9], [0.7, 0.6]) == pytest.approx((0.1, 0.3), abs=1e-12)
 
 
-def test_the_interval_of_skewed_pairs_is_that_of_the_percentiles_of_all_resamples() -> None:
+def test_the_interval_of_skewed_pairs_is_that_of_the_percentiles_of_all_resamples():
     differences = [0.0, 0.1, 0.2, 0.3, 3.0]
     means = np.array([np.mean(drawn) for drawn in product(differences, repeat=5)])
     low, high = np.quantile(means, [0.025, 0.975])
@@ -108,7 +108,7 @@ def test_the_interval_of_skewed_pairs_is_that_of_the_percentiles_of_all_resample
     assert paired_interval(differences, [0.0] * 5) == pytest.approx((low, high), abs=1e-9)
 
 
-def test_the_interval_is_near_that_of_the_normal_distribution_with_many_pairs() -> None:
+def test_the_interval_is_near_that_of_the_normal_distribution_with_many_pairs():
     first, second = scores(400, difference=0.01, shared=0.5)
     differences = np.subtract(first, second)
     half = 1.959964 * differences.std(ddof=1) / math.sqrt(len(differences))
@@ -116,7 +116,7 @@ def test_the_interval_is_near_that_of_the_normal_distribution_with_many_pairs() 
     assert paired_interval(first, second) == pytest.approx(expected, abs=0.06 * half)
 
 
-def test_a_spread_is_mean_deviation_and_median() -> None:
+def test_a_spread_is_mean_deviation_and_median():
     found = spread([0.1, 0.2, 0.6])
     assert found is not None
     reference = stats.describe([0.1, 0.2, 0.6])
@@ -129,7 +129,7 @@ def test_a_spread_is_mean_deviation_and_median() -> None:
     assert spread([]) is None
 
 
-def test_holm_is_the_step_down_of_the_paper() -> None:
+def test_holm_is_the_step_down_of_the_paper():
     # Holm 1979: 4 * 0.005, 3 * 0.01, 2 * 0.03 and 1 * 0.04, each at least the one before
     assert holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx((0.03, 0.06, 0.06, 0.02))
     assert holm([0.4, 0.9]) == pytest.approx((0.8, 0.9))
@@ -139,9 +139,7 @@ def test_holm_is_the_step_down_of_the_paper() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("comparisons", [1, 3, 9])
-def test_from_the_least_number_of_seeds_on_a_difference_can_be_shown(
-    comparisons: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_from_the_least_number_of_seeds_on_a_difference_can_be_shown(comparisons, monkeypatch):
     monkeypatch.setattr(statistics, "RESAMPLES", 10)  # all are above 0
     least = least_seeds(comparisons)
     for seeds in (2, least - 1, least, least + 1, least + 4):
@@ -152,14 +150,14 @@ def test_from_the_least_number_of_seeds_on_a_difference_can_be_shown(
         assert verdicts == ({ConfirmationVerdict.BEATS} if seeds >= least else {ConfirmationVerdict.NOT_SHOWN}), seeds
 
 
-def test_five_seeds_are_enough_for_three_baselines_and_use_the_exchange_of_runs() -> None:
+def test_five_seeds_are_enough_for_three_baselines_and_use_the_exchange_of_runs():
     assert least_seeds(3) == 5
     assert chosen_test(5, 3) is PermutationTest.EXCHANGE
     assert chosen_test(7, 3) is PermutationTest.EXCHANGE  # sign flips of 7 pairs reach 0.047, and only just
     assert chosen_test(8, 3) is PermutationTest.SIGN_FLIPS
 
 
-def test_a_known_difference_is_found_and_its_sign_is_right() -> None:
+def test_a_known_difference_is_found_and_its_sign_is_right():
     winner, weaker = scores(5, difference=0.05)
     (won,) = compare(winner, {"weaker": weaker})
     (lost,) = compare(weaker, {"stronger": winner})
@@ -175,9 +173,7 @@ def test_a_known_difference_is_found_and_its_sign_is_right() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("shared", [0.0, 0.95])
 @pytest.mark.parametrize("seeds", [5, 8])
-def test_a_null_study_is_called_a_win_in_at_most_one_of_twenty_confirmations(
-    seeds: int, shared: float, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_null_study_is_called_a_win_in_at_most_one_of_twenty_confirmations(seeds, shared, monkeypatch):
     """A configuration against one and against three copies of it: 120 confirmations each."""
     monkeypatch.setattr(statistics, "RESAMPLES", 10)  # no verdict goes by the interval
     wins = {1: 0, 3: 0}
@@ -190,7 +186,7 @@ def test_a_null_study_is_called_a_win_in_at_most_one_of_twenty_confirmations(
     assert all(count <= 0.05 * 120 for count in wins.values()), wins
 
 
-def test_accuracies_of_a_small_test_split_are_no_win_either(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_accuracies_of_a_small_test_split_are_no_win_either(monkeypatch):
     """Scores in steps of 1/100 tie often."""
     monkeypatch.setattr(statistics, "RESAMPLES", 10)
     draw = np.random.default_rng(0)
@@ -201,7 +197,7 @@ def test_accuracies_of_a_small_test_split_are_no_win_either(monkeypatch: pytest.
     assert 0 < wins <= 10
 
 
-def test_seeds_that_failed_leave_their_pair_out() -> None:
+def test_seeds_that_failed_leave_their_pair_out():
     winner = [0.90, None, 0.91, 0.92, 0.93, 0.94]
     baseline = [0.50, 0.99, 0.51, None, 0.53, 0.54]
     (found,) = compare(winner, {"baseline": baseline})
@@ -213,9 +209,7 @@ def test_seeds_that_failed_leave_their_pair_out() -> None:
     ("winner_failed", "baseline_failed", "verdict"),
     [(0, 1, ConfirmationVerdict.BEATS), (1, 1, ConfirmationVerdict.BEATS), (2, 1, ConfirmationVerdict.UNDECIDED)],
 )
-def test_who_is_ahead_because_its_bad_runs_failed_has_not_won(
-    winner_failed: int, baseline_failed: int, verdict: ConfirmationVerdict
-) -> None:
+def test_who_is_ahead_because_its_bad_runs_failed_has_not_won(winner_failed, baseline_failed, verdict):
     def failing(scores: list[float], failed: int) -> list[float | None]:
         return [None if place < failed else score for place, score in enumerate(scores)]
 
@@ -226,7 +220,7 @@ def test_who_is_ahead_because_its_bad_runs_failed_has_not_won(
     assert behind.verdict is (ConfirmationVerdict.LOSES if verdict is ConfirmationVerdict.BEATS else verdict)
 
 
-def test_too_few_pairs_are_not_compared_but_count_among_the_comparisons() -> None:
+def test_too_few_pairs_are_not_compared_but_count_among_the_comparisons():
     winner, weaker = scores(5, difference=0.05)
     lost, compared = compare(winner, {"lost": [None, None, None, None, 0.5], "weaker": weaker})
     assert (lost.verdict, lost.pairs, lost.p_value, lost.difference) == (ConfirmationVerdict.UNDECIDED, 1, None, None)
@@ -234,7 +228,7 @@ def test_too_few_pairs_are_not_compared_but_count_among_the_comparisons() -> Non
     assert compare(winner, {}) == ()
 
 
-def test_the_interval_of_a_mean_is_that_of_student() -> None:
+def test_the_interval_of_a_mean_is_that_of_student():
     found = mean_interval([1.0, 2.0, 3.0])
     # the 97.5% point of Student's t with two degrees of freedom, over the root of three seeds of deviation one
     assert found == pytest.approx((2 - 4.302652729911275 / math.sqrt(3), 2 + 4.302652729911275 / math.sqrt(3)))
@@ -242,7 +236,7 @@ def test_the_interval_of_a_mean_is_that_of_student() -> None:
 
 
 @pytest.mark.parametrize(("comparisons", "seeds"), [(1, 7), (3, 8), (8, 10)])
-def test_from_so_many_seeds_on_comparisons_go_by_pairs(comparisons: int, seeds: int) -> None:
+def test_from_so_many_seeds_on_comparisons_go_by_pairs(comparisons, seeds):
     # 2 / 2 ** seeds, for each comparison, is at most 0.025
     assert seeds_for_pairs(comparisons) == seeds
     assert chosen_test(seeds, comparisons) is PermutationTest.SIGN_FLIPS

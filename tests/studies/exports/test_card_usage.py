@@ -157,9 +157,7 @@ NEW = [{"source": text_of(number), "target": text_of(number + 1)} for number in 
     ("family", "task"),
     [("roberta", CLASSES), *(pytest.param(*one, marks=pytest.mark.slow) for one in SLOW)],
 )
-def test_no_label_of_a_classification_changes_where_there_is_nothing_but_the_folder(
-    run: Run, stock: Path, family: str, task: dict[str, Any]
-) -> None:
+def test_no_label_of_a_classification_changes_where_there_is_nothing_but_the_folder(run, stock, family, task):
     ran = run(family, task)
     ours = ran.predicted(NEW)
     texts = [(row["source"], row["target"]) for row in NEW] if task is PAIRS else [row["source"] for row in NEW]
@@ -188,7 +186,7 @@ def test_no_label_of_a_classification_changes_where_there_is_nothing_but_the_fol
 
 
 @pytest.mark.parametrize("family", ["gpt2", pytest.param("bart", marks=pytest.mark.slow)])
-def test_every_form_of_an_export_writes_what_the_trial_writes(run: Run, stock: Path, family: str) -> None:
+def test_every_form_of_an_export_writes_what_the_trial_writes(run, stock, family):
     ran = run(family, TEXTS)
     answers = [line["prediction"] for line in ran.predicted(NEW[:12])]
     texts = [row["source"] for row in NEW[:12]]
@@ -203,7 +201,7 @@ def test_every_form_of_an_export_writes_what_the_trial_writes(run: Run, stock: P
         assert found["answers"] == answers
 
 
-def test_a_question_is_asked_as_in_training(run: Run) -> None:
+def test_a_question_is_asked_as_in_training(run):
     ran = run("gpt2", QUESTIONS)
     texts = [(row["source"], row["target"]) for row in NEW[:6]]
     wanted = [line["prediction"] for line in ran.predicted(NEW[:6])]
@@ -224,20 +222,20 @@ def test_a_question_is_asked_as_in_training(run: Run) -> None:
         ("olmo2", CLASSES, "ia3"),  # peft has no class for its head, which lies in a file
     ],
 )
-def test_an_adapter_of_peft_answers_as_the_trial(run: Run, family: str, task: dict[str, Any], method: str) -> None:
+def test_an_adapter_of_peft_answers_as_the_trial(run, family, task, method):
     ran = run(family, task, method)
     wanted = [line["prediction"] for line in ran.predicted(NEW[:12])]
     assert ran.executed("peft", texts=[row["source"] for row in NEW[:12]])["answers"] == wanted
     assert [line["prediction"] for line in ran.predicted(NEW[:12], "peft")] == wanted
 
 
-def test_only_a_delta_on_the_embedded_backbone_needs_this_project(tmp_path: Path) -> None:
+def test_only_a_delta_on_the_embedded_backbone_needs_this_project(tmp_path):
     embedded = BackboneSource(name="embedded")
     places = {kind: place_of(kind, embedded, tmp_path, has_head=True).backbone for kind in ("deltaspace", "peft")}
     assert places == {"deltaspace": "embedded_folder()", "peft": '"backbone"'}
 
 
-def test_a_card_says_labels_and_lengths_and_no_place_of_this_machine(run: Run) -> None:
+def test_a_card_says_labels_and_lengths_and_no_place_of_this_machine(run):
     ran = run("roberta", CLASSES)
     for form in OPTIONS:
         card = ran.card(form)
@@ -245,7 +243,7 @@ def test_a_card_says_labels_and_lengths_and_no_place_of_this_machine(run: Run) -
         assert re.findall(r"""["'(`]/[\w.]""", card.replace("`/", "")) == [], form
 
 
-def test_the_curve_names_the_loss_where_nothing_else_was_measured(run: Run) -> None:
+def test_the_curve_names_the_loss_where_nothing_else_was_measured(run):
     ran = run("bart", TEXTS)
     with Ledger.open(ran.url, read_only=True) as ledger:
         early, last = ledger.readings(ledger.study("one").id, 0)

@@ -107,7 +107,7 @@ def _surroundings(ran: Ran, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DELTASPACE_STORAGE", ran.url)
 
 
-def test_a_study_that_was_moved_with_its_database_is_exported_from_where_it_is(ran: Ran, tmp_path: Path) -> None:
+def test_a_study_that_was_moved_with_its_database_is_exported_from_where_it_is(ran, tmp_path):
     for name in ("ledger.db", "artefacts"):
         source = ran.folder / name
         (shutil.copytree if source.is_dir() else shutil.copy)(source, tmp_path / name)
@@ -148,11 +148,11 @@ def last_loss(ran: Ran, number: int) -> float:
 
 
 @pytest.mark.parametrize("method", [point.partition(":")[0] for point in POINTS])
-def test_an_export_measures_what_the_trial_measured(ran: Ran, method: str, exported: Callable[[str], Path]) -> None:
+def test_an_export_measures_what_the_trial_measured(ran, method, exported):
     assert validation_loss(ran, exported(method)) == pytest.approx(last_loss(ran, ran.number(method)), rel=1e-5)
 
 
-def test_the_best_trial_goes_by_its_name(ran: Ran, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_best_trial_goes_by_its_name(ran, tmp_path, capsys):
     complete = [trial for trial in ran.trials() if trial.state is TrialState.COMPLETE]
     best = max(complete, key=lambda trial: (trial.score or 0.0, -trial.number))
     assert main(["export", STUDY, "best", str(tmp_path / "away"), "--json"]) == 0
@@ -162,7 +162,7 @@ def test_the_best_trial_goes_by_its_name(ran: Ran, tmp_path: Path, capsys: pytes
     assert said["stored_parameters"] == best.stored_parameters <= 900
 
 
-def test_the_facts_say_where_it_comes_from(ran: Ran, exported: Callable[[str], Path]) -> None:
+def test_the_facts_say_where_it_comes_from(ran, exported):
     number = ran.number("lora_qv")
     facts = json.loads((exported("lora_qv") / "delta.json").read_text())
     trial = ran.trials()[number]
@@ -180,9 +180,7 @@ def test_the_facts_say_where_it_comes_from(ran: Ran, exported: Callable[[str], P
     assert facts["trained_as"] is None
 
 
-def test_a_prefix_is_folded_and_the_command_says_so(
-    ran: Ran, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_prefix_is_folded_and_the_command_says_so(ran, tmp_path, capsys):
     number = ran.number("prefix_tuning")
     assert main(["export", STUDY, str(number), str(tmp_path / "away")]) == 0
     assert "were folded into tables; outputs agree within 1e-6" in capsys.readouterr().out
@@ -192,9 +190,7 @@ def test_a_prefix_is_folded_and_the_command_says_so(
     assert facts["counts"]["stored"] < facts["counts"]["trained"]
 
 
-def test_the_card_has_the_formula_the_budget_the_curve_and_the_nearest_methods(
-    ran: Ran, exported: Callable[[str], Path]
-) -> None:
+def test_the_card_has_the_formula_the_budget_the_curve_and_the_nearest_methods(ran, exported):
     number, folder = ran.number("lora_qv"), exported("lora_qv")
     card = (folder / "README.md").read_text()
     trial = ran.trials()[number]
@@ -212,9 +208,7 @@ def test_the_card_has_the_formula_the_budget_the_curve_and_the_nearest_methods(
     assert str(folder.parent) not in card
 
 
-def test_what_cannot_be_merged_or_expressed_is_named_and_nothing_is_written(
-    ran: Ran, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_cannot_be_merged_or_expressed_is_named_and_nothing_is_written(ran, tmp_path, capsys):
     number = str(ran.number("mam_adapter"))
     for options in (["--merge"], ["--format", "peft"]):
         assert main(["export", STUDY, number, str(tmp_path / "away"), *options]) == 2
@@ -233,9 +227,7 @@ def refusal(capsys: pytest.CaptureFixture[str], *arguments: str, code: int = 1) 
     return printed.err
 
 
-def test_a_trial_that_is_not_complete_is_refused_with_what_helps(
-    ran: Ran, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_trial_that_is_not_complete_is_refused_with_what_helps(ran, tmp_path, capsys):
     pruned = next(trial for trial in ran.trials() if trial.state is TrialState.PRUNED)
     said = refusal(capsys, STUDY, str(pruned.number), str(tmp_path / "away"))
     assert f"it is pruned after {pruned.steps} steps (rung " in said
@@ -244,9 +236,7 @@ def test_a_trial_that_is_not_complete_is_refused_with_what_helps(
 
 
 @pytest.mark.slow
-def test_a_retrained_trial_is_what_the_study_would_have_trained(
-    ran: Ran, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_retrained_trial_is_what_the_study_would_have_trained(ran, tmp_path, capsys):
     pruned = next(trial for trial in ran.trials() if trial.state is TrialState.PRUNED)
     before = ran.trials()
     assert main(["export", STUDY, str(pruned.number), str(tmp_path / "pruned"), "--retrain"]) == 0
@@ -262,9 +252,7 @@ def test_a_retrained_trial_is_what_the_study_would_have_trained(
     assert validation_loss(ran, tmp_path / "complete") == pytest.approx(last_loss(ran, number), rel=1e-4)
 
 
-def test_an_unknown_number_study_or_word_is_refused(
-    ran: Ran, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_unknown_number_study_or_word_is_refused(ran, tmp_path, capsys):
     away = str(tmp_path / "away")
     assert "99" in refusal(capsys, STUDY, "99", away, code=2)
     assert "no study 'other'" in refusal(capsys, "other", "1", away, code=2)
@@ -274,9 +262,7 @@ def test_an_unknown_number_study_or_word_is_refused(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_folder_that_is_there_is_refused_and_stays(
-    ran: Ran, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_folder_that_is_there_is_refused_and_stays(ran, tmp_path, capsys):
     (tmp_path / "away").mkdir()
     (tmp_path / "away" / "mine").write_text("mine")
     for options in ([], ["--merge"], ["--format", "peft"], ["--retrain"]):
@@ -284,9 +270,7 @@ def test_a_folder_that_is_there_is_refused_and_stays(
     assert [path.name for path in tmp_path.rglob("*")] == ["away", "mine"]
 
 
-def test_a_file_outside_the_studys_folder_is_not_read(
-    ran: Ran, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_file_outside_the_studys_folder_is_not_read(ran, tmp_path, capsys):
     number = ran.number("bitfit")
     with Ledger.open(ran.url, read_only=True) as ledger:
         (recorded,) = ledger.artefacts(ledger.study(STUDY).id, number)
@@ -303,7 +287,7 @@ def test_a_file_outside_the_studys_folder_is_not_read(
     assert not (tmp_path / "away").exists()
 
 
-def test_a_backbone_that_has_changed_since_is_refused(exported: Callable[[str], Path]) -> None:
+def test_a_backbone_that_has_changed_since_is_refused(exported):
     from trial_runner.backbones import load_backbone
     from trial_runner.errors import ExportError
     from trial_runner.export import load_delta
@@ -312,7 +296,7 @@ def test_a_backbone_that_has_changed_since_is_refused(exported: Callable[[str], 
         load_delta(load_backbone("embedded"), exported("lora_qv"))
 
 
-def test_a_confirmation_is_told_of_on_the_card(ran: Ran, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_confirmation_is_told_of_on_the_card(ran, tmp_path, capsys):
     shutil.copy(ran.folder / "ledger.db", tmp_path / "ledger.db")
     shutil.copytree(ran.folder / "artefacts", tmp_path / "artefacts")
     url = f"sqlite:///{tmp_path / 'ledger.db'}"
@@ -339,13 +323,7 @@ def test_a_confirmation_is_told_of_on_the_card(ran: Ran, tmp_path: Path, capsys:
 
 @pytest.mark.filterwarnings("ignore:Use 'content=:DeprecationWarning")  # of huggingface_hub's own client
 @pytest.mark.parametrize("flags", [(), ("--format", "peft"), ("--merge",)], ids=["deltaspace", "peft", "merged"])
-def test_an_export_goes_to_the_hub_without_paths_of_this_machine(
-    ran: Ran,
-    tmp_path: Path,
-    flags: tuple[str, ...],
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_an_export_goes_to_the_hub_without_paths_of_this_machine(ran, tmp_path, flags, monkeypatch, capsys):
     number, folder = str(ran.number("lora_qv")), tmp_path / "winner"
     with stub_hub(monkeypatch) as hub:
         assert main(["export", STUDY, number, str(folder), *flags, "--push", "me/winner", "--private"]) == 0
@@ -362,9 +340,7 @@ def test_an_export_goes_to_the_hub_without_paths_of_this_machine(
     assert hub.repositories["me/winner"]["visibility"] == "private"
 
 
-def test_a_push_that_cannot_be_writes_no_export(
-    ran: Ran, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_push_that_cannot_be_writes_no_export(ran, tmp_path, monkeypatch, capsys):
     monkeypatch.delenv("HF_TOKEN", raising=False)
     monkeypatch.delenv("HUGGING_FACE_HUB_TOKEN", raising=False)
     monkeypatch.setattr("huggingface_hub.constants.HF_TOKEN_PATH", str(tmp_path / "none"))

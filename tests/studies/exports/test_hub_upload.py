@@ -38,7 +38,7 @@ def export(tmp_path: Path) -> Path:
     return folder
 
 
-def test_an_export_is_one_repository_with_all_its_files(hub: Hub, export: Path) -> None:
+def test_an_export_is_one_repository_with_all_its_files(hub, export):
     assert push_folder(export, "me/winner") == f"{hub.url}/me/winner"
     files = hub.files["me/winner"]
     names = {"weights.safetensors", "sub/more.txt", "README.md", "delta.json", "adapter_config.json", "config.json"}
@@ -48,7 +48,7 @@ def test_an_export_is_one_repository_with_all_its_files(hub: Hub, export: Path) 
     assert files["README.md"].decode() == CARD
 
 
-def test_no_path_of_this_machine_goes_along_and_the_export_stays_as_it_is(hub: Hub, export: Path) -> None:
+def test_no_path_of_this_machine_goes_along_and_the_export_stays_as_it_is(hub, export):
     push_folder(export, "me/winner")
     files = hub.files["me/winner"]
     delta = json.loads(files["delta.json"])
@@ -59,7 +59,7 @@ def test_no_path_of_this_machine_goes_along_and_the_export_stays_as_it_is(hub: H
     assert json.loads((export / "delta.json").read_text()) == DELTA
 
 
-def test_names_of_the_hub_stay_and_a_backbone_beside_is_named_relatively(hub: Hub, export: Path) -> None:
+def test_names_of_the_hub_stay_and_a_backbone_beside_is_named_relatively(hub, export):
     (export / "backbone").mkdir()
     (export / "backbone" / "config.json").write_text("{}")
     (export / "delta.json").write_text(json.dumps({"backbone": {"name": "org/model"}}))
@@ -69,7 +69,7 @@ def test_names_of_the_hub_stay_and_a_backbone_beside_is_named_relatively(hub: Hu
     assert json.loads(files["adapter_config.json"])["base_model_name_or_path"] == "backbone"
 
 
-def test_a_repository_is_made_as_asked_for_and_pushed_to_again(hub: Hub, export: Path) -> None:
+def test_a_repository_is_made_as_asked_for_and_pushed_to_again(hub, export):
     push_folder(export, "winner", private=True)
     assert hub.repositories["me/winner"]["visibility"] == "private"
     (export / "sub" / "more.txt").write_text("other")
@@ -77,7 +77,7 @@ def test_a_repository_is_made_as_asked_for_and_pushed_to_again(hub: Hub, export:
     assert hub.files["me/winner"]["sub/more.txt"] == b"other"
 
 
-def test_a_hub_that_refuses_is_said_in_a_line_that_names_the_export(hub: Hub, export: Path) -> None:
+def test_a_hub_that_refuses_is_said_in_a_line_that_names_the_export(hub, export):
     hub.refuses = True
     with pytest.raises(StudiesError) as refused:
         push_folder(export, "me/winner")
@@ -86,15 +86,13 @@ def test_a_hub_that_refuses_is_said_in_a_line_that_names_the_export(hub: Hub, ex
     assert str(refused.value).endswith(f"The export stays in {export}.")
 
 
-def test_a_hub_that_is_away_is_said_in_a_line(hub: Hub, export: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_hub_that_is_away_is_said_in_a_line(hub, export, monkeypatch):
     monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", "http://127.0.0.1:9")
     with pytest.raises(StudiesError, match=r"the hub must take me/winner; it did not: .* stays in"):
         push_folder(export, "me/winner")
 
 
-def test_without_a_token_or_a_name_nothing_is_tried(
-    hub: Hub, export: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_without_a_token_or_a_name_nothing_is_tried(hub, export, monkeypatch, tmp_path):
     for name in ("me/../you", "a b", "a/b/c", ""):
         with pytest.raises(StudiesError, match="a repository of the hub is named like user/name; got"):
             push_folder(export, name)

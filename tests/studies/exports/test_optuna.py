@@ -51,7 +51,7 @@ def recorded(url: str) -> tuple[list[TrialRecord], list[ReadingRecord]]:
         return ledger.trials(study.id), ledger.readings(study.id)
 
 
-def test_stock_optuna_loads_every_trial_as_it_was(url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_stock_optuna_loads_every_trial_as_it_was(url, tmp_path, capsys):
     file = tmp_path / "away" / "trials.db"
     assert main(["export", "trivial", str(file), "--format", "optuna", "--storage", url]) == 0
     assert f"20 trials of trivial are in {file}" in capsys.readouterr().out
@@ -73,7 +73,7 @@ def test_stock_optuna_loads_every_trial_as_it_was(url: str, tmp_path: Path, caps
     study.ask()  # it goes on from there
 
 
-def test_a_published_method_has_the_path_with_which_the_space_would_propose_it(url: str, tmp_path: Path) -> None:
+def test_a_published_method_has_the_path_with_which_the_space_would_propose_it(url, tmp_path):
     from optuna.importance import FanovaImportanceEvaluator, get_param_importances
 
     from search_space.codec import configuration_from_json
@@ -112,7 +112,7 @@ def assert_same(ours: TrialRecord, theirs: FrozenTrial, readings: dict[int, floa
     assert theirs.user_attrs["reason"] == ours.reason
 
 
-def test_trials_that_have_not_ended_are_there_too(url: str, tmp_path: Path) -> None:
+def test_trials_that_have_not_ended_are_there_too(url, tmp_path):
     from search_space.backbones import shape_of
     from search_space.space.space import SearchSpace
     from studies.exports.optuna import export_optuna
@@ -142,9 +142,7 @@ def test_trials_that_have_not_ended_are_there_too(url: str, tmp_path: Path) -> N
     assert found.trials[20].datetime_complete is None
 
 
-def test_a_file_that_is_there_is_refused_and_stays(
-    url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_file_that_is_there_is_refused_and_stays(url, tmp_path, capsys):
     (tmp_path / "mine.db").write_text("mine")
     assert main(["export", "trivial", str(tmp_path / "mine.db"), "--format", "optuna", "--storage", url]) == 2
     assert "is there already" in capsys.readouterr().err

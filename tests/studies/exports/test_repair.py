@@ -54,7 +54,7 @@ def study(tmp_path: Path) -> Study:
     return Study(tmp_path)
 
 
-def test_lost_and_changed_weights_are_named_at_launch_and_put_back_by_training(study: Study) -> None:
+def test_lost_and_changed_weights_are_named_at_launch_and_put_back_by_training(study):
     gone, changed, *_ = study.weights()
     Path(gone.path).unlink()
     Path(gone.path).parent.rmdir()
@@ -71,7 +71,7 @@ def test_lost_and_changed_weights_are_named_at_launch_and_put_back_by_training(s
     assert study.launch() == study.mend() == []
 
 
-def test_weights_that_are_not_the_recorded_ones_are_not_written(study: Study) -> None:
+def test_weights_that_are_not_the_recorded_ones_are_not_written(study):
     gone = study.weights()[0]
     Path(gone.path).unlink()
     with closing(sqlite3.connect(study.file)) as link, link:
@@ -82,7 +82,7 @@ def test_weights_that_are_not_the_recorded_ones_are_not_written(study: Study) ->
     assert not Path(gone.path).exists()
 
 
-def test_nothing_is_written_outside_the_folder_of_the_study(study: Study, tmp_path: Path) -> None:
+def test_nothing_is_written_outside_the_folder_of_the_study(study, tmp_path):
     """Whoever wrote the ledger may have named any place."""
     gone = study.weights()[0]
     outside = tmp_path / "trial-0" / "attempt-1" / "weights"
@@ -95,7 +95,7 @@ def test_nothing_is_written_outside_the_folder_of_the_study(study: Study, tmp_pa
     assert not outside.parent.exists()
 
 
-def test_a_confirmation_is_not_mended(study: Study) -> None:
+def test_a_confirmation_is_not_mended(study):
     with closing(sqlite3.connect(study.file)) as link, link:
         link.execute("UPDATE studies SET kind = 'confirmation', parent_id = id")
     with pytest.raises(StudiesError, match="is a confirmation"):

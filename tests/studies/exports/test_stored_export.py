@@ -10,7 +10,7 @@ from deltaspace.commands.main import main
 STORED = Path(__file__).parents[2] / "data" / "stored_export"
 
 
-def test_a_stored_export_predicts_what_it_predicted_when_it_was_written(tmp_path: Path) -> None:
+def test_a_stored_export_predicts_what_it_predicted_when_it_was_written(tmp_path):
     expected = [json.loads(line) for line in (STORED / "predictions.jsonl").read_text().splitlines()]
     given, output = tmp_path / "texts.jsonl", tmp_path / "predicted.jsonl"
     given.write_text("".join(json.dumps({"text": row["text"]}) + "\n" for row in expected))

@@ -70,7 +70,7 @@ def tried(file: Path, name: str) -> list[str]:
     return [trial.fingerprint for trial in read(file, name)[0]]
 
 
-def test_its_first_trials_are_what_it_learned_in_the_places_of_the_weakest(database: Path, tmp_path: Path) -> None:
+def test_its_first_trials_are_what_it_learned_in_the_places_of_the_weakest(database, tmp_path):
     begin(database, specification(tmp_path, "later", 14, **LEARNING))
     trials, lessons = read(database, "later")
     assert lessons is not None
@@ -90,7 +90,7 @@ def test_its_first_trials_are_what_it_learned_in_the_places_of_the_weakest(datab
         assert study_summary(ledger, "later").learned_from == ("earlier",)
 
 
-def test_it_goes_on_as_it_began_whatever_becomes_of_its_source(database: Path, tmp_path: Path) -> None:
+def test_it_goes_on_as_it_began_whatever_becomes_of_its_source(database, tmp_path):
     """Begun, cut short among its first trials and later, the source grown and then gone: the same trials."""
     whole = Path(shutil.copy(database, tmp_path / "whole.db"))
     begin(whole, specification(tmp_path, "later", 17, **LEARNING))
@@ -107,7 +107,7 @@ def test_it_goes_on_as_it_began_whatever_becomes_of_its_source(database: Path, t
     assert read(database, "latest")[1].sources == ("gone", "later")
 
 
-def test_a_launch_that_is_killed_among_what_it_learned_loses_nothing(database: Path, tmp_path: Path) -> None:
+def test_a_launch_that_is_killed_among_what_it_learned_loses_nothing(database, tmp_path):
     """Each launch of this process is one that another has left behind, its trials still running."""
     whole = Path(shutil.copy(database, tmp_path / "whole.db"))
     begin(whole, specification(tmp_path, "later", 15, **LEARNING))
@@ -127,7 +127,7 @@ def test_a_launch_that_is_killed_among_what_it_learned_loses_nothing(database: P
     assert tried(database, "later") == tried(whole, "later")
 
 
-def test_another_word_is_another_study(database: Path, tmp_path: Path) -> None:
+def test_another_word_is_another_study(database, tmp_path):
     begin(database, specification(tmp_path, "later", 2, **LEARNING))
     begin(database, specification(tmp_path, "later", 3, **LEARNING))
     assert len(tried(database, "later")) == 3
@@ -137,7 +137,7 @@ def test_another_word_is_another_study(database: Path, tmp_path: Path) -> None:
         begin(database, specification(tmp_path, "earlier", 30, learn_from=["later"]))
 
 
-def test_where_there_is_nothing_to_learn_from_it_is_as_if_it_did_not_learn(tmp_path: Path) -> None:
+def test_where_there_is_nothing_to_learn_from_it_is_as_if_it_did_not_learn(tmp_path):
     for file, search in (("auto.db", LEARNING), ("none.db", {})):
         begin(tmp_path / file, specification(tmp_path, "first", 14, **search))
     assert tried(tmp_path / "auto.db", "first") == tried(tmp_path / "none.db", "first")
@@ -145,7 +145,7 @@ def test_where_there_is_nothing_to_learn_from_it_is_as_if_it_did_not_learn(tmp_p
     assert read(tmp_path / "none.db", "first")[1] is None
 
 
-def test_methods_that_are_listed_one_by_one_all_stay(database: Path, tmp_path: Path) -> None:
+def test_methods_that_are_listed_one_by_one_all_stay(database, tmp_path):
     listed = ["bitfit", "lora_qv"]
     begin(database, specification(tmp_path, "later", 6, published=listed, learn_from="earlier"))
     trials, lessons = read(database, "later")
@@ -154,7 +154,7 @@ def test_methods_that_are_listed_one_by_one_all_stay(database: Path, tmp_path: P
     assert [trial.method for trial in trials[: count + 2]] == [None] * count + listed
 
 
-def test_other_families_and_other_kinds_of_metric_teach_nothing_unasked(database: Path, tmp_path: Path) -> None:
+def test_other_families_and_other_kinds_of_metric_teach_nothing_unasked(database, tmp_path):
     with sqlite3.connect(database) as link:
         link.execute("UPDATE studies SET metric = 'bleu'")
     begin(database, specification(tmp_path, "later", 1, **LEARNING))
@@ -167,7 +167,7 @@ def test_other_families_and_other_kinds_of_metric_teach_nothing_unasked(database
     assert read(database, "last")[1].sources == ("earlier",)
 
 
-def test_what_cannot_be_learned_from_is_refused_before_anything_is_written(database: Path, tmp_path: Path) -> None:
+def test_what_cannot_be_learned_from_is_refused_before_anything_is_written(database, tmp_path):
     begin(database, specification(tmp_path, "short", 3))
     with pytest.raises(UnknownStudyError, match="no study 'earlyer'"):
         begin(database, specification(tmp_path, "later", 2, learn_from=["earlyer"]))
@@ -186,14 +186,14 @@ def test_what_cannot_be_learned_from_is_refused_before_anything_is_written(datab
         ({"learn_from": "auto", "sampler": "tpe"}, "must learn from no earlier study unless the sampler is factored"),
     ],
 )
-def test_words_that_cannot_be_are_refused_on_one_line(tmp_path: Path, search: dict[str, object], said: str) -> None:
+def test_words_that_cannot_be_are_refused_on_one_line(tmp_path, search, said):
     with pytest.raises(SpecificationError) as refused:
         specification(tmp_path, "later", 2, **search)
     (line,) = str(refused.value).splitlines()[1:]
     assert said in line
 
 
-def test_a_launch_says_what_was_learned_before_it_begins(database: Path, tmp_path: Path) -> None:
+def test_a_launch_says_what_was_learned_before_it_begins(database, tmp_path):
     told: list[str] = []
     study = specification(tmp_path, "later", 14, **LEARNING)
     url = f"sqlite:///{database}"

@@ -59,7 +59,7 @@ def export_of(url: str, folder: Path) -> Export:
         return export_trial(ledger, "trivial", 0, folder)
 
 
-def test_with_another_table_a_study_is_not_continued_confirmed_or_exported(study: Make, tmp_path: Path) -> None:
+def test_with_another_table_a_study_is_not_continued_confirmed_or_exported(study, tmp_path):
     url, request = f"sqlite:///{tmp_path / 'ledger.db'}", ConfirmationRequest(study="trivial", top=1, seeds=2)
     more = {"trials": 6}
     assert launch(study("encoder.layer.{layer}"), storage_url=url, factory=TrivialFactory()).finished
@@ -80,7 +80,7 @@ def test_with_another_table_a_study_is_not_continued_confirmed_or_exported(study
     assert confirm(request, storage_url=url, factory=TrivialFactory()).finished
 
 
-def test_a_family_s_own_table_is_not_noted(tmp_path: Path, study: Make) -> None:
+def test_a_family_s_own_table_is_not_noted(tmp_path, study):
     url = f"sqlite:///{tmp_path / 'ledger.db'}"
     plain = study("encoder.layer.{layer}").model_copy(update={"backbone": BackboneSource(name=str(ROBERTA.parent))})
     assert launch(plain, storage_url=url, factory=TrivialFactory()).finished

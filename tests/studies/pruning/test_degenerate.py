@@ -22,7 +22,7 @@ def told(now: Learned, others: int = FEWEST, guessing_others: int = 0, first: Le
     return collapse(now, first, [LEARNS] * others + [GUESSES] * guessing_others, GUESSING)
 
 
-def test_a_trial_that_predicts_a_constant_has_collapsed() -> None:
+def test_a_trial_that_predicts_a_constant_has_collapsed():
     said = told(BAD)
     assert said == "collapsed: all its predictions are the same, its loss is 1.8, and guessing has 1.792"
 
@@ -37,25 +37,25 @@ def test_a_trial_that_predicts_a_constant_has_collapsed() -> None:
         {"validation": math.nan},
     ],
 )
-def test_one_loss_below_guessing_or_a_second_prediction_is_a_beginning(better: dict[str, float]) -> None:
+def test_one_loss_below_guessing_or_a_second_prediction_is_a_beginning(better):
     assert told(replace(BAD, **better)) is None
 
 
 @pytest.mark.parametrize(("learning", "guessing"), [(FEWEST - 1, 0), (4, 4), (3, 5), (0, 20)])
-def test_nothing_is_said_where_few_others_are_known_or_as_many_guess_too(learning: int, guessing: int) -> None:
+def test_nothing_is_said_where_few_others_are_known_or_as_many_guess_too(learning, guessing):
     assert told(BAD, learning, guessing) is None
 
 
-def test_a_majority_of_others_that_learn_is_enough() -> None:
+def test_a_majority_of_others_that_learn_is_enough():
     assert told(BAD, 5, 4) is not None
 
 
-def test_texts_that_are_all_the_same_are_a_collapse_where_those_of_others_are_not() -> None:
+def test_texts_that_are_all_the_same_are_a_collapse_where_those_of_others_are_not():
     said = collapse(BAD, None, [LEARNS] * FEWEST, None)
     assert said == "collapsed: all its predictions are the same, its loss is 1.8"
 
 
-def test_a_loss_that_has_risen_since_the_first_rung_is_a_collapse_also_without_labels() -> None:
+def test_a_loss_that_has_risen_since_the_first_rung_is_a_collapse_also_without_labels():
     first, now = Learned(train=2.5, validation=2.4), Learned(train=2.6, validation=2.5)
     others = [(Learned(train=2.0, validation=2.0), first)] * FEWEST
     assert collapse(now, first, others, None) == "collapsed: its training loss has risen from 2.5 to 2.6"
@@ -85,7 +85,7 @@ def board(**changes: object) -> RungBoard:
     return rungs
 
 
-def test_a_collapsed_trial_stops_and_a_protected_method_too_but_not_the_head_alone() -> None:
+def test_a_collapsed_trial_stops_and_a_protected_method_too_but_not_the_head_alone():
     rungs = board()
     for trial, method in enumerate((None, "lora_ffn", HEAD_ONLY.name), start=4):
         rungs.add(reading(trial, 50, 1.85, score=0.9), Contestant(method))
@@ -93,13 +93,13 @@ def test_a_collapsed_trial_stops_and_a_protected_method_too_but_not_the_head_alo
     assert [rungs.verdict(reading(trial, 50, 1.85, score=0.9)) for trial in (4, 5, 6)] == [said, said, None]
 
 
-def test_a_study_that_was_begun_without_the_rule_goes_on_without_it() -> None:
+def test_a_study_that_was_begun_without_the_rule_goes_on_without_it():
     rungs = board(stops_collapsed=False)
     rungs.add(reading(4, 50, 1.85, score=0.9), Contestant("lora_ffn"))
     assert rungs.verdict(reading(4, 50, 1.85, score=0.9)) is None
 
 
-def test_a_board_that_is_rebuilt_knows_the_losses() -> None:
+def test_a_board_that_is_rebuilt_knows_the_losses():
     grown = board()
     grown.add(reading(4, 50, 1.85, score=0.9))
     everything = [reading(trial, 50, 1.6) for trial in range(4)] + [reading(4, 50, 1.85, score=0.9)]
@@ -107,7 +107,7 @@ def test_a_board_that_is_rebuilt_knows_the_losses() -> None:
     assert rebuilt.verdict(everything[4]) == grown.verdict(everything[4]) is not None
 
 
-def test_the_loss_of_guessing_is_the_entropy_of_the_labels_of_train() -> None:
+def test_the_loss_of_guessing_is_the_entropy_of_the_labels_of_train():
     labels = np.repeat([0, 1, 3], [2, 1, 1])
     train = Split(
         input_ids=np.zeros(4, np.int32), offsets=np.arange(5), labels=labels, token_type_ids=None, groups=None

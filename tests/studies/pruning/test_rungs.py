@@ -163,14 +163,14 @@ def compared(*, is_paired: bool, right_of_the_last: int = 200, first: int = 0) -
     return board.verdict(Score(5, 25, right_of_the_last / 400))
 
 
-def test_differences_on_the_same_examples_are_told_from_noise_sooner() -> None:
+def test_differences_on_the_same_examples_are_told_from_noise_sooner():
     # two points are less than one standard error of the difference of two scores, sqrt(2 * 0.25 / 400) = 3.5 points,
     # and paired, with 8 examples that one has right and none that the other has, 2.8 errors of 0.7 points
     assert compared(is_paired=False) is None
     assert compared(is_paired=True) == "rung 0 (25 steps): 0.5, and 5 of 5 are better by more than their noise"
 
 
-def test_a_trial_that_is_better_on_the_same_examples_goes_on_and_so_does_one_within_the_noise() -> None:
+def test_a_trial_that_is_better_on_the_same_examples_goes_on_and_so_does_one_within_the_noise():
     # 8 examples more are 2.8 errors, for it and not against it; without the first 2 and with 1 more it is one behind
     # with an error of the root of 3
     assert compared(is_paired=True, right_of_the_last=216) is None
@@ -210,14 +210,14 @@ def test_a_trial_with_a_lower_loss_goes_on_however_low_its_score_is():
     assert judged(0.1, 1.4) is None
 
 
-def test_examples_are_remembered_by_significance_alone() -> None:
+def test_examples_are_remembered_by_significance_alone():
     board = RungBoard(RungPlan(steps=(25,), reduction=2, rule=Rule.CHANCE))
     board.remember(0, 25, measured(3))
     board.remember(1, 25, measured(3))
     assert board.loss_differences(0, [0], 1) == [None]
 
 
-def test_without_a_rule_nothing_stops() -> None:
+def test_without_a_rule_nothing_stops():
     board = RungBoard(RungPlan(steps=(25,), reduction=2))
     assert arrive(board, *(Score(trial, 25, 0.9 - 0.1 * trial) for trial in range(8))) == [None] * 8
 
@@ -294,9 +294,7 @@ def prospect(chance: float, *, is_published: bool = True) -> WinProbability:
         (0.0199, False, "0.4, and 2.0% likely to beat trial 2, the best so far"),
     ],
 )
-def test_by_chance_a_trial_stops_that_is_unlikely_to_be_better(
-    chance: float, is_published: bool, said: str | None
-) -> None:
+def test_by_chance_a_trial_stops_that_is_unlikely_to_be_better(chance, is_published, said):
     rungs = RungBoard(RungPlan(steps=(25,), reduction=2, rule=Rule.CHANCE))
     reading = Score(9, 25, 0.4)
     rungs.add(reading)
@@ -304,7 +302,7 @@ def test_by_chance_a_trial_stops_that_is_unlikely_to_be_better(
     assert verdict == (None if said is None else f"rung 0 (25 steps): {said}")
 
 
-def test_by_chance_nothing_stops_of_which_too_little_is_known_or_that_is_protected() -> None:
+def test_by_chance_nothing_stops_of_which_too_little_is_known_or_that_is_protected():
     plan = RungPlan(steps=(25,), reduction=2, rule=Rule.CHANCE, protected=Protected.BEST)
     hopeless = prospect(0.0)
     rungs = RungBoard(plan)
@@ -317,7 +315,7 @@ def test_by_chance_nothing_stops_of_which_too_little_is_known_or_that_is_protect
     assert rungs.verdict(other, hopeless) is not None
 
 
-def test_by_chance_what_has_collapsed_stops_for_that() -> None:
+def test_by_chance_what_has_collapsed_stops_for_that():
     plan = RungPlan(steps=(25,), reduction=2, rule=Rule.CHANCE, stops_collapsed=True, guessing_loss=0.7)
     rungs = RungBoard(plan)
     for trial in range(4):

@@ -28,7 +28,7 @@ def task_of(metric: str = "accuracy", **splits: Split) -> PreparedTask:
     )
 
 
-def test_examples_and_labels_are_counted() -> None:
+def test_examples_and_labels_are_counted():
     facts = data_facts(task_of())
     assert facts.examples == {"train": 4, "validation": 4, "test": 1}
     assert facts.labels["train"] == {"a": 1, "b": 2, "c": 1}
@@ -36,14 +36,14 @@ def test_examples_and_labels_are_counted() -> None:
     assert facts.notes == ("test: carved from train",)
 
 
-def test_a_constant_prediction_is_the_most_frequent_label_of_train() -> None:
+def test_a_constant_prediction_is_the_most_frequent_label_of_train():
     assert data_facts(task_of()).constant_score == 0.25
     assert data_facts(task_of("matthews")).constant_score == 0
     both = split_of(0, 1, 1, 2)
     assert data_facts(task_of("f1", validation=both)).constant_score == pytest.approx((2 / 3) / 3)  # mean over classes
 
 
-def test_labels_that_differ_in_case_texts_of_two_labels_and_a_metric_of_few_examples_are_warned_of() -> None:
+def test_labels_that_differ_in_case_texts_of_two_labels_and_a_metric_of_few_examples_are_warned_of():
     twice = Split(input_ids=np.array([7, 7, 8], np.int32), offsets=np.arange(4), labels=np.array([0, 1, 2]))
     task = replace(task_of("f1", train=twice, validation=split_of(0, 1, 1, 2, 2, 2)), labels=("Good", "good ", "b"))
     assert data_facts(task).warnings[1:] == (
@@ -54,7 +54,7 @@ def test_labels_that_differ_in_case_texts_of_two_labels_and_a_metric_of_few_exam
     assert len(data_facts(task_of("accuracy", validation=split_of(0, 1, 1, 2, 2, 2))).warnings) == 1  # what is cut
 
 
-def test_what_is_cut_is_one_line_and_a_warning_where_it_is_much() -> None:
+def test_what_is_cut_is_one_line_and_a_warning_where_it_is_much():
     facts = data_facts(task_of())
     assert facts.cut_texts == (("50.0% of train, 1.0% of test examples are cut to 16 tokens", True),)
     assert facts.warnings == (

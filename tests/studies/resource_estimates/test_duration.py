@@ -18,7 +18,7 @@ SPEED = Speed(
 WORK = Workload(trials=10, steps=100, rungs=2, examples=200, workers=2, parameters=1000)
 
 
-def test_a_trial_is_its_steps_and_its_measurements() -> None:
+def test_a_trial_is_its_steps_and_its_measurements():
     found = forecast(WORK, SPEED)
     assert found.trial_seconds == 100 * 0.5 + 200 * (2 * 0.01 + 0.03)
     assert found.measuring_share == 10 / 60
@@ -28,5 +28,5 @@ def test_a_trial_is_its_steps_and_its_measurements() -> None:
     assert forecast(replace(WORK, rung_examples=1000), SPEED) == found
 
 
-def test_disk_is_what_every_trial_keeps_weights_and_two_moments_of_each() -> None:
+def test_disk_is_what_every_trial_keeps_weights_and_two_moments_of_each():
     assert forecast(WORK, SPEED).disk_bytes == 4 * 1000 * 3 * 10

@@ -45,9 +45,7 @@ def config(tiny_backbone: Callable[[str], Path]) -> dict[str, Any]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("checkpointing", rotation.parts([False, True]))
-def test_a_deep_decoder_is_planned_by_its_first_blocks(
-    checkpointing: bool, config: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_deep_decoder_is_planned_by_its_first_blocks(checkpointing, config, tmp_path, monkeypatch):
     study = study_of(tmp_path, config)
     own, counts = memory.SampledBlocks.only, []
 
@@ -65,9 +63,7 @@ def test_a_deep_decoder_is_planned_by_its_first_blocks(
 
 
 @pytest.mark.slow
-def test_what_does_not_fit_says_what_to_change_and_checkpointing_comes_first(
-    config: dict[str, Any], tmp_path: Path
-) -> None:
+def test_what_does_not_fit_says_what_to_change_and_checkpointing_comes_first(config, tmp_path):
     config = {**config, "num_hidden_layers": 2, "layer_types": ["full_attention"] * 2}
     study = study_of(tmp_path, config, batch_size=600, micro_batch=600)
     found = plan(study, (SMALL, GPUS[-1]), Wanted())
@@ -94,9 +90,7 @@ def test_what_does_not_fit_says_what_to_change_and_checkpointing_comes_first(
     assert "training.batch_size" not in advice
 
 
-def test_gpus_that_share_a_backbone_hold_a_part_of_its_blocks_each_and_train_a_pack_each(
-    config: dict[str, Any], tmp_path: Path
-) -> None:
+def test_gpus_that_share_a_backbone_hold_a_part_of_its_blocks_each_and_train_a_pack_each(config, tmp_path):
     config = {**config, "num_hidden_layers": 2, "layer_types": ["full_attention"] * 2}
     wanted = Wanted(slots=2)
     whole = plan(study_of(tmp_path, config), (GPUS[-1],), wanted)
@@ -113,7 +107,7 @@ def test_gpus_that_share_a_backbone_hold_a_part_of_its_blocks_each_and_train_a_p
 
 
 @pytest.mark.slow
-def test_steps_are_split_where_a_trial_would_not_fit_checkpointed(config: dict[str, Any], tmp_path: Path) -> None:
+def test_steps_are_split_where_a_trial_would_not_fit_checkpointed(config, tmp_path):
     config = {**config, "num_hidden_layers": 2, "layer_types": ["full_attention"] * 2}
     (found,) = plan(study_of(tmp_path, config, batch_size=600), (SMALL,), Wanted()).devices
     assert (found.fits, found.checkpointing) == (True, True)
@@ -122,7 +116,7 @@ def test_steps_are_split_where_a_trial_would_not_fit_checkpointed(config: dict[s
     assert found.used_bytes < SMALL.memory_bytes
 
 
-def test_a_gpu_is_named_by_its_kind_or_its_size() -> None:
+def test_a_gpu_is_named_by_its_kind_or_its_size():
     assert gpus_of("H100")[0].memory_bytes == 80 * 10**9
     assert gpus_of("80GB")[0].name == "H100 80GB"
     assert gpus_of("48 gb")[0].memory_bytes == 48 * 10**9

@@ -8,12 +8,12 @@ import pytest
 from studies.resource_estimates.noise import SURE, examples_for, noise_warning, smallest_difference
 
 
-def test_the_smallest_difference_is_that_of_two_shares_that_err_independently() -> None:
+def test_the_smallest_difference_is_that_of_two_shares_that_err_independently():
     assert smallest_difference(500, 0.9) == pytest.approx(1.96 * math.sqrt(2 * 0.9 * 0.1 / 500), rel=1e-12)
     assert smallest_difference(2000, 0.5) == pytest.approx(0.5 * smallest_difference(500, 0.5), rel=1e-12)
 
 
-def test_drawn_shares_differ_by_more_in_one_case_of_twenty() -> None:
+def test_drawn_shares_differ_by_more_in_one_case_of_twenty():
     random = np.random.default_rng(0)
     one, other = random.binomial(500, 0.8, (2, 200_000)) / 500
     beyond = float(np.mean(np.abs(one - other) > smallest_difference(500, 0.8)))
@@ -22,12 +22,12 @@ def test_drawn_shares_differ_by_more_in_one_case_of_twenty() -> None:
 
 
 @pytest.mark.parametrize("score", [0.5, 0.9, 0.97])
-def test_the_examples_that_show_a_difference_are_the_fewest_that_do(score: float) -> None:
+def test_the_examples_that_show_a_difference_are_the_fewest_that_do(score):
     count = examples_for(0.02, score)
     assert smallest_difference(count, score) <= 0.02 < smallest_difference(count - 1, score)
 
 
-def test_five_hundred_examples_cannot_show_two_points_and_two_thousand_can() -> None:
+def test_five_hundred_examples_cannot_show_two_points_and_two_thousand_can():
     assert noise_warning(500, 0.9) == (
         "500 validation examples cannot show a difference of 2 points: at a score of 0.90 two trials must be 3.7 "
         "apart; 1,729 examples would."

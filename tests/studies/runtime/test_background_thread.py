@@ -26,12 +26,12 @@ def run(*met: Exception) -> list[StudiesError]:
     return halted
 
 
-def test_an_error_that_nobody_else_hears_of_ends_the_work_in_a_line() -> None:
+def test_an_error_that_nobody_else_hears_of_ends_the_work_in_a_line():
     [error] = run(ZeroDivisionError("by zero.\nAnd more"))
     assert isinstance(error, LaunchError)
     assert str(error).endswith("; it met ZeroDivisionError: by zero. Launch again.")
 
 
 @pytest.mark.parametrize("kind", [FencedError, LaunchError])
-def test_an_error_that_is_raised_again_where_the_work_is_done_is_not_told_twice(kind: type[StudiesError]) -> None:
+def test_an_error_that_is_raised_again_where_the_work_is_done_is_not_told_twice(kind):
     assert run(kind("was taken over.")) == []

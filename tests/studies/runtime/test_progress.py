@@ -8,7 +8,7 @@ from studies.runtime import progress
 from studies.runtime.progress import ListeningClock, Pace, TimeLeft
 
 
-def test_nothing_is_said_before_steps_were_made() -> None:
+def test_nothing_is_said_before_steps_were_made():
     pace = Pace()
     assert pace.left(5.0, 100) is None
     pace.begin(10.0)
@@ -17,7 +17,7 @@ def test_nothing_is_said_before_steps_were_made() -> None:
     assert pace.left(20.0, 100) is None
 
 
-def test_what_is_left_goes_by_the_pace_since_the_first_lease() -> None:
+def test_what_is_left_goes_by_the_pace_since_the_first_lease():
     pace = Pace()
     pace.begin(10.0)
     pace.begin(15.0)
@@ -26,7 +26,7 @@ def test_what_is_left_goes_by_the_pace_since_the_first_lease() -> None:
     assert pace.left(20.0, 200) == TimeLeft(seconds=40.0)
 
 
-def test_between_two_measurements_it_runs_down_to_half_at_most() -> None:
+def test_between_two_measurements_it_runs_down_to_half_at_most():
     pace = Pace()
     pace.begin(0.0)
     pace.hear(10.0, 50)
@@ -35,7 +35,7 @@ def test_between_two_measurements_it_runs_down_to_half_at_most() -> None:
     assert not any(one and one.is_more for one in said)
 
 
-def test_a_slower_burst_lets_it_be_more_and_not_rise() -> None:
+def test_a_slower_burst_lets_it_be_more_and_not_rise():
     pace = Pace()
     pace.begin(0.0)
     pace.hear(10.0, 50)
@@ -48,7 +48,7 @@ def test_a_slower_burst_lets_it_be_more_and_not_rise() -> None:
     assert pace.left(120.0, 50) == TimeLeft(seconds=pytest.approx(50 * 120 / 500))
 
 
-def test_it_never_rises_whatever_happens() -> None:
+def test_it_never_rises_whatever_happens():
     draw = random.Random(3)
     pace, now, remaining = Pace(), 0.0, 1500.0
     pace.begin(now)

@@ -16,7 +16,7 @@ from trial_runner.requests import Reading
 
 
 @pytest.mark.parametrize(("trials", "count"), [(25, 0), (95, 0), (96, 12), (100, 12), (320, 40), (500, 40), (896, 112)])
-def test_by_default_an_eighth_of_the_trials_at_most_is_repeated(trials: int, count: int) -> None:
+def test_by_default_an_eighth_of_the_trials_at_most_is_repeated(trials, count):
     assert replicate_count("auto", trials) == count
 
 
@@ -31,7 +31,7 @@ def test_by_default_an_eighth_of_the_trials_at_most_is_repeated(trials: int, cou
         (40, [(8, 8), (16, 4), (16, 2)]),
     ],
 )
-def test_finalists_are_halved_and_their_seeds_doubled(count: int, expected: list[tuple[int, int]]) -> None:
+def test_finalists_are_halved_and_their_seeds_doubled(count, expected):
     found = rounds(count, target_trials=100)
     assert [(one.trials, one.finalists) for one in found] == expected
     ends = [one.begins_at + one.trials for one in found]
@@ -67,7 +67,7 @@ def searched(new_plan, keep):
     return make
 
 
-def test_replicates_wait_until_every_trial_before_has_ended(searched) -> None:
+def test_replicates_wait_until_every_trial_before_has_ended(searched):
     _, keeper, ending = searched()
     answer = keeper.exchange("w/1", ending[:-1], 1)
     assert answer.leases == ()
@@ -76,7 +76,7 @@ def test_replicates_wait_until_every_trial_before_has_ended(searched) -> None:
     assert [lease.request.trial for lease in answer.leases] == list(range(8, 14))
 
 
-def test_replicates_are_their_originals_with_other_seeds(searched) -> None:
+def test_replicates_are_their_originals_with_other_seeds(searched):
     plan, keeper, ending = searched()
     keeper.exchange("w/1", ending, 8)
     trials = recorded(plan)
@@ -103,9 +103,7 @@ def test_replicates_are_their_originals_with_other_seeds(searched) -> None:
         ((), []),
     ],
 )
-def test_the_best_published_method_is_among_finalists(
-    searched, methods: tuple[str | None, ...], expected: list[int]
-) -> None:
+def test_the_best_published_method_is_among_finalists(searched, methods, expected):
     plan, *_ = searched()
     trial = recorded(plan)[0]
     ranked = [replace(trial, number=number, method=method) for number, method in enumerate(methods)]
@@ -113,7 +111,7 @@ def test_the_best_published_method_is_among_finalists(
     assert [trial.number for trial in found] == expected
 
 
-def test_a_keeper_trains_the_best_published_method_again_beside_two_discoveries(new_plan, keep) -> None:
+def test_a_keeper_trains_the_best_published_method_again_beside_two_discoveries(new_plan, keep):
     plan = new_plan(target_trials=14, replicates=6, opening=InitialDesign(published=("lora_qv", "mam_adapter")))
     keeper = keep(plan)
     leases = keeper.exchange("w/1", [], 8).leases
@@ -122,7 +120,7 @@ def test_a_keeper_trains_the_best_published_method_again_beside_two_discoveries(
     assert [trial.replicate_of for trial in recorded(plan)[8:]] == [5, 2, 1, 5, 2, 1]
 
 
-def test_replicates_are_never_pruned_and_hold_no_rung(searched) -> None:
+def test_replicates_are_never_pruned_and_hold_no_rung(searched):
     plan, keeper, ending = searched()
     leases = keeper.exchange("w/1", ending, 8).leases
     poor = [report(lease, step, 0.01) for step in (4, 8) for lease in leases]
@@ -136,7 +134,7 @@ def test_replicates_are_never_pruned_and_hold_no_rung(searched) -> None:
         assert list(replay_violations(ledger, key, keeper.proposer)) == []
 
 
-def test_a_keeper_that_takes_over_among_replicates_continues_the_round(searched, keep) -> None:
+def test_a_keeper_that_takes_over_among_replicates_continues_the_round(searched, keep):
     plan, keeper, ending = searched()
     # eight slots come free, but six of them are taken
     first = keeper.exchange("w/1", ending, -6).leases
@@ -148,7 +146,7 @@ def test_a_keeper_that_takes_over_among_replicates_continues_the_round(searched,
     assert [trial.replicate_of for trial in recorded(plan)[8:]] == [5, 2, 5, 2, 5, 2]
 
 
-def test_without_a_complete_trial_the_search_goes_on(new_plan, keep) -> None:
+def test_without_a_complete_trial_the_search_goes_on(new_plan, keep):
     plan = new_plan(target_trials=4, replicates=2)
     keeper = keep(plan)
     leases = keeper.exchange("w/1", [], 4).leases
@@ -157,14 +155,14 @@ def test_without_a_complete_trial_the_search_goes_on(new_plan, keep) -> None:
     assert [trial.origin for trial in recorded(plan)] == ["proposed"] * 4
 
 
-def test_published_methods_come_before_replicates(new_plan, keep) -> None:
+def test_published_methods_come_before_replicates(new_plan, keep):
     plan = new_plan(target_trials=3, replicates=2, opening=InitialDesign(published=("lora_qv", "mam_adapter")))
     leases = keep(plan).exchange("w/1", [], 3).leases
     assert [lease.request.trial for lease in leases] == [0, 1]
     assert [trial.method for trial in recorded(plan)] == ["lora_qv", "mam_adapter"]
 
 
-def test_an_invariant_says_what_a_replicate_must_be(searched) -> None:
+def test_an_invariant_says_what_a_replicate_must_be(searched):
     plan, keeper, ending = searched()
     keeper.exchange("w/1", ending, 8)
     with Ledger.open(plan.storage_url) as ledger:

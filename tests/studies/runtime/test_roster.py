@@ -50,23 +50,23 @@ def trial(number: int, configuration: Configuration) -> NewTrial:
     )
 
 
-def test_a_worker_gets_what_groups_with_the_trials_it_holds(roster: Roster) -> None:
+def test_a_worker_gets_what_groups_with_the_trials_it_holds(roster):
     roster.trials[1].worker = "a/1"
     assert roster.to_lend("a/1", 1) == [4], "the other prefix, whatever its length"
     roster.trials[3].worker = "a/1"
     assert roster.to_lend("a/1", 2) == [4, 0]
 
 
-def test_what_is_lent_together_groups_together(roster: Roster) -> None:
+def test_what_is_lent_together_groups_together(roster):
     assert roster.to_lend("b/1", 3) == [0, 2, 5]
 
 
-def test_all_waiting_trials_are_lent_where_there_is_room(roster: Roster) -> None:
+def test_all_waiting_trials_are_lent_where_there_is_room(roster):
     assert roster.to_lend("b/1", 6) == roster.to_lend("b/1", 9) == [0, 1, 2, 3, 4, 5]
     assert roster.to_lend("b/1", 0) == roster.to_lend("b/1", -2) == []
 
 
-def test_the_last_trials_are_shared_between_the_workers(roster: Roster) -> None:
+def test_the_last_trials_are_shared_between_the_workers(roster):
     assert roster.share(5) == 5, "nobody else is there"
     for worker in ("a/1", "b/1"):
         roster.enter(worker, 0.0, 0.0)

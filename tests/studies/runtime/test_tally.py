@@ -31,12 +31,12 @@ def tally_of(scores: list[float], *, is_here: bool = True) -> ProgressTally:
     return tally
 
 
-def test_a_trial_that_was_the_best_when_it_ended_says_so() -> None:
+def test_a_trial_that_was_the_best_when_it_ended_says_so():
     tally = tally_of([0.1, 0.5, 0.3, 0.5, 0.6])
     assert [one.is_best for one in tally.just_ended] == [True, True, False, False, True]
 
 
-def test_a_pruned_trial_has_its_newest_score_and_is_never_among_the_best() -> None:
+def test_a_pruned_trial_has_its_newest_score_and_is_never_among_the_best():
     tally = tally_of([0.1])
     tally.add(trial(1, step=50), PRUNED)
     assert [one.number for one in tally.top] == [0]
@@ -44,7 +44,7 @@ def test_a_pruned_trial_has_its_newest_score_and_is_never_among_the_best() -> No
     assert (last.state, last.score, last.step, last.reason) == (TrialState.PRUNED, 0.25, 50, PRUNED.reason)
 
 
-def test_a_replicate_ends_without_being_a_best() -> None:
+def test_a_replicate_ends_without_being_a_best():
     tally = tally_of([0.1])
     tally.add(trial(1, again=0), complete(0.9))
     assert [one.number for one in tally.top] == [0]
@@ -52,21 +52,21 @@ def test_a_replicate_ends_without_being_a_best() -> None:
     assert tally.course == ((1, 0.1),)
 
 
-def test_the_head_alone_is_a_reference_once_it_is_complete() -> None:
+def test_the_head_alone_is_a_reference_once_it_is_complete():
     tally = tally_of([0.5])
     assert (tally.references.head_only, tally.references.constant) == (None, 0.1)
     tally.add(trial(1, method="head_only"), complete(0.4))
     assert tally.references.head_only == 0.4
 
 
-def test_the_last_ones_are_kept_and_counted_where_they_ended_in_this_launch() -> None:
+def test_the_last_ones_are_kept_and_counted_where_they_ended_in_this_launch():
     tally = tally_of([0.1] * 40, is_here=False)
     assert (len(tally.just_ended), tally.ended_here) == (LAST, 0)
     tally.add(trial(40), complete(0.2))
     assert (tally.just_ended[-1].number, tally.ended_here) == (40, 1)
 
 
-def test_a_trial_is_expected_to_come_as_far_as_those_before() -> None:
+def test_a_trial_is_expected_to_come_as_far_as_those_before():
     tally = ProgressTally(steps=200, constant=None)
     assert tally.expected_steps == 200
     for number in range(2 * PRIOR_TRIALS):

@@ -41,7 +41,7 @@ def study(tmp_path: Path) -> Study:
     return Study(tmp_path)
 
 
-def test_a_launch_holds_its_study_while_it_runs_and_lets_go_of_it(study: Study) -> None:
+def test_a_launch_holds_its_study_while_it_runs_and_lets_go_of_it(study):
     seen: list[str | None] = []
     assert study.launch(step_seconds=0.01, observer=lambda progress: seen.append(study.holder())).finished
     assert len(set(seen)) == 1
@@ -49,7 +49,7 @@ def test_a_launch_holds_its_study_while_it_runs_and_lets_go_of_it(study: Study) 
     assert study.holder() is None
 
 
-def test_a_database_that_is_put_in_the_place_of_its_own_is_not_opened_when_a_launch_ends(study: Study) -> None:
+def test_a_database_that_is_put_in_the_place_of_its_own_is_not_opened_when_a_launch_ends(study):
     file, other = study.folder / "ledger.db", b"somebody else's"
 
     def replace(progress: object) -> None:
@@ -62,7 +62,7 @@ def test_a_database_that_is_put_in_the_place_of_its_own_is_not_opened_when_a_lau
     assert [(one.name, one.read_bytes()) for one in study.folder.glob("ledger.db*")] == [("ledger.db", other)]
 
 
-def test_a_second_launch_is_refused_in_one_line_and_changes_nothing(study: Study) -> None:
+def test_a_second_launch_is_refused_in_one_line_and_changes_nothing(study):
     told: list[str] = []
 
     def try_again(progress: object) -> None:
@@ -79,7 +79,7 @@ def test_a_second_launch_is_refused_in_one_line_and_changes_nothing(study: Study
         assert len(ledger.keepers(ledger.study("trivial").id)) == 1
 
 
-def test_a_launch_that_takes_over_ends_the_other_which_lets_the_study_be(study: Study) -> None:
+def test_a_launch_that_takes_over_ends_the_other_which_lets_the_study_be(study):
     second: list[LaunchResult] = []
     other = threading.Thread(target=lambda: second.append(study.launch(40, take_over=True)))
 
@@ -94,7 +94,7 @@ def test_a_launch_that_takes_over_ends_the_other_which_lets_the_study_be(study: 
     assert study.holder() is None
 
 
-def test_a_launch_that_failed_holds_nothing(study: Study) -> None:
+def test_a_launch_that_failed_holds_nothing(study):
     def fail(progress: object) -> None:
         raise ZeroDivisionError
 
@@ -104,9 +104,7 @@ def test_a_launch_that_failed_holds_nothing(study: Study) -> None:
     assert study.launch().finished
 
 
-def test_the_command_refuses_a_study_that_is_run_with_exit_code_2_and_asks_nobody(
-    study: Study, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_command_refuses_a_study_that_is_run_with_exit_code_2_and_asks_nobody(study, capsys, monkeypatch):
     assert study.launch().finished
     with closing(sqlite3.connect(study.folder / "ledger.db")) as link, link:
         link.execute("UPDATE studies SET holder = 'my-desk', held_until = '2999-01-01T00:00:00.000000+00:00'")
@@ -121,9 +119,7 @@ def test_the_command_refuses_a_study_that_is_run_with_exit_code_2_and_asks_nobod
 
 
 @pytest.mark.parametrize(("said", "wanted"), [("end", True), ("leave", False)])
-def test_on_a_terminal_the_user_is_asked(
-    study: Study, monkeypatch: pytest.MonkeyPatch, said: str, wanted: bool
-) -> None:
+def test_on_a_terminal_the_user_is_asked(study, monkeypatch, said, wanted):
     from deltaspace.commands import options
 
     assert study.launch().finished

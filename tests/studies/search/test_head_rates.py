@@ -18,9 +18,7 @@ def asking(space: SearchSpace) -> SearchSpace:
 
 
 @pytest.mark.parametrize("sampler", ["factored", "random", "tpe"])
-def test_every_proposal_of_a_study_that_asks_has_a_rate_of_its_own_and_a_replay_goes_on_alike(
-    sampler: str, space: SearchSpace
-) -> None:
+def test_every_proposal_of_a_study_that_asks_has_a_rate_of_its_own_and_a_replay_goes_on_alike(sampler, space):
     asked = asking(space)
     proposer = proposer_of(asked, sampler, published=())
     history = search(proposer, asked, 9, [])
@@ -33,7 +31,7 @@ def test_every_proposal_of_a_study_that_asks_has_a_rate_of_its_own_and_a_replay_
     assert len({trial.fingerprint for trial in history}) == len(history)
 
 
-def test_it_is_part_of_what_tells_trials_apart(space: SearchSpace) -> None:
+def test_it_is_part_of_what_tells_trials_apart(space):
     asked = asking(space)
     one = proposer_of(asked, "random", published=()).propose()
     other = asked.suggest(GivenTrial({**one.parameters, HEAD_RATE: HIGH / 2}))
@@ -43,16 +41,14 @@ def test_it_is_part_of_what_tells_trials_apart(space: SearchSpace) -> None:
 
 
 @pytest.mark.parametrize("sampler", ["factored", "random"])
-def test_where_nothing_is_asked_all_heads_are_trained_at_the_rate_of_the_study(
-    sampler: str, space: SearchSpace
-) -> None:
+def test_where_nothing_is_asked_all_heads_are_trained_at_the_rate_of_the_study(sampler, space):
     (trial,) = search(proposer_of(space, sampler, published=()), space, 1, [])
     assert HEAD_RATE not in trial.proposal
     assert HEAD_RATE not in space.parameters()
     assert trial_request(trial, attempt=1, plan=PLAN).learning_rates.head == USUAL
 
 
-def test_a_confirmation_trains_the_head_at_the_rate_of_the_trial(space: SearchSpace) -> None:
+def test_a_confirmation_trains_the_head_at_the_rate_of_the_trial(space):
     asked = asking(space)
     (trial,) = search(proposer_of(asked, "random", published=()), asked, 1, [])
     entry = entry_of(trial, asked, label="0", head_parameters=0, is_top=True)

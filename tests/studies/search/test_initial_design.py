@@ -31,7 +31,7 @@ def first_trials(proposer: Proposer, count: int) -> dict[str | None, Candidate]:
     return found
 
 
-def test_a_form_begins_where_its_rate_is_expected_to_be_best(space: SearchSpace) -> None:
+def test_a_form_begins_where_its_rate_is_expected_to_be_best(space):
     """Seven tenths of the way through its range in logarithms; methods of one form begin at one rate."""
     found = first_trials(proposer_of(space, "factored", METHODS), 3)
     low, high = space.options.learning_rates["lowrank"]
@@ -42,13 +42,13 @@ def test_a_form_begins_where_its_rate_is_expected_to_be_best(space: SearchSpace)
     assert found["mam_adapter"].ffn_learning_rate == pytest.approx(low * (high / low) ** 0.7 / 2, rel=1e-12)
 
 
-def test_what_is_another_method_under_another_name_is_left_out_and_that_is_said(space: SearchSpace) -> None:
+def test_what_is_another_method_under_another_name_is_left_out_and_that_is_said(space):
     proposer = proposer_of(space, "factored", ("lora_qv", "lora_qv:s=2", "bitfit"))
     assert [proposer.propose().method for _ in range(2)] == ["lora_qv", "bitfit"]
     assert proposer.left_out == {"lora_qv:s=2": "another trial is the same."}
 
 
-def test_what_has_begun_is_not_begun_again_after_a_replay(space: SearchSpace) -> None:
+def test_what_has_begun_is_not_begun_again_after_a_replay(space):
     lost = proposer_of(space, "factored", METHODS)
     begun = [record_of(lost.propose(), number, space, TrialState.COMPLETE) for number in range(2)]
     rebuilt = proposer_of(space, "factored", METHODS)
@@ -56,7 +56,7 @@ def test_what_has_begun_is_not_begun_again_after_a_replay(space: SearchSpace) ->
     assert rebuilt.propose() == lost.propose()
 
 
-def test_what_could_not_begin_is_no_opening_any_more_after_a_replay(space: SearchSpace) -> None:
+def test_what_could_not_begin_is_no_opening_any_more_after_a_replay(space):
     """Else the first trial after it would not be what comes next, such as a replicate."""
     small = SearchSpace(shape=space.shape, budget=30_000)
     lost = proposer_of(small, "random", ("mam_adapter", "head_only"))

@@ -16,7 +16,7 @@ def value(worth: NDArray[np.float64], chosen: tuple[int, ...] | list[int]) -> fl
 
 
 @pytest.mark.parametrize("most", [1, 2, 3])
-def test_it_is_nearly_the_best_of_all_sets(most: int) -> None:
+def test_it_is_nearly_the_best_of_all_sets(most):
     """A greedy choice has at least 1 - (1 - 1/k)^k of the best value; the single best row is found exactly."""
     for seed in range(60):
         worth = np.random.default_rng(seed).random((8, 5)) ** 2
@@ -27,13 +27,13 @@ def test_it_is_nearly_the_best_of_all_sets(most: int) -> None:
             assert found == best
 
 
-def test_rows_that_are_good_on_different_tasks_go_before_what_is_good_on_the_same() -> None:
+def test_rows_that_are_good_on_different_tasks_go_before_what_is_good_on_the_same():
     worth = np.array([[1.0, 0.9, 0.0], [0.9, 1.0, 0.1], [0.2, 0.2, 1.0], [0.1, 0.1, 0.9]])
     assert portfolio(worth, 2) == [1, 2]
     assert portfolio(worth) == [1, 2, 0]
 
 
-def test_nothing_is_chosen_that_adds_nothing() -> None:
+def test_nothing_is_chosen_that_adds_nothing():
     assert portfolio(np.ones((20, 3))) == [0]
     assert portfolio(np.eye(9)) == list(range(LARGEST_PORTFOLIO))
     assert portfolio(np.zeros((0, 2))) == []

@@ -40,7 +40,7 @@ def told(proposer: Proposer) -> None:
     proposer.close(2, TrialState.FAILED)
 
 
-def test_it_is_told_how_far_a_reading_is_and_how_sure_and_records_tell_the_same(space: SearchSpace) -> None:
+def test_it_is_told_how_far_a_reading_is_and_how_sure_and_records_tell_the_same(space):
     live, rebuilt = proposer_of(space), proposer_of(space)
     begun = [live.propose() for _ in PUBLISHED]
     records = [record_of(one, number, space, TrialState.RUNNING) for number, one in enumerate(begun)]
@@ -58,7 +58,7 @@ def test_it_is_told_how_far_a_reading_is_and_how_sure_and_records_tell_the_same(
     assert rebuilt.trials == live.trials
 
 
-def test_scores_that_are_no_shares_have_no_error_that_is_known() -> None:
+def test_scores_that_are_no_shares_have_no_error_that_is_known():
     assert COURSE.measured(8, 27.5).standard_error == 0.0
     assert ObservationModel(steps=8).measured(8, 0.5).standard_error == 0.0
 
@@ -88,7 +88,7 @@ def searched(proposer: Proposer, space: SearchSpace, count: int) -> tuple[list[T
     return records, read
 
 
-def test_a_rebuilt_proposer_proposes_the_same_pack_among_pruned_failed_and_running_trials(space: SearchSpace) -> None:
+def test_a_rebuilt_proposer_proposes_the_same_pack_among_pruned_failed_and_running_trials(space):
     lost = proposer_of(space)
     records, read = searched(lost, space, 21)
     rebuilt = proposer_of(space)
@@ -98,7 +98,7 @@ def test_a_rebuilt_proposer_proposes_the_same_pack_among_pruned_failed_and_runni
     assert len({*expected, *(one.fingerprint for one in records)}) == 25
 
 
-def test_free_slots_are_filled_as_if_the_earlier_ones_were_running(space: SearchSpace) -> None:
+def test_free_slots_are_filled_as_if_the_earlier_ones_were_running(space):
     proposer = proposer_of(space, published=("lora_qv",))
     seen: list[Observation] = []
     for number in range(12):
@@ -110,7 +110,7 @@ def test_free_slots_are_filled_as_if_the_earlier_ones_were_running(space: Search
     assert [proposer.propose().fingerprint for _ in range(4)] == [one.fingerprint for one in together]
 
 
-def test_a_published_method_at_other_rates_is_a_published_trial_with_its_name(space: SearchSpace) -> None:
+def test_a_published_method_at_other_rates_is_a_published_trial_with_its_name(space):
     proposer = proposer_of(space)
     found: list[Candidate] = []
     for number in range(80):

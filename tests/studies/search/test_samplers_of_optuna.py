@@ -21,7 +21,7 @@ TPE = "optuna.samplers:TPESampler"
 GROUPED = {"class": TPE, "multivariate": True, "group": True}
 
 
-def test_tpe_of_optuna_learns_over_the_tree_from_published_methods_too_and_replays(space: SearchSpace) -> None:
+def test_tpe_of_optuna_learns_over_the_tree_from_published_methods_too_and_replays(space):
     opening = InitialDesign(published=("mam_adapter", "lora_qv"))
 
     def proposer() -> Proposer:
@@ -39,7 +39,7 @@ def test_tpe_of_optuna_learns_over_the_tree_from_published_methods_too_and_repla
     assert [trial.fingerprint for trial in search(replayed, space, 3, [])] == [one.fingerprint for one in following]
 
 
-def test_it_finds_what_is_plainly_best(space: SearchSpace) -> None:
+def test_it_finds_what_is_plainly_best(space):
     proposer, found = Proposer(space, sampler=sampler_of(GROUPED), seed=1), []
     for number in range(50):
         parameters = proposer.propose().parameters
@@ -48,7 +48,7 @@ def test_it_finds_what_is_plainly_best(space: SearchSpace) -> None:
     assert sum(found[30:]) / 20 > sum(found[:10]) / 10 + 0.3
 
 
-def test_brute_force_of_optuna_tries_all_of_a_small_space_once(space: SearchSpace) -> None:
+def test_brute_force_of_optuna_tries_all_of_a_small_space_once(space):
     # attention: q, v, o, q+v; FFN: u, f, u+f; one of them or both: 4 * 3 + 4 + 3 points
     fixed = {"const": (1e-3, 1e-3)}
     options = SpaceOptions(attention_forms=("const",), ffn_forms=("const",), learning_rates=fixed, published=())
@@ -74,7 +74,7 @@ def test_brute_force_of_optuna_tries_all_of_a_small_space_once(space: SearchSpac
         ({"group": True}, "the class of a sampler with options must be a module:Class; got 'None'"),
     ],
 )
-def test_what_cannot_be_asked_is_refused_in_one_line(sampler: str | dict[str, object], reason: str) -> None:
+def test_what_cannot_be_asked_is_refused_in_one_line(sampler, reason):
     with pytest.raises(LaunchError, match=reason) as refused:
         sampler_of(sampler)
     assert "\n" not in str(refused.value)
@@ -84,7 +84,7 @@ def test_what_cannot_be_asked_is_refused_in_one_line(sampler: str | dict[str, ob
         specification_from_mapping(study)
 
 
-def test_samplers_of_optunahub_are_loaded_by_their_package(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_samplers_of_optunahub_are_loaded_by_their_package(monkeypatch):
     hub = types.ModuleType("optunahub")
     hub.load_module = lambda package: types.SimpleNamespace(Hubs=RandomSampler, package=package)  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "optunahub", hub)

@@ -38,13 +38,13 @@ def place_of(z: float) -> float:
     return math.log(LOW) + (z + 1) * HALF
 
 
-def test_many_tasks_leave_what_lies_between_tasks() -> None:
+def test_many_tasks_leave_what_lies_between_tasks():
     found = combined([(place_of(0.6), 0.0)] * 400, LOW, HIGH).place(LOW, HIGH)
     assert found.mean == pytest.approx(0.6, abs=0.01)
     assert found.deviation == pytest.approx(BETWEEN_TASKS, rel=0.01)
 
 
-def test_an_expected_rate_is_placed_in_any_range_and_never_beyond_it() -> None:
+def test_an_expected_rate_is_placed_in_any_range_and_never_beyond_it():
     rate = ExpectedRate(rate=math.sqrt(LOW * HIGH), deviation=0.5)
     assert rate.place(LOW, HIGH).mean == pytest.approx(0.0, abs=1e-12)
     assert rate.place(LOW, HIGH).deviation == pytest.approx(0.5 / HALF)
@@ -69,7 +69,7 @@ def low_rank(trial: Observation) -> int:
     return sum(edit.form.name == "lowrank" for edit in trial.configuration.edits)
 
 
-def test_what_is_good_on_a_task_comes_first_on_the_next(space: SearchSpace) -> None:
+def test_what_is_good_on_a_task_comes_first_on_the_next(space):
     source = scored(space, lambda trial: 0.4 + 0.05 * min(low_rank(trial), 2))
     lessons = lessons_of([source], space, replaceable=("lora_qv", "mam_adapter", "head_only", "bitfit"))
     assert lessons.sources == ("s0",)
@@ -85,7 +85,7 @@ def test_what_is_good_on_a_task_comes_first_on_the_next(space: SearchSpace) -> N
     assert lessons.replaced == ("mam_adapter",)
 
 
-def test_tasks_that_disagree_each_have_their_own(space: SearchSpace) -> None:
+def test_tasks_that_disagree_each_have_their_own(space):
     def bottlenecks(trial: Observation) -> float:
         return 0.4 + 0.05 * sum(edit.form.name == "bottleneck" for edit in trial.configuration.edits)
 
@@ -103,7 +103,7 @@ def test_tasks_that_disagree_each_have_their_own(space: SearchSpace) -> None:
 
 
 @pytest.mark.parametrize("best", [0.5, -0.7])
-def test_rates_are_expected_where_they_were_best(space: SearchSpace, genome: Encoding, best: float) -> None:
+def test_rates_are_expected_where_they_were_best(space, genome, best):
     def score(trial: Observation) -> float:
         view = genome.view_of(trial)
         return 0.5 - 0.05 * sum((side.unit_lr - best) ** 2 for side in (view.attention, view.ffn) if side is not None)
@@ -117,7 +117,7 @@ def test_rates_are_expected_where_they_were_best(space: SearchSpace, genome: Enc
         assert BETWEEN_TASKS < places[form].deviation < math.hypot(UNKNOWN, BETWEEN_TASKS)
 
 
-def test_lessons_survive_json(space: SearchSpace) -> None:
+def test_lessons_survive_json(space):
     import json
     from dataclasses import asdict
 
@@ -125,7 +125,7 @@ def test_lessons_survive_json(space: SearchSpace) -> None:
     assert lessons_from_json(json.loads(json.dumps(asdict(lessons)))) == lessons
 
 
-def test_rates_are_drawn_where_they_are_expected_and_sometimes_anywhere(genome: Encoding) -> None:
+def test_rates_are_drawn_where_they_are_expected_and_sometimes_anywhere(genome):
     draw = random.Random(0)
     drawer = RandomCandidates(genome, {"lowrank": ExpectedOptimum(mean=0.7, deviation=0.05)})
     sides = [side for _ in range(3000) for side in drawer.fresh(draw).sides]
@@ -138,7 +138,7 @@ def test_rates_are_drawn_where_they_are_expected_and_sometimes_anywhere(genome: 
     assert abs(np.mean(by_form[False])) < 5 * math.sqrt(1 / 3 / len(by_form[False]))
 
 
-def test_the_model_expects_most_of_rates_where_they_were_best(genome: Encoding, space: SearchSpace) -> None:
+def test_the_model_expects_most_of_rates_where_they_were_best(genome, space):
     view = genome.view_of(observed(space.suggest_published("lora_qv", GivenTrial({"learning_rate.lowrank": 3e-3})), 0))
     side = view.attention
     assert side is not None

@@ -50,7 +50,7 @@ def written(folder: Path, text: str) -> Path:
     return path
 
 
-def test_a_backbone_is_a_name_or_says_how_its_weights_are_held(tmp_path: Path) -> None:
+def test_a_backbone_is_a_name_or_says_how_its_weights_are_held(tmp_path):
     plain = specification_from_mapping(MINIMAL)
     assert plain.as_json()["backbone"] == "embedded"
     spelled = specification_from_mapping({**MINIMAL, "backbone": {"name": "embedded"}})
@@ -71,7 +71,7 @@ def test_a_backbone_is_a_name_or_says_how_its_weights_are_held(tmp_path: Path) -
     assert str(asked.backbone) == f"{tmp_path} (int8)"
 
 
-def test_what_cannot_hold_weights_is_refused() -> None:
+def test_what_cannot_hold_weights_is_refused():
     def of(**held: object) -> dict[str, object]:
         return {"backbone": {"name": "embedded", **held}}
 
@@ -102,7 +102,7 @@ def test_what_cannot_hold_weights_is_refused() -> None:
     ]
 
 
-def test_four_keys_are_enough_and_the_rest_has_defaults() -> None:
+def test_four_keys_are_enough_and_the_rest_has_defaults():
     study = specification_from_mapping(MINIMAL)
     assert (study.trials, study.seed) == (40, 0)
     assert (study.training.steps, study.training.batch_size) == (200, 32)
@@ -111,11 +111,11 @@ def test_four_keys_are_enough_and_the_rest_has_defaults() -> None:
     assert (study.fleet.backend, study.fleet.workers, study.fleet.pack) == ("ray", "auto", "auto")
 
 
-def test_the_defaults_of_the_search_are_those_of_the_space() -> None:
+def test_the_defaults_of_the_search_are_those_of_the_space():
     assert specification_from_mapping(MINIMAL).space_options == SpaceOptions()
 
 
-def test_every_option_of_the_space_can_be_set_in_the_study_file(tmp_path: Path) -> None:
+def test_every_option_of_the_space_can_be_set_in_the_study_file(tmp_path):
     text = """
 name: wide
 backbone: embedded
@@ -190,7 +190,7 @@ search:
     ]  # no keys of a study file
 
 
-def test_the_fewer_steps_a_trial_has_the_higher_are_the_learning_rates_that_the_file_leaves_out() -> None:
+def test_the_fewer_steps_a_trial_has_the_higher_are_the_learning_rates_that_the_file_leaves_out():
     def rates(steps: int) -> dict[str, tuple[float, float]]:
         space = {"learning_rates": {"const": [1e-3, 1e-2]}}
         study = specification_from_mapping({**MINIMAL, "training": {"steps": steps}, "space": space})
@@ -208,17 +208,17 @@ def test_the_fewer_steps_a_trial_has_the_higher_are_the_learning_rates_that_the_
 
 
 @pytest.mark.parametrize("key", sorted(MINIMAL))
-def test_a_required_key_that_is_missing_is_named(key: str) -> None:
+def test_a_required_key_that_is_missing_is_named(key):
     with pytest.raises(SpecificationError, match=rf"(?m)^{key}: must be given$"):
         specification_from_mapping({other: value for other, value in MINIMAL.items() if other != key})
 
 
 @pytest.mark.parametrize("key", ["training", "pruning", "space", "search", "fleet"])
-def test_a_section_whose_lines_are_all_commented_out_has_its_defaults(key: str) -> None:
+def test_a_section_whose_lines_are_all_commented_out_has_its_defaults(key):
     assert problems({key: None}) == []
 
 
-def test_all_problems_are_said_at_once_with_their_paths_and_values() -> None:
+def test_all_problems_are_said_at_once_with_their_paths_and_values():
     lines = problems(
         {
             "trials": 0,
@@ -252,7 +252,7 @@ def test_all_problems_are_said_at_once_with_their_paths_and_values() -> None:
         ({3: "x"}, "the file: keys must be text; got 3"),
     ],
 )
-def test_an_unknown_key_comes_with_the_nearest_known_one(changes: dict[str, object], line: str) -> None:
+def test_an_unknown_key_comes_with_the_nearest_known_one(changes, line):
     assert line in problems(changes)
 
 
@@ -286,12 +286,12 @@ QUESTIONS = {"kind": "question_answering", "folder": "."}
         ({"languages": ["en"]}, "task.languages"),
     ],
 )
-def test_a_text_task_that_cannot_be_is_refused_on_one_line(task: dict[str, object], line: str) -> None:
+def test_a_text_task_that_cannot_be_is_refused_on_one_line(task, line):
     (said,) = problems({"task": {**TRANSLATION, **task}})
     assert re.match(line, said)
 
 
-def test_a_text_task_says_what_the_trial_runner_is_told() -> None:
+def test_a_text_task_says_what_the_trial_runner_is_told():
     task = {
         **TRANSLATION,
         "references": "refs",
@@ -318,7 +318,7 @@ def test_a_text_task_says_what_the_trial_runner_is_told() -> None:
     assert Specification.from_json(json.loads(json.dumps(study.as_json()))) == study
 
 
-def test_questions_have_their_usual_columns_unless_others_are_named() -> None:
+def test_questions_have_their_usual_columns_unless_others_are_named():
     usual = specification_from_mapping({**MINIMAL, "task": QUESTIONS}).task
     named = specification_from_mapping({**MINIMAL, "task": {**QUESTIONS, "questions": {"context": "story"}}}).task
     assert usual.metric == "token_f1"
@@ -360,19 +360,19 @@ def test_questions_have_their_usual_columns_unless_others_are_named() -> None:
         ("space", {"values": {"sharing": ["some"]}}),
     ],
 )
-def test_a_search_that_cannot_be_is_refused(section: str, keys: dict[str, object]) -> None:
+def test_a_search_that_cannot_be_is_refused(section, keys):
     lines = problems({section: keys})
     assert len(lines) == 1
     assert lines[0].startswith(section)
 
 
 @pytest.mark.parametrize("key", ["lessons", "made_table"])
-def test_what_a_launch_finds_out_cannot_be_set(key: str) -> None:
+def test_what_a_launch_finds_out_cannot_be_set(key):
     (line,) = problems({key: None})
     assert line.startswith(f"{key}: unknown key")
 
 
-def test_a_first_rung_past_the_last_step_is_refused() -> None:
+def test_a_first_rung_past_the_last_step_is_refused():
     assert problems({"pruning": {"first_rung_steps": 300}}) == [
         "pruning.first_rung_steps: must be at most training.steps (200); got 300"
     ]
@@ -388,9 +388,7 @@ def test_a_first_rung_past_the_last_step_is_refused() -> None:
         ({"first_rung_steps": 200}, 200, (200,)),
     ],
 )
-def test_rungs_lie_a_reduction_apart_and_the_last_step_is_always_measured(
-    pruning: dict[str, object], steps: int, rungs: tuple[int, ...]
-) -> None:
+def test_rungs_lie_a_reduction_apart_and_the_last_step_is_always_measured(pruning, steps, rungs):
     study = specification_from_mapping({**MINIMAL, "pruning": pruning, "training": {"steps": steps}})
     assert study.rung_steps == rungs
     assert study.rung_plan().steps == rungs[:-1]
@@ -399,7 +397,7 @@ def test_rungs_lie_a_reduction_apart_and_the_last_step_is_always_measured(
 
 @pytest.mark.parametrize("pruning", [{}, {"rule": "significance"}, {"first_rung_steps": 5}])
 @pytest.mark.parametrize("warmup", [0.1, 0.3])
-def test_the_last_rung_is_at_most_half_of_the_way_whatever_the_steps(pruning: dict[str, object], warmup: float) -> None:
+def test_the_last_rung_is_at_most_half_of_the_way_whatever_the_steps(pruning, warmup):
     for steps in range(10, 1001, 3):
         training = {"steps": steps, "warmup_fraction": warmup}
         study = specification_from_mapping({**MINIMAL, "pruning": pruning, "training": training})
@@ -411,7 +409,7 @@ def test_the_last_rung_is_at_most_half_of_the_way_whatever_the_steps(pruning: di
 
 
 @pytest.mark.parametrize(("steps", "rungs"), [(150, (37, 74, 150)), (70, (17, 34, 70)), (3, (3,)), (1, (1,))])
-def test_no_rung_is_shortly_before_the_end(steps: int, rungs: tuple[int, ...]) -> None:
+def test_no_rung_is_shortly_before_the_end(steps, rungs):
     study = specification_from_mapping({**MINIMAL, "training": {"steps": steps}})
     assert study.rung_steps == rungs
 
@@ -420,16 +418,14 @@ def test_no_rung_is_shortly_before_the_end(steps: int, rungs: tuple[int, ...]) -
     ("steps", "batch", "rungs"),
     [(20, 8, ()), (63, 8, ()), (64, 8, (32,)), (100, 8, (32,)), (200, 8, (50, 100)), (100, 7, (37,)), (16, 32, (8,))],
 )
-def test_no_rung_comes_before_a_trial_has_learned_from_as_many_examples_as_are_measured(
-    steps: int, batch: int, rungs: tuple[int, ...]
-) -> None:
+def test_no_rung_comes_before_a_trial_has_learned_from_as_many_examples_as_are_measured(steps, batch, rungs):
     study = specification_from_mapping({**MINIMAL, "training": {"steps": steps, "batch_size": batch}})
     assert study.rung_steps == (*rungs, steps)
     given = {"pruning": {"first_rung_steps": 5}, "training": {"steps": 20, "batch_size": batch}}
     assert specification_from_mapping({**MINIMAL, **given}).rung_steps == (5, 10, 20)
 
 
-def test_a_first_rung_that_is_given_may_be_beyond_half_of_the_way() -> None:
+def test_a_first_rung_that_is_given_may_be_beyond_half_of_the_way():
     given = {"pruning": {"first_rung_steps": 150}, "training": {"steps": 200}}
     assert specification_from_mapping({**MINIMAL, **given}).rung_steps == (150, 200)
 
@@ -444,12 +440,12 @@ def test_a_first_rung_that_is_given_may_be_beyond_half_of_the_way() -> None:
         (["lora_qv:r=8,s=2", "full_finetuning"], ("lora_qv:r=8,s=2", "full_finetuning")),
     ],
 )
-def test_published_methods_are_chosen_by_a_word_or_by_name(published: object, names: tuple[str, ...]) -> None:
+def test_published_methods_are_chosen_by_a_word_or_by_name(published, names):
     study = specification_from_mapping({**MINIMAL, "search": {"published": published}})
     assert study.space_options.published_points == names
 
 
-def test_the_samplers_of_the_study_file_are_those_there_are() -> None:
+def test_the_samplers_of_the_study_file_are_those_there_are():
     from studies.search.samplers import SAMPLERS
 
     assert tuple(SAMPLERS)[: len(OWN_SAMPLERS)] == OWN_SAMPLERS
@@ -472,19 +468,19 @@ def test_the_samplers_of_the_study_file_are_those_there_are() -> None:
         ("1.5h", 5400),
     ],
 )
-def test_a_length_of_time_is_read_as_people_write_it(text: object, seconds: float) -> None:
+def test_a_length_of_time_is_read_as_people_write_it(text, seconds):
     assert parse_duration(text) == seconds
 
 
 @pytest.mark.parametrize(
     "text", ["", "0", "soon", "5 apples", "-5m", "m5", 0, -1, True, None, float("nan"), float("inf")]
 )
-def test_what_is_no_length_of_time_is_refused(text: object) -> None:
+def test_what_is_no_length_of_time_is_refused(text):
     with pytest.raises(ValueError, match="1h30m"):
         parse_duration(text)
 
 
-def test_numbers_that_yaml_takes_for_text_are_still_numbers(tmp_path: Path) -> None:
+def test_numbers_that_yaml_takes_for_text_are_still_numbers(tmp_path):
     path = written(tmp_path, yaml.safe_dump(MINIMAL) + "training: {head_learning_rate: 1e-3}\n")
     assert read_specification(path).training.head_learning_rate == 1e-3
 
@@ -503,7 +499,7 @@ def test_numbers_that_yaml_takes_for_text_are_still_numbers(tmp_path: Path) -> N
         ("name: 2026-13-45", "must be"),
     ],
 )
-def test_a_file_that_is_no_mapping_is_refused_on_one_line(tmp_path: Path, text: str, said: str) -> None:
+def test_a_file_that_is_no_mapping_is_refused_on_one_line(tmp_path, text, said):
     path = written(tmp_path, text)
     with pytest.raises(SpecificationError) as caught:
         read_specification(path)
@@ -512,7 +508,7 @@ def test_a_file_that_is_no_mapping_is_refused_on_one_line(tmp_path: Path, text: 
     assert "\n" not in str(caught.value)
 
 
-def test_a_file_that_cannot_be_read_is_refused_on_one_line(tmp_path: Path) -> None:
+def test_a_file_that_cannot_be_read_is_refused_on_one_line(tmp_path):
     with pytest.raises(SpecificationError, match=r"there is no .*nowhere\.yaml"):
         read_specification(tmp_path / "nowhere.yaml")
     with pytest.raises(SpecificationError, match="must be readable"):
@@ -531,7 +527,7 @@ def folder_study(folder: str) -> str:
     return yaml.safe_dump({**MINIMAL, "task": {"folder": folder, "text": ["a", "b"], "label": "c"}})
 
 
-def test_a_folder_is_relative_to_the_study_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_folder_is_relative_to_the_study_file(tmp_path, monkeypatch):
     (tmp_path / "data").mkdir()
     (tmp_path / "elsewhere").mkdir()
     monkeypatch.chdir(tmp_path / "elsewhere")
@@ -539,16 +535,14 @@ def test_a_folder_is_relative_to_the_study_file(tmp_path: Path, monkeypatch: pyt
     assert (source.folder, source.text, source.label) == (str(tmp_path / "data"), ("a", "b"), "c")
 
 
-def test_a_folder_from_the_command_line_is_relative_to_the_working_directory(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_folder_from_the_command_line_is_relative_to_the_working_directory(tmp_path, monkeypatch):
     (tmp_path / "elsewhere" / "data").mkdir(parents=True)
     monkeypatch.chdir(tmp_path / "elsewhere")
     study = read_specification(written(tmp_path, folder_study("nowhere")), {"task.folder": "data"})
     assert study.task.folder == str(tmp_path / "elsewhere" / "data")
 
 
-def test_a_missing_folder_is_said_with_all_other_problems(tmp_path: Path) -> None:
+def test_a_missing_folder_is_said_with_all_other_problems(tmp_path):
     path = written(tmp_path, folder_study("nowhere") + "trials: 0\n")
     with pytest.raises(SpecificationError) as caught:
         read_specification(path)
@@ -559,21 +553,19 @@ def test_a_missing_folder_is_said_with_all_other_problems(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("backbone", "is_path"), [("embedded", False), ("roberta-base", False), ("mine", True), ("./x", True)]
 )
-def test_a_backbone_is_a_path_only_if_there_is_such_a_folder_or_it_is_written_as_one(
-    tmp_path: Path, backbone: str, is_path: bool
-) -> None:
+def test_a_backbone_is_a_path_only_if_there_is_such_a_folder_or_it_is_written_as_one(tmp_path, backbone, is_path):
     (tmp_path / "mine").mkdir()
     study = read_specification(written(tmp_path, yaml.safe_dump({**MINIMAL, "backbone": backbone})))
     assert study.backbone.name == (str(tmp_path / backbone) if is_path else backbone)
 
 
-def test_overrides_take_the_place_of_what_the_file_says(tmp_path: Path) -> None:
+def test_overrides_take_the_place_of_what_the_file_says(tmp_path):
     path = written(tmp_path, yaml.safe_dump({**MINIMAL, "training": {"steps": 100}}))
     study = read_specification(path, {"training.steps": 300, "fleet.time_budget": "5m", "trials": "7"})
     assert (study.training.steps, study.fleet.time_budget, study.trials) == (300, 300.0, 7)
 
 
-def test_a_wrong_override_is_a_problem_like_any_other(tmp_path: Path) -> None:
+def test_a_wrong_override_is_a_problem_like_any_other(tmp_path):
     path = written(tmp_path, yaml.safe_dump(MINIMAL))
     with pytest.raises(SpecificationError, match=r"training\.stpes: unknown key; did you mean 'steps'\?"):
         read_specification(path, {"training.stpes": 3})
@@ -591,11 +583,11 @@ def test_a_wrong_override_is_a_problem_like_any_other(tmp_path: Path) -> None:
         ("a=", "a", None),
     ],
 )
-def test_an_override_is_a_key_path_and_a_yaml_value(text: str, key: str, value: object) -> None:
+def test_an_override_is_a_key_path_and_a_yaml_value(text, key, value):
     assert parse_override(text) == (key, value)
 
 
-def test_the_betas_of_a_study_reach_its_training_and_define_the_search() -> None:
+def test_the_betas_of_a_study_reach_its_training_and_define_the_search():
     usual = specification_from_mapping(MINIMAL)
     own = specification_from_mapping({**MINIMAL, "training": {"betas": [0.8, 0]}})
     plain = TrainingPlan(steps=1, batch_size=1, evaluate_at_steps=(1,))
@@ -608,14 +600,14 @@ def test_the_betas_of_a_study_reach_its_training_and_define_the_search() -> None
 @pytest.mark.parametrize(
     "betas", [[0.9], [0.9, 0.99, 0.9], [0.9, 1], [-0.1, 0.9], [0.9, float("nan")], [True, 0.9], ["a", 0.9], 0.9, None]
 )
-def test_betas_that_cannot_be_are_refused_on_one_line(betas: object) -> None:
+def test_betas_that_cannot_be_are_refused_on_one_line(betas):
     got = "nothing" if betas is None else repr(betas)
     assert problems({"training": {"betas": betas}}) == [
         f"training.betas: must be two numbers from 0 to below 1, such as [0.9, 0.98]; got {got}"
     ]
 
 
-def test_the_number_of_trials_and_the_fleet_do_not_define_the_search() -> None:
+def test_the_number_of_trials_and_the_fleet_do_not_define_the_search():
     first = specification_from_mapping(MINIMAL)
     second = specification_from_mapping({**MINIMAL, "trials": 99, "fleet": {"backend": "inline", "pack": 1}})
     assert difference(first.search_identity(), second.search_identity()) == []
@@ -626,7 +618,7 @@ def test_the_number_of_trials_and_the_fleet_do_not_define_the_search() -> None:
     ]
 
 
-def test_the_same_budget_written_otherwise_is_the_same_search() -> None:
+def test_the_same_budget_written_otherwise_is_the_same_search():
     identities = [
         specification_from_mapping({**MINIMAL, "budget": budget}).search_identity()
         for budget in ("0.5%", 0.005, "0.50 %")
@@ -643,12 +635,12 @@ def test_the_same_budget_written_otherwise_is_the_same_search() -> None:
         ({"seed": 1}, "seed: 0 -> 1"),
     ],
 )
-def test_a_changed_study_file_is_said_key_by_key(changes: dict[str, object], line: str) -> None:
+def test_a_changed_study_file_is_said_key_by_key(changes, line):
     old, new = specification_from_mapping(MINIMAL), specification_from_mapping({**MINIMAL, **changes})
     assert line in difference(old.search_identity(), new.search_identity())
 
 
-def test_the_shipped_examples_are_valid(tmp_path: Path) -> None:
+def test_the_shipped_examples_are_valid(tmp_path):
     assert example_names() == (
         "banking77",
         "docstrings",
@@ -668,9 +660,7 @@ def test_the_shipped_examples_are_valid(tmp_path: Path) -> None:
         assert study.name == name.replace("_", "-")
 
 
-def test_a_file_of_the_user_goes_before_an_example_of_that_name(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_of_the_user_goes_before_an_example_of_that_name(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert study_file("docstrings") == study_file("docstrings.yaml") == EXAMPLES / "docstrings.yaml"
     assert study_file("./docstrings.yaml") == Path("docstrings.yaml")
@@ -679,7 +669,7 @@ def test_a_file_of_the_user_goes_before_an_example_of_that_name(
     assert study_file("docstrings.yaml") == Path("docstrings.yaml")
 
 
-def test_reading_a_study_file_loads_neither_database_nor_search_nor_learning_libraries() -> None:
+def test_reading_a_study_file_loads_neither_database_nor_search_nor_learning_libraries():
     script = (
         "import sys\n"
         "from studies.study_file import read_specification\n"
@@ -693,9 +683,7 @@ def test_reading_a_study_file_loads_neither_database_nor_search_nor_learning_lib
 
 @pytest.mark.parametrize(("warmup", "rungs"), [(0.06, (50, 100)), (0.2, (80,))])
 @pytest.mark.parametrize("rule", [Rule.CHANCE, Rule.SIGNIFICANCE])
-def test_the_first_rung_is_a_quarter_but_not_within_twice_the_warm_up(
-    warmup: float, rungs: tuple[int, ...], rule: Rule
-) -> None:
+def test_the_first_rung_is_a_quarter_but_not_within_twice_the_warm_up(warmup, rungs, rule):
     given = {} if rule is Rule.CHANCE else {"pruning": {"rule": str(rule)}}
     study = specification_from_mapping(
         {**MINIMAL, **given, "training": {"steps": 200, "warmup_fraction": warmup}},
@@ -722,8 +710,8 @@ def test_the_first_rung_is_a_quarter_but_not_within_twice_the_warm_up(
     ],
 )
 def test_at_rungs_half_as_many_examples_are_measured_as_were_learned_from_unless_the_file_says_otherwise(
-    pruning: dict[str, object], training: dict[str, object], expected: int | None
-) -> None:
+    pruning, training, expected
+):
     study = specification_from_mapping({**MINIMAL, "pruning": pruning, "training": training})
     assert study.rung_examples == study.training_plan().rung_examples == expected
     counts = study.rung_plan(750).example_counts
@@ -731,7 +719,7 @@ def test_at_rungs_half_as_many_examples_are_measured_as_were_learned_from_unless
 
 
 @pytest.mark.parametrize("value", ["auto", 0, "0", 12, "12"])
-def test_replicates_are_auto_or_a_count_and_may_be_none(value: object) -> None:
+def test_replicates_are_auto_or_a_count_and_may_be_none(value):
     study = specification_from_mapping({**MINIMAL, "search": {"replicates": value}})
     assert study.search.replicates == (value if value == "auto" else int(str(value)))
 
@@ -744,7 +732,7 @@ def test_replicates_are_auto_or_a_count_and_may_be_none(value: object) -> None:
         ("pruning", "first_rung_steps", "all", "auto or a whole number from 1"),
     ],
 )
-def test_other_counts_are_refused(section: str, key: str, value: object, must: str) -> None:
+def test_other_counts_are_refused(section, key, value, must):
     got = "nothing" if value is None else repr(value)
     assert problems({section: {key: value}}) == [f"{section}.{key}: must be {must} to 1,000,000; got {got}"]
 
@@ -765,7 +753,7 @@ def test_what_can_be_no_path_ends_in_no_error_of_the_system(tmp_path, key, path)
         assert read_specification(file).name == "docstrings"
 
 
-def test_a_value_that_is_none_of_its_tag_is_refused_in_a_line(tmp_path: Path) -> None:
+def test_a_value_that_is_none_of_its_tag_is_refused_in_a_line(tmp_path):
     for tagged in ("!!timestamp x", "!!bool x", "!!int x", "!!float x"):
         file = written(tmp_path, f"name: x\nseed: {tagged}\n")
         with pytest.raises(SpecificationError, match="must be YAML; ") as caught:
@@ -773,9 +761,7 @@ def test_a_value_that_is_none_of_its_tag_is_refused_in_a_line(tmp_path: Path) ->
         assert len(str(caught.value).splitlines()) == 1
 
 
-def test_data_in_a_folder_of_the_name_of_an_example_do_not_hide_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_data_in_a_folder_of_the_name_of_an_example_do_not_hide_it(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "banking77").mkdir()
     (tmp_path / "mine").mkdir()

@@ -1,7 +1,5 @@
 """YAML that may be anybody's: bombs of aliases, depths and digits are refused, and what is usual is read."""
 
-from pathlib import Path
-
 import pytest
 import yaml
 
@@ -38,7 +36,7 @@ BOMBS = {
 
 
 @pytest.mark.parametrize("name", BOMBS)
-def test_a_bomb_is_refused_on_one_line_as_a_file_and_as_an_override(name: str, tmp_path: Path) -> None:
+def test_a_bomb_is_refused_on_one_line_as_a_file_and_as_an_override(name, tmp_path):
     text, said = BOMBS[name]
     path = tmp_path / "study.yaml"
     path.write_text(text)
@@ -51,7 +49,7 @@ def test_a_bomb_is_refused_on_one_line_as_a_file_and_as_an_override(name: str, t
             parse_override(f"trials={text}")
 
 
-def test_limits_are_what_is_still_read() -> None:
+def test_limits_are_what_is_still_read():
     deep = "[" * (MOST_LEVELS - 1) + "1" + "]" * (MOST_LEVELS - 1)
     assert str(read_yaml(deep)) == deep
     with pytest.raises(yaml.YAMLError):
@@ -66,12 +64,12 @@ def test_limits_are_what_is_still_read() -> None:
         read_yaml(f"{digits}9")
 
 
-def test_aliases_and_merges_of_usual_size_are_read() -> None:
+def test_aliases_and_merges_of_usual_size_are_read():
     text = "one: &one {a: 1, b: [2]}\ntwo: {<<: *one, c: 3}\nthree: *one"
     assert read_yaml(text) == yaml.safe_load(text)
     assert read_yaml("") is None
 
 
-def test_tags_that_make_objects_are_refused() -> None:
+def test_tags_that_make_objects_are_refused():
     with pytest.raises(yaml.YAMLError, match="python/object"):
         read_yaml("a: !!python/object/apply:os.getcwd []")

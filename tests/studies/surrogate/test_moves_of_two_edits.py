@@ -45,7 +45,7 @@ def numbers(genes: EncodedConfiguration) -> list[int]:
     return [number for _, number in genes.attention.parts]
 
 
-def test_published_methods_with_two_edits_are_their_genes(two: Encoding) -> None:
+def test_published_methods_with_two_edits_are_their_genes(two):
     for trial in drawn(two.space, 2, published=(INDUCER, MAM)):
         genes = two.genes_of(trial)
         assert genes is not None
@@ -54,7 +54,7 @@ def test_published_methods_with_two_edits_are_their_genes(two: Encoding) -> None
         assert two.space.points_in(found) == two.space.points_in(trial.configuration)
 
 
-def test_what_is_drawn_is_its_genes_and_is_seen_with_its_sizes(two: Encoding) -> None:
+def test_what_is_drawn_is_its_genes_and_is_seen_with_its_sizes(two):
     several = 0
     for trial in drawn(two.space, 150, published=()):
         genes = two.genes_of(trial)
@@ -71,7 +71,7 @@ def test_what_is_drawn_is_its_genes_and_is_seen_with_its_sizes(two: Encoding) ->
     assert several > 50
 
 
-def test_a_step_of_the_size_of_one_side_is_one_of_its_split(two: Encoding, inducer: EncodedConfiguration) -> None:
+def test_a_step_of_the_size_of_one_side_is_one_of_its_split(two, inducer):
     found = children(two, inducer, size=1.0)
     assert {tuple(numbers(genes)) for genes in found} == {tuple(numbers(inducer))}
     low, high = OPTIONS.split
@@ -82,7 +82,7 @@ def test_a_step_of_the_size_of_one_side_is_one_of_its_split(two: Encoding, induc
     assert len(configurations) > 10
 
 
-def test_a_study_of_two_edits_proposes_what_the_space_has(two: Encoding) -> None:
+def test_a_study_of_two_edits_proposes_what_the_space_has(two):
     trials = drawn(two.space, 24, published=(INDUCER, MAM), seed=5)
     search = FactoredSearch(two.space, seed=1)
     found = proposed(search, trials, slots=3)
@@ -93,9 +93,7 @@ def test_a_study_of_two_edits_proposes_what_the_space_has(two: Encoding) -> None
         assert two.space.points_in(one.configuration) is not None
 
 
-def test_the_model_tells_apart_what_writes_where_and_how_the_side_is_split(
-    two: Encoding, inducer: EncodedConfiguration
-) -> None:
+def test_the_model_tells_apart_what_writes_where_and_how_the_side_is_split(two, inducer):
     assert inducer.attention is not None
     seen = two.view(inducer).attention
     assert seen is not None

@@ -42,9 +42,7 @@ def history_of(space: SearchSpace, trials: int = 24) -> list[Observation]:
 
 
 @pytest.mark.parametrize("objective", [SizeMeasure.PARAMETERS, SizeMeasure.EXTRA_FLOPS])
-def test_the_place_of_what_is_made_is_that_of_the_configuration_it_becomes(
-    space: SearchSpace, objective: SizeMeasure
-) -> None:
+def test_the_place_of_what_is_made_is_that_of_the_configuration_it_becomes(space, objective):
     genome, goal = Encoding(space), goal_of(space, objective)
     sizing = SizeObjective(genome, goal)
     for observation in history_of(space, 12):
@@ -58,7 +56,7 @@ def test_the_place_of_what_is_made_is_that_of_the_configuration_it_becomes(
         assert sizing.of_genes([genes])[0] == pytest.approx(goal.scale.place(size), abs=1e-2 if shared else 1e-12)
 
 
-def test_with_a_goal_smaller_ones_are_proposed_than_without(space: SearchSpace) -> None:
+def test_with_a_goal_smaller_ones_are_proposed_than_without(space):
     history = history_of(space)
     stored = []
     for goal in (None, goal_of(space, SizeMeasure.PARAMETERS)):
@@ -69,7 +67,7 @@ def test_with_a_goal_smaller_ones_are_proposed_than_without(space: SearchSpace) 
     assert stored[1] < 0.8 * stored[0]
 
 
-def test_optuna_alone_can_use_it_for_two_directions(space: SearchSpace) -> None:
+def test_optuna_alone_can_use_it_for_two_directions(space):
     def objective(trial: optuna.Trial) -> tuple[float, float]:
         stored = space.suggest(trial).counts.stored
         return 0.4 + 0.1 * stored / space.budget, float(stored)
@@ -81,7 +79,7 @@ def test_optuna_alone_can_use_it_for_two_directions(space: SearchSpace) -> None:
     assert len(study.best_trials) > 1
 
 
-def test_parents_are_good_within_their_size_and_without_a_goal_good_alone(space: SearchSpace) -> None:
+def test_parents_are_good_within_their_size_and_without_a_goal_good_alone(space):
     means, places = np.array([0.1, 0.5, 0.45, 0.9]), np.array([-3.0, -2.0, -1.0, 0.0])
     genome = Encoding(space)
     standing = SizeObjective(genome, goal_of(space, SizeMeasure.PARAMETERS)).standing(means, places)

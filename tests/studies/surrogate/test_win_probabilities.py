@@ -13,7 +13,6 @@ from search_space.space.space import SearchSpace
 from studies.objectives import SizeGoal, SizeMeasure
 from studies.records import TrialState
 from studies.surrogate.candidate_search import FactoredSearch
-from studies.surrogate.encoding import Encoding
 from studies.surrogate.observation import MeasuredScore, Observation
 from studies.surrogate.posterior import SurrogateFitter
 from studies.surrogate.size_objective import SizeObjective
@@ -41,9 +40,7 @@ def trials(history: History) -> list[Observation]:
 
 
 @pytest.mark.parametrize("has_published", [True, False])
-def test_the_chance_is_that_of_a_normal_difference_to_the_best(
-    genome: Encoding, prospects: WinProbabilities, trials: list[Observation], has_published: bool
-) -> None:
+def test_the_chance_is_that_of_a_normal_difference_to_the_best(genome, prospects, trials, has_published):
     asked = trials if has_published else [replace(one, method=None) for one in trials]
     found = prospects.of(asked, [19])[19]
     believer = SurrogateFitter(genome)
@@ -58,20 +55,18 @@ def test_the_chance_is_that_of_a_normal_difference_to_the_best(
     assert abs(found.chance - alone) > 1e-3
 
 
-def test_a_better_reading_promises_more(prospects: WinProbabilities, trials: list[Observation]) -> None:
+def test_a_better_reading_promises_more(prospects, trials):
     chances = [prospects.of([*trials[:19], half_way(trials[19], score)], [19])[19].chance for score in (0.3, 0.4, 0.5)]
     assert chances == sorted(chances)
     assert chances[0] < 0.5 * chances[2]
 
 
-def test_the_task_head_alone_is_nobody_s_rival(prospects: WinProbabilities, trials: list[Observation]) -> None:
+def test_the_task_head_alone_is_nobody_s_rival(prospects, trials):
     heads = [replace(one, method=None if one.method is None else "head_only") for one in trials]
     assert not prospects.of(heads, [19])[19].is_published
 
 
-def test_a_trial_is_no_rival_of_its_own_and_neither_is_one_that_failed(
-    prospects: WinProbabilities, trials: list[Observation]
-) -> None:
+def test_a_trial_is_no_rival_of_its_own_and_neither_is_one_that_failed(prospects, trials):
     unnamed = [replace(one, method=None) for one in trials]
     best = prospects.of(unnamed, [19])[19].rival
     assert prospects.of(unnamed, [best])[best].rival != best
@@ -79,18 +74,14 @@ def test_a_trial_is_no_rival_of_its_own_and_neither_is_one_that_failed(
     assert prospects.of(failed, [19])[19].rival != best
 
 
-def test_nothing_is_said_while_fewer_than_four_others_were_read(
-    prospects: WinProbabilities, trials: list[Observation]
-) -> None:
+def test_nothing_is_said_while_fewer_than_four_others_were_read(prospects, trials):
     few = [*trials[: FEWEST - 1], replace(half_way(trials[19], 0.4), number=FEWEST - 1)]
     assert prospects.of(few, [FEWEST - 1]) == {}
     enough = [*trials[:FEWEST], replace(few[-1], number=FEWEST)]
     assert [*prospects.of(enough, [FEWEST])] == [FEWEST]
 
 
-def test_nothing_is_held_against_a_trial_that_is_larger(
-    genome: Encoding, space: SearchSpace, trials: list[Observation]
-) -> None:
+def test_nothing_is_held_against_a_trial_that_is_larger(genome, space, trials):
     goal = SizeGoal.of(SizeMeasure.PARAMETERS, budget=space.budget)
     sizing = SizeObjective(genome, goal)
     sizes = sizing.of_trials(trials)
@@ -104,7 +95,7 @@ def test_nothing_is_held_against_a_trial_that_is_larger(
     assert [*asked] == [middle]
 
 
-def test_hyper_parameters_are_those_of_what_has_ended(genome: Encoding, trials: list[Observation]) -> None:
+def test_hyper_parameters_are_those_of_what_has_ended(genome, trials):
     believer = SurrogateFitter(genome)
     more = [*trials, replace(half_way(trials[5], 0.2), number=20, fingerprint="another")]
 

@@ -39,11 +39,11 @@ def tracked(name: str, folder: Path) -> tuple[list[TrialRecord], dict[int, list[
         return ledger.trials(study.id), ledger.readings_by_trial(study.id)
 
 
-def test_every_tracker_is_tested_here() -> None:
+def test_every_tracker_is_tested_here():
     assert set(PACKAGES) == set(TRACKERS)
 
 
-def test_tensorboard_has_a_run_per_trial_with_every_curve(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tensorboard_has_a_run_per_trial_with_every_curve(tmp_path, monkeypatch):
     monkeypatch.setenv("TENSORBOARD_LOGDIR", str(tmp_path / "runs"))
     trials, readings = tracked("tensorboard", tmp_path)
     from tensorboardX.event_file_writer import EventFileWriter  # noqa: F401 - it is the real package
@@ -65,9 +65,7 @@ def test_tensorboard_has_a_run_per_trial_with_every_curve(tmp_path: Path, monkey
         assert ("final_score" in points) == (trial.score is not None)
 
 
-def test_mlflow_has_an_experiment_per_study_and_a_run_per_trial(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_mlflow_has_an_experiment_per_study_and_a_run_per_trial(tmp_path, monkeypatch):
     monkeypatch.setenv("MLFLOW_TRACKING_URI", (tmp_path / "mlruns").as_uri())
     monkeypatch.setenv("MLFLOW_ALLOW_FILE_STORE", "true")
     trials, readings = tracked("mlflow", tmp_path)
@@ -86,7 +84,7 @@ def test_mlflow_has_an_experiment_per_study_and_a_run_per_trial(
         assert [(point.step, point.value) for point in history] == expected
 
 
-def test_weights_and_biases_has_a_run_per_trial_offline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_weights_and_biases_has_a_run_per_trial_offline(tmp_path, monkeypatch):
     monkeypatch.setenv("WANDB_MODE", "offline")
     monkeypatch.setenv("WANDB_SILENT", "true")
     monkeypatch.setenv("WANDB_DIR", str(tmp_path))
@@ -100,7 +98,7 @@ def test_weights_and_biases_has_a_run_per_trial_offline(tmp_path: Path, monkeypa
         assert b"train_loss" in own
 
 
-def test_trackio_has_a_run_per_trial(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_trackio_has_a_run_per_trial(tmp_path, monkeypatch):
     monkeypatch.setenv("TRACKIO_DIR", str(tmp_path / "trackio"))
     trials, readings = tracked("trackio", tmp_path)
     import sqlite3
@@ -119,7 +117,7 @@ def test_trackio_has_a_run_per_trial(tmp_path: Path, monkeypatch: pytest.MonkeyP
     }
 
 
-def test_a_tracker_without_its_package_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_tracker_without_its_package_says_what_to_install(monkeypatch):
     def missing(name: str) -> object:
         raise ImportError(name)
 

@@ -50,7 +50,7 @@ def of(found: Between, *words: str) -> float:
     return sum(value for text, value in values(found).items() if any(word in text for word in words))
 
 
-def test_an_interaction_of_two_changes_is_shared_by_halves(space: SearchSpace) -> None:
+def test_an_interaction_of_two_changes_is_shared_by_halves(space):
     first = space.suggest_published("parallel_adapter_ffn", RandomTrial(0))
     (edit,) = first.configuration.ffn
     other = Configuration(edits=(replace(edit, read=edit.write, gate=FixedScale(value=4.0)),))
@@ -70,14 +70,14 @@ def test_an_interaction_of_two_changes_is_shared_by_halves(space: SearchSpace) -
     assert [step.gain.mean for step in found.steps] == pytest.approx([0.01, 0.04], abs=1e-12)
 
 
-def test_deviations_are_those_of_differences_of_independent_scores(space: SearchSpace) -> None:
+def test_deviations_are_those_of_differences_of_independent_scores(space):
     found = between(space, lambda one: 0.5, covariance=0.01)
     assert found.difference.deviation == pytest.approx(math.sqrt(0.02))
     assert [step.gain.deviation for step in found.steps] == pytest.approx([math.sqrt(0.02)] * len(found.steps))
     assert all(0 < step.value.deviation < math.sqrt(0.02) for step in found.steps)
 
 
-def test_what_is_common_to_all_is_no_error_of_a_difference(space: SearchSpace) -> None:
+def test_what_is_common_to_all_is_no_error_of_a_difference(space):
     first = space.suggest_published("pa_attn_plus_pa_ffn", RandomTrial(0))
     last = space.suggest_published("mam_adapter", RandomTrial(1))
     found = Between(first, last, space, lambda some: (np.zeros(len(some)), np.ones((len(some), len(some)))))
@@ -86,7 +86,7 @@ def test_what_is_common_to_all_is_no_error_of_a_difference(space: SearchSpace) -
     assert [step.reached.deviation for step in found.steps] == pytest.approx([1.0] * len(found.steps))
 
 
-def test_nothing_lies_between_a_candidate_and_itself(space: SearchSpace) -> None:
+def test_nothing_lies_between_a_candidate_and_itself(space):
     one = space.suggest_published("mam_adapter", RandomTrial(0))
     found = Between(one, one, space, joint(lambda _: 0.3, 0.01))
     assert (found.steps, found.difference.mean, found.difference.deviation) == ((), 0.0, 0.0)

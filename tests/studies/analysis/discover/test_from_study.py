@@ -19,7 +19,7 @@ def planted(tmp_path: Path) -> Planted:
     return Planted(f"sqlite:///{tmp_path}/ledger.db", 16)
 
 
-def test_knowledge_is_remembered_until_a_trial_is_added(planted: Planted) -> None:
+def test_knowledge_is_remembered_until_a_trial_is_added(planted):
     asked: list[str] = []
 
     def space_of(study: StudyRecord) -> SearchSpace:
@@ -35,9 +35,7 @@ def test_knowledge_is_remembered_until_a_trial_is_added(planted: Planted) -> Non
     assert asked == ["planted"] * 3
 
 
-def test_where_the_leaderboard_has_no_estimates_there_is_nothing_to_ask(
-    tmp_path: Path, planted: Planted, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_where_the_leaderboard_has_no_estimates_there_is_nothing_to_ask(tmp_path, planted, monkeypatch):
     few = Planted(f"sqlite:///{tmp_path}/few.db", 11)
     said = r"must have 12 trials with a reading, 4 of them complete, .* has 11 and 11"
     with pytest.raises(StudiesError, match=said):
@@ -47,7 +45,7 @@ def test_where_the_leaderboard_has_no_estimates_there_is_nothing_to_ask(
         knowledge_of(planted.ledger, "planted", lambda study: planted.space)
 
 
-def test_a_view_that_is_not_there_is_named(planted: Planted) -> None:
+def test_a_view_that_is_not_there_is_named(planted):
     knowledge = knowledge_of(planted.ledger, "planted", lambda study: planted.space)
     with pytest.raises(StudiesError, match="got 'rules'"):
         discovered(knowledge, ["rules"])
@@ -55,7 +53,7 @@ def test_a_view_that_is_not_there_is_named(planted: Planted) -> None:
     assert [str(one) for one in discovered(knowledge, ["sizes"])] == [str(card)]
 
 
-def test_trials_are_expected_to_score_what_the_leaderboard_says(planted: Planted) -> None:
+def test_trials_are_expected_to_score_what_the_leaderboard_says(planted):
     study = planted.ledger.study("planted")
     trials = planted.ledger.trials(study.id)
     estimates = estimates_of(planted.ledger, study, trials)

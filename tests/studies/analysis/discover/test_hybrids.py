@@ -37,13 +37,13 @@ def orders_of(hybrids: Hybrids) -> LegalOrders:
     return LegalOrders.of(len(hybrids.changes), lambda made: hybrids.hybrid(made) is not None)
 
 
-def test_what_differs_is_said_once_and_nothing_else(space: SearchSpace) -> None:
+def test_what_differs_is_said_once_and_nothing_else(space):
     one, other = published(space, "sequential_adapter_ffn"), published(space, "parallel_adapter_ffn")
     other = candidate_of(other.configuration, None, one.ffn_learning_rate, space.shape)
     assert list(map(str, Hybrids(one, other, space).changes)) == ["FFN insertion parallel instead of sequential"]
 
 
-def test_a_change_takes_one_decision_of_the_other_and_the_size_is_fitted_anew(space: SearchSpace) -> None:
+def test_a_change_takes_one_decision_of_the_other_and_the_size_is_fitted_anew(space):
     one, other = published(space, "mam_adapter"), published(space, "pa_attn_plus_pa_ffn")
     hybrids = Hybrids(one, other, space)
     at_ffn = {change.dimension: place for place, change in enumerate(hybrids.changes) if change.side == "ffn"}
@@ -57,7 +57,7 @@ def test_a_change_takes_one_decision_of_the_other_and_the_size_is_fitted_anew(sp
     assert 0.97 * space.budget < found.counts.stored <= space.budget
 
 
-def test_a_relative_rate_is_kept_when_the_form_changes(space: SearchSpace) -> None:
+def test_a_relative_rate_is_kept_when_the_form_changes(space):
     one, other = published(space, "lora_qv", 1), published(space, "prefix_tuning", 2)
     hybrids = Hybrids(one, other, space)
     forms = [place for place, change in enumerate(hybrids.changes) if change.dimension != "learning rate"]
@@ -69,7 +69,7 @@ def test_a_relative_rate_is_kept_when_the_form_changes(space: SearchSpace) -> No
     assert found.attention_learning_rate == pytest.approx(low * (high / low) ** place, rel=1e-9)
 
 
-def test_a_form_that_cannot_be_there_alone_is_one_player_with_what_it_needs(space: SearchSpace) -> None:
+def test_a_form_that_cannot_be_there_alone_is_one_player_with_what_it_needs(space):
     hybrids = Hybrids(published(space, "lora_qv"), published(space, "prefix_tuning"), space)
     orders = orders_of(hybrids)
     together = [{hybrids.changes[change].dimension for change in player} for player in orders.players]
@@ -80,7 +80,7 @@ def test_a_form_that_cannot_be_there_alone_is_one_player_with_what_it_needs(spac
         check_on(found.configuration.edits, space.shape)
 
 
-def test_the_size_of_the_other_is_a_change_of_its_own(space: SearchSpace) -> None:
+def test_the_size_of_the_other_is_a_change_of_its_own(space):
     one = published(space, "mam_adapter")
     small = SearchSpace(shape=space.shape, budget=space.budget // 4).suggest_published("lora_qv", RandomTrial(0))
     hybrids = Hybrids(one, small, space)
@@ -94,7 +94,7 @@ def test_the_size_of_the_other_is_a_change_of_its_own(space: SearchSpace) -> Non
     assert 0.97 * space.budget < other.counts.stored <= space.budget
 
 
-def test_biases_are_what_is_usual_for_the_tensor_that_is_written() -> None:
+def test_biases_are_what_is_usual_for_the_tensor_that_is_written():
     one = at_attention(Port.O, Port.X_ATTN, Bottleneck(width=4))
     other = at_attention(Port.HEAD, Port.X_ATTN, Bottleneck(width=4, heads=Heads.QUERY, bias=False))
     first, last = (patterns_of([edit])[0] for edit in (one, other))
@@ -103,7 +103,7 @@ def test_biases_are_what_is_usual_for_the_tensor_that_is_written() -> None:
     assert found == replace(other, form=other.form.smallest)
 
 
-def test_what_is_no_dimension_of_its_own_is_one_decision() -> None:
+def test_what_is_no_dimension_of_its_own_is_one_decision():
     one = at_attention(Port.O, Port.X_ATTN, Bottleneck(width=4))
     other = at_attention(Port.O, Port.O, Bottleneck(width=4, init=Init.BERT))
     first, last = (patterns_of([edit])[0] for edit in (one, other))
@@ -115,7 +115,7 @@ def test_what_is_no_dimension_of_its_own_is_one_decision() -> None:
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_every_legal_hybrid_of_two_draws_fits_the_budget_and_can_be_trained(space: SearchSpace, seed: int) -> None:
+def test_every_legal_hybrid_of_two_draws_fits_the_budget_and_can_be_trained(space, seed):
     draw = random.Random(seed)
     one, other = space.suggest(RandomTrial(seed)), space.suggest(RandomTrial(100 + seed))
     hybrids = Hybrids(one, other, space)

@@ -1,7 +1,7 @@
 """What is said of a study whose posterior is a formula: ends of intervals, shares, sentences."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -73,7 +73,7 @@ def fifth(place: float) -> int:
     return min(4, int(5 * place))
 
 
-def test_factors_are_binned_by_fifths_of_their_ranges(told: Told) -> None:
+def test_factors_are_binned_by_fifths_of_their_ranges(told):
     some = base(told.measure)
     found = {(one.side, one.dimension): one for one in factors(told.measure, some)}
     low, high = SPACE.options.attention_share
@@ -83,7 +83,7 @@ def test_factors_are_binned_by_fifths_of_their_ranges(told: Told) -> None:
     assert set(shares) == {-1, 0, 1, 2, 3, 4}
 
 
-def test_a_study_is_asked_without_what_the_papers_would_bet_on(told: Told) -> None:
+def test_a_study_is_asked_without_what_the_papers_would_bet_on(told):
     views = [told.genome.view_of(one) for one in HISTORY]
     trusting = Points.of(views, StructureDistances()).trends
     assert trusting[:, 1].any()
@@ -92,7 +92,7 @@ def test_a_study_is_asked_without_what_the_papers_would_bet_on(told: Told) -> No
     assert np.array_equal(asked[:, 0], trusting[:, 0])
 
 
-def test_the_best_rate_has_its_interval_and_the_rates_that_may_be_as_good(told: Told) -> None:
+def test_the_best_rate_has_its_interval_and_the_rates_that_may_be_as_good(told):
     card = rates(told)
     for _, row in card.data.iterrows():
         curve = card.points[(card.points["at"] == row["at"]) & (card.points["form"] == row["form"])]
@@ -104,13 +104,13 @@ def test_the_best_rate_has_its_interval_and_the_rates_that_may_be_as_good(told: 
 
 
 @pytest.mark.parametrize(("peak", "end", "advice"), [(-1.5, "low", "lower"), (1.5, "high", "higher")])
-def test_a_best_rate_at_the_end_of_its_range_is_warned_of_if_it_is_sure(peak: float, end: str, advice: str) -> None:
+def test_a_best_rate_at_the_end_of_its_range_is_warned_of_if_it_is_sure(peak, end, advice):
     said = rates(Told(peak=peak, deviation=1e-4)).sentences
     assert any(f"is at the {end} end of its range" in one and f"allow {advice} rates" in one for one in said)
     assert not any("end of its range" in one for one in rates(Told(peak=peak, deviation=0.5)).sentences)
 
 
-def test_a_small_one_that_is_as_good_is_said_to_save_what_it_saves() -> None:
+def test_a_small_one_that_is_as_good_is_said_to_save_what_it_saves():
     card = sizes(Told(sign=0.01, deviation=1e-4))
     smallest, best = card.points.iloc[0], card.points.loc[card.points["estimate"].idxmax()]
     less = 1 - smallest["parameters"] / best["parameters"]
@@ -119,7 +119,7 @@ def test_a_small_one_that_is_as_good_is_said_to_save_what_it_saves() -> None:
     assert f", {less:.0%} less than the best)" in card.sentences[0]
 
 
-def test_gains_lead_from_step_to_step_and_values_have_intervals(told: Told) -> None:
+def test_gains_lead_from_step_to_step_and_values_have_intervals(told):
     data = differences(told).data
     assert len(data) > 2
     assert data["gain"][1:].tolist() == pytest.approx(data["reached"].diff()[1:].tolist())
@@ -137,7 +137,7 @@ def test_gains_lead_from_step_to_step_and_values_have_intervals(told: Told) -> N
         (max, 1.0, "trials do not tell whether trial"),
     ],
 )
-def test_what_was_found_is_said_first(keeps: Callable[..., Any], deviation: float, words: str) -> None:
+def test_what_was_found_is_said_first(keeps, deviation, words):
     told = Told(deviation=deviation)
     kept = keeps((one for one in told.complete if one.method is None), key=lambda one: told.worth(told.views([one])[0]))
     told.history = tuple(one for one in HISTORY if one.method or one.number == kept.number)
@@ -148,7 +148,7 @@ def test_what_was_found_is_said_first(keeps: Callable[..., Any], deviation: floa
     assert "deltaspace confirm" in said[-1]
 
 
-def test_shares_of_variance_have_the_middle_of_the_draws(told: Told, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_shares_of_variance_have_the_middle_of_the_draws(told, monkeypatch):
     kept: dict[tuple[object, ...], Any] = {}
     real = Told.sampled
 

@@ -30,7 +30,7 @@ def by_every_order(players: int, legal: set[frozenset[int]], worth: Callable[[fr
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_values_are_those_of_the_definition_and_sum_to_the_difference(seed: int) -> None:
+def test_values_are_those_of_the_definition_and_sum_to_the_difference(seed):
     draw = random.Random(seed)
     table: dict[frozenset[int], float] = {}
 
@@ -51,7 +51,7 @@ def test_values_are_those_of_the_definition_and_sum_to_the_difference(seed: int)
     assert sum(found) == pytest.approx(worth(frozenset(range(5))) - worth(frozenset()), abs=1e-12)
 
 
-def test_players_are_joined_until_an_order_is_legal() -> None:
+def test_players_are_joined_until_an_order_is_legal():
     pairs = ({0, 1}, {1, 2}, {0, 2})  # no single change is legal, yet no two always go together
     orders = LegalOrders.of(3, lambda made: made in pairs)
     assert orders.count >= 1
@@ -60,14 +60,14 @@ def test_players_are_joined_until_an_order_is_legal() -> None:
     assert sum(values_of(orders, lambda made: len(made) ** 2)) == pytest.approx(9.0)
 
 
-def test_no_more_players_are_joined_than_an_order_needs() -> None:
+def test_no_more_players_are_joined_than_an_order_needs():
     legal = ({2}, {3}, {0, 2, 3})
     orders = LegalOrders.of(4, lambda made: made in legal)
     assert sorted(orders.players) == [(0, 2), (1,), (3,)]
     assert orders.count >= 1
 
 
-def test_the_greedy_order_takes_what_gains_most_and_can_still_be_finished() -> None:
+def test_the_greedy_order_takes_what_gains_most_and_can_still_be_finished():
     orders = LegalOrders.of(3, lambda made: made not in ({1, 2}, {2}))
     worth = {frozenset({1}): 5.0, frozenset({0}): 1.0, frozenset({0, 1}): 6.0, frozenset({0, 2}): 9.0}
     values = np.array([worth.get(orders.changes_of(one), 0.0) for one in orders.legal])

@@ -8,7 +8,7 @@ from studies.analysis.discover.sobol import together, total
 N = 20_000
 
 
-def test_shares_of_an_additive_score_are_those_of_its_variances() -> None:
+def test_shares_of_an_additive_score_are_those_of_its_variances():
     draw = np.random.default_rng(0)
     one, other, anew = (draw.integers(0, 4, N) for _ in range(3))
     # variances 5/4 * 9 and 5/4: shares 0.9 and 0.1
@@ -16,7 +16,7 @@ def test_shares_of_an_additive_score_are_those_of_its_variances() -> None:
     assert total(scores[None], changed[None])[0] == pytest.approx(0.9, abs=0.02)
 
 
-def test_what_two_have_only_together_is_a_share_of_its_own() -> None:
+def test_what_two_have_only_together_is_a_share_of_its_own():
     draw = np.random.default_rng(1)
     a, b, c, d = (draw.choice([-1.0, 1.0], N) for _ in range(4))
 

@@ -27,7 +27,7 @@ def knowledge() -> StudyPosterior:
     return StudyPosterior(SPACE, precise(TRIALS), metric="accuracy")
 
 
-def test_every_analysis_has_a_card_of_its_name(knowledge: StudyPosterior) -> None:
+def test_every_analysis_has_a_card_of_its_name(knowledge):
     cards = discovered(knowledge)
     assert [card.name for card in cards] == [*ANALYSES] == ["matters", "winner", "rates", "sizes"]
     for card in cards:
@@ -37,7 +37,7 @@ def test_every_analysis_has_a_card_of_its_name(knowledge: StudyPosterior) -> Non
         json.dumps(card.as_entries(), allow_nan=False)
 
 
-def test_importance_ranks_forms_and_rates_above_what_does_nothing(knowledge: StudyPosterior) -> None:
+def test_importance_ranks_forms_and_rates_above_what_does_nothing(knowledge):
     """Low-rank maps are worth 3 points at either side, and nothing else but the rates is worth anything."""
     (card,) = discovered(knowledge, ["matters"])
     rows = card.data.set_index("choice")
@@ -53,7 +53,7 @@ def test_importance_ranks_forms_and_rates_above_what_does_nothing(knowledge: Stu
     assert "What hardly mattered" in card.sentences[1]
 
 
-def test_trials_that_tell_nothing_are_said_to_tell_nothing() -> None:
+def test_trials_that_tell_nothing_are_said_to_tell_nothing():
     noise = np.random.default_rng(0)
     history = [
         replace(
@@ -73,7 +73,7 @@ def test_trials_that_tell_nothing_are_said_to_tell_nothing() -> None:
     assert cards[0].shown == 0
 
 
-def test_rates_have_one_best_near_what_is_planted(knowledge: StudyPosterior) -> None:
+def test_rates_have_one_best_near_what_is_planted(knowledge):
     (card,) = discovered(knowledge, ["rates"])
     best = card.data[card.data["trials"] > 8]["best_rate"]
     assert len(best) > 2
@@ -83,7 +83,7 @@ def test_rates_have_one_best_near_what_is_planted(knowledge: StudyPosterior) -> 
     assert card.points.groupby(["at", "form"])["is_best"].sum().eq(1).all()
 
 
-def test_the_same_history_is_answered_the_same_and_other_seeds_draw_others(knowledge: StudyPosterior) -> None:
+def test_the_same_history_is_answered_the_same_and_other_seeds_draw_others(knowledge):
     again, other = (StudyPosterior(SPACE, knowledge.history, metric="accuracy", seed=seed) for seed in (0, 1))
     assert discovered(again, ["rates"])[0].data.equals(discovered(knowledge, ["rates"])[0].data)
     assert again.measure.draws == knowledge.measure.draws != other.measure.draws

@@ -70,7 +70,7 @@ def two_complete(history: list[Observation], first: float, second: float) -> lis
     return found
 
 
-def test_values_of_differences_sum_to_what_the_winner_is_ahead(knowledge: StudyPosterior) -> None:
+def test_values_of_differences_sum_to_what_the_winner_is_ahead(knowledge):
     card = differences(knowledge)
     winner = knowledge.winner
     method = knowledge.best_of([one for one in knowledge.complete if one.method is not None])
@@ -85,9 +85,7 @@ def test_values_of_differences_sum_to_what_the_winner_is_ahead(knowledge: StudyP
     assert ("do not tell which" in card.sentences[1]) != clear
 
 
-def test_trials_are_compared_by_the_estimates_of_the_leaderboard(
-    space: SearchSpace, history: list[Observation]
-) -> None:
+def test_trials_are_compared_by_the_estimates_of_the_leaderboard(space, history):
     def posterior(views):  # type: ignore[no-untyped-def]
         means = np.array(
             [sum(side.log2_budget_fraction for side in (view.attention, view.ffn) if side) for view in views]
@@ -103,7 +101,7 @@ def test_trials_are_compared_by_the_estimates_of_the_leaderboard(
     assert by_trial[best.number] == pytest.approx(mean)
 
 
-def test_the_winner_is_compared_with_the_best_published_method_as_the_verdict_is(knowledge: StudyPosterior) -> None:
+def test_the_winner_is_compared_with_the_best_published_method_as_the_verdict_is(knowledge):
     published = [one for one in knowledge.complete if one.method is not None]
     best = knowledge.best_of(published)
     assert len({one.method for one in published}) > 1
@@ -117,9 +115,7 @@ def test_the_winner_is_compared_with_the_best_published_method_as_the_verdict_is
     assert usual.sentences[0].split(": ")[1].split(" acc")[0] in said
 
 
-def test_where_the_method_is_the_winner_the_best_discovery_is_compared(
-    space: SearchSpace, history: list[Observation]
-) -> None:
+def test_where_the_method_is_the_winner_the_best_discovery_is_compared(space, history):
     knowledge = StudyPosterior(space, history, best=1)
     answer = differences(knowledge)
     found = [one for one in knowledge.complete if one.method is None]
@@ -131,16 +127,14 @@ def test_where_the_method_is_the_winner_the_best_discovery_is_compared(
     assert alone.sentences == ("The winner, trial 1, is mam_adapter itself, and nothing was discovered.",)
 
 
-def test_a_method_that_cannot_be_there_gives_way_to_the_best_published_one(knowledge: StudyPosterior) -> None:
+def test_a_method_that_cannot_be_there_gives_way_to_the_best_published_one(knowledge):
     answer = differences(knowledge, PublishedPoint("lora_qv:r=512"))
     assert "and lora_qv:r=512" not in answer.question
     assert any(f"and {name}," in answer.question for name in ("lora_qv", "mam_adapter"))
 
 
 @pytest.mark.parametrize(("lead", "slack"), [(0.0, 0.005), (0.01, 0.005), (-0.02, 0.005)])
-def test_the_probability_to_be_within_half_a_point_is_that_of_two_normal_scores(
-    space: SearchSpace, history: list[Observation], lead: float, slack: float
-) -> None:
+def test_the_probability_to_be_within_half_a_point_is_that_of_two_normal_scores(space, history, lead, slack):
     planted = Planted(space, two_complete(history, 0.5, 0.5 + lead), deviation=0.01)
     by_trial = sizes(planted).points.set_index("trial")["as_good"]
     first, second = (one.number for one in planted.complete)
@@ -150,9 +144,7 @@ def test_the_probability_to_be_within_half_a_point_is_that_of_two_normal_scores(
     assert by_trial[second] == pytest.approx(apart.cdf(slack + lead), abs=0.032)
 
 
-def test_of_many_trials_the_best_and_the_front_are_compared(
-    space: SearchSpace, history: list[Observation], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_of_many_trials_the_best_and_the_front_are_compared(space, history, monkeypatch):
     whole = sizes(StudyPosterior(space, history))
     monkeypatch.setattr(sys.modules[sizes.__module__], "MOST", 5)
     some = sizes(StudyPosterior(space, history))
