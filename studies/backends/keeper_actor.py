@@ -102,14 +102,14 @@ class KeeperActor:
 
     @ray.method(concurrency_group=FILES)  # type: ignore[untyped-decorator]
     def take_file(self, trial: int, attempt: int, name: str, content: bytes) -> str:
-        """See `studies.backends.trial_files.Carrier`."""
+        """Write a file of an attempt for a worker that does not see the study's folder, and return its path."""
         from studies.runtime.artefacts import take_file
 
         return str(take_file(self._plan.artefacts, trial, attempt, name, content))
 
     @ray.method(concurrency_group=FILES)  # type: ignore[untyped-decorator]
     def give_file(self, path: str) -> bytes | None:
-        """See `studies.backends.trial_files.Carrier`."""
+        """Read a file of the study for such a worker; None if that cannot be."""
         from studies.runtime.artefacts import give_file
 
         return give_file(self._plan.artefacts, path)
@@ -191,11 +191,11 @@ class KeeperClient:
         return bool(self._call("must_move", worker))
 
     def take_file(self, trial: int, attempt: int, name: str, content: bytes) -> str:
-        """See `studies.backends.trial_files.Carrier`."""
+        """See `KeeperActor.take_file`."""
         return str(self._asked(lambda: self._handle.take_file.remote(trial, attempt, name, content)))
 
     def give_file(self, path: str) -> bytes | None:
-        """See `studies.backends.trial_files.Carrier`."""
+        """See `KeeperActor.give_file`."""
         content: bytes | None = self._asked(lambda: self._handle.give_file.remote(path))
         return content
 

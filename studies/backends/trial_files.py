@@ -13,13 +13,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol, Self
+from typing import TYPE_CHECKING, Protocol, Self
 
 from studies.errors import LaunchError
 from studies.records import ArtefactRecord
 from studies.runtime.artefacts import LAUNCH_MARK, describe_content, describe_file, is_whole, make_attempt_folder
 from trial_runner.errors import SnapshotError
 from trial_runner.requests import PackRunner, Snapshot
+
+if TYPE_CHECKING:
+    from studies.backends.keeper_actor import KeeperClient
 
 
 class TrialFiles(Protocol):
@@ -60,37 +63,25 @@ class FilesInFolder:
         return None
 
 
-class Carrier(Protocol):
-    """Who writes and reads the study's folder for those who do not see it."""
-
-    def take_file(self, trial: int, attempt: int, name: str, content: bytes) -> str:
-        """Write a file of an attempt, and return its path."""
-        ...
-
-    def give_file(self, path: str) -> bytes | None:
-        """Read a file of the study; None if that cannot be."""
-        ...
-
-
 class CarriedFiles:
     """Files in the study's folder on another machine; what is written there is compared with what was sent."""
 
-    def __init__(self, runner: PackRunner, carrier: Carrier) -> None:
-        """Write and read with a runner, through a carrier."""
+    def __init__(self, runner: PackRunner, keeper: "KeeperClient") -> None:
+        """Write and read with a runner, through the keeper."""
         self._runner = runner
-        self._carrier = carrier
+        self._keeper = keeper
 
     def keep(self, snapshot: Snapshot, *, attempt: int, kind: str, step: int) -> ArtefactRecord:
         """See `TrialFiles`."""
         with tempfile.TemporaryDirectory(prefix="deltaspace-carried-") as scratch:
             here = self._runner.save(snapshot, Path(scratch))
             content = here.read_bytes()
-            there = self._carrier.take_file(snapshot.trial, attempt, here.name, content)
+            there = self._keeper.take_file(snapshot.trial, attempt, here.name, content)
         return describe_content(content, there, trial=snapshot.trial, kind=kind, step=step)
 
     def find(self, artefact: ArtefactRecord) -> Snapshot | None:
         """See `TrialFiles`."""
-        content = self._carrier.give_file(artefact.path)
+        content = self._keeper.give_file(artefact.path)
         if content is None or hashlib.sha256(content).hexdigest() != artefact.sha256:
             return None
         with tempfile.TemporaryDirectory(prefix="deltaspace-carried-") as scratch, suppress(SnapshotError):

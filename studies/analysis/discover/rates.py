@@ -7,7 +7,7 @@ import numpy as np
 
 from studies.analysis.card import Card
 from studies.analysis.discover.study_posterior import LEVEL, REACH, UNIT_LRS, StudyPosterior
-from studies.analysis.discover.words import PLACES, form_words
+from studies.analysis.discover.words import PLACES
 from studies.surrogate.encoded_configuration import EncodedConfiguration
 from studies.surrogate.features import lr_at
 from studies.surrogate.structure_distances import Array
@@ -126,7 +126,7 @@ def _sentences(
 
 def _warning(row: dict[str, Any]) -> str:
     end, advice = ("low", "lower") if row["is_low"] else ("high", "higher")
-    where = f"{form_words(row['form'])} at {PLACES[row['at']]}"
+    where = f"{row['form'].replace('_', ' ')} at {PLACES[row['at']]}"
     return (
         f"The best rate of {where} is at the {end} end of its range ({row['best_rate']:.1e}): allow {advice} rates in "
         "space.learning_rates."

@@ -5,6 +5,7 @@ from studies.analysis.discover.study_posterior import StudyPosterior
 from studies.analysis.discover.words import estimate_words
 from studies.analysis.estimates import Estimate
 from studies.surrogate.observation import Observation
+from studies.surrogate.posterior import difference_of
 
 
 def summary(knowledge: StudyPosterior, cards: list[Card]) -> tuple[str, ...]:
@@ -38,9 +39,8 @@ def _found(knowledge: StudyPosterior) -> str:
             f"The best of {len(knowledge.complete)} complete trials is {_name(winner)}: {mean:.4f} {knowledge.metric}."
         )
     one, other = knowledge.best_of(own), knowledge.best_of(published)
-    means, covariance = knowledge.expected(knowledge.views([one, other]))
-    variance = max(float(covariance[0, 0] + covariance[1, 1] - 2 * covariance[0, 1]), 0.0)
-    gap = Estimate(mean=float(means[0] - means[1]), deviation=variance**0.5)
+    mean, deviation = difference_of(*knowledge.expected(knowledge.views([one, other])))
+    gap = Estimate(mean=mean, deviation=deviation)
     worth = f"{estimate_words(gap, knowledge.metric)} by estimate (95%)"
     if gap.low > 0:
         return f"The best discovery, {_name(one)}, beats the best published method, {_name(other)}: {worth}."

@@ -8,11 +8,6 @@ PLACES = {"attention": "attention", "ffn": "the FFN"}
 """Either side, as it stands in a sentence."""
 
 
-def form_words(form: str) -> str:
-    """The name of a form in the registry, as it stands in a sentence."""
-    return form.replace("_", " ")
-
-
 def estimate_words(number: Estimate, metric: str) -> str:
     """A number with its 95% interval: ``+0.0121 ± 0.0081 accuracy``."""
     return f"{number.mean:+.4f} ± {number.reach:.4f} {metric}"
