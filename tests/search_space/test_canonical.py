@@ -4,7 +4,6 @@ import dataclasses
 import hashlib
 import itertools
 import random
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -20,7 +19,6 @@ from search_space.gates import Add, ConvexGate, FixedScale, Gate, InducerGate, L
 from search_space.layers import AllLayers, LayerPattern, LayerRange, Layers, SpindleGroups
 from search_space.parameter_counts.counts import count
 from search_space.published import published_method
-from search_space.space.space import Candidate
 
 
 def edit(site: Site, write: Port, read: Port | None, form: Form, gate: Gate | None = None) -> Edit:
@@ -50,7 +48,7 @@ def are_one(one: Configuration, other: Configuration, shape: BackboneShape) -> b
     return fingerprint(one, shape) == fingerprint(other, shape)
 
 
-def test_a_scale_of_one_is_plain_addition(roberta: BackboneShape) -> None:
+def test_a_scale_of_one_is_plain_addition(roberta):
     scaled = [dataclasses.replace(ADAPTER, gate=FixedScale(value=value)) for value in (1, 1.0, 2)]
     assert are_one(of(scaled[0]), of(ADAPTER), roberta)
     assert are_one(of(scaled[1]), of(ADAPTER), roberta)
@@ -58,20 +56,20 @@ def test_a_scale_of_one_is_plain_addition(roberta: BackboneShape) -> None:
 
 
 @pytest.mark.parametrize("order", list(itertools.permutations((PREFIX, LORA_Q, LORA_V, ADAPTER))))
-def test_the_order_of_parallel_edits_means_nothing(order: tuple[Edit, ...], roberta: BackboneShape) -> None:
+def test_the_order_of_parallel_edits_means_nothing(order, roberta):
     assert are_one(of(*order), of(PREFIX, LORA_Q, LORA_V, ADAPTER), roberta)
 
 
-def test_parallel_edits_of_a_port_come_before_sequential_ones_whatever_the_order(roberta: BackboneShape) -> None:
+def test_parallel_edits_of_a_port_come_before_sequential_ones_whatever_the_order(roberta):
     assert are_one(of(SEQUENTIAL, ADAPTER), of(ADAPTER, SEQUENTIAL), roberta)
 
 
-def test_sequential_edits_of_a_port_keep_their_order(roberta: BackboneShape) -> None:
+def test_sequential_edits_of_a_port_keep_their_order(roberta):
     linear = edit(Site.FFN, Port.F, Port.F, LowRank(width=2))
     assert not are_one(of(SEQUENTIAL, linear), of(linear, SEQUENTIAL), roberta)
 
 
-def test_the_order_of_sequential_edits_of_different_ports_means_nothing(bart: BackboneShape) -> None:
+def test_the_order_of_sequential_edits_of_different_ports_means_nothing(bart):
     edits = [
         edit(Site.ATTENTION, Port.O, Port.O, Bottleneck(width=2)),
         edit(Site.ATTENTION, Port.Q, Port.Q, Bottleneck(width=2)),
@@ -87,7 +85,7 @@ def test_the_order_of_sequential_edits_of_different_ports_means_nothing(bart: Ba
         assert fingerprint(of(*edits), bart) == expected
 
 
-def test_sequential_edits_of_different_kinds_of_attention_do_not_follow_one_another(bart: BackboneShape) -> None:
+def test_sequential_edits_of_different_kinds_of_attention_do_not_follow_one_another(bart):
     kinds = [
         edit(site, Port.O, Port.O, Bottleneck(width=2)) for site in (Site.ENCODER_SELF, Site.DECODER_SELF, Site.CROSS)
     ]
@@ -95,20 +93,20 @@ def test_sequential_edits_of_different_kinds_of_attention_do_not_follow_one_anot
         assert are_one(of(*order), of(*kinds), bart)
 
 
-def test_a_sequential_edit_of_every_attention_follows_those_of_one_kind(bart: BackboneShape) -> None:
+def test_a_sequential_edit_of_every_attention_follows_those_of_one_kind(bart):
     everywhere = edit(Site.ATTENTION, Port.O, Port.O, Bottleneck(width=2))
     at_cross = edit(Site.CROSS, Port.O, Port.O, LowRank(width=2))
     assert not are_one(of(everywhere, at_cross), of(at_cross, everywhere), bart)
     assert canonical(of(at_cross, everywhere), bart).edits == (at_cross, everywhere)
 
 
-def test_attention_is_encoder_self_attention_on_an_encoder(roberta: BackboneShape, bart: BackboneShape) -> None:
+def test_attention_is_encoder_self_attention_on_an_encoder(roberta, bart):
     narrowed = dataclasses.replace(PREFIX, site=Site.ENCODER_SELF)
     assert are_one(of(PREFIX), of(narrowed), roberta)
     assert not are_one(of(PREFIX), of(narrowed), bart)
 
 
-def test_attention_is_decoder_self_attention_on_a_decoder(qwen: BackboneShape) -> None:
+def test_attention_is_decoder_self_attention_on_a_decoder(qwen):
     assert are_one(of(PREFIX), of(dataclasses.replace(PREFIX, site=Site.DECODER_SELF)), qwen)
 
 
@@ -120,9 +118,7 @@ def test_attention_is_decoder_self_attention_on_a_decoder(qwen: BackboneShape) -
         (edit(Site.ATTENTION, Port.O, Port.X_ATTN, LowRank(width=2)), Port.RES_IN),
     ],
 )
-def test_the_residual_stream_is_the_sublayer_input_on_post_ln_backbones_only(
-    one: Edit, read: Port, shape_named: Callable[[str], BackboneShape]
-) -> None:
+def test_the_residual_stream_is_the_sublayer_input_on_post_ln_backbones_only(one, read, shape_named):
     other = dataclasses.replace(one, read=read)
     for backbone in ("roberta_base", "bert_base_uncased", "bart_large"):
         assert are_one(of(one), of(other), shape_named(backbone))
@@ -131,7 +127,7 @@ def test_the_residual_stream_is_the_sublayer_input_on_post_ln_backbones_only(
 
 
 @pytest.mark.parametrize("one", [MULTI_HEAD, UNGATED, with_form(UNGATED, heads=Heads.QUERY)])
-def test_kinds_of_heads_are_one_where_there_are_as_many(one: Edit, shape_named: Callable[[str], BackboneShape]) -> None:
+def test_kinds_of_heads_are_one_where_there_are_as_many(one, shape_named):
     by_query, by_key = (of(with_form(one, heads=heads)) for heads in (Heads.QUERY, Heads.KEY_VALUE))
     for backbone in ("roberta_base", "gpt2"):
         assert are_one(by_query, by_key, shape_named(backbone))
@@ -154,9 +150,7 @@ V13 = [(Port.K, Port.Q), (Port.CONCAT, Port.V)]
 
 
 @pytest.mark.parametrize(("moved", "kept"), V13)
-def test_factors_on_either_side_of_attention_are_one(
-    moved: Port, kept: Port, shape_named: Callable[[str], BackboneShape]
-) -> None:
+def test_factors_on_either_side_of_attention_are_one(moved, kept, shape_named):
     for backbone in ("roberta_base", "bart_large", "gpt2", "t5_small"):
         shape = shape_named(backbone)
         assert are_one(of(scaling(moved)), of(scaling(kept)), shape)
@@ -165,13 +159,11 @@ def test_factors_on_either_side_of_attention_are_one(
 
 
 @pytest.mark.parametrize(("moved", "kept"), V13)
-def test_factors_are_not_one_where_a_head_of_keys_serves_several_of_queries(
-    moved: Port, kept: Port, qwen: BackboneShape
-) -> None:
+def test_factors_are_not_one_where_a_head_of_keys_serves_several_of_queries(moved, kept, qwen):
     assert not are_one(of(scaling(moved)), of(scaling(kept)), qwen)
 
 
-def test_factors_of_keys_and_queries_are_not_one_under_rotation(qwen: BackboneShape) -> None:
+def test_factors_of_keys_and_queries_are_not_one_under_rotation(qwen):
     as_many = dataclasses.replace(qwen, key_value_heads=qwen.query_heads)
     assert not are_one(of(scaling(Port.K)), of(scaling(Port.Q)), as_many)
     assert are_one(of(scaling(Port.CONCAT)), of(scaling(Port.V)), as_many)
@@ -200,16 +192,14 @@ INDUCER = edit(Site.ATTENTION, Port.O, Port.Q, LowRank(width=2, heads=Heads.QUER
         (Port.CONCAT, Port.V, edit(Site.ATTENTION, Port.V, None, Constant()), False),
     ],
 )
-def test_factors_are_one_if_nothing_else_is_computed_between_them(
-    moved: Port, kept: Port, beside: Edit, is_one: bool, roberta: BackboneShape
-) -> None:
+def test_factors_are_one_if_nothing_else_is_computed_between_them(moved, kept, beside, is_one, roberta):
     assert are_one(of(scaling(moved), beside), of(scaling(kept), beside), roberta) is is_one
     elsewhere = dataclasses.replace(beside, layers=LayerRange(first=0, last=3))
     some = [of(scaling(port, layers=LayerRange(first=4, last=9)), elsewhere) for port in (moved, kept)]
     assert are_one(*some, roberta)
 
 
-def test_factors_of_both_keys_and_queries_stay_as_they_are(roberta: BackboneShape) -> None:
+def test_factors_of_both_keys_and_queries_stay_as_they_are(roberta):
     both = of(scaling(Port.K), scaling(Port.Q))
     assert set(canonical(both, roberta).edits) == {
         dataclasses.replace(one, site=Site.ENCODER_SELF) for one in both.edits
@@ -232,7 +222,7 @@ def test_factors_of_both_keys_and_queries_stay_as_they_are(roberta: BackboneShap
         (LayerRange(first=0, last=10), LayerRange(first=0, last=11), False),
     ],
 )
-def test_choices_of_the_same_layers_are_one(one: Layers, other: Layers, is_one: bool, bart: BackboneShape) -> None:
+def test_choices_of_the_same_layers_are_one(one, other, is_one, bart):
     for whatever in (ADAPTER, PREFIX, SEQUENTIAL, with_form(ADAPTER, widened=1)):
         pair = [of(dataclasses.replace(whatever, layers=layers)) for layers in (one, other)]
         assert are_one(*pair, bart) is is_one
@@ -247,7 +237,7 @@ def everywhere(one: Edit, *sites: Site) -> tuple[Edit, ...]:
 
 
 @pytest.mark.parametrize("one", [PREFIX, LORA_Q, INDUCER, edit(Site.ATTENTION, Port.O, Port.O, Phm(width=4))])
-def test_alike_edits_at_every_kind_of_attention_are_one_at_all(one: Edit, bart: BackboneShape) -> None:
+def test_alike_edits_at_every_kind_of_attention_are_one_at_all(one, bart):
     assert are_one(of(*everywhere(one)), of(one), bart)
     assert are_one(of(*everywhere(one)[::-1], ADAPTER), of(ADAPTER, one), bart)
     assert count(of(*everywhere(one)), bart) == count(of(one), bart)
@@ -259,14 +249,14 @@ def test_alike_edits_at_every_kind_of_attention_are_one_at_all(one: Edit, bart: 
     assert not are_one(of(dataclasses.replace(mixed[0], site=Site.ENCODER_SELF), *mixed[1:]), of(one), bart)
 
 
-def test_edits_that_differ_are_not_one_at_all_kinds_of_attention(bart: BackboneShape) -> None:
+def test_edits_that_differ_are_not_one_at_all_kinds_of_attention(bart):
     wider = (with_form(everywhere(LORA_Q)[0], width=3), *everywhere(LORA_Q)[1:])
     assert len(canonical(of(*wider), bart).edits) == 3
     widened = tuple(with_form(one, widened=2) for one in everywhere(LORA_Q))
     assert len(canonical(of(*widened), bart).edits) == 3
 
 
-def test_stacks_of_unlike_depth_are_one_by_their_blocks(odd: BackboneShape) -> None:
+def test_stacks_of_unlike_depth_are_one_by_their_blocks(odd):
     first_two = dataclasses.replace(LORA_Q, layers=LayerRange(first=0, last=1))
     apart = (
         dataclasses.replace(LORA_Q, site=Site.ENCODER_SELF),  # has two blocks
@@ -280,7 +270,7 @@ def with_site(one: Edit, site: Site) -> Edit:
     return dataclasses.replace(one, site=site)
 
 
-def test_sequential_edits_are_merged_only_where_none_other_follows_or_goes_before(bart: BackboneShape) -> None:
+def test_sequential_edits_are_merged_only_where_none_other_follows_or_goes_before(bart):
     adapter, linear = (edit(Site.ATTENTION, Port.O, Port.O, form) for form in (Bottleneck(width=2), LowRank(width=2)))
     at_encoder = dataclasses.replace(linear, site=Site.ENCODER_SELF)
     first = canonical(of(at_encoder, *everywhere(adapter)), bart)
@@ -292,7 +282,7 @@ def test_sequential_edits_are_merged_only_where_none_other_follows_or_goes_befor
     assert not are_one(of(*after, encoder, cross), of(*before, encoder, cross), bart)
 
 
-def test_a_reparameterized_prefix_without_gate_has_a_canonical_form(roberta: BackboneShape) -> None:
+def test_a_reparameterized_prefix_without_gate_has_a_canonical_form(roberta):
     configuration = published_method("prefix_tuning_additive").configuration(roberta, {"mid": 8})
     assert canonical(configuration, roberta).attention[0].heads is Heads.KEY_VALUE
 
@@ -327,13 +317,13 @@ DIFFERENT = {
 }
 
 
-def test_what_differs_in_one_thing_has_a_fingerprint_of_its_own(roberta: BackboneShape) -> None:
+def test_what_differs_in_one_thing_has_a_fingerprint_of_its_own(roberta):
     configurations = [of(ADAPTER), *(of(one) for one in DIFFERENT.values()), of(ADAPTER, PREFIX), of()]
     prints = [fingerprint(configuration, roberta) for configuration in configurations]
     assert len(set(prints)) == len(prints)
 
 
-def test_facts_are_part_of_the_fingerprint(roberta: BackboneShape) -> None:
+def test_facts_are_part_of_the_fingerprint(roberta):
     plain, slow, fast = (
         fingerprint(of(ADAPTER), roberta, **facts)
         for facts in ({}, {"learning_rates": {"ffn": "1e-3"}}, {"learning_rates": {"ffn": "2e-3"}})
@@ -342,7 +332,7 @@ def test_facts_are_part_of_the_fingerprint(roberta: BackboneShape) -> None:
     assert fingerprint(of(ADAPTER), roberta, learning_rates={"ffn": "1e-3"}) == slow
 
 
-def test_a_fingerprint_is_32_hexadecimal_digits_of_the_stored_form(roberta: BackboneShape) -> None:
+def test_a_fingerprint_is_32_hexadecimal_digits_of_the_stored_form(roberta):
     text = (
         '{"edits": [{"form": {"activation": "relu", "bias": true, "heads": "single", "init": "lora", '
         '"name": "bottleneck", "norm": "none", "reparameterization": null, "widened": 0, "width": 2}, '
@@ -352,9 +342,7 @@ def test_a_fingerprint_is_32_hexadecimal_digits_of_the_stored_form(roberta: Back
     assert fingerprint(of(ADAPTER), roberta) == hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
-def test_proposals_keep_count_and_fingerprint_in_canonical_form_and_in_any_order(
-    proposals: list[tuple[BackboneShape, Candidate]],
-) -> None:
+def test_proposals_keep_count_and_fingerprint_in_canonical_form_and_in_any_order(proposals):
     draw = random.Random(3)
     for shape, candidate in proposals:
         once = canonical(candidate.configuration, shape)
@@ -365,7 +353,7 @@ def test_proposals_keep_count_and_fingerprint_in_canonical_form_and_in_any_order
         assert fingerprint(Configuration(edits=tuple(edits)), shape) == fingerprint(once, shape)
 
 
-def test_a_configuration_that_is_not_valid_on_the_backbone_has_no_fingerprint(roberta: BackboneShape) -> None:
+def test_a_configuration_that_is_not_valid_on_the_backbone_has_no_fingerprint(roberta):
     for configuration in (
         of(dataclasses.replace(PREFIX, site=Site.CROSS)),
         of(ADAPTER, dataclasses.replace(ADAPTER, read=Port.RES_F)),

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from search_space.backbones.shape import BackboneShape
 from search_space.codec import SCHEMA_VERSION, configuration_from_json, configuration_to_json
 from search_space.configuration import Configuration
 from search_space.dimensions import Activation, Heads, Port, Site
@@ -16,7 +15,6 @@ from search_space.errors import CodecError
 from search_space.forms import FORMS, Bottleneck, Init, OwnNorm, SoftmaxMemory
 from search_space.gates import GATES, ConvexGate, FixedScale
 from search_space.layers import LayerPattern, SpindleGroups
-from search_space.space.space import Candidate
 
 CONFIGURATION = Configuration(
     edits=(
@@ -90,16 +88,16 @@ def through_text(configuration: Configuration) -> Configuration:
     return configuration_from_json(json.loads(json.dumps(configuration_to_json(configuration))))
 
 
-def test_the_stored_form_is_as_documented() -> None:
+def test_the_stored_form_is_as_documented():
     assert configuration_to_json(CONFIGURATION) == STORED
     assert STORED["schema_version"] == SCHEMA_VERSION
 
 
-def test_the_stored_form_is_read() -> None:
+def test_the_stored_form_is_read():
     assert configuration_from_json(STORED) == CONFIGURATION
 
 
-def test_proposals_are_read_back(proposals: list[tuple[BackboneShape, Candidate]]) -> None:
+def test_proposals_are_read_back(proposals):
     assert len(proposals) == 200
     for _, candidate in proposals:
         read = through_text(candidate.configuration)
@@ -108,14 +106,14 @@ def test_proposals_are_read_back(proposals: list[tuple[BackboneShape, Candidate]
         assert all(isinstance(edit.site, Site) and isinstance(edit.write, Port) for edit in read.edits)
 
 
-def test_no_python_name_is_stored(proposals: list[tuple[BackboneShape, Candidate]]) -> None:
+def test_no_python_name_is_stored(proposals):
     for _, candidate in proposals:
         text = json.dumps(configuration_to_json(candidate.configuration))
         for name in ("search_space", "Bottleneck", "LowRank", "SoftmaxMemory", "Constant", "Port.", "__", "py/"):
             assert name not in text
 
 
-def test_reading_changes_nothing_of_what_it_reads() -> None:
+def test_reading_changes_nothing_of_what_it_reads():
     stored = copy.deepcopy(STORED)
     configuration_from_json(stored)
     assert stored == STORED
@@ -179,7 +177,7 @@ def without(*path: str | int) -> dict[str, Any]:
         (changed("edits", value=[STORED["edits"][0]] * 2), "[V18]"),
     ],
 )
-def test_what_cannot_be_read_is_refused_in_one_line(data: Any, message: str) -> None:
+def test_what_cannot_be_read_is_refused_in_one_line(data, message):
     if message == "a stored configuration must be valid; got: ":
         data["edits"][1]["read"] = "m"
     with pytest.raises(CodecError) as caught:
@@ -190,11 +188,11 @@ def test_what_cannot_be_read_is_refused_in_one_line(data: Any, message: str) -> 
     assert "__" not in str(caught.value)
 
 
-def test_a_configuration_without_edits_is_read_back() -> None:
+def test_a_configuration_without_edits_is_read_back():
     assert through_text(Configuration(edits=())).edits == ()
 
 
-def test_a_pattern_of_layers_is_stored_by_its_sixths() -> None:
+def test_a_pattern_of_layers_is_stored_by_its_sixths():
     layers = LayerPattern(sixths=(1, 3, 4))
     configuration = Configuration(edits=(dataclasses.replace(CONFIGURATION.edits[1], layers=layers),))
     stored = configuration_to_json(configuration)

@@ -1,11 +1,9 @@
 """Configurations: their two sides, and the same structure in another size."""
 
 import dataclasses
-from collections.abc import Callable
 
 import pytest
 
-from search_space.backbones.shape import BackboneShape
 from search_space.configuration import Configuration
 from search_space.dimensions import Heads, Port, Site
 from search_space.edit import Edit
@@ -28,19 +26,19 @@ STACK = Edit(site=Site.STACK, write=Port.NORM, read=None, form=Constant(), gate=
 ALL = Configuration(edits=(ADAPTER, PREFIX, BIAS, LORA, STACK))
 
 
-def test_the_sides_keep_the_order_and_the_norms_of_the_stack_are_with_the_ffn() -> None:
+def test_the_sides_keep_the_order_and_the_norms_of_the_stack_are_with_the_ffn():
     assert ALL.attention == (PREFIX, LORA)
     assert ALL.ffn == (ADAPTER, BIAS, STACK)
 
 
 @pytest.mark.parametrize("site", [Site.ATTENTION, Site.ENCODER_SELF, Site.DECODER_SELF, Site.CROSS])
-def test_every_kind_of_attention_is_on_the_attention_side(site: Site) -> None:
+def test_every_kind_of_attention_is_on_the_attention_side(site):
     configuration = Configuration(edits=(dataclasses.replace(LORA, site=site),))
     assert configuration.attention == configuration.edits
     assert configuration.ffn == ()
 
 
-def test_resizing_changes_widths_and_nothing_else() -> None:
+def test_resizing_changes_widths_and_nothing_else():
     resized = ALL.resized(attention=(7, 1), ffn=(4, 2))
     expected = (
         dataclasses.replace(ADAPTER, form=Bottleneck(width=4, widened=2, norm=OwnNorm.INPUT)),
@@ -53,7 +51,7 @@ def test_resizing_changes_widths_and_nothing_else() -> None:
     assert ALL.edits[0] is ADAPTER
 
 
-def test_resizing_refuses_a_width_of_nothing() -> None:
+def test_resizing_refuses_a_width_of_nothing():
     with pytest.raises(InvalidEditError) as caught:
         ALL.resized(attention=(0, 0), ffn=(1, 0))
     assert caught.value.rule == "width"
@@ -64,9 +62,7 @@ UNLIKE = ("inducer_plus_lora_q", "mam_inducer", "unipelt")
 
 
 @pytest.mark.parametrize("name", [name for name in METHODS if name not in UNLIKE])
-def test_a_published_method_resized_to_its_own_widths_is_itself(
-    name: str, shape_named: Callable[[str], BackboneShape]
-) -> None:
+def test_a_published_method_resized_to_its_own_widths_is_itself(name, shape_named):
     configuration = published_method(name).configuration(shape_named("gpt2"))
     sizes = [
         next((edit.sized_form.width for edit in side if edit.sized_form is not None), 1)

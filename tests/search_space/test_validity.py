@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from search_space.backbones.shape import BackboneShape
 from search_space.configuration import Configuration
 from search_space.dimensions import Heads, NormPlacement, Port, ScalePer, Site
 from search_space.edit import Edit
@@ -195,7 +194,7 @@ def assert_tells(error: InvalidEditError, rule: str, got: str) -> None:
 @pytest.mark.parametrize(
     ("rule", "got", "build"), ALONE, ids=[f"{rule}-{index}" for index, (rule, *_) in enumerate(ALONE)]
 )
-def test_a_broken_rule_is_named_in_one_line(rule: str, got: str, build: Build) -> None:
+def test_a_broken_rule_is_named_in_one_line(rule, got, build):
     with pytest.raises(InvalidEditError) as caught:
         build()
     assert_tells(caught.value, rule, got)
@@ -206,13 +205,7 @@ def test_a_broken_rule_is_named_in_one_line(rule: str, got: str, build: Build) -
     ON_A_BACKBONE,
     ids=[f"{rule}-{backbone}-{index}" for index, (rule, backbone, *_) in enumerate(ON_A_BACKBONE)],
 )
-def test_a_rule_that_is_broken_on_a_backbone_is_named_in_one_line(
-    rule: str,
-    backbone: str,
-    got: str,
-    build: Callable[[], tuple[Edit, ...]],
-    shape_named: Callable[[str], BackboneShape],
-) -> None:
+def test_a_rule_that_is_broken_on_a_backbone_is_named_in_one_line(rule, backbone, got, build, shape_named):
     configuration = Configuration(edits=build())
     for check in (check_on, lambda edits, shape: count(Configuration(edits=edits), shape)):
         with pytest.raises(InvalidEditError) as caught:
@@ -220,18 +213,18 @@ def test_a_rule_that_is_broken_on_a_backbone_is_named_in_one_line(
         assert_tells(caught.value, rule, got)
 
 
-def test_every_rule_is_broken_by_a_test() -> None:
+def test_every_rule_is_broken_by_a_test():
     assert {rule for rule, *_ in (*ALONE, *ON_A_BACKBONE)} == set(RULES)
 
 
-def test_the_largest_ranks_are_accepted(roberta: BackboneShape) -> None:
+def test_the_largest_ranks_are_accepted(roberta):
     check_on(
         (ffn(Port.F, Port.M, LowRank(width=768)), attention(Port.O, Port.O, LowRank(width=767, widened=11))), roberta
     )
     check_on((attention(Port.HEAD, Port.Q, LowRank(width=64, heads=Heads.QUERY)),), roberta)
 
 
-def test_nothing_bounds_the_width_of_a_form_that_is_not_linear(roberta: BackboneShape) -> None:
+def test_nothing_bounds_the_width_of_a_form_that_is_not_linear(roberta):
     check_on((ffn(Port.F, Port.X_FFN, Bottleneck(width=5000)), prefix(width=5000)), roberta)
 
 
@@ -247,20 +240,18 @@ def test_nothing_bounds_the_width_of_a_form_that_is_not_linear(roberta: Backbone
         (Port.HEAD, Port.Q, Heads.KEY_VALUE, 5),
     ],
 )
-def test_a_rank_is_bounded_by_the_narrower_of_the_two_tensors(
-    write: Port, read: Port, heads: Heads, largest: int, odd: BackboneShape
-) -> None:
+def test_a_rank_is_bounded_by_the_narrower_of_the_two_tensors(write, read, heads, largest, odd):
     edit = attention(write, read, LowRank(width=1, heads=heads))
     assert largest_width(edit, odd) == largest
 
 
-def test_a_head_that_is_wider_than_the_model_is_bounded_by_the_model(odd: BackboneShape) -> None:
+def test_a_head_that_is_wider_than_the_model_is_bounded_by_the_model(odd):
     narrow = dataclasses.replace(odd, width=3)
     assert largest_width(attention(Port.HEAD, Port.X_ATTN, LowRank(width=1, heads=Heads.QUERY)), narrow) == 3
     assert largest_width(attention(Port.HEAD, Port.HEAD, LowRank(width=1, heads=Heads.QUERY)), narrow) == 5
 
 
-def test_two_edits_may_write_one_port_when_they_differ_in_form_or_read(qwen: BackboneShape) -> None:
+def test_two_edits_may_write_one_port_when_they_differ_in_form_or_read(qwen):
     lora = attention(Port.O, Port.CONCAT, LowRank(width=1))
     edits = (
         lora,
@@ -272,16 +263,16 @@ def test_two_edits_may_write_one_port_when_they_differ_in_form_or_read(qwen: Bac
     check_on(Configuration(edits=edits).edits, qwen)
 
 
-def test_edits_of_kinds_of_attention_that_do_not_overlap_are_not_one(bart: BackboneShape) -> None:
+def test_edits_of_kinds_of_attention_that_do_not_overlap_are_not_one(bart):
     edits = [dataclasses.replace(prefix(), site=site) for site in ATTENTION_SITES[1:]]
     check_on(Configuration(edits=tuple(edits)).edits, bart)
 
 
-def test_the_residual_stream_is_another_tensor_than_the_sublayer_input_before_a_norm(qwen: BackboneShape) -> None:
+def test_the_residual_stream_is_another_tensor_than_the_sublayer_input_before_a_norm(qwen):
     check_on(Configuration(edits=adapters(Port.RES_F, Port.X_FFN)).edits, qwen)
 
 
-def test_reads_have_one_name_on_post_ln_backbones(roberta: BackboneShape) -> None:
+def test_reads_have_one_name_on_post_ln_backbones(roberta):
     other = {None: None, Port.RES_IN: Port.X_ATTN, Port.RES_F: Port.X_FFN}
     pre = dataclasses.replace(roberta, norm=NormPlacement.PRE)
     for read in (None, *Port):
@@ -289,5 +280,5 @@ def test_reads_have_one_name_on_post_ln_backbones(roberta: BackboneShape) -> Non
         assert canonical_read(read, pre) == read
 
 
-def test_a_configuration_without_edits_breaks_no_rule(roberta: BackboneShape) -> None:
+def test_a_configuration_without_edits_breaks_no_rule(roberta):
     check_on(Configuration(edits=()).edits, roberta)

@@ -15,7 +15,7 @@ from trial_runner.files import abandoned, check_all_regular, check_regular, new_
 WEIGHTS = save({"weight": torch.arange(6.0)})
 
 
-def test_what_was_written_is_there(tmp_path: Path) -> None:
+def test_what_was_written_is_there(tmp_path):
     with new_folder(tmp_path / "export") as place:
         (place / "model.safetensors").write_bytes(WEIGHTS)
         (place / "facts.json").write_text("{}")
@@ -25,7 +25,7 @@ def test_what_was_written_is_there(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "content"), [("model.safetensors", WEIGHTS[:-4]), ("model.safetensors", b""), ("facts.json", b'{"a":')]
 )
-def test_what_cannot_be_read_again_is_no_export(tmp_path: Path, name: str, content: bytes) -> None:
+def test_what_cannot_be_read_again_is_no_export(tmp_path, name, content):
     with (
         pytest.raises(ExportError, match=f"must be written; got: {name} does not hold what was written"),
         new_folder(tmp_path / "export") as place,
@@ -34,7 +34,7 @@ def test_what_cannot_be_read_again_is_no_export(tmp_path: Path, name: str, conte
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_folder_of_another_process_that_has_this_ones_number_is_left_alone(tmp_path: Path) -> None:
+def test_a_folder_of_another_process_that_has_this_ones_number_is_left_alone(tmp_path):
     other = tmp_path / f".export.{os.getpid()}.tmp"  # in another container, on a shared disk
     (other / "half").mkdir(parents=True)
     with new_folder(tmp_path / "export"):
@@ -42,7 +42,7 @@ def test_a_folder_of_another_process_that_has_this_ones_number_is_left_alone(tmp
     assert (other / "half").is_dir()
 
 
-def test_what_was_copied_from_elsewhere_has_the_modes_of_its_folder(tmp_path: Path) -> None:
+def test_what_was_copied_from_elsewhere_has_the_modes_of_its_folder(tmp_path):
     umask = os.umask(0o027)
     try:
         with new_folder(tmp_path / "export") as place:
@@ -55,7 +55,7 @@ def test_what_was_copied_from_elsewhere_has_the_modes_of_its_folder(tmp_path: Pa
     assert found == {"export": 0o750, "copied": 0o750, "facts.json": 0o640}
 
 
-def test_a_file_is_whole_or_as_it_was(tmp_path: Path) -> None:
+def test_a_file_is_whole_or_as_it_was(tmp_path):
     file = tmp_path / "answer.csv"
     with whole_file(file) as place:
         place.write_text("new")
@@ -66,7 +66,7 @@ def test_a_file_is_whole_or_as_it_was(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == [file]
 
 
-def test_a_pipe_a_device_and_a_file_that_is_too_large_are_refused_before_they_are_opened(tmp_path: Path) -> None:
+def test_a_pipe_a_device_and_a_file_that_is_too_large_are_refused_before_they_are_opened(tmp_path):
     (tmp_path / "small").write_bytes(b"four")
     (tmp_path / "link").symlink_to(tmp_path / "small")
     os.mkfifo(tmp_path / "pipe")
@@ -89,7 +89,7 @@ def dead_name(path: Path) -> Path:
     return Path(subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip())
 
 
-def test_what_a_killed_process_left_unfinished_is_deleted_by_the_next_that_writes_it(tmp_path: Path) -> None:
+def test_what_a_killed_process_left_unfinished_is_deleted_by_the_next_that_writes_it(tmp_path):
     half, other = dead_name(tmp_path / "export"), dead_name(tmp_path / "other")
     (half / "part").mkdir(parents=True)
     other.write_text("of another name")

@@ -7,7 +7,7 @@ import pytest
 from trial_runner.gc_pause import uncollected
 
 
-def test_nothing_is_looked_for_while_loading_and_after_it_all_is_as_before() -> None:
+def test_nothing_is_looked_for_while_loading_and_after_it_all_is_as_before():
     assert gc.isenabled()
     with uncollected():
         assert not gc.isenabled()
@@ -17,7 +17,7 @@ def test_nothing_is_looked_for_while_loading_and_after_it_all_is_as_before() -> 
     assert gc.isenabled()
 
 
-def test_collection_goes_on_afterwards_whatever_happens() -> None:
+def test_collection_goes_on_afterwards_whatever_happens():
     assert gc.isenabled()
     with uncollected():
         assert not gc.isenabled()

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -54,9 +53,7 @@ HELD: tuple[dict[str, Any], ...] = ({"quantization": "nf4"}, {"quantization": "i
     ],
     ids=str,
 )
-def test_weights_are_reckoned_in_their_true_size(
-    family: str, held: dict[str, Any], tiny_backbone: Callable[[str], Path], tmp_path: Path
-) -> None:
+def test_weights_are_reckoned_in_their_true_size(family, held, tiny_backbone, tmp_path):
     folder = in_whole_blocks(tiny_backbone("qwen3"), tmp_path) if family == "wide" else tiny_backbone(family)
     source = BackboneSource(name=str(folder), **held)
     real = load_backbone(source).model
@@ -70,9 +67,7 @@ def test_weights_are_reckoned_in_their_true_size(
     [("roberta", CLASSES), ("qwen3", TEXTS), ("qwen3_moe", TEXTS)],
     ids=["roberta", "qwen3", "qwen3_moe"],
 )
-def test_what_is_planned_by_the_config_alone_is_what_the_allocator_gives(
-    family: str, task: Task, tiny_backbone: Callable[[str], Path], tmp_path: Path
-) -> None:
+def test_what_is_planned_by_the_config_alone_is_what_the_allocator_gives(family, task, tiny_backbone, tmp_path):
     folder = tiny_backbone(family)
     (tmp_path / "config.json").write_text((folder / "config.json").read_text())
     imagined = ImaginedPack(str(tmp_path), task, slots=2, as_gpu=False)
@@ -100,9 +95,7 @@ def test_what_is_planned_by_the_config_alone_is_what_the_allocator_gives(
     runner.close()
 
 
-def test_an_imagined_gpu_keeps_half_of_the_products_and_no_table_of_attention(
-    tiny_backbone: Callable[[str], Path], tmp_path: Path
-) -> None:
+def test_an_imagined_gpu_keeps_half_of_the_products_and_no_table_of_attention(tiny_backbone, tmp_path):
     config = json.loads((tiny_backbone("qwen3") / "config.json").read_text())
     (tmp_path / "config.json").write_text(json.dumps(config | {"max_position_embeddings": 4096}))
     task = Task(**{**vars_of(TEXTS), "max_tokens": 500})
@@ -116,7 +109,7 @@ def vars_of(task: Task) -> dict[str, Any]:
     return {name: getattr(task, name) for name in ("kind", "folder", "source", "target", "max_target_tokens")}
 
 
-def test_only_a_gpu_is_given_batches_of_texts_in_few_shapes(tiny_backbone: Callable[[str], Path]) -> None:
+def test_only_a_gpu_is_given_batches_of_texts_in_few_shapes(tiny_backbone):
     folder = str(tiny_backbone("qwen3"))
     on_cpu, on_gpu = (ImaginedPack(folder, TEXTS, slots=1, as_gpu=way)._objective for way in (False, True))
     rows = np.arange(4)

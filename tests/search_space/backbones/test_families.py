@@ -39,7 +39,7 @@ def read(config: Mapping[str, object], without: str | None = None, **changed: ob
     return shape_of({name: value for name, value in {**config, **changed}.items() if name != without})
 
 
-def test_an_unknown_model_type_is_refused_with_the_known_ones_and_the_nearest() -> None:
+def test_an_unknown_model_type_is_refused_with_the_known_ones_and_the_nearest():
     with pytest.raises(UnsupportedBackboneError) as caught:
         family_of({"model_type": "robrta"})
     known = ", ".join(model_type for family in FAMILIES.values() for model_type in family.model_types)
@@ -50,7 +50,7 @@ def test_an_unknown_model_type_is_refused_with_the_known_ones_and_the_nearest() 
 
 
 @pytest.mark.parametrize("model_type", REFUSED)
-def test_a_known_model_is_refused_in_one_line_that_says_why_and_what_to_use(model_type: str) -> None:
+def test_a_known_model_is_refused_in_one_line_that_says_why_and_what_to_use(model_type):
     with pytest.raises(UnsupportedBackboneError, match=r"Use .*") as caught:
         shape_of({"model_type": model_type, "hidden_size": 768})
     assert str(caught.value).startswith(f"{model_type} backbones cannot be used: ")
@@ -70,20 +70,20 @@ def test_a_known_model_is_refused_in_one_line_that_says_why_and_what_to_use(mode
         ("type_vocab_size", 2),
     ],
 )
-def test_of_the_models_like_deberta_only_those_of_its_third_version_are_read(entry: str, value: object) -> None:
+def test_of_the_models_like_deberta_only_those_of_its_third_version_are_read(entry, value):
     config = {**FAMILIES["deberta-v2"].example, "model_type": "deberta-v2"}
     assert shape_of(config | {"pos_att_type": "p2c|c2p"}) == shape_of(config)
     with pytest.raises(UnsupportedBackboneError, match=f"^{entry} of a deberta-v2 config must be"):
         shape_of(config | {entry: value})
 
 
-def test_stacks_with_heads_of_their_own_are_edited_outside_of_the_heads() -> None:
+def test_stacks_with_heads_of_their_own_are_edited_outside_of_the_heads():
     config = {**FAMILIES["marian"].example, "model_type": "marian"}
     other = shape_of(config | {"decoder_attention_heads": 2})
     assert other == replace(shape_of(config), lacks=frozenset({(Site.ATTENTION, Port.HEAD)}))
 
 
-def test_an_mpnet_has_as_many_buckets_as_its_distances_are_put_into() -> None:
+def test_an_mpnet_has_as_many_buckets_as_its_distances_are_put_into():
     config = {**FAMILIES["mpnet"].example, "model_type": "mpnet"}
     assert shape_of(config).parameters + 4 * 8 == shape_of(config | {"relative_attention_num_buckets": 40}).parameters
     with pytest.raises(UnsupportedBackboneError, match="buckets of a mpnet config must be at least 32; got 8"):
@@ -94,7 +94,7 @@ def test_an_mpnet_has_as_many_buckets_as_its_distances_are_put_into() -> None:
     ("config", "got"),
     [({}, "got no such entry."), ({"model_type": "zzzz"}, "got 'zzzz'."), ({"model_type": 3}, "got 3.")],
 )
-def test_a_model_type_like_no_other_gets_no_suggestion(config: dict[str, object], got: str) -> None:
+def test_a_model_type_like_no_other_gets_no_suggestion(config, got):
     with pytest.raises(UnsupportedBackboneError, match=r"must be one of roberta, .*; got .*\.$") as caught:
         family_of(config)
     assert str(caught.value).endswith(got)
@@ -127,7 +127,7 @@ SIZES |= {"mbart": SIZES["bart"], "marian": SIZES["bart"]}
         ("t5", "relative_attention_num_buckets", -2),
     ],
 )
-def test_an_optional_size_that_cannot_be_is_refused_by_name(family: str, entry: str, value: int) -> None:
+def test_an_optional_size_that_cannot_be_is_refused_by_name(family, entry, value):
     with pytest.raises(UnsupportedBackboneError, match=f"^{entry} of a {family} config .* got {value}"):
         read(config_of(ONE_OF_EACH_FAMILY[family]), **{entry: value})
 
@@ -162,23 +162,21 @@ def test_an_optional_size_that_cannot_be_is_refused_by_name(family: str, entry: 
         ("t5", {"architectures": ["T5EncoderModel"]}, "must have an encoder and a decoder; got .* T5EncoderModel"),
     ],
 )
-def test_entries_that_do_not_fit_the_family_are_refused_in_one_line(
-    family: str, changed: dict[str, object], message: str
-) -> None:
+def test_entries_that_do_not_fit_the_family_are_refused_in_one_line(family, changed, message):
     with pytest.raises(UnsupportedBackboneError, match=message) as caught:
         read(config_of(ONE_OF_EACH_FAMILY[family]), **changed)
     assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize(("family", "tied"), [("bart", True), ("gpt2", True), ("llama", False), ("qwen3", False)])
-def test_a_config_silent_about_tying_gets_the_default_of_its_family(family: str, tied: bool) -> None:
+def test_a_config_silent_about_tying_gets_the_default_of_its_family(family, tied):
     config = config_of(ONE_OF_EACH_FAMILY[family])
     silent = read(config, without="tie_word_embeddings")
     assert silent == read(config, tie_word_embeddings=tied)
     assert silent != read(config, tie_word_embeddings=not tied)
 
 
-def test_the_ffn_of_a_t5_is_gated_if_its_projection_says_so_and_in_mt5_unless_it_says_otherwise() -> None:
+def test_the_ffn_of_a_t5_is_gated_if_its_projection_says_so_and_in_mt5_unless_it_says_otherwise():
     config = config_of("t5_small")
     assert not shape_of(config).gated_ffn
     assert shape_of(config_of("flan_t5_small")).gated_ffn
@@ -186,7 +184,7 @@ def test_the_ffn_of_a_t5_is_gated_if_its_projection_says_so_and_in_mt5_unless_it
     assert not read(config, model_type="mt5", feed_forward_proj="relu").gated_ffn
 
 
-def test_a_config_of_a_loaded_model_numbers_its_labels() -> None:
+def test_a_config_of_a_loaded_model_numbers_its_labels():
     config = config_of("bert_base_uncased") | {"id2label": {0: "LABEL_0", 1: "LABEL_1"}, "label2id": {"LABEL_0": 0}}
     assert family_of(config) is FAMILIES["bert"]
     assert shape_of(config) == shape_of(config_of("bert_base_uncased"))

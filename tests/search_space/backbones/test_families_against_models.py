@@ -153,7 +153,7 @@ def _one_thread() -> Iterator[None]:
 
 
 @pytest.mark.parametrize("name", CONFIGS)
-def test_parameters_are_those_of_the_model_with_tied_ones_once(name: str) -> None:
+def test_parameters_are_those_of_the_model_with_tied_ones_once(name):
     wired = build(name)
     assert wired.shape.parameters == sum(parameter.numel() for parameter in wired.model.parameters())
     frozen = [parameter for path, parameter in wired.base.named_parameters() if not path.startswith("pooler.")]
@@ -162,7 +162,7 @@ def test_parameters_are_those_of_the_model_with_tied_ones_once(name: str) -> Non
 
 
 @pytest.mark.parametrize("backbone", sorted(path.name for path in BACKBONES.iterdir()))
-def test_published_backbones_hold_as_much_as_their_models(backbone: str) -> None:
+def test_published_backbones_hold_as_much_as_their_models(backbone):
     config = AutoConfig.from_pretrained(BACKBONES / backbone)
     with torch.device("meta"):
         model = AutoModel.from_config(config)
@@ -178,7 +178,7 @@ def fused(path: str) -> int:
 
 
 @pytest.mark.parametrize("name", CONFIGS)
-def test_biased_ports_and_stack_norms_are_the_biases_of_the_model(name: str) -> None:
+def test_biased_ports_and_stack_norms_are_the_biases_of_the_model(name):
     wired = build(name)
     shape = wired.shape
     expected = [shape.width] * shape.stack_norms
@@ -197,7 +197,7 @@ def test_biased_ports_and_stack_norms_are_the_biases_of_the_model(name: str) -> 
 
 
 @every_config
-def test_every_port_carries_a_tensor_of_its_width_at_every_layer(wired: Wired) -> None:
+def test_every_port_carries_a_tensor_of_its_width_at_every_layer(wired):
     cross_reads_the_encoder = {Port.CTX, Port.K, Port.V}
     for sublayer in wired.sublayers:
         for port in wired.ports_of(sublayer):
@@ -209,7 +209,7 @@ def test_every_port_carries_a_tensor_of_its_width_at_every_layer(wired: Wired) -
 
 
 @every_config
-def test_projections_read_and_write_the_ports_that_the_design_space_says(wired: Wired) -> None:
+def test_projections_read_and_write_the_ports_that_the_design_space_says(wired):
     reads = {Port.X_ATTN: (Port.Q,), Port.CTX: (Port.K, Port.V), Port.CONCAT: (Port.O,)}
     reads |= {Port.X_FFN: (Port.U, Port.G), Port.M: (Port.F,)}
     for sublayer in wired.sublayers:
@@ -220,7 +220,7 @@ def test_projections_read_and_write_the_ports_that_the_design_space_says(wired: 
 
 
 @every_config
-def test_the_hidden_units_are_those_after_the_activation(wired: Wired) -> None:
+def test_the_hidden_units_are_those_after_the_activation(wired):
     config = wired.model.config
     names = ("hidden_activation", "hidden_act", "activation", "activation_function", "dense_act_fn")
     activate = ACT2FN[next(getattr(config, name) for name in names if hasattr(config, name))]
@@ -234,7 +234,7 @@ def test_the_hidden_units_are_those_after_the_activation(wired: Wired) -> None:
 
 
 @every_config
-def test_keys_and_values_come_from_the_stream_itself_or_at_cross_attention_from_the_encoder(wired: Wired) -> None:
+def test_keys_and_values_come_from_the_stream_itself_or_at_cross_attention_from_the_encoder(wired):
     outcome = wired.run()
     for sublayer in wired.shape.sublayers(Site.ATTENTION):
         is_cross = sublayer.site is Site.CROSS
@@ -252,7 +252,7 @@ def behind(block: nn.Module, site: Site) -> nn.Module:
 
 
 @every_config
-def test_residual_streams_run_from_sublayer_to_sublayer(wired: Wired) -> None:
+def test_residual_streams_run_from_sublayer_to_sublayer(wired):
     """Each sublayer adds to what it got; norms stand at its end (post-LN), its start (pre-LN), or on what it adds."""
     placement = wired.shape.norm
     is_pre = placement is NormPlacement.PRE
@@ -278,7 +278,7 @@ def test_residual_streams_run_from_sublayer_to_sublayer(wired: Wired) -> None:
 
 
 @every_config
-def test_the_attention_function_is_called_by_the_listed_modules_on_q_k_and_v(wired: Wired) -> None:
+def test_the_attention_function_is_called_by_the_listed_modules_on_q_k_and_v(wired):
     if wired.shape.family in ("deberta-v2", "mpnet"):
         assert not wired.calls, "its modules call no function: `trial_runner.attachment.forwards`"
         return
@@ -307,7 +307,7 @@ def test_the_attention_function_is_called_by_the_listed_modules_on_q_k_and_v(wir
 
 
 @pytest.mark.parametrize("name", CONFIGS)
-def test_stack_norms_are_the_layer_norms_of_the_models_width_outside_the_blocks(name: str) -> None:
+def test_stack_norms_are_the_layer_norms_of_the_models_width_outside_the_blocks(name):
     wired = build(name)
     blocks = tuple(layers.partition("{layer}")[0] for layers in wired.table.layers.values())
     outside = {
@@ -337,7 +337,7 @@ def encoded(wired: Wired, ids: Tensor, **options: Tensor) -> Tensor:
 
 
 @pytest.mark.parametrize("name", CONFIGS)
-def test_the_embeddings_are_those_of_the_tokens_of_the_first_stack(name: str) -> None:
+def test_the_embeddings_are_those_of_the_tokens_of_the_first_stack(name):
     wired = build(name)
     found: list[Tensor] = []
     wired.base.get_submodule(wired.table.embeddings).register_forward_hook(lambda _, __, output: found.append(output))
@@ -346,7 +346,7 @@ def test_the_embeddings_are_those_of_the_tokens_of_the_first_stack(name: str) ->
 
 
 @pytest.mark.parametrize("name", CONFIGS)
-def test_without_what_the_positions_give_an_encoder_does_not_know_the_order_of_its_tokens(name: str) -> None:
+def test_without_what_the_positions_give_an_encoder_does_not_know_the_order_of_its_tokens(name):
     wired = build(name)
     is_decoder = wired.shape.kind is StackKind.DECODER
     assert (wired.table.positions is None) == (is_decoder or wired.shape.positions is not Positions.ABSOLUTE)
@@ -362,7 +362,7 @@ def test_without_what_the_positions_give_an_encoder_does_not_know_the_order_of_i
 
 
 @pytest.mark.parametrize("name", CONFIGS)
-def test_without_what_the_token_types_give_an_encoder_does_not_know_them(name: str) -> None:
+def test_without_what_the_token_types_give_an_encoder_does_not_know_them(name):
     wired = build(name)
     assert (wired.table.token_types is not None) == ("type_vocab_size" in CONFIGS[name][1])
     if wired.table.token_types is None:

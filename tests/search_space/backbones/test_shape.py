@@ -36,11 +36,11 @@ SHAPE = BackboneShape(
         ((Port.G, Port.U, Port.M), 17),
     ],
 )
-def test_a_port_is_as_wide_as_its_tensor(ports: tuple[Port, ...], width: int) -> None:
+def test_a_port_is_as_wide_as_its_tensor(ports, width):
     assert {port: SHAPE.port_width(port) for port in ports} == dict.fromkeys(ports, width)
 
 
-def test_heads_stand_for_the_number_of_blocks() -> None:
+def test_heads_stand_for_the_number_of_blocks():
     assert {heads: SHAPE.heads(heads) for heads in Heads} == {
         Heads.SINGLE: 1,
         Heads.QUERY: 6,
@@ -49,16 +49,16 @@ def test_heads_stand_for_the_number_of_blocks() -> None:
 
 
 @pytest.mark.parametrize("size", ["width", "query_heads", "key_value_heads", "head_width", "ffn_width", "parameters"])
-def test_a_size_below_one_is_refused_by_name(size: str) -> None:
+def test_a_size_below_one_is_refused_by_name(size):
     with pytest.raises(UnsupportedBackboneError, match=f"^{size} of a backbone must be at least 1; got 0"):
         dataclasses.replace(SHAPE, **{size: 0})
 
 
-def test_a_broken_group_of_query_heads_is_refused() -> None:
+def test_a_broken_group_of_query_heads_is_refused():
     with pytest.raises(UnsupportedBackboneError, match="multiple of key/value heads; got 6 and 4"):
         dataclasses.replace(SHAPE, key_value_heads=4)
 
 
-def test_a_backbone_without_layers_is_refused() -> None:
+def test_a_backbone_without_layers_is_refused():
     with pytest.raises(UnsupportedBackboneError, match="at least one layer"):
         dataclasses.replace(SHAPE, encoder_layers=0, decoder_layers=0)

@@ -47,9 +47,7 @@ def places(one: Edit) -> int:
         (Site.ATTENTION, (ENCODER, DECODER, DECODER)),
     ],
 )
-def test_a_reparameterized_prefix_trains_an_mlp_for_each_kind_of_attention(
-    site: Site, layers: tuple[int, ...], odd: BackboneShape
-) -> None:
+def test_a_reparameterized_prefix_trains_an_mlp_for_each_kind_of_attention(site, layers, odd):
     length, middle = 7, 13
     form = SoftmaxMemory(width=length, heads=Heads.KEY_VALUE, reparameterization=middle)
     found = counts(edit("head", "q", form, ConvexGate(), site=site), odd)
@@ -57,7 +55,7 @@ def test_a_reparameterized_prefix_trains_an_mlp_for_each_kind_of_attention(
     assert found.trained == sum(length * D + middle * (D + 1) + (middle + 1) * 2 * n * D_KV for n in layers)
 
 
-def test_the_sublayers_nearest_the_output_are_widened(odd: BackboneShape) -> None:
+def test_the_sublayers_nearest_the_output_are_widened(odd):
     found = widths(edit("f", "m", LowRank(width=3, widened=2)), odd)
     assert [(one.stack, one.layer, width) for one, width in found.items()] == [
         ("encoder", 0, 3),
@@ -68,13 +66,13 @@ def test_the_sublayers_nearest_the_output_are_widened(odd: BackboneShape) -> Non
     ]
 
 
-def test_the_affine_count_keeps_weights_biases_and_extras_apart(odd: BackboneShape) -> None:
+def test_the_affine_count_keeps_weights_biases_and_extras_apart(odd):
     found = affine_count(edit("f", "m", Bottleneck(width=3, norm=OwnNorm.INPUT), LearnedScale()), odd)
     assert found == AffineCount(weights_per_width=D_M + D, biases_per_width=1, weights=0, biases=D, extras=2 * D_M + 1)
     assert (found.slope, found.intercept) == (D_M + D + 1, D + 2 * D_M + 1)
 
 
-def test_counts_of_random_edits_are_affine_in_the_width(odd: BackboneShape) -> None:
+def test_counts_of_random_edits_are_affine_in_the_width(odd):
     draw = random.Random(11)
     for _ in range(300):
         read, write = draw.choice(SINGLE_BLOCK).split()

@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +11,6 @@ import yaml
 from support.loops import each
 
 from deltaspace.commands.main import main
-from search_space.backbones.shape import BackboneShape
 from search_space.conventions import CONVENTIONS, conventions
 from search_space.errors import InvalidEditError
 from search_space.parameter_counts.counts import count
@@ -76,15 +75,13 @@ def printed(records: list[Record]) -> Iterator[tuple[Record, dict[str, Any]]]:
 
 
 @each("record", RECORDS, ids=id_of)
-def test_a_record_is_reproduced_by_the_public_functions(
-    record: Record, shape_named: Callable[[str], BackboneShape]
-) -> None:
+def test_a_record_is_reproduced_by_the_public_functions(record, shape_named):
     found = conventions(record["method"], shape_named(record["backbone"]), settings_of(record))
     assert {name: found.get(name) for name in record["counts"]} == expected_of(record)
 
 
 @each("record", RECORDS, ids=id_of)
-def test_a_record_is_reproduced_by_the_command_line(record: Record, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_record_is_reproduced_by_the_command_line(record, capsys):
     settings = [f"--set={name}={value}" for name, value in settings_of(record).items()]
     folder = str(DATA / "backbones" / record["backbone"])
     code = main(["count", record["method"], "--backbone", folder, *settings, "--json"])
@@ -99,20 +96,20 @@ def test_a_record_is_reproduced_by_the_command_line(record: Record, capsys: pyte
         assert counted["percentages"][name] == pytest.approx(100 * number / total)
 
 
-def test_what_is_outside_the_space_is_exactly_what_is_listed() -> None:
+def test_what_is_outside_the_space_is_exactly_what_is_listed():
     outside = [record for record in GOLDEN["records"] if record["method"] not in NAMES]
     assert {record["method"] for record in outside} == set(OUTSIDE)
     assert {record["id"] for record in outside} == OUTSIDE_RECORDS
     assert len(RECORDS) + len(outside) == len(GOLDEN["records"]) == 172
 
 
-def test_every_convention_is_one_of_a_record_and_has_a_meaning() -> None:
+def test_every_convention_is_one_of_a_record_and_has_a_meaning():
     assert {name for record in RECORDS for name in record["counts"]} == set(CONVENTIONS)
     assert len({one.meaning for one in CONVENTIONS.values()}) == len(CONVENTIONS)
     assert all(one.meaning and "\n" not in one.meaning for one in CONVENTIONS.values())
 
 
-def test_every_further_setting_is_of_a_record_and_needed(shape_named: Callable[[str], BackboneShape]) -> None:
+def test_every_further_setting_is_of_a_record_and_needed(shape_named):
     by_id = {record["id"]: record for record in RECORDS}
     assert set(MORE_SETTINGS) <= set(by_id)
     for record in (by_id[name] for name in MORE_SETTINGS):
@@ -120,7 +117,7 @@ def test_every_further_setting_is_of_a_record_and_needed(shape_named: Callable[[
         assert found["peft"] != expected_of(record)["peft"]
 
 
-def test_a_count_of_nothing_is_of_a_method_that_cannot_be_built(shape_named: Callable[[str], BackboneShape]) -> None:
+def test_a_count_of_nothing_is_of_a_method_that_cannot_be_built(shape_named):
     empty = [record for record in RECORDS if 0 in expected_of(record).values()]
     assert {record["id"] for record in empty} == {
         "ours.smollm2_135m.bitfit",
@@ -133,7 +130,7 @@ def test_a_count_of_nothing_is_of_a_method_that_cannot_be_built(shape_named: Cal
         assert caught.value.rule == "V14"
 
 
-def test_what_is_attached_is_what_the_first_conventions_count(shape_named: Callable[[str], BackboneShape]) -> None:
+def test_what_is_attached_is_what_the_first_conventions_count(shape_named):
     """All but one: the released multi-head adapter has a LayerNorm for every attention that it hardly uses."""
     other = set()
     for record in RECORDS:
@@ -147,9 +144,7 @@ def test_what_is_attached_is_what_the_first_conventions_count(shape_named: Calla
     assert other == {("multihead_parallel_adapter", "stored")}
 
 
-def test_percentages_of_the_papers_are_these_counts_rounded_or_cut_off_as_recorded(
-    shape_named: Callable[[str], BackboneShape],
-) -> None:
+def test_percentages_of_the_papers_are_these_counts_rounded_or_cut_off_as_recorded(shape_named):
     checked = 0
     for record, row in printed(RECORDS):
         shape = shape_named(record["backbone"])
@@ -164,14 +159,14 @@ def test_percentages_of_the_papers_are_these_counts_rounded_or_cut_off_as_record
     assert checked == sum(len(record.get("published", ())) for record in GOLDEN["records"]) == 57
 
 
-def test_bart_rows_are_cut_off_and_roberta_rows_are_rounded() -> None:
+def test_bart_rows_are_cut_off_and_roberta_rows_are_rounded():
     """Where the two ways differ; the rows of table 6 near 0.1% are rounded all the same."""
     differ = [(record, row) for record, row in printed(RECORDS) if row["reproduced_by"] in ("floor", "round")]
     ways = {(record["backbone"], row["reproduced_by"]) for record, row in differ if row["pct_exact"] > 0.1}
     assert ways == {("bart_large", "floor"), ("roberta_base", "round"), ("gpt2", "round")}
 
 
-def test_the_errata_are_those_listed_and_are_off_indeed(shape_named: Callable[[str], BackboneShape]) -> None:
+def test_the_errata_are_those_listed_and_are_off_indeed(shape_named):
     found = set()
     for record, row in printed(RECORDS):
         if row["reproduced_by"] == "NOT_REPRODUCED":
@@ -185,7 +180,7 @@ def test_the_errata_are_those_listed_and_are_off_indeed(shape_named: Callable[[s
     assert {(name, float(percent), int(rest[-1].removeprefix("D="))) for name, percent, *rest in summary} == found
 
 
-def test_the_erratum_of_table_6_is_the_budget_of_rank_120(shape_named: Callable[[str], BackboneShape]) -> None:
+def test_the_erratum_of_table_6_is_the_budget_of_rank_120(shape_named):
     shape = shape_named("bart_large")
     by_rank = {rank: conventions("lora_ffn", shape, {"r": rank})["weights_only"] for rank in (102, 120)}
     assert by_rank[120] == conventions("lora_qv", shape, {"r": 200})["weights_only"] == 29_491_200
@@ -194,9 +189,7 @@ def test_the_erratum_of_table_6_is_the_budget_of_rank_120(shape_named: Callable[
 
 
 @pytest.mark.parametrize("backbone", GOLDEN["backbones"])
-def test_totals_and_biases_of_the_backbones_are_those_recorded(
-    backbone: str, shape_named: Callable[[str], BackboneShape]
-) -> None:
+def test_totals_and_biases_of_the_backbones_are_those_recorded(backbone, shape_named):
     facts, shape = GOLDEN["backbones"][backbone], shape_named(backbone)
     pooler = shape.width if shape.family == "bert" else 0  # recorded with BERT's biases, not with RoBERTa's
     assert conventions("bitfit", shape)["trained"] == facts["bias_total"] - pooler
@@ -206,9 +199,7 @@ def test_totals_and_biases_of_the_backbones_are_those_recorded(
 
 
 @pytest.mark.parametrize("backbone", GOLDEN["backbones"])
-def test_every_method_follows_its_closed_form_on_every_backbone(
-    backbone: str, shape_named: Callable[[str], BackboneShape]
-) -> None:
+def test_every_method_follows_its_closed_form_on_every_backbone(backbone, shape_named):
     """The table of parameter counts of He et al. 2022, appendix B, with key/value heads told apart, and its likes."""
     facts, shape = GOLDEN["backbones"][backbone], shape_named(backbone)
     names = ("d", "d_q", "d_kv", "d_m", "d_h", "N_h", "n_attn", "n_ffn")
@@ -267,7 +258,7 @@ def test_every_method_follows_its_closed_form_on_every_backbone(
     assert set(expected) == NAMES - {"bitfit", "unipelt"}
 
 
-def test_unipelt_counts_what_its_paper_says(shape_named: Callable[[str], BackboneShape]) -> None:
+def test_unipelt_counts_what_its_paper_says(shape_named):
     """LoRA 0.27, prefix 0.17 and adapter 0.81 per cent of BERT-base, and four gates of d + 1 numbers a layer.
 
     The paper prints 1.26 per cent for all of it, which is 0.03 less than with the gates.
@@ -282,7 +273,7 @@ def test_unipelt_counts_what_its_paper_says(shape_named: Callable[[str], Backbon
     assert 100 * stored / 109_482_240 == pytest.approx(1.26, abs=0.035)
 
 
-def test_an_inducer_counts_the_matrices_and_the_biases_of_its_keys(shape_named: Callable[[str], BackboneShape]) -> None:
+def test_an_inducer_counts_the_matrices_and_the_biases_of_its_keys(shape_named):
     """Chen et al. 2022: MLP_k has N_h (2 d_h rk + rk + d_h) numbers, MLP_v N_h (d_h rv + rv d + rv) + d."""
     found = count(published_method("inducer").configuration(shape_named("gpt2")), shape_named("gpt2"))
     sublayers, d, heads, d_h, key, value = 12, 768, 12, 64, 10, 15

@@ -4,7 +4,6 @@ import pickle
 
 import pytest
 
-from search_space.backbones.shape import BackboneShape
 from search_space.errors import BudgetError, SettingError, UnknownMethodError
 from search_space.gates import FixedScale
 from search_space.published import METHODS
@@ -21,7 +20,7 @@ from search_space.published.point import PublishedPoint
         ("parallel_adapter_ffn:read=res_f,r=3", "parallel_adapter_ffn", {"read": "res_f", "r": 3}),
     ],
 )
-def test_a_point_is_a_method_with_settings(text: str, name: str, settings: dict[str, float | str]) -> None:
+def test_a_point_is_a_method_with_settings(text, name, settings):
     point = PublishedPoint(text)
     assert point.method is METHODS[name]
     assert point.settings == settings
@@ -43,26 +42,26 @@ def test_a_point_is_a_method_with_settings(text: str, name: str, settings: dict[
         ("parallel_adapter_ffn:read=x", "read must be one of x_ffn, res_f; got x"),
     ],
 )
-def test_a_point_that_cannot_be_is_refused_in_one_line(text: str, message: str) -> None:
+def test_a_point_that_cannot_be_is_refused_in_one_line(text, message):
     with pytest.raises((UnknownMethodError, SettingError)) as caught:
         PublishedPoint(text)
     assert message in str(caught.value)
     assert "\n" not in str(caught.value)
 
 
-def test_a_point_is_read_once_and_travels_as_its_text() -> None:
+def test_a_point_is_read_once_and_travels_as_its_text():
     point = PublishedPoint("lora_qv:r=8")
     assert PublishedPoint(point) is point
     there = pickle.loads(pickle.dumps(point))
     assert (type(there), there, there.settings) == (PublishedPoint, point, point.settings)
 
 
-def test_a_point_has_a_fixed_size_if_it_names_one() -> None:
+def test_a_point_has_a_fixed_size_if_it_names_one():
     sized = {text: PublishedPoint(text).has_fixed_size for text in ("lora_qv:r=8", "lora_qv:s=8", "lora_qv")}
     assert sized == {"lora_qv:r=8": True, "lora_qv:s=8": False, "lora_qv": False}
 
 
-def test_a_point_says_its_scale_or_takes_the_one_it_is_given(roberta: BackboneShape) -> None:
+def test_a_point_says_its_scale_or_takes_the_one_it_is_given(roberta):
     def scale(text: str, given: float | None) -> float:
         gate = PublishedPoint(text).structure(roberta, scale=given).ffn[0].gate
         assert isinstance(gate, FixedScale)
@@ -72,11 +71,11 @@ def test_a_point_says_its_scale_or_takes_the_one_it_is_given(roberta: BackboneSh
     assert PublishedPoint("bitfit").structure(roberta, scale=3.0) == PublishedPoint("bitfit").structure(roberta)
 
 
-def test_only_full_fine_tuning_trains_everything(roberta: BackboneShape) -> None:
+def test_only_full_fine_tuning_trains_everything(roberta):
     assert {name for name in METHODS if PublishedPoint(name).trains_everything(roberta)} == {"full_finetuning"}
 
 
-def test_a_point_of_fixed_size_is_taken_as_it_is_or_not_at_all(roberta: BackboneShape) -> None:
+def test_a_point_of_fixed_size_is_taken_as_it_is_or_not_at_all(roberta):
     point, stored = PublishedPoint("lora_qv:r=8"), 12 * 4 * 8 * 768
     exact = point.configuration(roberta, parameters=stored, scale=2.0)
     assert {edit.form.width for edit in exact.edits} == {8}

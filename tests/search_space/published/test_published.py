@@ -1,6 +1,5 @@
 """Published methods: their names, what can be set, and where they can be built."""
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -48,9 +47,7 @@ NAMES = list(METHODS)
 
 @pytest.mark.parametrize("backbone", BACKBONES)
 @each("name", NAMES)
-def test_a_method_is_built_on_a_backbone_or_refused_by_its_rule(
-    name: str, backbone: str, shape_named: Callable[[str], BackboneShape]
-) -> None:
+def test_a_method_is_built_on_a_backbone_or_refused_by_its_rule(name, backbone, shape_named):
     shape, method = shape_named(backbone), published_method(name)
     rule = REFUSED.get((name, shape.family))
     if rule is not None:
@@ -63,7 +60,7 @@ def test_a_method_is_built_on_a_backbone_or_refused_by_its_rule(
     assert (count(method.configuration(shape), shape).stored > 0) is (name != "head_only")
 
 
-def test_a_method_is_valid_on_a_backbone_that_its_defaults_are_too_wide_for(odd: BackboneShape) -> None:
+def test_a_method_is_valid_on_a_backbone_that_its_defaults_are_too_wide_for(odd):
     method = published_method("lora_qv")
     with pytest.raises(InvalidEditError, match="rank 12 where"):
         count(method.configuration(odd, {"r": 12}), odd)
@@ -72,7 +69,7 @@ def test_a_method_is_valid_on_a_backbone_that_its_defaults_are_too_wide_for(odd:
     assert "n 4 for widths 11" in (published_method("compacter").validity(odd) or "")
 
 
-def test_an_unknown_name_lists_the_known_ones_and_the_nearest() -> None:
+def test_an_unknown_name_lists_the_known_ones_and_the_nearest():
     with pytest.raises(UnknownMethodError) as caught:
         published_method("mam_adaptor")
     assert (
@@ -88,7 +85,7 @@ def widths(configuration: Configuration) -> list[int]:
     return [edit.sized_form.width for edit in configuration.edits if edit.sized_form is not None]
 
 
-def test_settings_end_up_where_they_belong(roberta: BackboneShape) -> None:
+def test_settings_end_up_where_they_belong(roberta):
     mam = published_method("mam_adapter").configuration(roberta, {"l": 7, "r": 8, "s": 2.5, "mid": 9})
     assert widths(mam) == [7, 8]
     assert mam.ffn[0].gate == FixedScale(value=2.5)
@@ -118,9 +115,7 @@ def test_settings_end_up_where_they_belong(roberta: BackboneShape) -> None:
         ("mam_adapter", {"r": float("nan")}, "bottleneck must be a whole number of at least 1; got nan."),
     ],
 )
-def test_a_wrong_setting_is_refused_in_one_line(
-    name: str, settings: dict[str, float | str], message: str, roberta: BackboneShape
-) -> None:
+def test_a_wrong_setting_is_refused_in_one_line(name, settings, message, roberta):
     expected = UnknownMethodError if "no hyper-parameter" in message else SettingError
     with pytest.raises(expected) as caught:
         published_method(name).configuration(roberta, settings)
@@ -129,7 +124,7 @@ def test_a_wrong_setting_is_refused_in_one_line(
     assert "\n" not in str(caught.value)
 
 
-def test_methods_of_he_et_al_are_at_the_points_of_their_table(roberta: BackboneShape) -> None:
+def test_methods_of_he_et_al_are_at_the_points_of_their_table(roberta):
     """Functional form, insertion, modified representation and composition of He et al. 2022, table 1 and figure 1."""
     points = {
         name: [
@@ -165,7 +160,7 @@ def test_methods_of_he_et_al_are_at_the_points_of_their_table(roberta: BackboneS
         ("sequential_adapter_single", OwnNorm.INPUT, Init.BERT),
     ],
 )
-def test_adapters_are_relu_with_biases(name: str, norm: OwnNorm, init: Init, roberta: BackboneShape) -> None:
+def test_adapters_are_relu_with_biases(name, norm, init, roberta):
     (edit,) = published_method(name).configuration(roberta).edits
     assert isinstance(edit.form, Bottleneck)
     assert (edit.form.activation, edit.form.bias, edit.form.norm, edit.form.init) == (
@@ -176,13 +171,13 @@ def test_adapters_are_relu_with_biases(name: str, norm: OwnNorm, init: Init, rob
     )
 
 
-def test_the_multi_head_adapter_has_a_block_for_every_query_head_and_no_bias(qwen: BackboneShape) -> None:
+def test_the_multi_head_adapter_has_a_block_for_every_query_head_and_no_bias(qwen):
     (edit,) = published_method("multihead_parallel_adapter").configuration(qwen).edits
     assert isinstance(edit.form, Bottleneck)
     assert (edit.heads, edit.read, edit.write, edit.form.bias) == (Heads.QUERY, Port.Q, Port.HEAD, False)
 
 
-def test_lora_reads_the_input_of_the_projection_it_writes(bart: BackboneShape) -> None:
+def test_lora_reads_the_input_of_the_projection_it_writes(bart):
     pairs = {
         name: [(edit.read, edit.write) for edit in published_method(name).configuration(bart).edits]
         for name in ("lora_qv", "lora_kv", "lora_ffn")
@@ -194,7 +189,7 @@ def test_lora_reads_the_input_of_the_projection_it_writes(bart: BackboneShape) -
     }
 
 
-def test_lora_on_a_gated_ffn_writes_the_gate_too(qwen: BackboneShape) -> None:
+def test_lora_on_a_gated_ffn_writes_the_gate_too(qwen):
     edits = published_method("lora_ffn").configuration(qwen).edits
     assert [(edit.read, edit.write) for edit in edits] == [
         (Port.X_FFN, Port.G),
@@ -204,7 +199,7 @@ def test_lora_on_a_gated_ffn_writes_the_gate_too(qwen: BackboneShape) -> None:
     assert all(isinstance(edit.form, LowRank) for edit in edits)
 
 
-def test_bitfit_trains_a_constant_at_every_bias_of_the_backbone(shape_named: Callable[[str], BackboneShape]) -> None:
+def test_bitfit_trains_a_constant_at_every_bias_of_the_backbone(shape_named):
     for backbone in BACKBONES:
         shape = shape_named(backbone)
         if ("bitfit", shape.family) in REFUSED:
@@ -223,7 +218,7 @@ def only(name: str, shape: BackboneShape, settings: dict[str, float | str] | Non
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_every_choice_can_be_made_and_changes_something(name: str, qwen: BackboneShape) -> None:
+def test_every_choice_can_be_made_and_changes_something(name, qwen):
     """On a backbone where every tensor is one of its own, so that no choice is void."""
     method = published_method(name)
     for parameter in method.hyperparameters:
@@ -234,7 +229,7 @@ def test_every_choice_can_be_made_and_changes_something(name: str, qwen: Backbon
         assert built[str(parameter.default)] == method.configuration(qwen)
 
 
-def test_what_is_only_counted_changes_nothing_that_is_built(roberta: BackboneShape) -> None:
+def test_what_is_only_counted_changes_nothing_that_is_built(roberta):
     counted = [(method, one) for method in METHODS.values() for one in method.hyperparameters if one.is_counted_only]
     assert {(method.name, one.name) for method, one in counted} == {
         ("bitfit", "labels"),
@@ -245,7 +240,7 @@ def test_what_is_only_counted_changes_nothing_that_is_built(roberta: BackboneSha
         assert method.configuration(roberta, {one.name: 7}) == method.configuration(roberta)
 
 
-def test_all_values_are_told_by_their_full_names() -> None:
+def test_all_values_are_told_by_their_full_names():
     assert published_method("mam_adapter").values({"l": 7, "read": "res_f"}) == {
         "prefix_length": 7,
         "bottleneck": 512,
@@ -257,13 +252,13 @@ def test_all_values_are_told_by_their_full_names() -> None:
     }
 
 
-def test_robust_prefix_tuning_is_a_prefix_with_a_table_for_every_batch(roberta: BackboneShape) -> None:
+def test_robust_prefix_tuning_is_a_prefix_with_a_table_for_every_batch(roberta):
     robust, plain = only("robust_prefix_tuning", roberta, {"l": 7}), only("prefix_tuning", roberta, {"l": 7})
     assert robust.form == SoftmaxMemory(width=7, heads=Heads.KEY_VALUE, robust=True)
     assert (robust.write, robust.read, robust.gate) == (plain.write, plain.read, plain.gate)
 
 
-def test_inducers_are_at_the_points_of_chen_et_al(roberta: BackboneShape) -> None:
+def test_inducers_are_at_the_points_of_chen_et_al(roberta):
     """Key source, extension and composition of Chen et al. 2022, tables 1 and 3; tanh and their own init throughout."""
     points = {}
     for name in ("inducer_adaptive", "inducer_extension", "inducer_gating", "inducer"):
@@ -283,9 +278,7 @@ def test_inducers_are_at_the_points_of_chen_et_al(roberta: BackboneShape) -> Non
     }
 
 
-def test_an_inducers_lora_is_as_released_unless_it_is_set(
-    roberta: BackboneShape, shape_named: Callable[[str], BackboneShape]
-) -> None:
+def test_an_inducers_lora_is_as_released_unless_it_is_set(roberta, shape_named):
     """Scale 32 / rank; with a bias for generation, without for classification."""
     gpt2, method = shape_named("gpt2"), published_method("inducer_plus_lora_q")
     for shape, settings, bias, scale in (
@@ -300,7 +293,7 @@ def test_an_inducers_lora_is_as_released_unless_it_is_set(
         assert lora.form.bias is bias
 
 
-def test_the_mam_inducer_has_a_plain_adapter_or_a_scaled_one(roberta: BackboneShape) -> None:
+def test_the_mam_inducer_has_a_plain_adapter_or_a_scaled_one(roberta):
     method = published_method("mam_inducer")
     (plain,) = method.configuration(roberta).ffn
     assert (plain.gate, plain.form) == (Add(), Bottleneck(width=42, init=Init.BERT))
@@ -308,7 +301,7 @@ def test_the_mam_inducer_has_a_plain_adapter_or_a_scaled_one(roberta: BackboneSh
     assert (scaled.gate, scaled.form) == (FixedScale(value=2), Bottleneck(width=12))
 
 
-def test_compacter_shares_its_factors_and_the_phm_adapter_does_not(roberta: BackboneShape) -> None:
+def test_compacter_shares_its_factors_and_the_phm_adapter_does_not(roberta):
     sites = {
         name: [(edit.write, edit.form) for edit in published_method(name).configuration(roberta, {"r": 24}).edits]
         for name in ("compacter", "compacter_pp", "phm_adapter")
@@ -323,7 +316,7 @@ def test_compacter_shares_its_factors_and_the_phm_adapter_does_not(roberta: Back
     assert widths(published_method("compacter").configuration(roberta)) == [24, 24]
 
 
-def test_methods_of_the_whole_model_stand_alone(roberta: BackboneShape) -> None:
+def test_methods_of_the_whole_model_stand_alone(roberta):
     forms = {
         name: only(name, roberta).form
         for name in ("full_finetuning", "diff_pruning", "intrinsic_did", "intrinsic_said")

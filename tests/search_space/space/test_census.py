@@ -62,7 +62,7 @@ def counted(shape: BackboneShape, options: SpaceOptions, budget: int) -> tuple[S
     ],
     ids=["plain", "near-duplicates", "layers", "two edits", "two edits and near-duplicates", "separate"],
 )
-def test_structures_are_counted_as_enumeration_counts_them(options: SpaceOptions, odd: BackboneShape) -> None:
+def test_structures_are_counted_as_enumeration_counts_them(options, odd):
     space, found = counted(odd, options, 20_000)
     everything = list(structures(space))
     assert found.proposed == len(everything)
@@ -72,7 +72,7 @@ def test_structures_are_counted_as_enumeration_counts_them(options: SpaceOptions
     assert found.placements == len(space.placements)
 
 
-def test_a_scale_of_one_and_alike_diagonals_are_one_function(roberta: BackboneShape) -> None:
+def test_a_scale_of_one_and_alike_diagonals_are_one_function(roberta):
     options = dataclasses.replace(SMALL, near_duplicates=True)
     space, found = counted(roberta, options, 600_000)
     attention, ffn = found.parts
@@ -85,7 +85,7 @@ def test_a_scale_of_one_and_alike_diagonals_are_one_function(roberta: BackboneSh
     assert plain.distinct == plain.proposed
 
 
-def test_every_combination_is_refused_left_out_too_large_or_proposed(roberta: BackboneShape) -> None:
+def test_every_combination_is_refused_left_out_too_large_or_proposed(roberta):
     for options, budget in ((SpaceOptions(), 623_228), (SpaceOptions(near_duplicates=True), 40_000)):
         _, found = counted(roberta, options, budget)
         for part in found.parts:
@@ -94,13 +94,13 @@ def test_every_combination_is_refused_left_out_too_large_or_proposed(roberta: Ba
             assert min(part.near_duplicates, part.too_large) >= 0
 
 
-def test_a_space_without_a_search_has_no_structures(roberta: BackboneShape) -> None:
+def test_a_space_without_a_search_has_no_structures(roberta):
     options = SpaceOptions(attention_forms=(), ffn_forms=(), published=("lora_qv:r=8",))
     _, found = counted(roberta, options, 623_228)
     assert (found.product, found.proposed, found.distinct, found.placements) == (0, 0, 0, 0)
 
 
-def test_dimensions_list_what_can_be_chosen(roberta: BackboneShape) -> None:
+def test_dimensions_list_what_can_be_chosen(roberta):
     space = SearchSpace(shape=roberta, budget=623_228, options=SMALL)
     values = dimension_values(space)
     assert list(values) == ["attention", "ffn"]

@@ -2,12 +2,10 @@
 
 import hashlib
 import json
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from search_space.backbones.shape import BackboneShape
 from search_space.codec import configuration_to_json
 from search_space.forms import FORMS, Init, OwnNorm
 from search_space.space.options import SpaceOptions
@@ -56,17 +54,13 @@ def digest(space: SearchSpace) -> str:
         ("qwen3_0_6b", "usual", "21e6d28d87152dc2"),
     ],
 )
-def test_parameters_and_draws_are_what_they_were(
-    backbone: str, name: str, expected: str, shape_named: Callable[[str], BackboneShape]
-) -> None:
+def test_parameters_and_draws_are_what_they_were(backbone, name, expected, shape_named):
     shape = shape_named(backbone)
     assert digest(SearchSpace(shape=shape, budget=shape.parameters // 200, options=OPTIONS[name])) == expected
 
 
 @pytest.mark.parametrize("option", [{"ffn_forms": ("dora",)}, {"published": ["dora"]}])
-def test_a_form_that_came_later_is_asked_for_where_it_is_named(
-    option: dict[str, Any], shape_named: Callable[[str], BackboneShape]
-) -> None:
+def test_a_form_that_came_later_is_asked_for_where_it_is_named(option, shape_named):
     shape = shape_named("roberta_base")
     later = {f"learning_rate.{name}" for name, form in FORMS.items() if form.is_later}
     usual = SearchSpace(shape=shape, budget=shape.parameters // 200).parameters()

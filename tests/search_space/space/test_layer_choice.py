@@ -4,7 +4,6 @@ import itertools
 
 import pytest
 
-from search_space.backbones.shape import BackboneShape
 from search_space.layers import AllLayers, LayerPattern, LayerRange, Layers, SpindleGroups
 from search_space.space.layer_choice import (
     available_layers,
@@ -39,28 +38,28 @@ def ask(depth: int, **answers: str | float) -> Layers:
 
 
 @pytest.mark.parametrize("depth", [1, 2, 6, 12])
-def test_every_range_is_suggested_and_nothing_else(depth: int) -> None:
+def test_every_range_is_suggested_and_nothing_else(depth):
     steps = [number / 100 for number in range(101)]
     found = {ask(depth, layers="range", first_layer=x, layer_share=y) for x, y in itertools.product(steps, steps)}
     assert found == {LayerRange(first=first, last=last) for first in range(depth) for last in range(first, depth)}
 
 
-def test_a_range_is_a_share_of_what_follows_its_first_layer() -> None:
+def test_a_range_is_a_share_of_what_follows_its_first_layer():
     assert ask(12, layers="range", first_layer=0.5, layer_share=0.5) == LayerRange(first=6, last=9)
     assert ask(12, layers="range", first_layer=0.0, layer_share=0.5) == LayerRange(first=0, last=6)
 
 
-def test_all_layers_and_groups_are_suggested() -> None:
+def test_all_layers_and_groups_are_suggested():
     assert ask(12) == AllLayers()
     assert ask(12, layers="spindle", groups="1+4") == SpindleGroups(groups=(1, 4))
 
 
-def test_all_four_groups_are_a_choice_unless_all_layers_are() -> None:
+def test_all_four_groups_are_a_choice_unless_all_layers_are():
     assert len(group_choices(("spindle",))) == 15
     assert set(group_choices(("spindle",))) - set(group_choices(ALL)) == {"1+2+3+4"}
 
 
-def test_a_spindle_needs_four_layers() -> None:
+def test_a_spindle_needs_four_layers():
     assert available_layers(ALL, 4) == ALL
     assert available_layers(ALL, 3) == ("all", "range")
     assert available_layers(("spindle",), 3) == ()
@@ -80,7 +79,7 @@ class Bits:
 
 
 @pytest.mark.parametrize("depth", [6, 7, 12, 24, 25])
-def test_every_set_of_sixths_is_suggested_and_never_nothing(depth: int) -> None:
+def test_every_set_of_sixths_is_suggested_and_never_nothing(depth):
     found = {bits: suggest_layers("ffn", (*ALL, "pattern"), depth, Bits(bits)) for bits in every_bits()}
     assert len(set(found.values())) == len({layers.chosen(depth) for layers in found.values()}) == 63
     assert found[(False,) * 6] == found[(True,) * 6]
@@ -95,20 +94,20 @@ def every_bits() -> list[tuple[bool, ...]]:
     return [*itertools.product((False, True), repeat=6)]
 
 
-def test_sixths_are_consecutive_and_as_long_as_they_can_be_alike() -> None:
+def test_sixths_are_consecutive_and_as_long_as_they_can_be_alike():
     for depth in (6, 7, 11, 12, 24, 28):
         sixths = [LayerPattern(sixths=(number,)).chosen(depth) for number in range(1, 7)]
         assert [index for sixth in sixths for index in sixth] == list(range(depth))
         assert {len(sixth) for sixth in sixths} <= {depth // 6, depth // 6 + 1}
 
 
-def test_a_pattern_needs_six_layers() -> None:
+def test_a_pattern_needs_six_layers():
     assert available_layers((*ALL, "pattern"), 6) == (*ALL, "pattern")
     assert available_layers((*ALL, "pattern"), 5) == ALL
     assert LayerPattern(sixths=(1, 2)).chosen(5) == ()
 
 
-def test_the_depth_is_that_of_the_shallower_stack(odd: BackboneShape, roberta: BackboneShape) -> None:
+def test_the_depth_is_that_of_the_shallower_stack(odd, roberta):
     assert depth_of(odd) == 2
     assert depth_of(roberta) == 12
     for layers in every_choice(ALL[:2], depth_of(odd)):
@@ -120,6 +119,6 @@ def test_the_depth_is_that_of_the_shallower_stack(odd: BackboneShape, roberta: B
     ("names", "number"),
     [(("all",), 1), (("range",), 78), (("spindle",), 15), (("range", "all", "spindle"), 93), (("pattern",), 63)],
 )
-def test_every_choice_is_counted_once(names: tuple[str, ...], number: int) -> None:
+def test_every_choice_is_counted_once(names, number):
     choices = every_choice(names, 12)
     assert len(choices) == len(set(choices)) == number

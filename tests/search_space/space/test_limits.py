@@ -22,13 +22,13 @@ def _space(shape: BackboneShape, **options: object) -> SearchSpace:
     return SearchSpace(shape=shape, budget=HALF_PERCENT, options=SpaceOptions(**options))  # type: ignore[arg-type]
 
 
-def test_a_size_is_asked_for_where_there_is_a_range_and_nowhere_else(roberta: BackboneShape) -> None:
+def test_a_size_is_asked_for_where_there_is_a_range_and_nowhere_else(roberta):
     sized = _space(roberta, size=(0.125, 1.0)).parameters()
     assert sized.pop(SIZE) == FloatRange(low=0.125, high=1.0, log=True)
     assert sized == _space(roberta).parameters()
 
 
-def test_a_proposal_uses_its_share_of_the_budget_and_no_more(roberta: BackboneShape) -> None:
+def test_a_proposal_uses_its_share_of_the_budget_and_no_more(roberta):
     space = _space(roberta, size=(0.125, 1.0))
     used = []
     for seed in range(DRAWS):
@@ -43,14 +43,14 @@ def test_a_proposal_uses_its_share_of_the_budget_and_no_more(roberta: BackboneSh
     assert median(used) > 0.97
 
 
-def test_a_proposal_is_rebuilt_from_its_parameters_at_its_size(roberta: BackboneShape) -> None:
+def test_a_proposal_is_rebuilt_from_its_parameters_at_its_size(roberta):
     space = _space(roberta, size=(0.125, 1.0))
     for seed in range(20):
         found = space.suggest(RandomTrial(seed))
         assert space.suggest(GivenTrial(found.parameters)).configuration == found.configuration
 
 
-def test_what_is_proposed_adds_no_more_flops_than_are_allowed(roberta: BackboneShape) -> None:
+def test_what_is_proposed_adds_no_more_flops_than_are_allowed(roberta):
     free, most = _space(roberta), 700_000
     space = _space(roberta, max_extra_flops=most)
     beyond = 0
@@ -74,7 +74,7 @@ def test_what_is_proposed_adds_no_more_flops_than_are_allowed(roberta: BackboneS
     assert beyond > DRAWS / 6
 
 
-def test_no_flops_allowed_is_what_can_be_merged(roberta: BackboneShape) -> None:
+def test_no_flops_allowed_is_what_can_be_merged(roberta):
     none, mergeable = _space(roberta, max_extra_flops=0), _space(roberta, mergeable=True)
     assert none.parameters() == mergeable.parameters()
     for seed in range(20):
@@ -84,13 +84,13 @@ def test_no_flops_allowed_is_what_can_be_merged(roberta: BackboneShape) -> None:
     assert len(mergeable.structures["attention"]) < len(_space(roberta).structures["attention"]) / 2
 
 
-def test_two_edits_on_a_side_keep_the_limits(roberta: BackboneShape) -> None:
+def test_two_edits_on_a_side_keep_the_limits(roberta):
     space = _space(roberta, edits_per_side=(1, 2), max_extra_flops=300_000, size=(0.125, 1.0))
     for seed in range(20):
         assert extra_flops(space.suggest(RandomTrial(seed)).configuration, roberta) <= 300_000
 
 
-def test_published_methods_beyond_a_limit_are_left_out_and_say_why(roberta: BackboneShape) -> None:
+def test_published_methods_beyond_a_limit_are_left_out_and_say_why(roberta):
     space = _space(roberta, mergeable=True, published=("lora_qv", "bitfit", "mam_adapter", "head_only"))
     assert space.published_that_fit() == ("lora_qv", "bitfit", "head_only")
     with pytest.raises(BudgetError, match=r"can be merged into the weights; got edit 0 \(softmax_memory"):
@@ -99,7 +99,7 @@ def test_published_methods_beyond_a_limit_are_left_out_and_say_why(roberta: Back
         _space(roberta, max_extra_flops=1000).suggest_published("mam_adapter", RandomTrial(0))
 
 
-def test_limits_that_leave_nothing_say_so(roberta: BackboneShape) -> None:
+def test_limits_that_leave_nothing_say_so(roberta):
     with pytest.raises(SearchSpaceError, match="and can be merged"):
         _space(roberta, mergeable=True, attention_forms=("softmax_memory",), ffn_forms=())
     with pytest.raises(BudgetError, match="got max_extra_flops 100"):

@@ -1,7 +1,6 @@
 """What a study may search: its defaults, what is refused, and points of published methods."""
 
 import re
-from typing import Any
 
 import pytest
 
@@ -13,7 +12,7 @@ from search_space.published.point import PublishedPoint
 from search_space.space.options import LEARNING_RATES, SEARCHED_FORMS, SEARCHED_GATES, SpaceOptions
 
 
-def test_by_default_all_dimensions_are_searched_and_what_adds_little_is_left_aside() -> None:
+def test_by_default_all_dimensions_are_searched_and_what_adds_little_is_left_aside():
     options = SpaceOptions()
     assert set(options.attention_forms) == set(options.ffn_forms)
     assert set(options.attention_forms) == {"softmax_memory", "bottleneck", "lowrank", "diag", "const"}
@@ -26,7 +25,7 @@ def test_by_default_all_dimensions_are_searched_and_what_adds_little_is_left_asi
     assert single == ((OwnNorm.NONE,), ("usual",), (Init.LORA,), (None,), (ScalePer.SUBLAYER,))
 
 
-def test_all_published_methods_are_all_that_there_are() -> None:
+def test_all_published_methods_are_all_that_there_are():
     assert SpaceOptions(published="all").published_points == tuple(METHODS)
 
 
@@ -57,19 +56,19 @@ def test_all_published_methods_are_all_that_there_are() -> None:
         ({"gatez": ("add",)}, "SpaceOptions gatez: Unexpected keyword argument"),
     ],
 )
-def test_options_that_cannot_be_are_refused(changed: dict[str, Any], message: str) -> None:
+def test_options_that_cannot_be_are_refused(changed, message):
     with pytest.raises(SettingError, match=re.escape(message)) as refused:
         SpaceOptions(**changed)
     assert "\n" not in str(refused.value)
 
 
-def test_learning_rates_that_are_not_given_keep_their_default() -> None:
+def test_learning_rates_that_are_not_given_keep_their_default():
     rates = SpaceOptions(learning_rates={"const": (1e-3, 1e-3)}).learning_rates
     assert rates == {**LEARNING_RATES, "const": (1e-3, 1e-3)}
     assert set(LEARNING_RATES) == set(FORMS)
 
 
-def test_a_learned_scale_and_an_inducer_are_as_many_gates_as_they_have_variants() -> None:
+def test_a_learned_scale_and_an_inducer_are_as_many_gates_as_they_have_variants():
     options = SpaceOptions(
         gates=("add", "scale_learned", "inducer", "inducer_convex"),
         scale_per=(ScalePer.CHANNEL, ScalePer.SUBLAYER),
@@ -80,7 +79,7 @@ def test_a_learned_scale_and_an_inducer_are_as_many_gates_as_they_have_variants(
     assert tuple(options.gate_values) == ("add", *scales, *inducers)
 
 
-def test_values_of_a_side_are_those_of_its_forms() -> None:
+def test_values_of_a_side_are_those_of_its_forms():
     options = SpaceOptions(attention_forms=("diag",), ffn_forms=("phm",), products=(2,), factors=(1, None))
     attention, ffn = options.values("cross"), options.values("ffn")
     assert (attention["form"], ffn["form"]) == ({"diag": Diagonal}, {"phm": Phm})
@@ -92,7 +91,7 @@ def test_values_of_a_side_are_those_of_its_forms() -> None:
     assert (ffn["bias"], ffn["sharing"], ffn["init"]) == ({"usual": None}, {"shared": True}, {"lora": Init.LORA})
 
 
-def test_what_is_published_is_read_once() -> None:
+def test_what_is_published_is_read_once():
     (point,) = SpaceOptions(published=("lora_qv:r=8",)).published
     assert isinstance(point, PublishedPoint)
     (again,) = SpaceOptions(published=(point,)).published

@@ -61,7 +61,7 @@ def is_allowed(one: Point, other: Point, space: SearchSpace) -> bool:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("part", ["attention", "ffn"])
-def test_pairs_are_what_the_rules_leave_once_each(part: str, odd: BackboneShape) -> None:
+def test_pairs_are_what_the_rules_leave_once_each(part, odd):
     space = space_of(odd, SMALL, 20_000)
     singles, pairs = space.structures[part], space.pairs[part]
     one_structure = {frozenset(point.edits) for point in singles if len(point.edits) > 1}
@@ -83,7 +83,7 @@ def test_pairs_are_what_the_rules_leave_once_each(part: str, odd: BackboneShape)
     assert not functions & {function(point.edits, odd) for point in singles}
 
 
-def test_the_numbers_of_the_explanation_are_those_of_the_default_space(roberta: BackboneShape) -> None:
+def test_the_numbers_of_the_explanation_are_those_of_the_default_space(roberta):
     space = space_of(roberta)
     text = (Path(__file__).parents[3] / "docs" / "explanation" / "design-space.md").read_text()
     ones = [len(structures) for structures in space.structures.values()]
@@ -93,7 +93,7 @@ def test_the_numbers_of_the_explanation_are_those_of_the_default_space(roberta: 
 
 
 @pytest.mark.slow
-def test_a_side_is_split_where_both_edits_have_a_size(roberta: BackboneShape) -> None:
+def test_a_side_is_split_where_both_edits_have_a_size(roberta):
     space, trial = space_of(roberta), RandomTrial(5)
     splits = 0
     for _ in range(400):
@@ -116,7 +116,7 @@ def test_a_side_is_split_where_both_edits_have_a_size(roberta: BackboneShape) ->
 
 
 @pytest.mark.slow
-def test_draws_of_structures_use_the_budget_and_have_two_edits_as_often_as_one(roberta: BackboneShape) -> None:
+def test_draws_of_structures_use_the_budget_and_have_two_edits_as_often_as_one(roberta):
     space = space_of(roberta, dataclasses.replace(TWO, layers=("all", "pattern")))
     draws = StructureDraws(space, 1)
 
@@ -141,7 +141,7 @@ def test_draws_of_structures_use_the_budget_and_have_two_edits_as_often_as_one(r
 
 @pytest.mark.slow
 @pytest.mark.parametrize("method", ["inducer_plus_lora_q:rk=4,sl=2", "mam_inducer:rk=4,sl=2,s=2,init=lora"])
-def test_published_methods_with_two_edits_are_points_of_the_space(method: str, roberta: BackboneShape) -> None:
+def test_published_methods_with_two_edits_are_points_of_the_space(method, roberta):
     space = space_of(roberta, INDUCERS)
     candidate = space.suggest_published(method, RandomTrial(1))
     points = space.points_in(candidate.configuration)
@@ -165,14 +165,14 @@ def test_published_methods_with_two_edits_are_points_of_the_space(method: str, r
     )
 
 
-def test_lora_at_q_and_v_stays_one_structure(roberta: BackboneShape) -> None:
+def test_lora_at_q_and_v_stays_one_structure(roberta):
     space = space_of(roberta)
     points = space.points_in(space.suggest_published("lora_qv", RandomTrial(1)).configuration)
     assert points is not None
     assert isinstance(points["attention"], Point)
 
 
-def test_the_order_of_two_edits_means_nothing(roberta: BackboneShape) -> None:
+def test_the_order_of_two_edits_means_nothing(roberta):
     space = space_of(roberta)
     pair = space.pairs["attention"].fitting(space.structures["attention"][0], space.structures["attention"][200])
     one, other = (Configuration(edits=edits) for edits in (pair.edits, (*pair.second.edits, *pair.first.edits)))
@@ -181,7 +181,7 @@ def test_the_order_of_two_edits_means_nothing(roberta: BackboneShape) -> None:
     assert space.pairs["attention"].pair(pair.second, pair.first) == pair
 
 
-def test_moves_lead_from_pairs_to_pairs(roberta: BackboneShape) -> None:
+def test_moves_lead_from_pairs_to_pairs(roberta):
     space = space_of(roberta)
     structures, pairs = space.structures["attention"], space.pairs["attention"]
     first = next(point for point in structures if dict(point.path)["form"] == "bottleneck")
@@ -201,7 +201,7 @@ def test_moves_lead_from_pairs_to_pairs(roberta: BackboneShape) -> None:
             assert other != pair
 
 
-def test_what_cannot_go_with_the_first_becomes_the_next_that_can(roberta: BackboneShape) -> None:
+def test_what_cannot_go_with_the_first_becomes_the_next_that_can(roberta):
     space = space_of(roberta)
     structures, pairs = space.structures["ffn"], space.pairs["ffn"]
     refused = next(one for one in structures[1:] if not pairs.are_legal(structures[0], one))
@@ -210,7 +210,7 @@ def test_what_cannot_go_with_the_first_becomes_the_next_that_can(roberta: Backbo
     assert structures[0] in (pair.first, pair.second)
 
 
-def test_questions_about_a_second_edit_are_asked_only_where_there_can_be_one(roberta: BackboneShape) -> None:
+def test_questions_about_a_second_edit_are_asked_only_where_there_can_be_one(roberta):
     plain, two = space_of(roberta, SpaceOptions()), space_of(roberta)
     assert set(plain.parameters()) < set(two.parameters())
     assert all(

@@ -1,7 +1,6 @@
 """The points of a part on each kind of backbone: every legal one is there, near-duplicates are not."""
 
 import dataclasses
-from collections.abc import Callable
 
 import pytest
 from support.covers import legal
@@ -36,9 +35,7 @@ def points(
 
 @pytest.mark.parametrize("backbone", ["roberta_base", "bart_large", "gpt2", "qwen3_0_6b", "t5_small"])
 @pytest.mark.parametrize("part", ["attention", "ffn"])
-def test_with_near_duplicates_the_points_are_all_that_is_legal(
-    part: str, backbone: str, shape_named: Callable[[str], BackboneShape]
-) -> None:
+def test_with_near_duplicates_the_points_are_all_that_is_legal(part, backbone, shape_named):
     shape = shape_named(backbone)
     options = {"biases": ("with", "without"), "key_widths": (None, 2), "reparameterizations": (None, 5)}
     everything = points(part, shape, gates=SEARCHED_GATES, near_duplicates=True, **options)
@@ -61,7 +58,7 @@ def gates_of(
     return tuple(dict.fromkeys(dict(point.path)["gate"] for point in found if point.path[:4] == start))
 
 
-def test_the_gates_of_a_point_are_those_that_are_legal(roberta: BackboneShape) -> None:
+def test_the_gates_of_a_point_are_those_that_are_legal(roberta):
     prefix = ("softmax_memory", "head", "q", "key_value_heads")
     plain = ("add", "scale", "scale_learned", "tanh", "sigmoid")
     few = {"key_widths": (None,)}
@@ -82,7 +79,7 @@ def test_the_gates_of_a_point_are_those_that_are_legal(roberta: BackboneShape) -
     assert gates_of(*extension, ("inducer", "add"), roberta, key_widths=(None, 4)) == ("add", "inducer", "inducer:4")
 
 
-def test_several_writes_are_an_edit_each(roberta: BackboneShape) -> None:
+def test_several_writes_are_an_edit_each(roberta):
     found = {(point.path[0][1], point.path[1][1]): point.edits for point in points("attention", roberta)}
     linear = found["lowrank", "q+k+v+o"]
     assert [(edit.write, edit.read) for edit in linear] == [
@@ -106,7 +103,7 @@ def parameters_of(point: Point, shape: BackboneShape, options: SpaceOptions, ste
 
 
 @pytest.mark.parametrize("part", ["attention", "ffn"])
-def test_the_least_cost_is_that_of_every_bottleneck_at_its_smallest(part: str, odd: BackboneShape) -> None:
+def test_the_least_cost_is_that_of_every_bottleneck_at_its_smallest(part, odd):
     options = SpaceOptions(
         attention_forms=("softmax_memory", "lowrank", "bottleneck", "diag"), gates=("add", "inducer")
     )
@@ -121,7 +118,7 @@ def of_path(found: tuple[Point, ...], *start: str) -> list[Point]:
     return [point for point in found if tuple(text for _, text in point.path)[: len(start)] == start]
 
 
-def test_plain_gates_cost_what_the_widest_of_them_does(roberta: BackboneShape) -> None:
+def test_plain_gates_cost_what_the_widest_of_them_does(roberta):
     options = SpaceOptions(attention_forms=(), ffn_forms=("lowrank", "const", "diag"))
     found = of_path(points_of("ffn", roberta, options), "lowrank", "f", "f")
     assert [dict(point.path)["gate"] for point in found] == ["add", "scale", "scale_learned"]
@@ -133,7 +130,7 @@ def test_plain_gates_cost_what_the_widest_of_them_does(roberta: BackboneShape) -
         assert parameters_of(point, roberta, options) == cost
 
 
-def test_a_point_beside_wider_steps_costs_what_those_make_of_it(roberta: BackboneShape) -> None:
+def test_a_point_beside_wider_steps_costs_what_those_make_of_it(roberta):
     options = SpaceOptions(attention_forms=("lowrank",), ffn_forms=("lowrank",), gates=("add",))
     (wide,) = of_path(points_of("ffn", roberta, options), "lowrank", "f", "f")
     assert isinstance(wide.edits[0].form, LowRank)

@@ -5,7 +5,6 @@ from collections import Counter
 import pytest
 from support.covers import every_element, legal, values_of
 
-from search_space.backbones.shape import BackboneShape
 from search_space.dimensions import Activation, Heads, Port, ScalePer, Site
 from search_space.errors import InvalidEditError
 from search_space.forms import (
@@ -51,7 +50,7 @@ FEW = {
 
 
 @pytest.mark.parametrize("site", [Site.ATTENTION, Site.FFN, Site.STACK])
-def test_every_element_is_edits_or_names_the_rule_that_refuses_it(site: Site, roberta: BackboneShape) -> None:
+def test_every_element_is_edits_or_names_the_rule_that_refuses_it(site, roberta):
     seen = dict(every_element(site, roberta, FEW if site is not Site.STACK else {"form": ("const",)}))
     assert len(seen) == product_size(site, values_of(FEW if site is not Site.STACK else {"form": ("const",)}))
     for path, outcome in seen.items():
@@ -64,7 +63,7 @@ def test_every_element_is_edits_or_names_the_rule_that_refuses_it(site: Site, ro
             check_on(outcome, roberta)
 
 
-def test_an_element_is_refused_for_the_rule_that_refuses_it_in_a_family_of_its_own(roberta: BackboneShape) -> None:
+def test_an_element_is_refused_for_the_rule_that_refuses_it_in_a_family_of_its_own(roberta):
     values = {**EVERYTHING, **values_of(FEW)}
     refused = 0
     for path, outcome in every_element(Site.FFN, roberta, FEW):
@@ -90,7 +89,7 @@ def test_an_element_is_refused_for_the_rule_that_refuses_it_in_a_family_of_its_o
 
 
 @pytest.mark.parametrize("site", [Site.ENCODER_SELF, Site.FFN])
-def test_sizes_and_refusals_are_those_of_the_elements(site: Site, roberta: BackboneShape) -> None:
+def test_sizes_and_refusals_are_those_of_the_elements(site, roberta):
     seen = list(every_element(site, roberta, FEW))
     assert product_size(site, values_of(FEW)) == len(seen)
     rules = [outcome.rule for _, outcome in seen if isinstance(outcome, InvalidEditError)]
@@ -101,7 +100,7 @@ def test_sizes_and_refusals_are_those_of_the_elements(site: Site, roberta: Backb
     assert len(points) == len(found) == len(seen) - len(rules)
 
 
-def test_the_size_of_the_product_by_hand() -> None:
+def test_the_size_of_the_product_by_hand():
     ports, reads, gates = 7, 11, len(EVERYTHING["gate"])  # q k v head concat o norm; res_in x_attn ctx and none beside
     open_values = {
         "softmax_memory": 3 * 2,
@@ -115,7 +114,7 @@ def test_the_size_of_the_product_by_hand() -> None:
     assert product_size(Site.ATTENTION, values) == ports * reads * gates * sum(open_values.values())
 
 
-def test_the_product_has_every_form_and_gate_that_is_no_prompts_nor_of_the_whole_model() -> None:
+def test_the_product_has_every_form_and_gate_that_is_no_prompts_nor_of_the_whole_model():
     outside = (Prompt, EncodedPrompt, Full, Sparse, Intrinsic)
     assert set(EVERYTHING["form"].values()) == {form for form in FORMS.values() if form not in outside}
     assert {gate.name for gate in EVERYTHING["gate"].values()} == set(GATES) - {Prepend.name}
@@ -131,7 +130,7 @@ def family(form: str, write: Port, read: Port | None, heads: Heads = Heads.SINGL
     return StructureFamily(site=site, place=((write, read),), form=FORMS[form], heads=heads, values=given)
 
 
-def test_an_edit_has_what_its_values_say(roberta: BackboneShape) -> None:
+def test_an_edit_has_what_its_values_say(roberta):
     adapter = family(
         "bottleneck",
         Port.O,
@@ -169,9 +168,7 @@ def test_an_edit_has_what_its_values_say(roberta: BackboneShape) -> None:
     assert point.edits[0].form == Phm(width=2, n=2, factor_rank=None, shared=False)
 
 
-def test_adapters_usually_have_biases_but_not_at_the_keys_where_they_move_all_logits_alike(
-    roberta: BackboneShape,
-) -> None:
+def test_adapters_usually_have_biases_but_not_at_the_keys_where_they_move_all_logits_alike(roberta):
     reads = {Port.Q: Port.Q, Port.K: Port.CTX, Port.V: Port.CTX, Port.HEAD: Port.Q, Port.O: Port.O}
 
     def with_bias(form: str, text: str) -> set[str]:
@@ -189,7 +186,7 @@ def test_adapters_usually_have_biases_but_not_at_the_keys_where_they_move_all_lo
         assert (with_bias(form, "with"), with_bias(form, "without")) == ({"q", "k", "v", "head", "o"}, set())
 
 
-def test_a_point_is_varied_in_what_it_leaves_open_and_in_nothing_else(roberta: BackboneShape) -> None:
+def test_a_point_is_varied_in_what_it_leaves_open_and_in_nothing_else(roberta):
     (adapter,) = family("bottleneck", Port.F, Port.M, gate=FixedScale(value=2.0)).points(roberta)
     varied = adapter.with_activation(Activation.SILU).with_scale(3.0)
     assert varied.edits[0].form == Bottleneck(width=1, activation=Activation.SILU)
@@ -201,7 +198,7 @@ def test_a_point_is_varied_in_what_it_leaves_open_and_in_nothing_else(roberta: B
     assert [edit.layers for edit in linear.at_layers(LayerRange(first=1, last=2))] == [LayerRange(first=1, last=2)]
 
 
-def test_the_tensors_of_a_site_are_its_own() -> None:
+def test_the_tensors_of_a_site_are_its_own():
     assert writable_at(Site.CROSS) == ("q", "k", "v", "head", "concat", "o", "norm")
     assert writable_at(Site.FFN) == ("g", "u", "m", "f", "sum", "norm")
     assert set(readable(Site.FFN)) - set(writable_at(Site.FFN)) == {None, "res_f", "x_ffn"}

@@ -3,7 +3,7 @@
 The product is that of `search_space.space.product`; one activation stands for all, for no rule is about activations.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 import pytest
 from support.covers import every_element
@@ -114,9 +114,7 @@ def _breaks_widths(choices: Choices, backbone: BackboneShape) -> bool:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "site"), PLACES)
-def test_a_combination_is_refused_exactly_if_it_breaks_a_rule_and_by_one_that_it_breaks(
-    name: str, site: Site, shape_named: Callable[[str], BackboneShape]
-) -> None:
+def test_a_combination_is_refused_exactly_if_it_breaks_a_rule_and_by_one_that_it_breaks(name, site, shape_named):
     backbone = shape_named(name)
     legal = refused = 0
     seen: set[str] = set()

@@ -2,7 +2,6 @@
 
 import pytest
 
-from search_space.backbones.shape import BackboneShape
 from search_space.dimensions import Heads, Port, Site
 from search_space.edit import Edit
 from search_space.forms import Bottleneck, Diagonal, LowRank
@@ -20,13 +19,13 @@ def edit(write: Port = Port.F, read: Port = Port.X_FFN, site: Site = Site.FFN, *
     return Edit(site=site, write=write, read=read, **given)
 
 
-def test_a_step_gains_the_fixed_scale_and_nothing_by_a_learned_one(roberta: BackboneShape) -> None:
+def test_a_step_gains_the_fixed_scale_and_nothing_by_a_learned_one(roberta):
     assert step_gain([edit()], roberta) == 1
     assert step_gain([edit(gate=FixedScale(value=4))], roberta) == 4
     assert step_gain([edit(gate=LearnedScale())], roberta) == 1
 
 
-def test_heads_that_are_summed_into_one_tensor_count_each(roberta: BackboneShape) -> None:
+def test_heads_that_are_summed_into_one_tensor_count_each(roberta):
     form = LowRank(width=2, heads=Heads.QUERY)
     at_o = edit(Port.O, Port.Q, Site.ATTENTION, form=form, gate=FixedScale(value=2))
     at_head = edit(Port.HEAD, Port.Q, Site.ATTENTION, form=form, gate=FixedScale(value=2))
@@ -34,20 +33,20 @@ def test_heads_that_are_summed_into_one_tensor_count_each(roberta: BackboneShape
     assert step_gain([at_head], roberta) == 2
 
 
-def test_edits_of_one_tensor_add_up_and_of_two_tensors_the_larger_counts(roberta: BackboneShape) -> None:
+def test_edits_of_one_tensor_add_up_and_of_two_tensors_the_larger_counts(roberta):
     scaled = edit(gate=FixedScale(value=4))
     bottleneck = edit(form=Bottleneck(width=2))
     assert step_gain([scaled, bottleneck], roberta) == 5
     assert step_gain([scaled, edit(Port.U)], roberta) == 4
 
 
-def test_hidden_units_of_the_ffn_count_by_their_width_unless_they_are_multiplied(roberta: BackboneShape) -> None:
+def test_hidden_units_of_the_ffn_count_by_their_width_unless_they_are_multiplied(roberta):
     assert step_gain([edit(Port.M)], roberta) == roberta.port_width(Port.M) / roberta.width == 4
     assert step_gain([edit(Port.M, Port.M, form=Diagonal(), gate=Multiply())], roberta) == 1
     assert step_gain([edit(Port.U)], roberta) == 1
 
 
-def test_a_published_method_has_the_rate_whose_step_is_asked_for(roberta: BackboneShape) -> None:
+def test_a_published_method_has_the_rate_whose_step_is_asked_for(roberta):
     space = SearchSpace(shape=roberta, budget=600_000)
     scaled, fixed = (space.suggest_published(name, GivenTrial(RATES)) for name in ("lora_qv", "lora_qv:s=4"))
     assert scaled.attention_learning_rate == 8e-3 / 2
@@ -57,7 +56,7 @@ def test_a_published_method_has_the_rate_whose_step_is_asked_for(roberta: Backbo
     assert (mam.attention_learning_rate, mam.ffn_learning_rate) == (1e-2, 6e-3 / 2)
 
 
-def test_ranges_can_be_of_the_rate_itself(roberta: BackboneShape) -> None:
+def test_ranges_can_be_of_the_rate_itself(roberta):
     options = SpaceOptions(learning_rates_of="weights")
     assert peak_lr_range([edit(gate=FixedScale(value=4))], roberta, options) == options.learning_rates["lowrank"]
     space = SearchSpace(shape=roberta, budget=600_000, options=options)
@@ -65,7 +64,7 @@ def test_ranges_can_be_of_the_rate_itself(roberta: BackboneShape) -> None:
 
 
 @pytest.mark.parametrize("end", [0, 1])
-def test_the_ends_of_a_range_are_proposed_in_spite_of_rounding(end: int, roberta: BackboneShape) -> None:
+def test_the_ends_of_a_range_are_proposed_in_spite_of_rounding(end, roberta):
     space, draw = SearchSpace(shape=roberta, budget=600_000), RandomTrial(5)
     for _ in range(60):
         candidate = space.suggest(draw)

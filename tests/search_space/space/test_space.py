@@ -4,7 +4,7 @@ import dataclasses
 import random
 import re
 import statistics
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 import pytest
 from support import rotation
@@ -114,7 +114,7 @@ def check_random_proposals(shape: BackboneShape, share: str, number: int) -> Non
 
 
 @pytest.mark.parametrize("share", SHARES)
-def test_random_proposals_are_valid_and_use_the_budget(share: str, roberta: BackboneShape) -> None:
+def test_random_proposals_are_valid_and_use_the_budget(share, roberta):
     check_random_proposals(roberta, share, 500)
 
 
@@ -122,9 +122,7 @@ def test_random_proposals_are_valid_and_use_the_budget(share: str, roberta: Back
 @pytest.mark.parametrize(
     "backbone", ["bart_large", "mbart_large_cc25", "gpt2", "llama3_2_1b", "qwen2_5_0_5b", "t5_small", "flan_t5_small"]
 )
-def test_random_proposals_use_the_budget_of_encoder_decoders_and_decoders(
-    backbone: str, share: str, shape_named: Callable[[str], BackboneShape]
-) -> None:
+def test_random_proposals_use_the_budget_of_encoder_decoders_and_decoders(backbone, share, shape_named):
     check_random_proposals(shape_named(backbone), share, 140)
 
 
@@ -135,7 +133,7 @@ def leaf_of(configuration: Configuration, side: str) -> tuple[str, str, str]:
 
 
 @pytest.mark.parametrize("side", ["attention", "ffn"])
-def test_every_leaf_can_be_proposed_with_every_gate_scale_and_activation(side: str, roberta: BackboneShape) -> None:
+def test_every_leaf_can_be_proposed_with_every_gate_scale_and_activation(side, roberta):
     space = SearchSpace(shape=roberta, budget=HALF_PERCENT)
     reached: dict[tuple[str, str, str, str], set[tuple[str, float | None, str | None]]] = {}
     number = 0
@@ -165,14 +163,14 @@ def test_every_leaf_can_be_proposed_with_every_gate_scale_and_activation(side: s
     assert inducers == (at_heads if side == "attention" else set())
 
 
-def test_the_share_of_attention_is_what_was_proposed_to_within_a_step(roberta: BackboneShape) -> None:
+def test_the_share_of_attention_is_what_was_proposed_to_within_a_step(roberta):
     space = SearchSpace(shape=roberta, budget=2_492_912)
     for share in (0.05, 0.3, 0.72, 0.95):
         candidate = space.suggest(FixedTrial(placement="both", attention_share=share))
         assert candidate.attention_share == pytest.approx(share, abs=2 * 1536 / 2_492_912)
 
 
-def test_a_share_is_asked_for_only_where_both_sides_can_be_sized(roberta: BackboneShape) -> None:
+def test_a_share_is_asked_for_only_where_both_sides_can_be_sized(roberta):
     space, trial, seen = SearchSpace(shape=roberta, budget=HALF_PERCENT), RandomTrial(9), set()
     for _ in range(200):
         candidate = space.suggest(trial)
@@ -197,9 +195,7 @@ def test_a_share_is_asked_for_only_where_both_sides_can_be_sized(roberta: Backbo
     ],
     ids=["everything", "few gates", "attention", "constants", "scales", "layers", "gates that depend on inits"],
 )
-def test_the_parameters_are_known_beforehand_and_all_of_them_are_used(
-    options: SpaceOptions, roberta: BackboneShape
-) -> None:
+def test_the_parameters_are_known_beforehand_and_all_of_them_are_used(options, roberta):
     space = SearchSpace(shape=roberta, budget=HALF_PERCENT, options=options)
     parameters, used, draw = space.parameters(), set(), random.Random(3)
 
@@ -227,7 +223,7 @@ def test_the_parameters_are_known_beforehand_and_all_of_them_are_used(
     assert space.parameters() == parameters
 
 
-def test_learning_rates_are_searched_on_a_logarithmic_scale_in_the_range_of_their_form(roberta: BackboneShape) -> None:
+def test_learning_rates_are_searched_on_a_logarithmic_scale_in_the_range_of_their_form(roberta):
     options = SpaceOptions(learning_rates={"lowrank": (1e-5, 1e-4)})
     parameters = SearchSpace(shape=roberta, budget=HALF_PERCENT, options=options).parameters()
     found = {name: values for name, values in parameters.items() if name.startswith("learning_rate.")}
@@ -239,7 +235,7 @@ def test_learning_rates_are_searched_on_a_logarithmic_scale_in_the_range_of_thei
     }
 
 
-def test_sides_of_one_form_share_its_learning_rate_and_others_have_their_own(roberta: BackboneShape) -> None:
+def test_sides_of_one_form_share_its_learning_rate_and_others_have_their_own(roberta):
     space = SearchSpace(shape=roberta, budget=HALF_PERCENT)
     rates = {"learning_rate.bottleneck": 0.002, "learning_rate.softmax_memory": 0.03}
     alike = space.suggest(FixedTrial(**rates, attention__form="bottleneck", ffn__form="bottleneck"))
@@ -248,7 +244,7 @@ def test_sides_of_one_form_share_its_learning_rate_and_others_have_their_own(rob
     assert (unlike.attention_learning_rate, unlike.ffn_learning_rate) == (0.03, 0.002)
 
 
-def test_fingerprints_tell_learning_rates_apart_to_two_digits(roberta: BackboneShape) -> None:
+def test_fingerprints_tell_learning_rates_apart_to_two_digits(roberta):
     space = SearchSpace(shape=roberta, budget=HALF_PERCENT)
 
     def print_at(rate: float) -> str:
@@ -276,9 +272,7 @@ def smallest_of(error: BudgetError) -> int:
         (SpaceOptions(attention_forms=("softmax_memory",), ffn_forms=("bottleneck",)), 1536),  # nor a prefix
     ],
 )
-def test_a_budget_that_is_too_small_names_the_smallest_that_is_not(
-    options: SpaceOptions, smallest: int, roberta: BackboneShape
-) -> None:
+def test_a_budget_that_is_too_small_names_the_smallest_that_is_not(options, smallest, roberta):
     with pytest.raises(BudgetError) as caught:
         SearchSpace(shape=roberta, budget=100, options=options)
     assert "must allow at least one configuration; got 100 parameters" in str(caught.value)
@@ -294,13 +288,13 @@ def test_a_budget_that_is_too_small_names_the_smallest_that_is_not(
 
 
 @pytest.mark.parametrize("budget", [768, 1_537, 9_216, 18_431, 18_432, 36_864, 74_000])
-def test_small_budgets_leave_a_smaller_tree_of_what_fits(budget: int, roberta: BackboneShape) -> None:
+def test_small_budgets_leave_a_smaller_tree_of_what_fits(budget, roberta):
     space, trial = SearchSpace(shape=roberta, budget=budget), RandomTrial(6)
     for _ in range(80):
         assert_sound(space.suggest(trial), roberta, budget)
 
 
-def test_where_one_side_alone_fits_nothing_else_is_asked(roberta: BackboneShape) -> None:
+def test_where_one_side_alone_fits_nothing_else_is_asked(roberta):
     # a learned scale and one row of LoRA at v takes 1,537 at the last layer, and the FFN's do not fit beside them
     options = SpaceOptions(attention_forms=("lowrank",), ffn_forms=("lowrank",))
     space = SearchSpace(shape=roberta, budget=2 * 1_537 - 1, options=options)
@@ -335,7 +329,7 @@ def layers_of(edits: Sequence[Edit]) -> set[tuple[int, ...]]:
     return {edit.layers.chosen(12) for edit in edits}
 
 
-def test_what_does_not_fit_every_layer_is_proposed_at_the_last_ones_that_it_fits(roberta: BackboneShape) -> None:
+def test_what_does_not_fit_every_layer_is_proposed_at_the_last_ones_that_it_fits(roberta):
     space = SearchSpace(shape=roberta, budget=24 * ROW, options=LORA)
     assert not space.fitting.is_everywhere
     (alone,) = proposed(space, attention="q+v")
@@ -348,7 +342,7 @@ def test_what_does_not_fit_every_layer_is_proposed_at_the_last_ones_that_it_fits
     }
 
 
-def test_what_fits_together_stays_at_all_layers(roberta: BackboneShape) -> None:
+def test_what_fits_together_stays_at_all_layers(roberta):
     space = SearchSpace(shape=roberta, budget=36 * ROW, options=LORA)
     for one in proposed(space, attention="q+v", ffn="sum"):
         assert layers_of(one.edits) == {tuple(range(12))}
@@ -356,7 +350,7 @@ def test_what_fits_together_stays_at_all_layers(roberta: BackboneShape) -> None:
     assert layers_of(wide.edits) == {tuple(range(12))}
 
 
-def test_chosen_layers_are_cut_from_the_first_on(roberta: BackboneShape) -> None:
+def test_chosen_layers_are_cut_from_the_first_on(roberta):
     options = dataclasses.replace(LORA, layers=("range", "spindle"), ffn_forms=())
     space, trial = SearchSpace(shape=roberta, budget=8 * ROW, options=options), RandomTrial(3)
     is_cut = []
@@ -372,7 +366,7 @@ def test_chosen_layers_are_cut_from_the_first_on(roberta: BackboneShape) -> None
     assert {*is_cut} == {False, True}
 
 
-def test_where_nearly_all_structures_fit_every_layer_the_others_are_left_out(roberta: BackboneShape) -> None:
+def test_where_nearly_all_structures_fit_every_layer_the_others_are_left_out(roberta):
     options = SpaceOptions()
     legal = points_of("attention", roberta, options)
     dearest = max(cost.parameters for point in legal if (cost := least_cost(point, roberta, options)))
@@ -383,7 +377,7 @@ def test_where_nearly_all_structures_fit_every_layer_the_others_are_left_out(rob
     assert all(layers_of(space.suggest(trial).configuration.edits) == {tuple(range(12))} for _ in range(100))
 
 
-def test_options_that_leave_nothing_are_refused(roberta: BackboneShape, qwen: BackboneShape) -> None:
+def test_options_that_leave_nothing_are_refused(roberta, qwen):
     for published in (COMPARED, ("lora_qv", "bitfit"), ()):
         nothing = SpaceOptions(attention_forms=(), ffn_forms=(), published=published)
         with pytest.raises(SearchSpaceError, match=r"must leave something to search; got no form .* on roberta\."):
@@ -393,14 +387,14 @@ def test_options_that_leave_nothing_are_refused(roberta: BackboneShape, qwen: Ba
         SearchSpace(shape=qwen, budget=HALF_PERCENT, options=constants)
 
 
-def test_a_stack_too_short_for_a_spindle_has_no_choice_of_layers(odd: BackboneShape) -> None:
+def test_a_stack_too_short_for_a_spindle_has_no_choice_of_layers(odd):
     with pytest.raises(SearchSpaceError, match=r"Allow more forms and layers\."):
         SearchSpace(shape=odd, budget=10_000, options=SpaceOptions(layers=("spindle",)))
     space = SearchSpace(shape=odd, budget=10_000, options=SpaceOptions(layers=("all", "spindle")))
     assert not any("layers" in name or "groups" in name for name in space.parameters())
 
 
-def test_published_points_alone_are_a_space_without_a_search(roberta: BackboneShape) -> None:
+def test_published_points_alone_are_a_space_without_a_search(roberta):
     options = SpaceOptions(attention_forms=(), ffn_forms=(), published=("full_finetuning", "intrinsic_did:dint=50"))
     space = SearchSpace(shape=roberta, budget=roberta.parameters, options=options)
     assert set(space.parameters()) == {f"learning_rate.{name}" for name, form in FORMS.items() if not form.is_later}
@@ -422,7 +416,7 @@ FIXED = {"bitfit": 102_144, "ia3": 12 * (2 * 768 + 3072), "vera": 24 * (2 * 768 
 @pytest.mark.slow
 @pytest.mark.parametrize("space", ["0.5%", "2%"], indirect=True)
 @each("name", [name for name in METHODS if name != "head_only"])
-def test_a_published_method_is_resized_to_the_budget(name: str, space: SearchSpace) -> None:
+def test_a_published_method_is_resized_to_the_budget(name, space):
     roberta, budget = space.shape, space.budget
     if name == "full_finetuning":
         with pytest.raises(BudgetError, match="needs at least 124,055,040 parameters"):
@@ -450,7 +444,7 @@ def test_a_published_method_is_resized_to_the_budget(name: str, space: SearchSpa
         ("mam_adapter:l=2,r=4,s=2", 12 * (2 * 2 * 768 + 2 * 4 * 768 + 4 + 768)),
     ],
 )
-def test_a_point_that_fixes_a_size_is_taken_as_it_is(text: str, stored: int, roberta: BackboneShape) -> None:
+def test_a_point_that_fixes_a_size_is_taken_as_it_is(text, stored, roberta):
     candidate = SearchSpace(shape=roberta, budget=HALF_PERCENT).suggest_published(text, FirstTrial())
     assert (candidate.method, candidate.counts.stored) == (text, stored)
     options = SpaceOptions(attention_forms=(), ffn_forms=(), published=(text,))
@@ -459,7 +453,7 @@ def test_a_point_that_fixes_a_size_is_taken_as_it_is(text: str, stored: int, rob
         space.suggest_published(text, FirstTrial())
 
 
-def test_a_point_that_fixes_no_size_is_resized(roberta: BackboneShape) -> None:
+def test_a_point_that_fixes_no_size_is_resized(roberta):
     space = SearchSpace(shape=roberta, budget=HALF_PERCENT)
     plain = space.suggest_published("lora_qv", FirstTrial()).configuration
     scaled = space.suggest_published("lora_qv:s=7", FirstTrial()).configuration
@@ -471,14 +465,14 @@ def test_a_point_that_fixes_no_size_is_resized(roberta: BackboneShape) -> None:
     assert (edit.form.reparameterization, edit.form.width) == (40, HALF_PERCENT // (12 * 2 * 768))
 
 
-def test_published_scales_are_those_of_the_options(roberta: BackboneShape) -> None:
+def test_published_scales_are_those_of_the_options(roberta):
     for scale in (2.0, 3.5):
         space = SearchSpace(shape=roberta, budget=HALF_PERCENT, options=SpaceOptions(published_scale=scale))
         (edit,) = space.suggest_published("mam_adapter", FirstTrial()).configuration.ffn
         assert edit.gate == FixedScale(value=scale)
 
 
-def test_the_task_head_alone_is_a_candidate_without_parameters(roberta: BackboneShape) -> None:
+def test_the_task_head_alone_is_a_candidate_without_parameters(roberta):
     candidate = SearchSpace(shape=roberta, budget=HALF_PERCENT).suggest_published("head_only", FirstTrial())
     assert candidate.configuration.edits == ()
     assert (candidate.counts.stored, candidate.attention_share) == (0, 0)
@@ -486,7 +480,7 @@ def test_the_task_head_alone_is_a_candidate_without_parameters(roberta: Backbone
     assert candidate.parameters == {}
 
 
-def test_a_published_method_that_cannot_be_resized_says_why(roberta: BackboneShape, qwen: BackboneShape) -> None:
+def test_a_published_method_that_cannot_be_resized_says_why(roberta, qwen):
     with pytest.raises(BudgetError, match="needs at least 102,144 parameters; the budget is 100,000"):
         SearchSpace(shape=roberta, budget=100_000).suggest_published("bitfit", FirstTrial())
     with pytest.raises(InvalidEditError, match="BitFit needs biases"):
@@ -505,9 +499,7 @@ def test_a_published_method_that_cannot_be_resized_says_why(roberta: BackboneSha
         ("qwen3_0_6b", 3_000_000, {"bitfit"}),
     ],
 )
-def test_the_published_methods_that_fit_are_known_beforehand(
-    backbone: str, budget: int, missing: set[str], shape_named: Callable[[str], BackboneShape]
-) -> None:
+def test_the_published_methods_that_fit_are_known_beforehand(backbone, budget, missing, shape_named):
     space = SearchSpace(shape=shape_named(backbone), budget=budget)
     fitting = space.published_that_fit()
     assert [name for name in COMPARED if name in fitting] == list(fitting)
@@ -520,7 +512,7 @@ def test_the_published_methods_that_fit_are_known_beforehand(
     assert set(COMPARED) - set(fitting) == missing
 
 
-def test_a_proposal_like_a_published_method_has_its_fingerprint(roberta: BackboneShape) -> None:
+def test_a_proposal_like_a_published_method_has_its_fingerprint(roberta):
     space = SearchSpace(shape=roberta, budget=HALF_PERCENT)
     published = space.suggest_published("prefix_tuning", FirstTrial())
     proposed = space.suggest(
@@ -532,7 +524,7 @@ def test_a_proposal_like_a_published_method_has_its_fingerprint(roberta: Backbon
     assert published.fingerprint == fingerprint(published.configuration, roberta, learning_rates=rates)
 
 
-def test_separate_kinds_of_attention_choose_each_their_own_edit_or_nothing(bart: BackboneShape) -> None:
+def test_separate_kinds_of_attention_choose_each_their_own_edit_or_nothing(bart):
     options = SpaceOptions(sites="separate")
     space, trial = SearchSpace(shape=bart, budget=2_000_000, options=options), RandomTrial(1)
     kinds = (Site.ENCODER_SELF, Site.DECODER_SELF, Site.CROSS, Site.FFN)
@@ -549,9 +541,7 @@ def test_separate_kinds_of_attention_choose_each_their_own_edit_or_nothing(bart:
 
 
 @pytest.mark.parametrize(("backbone", "parts"), [("roberta_base", ("enc_self", "ffn")), ("gpt2", ("dec_self", "ffn"))])
-def test_where_there_is_one_kind_of_attention_separate_sites_mean_the_same(
-    backbone: str, parts: tuple[str, ...], shape_named: Callable[[str], BackboneShape]
-) -> None:
+def test_where_there_is_one_kind_of_attention_separate_sites_mean_the_same(backbone, parts, shape_named):
     shape = shape_named(backbone)
     tied = SearchSpace(shape=shape, budget=HALF_PERCENT)
     separate = SearchSpace(shape=shape, budget=HALF_PERCENT, options=SpaceOptions(sites="separate"))
@@ -562,7 +552,7 @@ def test_where_there_is_one_kind_of_attention_separate_sites_mean_the_same(
     assert [len(tree.points) for tree in tied.trees.values()] == [len(tree.points) for tree in separate.trees.values()]
 
 
-def test_alike_edits_at_every_kind_of_attention_are_the_tied_choice(bart: BackboneShape) -> None:
+def test_alike_edits_at_every_kind_of_attention_are_the_tied_choice(bart):
     def suggest(sites: str, **values: str | float) -> Candidate:
         options = SpaceOptions(sites=sites, attention_forms=("diag",), ffn_forms=())
         return SearchSpace(shape=bart, budget=10**6, options=options).suggest(FixedTrial(**values))
@@ -576,7 +566,7 @@ def test_alike_edits_at_every_kind_of_attention_are_the_tied_choice(bart: Backbo
     assert tied.fingerprint == separate.fingerprint
 
 
-def test_layers_are_chosen_once_for_attention_and_once_for_the_ffn(bart: BackboneShape) -> None:
+def test_layers_are_chosen_once_for_attention_and_once_for_the_ffn(bart):
     options = SpaceOptions(layers=("all", "range", "spindle"), sites="separate")
     space = SearchSpace(shape=bart, budget=2_000_000, options=options)
     chosen = {
@@ -594,7 +584,7 @@ def test_layers_are_chosen_once_for_attention_and_once_for_the_ffn(bart: Backbon
     assert not any("layer" in name for name in tied.parameters())
 
 
-def test_the_budget_is_solved_over_the_layers_that_are_chosen(roberta: BackboneShape) -> None:
+def test_the_budget_is_solved_over_the_layers_that_are_chosen(roberta):
     options = SpaceOptions(layers=("all", "range"), attention_forms=(), ffn_forms=("lowrank",), gates=("add",))
     space = SearchSpace(shape=roberta, budget=HALF_PERCENT, options=options)
     half = {"ffn__layers": "range", "ffn__first_layer": 0.5, "ffn__layer_share": 1.0}
@@ -620,7 +610,7 @@ def test_the_budget_is_solved_over_the_layers_that_are_chosen(roberta: BackboneS
     ],
     ids=["norms", "biases", "inits", "reparameterizations", "phm", "scales", "gates"],
 )
-def test_every_value_of_an_option_can_be_proposed(options: SpaceOptions, roberta: BackboneShape) -> None:
+def test_every_value_of_an_option_can_be_proposed(options, roberta):
     space = SearchSpace(shape=roberta, budget=HALF_PERCENT, options=options)
     wanted = {point.path for part in ("attention", "ffn") for point in points_of(part, roberta, options)}
     in_trees = {point.path for tree in space.trees.values() for point in tree.points}

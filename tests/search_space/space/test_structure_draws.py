@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 import pytest
 from support.simulated_search import whole_space
 
-from search_space.backbones.shape import BackboneShape
 from search_space.forms import OwnNorm
 from search_space.space.options import SpaceOptions
 from search_space.space.random_draw import RandomTrial
@@ -39,7 +38,7 @@ def drawn() -> list[Candidate]:
     return candidates(whole_space(), DRAWS)
 
 
-def test_forms_of_both_sides_are_drawn_evenly_and_those_without_a_size_less(drawn: list[Candidate]) -> None:
+def test_forms_of_both_sides_are_drawn_evenly_and_those_without_a_size_less(drawn):
     cells = Counter(
         (one.parameters["attention.form"], one.parameters["ffn.form"])
         for one in drawn
@@ -53,7 +52,7 @@ def test_forms_of_both_sides_are_drawn_evenly_and_those_without_a_size_less(draw
         assert abs(count - expected) < 2 * expected**0.5
 
 
-def test_a_draw_is_its_seeds_and_its_numbers(drawn: list[Candidate]) -> None:
+def test_a_draw_is_its_seeds_and_its_numbers(drawn):
     space = whole_space()
     again, other = candidates(space, 20), candidates(space, 20, seed=2)
     assert [one.fingerprint for one in again] == [one.fingerprint for one in drawn[:20]]
@@ -71,13 +70,13 @@ def test_a_draw_is_its_seeds_and_its_numbers(drawn: list[Candidate]) -> None:
     ],
     ids=["one side", "open dimensions", "nothing to size"],
 )
-def test_every_space_can_be_drawn_from(options: SpaceOptions) -> None:
+def test_every_space_can_be_drawn_from(options):
     shape = whole_space().shape
     space = SearchSpace(shape=shape, budget=600_000, options=options)
     assert len({one.fingerprint for one in candidates(space, 30)}) > 20
 
 
-def test_kinds_of_attention_are_drawn_apart(bart: BackboneShape) -> None:
+def test_kinds_of_attention_are_drawn_apart(bart):
     bart_space = SearchSpace(shape=bart, budget=2_000_000, options=SpaceOptions(sites="separate"))
     drawn = candidates(bart_space, 200)
     several = [one for one in drawn if one.configuration.attention and one.configuration.ffn]

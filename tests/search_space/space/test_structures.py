@@ -1,11 +1,9 @@
 """Structures: each is found by its edits, leads back to the answers that propose it, and knows its neighbours."""
 
 import random
-from collections.abc import Callable
 
 import pytest
 
-from search_space.backbones.shape import BackboneShape
 from search_space.canonical import canonical
 from search_space.dimensions import Activation
 from search_space.forms import Init, OwnNorm
@@ -37,9 +35,7 @@ def rates_of(candidate: Candidate) -> dict[str, float]:
 
 @pytest.mark.parametrize("name", OPTIONS)
 @pytest.mark.parametrize("backbone", ["roberta_base", "bart_large", "qwen3_0_6b"])
-def test_the_parameters_of_a_proposal_are_those_that_it_was_proposed_with(
-    name: str, backbone: str, shape_named: Callable[[str], BackboneShape]
-) -> None:
+def test_the_parameters_of_a_proposal_are_those_that_it_was_proposed_with(name, backbone, shape_named):
     shape = shape_named(backbone)
     space, trial = SearchSpace(shape=shape, budget=shape.parameters // 200, options=OPTIONS[name]), RandomTrial(3)
     for _ in range(60):
@@ -61,9 +57,7 @@ def test_the_parameters_of_a_proposal_are_those_that_it_was_proposed_with(
 
 @pytest.mark.parametrize("name", ["lora_qv", "lora_kv", "prefix_tuning", "mam_adapter", "lora_ffn", "ia3", "bitfit"])
 @pytest.mark.parametrize("sites", ["tied", "separate"])
-def test_a_published_method_that_can_be_proposed_is_told_with_its_whole_path(
-    name: str, sites: str, bart: BackboneShape
-) -> None:
+def test_a_published_method_that_can_be_proposed_is_told_with_its_whole_path(name, sites, bart):
     space = SearchSpace(shape=bart, budget=2_000_000, options=SpaceOptions(sites=sites))
     candidate = space.suggest_published(name, RandomTrial(1))
     share = published_method(name).attention_share
@@ -86,7 +80,7 @@ def test_a_published_method_that_can_be_proposed_is_told_with_its_whole_path(
     assert canonical(narrow[0], bart) == canonical(narrow[1], bart)
 
 
-def test_what_the_options_leave_out_has_no_parameters(roberta: BackboneShape) -> None:
+def test_what_the_options_leave_out_has_no_parameters(roberta):
     def told(name: str, options: SpaceOptions, rate: float = 2e-3) -> object:
         space = SearchSpace(shape=roberta, budget=HALF_PERCENT, options=options)
         configuration = space.suggest_published(name, RandomTrial(0)).configuration
@@ -104,7 +98,7 @@ def test_what_the_options_leave_out_has_no_parameters(roberta: BackboneShape) ->
     assert told("mam_adapter", SpaceOptions(attention_share=(0.6, 0.9))) is None
 
 
-def test_a_share_that_is_not_said_is_the_one_that_the_parameters_have(roberta: BackboneShape) -> None:
+def test_a_share_that_is_not_said_is_the_one_that_the_parameters_have(roberta):
     space = SearchSpace(shape=roberta, budget=HALF_PERCENT)
     candidate = space.suggest_published("mam_adapter", RandomTrial(1))
     told = space.parameters_of(candidate.configuration, peak_lrs={"attention": 0.01, "ffn": 0.002})
@@ -112,7 +106,7 @@ def test_a_share_that_is_not_said_is_the_one_that_the_parameters_have(roberta: B
     assert told["attention_share"] == pytest.approx(candidate.attention_share, abs=1e-9)
 
 
-def test_structures_have_every_activation_and_scale_and_every_one_is_found(roberta: BackboneShape) -> None:
+def test_structures_have_every_activation_and_scale_and_every_one_is_found(roberta):
     space = SearchSpace(shape=roberta, budget=HALF_PERCENT)
     for part, tree in space.trees.items():
         structures = space.structures[part]
@@ -126,7 +120,7 @@ def test_structures_have_every_activation_and_scale_and_every_one_is_found(rober
         assert structures.find(()) is None
 
 
-def test_neighbours_differ_in_one_dimension_where_they_can(roberta: BackboneShape) -> None:
+def test_neighbours_differ_in_one_dimension_where_they_can(roberta):
     space = SearchSpace(shape=roberta, budget=HALF_PERCENT)
     structures = space.structures["attention"]
     draw = random.Random(0)
@@ -149,7 +143,7 @@ def test_neighbours_differ_in_one_dimension_where_they_can(roberta: BackboneShap
     assert alone == {("read", "m"), ("read", "f")}
 
 
-def test_the_attention_of_one_and_the_ffn_of_another_are_joined(roberta: BackboneShape) -> None:
+def test_the_attention_of_one_and_the_ffn_of_another_are_joined(roberta):
     space = SearchSpace(shape=roberta, budget=HALF_PERCENT)
     one, other = (space.suggest_published(name, RandomTrial(1)).configuration for name in ("lora_qv", "mam_adapter"))
     found = [space.points_in(configuration) for configuration in (one, other)]
@@ -164,7 +158,7 @@ def test_the_attention_of_one_and_the_ffn_of_another_are_joined(roberta: Backbon
     assert (candidate.attention_learning_rate, candidate.ffn_learning_rate) == (4e-3, 3e-3)
 
 
-def test_what_cannot_be_told_together_has_no_answers(roberta: BackboneShape) -> None:
+def test_what_cannot_be_told_together_has_no_answers(roberta):
     options = SpaceOptions(attention_forms=("lowrank",), ffn_forms=("lowrank",), layers=("range",))
     small = SearchSpace(shape=roberta, budget=2 * 1_537 - 1, options=options)
     both = {part: structures[0] for part, structures in small.structures.items()}
@@ -181,7 +175,7 @@ def test_what_cannot_be_told_together_has_no_answers(roberta: BackboneShape) -> 
     assert {edit.layers for edit in edits} == {LayerRange(first=3, last=7), LayerRange(first=0, last=11)}
 
 
-def test_every_compared_method_is_told_whole_or_not_at_all(qwen: BackboneShape) -> None:
+def test_every_compared_method_is_told_whole_or_not_at_all(qwen):
     space = SearchSpace(shape=qwen, budget=qwen.parameters // 200, options=MANY_INITS)
     told = set()
     for name in space.published_that_fit():

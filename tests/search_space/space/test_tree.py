@@ -1,10 +1,9 @@
 """The tree of a part: every point is reached by one path, and a name always stands for the same choices."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import pytest
 
-from search_space.backbones.shape import BackboneShape
 from search_space.forms import Init
 from search_space.space.options import SpaceOptions
 from search_space.space.points import points_of
@@ -64,9 +63,7 @@ def paths(tree: Tree) -> dict[tuple[tuple[str, str], ...], Point]:
 
 @pytest.mark.parametrize("options", [SpaceOptions(), DEPENDENT])
 @pytest.mark.parametrize("backbone", ["roberta_base", "qwen3_0_6b"])
-def test_every_point_has_one_path_and_a_name_one_set_of_choices(
-    options: SpaceOptions, backbone: str, shape_named: Callable[[str], BackboneShape]
-) -> None:
+def test_every_point_has_one_path_and_a_name_one_set_of_choices(options, backbone, shape_named):
     points = points_of("attention", shape_named(backbone), options)
     tree = Tree("attention", points)
     parameters, reached = tree.parameters(), paths(tree)
@@ -79,7 +76,7 @@ def test_every_point_has_one_path_and_a_name_one_set_of_choices(
     assert all(len(set(choices)) == len(choices) >= 2 for choices in parameters.values())
 
 
-def test_the_names_of_the_usual_decisions(roberta: BackboneShape) -> None:
+def test_the_names_of_the_usual_decisions(roberta):
     parameters = Tree("attention", points_of("attention", roberta, SpaceOptions())).parameters()
     plain = ("add", "scale", "scale_learned")
     assert parameters["attention.form"] == ("softmax_memory", "bottleneck", "lowrank", "diag", "const")
@@ -91,7 +88,7 @@ def test_the_names_of_the_usual_decisions(roberta: BackboneShape) -> None:
     assert not any("[" in name for name in parameters)
 
 
-def test_another_set_of_choices_of_the_same_decision_has_another_name(roberta: BackboneShape) -> None:
+def test_another_set_of_choices_of_the_same_decision_has_another_name(roberta):
     parameters = Tree("attention", points_of("attention", roberta, DEPENDENT)).parameters()
     gates = {name: choices for name, choices in parameters.items() if name.startswith("attention.bottleneck.gate")}
     assert gates == {
@@ -101,7 +98,7 @@ def test_another_set_of_choices_of_the_same_decision_has_another_name(roberta: B
 
 
 @pytest.mark.parametrize("options", [SpaceOptions(), DEPENDENT])
-def test_the_answers_of_a_point_lead_to_it(options: SpaceOptions, qwen: BackboneShape) -> None:
+def test_the_answers_of_a_point_lead_to_it(options, qwen):
     points = points_of("attention", qwen, options)
     tree = Tree("attention", points)
     for point in points:

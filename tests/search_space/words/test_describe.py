@@ -2,13 +2,11 @@
 
 import dataclasses
 import re
-from collections.abc import Callable
 
 import pytest
 from support.edits import edit
 from support.loops import each
 
-from search_space.backbones.shape import BackboneShape
 from search_space.configuration import Configuration
 from search_space.dimensions import Activation, Heads, Port, ScalePer, Site
 from search_space.edit import Edit
@@ -82,19 +80,19 @@ def of_all_weights(form: Form) -> Edit:
 
 
 @pytest.mark.parametrize("backbone", ["roberta_base", "qwen2_5_0_5b", "bart_large"])
-def test_mam_in_any_size_is_said_to_be_mam(backbone: str, shape_named: Callable[[str], BackboneShape]) -> None:
+def test_mam_in_any_size_is_said_to_be_mam(backbone, shape_named):
     assert sentence(MAM, shape_named(backbone)) == (
         "prefix l=12, heads + parallel adapter r=9, ×2, FFN output (mam_adapter)"
     )
 
 
-def test_what_differs_little_from_mam_is_said_to_be_like_it(roberta: BackboneShape) -> None:
+def test_what_differs_little_from_mam_is_said_to_be_like_it(roberta):
     assert sentence(of(PREFIX, GELU), roberta) == (
         "prefix l=12, heads + GELU parallel adapter r=9, ×2, FFN output (like mam_adapter)"
     )
 
 
-def test_up_to_two_differences_are_little_and_another_form_or_place_is_not(roberta: BackboneShape) -> None:
+def test_up_to_two_differences_are_little_and_another_form_or_place_is_not(roberta):
     sequential = dataclasses.replace(ADAPTER, read=Port.F)  # another read and another insertion
     said = "prefix l=12, heads + sequential adapter r=9, ×2, FFN output (like mam_adapter)"
     assert sentence(of(PREFIX, sequential), roberta) == said
@@ -154,18 +152,14 @@ def test_up_to_two_differences_are_little_and_another_form_or_place_is_not(rober
         ),
     ],
 )
-def test_a_structure_is_told_in_a_phrase_for_each_kind_of_edit(
-    edits: tuple[Edit, ...], said: str, roberta: BackboneShape
-) -> None:
+def test_a_structure_is_told_in_a_phrase_for_each_kind_of_edit(edits, said, roberta):
     found = sentence(of(*edits), roberta)
     assert found == said or re.fullmatch(re.escape(said) + r" \(like \w+\)", found)
 
 
 @pytest.mark.parametrize("backbone", ["roberta_base", "bart_large", "mbart_large_cc25", "gpt2", "qwen2_5_0_5b"])
 @each("name", WITH_EDITS)
-def test_the_nearest_to_a_published_method_is_itself(
-    name: str, backbone: str, shape_named: Callable[[str], BackboneShape]
-) -> None:
+def test_the_nearest_to_a_published_method_is_itself(name, backbone, shape_named):
     shape = shape_named(backbone)
     method = published_method(name)
     if method.validity(shape) is not None:
@@ -177,7 +171,7 @@ def test_the_nearest_to_a_published_method_is_itself(
     assert sentence(method.configuration(shape), shape).endswith(f" ({method.name})")
 
 
-def test_methods_are_ranked_by_how_much_they_differ(roberta: BackboneShape) -> None:
+def test_methods_are_ranked_by_how_much_they_differ(roberta):
     ranked = ranked_published(of(PREFIX, GELU), roberta)
     assert [one.distance for one in ranked] == sorted(one.distance for one in ranked)
     assert {one.method.name for one in ranked} == set(WITH_EDITS)
@@ -185,13 +179,13 @@ def test_methods_are_ranked_by_how_much_they_differ(roberta: BackboneShape) -> N
     assert (ranked[0].method.name, ranked[0].differences) == ("mam_adapter", ("FFN activation gelu instead of relu",))
 
 
-def test_bitfit_is_no_neighbour_on_a_backbone_without_biases(qwen: BackboneShape) -> None:
+def test_bitfit_is_no_neighbour_on_a_backbone_without_biases(qwen):
     assert {one.method.name for one in ranked_published(MAM, qwen)} == set(WITH_EDITS) - {"bitfit", "unipelt"}
     with pytest.raises(InvalidEditError):
         difference(MAM, published_method("bitfit"), qwen)
 
 
-def test_differences_are_told_dimension_by_dimension(roberta: BackboneShape) -> None:
+def test_differences_are_told_dimension_by_dimension(roberta):
     other = of(
         dataclasses.replace(PREFIX, gate=LearnedScale()),
         edit("u", "u", LowRank(width=3)),
@@ -216,14 +210,12 @@ def test_differences_are_told_dimension_by_dimension(roberta: BackboneShape) -> 
         (of(ADAPTER), "mam_adapter", "attention nothing instead of softmax_memory"),
     ],
 )
-def test_a_missing_side_weighs_as_much_as_three_differences(
-    configuration: Configuration, method: str, told: str, roberta: BackboneShape
-) -> None:
+def test_a_missing_side_weighs_as_much_as_three_differences(configuration, method, told, roberta):
     found = difference(configuration, published_method(method), roberta)
     assert (found.differences, found.distance) == ((told,), 3)
 
 
-def test_sizes_and_fixed_scales_are_no_differences(roberta: BackboneShape) -> None:
+def test_sizes_and_fixed_scales_are_no_differences(roberta):
     for configuration in (MAM.resized(attention=(1, 0), ffn=(700, 5)), of(PREFIX, _scaled(8.0))):
         assert difference(configuration, published_method("mam_adapter"), roberta).differences == ()
     assert "gate" in difference(of(PREFIX, _scaled(1.0)), published_method("mam_adapter"), roberta).differences[0]
@@ -233,13 +225,13 @@ def _scaled(value: float) -> Edit:
     return dataclasses.replace(ADAPTER, gate=FixedScale(value=value))
 
 
-def test_names_of_one_tensor_are_no_difference(roberta: BackboneShape, qwen: BackboneShape) -> None:
+def test_names_of_one_tensor_are_no_difference(roberta, qwen):
     raw = of(PREFIX, dataclasses.replace(ADAPTER, read=Port.RES_F))
     assert difference(raw, published_method("mam_adapter"), roberta).differences == ()
     assert difference(raw, published_method("mam_adapter"), qwen).differences == ("FFN read res_f instead of x_ffn",)
 
 
-def test_the_side_view_has_the_four_dimensions_and_joins_several_edits() -> None:
+def test_the_side_view_has_the_four_dimensions_and_joins_several_edits():
     edits = (
         edit("q", "x_attn", LowRank(width=5)),
         edit("v", "ctx", LowRank(width=3)),
@@ -322,15 +314,15 @@ FORMULAS = [
 
 
 @pytest.mark.parametrize(("one", "expected"), FORMULAS, ids=[f"{index}" for index in range(len(FORMULAS))])
-def test_a_formula_has_the_shapes_of_the_backbone(one: Edit, expected: str, qwen: BackboneShape) -> None:
+def test_a_formula_has_the_shapes_of_the_backbone(one, expected, qwen):
     assert one.formula(qwen) == expected
 
 
-def test_a_table_of_every_head_is_per_head_where_there_are_as_many(roberta: BackboneShape) -> None:
+def test_a_table_of_every_head_is_per_head_where_there_are_as_many(roberta):
     assert PREFIX.formula(roberta).endswith("P_k: 12 × 64, P_v: 12 × 64 per head")
 
 
-def test_t5_has_the_scale_of_its_logits_in_its_weights(shape_named: Callable[[str], BackboneShape]) -> None:
+def test_t5_has_the_scale_of_its_logits_in_its_weights(shape_named):
     assert PREFIX.formula(shape_named("t5_small")).startswith(
         "head_i <- (1 - λ_i) head_i + λ_i softmax(q_i P_kᵀ) P_v, "
     )
@@ -338,7 +330,7 @@ def test_t5_has_the_scale_of_its_logits_in_its_weights(shape_named: Callable[[st
     assert at_o.startswith("o <- o + softmax(x_attn P_kᵀ / √512) P_v")
 
 
-def test_on_post_ln_backbones_the_residual_sum_is_read_normalised(roberta: BackboneShape, qwen: BackboneShape) -> None:
+def test_on_post_ln_backbones_the_residual_sum_is_read_normalised(roberta, qwen):
     one = edit("sum", "sum", LowRank(width=4))
     assert one.formula(roberta) == "sum <- sum + (LN(sum) A B); A: 768 × 4, B: 4 × 768"
     assert one.formula(qwen) == "sum <- sum + (sum A B); A: 1024 × 4, B: 4 × 1024"
@@ -348,7 +340,7 @@ def at(site: Site, one: Edit) -> Edit:
     return dataclasses.replace(one, site=site)
 
 
-def test_separate_kinds_of_attention_are_named(bart: BackboneShape, roberta: BackboneShape) -> None:
+def test_separate_kinds_of_attention_are_named(bart, roberta):
     after = edit("o", "o", Bottleneck(width=4))
     q, v = (edit(write, read, LowRank(width=5)) for write, read in (("q", "x_attn"), ("v", "ctx")))
     three = of(at(Site.ENCODER_SELF, PREFIX), at(Site.CROSS, after), at(Site.DECODER_SELF, q), at(Site.DECODER_SELF, v))
@@ -360,7 +352,7 @@ def test_separate_kinds_of_attention_are_named(bart: BackboneShape, roberta: Bac
     assert sentence(of(at(Site.ENCODER_SELF, PREFIX)), roberta) == "prefix l=12, heads (prefix_tuning)"
 
 
-def test_a_site_or_layers_of_its_own_is_a_difference(bart: BackboneShape) -> None:
+def test_a_site_or_layers_of_its_own_is_a_difference(bart):
     prefix_tuning = published_method("prefix_tuning")
     assert difference(of(at(Site.CROSS, PREFIX)), prefix_tuning, bart).differences == (
         "attention site cross instead of all",
@@ -400,28 +392,24 @@ def test_a_site_or_layers_of_its_own_is_a_difference(bart: BackboneShape) -> Non
         ),
     ],
 )
-def test_what_tells_methods_apart_beside_the_dimensions_is_a_difference(
-    one: Edit, method: str, told: str, roberta: BackboneShape
-) -> None:
+def test_what_tells_methods_apart_beside_the_dimensions_is_a_difference(one, method, told, roberta):
     assert told in difference(of(one), published_method(method), roberta).differences
 
 
-def test_another_place_outside_the_sublayers_weighs_as_a_side(roberta: BackboneShape) -> None:
+def test_another_place_outside_the_sublayers_weighs_as_a_side(roberta):
     found = difference(of(prompt(Prompt(width=7))), published_method("scaled_parallel_adapter_ffn"), roberta)
     assert (found.differences, found.distance) == (("input prompt instead of bottleneck",), 3)
     found = difference(of(ADAPTER), published_method("full_finetuning"), roberta)
     assert (found.differences, found.distance) == (("whole model bottleneck instead of full",), 3)
 
 
-def test_methods_that_are_not_valid_on_a_backbone_are_no_neighbours(
-    shape_named: Callable[[str], BackboneShape],
-) -> None:
+def test_methods_that_are_not_valid_on_a_backbone_are_no_neighbours(shape_named):
     electra = shape_named("electra_small_discriminator")
     names = {one.method.name for one in ranked_published(MAM, electra)}
     assert set(WITH_EDITS) - names == {"prompt_tuning", "p_tuning"}
 
 
-def test_the_side_view_tells_what_a_variant_has() -> None:
+def test_the_side_view_tells_what_a_variant_has():
     view = side_view(
         (
             dataclasses.replace(inducer("o", InducerGate(key_width=3)), layers=LayerRange(first=1, last=2)),

@@ -109,7 +109,7 @@ def python_bytes() -> int:
     return tracemalloc.get_traced_memory()[0]
 
 
-def test_attaching_mam_costs_its_parameters_and_less_than_a_megabyte(model: nn.Module, traced: None) -> None:
+def test_attaching_mam_costs_its_parameters_and_less_than_a_megabyte(model, traced):
     addresses = [parameter.data_ptr() for parameter in model.parameters()]
     tensors, python = tensor_bytes(), python_bytes()
     attachment, deltas = Attachment(model, FAMILY, SHAPE), new_deltas(1)
@@ -123,7 +123,7 @@ def test_attaching_mam_costs_its_parameters_and_less_than_a_megabyte(model: nn.M
     attachment.detach()
 
 
-def test_detaching_frees_everything(model: nn.Module, traced: None) -> None:
+def test_detaching_frees_everything(model, traced):
     tensors, python = tensor_bytes(), python_bytes()
     attachment, deltas = Attachment(model, FAMILY, SHAPE), new_deltas(1)
     run(model, attachment, deltas)
@@ -136,7 +136,7 @@ def test_detaching_frees_everything(model: nn.Module, traced: None) -> None:
     assert python_bytes() - python < MEGABYTE / 16
 
 
-def test_thirty_two_delta_sets_on_one_backbone_grow_linearly(model: nn.Module, traced: None) -> None:
+def test_thirty_two_delta_sets_on_one_backbone_grow_linearly(model, traced):
     attachment = Attachment(model, FAMILY, SHAPE)
     tensors, python = [tensor_bytes()], [python_bytes()]
     held: list[DeltaSet] = []

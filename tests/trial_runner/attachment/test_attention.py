@@ -78,7 +78,7 @@ class Problem:
         return (1 - share) * seen.softmax(-1) @ v + share * prefix_logits.softmax(-1) @ p_v
 
 
-def test_without_a_prefix_it_is_plain_attention() -> None:
+def test_without_a_prefix_it_is_plain_attention():
     problem = Problem(torch.float64)
     group = HEADS // KV_HEADS
     expected = nn.functional.scaled_dot_product_attention(
@@ -88,7 +88,7 @@ def test_without_a_prefix_it_is_plain_attention() -> None:
     torch.testing.assert_close(actual, expected, rtol=0, atol=1e-12)
 
 
-def test_a_missing_mask_of_a_causal_module_is_a_causal_one() -> None:
+def test_a_missing_mask_of_a_causal_module_is_a_causal_one():
     problem = Problem(torch.float64)
     group = HEADS // KV_HEADS
     expected = nn.functional.scaled_dot_product_attention(
@@ -105,7 +105,7 @@ def test_a_missing_mask_of_a_causal_module_is_a_causal_one() -> None:
 
 
 @pytest.mark.parametrize("kind", ["boolean", "additive", "none", "causal"])
-def test_the_normaliser_is_the_log_sum_exp_of_what_a_query_sees(kind: str) -> None:
+def test_the_normaliser_is_the_log_sum_exp_of_what_a_query_sees(kind):
     problem = Problem(torch.float64)
     group = HEADS // KV_HEADS
     logits = problem.q @ problem.k.repeat_interleave(group, 1).transpose(-1, -2) * WIDTH**-0.5
@@ -124,7 +124,7 @@ def test_the_normaliser_is_the_log_sum_exp_of_what_a_query_sees(kind: str) -> No
     torch.testing.assert_close(asked, unasked, rtol=0, atol=1e-12)
 
 
-def test_a_tap_is_told_the_query_the_scaling_and_no_normaliser_it_did_not_ask_for() -> None:
+def test_a_tap_is_told_the_query_the_scaling_and_no_normaliser_it_did_not_ask_for():
     problem = Problem(torch.float64)
     tap = Tap()
     tap_attention(problem.module, tap)
@@ -137,7 +137,7 @@ def test_a_tap_is_told_the_query_the_scaling_and_no_normaliser_it_did_not_ask_fo
 
 
 @pytest.mark.parametrize("is_masked", [True, False])
-def test_a_bias_of_positions_is_added_to_the_logits_of_the_own_keys_alone(is_masked: bool) -> None:
+def test_a_bias_of_positions_is_added_to_the_logits_of_the_own_keys_alone(is_masked):
     """As T5 has it: unscaled logits plus a bias per head; prefix keys have no position and no bias."""
     problem = Problem(torch.float64)
     bias = torch.randn(1, HEADS, TOKENS, TOKENS, generator=torch.Generator().manual_seed(3), dtype=torch.float64)
@@ -163,7 +163,7 @@ def test_a_bias_of_positions_is_added_to_the_logits_of_the_own_keys_alone(is_mas
     torch.testing.assert_close(actual, expected, rtol=0, atol=1e-12)
 
 
-def test_capped_logits_are_bent_before_the_mask_those_of_prefixes_too() -> None:
+def test_capped_logits_are_bent_before_the_mask_those_of_prefixes_too():
     """Gemma 2: ``c tanh(logits / c)``; what is hidden stays hidden."""
     problem, cap = Problem(torch.float64), 0.7
     group = HEADS // KV_HEADS
@@ -187,7 +187,7 @@ def test_capped_logits_are_bent_before_the_mask_those_of_prefixes_too() -> None:
 
 
 @pytest.mark.parametrize("keyword", ["s_aux", "indexer_mask", "cu_seq_lens_q"])
-def test_what_attention_does_not_compute_is_refused_by_name(keyword: str) -> None:
+def test_what_attention_does_not_compute_is_refused_by_name(keyword):
     problem = Problem(torch.float64)
     given = problem.q, problem.k, problem.v, problem.mask
     attend(problem.module, *given, **{keyword: None})
@@ -195,13 +195,13 @@ def test_what_attention_does_not_compute_is_refused_by_name(keyword: str) -> Non
         attend(problem.module, *given, **{keyword: torch.zeros(HEADS)})
 
 
-def test_a_window_is_the_masks_matter() -> None:
+def test_a_window_is_the_masks_matter():
     problem = Problem(torch.float64)
     given = problem.q, problem.k, problem.v, problem.mask
     assert torch.equal(attend(problem.module, *given, sliding_window=3)[0], attend(problem.module, *given)[0])
 
 
-def test_one_query_of_a_causal_module_without_a_mask_sees_all_keys() -> None:
+def test_one_query_of_a_causal_module_without_a_mask_sees_all_keys():
     """As a step of generation with a cache does."""
     problem = Problem(torch.float64)
     last = problem.q[:, :, -1:]
@@ -215,9 +215,7 @@ def test_one_query_of_a_causal_module_without_a_mask_sees_all_keys() -> None:
 
 @pytest.mark.parametrize("has_prefix", [False, True])
 @pytest.mark.parametrize(("dtype", "bound"), [(torch.float64, 1e-12), (torch.bfloat16, 8e-2)])
-def test_the_kernels_of_a_gpu_are_told_a_causal_mask_by_its_name(
-    monkeypatch: pytest.MonkeyPatch, dtype: torch.dtype, bound: float, has_prefix: bool
-) -> None:
+def test_the_kernels_of_a_gpu_are_told_a_causal_mask_by_its_name(monkeypatch, dtype, bound, has_prefix):
     problem, told = Problem(dtype), []
     fused = nn.functional.scaled_dot_product_attention
 
@@ -247,7 +245,7 @@ def test_the_kernels_of_a_gpu_are_told_a_causal_mask_by_its_name(
 
 
 @pytest.mark.parametrize("why", ["mask", "bias", "visible"])
-def test_what_is_more_than_causal_is_told_by_a_mask(monkeypatch: pytest.MonkeyPatch, why: str) -> None:
+def test_what_is_more_than_causal_is_told_by_a_mask(monkeypatch, why):
     problem, told = Problem(torch.float64), []
     fused = nn.functional.scaled_dot_product_attention
 

@@ -56,11 +56,11 @@ def deltas_of(rig: Rig, name: str) -> DeltaSet:
     return moved(build(rig, Configuration(edits=SLOTS[name])), seed=len(name))
 
 
-def test_it_is_computed_as_transformers_does(rig: Rig) -> None:
+def test_it_is_computed_as_transformers_does(rig):
     torch.testing.assert_close(rig.frozen, rig.plain, rtol=0, atol=1e-13)
 
 
-def test_every_part_of_it_is_felt(rig: Rig) -> None:
+def test_every_part_of_it_is_felt(rig):
     """Negative control: with another order of distances, or without positions, it is another function."""
     attention = rig.backbone.model.get_submodule("encoder.layer.0.attention.self")
     ours, given = attention.forward, {}
@@ -78,7 +78,7 @@ def test_every_part_of_it_is_felt(rig: Rig) -> None:
     assert given["distances"].unique().numel() > 4
 
 
-def test_an_edit_of_queries_acts_on_positions_as_a_change_of_the_weights_does(rig: Rig) -> None:
+def test_an_edit_of_queries_acts_on_positions_as_a_change_of_the_weights_does(rig):
     deltas = deltas_of(rig, "queries and keys")
     with torch.no_grad():
         edited = rig.outputs(deltas)
@@ -102,7 +102,7 @@ def test_an_edit_of_queries_acts_on_positions_as_a_change_of_the_weights_does(ri
 
 
 @pytest.mark.parametrize("training", [False, True], ids=["as it is", "with dropout"])
-def test_slots_of_a_pack_have_positions_of_their_own(rig: Rig, training: bool) -> None:
+def test_slots_of_a_pack_have_positions_of_their_own(rig, training):
     """Each slot of a pack computes, and drops, what it does alone; prompts of other lengths are beside it."""
     model = rig.backbone.model.train(training)
     every = [deltas_of(rig, name) for name in SLOTS]
@@ -123,7 +123,7 @@ def test_slots_of_a_pack_have_positions_of_their_own(rig: Rig, training: bool) -
     model.eval()
 
 
-def test_what_was_put_on_is_taken_off(rig: Rig, tiny_backbone: Callable[..., Path]) -> None:
+def test_what_was_put_on_is_taken_off(rig, tiny_backbone):
     other = rig_of(tiny_backbone("deberta-v2", dropout=0.3))
     modules = [other.backbone.model.get_submodule(f"encoder.layer.{layer}.attention.self") for layer in (0, 1)]
     assert all("forward" in vars(module) for module in modules)

@@ -45,14 +45,14 @@ def rig(folder: Path) -> Iterator[Rig]:
     rig.attachment.detach()
 
 
-def test_it_is_computed_as_transformers_does(rig: Rig, folder: Path) -> None:
+def test_it_is_computed_as_transformers_does(rig, folder):
     stock = AutoModel.from_pretrained(folder, attn_implementation="eager", dtype=torch.float64).eval()
     with torch.no_grad():
         hidden = stock(**rig.inputs).last_hidden_state
     torch.testing.assert_close(rig.frozen, Rig.outputs_of(hidden, rig.inputs), rtol=0, atol=1e-13)
 
 
-def test_without_the_bias_of_relative_positions_it_is_another_function(rig: Rig) -> None:
+def test_without_the_bias_of_relative_positions_it_is_another_function(rig):
     bias = rig.backbone.model.get_submodule("encoder.relative_attention_bias")
     blank = bias.register_forward_hook(lambda _, __, output: torch.zeros_like(output))
     with torch.no_grad():
@@ -61,7 +61,7 @@ def test_without_the_bias_of_relative_positions_it_is_another_function(rig: Rig)
 
 
 @pytest.mark.parametrize("training", [False, True], ids=["as it is", "with dropout"])
-def test_slots_of_a_pack_compute_what_each_does_alone(rig: Rig, training: bool) -> None:
+def test_slots_of_a_pack_compute_what_each_does_alone(rig, training):
     model = rig.backbone.model.train(training)
     every = [moved(build(rig, Configuration(edits=(edit,))), seed=seed) for seed, edit in enumerate(SLOTS)]
     keys = torch.arange(len(every)) * 7 + 3
@@ -81,7 +81,7 @@ def test_slots_of_a_pack_compute_what_each_does_alone(rig: Rig, training: bool) 
     model.eval()
 
 
-def test_what_was_put_on_is_taken_off(rig: Rig, folder: Path) -> None:
+def test_what_was_put_on_is_taken_off(rig, folder):
     other = rig_of(folder)
     modules = [other.backbone.model.get_submodule(f"encoder.layer.{layer}.attention.attn") for layer in (0, 1)]
     assert all("forward" in vars(module) for module in modules)
@@ -89,6 +89,6 @@ def test_what_was_put_on_is_taken_off(rig: Rig, folder: Path) -> None:
     assert not any("forward" in vars(module) for module in modules)
 
 
-def test_its_positions_start_at_two_whatever_fills_short_rows(folder: Path) -> None:
+def test_its_positions_start_at_two_whatever_fills_short_rows(folder):
     config = config_of(str(folder))
     assert position_limit(config) == position_limit(config | {"pad_token_id": 0}) == 64

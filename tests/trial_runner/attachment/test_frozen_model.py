@@ -1,8 +1,6 @@
 """What a decoder is called with: no mask where padding is on the right, the same numbers at every real token."""
 
 import gc
-from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 from weakref import ref
 
@@ -21,9 +19,7 @@ from trial_runner.tasks import Batch
 
 
 @pytest.mark.parametrize("family", EVERY_FAMILY)
-def test_real_tokens_of_a_decoder_see_no_padding_on_their_right(
-    tiny_backbone: Callable[..., Path], family: str
-) -> None:
+def test_real_tokens_of_a_decoder_see_no_padding_on_their_right(tiny_backbone, family):
     rig = rig_of(tiny_backbone(family))
     rig.attachment.detach()
     if not rig.is_decoder:
@@ -41,7 +37,7 @@ def test_real_tokens_of_a_decoder_see_no_padding_on_their_right(
     assert seen_and_not(left) > 1e-6, "padding on the left is seen without a mask"
 
 
-def test_padding_is_on_the_right_where_all_tokens_come_before_it() -> None:
+def test_padding_is_on_the_right_where_all_tokens_come_before_it():
     rows = {(1, 1, 1): True, (1, 1, 0): True, (1, 0, 0): True, (0, 1, 1): False, (1, 0, 1): False, (0, 0, 0): False}
     for row, wanted in rows.items():
         assert is_padded_right(np.array([row, (1, 1, 1)], dtype=bool)) is wanted
@@ -54,9 +50,7 @@ def batch_of(mask: list[list[int]]) -> Batch:
 
 
 @pytest.mark.parametrize("family", ["roberta", "qwen3", "bart"])
-def test_a_model_that_nobody_detached_leaves_memory_all_the_same(
-    tiny_backbone: Callable[..., Path], family: str
-) -> None:
+def test_a_model_that_nobody_detached_leaves_memory_all_the_same(tiny_backbone, family):
     runner = runner_of(tiny_backbone(family))
     model = ref(runner.backbone.model)
     del runner
@@ -65,7 +59,7 @@ def test_a_model_that_nobody_detached_leaves_memory_all_the_same(
 
 
 @pytest.mark.parametrize("family", ["roberta", "qwen3", "bart"])
-def test_a_mask_is_left_away_where_it_hides_nothing_more(tiny_backbone: Callable[..., Path], family: str) -> None:
+def test_a_mask_is_left_away_where_it_hides_nothing_more(tiny_backbone, family):
     runner = runner_of(tiny_backbone(family))
     frozen, kind = runner._frozen, runner.backbone.shape.kind
     whole, right, left = ([[1, 1, 1], row] for row in ([1, 1, 1], [1, 1, 0], [0, 1, 1]))
@@ -83,9 +77,7 @@ def test_a_mask_is_left_away_where_it_hides_nothing_more(tiny_backbone: Callable
 
 
 @pytest.mark.parametrize("family", ["gpt2", "qwen3"])
-def test_packs_without_masks_are_packs_with_them(
-    tiny_backbone: Callable[..., Path], monkeypatch: pytest.MonkeyPatch, family: str
-) -> None:
+def test_packs_without_masks_are_packs_with_them(tiny_backbone, monkeypatch, family):
     runner = runner_of(tiny_backbone(family))
     shape = runner.backbone.shape
     structures = [published_method(name).structure(shape) for name in ("mam_adapter", "lora_qv", "houlsby_adapter")]

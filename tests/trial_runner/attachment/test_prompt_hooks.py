@@ -59,7 +59,7 @@ def rows(deltas: DeltaSet) -> Tensor:
 
 
 @pytest.mark.parametrize("family", ENCODERS)
-def test_prompts_of_encoders_have_no_position_and_no_type(family: str, loaded: Callable[[str], Backbone]) -> None:
+def test_prompts_of_encoders_have_no_position_and_no_type(family, loaded):
     backbone = loaded(family)
     deltas = prompted(backbone)
     kept: list[Tensor] = []
@@ -77,7 +77,7 @@ def test_prompts_of_encoders_have_no_position_and_no_type(family: str, loaded: C
 
 
 @pytest.mark.parametrize("family", DECODERS)
-def test_prompts_of_decoders_are_tokens_before_the_others(family: str, loaded: Callable[[str], Backbone]) -> None:
+def test_prompts_of_decoders_are_tokens_before_the_others(family, loaded):
     backbone = loaded(family)
     deltas = prompted(backbone)
     with torch.no_grad():
@@ -91,9 +91,7 @@ def test_prompts_of_decoders_are_tokens_before_the_others(family: str, loaded: C
 
 
 @pytest.mark.parametrize("family", ["t5", "t5_gated"])
-def test_the_decoder_of_an_encoder_decoder_attends_to_the_prompt(
-    family: str, loaded: Callable[[str], Backbone]
-) -> None:
+def test_the_decoder_of_an_encoder_decoder_attends_to_the_prompt(family, loaded):
     backbone = loaded(family)
     deltas = prompted(backbone)
     with torch.no_grad():
@@ -111,7 +109,7 @@ def test_the_decoder_of_an_encoder_decoder_attends_to_the_prompt(
 
 
 @pytest.mark.parametrize("family", ["bart", "mbart", "marian"])
-def test_prompts_of_encoder_decoders_have_no_position(family: str, loaded: Callable[[str], Backbone]) -> None:
+def test_prompts_of_encoder_decoders_have_no_position(family, loaded):
     """With the positions taken away, a prompt is a token like any other; with them, its own are missing alone."""
     backbone = loaded(family)
     deltas = prompted(backbone)
@@ -132,7 +130,7 @@ def test_prompts_of_encoder_decoders_have_no_position(family: str, loaded: Calla
 
 
 @pytest.mark.parametrize("family", [*ENCODERS, "bart", "marian", "t5", "llama"])
-def test_padding_stays_out_of_sight_behind_a_prompt(family: str, loaded: Callable[[str], Backbone]) -> None:
+def test_padding_stays_out_of_sight_behind_a_prompt(family, loaded):
     backbone = loaded(family)
     deltas = prompted(backbone)
     others = TOKENS.clone()
@@ -146,7 +144,7 @@ def test_padding_stays_out_of_sight_behind_a_prompt(family: str, loaded: Callabl
     torch.testing.assert_close(one[1, real], two[1, real], rtol=0, atol=1e-13)
 
 
-def test_the_longest_input_has_room_for_a_prompt(loaded: Callable[[str], Backbone]) -> None:
+def test_the_longest_input_has_room_for_a_prompt(loaded):
     backbone = loaded("bert")
     assert backbone.position_limit_tokens is not None
     tokens = torch.full((1, backbone.position_limit_tokens), 7)
@@ -156,7 +154,7 @@ def test_the_longest_input_has_room_for_a_prompt(loaded: Callable[[str], Backbon
 
 
 @pytest.mark.parametrize("family", ["roberta", "gpt2"])
-def test_the_frozen_model_is_back_when_the_prompt_is_gone(family: str, loaded: Callable[[str], Backbone]) -> None:
+def test_the_frozen_model_is_back_when_the_prompt_is_gone(family, loaded):
     backbone = loaded(family)
     with torch.no_grad():
         before = backbone.model(input_ids=TOKENS, attention_mask=MASK).last_hidden_state

@@ -44,9 +44,7 @@ def calls_in(work: Callable[[], Any], block: nn.Module) -> tuple[Any, int]:
 
 @pytest.mark.parametrize("dropout", [0.0, 0.1])
 @pytest.mark.parametrize("family", in_turn(*EVERY_FAMILY, at_once=("roberta", "bart", "qwen3")))
-def test_training_is_the_same_whether_or_not_blocks_are_computed_again(
-    family: str, dropout: float, tiny_backbone: Callable[..., Path]
-) -> None:
+def test_training_is_the_same_whether_or_not_blocks_are_computed_again(family, dropout, tiny_backbone):
     runner = runner_of(tiny_backbone(family, dropout=dropout))
     block = runner._frozen.attachment.blocks()[-1]
     plain, computed = calls_in(lambda: train(runner.open_pack(8), requests_for(runner, is_on=False)), block)
@@ -71,13 +69,13 @@ def planned(runner: TorchRunner, *, is_on: bool) -> MemoryPlan:
     return runner.open_pack(2).memory_of(*requests_for(runner, is_on=is_on, names=("lora_qv", "mam_adapter")))
 
 
-def test_a_step_takes_less_memory(runner: TorchRunner) -> None:
+def test_a_step_takes_less_memory(runner):
     plain, again = planned(runner, is_on=False), planned(runner, is_on=True)
     assert again.held_bytes == plain.held_bytes
     assert again.step_bytes < 0.8 * plain.step_bytes
 
 
-def test_auto_computes_again_where_a_trial_would_not_fit(runner: TorchRunner, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_auto_computes_again_where_a_trial_would_not_fit(runner, monkeypatch):
     from trial_runner import runner as runners
 
     monkeypatch.setattr(TorchRunner, "_fit_beyond_doubt", lambda *_: False)
@@ -89,9 +87,7 @@ def test_auto_computes_again_where_a_trial_would_not_fit(runner: TorchRunner, mo
         assert runner._frozen.recomputation.is_on == is_on
 
 
-def test_a_trial_that_runs_out_of_memory_alone_is_tried_again_with_less(
-    runner: TorchRunner, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_trial_that_runs_out_of_memory_alone_is_tried_again_with_less(runner, monkeypatch):
     (request,) = requests_for(runner, is_on=False, names=("lora_qv",))
     asked = {
         kind: dataclasses.replace(request, plan=dataclasses.replace(request.plan, checkpointing=kind))

@@ -2,7 +2,6 @@
 
 import json
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -62,7 +61,7 @@ REAL = (
 
 
 @pytest.mark.parametrize("expression", ["(a+)+b", "(a|aa)*", "((a|b)c)+", r"^(\w+\s?){1,99}$", *REAL])
-def test_an_expression_whose_groups_repeat_what_repeats_is_refused(folder: Path, expression: str) -> None:
+def test_an_expression_whose_groups_repeat_what_repeats_is_refused(folder, expression):
     file = folder / "tokenizer.json"
     step = {"type": "Split", "pattern": {"Regex": expression}, "behavior": "Isolated", "invert": False}
     file.write_text(json.dumps(json.loads(file.read_text()) | {"pre_tokenizer": step}))
@@ -79,7 +78,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("name", TOO_MUCH)
-def test_a_tokenizer_that_asks_for_too_much_is_refused_before_it_is_made(folder: Path, name: str) -> None:
+def test_a_tokenizer_that_asks_for_too_much_is_refused_before_it_is_made(folder, name):
     file, entries, said = TOO_MUCH[name]
     there = folder / file
     known = json.loads(there.read_text()) if there.exists() else {}
@@ -108,21 +107,19 @@ def listed(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("spoil", "said"), [(deep, "too deep"), (wide, "entries"), (large, "67,108,864 bytes"), (listed, "entries")]
 )
-def test_a_file_that_is_too_large_or_too_deep_is_refused(
-    folder: Path, spoil: Callable[[Path], None], said: str
-) -> None:
+def test_a_file_that_is_too_large_or_too_deep_is_refused(folder, spoil, said):
     spoil(folder)
     with pytest.raises(BackboneError, match=said):
         load_tokenizer(str(folder))
 
 
-def test_a_folder_with_what_is_no_file_is_refused(folder: Path) -> None:
+def test_a_folder_with_what_is_no_file_is_refused(folder):
     (folder / "weights.bin").symlink_to("/dev/zero")
     with pytest.raises(BackboneError, match="regular files alone"):
         load_tokenizer(str(folder))
 
 
-def test_a_tokenizer_that_gives_up_on_a_text_is_an_error_of_ours_and_nothing_else_is() -> None:
+def test_a_tokenizer_that_gives_up_on_a_text_is_an_error_of_ours_and_nothing_else_is():
     panic = type("PanicException", (BaseException,), {})  # what a library in Rust raises
     with pytest.raises(BackboneError, match="it says: retry-limit-in-match over"), panics_as_errors():
         raise panic("retry-limit-in-match over")

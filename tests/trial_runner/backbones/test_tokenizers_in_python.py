@@ -2,7 +2,6 @@
 
 import json
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 
 from transformers import ByT5Tokenizer
@@ -21,9 +20,7 @@ def folder_of(tiny_t5: Path, folder: Path, tokenizer: ByT5Tokenizer) -> Path:
     return folder
 
 
-def test_one_in_python_is_loaded_and_named_after_what_it_does(
-    tiny_backbone: Callable[[str], Path], tmp_path: Path
-) -> None:
+def test_one_in_python_is_loaded_and_named_after_what_it_does(tiny_backbone, tmp_path):
     first = folder_of(tiny_backbone("t5"), tmp_path / "first", ByT5Tokenizer())
     shutil.copytree(first, tmp_path / "second")
     other = folder_of(tiny_backbone("t5"), tmp_path / "other", ByT5Tokenizer(extra_ids=100))
@@ -32,6 +29,6 @@ def test_one_in_python_is_loaded_and_named_after_what_it_does(
     assert tokenizer_id(load_tokenizer(str(first))) == same != another
 
 
-def test_texts_that_one_in_python_cuts_are_counted() -> None:
+def test_texts_that_one_in_python_cuts_are_counted():
     found, cut = encoded(ByT5Tokenizer(), {"text": ["ab", "abc", "abcd"]}, 4)
     assert ([len(row) for row in found["input_ids"]], cut) == ([3, 4, 4], 1)

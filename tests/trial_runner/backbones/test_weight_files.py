@@ -21,7 +21,7 @@ def change_config(folder: Path, **entries: object) -> None:
     file.write_text(json.dumps({**json.loads(file.read_text()), **entries}))
 
 
-def test_a_folder_with_an_adapter_is_refused_since_its_config_names_another_model(folder: Path) -> None:
+def test_a_folder_with_an_adapter_is_refused_since_its_config_names_another_model(folder):
     (folder / "adapter_config.json").write_text('{"base_model_name_or_path": "/somewhere/else"}')
     with pytest.raises(BackboneError, match=r"must be a whole model; its folder has an adapter_config\.json"):
         load_backbone(str(folder))
@@ -38,7 +38,7 @@ class _Bomb:
 
 
 @pytest.mark.parametrize("name", ["pytorch_model.bin", "pytorch_model-00001-of-00002.bin", "model.pt"])
-def test_pickles_are_refused_by_name_and_never_opened(folder: Path, tmp_path: Path, name: str) -> None:
+def test_pickles_are_refused_by_name_and_never_opened(folder, tmp_path, name):
     (folder / "model.safetensors").unlink()
     (folder / name).write_bytes(pickle.dumps(_Bomb(tmp_path / "ran")))
     with pytest.raises(BackboneError, match=rf"must be in safetensors files; got {name}, a pickle"):
@@ -47,16 +47,14 @@ def test_pickles_are_refused_by_name_and_never_opened(folder: Path, tmp_path: Pa
 
 
 @pytest.mark.parametrize("entry", [{"vocab_size": 2 * 10**8}, {"intermediate_size": 2 * 10**6}])
-def test_a_config_of_a_much_larger_model_is_refused_before_anything_is_built(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, entry: dict[str, int]
-) -> None:
+def test_a_config_of_a_much_larger_model_is_refused_before_anything_is_built(folder, monkeypatch, entry):
     change_config(folder, **entry)
     monkeypatch.setattr("trial_runner.backbones.backbone._frozen_model", None)
     with pytest.raises(BackboneError, match=r"must be complete; its config\.json counts [\d,]+, its files hold"):
         load_backbone(str(folder))
 
 
-def test_code_in_the_folder_is_never_run(folder: Path, tmp_path: Path) -> None:
+def test_code_in_the_folder_is_never_run(folder, tmp_path):
     (folder / "evil.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w')\nclass Evil: ...\n")
     evil = dict.fromkeys(("AutoConfig", "AutoModel", "AutoTokenizer"), "evil.Evil")
     change_config(folder, auto_map=evil)

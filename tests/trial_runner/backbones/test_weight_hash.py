@@ -45,7 +45,7 @@ def age(folder: Path, seconds: float = 3600.0) -> None:
         os.utime(file, (time.time() - seconds,) * 2)
 
 
-def test_a_large_file_is_hashed_once_until_it_changes(hashed: list[Path], folder: Path) -> None:
+def test_a_large_file_is_hashed_once_until_it_changes(hashed, folder):
     (file,) = weight_paths(str(folder))
     first = files_sha256(str(folder))
     assert files_sha256(str(folder)) == first
@@ -58,13 +58,13 @@ def test_a_large_file_is_hashed_once_until_it_changes(hashed: list[Path], folder
     assert hashed == [file, file]
 
 
-def test_a_file_that_has_changed_just_now_is_hashed_anew(hashed: list[Path], folder: Path) -> None:
+def test_a_file_that_has_changed_just_now_is_hashed_anew(hashed, folder):
     age(folder, seconds=0)
     assert files_sha256(str(folder)) == files_sha256(str(folder))
     assert len(hashed) == 2
 
 
-def test_of_those_who_ask_at_a_time_one_computes_and_the_others_wait(hashed: list[Path], folder: Path) -> None:
+def test_of_those_who_ask_at_a_time_one_computes_and_the_others_wait(hashed, folder):
     with ThreadPoolExecutor(4) as pool:
         found = list(pool.map(files_sha256, [str(folder)] * 4))
     assert len(set(found)) == 1
@@ -72,7 +72,7 @@ def test_of_those_who_ask_at_a_time_one_computes_and_the_others_wait(hashed: lis
 
 
 @pytest.mark.parametrize("content", ["", "{", '{"of": "another", "sha256": "0"}', "[]"])
-def test_what_cannot_be_read_is_computed_again(hashed: list[Path], folder: Path, tmp_path: Path, content: str) -> None:
+def test_what_cannot_be_read_is_computed_again(hashed, folder, tmp_path, content):
     first = files_sha256(str(folder))
     (kept,) = (tmp_path / "cache" / "weights").glob("*.json")
     kept.write_text(content)
@@ -82,7 +82,7 @@ def test_what_cannot_be_read_is_computed_again(hashed: list[Path], folder: Path,
     assert len(hashed) == 2
 
 
-def test_a_backbone_without_weights_is_refused(tmp_path: Path) -> None:
+def test_a_backbone_without_weights_is_refused(tmp_path):
     (tmp_path / "config.json").write_text("{}")
     with pytest.raises(BackboneError, match="must be on this machine"):
         files_sha256(str(tmp_path))

@@ -51,7 +51,7 @@ def assert_equal(actual: Tensor, expected: Tensor) -> None:
 
 @pytest.mark.parametrize("norm", OwnNorm)
 @pytest.mark.parametrize("activation", Activation)
-def test_a_bottleneck_normalises_what_it_reads_or_what_it_computes(activation: Activation, norm: OwnNorm) -> None:
+def test_a_bottleneck_normalises_what_it_reads_or_what_it_computes(activation, norm):
     form = built(Port.F, Port.M, Bottleneck(width=3, activation=activation, norm=norm))
     z = draw(BATCH, TOKENS, 20)
     read = z
@@ -73,9 +73,7 @@ WEIGHTS = [None, torch.sigmoid(draw(BATCH, TOKENS, HEADS, 1, seed=9))]
     [Bottleneck(width=3, heads=Heads.QUERY), LowRank(width=3, heads=Heads.QUERY, bias=True)],
     ids=lambda form: form.name,
 )
-def test_value_extension_sums_the_heads_and_adds_one_bias_that_no_weight_touches(
-    form: Form, read: Port, weight: Tensor | None
-) -> None:
+def test_value_extension_sums_the_heads_and_adds_one_bias_that_no_weight_touches(form, read, weight):
     """``sum_i weight_i act(z_i A_i + a_i) B_i + b`` (Chen et al. 2022, released code)."""
     module = built(Port.O, read, form)
     z = draw(BATCH, TOKENS, HEADS, 4)
@@ -93,7 +91,7 @@ def test_value_extension_sums_the_heads_and_adds_one_bias_that_no_weight_touches
     assert_equal(module(z, weight), expected + bias)
 
 
-def test_a_memory_under_value_extension_sums_its_heads() -> None:
+def test_a_memory_under_value_extension_sums_its_heads():
     module = built(Port.O, Port.Q, SoftmaxMemory(width=3, heads=Heads.QUERY))
     z, weight = draw(BATCH, TOKENS, HEADS, 4), WEIGHTS[1]
     assert weight is not None
@@ -106,7 +104,7 @@ def test_a_memory_under_value_extension_sums_its_heads() -> None:
 
 @pytest.mark.parametrize("heads", [Heads.QUERY, Heads.KEY_VALUE])
 @pytest.mark.parametrize("read", [Port.Q, Port.X_ATTN, Port.HEAD], ids=str)
-def test_a_multi_head_form_serves_each_group_of_query_heads(read: Port, heads: Heads) -> None:
+def test_a_multi_head_form_serves_each_group_of_query_heads(read, heads):
     adapter = built(Port.HEAD, read, Bottleneck(width=3, heads=heads))
     linear = built(Port.HEAD, read, LowRank(width=3, heads=heads, bias=True))
     memory = built(Port.HEAD, read, SoftmaxMemory(width=3, heads=heads))
@@ -122,7 +120,7 @@ def test_a_multi_head_form_serves_each_group_of_query_heads(read: Port, heads: H
         assert_equal(memory(z)[:, :, head], shares @ memory.values[block])
 
 
-def test_forms_that_read_scaled_queries_take_the_scale_of_their_attention() -> None:
+def test_forms_that_read_scaled_queries_take_the_scale_of_their_attention():
     q = draw(BATCH, TOKENS, HEADS, 4)
     for form in (SoftmaxMemory(width=3, heads=Heads.QUERY), Bottleneck(width=3, heads=Heads.QUERY)):
         module = built(Port.HEAD, Port.Q, form)
@@ -131,7 +129,7 @@ def test_forms_that_read_scaled_queries_take_the_scale_of_their_attention() -> N
 
 
 @pytest.mark.parametrize("heads", [Heads.QUERY, Heads.KEY_VALUE])
-def test_a_reparameterized_adapter_is_a_prefix_with_another_nonlinearity(heads: Heads) -> None:
+def test_a_reparameterized_adapter_is_a_prefix_with_another_nonlinearity(heads):
     """``relu(q P_k^T / sqrt(d_h)) P_v`` with the rows of a prefix's MLP (He et al. 2022, released code)."""
     form = Bottleneck(width=3, heads=heads, bias=False, reparameterization=6)
     edit = Edit(site=Site.DECODER_SELF, write=Port.HEAD, read=Port.Q, form=form, gate=Add())
@@ -149,7 +147,7 @@ def test_a_reparameterized_adapter_is_a_prefix_with_another_nonlinearity(heads: 
 @pytest.mark.parametrize("is_shared", [False, True])
 @pytest.mark.parametrize("rank", [None, 1, 2])
 @pytest.mark.parametrize("n", [1, 2, 4])
-def test_a_phm_matrix_is_a_sum_of_kronecker_products(n: int, rank: int | None, is_shared: bool) -> None:
+def test_a_phm_matrix_is_a_sum_of_kronecker_products(n, rank, is_shared):
     form = Phm(width=8, n=n, factor_rank=rank, shared=is_shared)
     shared = PhmShared(n, torch.Generator().manual_seed(1)) if is_shared else None
     matrix = disturbed(PhmMatrix(form, 12, 8, torch.Generator(), shared))
@@ -162,7 +160,7 @@ def test_a_phm_matrix_is_a_sum_of_kronecker_products(n: int, rank: int | None, i
 
 
 @pytest.mark.parametrize("has_bias", [False, True])
-def test_a_phm_form_is_a_bottleneck_with_those_matrices(has_bias: bool) -> None:
+def test_a_phm_form_is_a_bottleneck_with_those_matrices(has_bias):
     form = built(Port.F, Port.M, Phm(width=8, n=4, activation=Activation.SILU, bias=has_bias))
     z = draw(BATCH, TOKENS, 20)
     hidden = z @ form.down() + (form.down_bias if has_bias else 0)
@@ -170,7 +168,7 @@ def test_a_phm_form_is_a_bottleneck_with_those_matrices(has_bias: bool) -> None:
     assert not hasattr(form, "rule")
 
 
-def test_all_phm_forms_of_a_configuration_share_one_rule_that_none_of_them_owns() -> None:
+def test_all_phm_forms_of_a_configuration_share_one_rule_that_none_of_them_owns():
     shared = PhmShared(2, torch.Generator().manual_seed(0))
     edit = Edit(site=Site.FFN, write=Port.F, read=Port.F, form=Phm(width=4, n=2), gate=Add())
     one, other = (build_form(edit, 4, SHAPE, torch.Generator().manual_seed(s), shared=shared) for s in (1, 2))
@@ -189,14 +187,14 @@ def test_all_phm_forms_of_a_configuration_share_one_rule_that_none_of_them_owns(
     assert one(z.float()).dtype is torch.float32
 
 
-def test_a_phm_form_with_rules_of_its_own_uses_no_shared_one() -> None:
+def test_a_phm_form_with_rules_of_its_own_uses_no_shared_one():
     edit = Edit(site=Site.FFN, write=Port.F, read=Port.F, form=Phm(width=4, n=2, shared=False), gate=Add())
     form = build_form(edit, 4, SHAPE, torch.Generator().manual_seed(1), shared=PhmShared(2, torch.Generator()))
     assert {"down.rule", "up.rule"} < {name for name, _ in form.named_parameters()}
     assert not torch.equal(form.down.rule, form.up.rule)
 
 
-def test_an_offset_moves_a_table_and_is_no_part_of_the_state() -> None:
+def test_an_offset_moves_a_table_and_is_no_part_of_the_state():
     form = SoftmaxMemory(width=3, heads=Heads.KEY_VALUE, reparameterization=6)
     edit = Edit(site=Site.DECODER_SELF, write=Port.HEAD, read=Port.Q, form=form, gate=ConvexGate())
     stack = build_shared(edit, 2, SHAPE, torch.Generator().manual_seed(0))

@@ -53,7 +53,7 @@ Q = draw(BATCH, TOKENS, HEADS, 4, seed=1)
 X = draw(BATCH, TOKENS, 12, seed=2)
 
 
-def test_a_learned_scale_has_a_number_per_sublayer_channel_or_head() -> None:
+def test_a_learned_scale_has_a_number_per_sublayer_channel_or_head():
     """The channels of the heads are those of their concatenation."""
     for per, size in ((ScalePer.SUBLAYER, 1), (ScalePer.CHANNEL, 12)):
         delta = disturbed(built(Port.O, Port.X_ATTN, BERT, LearnedScale(per=per)))
@@ -68,13 +68,13 @@ def test_a_learned_scale_has_a_number_per_sublayer_channel_or_head() -> None:
         assert_equal(delta.delta(Q).flatten(-2), delta.form(Q).flatten(-2) * delta.scale.flatten())
 
 
-def test_every_learned_scale_starts_at_one() -> None:
+def test_every_learned_scale_starts_at_one():
     for per in ScalePer:
         delta = built(Port.HEAD, Port.Q, PER_HEAD, LearnedScale(per=per))
         assert torch.equal(delta.delta(Q), delta.form(Q))
 
 
-def test_a_tanh_gate_starts_closed_and_can_open() -> None:
+def test_a_tanh_gate_starts_closed_and_can_open():
     delta = built(Port.F, Port.X_FFN, BERT, TanhGate())
     assert not delta.delta(X).any()
     delta.delta(X).sum().backward()
@@ -87,12 +87,12 @@ def test_a_tanh_gate_starts_closed_and_can_open() -> None:
     assert_equal(delta.delta(X), torch.tanh(torch.tensor(0.7, dtype=torch.float64)) * delta.form(X))
 
 
-def test_a_sigmoid_gate_starts_half_open() -> None:
+def test_a_sigmoid_gate_starts_half_open():
     delta = built(Port.F, Port.X_FFN, BERT, SigmoidGate())
     assert torch.equal(delta.delta(X), delta.form(X) / 2)
 
 
-def test_a_sigmoid_gate_has_a_number_per_token_from_what_is_read() -> None:
+def test_a_sigmoid_gate_has_a_number_per_token_from_what_is_read():
     delta = disturbed(built(Port.F, Port.X_FFN, BERT, SigmoidGate()))
     weight, bias = delta.factor.weight, delta.factor.bias
     assert_equal(delta.delta(X), delta.form(X) * torch.sigmoid(X @ weight + bias))
@@ -103,7 +103,7 @@ def test_a_sigmoid_gate_has_a_number_per_token_from_what_is_read() -> None:
 
 @pytest.mark.parametrize("form", [PER_HEAD, PER_GROUP], ids=lambda form: form.heads)
 @pytest.mark.parametrize("read", [Port.Q, Port.X_ATTN], ids=str)
-def test_a_sigmoid_gate_of_a_multi_head_form_has_a_number_per_head(form: Bottleneck, read: Port) -> None:
+def test_a_sigmoid_gate_of_a_multi_head_form_has_a_number_per_head(form, read):
     delta = disturbed(built(Port.HEAD, read, form, SigmoidGate()))
     z = Q if read is Port.Q else X
     blocks = SHAPE.heads(form.heads)
@@ -119,21 +119,21 @@ def test_a_sigmoid_gate_of_a_multi_head_form_has_a_number_per_head(form: Bottlen
     [PER_HEAD, LowRank(width=3, heads=Heads.QUERY, bias=True), SoftmaxMemory(width=3, heads=Heads.QUERY)],
     ids=lambda form: form.name,
 )
-def test_a_sigmoid_gate_of_summed_heads_weighs_each_before_the_sum(form: Form) -> None:
+def test_a_sigmoid_gate_of_summed_heads_weighs_each_before_the_sum(form):
     delta = disturbed(built(Port.O, Port.Q, form, SigmoidGate()))
     gates = torch.sigmoid(torch.einsum("bthd,hdo->btho", Q, delta.factor.weight) + delta.factor.bias)
     assert_equal(delta.delta(Q), delta.form(Q, gates))
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.float16, torch.bfloat16])
-def test_multiplying_by_one_changes_no_bit(dtype: torch.dtype) -> None:
+def test_multiplying_by_one_changes_no_bit(dtype):
     h = draw(BATCH, TOKENS, 20).to(dtype)
     delta = built(Port.M, Port.M, Diagonal(), Multiply()).to(dtype)
     assert torch.equal(delta.compose(h, h), h)
     assert not delta.delta(h).any()
 
 
-def test_a_diagonal_multiplies_the_port_or_is_added_to_another() -> None:
+def test_a_diagonal_multiplies_the_port_or_is_added_to_another():
     h, z = draw(BATCH, TOKENS, 20), draw(BATCH, TOKENS, 20, seed=5)
     replacing = disturbed(built(Port.M, Port.M, Diagonal(), Multiply()))
     assert torch.equal(replacing.compose(h, h), h * replacing.form.scale)
@@ -144,7 +144,7 @@ def test_a_diagonal_multiplies_the_port_or_is_added_to_another() -> None:
     assert_equal(added.compose(z[..., :12], X), z[..., :12] + 2 * X * added.form.scale)
 
 
-def test_a_constant_starts_as_nothing_and_reads_nothing() -> None:
+def test_a_constant_starts_as_nothing_and_reads_nothing():
     delta = built(Port.F, None, Constant(), Add())
     assert torch.equal(delta.compose(X, None), X)
     assert_equal(disturbed(delta).compose(X, None), X + delta.form.bias)

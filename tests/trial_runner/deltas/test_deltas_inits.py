@@ -49,7 +49,7 @@ def assert_deviates(values: Tensor, deviation: float) -> None:
 
 
 @pytest.mark.parametrize("heads", [Heads.SINGLE, Heads.QUERY])
-def test_lora_is_uniform_below_and_zero_above(heads: Heads) -> None:
+def test_lora_is_uniform_below_and_zero_above(heads):
     ends = {"write": Port.O, "read": Port.Q} if heads is Heads.QUERY else {}
     bound = (64 if heads is Heads.QUERY else 512) ** -0.5
     for form in (Bottleneck(width=WIDTH, heads=heads), LowRank(width=WIDTH, heads=heads, bias=True)):
@@ -61,7 +61,7 @@ def test_lora_is_uniform_below_and_zero_above(heads: Heads) -> None:
         assert not any(zero.any() for zero in (up, *biases))
 
 
-def test_bert_is_normal_with_zero_biases() -> None:
+def test_bert_is_normal_with_zero_biases():
     own = built(Bottleneck(width=WIDTH, init=Init.BERT, norm=OwnNorm.OUTPUT)).form
     for weight in (own.down, own.up):
         assert_deviates(weight, 0.02)
@@ -70,7 +70,7 @@ def test_bert_is_normal_with_zero_biases() -> None:
     assert bool((own.output_norm.weight == 1).all())
 
 
-def test_houlsby_is_a_normal_without_its_tails() -> None:
+def test_houlsby_is_a_normal_without_its_tails():
     own = built(Bottleneck(width=WIDTH, init=Init.HOULSBY)).form
     for weight in (own.down, own.up):
         assert_deviates(weight, TRUNCATED)
@@ -81,7 +81,7 @@ def test_houlsby_is_a_normal_without_its_tails() -> None:
     assert not own.up_bias.any()
 
 
-def test_an_inducer_draws_biases_too_and_folds_its_tails() -> None:
+def test_an_inducer_draws_biases_too_and_folds_its_tails():
     form = Bottleneck(width=WIDTH, heads=Heads.QUERY, init=Init.INDUCER)
     delta = built(form, gate=InducerGate(key_width=WIDTH), write=Port.O, read=Port.Q)
     parameters = dict(delta.named_parameters())
@@ -96,7 +96,7 @@ def test_an_inducer_draws_biases_too_and_folds_its_tails() -> None:
     assert abs(float(near_zero) - expected) < 5 / math.sqrt(weight.numel())
 
 
-def test_the_keys_of_an_inducer_start_small_whatever_its_values_are() -> None:
+def test_the_keys_of_an_inducer_start_small_whatever_its_values_are():
     delta = built(LowRank(width=8, heads=Heads.QUERY), gate=InducerGate(key_width=WIDTH), write=Port.O, read=Port.Q)
     for name, parameter in delta.named_parameters():
         if not name.startswith("form."):
@@ -104,7 +104,7 @@ def test_the_keys_of_an_inducer_start_small_whatever_its_values_are() -> None:
 
 
 @pytest.mark.parametrize("rank", [None, 16])
-def test_kronecker_factors_start_as_glorot_says(rank: int | None) -> None:
+def test_kronecker_factors_start_as_glorot_says(rank):
     own = built(Phm(width=WIDTH, n=4, factor_rank=rank, shared=False)).form
     for matrix, rows, columns in ((own.down, 128, 32), (own.up, 32, 64)):
         assert_deviates(matrix.rule, 0.01)
@@ -123,7 +123,7 @@ def test_kronecker_factors_start_as_glorot_says(rank: int | None) -> None:
     [*(Bottleneck(width=8, init=init) for init in Init), Phm(width=8, shared=False)],
     ids=lambda form: getattr(form, "init", form.name),
 )
-def test_draws_depend_on_the_generator_alone(form: Form) -> None:
+def test_draws_depend_on_the_generator_alone(form):
     first, again, other = (list(built(form, seed=seed).parameters()) for seed in (1, 1, 2))
     assert all(torch.equal(one, two) for one, two in zip(first, again, strict=True))
     assert not all(torch.equal(one, two) for one, two in zip(first, other, strict=True))
@@ -131,9 +131,7 @@ def test_draws_depend_on_the_generator_alone(form: Form) -> None:
 
 
 @pytest.mark.parametrize(("rank", "in_width", "out_width"), [(4, 768, 3072), (256, 128, 96)])
-def test_the_matrices_of_vera_are_uniform_within_the_bounds_of_their_own_inputs(
-    rank: int, in_width: int, out_width: int
-) -> None:
+def test_the_matrices_of_vera_are_uniform_within_the_bounds_of_their_own_inputs(rank, in_width, out_width):
     drawn = VeraMatrices(in_width, rank, out_width, seed=3)
     for matrix, inputs in ((drawn.a, in_width), (drawn.b, rank)):
         bound = math.sqrt(6 / inputs)

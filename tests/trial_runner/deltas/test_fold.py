@@ -54,7 +54,7 @@ def output(backbone: Backbone, deltas: DeltaSet) -> torch.Tensor:
 
 
 @pytest.mark.parametrize("edit", EDITS.values(), ids=EDITS)
-def test_a_folded_delta_set_computes_the_same_with_the_stored_parameters_alone(edit: Edit, backbone: Backbone) -> None:
+def test_a_folded_delta_set_computes_the_same_with_the_stored_parameters_alone(edit, backbone):
     deltas = DeltaSet(Configuration(edits=(edit, LORA)), backbone.shape, seed=3, dtype=torch.float64)
     with torch.no_grad():
         for parameter in deltas.parameters():
@@ -66,14 +66,14 @@ def test_a_folded_delta_set_computes_the_same_with_the_stored_parameters_alone(e
     assert not torch.allclose(output(backbone, other), output(backbone, deltas))
 
 
-def test_a_configuration_without_networks_is_its_own_fold(backbone: Backbone) -> None:
+def test_a_configuration_without_networks_is_its_own_fold(backbone):
     plain = Configuration(edits=(at_heads(SoftmaxMemory(width=3, heads=Heads.KEY_VALUE), ConvexGate()), LORA))
     assert folded_configuration(plain) == plain
     folded = folded_configuration(Configuration(edits=(EDITS["prefix"], LORA)))
     assert folded == plain
 
 
-def test_a_change_of_the_whole_model_is_folded_with_its_mask(backbone: Backbone) -> None:
+def test_a_change_of_the_whole_model_is_folded_with_its_mask(backbone):
     form = Sparse(width=7)
     edit = Edit(site=Site.GLOBAL, write=Port.WEIGHTS, read=None, form=form, gate=Add())
     frozen = dict(backbone.model.named_parameters())

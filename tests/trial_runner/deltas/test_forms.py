@@ -17,7 +17,7 @@ from search_space.configuration import Configuration
 from search_space.dimensions import Activation, Heads, NormPlacement, Port, Positions, Site
 from search_space.edit import Edit
 from search_space.forms import Bottleneck, LowRank, OwnNorm
-from search_space.gates import Add, FixedScale, Gate, LearnedScale
+from search_space.gates import Add, FixedScale, LearnedScale
 from search_space.rules import READS
 from trial_runner.backbones import load_backbone
 from trial_runner.deltas.delta_set import DeltaSet
@@ -73,7 +73,7 @@ def plain_model(rig: Rig) -> nn.Module:
     return load_backbone(rig.backbone.name, precision="float64", attn_implementation=attention).model
 
 
-def test_an_inactive_attachment_computes_what_plain_transformers_does(rig: Rig) -> None:
+def test_an_inactive_attachment_computes_what_plain_transformers_does(rig):
     torch.testing.assert_close(rig.frozen, plain_outputs(rig, plain_model(rig)), rtol=0, atol=1e-12)
     assert torch.equal(rig.outputs(), rig.frozen)
 
@@ -123,7 +123,7 @@ def frozen_map(rig: Rig, sublayer: Sublayer, port: Port, given: Tensor) -> Tenso
 
 @pytest.mark.parametrize("gate", [Add(), FixedScale(value=3.0), LearnedScale()], ids=lambda gate: gate.name)
 @pytest.mark.parametrize("write", [Port.Q, Port.V, Port.O, Port.U, Port.F], ids=str)
-def test_an_adapter_computes_its_formula(rig: Rig, write: Port, gate: Gate) -> None:
+def test_an_adapter_computes_its_formula(rig, write, gate):
     """``h <- h + s (silu(LN(z) W_down + b_down) W_up + b_up)`` with z = what is read, or h itself."""
     form = Bottleneck(width=3, activation=Activation.SILU, norm=OwnNorm.INPUT)
     for read in [port for port in READS[write] if port is not Port.HEAD]:
@@ -142,7 +142,7 @@ def test_an_adapter_computes_its_formula(rig: Rig, write: Port, gate: Gate) -> N
             torch.testing.assert_close(at(write), h + scale * out, rtol=1e-12, atol=1e-11)
 
 
-def test_an_adapter_after_the_sum_reads_it_as_its_block_passes_it_on(rig: Rig) -> None:
+def test_an_adapter_after_the_sum_reads_it_as_its_block_passes_it_on(rig):
     """``sum <- sum + A(sum)``; on post-LN backbones the adapter reads LN(sum) (He et al. 2022, Pfeiffer adapter)."""
     deltas = deltas_of(rig, edit(Port.SUM, Port.SUM, Bottleneck(width=3, activation=Activation.TANH)))
     is_post = rig.backbone.shape.norm is NormPlacement.POST
@@ -166,7 +166,7 @@ def what_is_added(rig: Rig, sublayer: Sublayer, f: Tensor) -> Tensor:
 
 
 @pytest.mark.parametrize("read", READS[Port.HEAD], ids=str)
-def test_a_multi_head_adapter_computes_its_formula(rig: Rig, read: Port) -> None:
+def test_a_multi_head_adapter_computes_its_formula(rig, read):
     """``head_i <- head_i + relu(z_i W_down_i) W_up_i``; z_i is q_i as attention scales it, all of x_attn, or head_i."""
     shape = rig.backbone.shape
     of = edit(Port.HEAD, read, Bottleneck(width=3, heads=Heads.QUERY, bias=False))
@@ -207,7 +207,7 @@ def _first_stack(rig: Rig) -> str:
     return "encoder" if rig.backbone.shape.encoder_layers else "decoder"
 
 
-def test_parallel_edits_of_a_port_are_summed_and_sequential_ones_follow(rig: Rig) -> None:
+def test_parallel_edits_of_a_port_are_summed_and_sequential_ones_follow(rig):
     reads = (Port.F, Port.X_FFN, Port.M)  # the sequential one stands first in the list
     edits = [edit(Port.F, read, LowRank(width=1 + index)) for index, read in enumerate(reads)]
     deltas = deltas_of(rig, *edits)

@@ -153,9 +153,7 @@ def trained(
 @pytest.mark.parametrize(
     "form", [Bottleneck(width=3), Bottleneck(width=3, activation=Activation.TANH), LowRank(width=3)], ids=str
 )
-def test_v4_a_scale_is_a_learning_rate_of_the_last_map(
-    subject: Callable[[str], Subject], form: Form, optimizer: type[torch.optim.Adam]
-) -> None:
+def test_v4_a_scale_is_a_learning_rate_of_the_last_map(subject, form, optimizer):
     """From zero, s with one learning rate is 1 with s times that rate (and 1/s of the decay): exactly, not nearly."""
     roberta = subject("roberta")
     scaled = trained(roberta, form, FixedScale(value=4), 1.0, optimizer)
@@ -172,9 +170,7 @@ SOURCE = {Port.Q: Port.X_ATTN, Port.K: Port.CTX, Port.V: Port.CTX}
 
 @pytest.mark.parametrize("port", SOURCE, ids=str)
 @pytest.mark.parametrize("family", ["roberta", "gpt2", "llama", "qwen2", "qwen3"])
-def test_v7_a_sequential_low_rank_map_is_lora_through_the_projection(
-    subject: Callable[[str], Subject], family: str, port: Port
-) -> None:
+def test_v7_a_sequential_low_rank_map_is_lora_through_the_projection(subject, family, port):
     """``h + h A B`` with ``h = x W + b`` is LoRA with ``A' = W A``, and a constant ``b A B``."""
     at = subject(family)
     sequential, parallel = edit(port, port, LowRank(width=2)), edit(port, SOURCE[port], LowRank(width=2))
@@ -192,7 +188,7 @@ def test_v7_a_sequential_low_rank_map_is_lora_through_the_projection(
         assert_not_same(at.run(one), at.run())
 
 
-def test_v7_an_invertible_projection_makes_every_lora_a_sequential_map(subject: Callable[[str], Subject]) -> None:
+def test_v7_an_invertible_projection_makes_every_lora_a_sequential_map(subject):
     at = subject("roberta")
     sequential, parallel = edit(Port.Q, Port.Q, LowRank(width=2)), edit(Port.Q, Port.X_ATTN, LowRank(width=2))
     constant = edit(Port.Q, None, Constant())
@@ -208,7 +204,7 @@ def test_v7_an_invertible_projection_makes_every_lora_a_sequential_map(subject: 
         torch.testing.assert_close(at.run(one), at.run(other), rtol=0, atol=1e-9)  # a solved system is less exact
 
 
-def test_v7_under_grouped_queries_some_lora_is_no_sequential_map(subject: Callable[[str], Subject]) -> None:
+def test_v7_under_grouped_queries_some_lora_is_no_sequential_map(subject):
     """W_k maps ``d`` to fewer ``d_kv``: what ``W A`` can be is a proper subspace of all A'."""
     at = subject("llama")
     weight, _ = at.projection(0, Port.K)  # (d, d_kv)
@@ -222,9 +218,7 @@ def test_v7_under_grouped_queries_some_lora_is_no_sequential_map(subject: Callab
 
 
 @pytest.mark.parametrize("family", ["roberta", "gpt2", "qwen3"])
-def test_v9_an_adapter_before_the_output_projection_is_one_after_it(
-    subject: Callable[[str], Subject], family: str
-) -> None:
+def test_v9_an_adapter_before_the_output_projection_is_one_after_it(subject, family):
     """``W_up`` at concat is ``W_up W_o`` at o; the counts are equal where concat is as wide as o."""
     at = subject(family)
     form = Bottleneck(width=3, activation=Activation.GELU)
@@ -252,9 +246,7 @@ def test_v9_an_adapter_before_the_output_projection_is_one_after_it(
 
 
 @pytest.mark.parametrize(("family", "is_inert"), [("roberta", True), ("gpt2", True), ("qwen2", False)])
-def test_v12_a_constant_at_k_is_inert_unless_positions_rotate(
-    subject: Callable[[str], Subject], family: str, is_inert: bool
-) -> None:
+def test_v12_a_constant_at_k_is_inert_unless_positions_rotate(subject, family, is_inert):
     at = subject(family)
     with torch.no_grad():
         moved = at.run(at.deltas(edit(Port.K, None, Constant())))
@@ -268,7 +260,7 @@ def with_prefix_alike(one: DeltaSet, other: DeltaSet) -> None:
 
 
 @pytest.mark.parametrize("family", ["roberta", "gpt2", "qwen2"])
-def test_v12_a_constant_at_k_acts_beside_a_prefix(subject: Callable[[str], Subject], family: str) -> None:
+def test_v12_a_constant_at_k_acts_beside_a_prefix(subject, family):
     """The real keys move, the prefix's do not."""
     at = subject(family)
     one, other = at.deltas(prefix(), edit(Port.K, None, Constant())), at.deltas(prefix())
@@ -279,9 +271,7 @@ def test_v12_a_constant_at_k_acts_beside_a_prefix(subject: Callable[[str], Subje
 
 @pytest.mark.parametrize("has_prefix", [False, True])
 @pytest.mark.parametrize("family", ["roberta", "gpt2"])
-def test_v12_a_constant_at_v_is_one_at_o_unless_there_is_a_prefix(
-    subject: Callable[[str], Subject], family: str, has_prefix: bool
-) -> None:
+def test_v12_a_constant_at_v_is_one_at_o_unless_there_is_a_prefix(subject, family, has_prefix):
     """Weights that sum to one add it to every head, so ``c W_o`` to o; those of the real tokens sum to 1 - lambda."""
     at = subject(family)
     at_v, at_o = edit(Port.V, None, Constant()), edit(Port.O, None, Constant())
@@ -298,9 +288,7 @@ def test_v12_a_constant_at_v_is_one_at_o_unless_there_is_a_prefix(
 
 @pytest.mark.parametrize("site", [Site.ATTENTION, Site.FFN], ids=str)
 @pytest.mark.parametrize(("family", "is_absorbed"), [("gpt2", True), ("roberta", False)])
-def test_v12_a_constant_at_a_norm_is_absorbed_where_only_linear_maps_read_it(
-    subject: Callable[[str], Subject], family: str, is_absorbed: bool, site: Site
-) -> None:
+def test_v12_a_constant_at_a_norm_is_absorbed_where_only_linear_maps_read_it(subject, family, is_absorbed, site):
     """In pre-LN blocks it is ``c W`` at what follows; in post-LN blocks the residual stream carries it on."""
     at = subject(family)
     at_norm = edit(Port.NORM, None, Constant(), site=site)
@@ -322,9 +310,7 @@ def test_v12_a_constant_at_a_norm_is_absorbed_where_only_linear_maps_read_it(
 
 
 @pytest.mark.parametrize(("family", "is_same"), [("roberta", True), ("gpt2", True), ("llama", False)])
-def test_v13_a_diagonal_at_k_is_one_at_q_unless_positions_rotate(
-    subject: Callable[[str], Subject], family: str, is_same: bool
-) -> None:
+def test_v13_a_diagonal_at_k_is_one_at_q_unless_positions_rotate(subject, family, is_same):
     at = subject(family)
     at_k, at_q = diagonal(Port.K), diagonal(Port.Q)
     one, other = at.deltas(at_k), at.deltas(at_q)
@@ -337,9 +323,7 @@ def test_v13_a_diagonal_at_k_is_one_at_q_unless_positions_rotate(
 
 @pytest.mark.parametrize("has_prefix", [False, True])
 @pytest.mark.parametrize("family", ["roberta", "gpt2", "llama", "qwen3"])
-def test_v13_a_diagonal_at_v_is_one_at_the_heads_unless_there_is_a_prefix(
-    subject: Callable[[str], Subject], family: str, has_prefix: bool
-) -> None:
+def test_v13_a_diagonal_at_v_is_one_at_the_heads_unless_there_is_a_prefix(subject, family, has_prefix):
     at = subject(family)
     at_v, at_heads = diagonal(Port.V), diagonal(Port.CONCAT)
     first = (prefix(),) if has_prefix else ()

@@ -142,9 +142,7 @@ GATES = [
 
 
 @pytest.mark.parametrize("gate", GATES, ids=str)
-def test_at_the_heads_an_inducer_is_one_more_key_and_value(
-    backbone: Backbone, attachment: Attachment, gate: Gate
-) -> None:
+def test_at_the_heads_an_inducer_is_one_more_key_and_value(backbone, attachment, gate):
     """Value ``h + MLP_v(q)`` for ``h + lambda MLP_v(q)``; ``MLP_v(q)`` for ``(1 - lambda) h + lambda MLP_v(q)``."""
     deltas = moved(Configuration(edits=(inducer(Port.HEAD, gate),)), backbone)
     with torch.no_grad(), attachment.using(deltas):
@@ -163,9 +161,7 @@ def test_at_the_heads_an_inducer_is_one_more_key_and_value(
 
 @pytest.mark.parametrize("with_lora", [False, True])
 @pytest.mark.parametrize("gate", GATES, ids=str)
-def test_extended_to_o_an_inducer_is_one_more_key_and_value(
-    backbone: Backbone, attachment: Attachment, gate: Gate, with_lora: bool
-) -> None:
+def test_extended_to_o_an_inducer_is_one_more_key_and_value(backbone, attachment, gate, with_lora):
     """A head's values are ``v W_o`` then, and MLP_v computes one as wide; its bias is shared and not gated.
 
     An inducer reads the query with LoRA in it.
@@ -189,7 +185,7 @@ def test_extended_to_o_an_inducer_is_one_more_key_and_value(
     torch.testing.assert_close(seen["o"][REAL], out[REAL], rtol=0, atol=1e-12)
 
 
-def test_an_inducers_gate_is_neither_open_nor_closed_here(backbone: Backbone, attachment: Attachment) -> None:
+def test_an_inducers_gate_is_neither_open_nor_closed_here(backbone, attachment):
     """Else the identities above would say nothing."""
     deltas = moved(Configuration(edits=(inducer(Port.HEAD, InducerGate(key_width=3)),)), backbone)
     with torch.no_grad(), attachment.using(deltas):

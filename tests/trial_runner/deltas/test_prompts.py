@@ -16,14 +16,14 @@ def build(form: Prompt | EncodedPrompt, seed: int = 0, width: int = 16) -> Promp
 
 
 @pytest.mark.parametrize(("form", "deviation"), [(Prompt(width=400), 0.02), (EncodedPrompt(width=400), 1.0)])
-def test_the_table_starts_normal(form: Prompt | EncodedPrompt, deviation: float) -> None:
+def test_the_table_starts_normal(form, deviation):
     table = build(form, width=100).table.detach()
     assert float(table.mean()) == pytest.approx(0, abs=4 * deviation / 200)
     assert float(table.std()) == pytest.approx(deviation, rel=0.02)
 
 
 @pytest.mark.parametrize("encoder", PromptEncoder)
-def test_the_network_starts_uniform_in_the_bounds_of_pytorch(encoder: PromptEncoder) -> None:
+def test_the_network_starts_uniform_in_the_bounds_of_pytorch(encoder):
     network = build(EncodedPrompt(width=5, encoder=encoder, hidden=60), width=90).encoder
     assert network is not None
     for name, layer in network.named_children():
@@ -35,7 +35,7 @@ def test_the_network_starts_uniform_in_the_bounds_of_pytorch(encoder: PromptEnco
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_rows_keep_their_precision_under_mixed_precision(form: Prompt | EncodedPrompt) -> None:
+def test_rows_keep_their_precision_under_mixed_precision(form):
     prompt = build(form).to(torch.float32)
     expected = prompt.rows()
     assert expected.dtype is torch.float32

@@ -71,9 +71,7 @@ def of_first_layer(one: Edit) -> Edit:
 
 
 @torch.no_grad()
-def test_a_low_rank_map_is_multiplied_with_the_mean_over_the_real_tokens_of_each_sample(
-    rig: tuple[Backbone, Attachment],
-) -> None:
+def test_a_low_rank_map_is_multiplied_with_the_mean_over_the_real_tokens_of_each_sample(rig):
     backbone, attachment = rig
     gated = deltas_of(backbone, of_first_layer(edit(Port.Q, Port.X_ATTN, LOW_RANK, SampleGate())))
     own = dict(gated.named_parameters())
@@ -90,7 +88,7 @@ def test_a_low_rank_map_is_multiplied_with_the_mean_over_the_real_tokens_of_each
 
 
 @torch.no_grad()
-def test_a_prefix_is_that_with_keys_and_values_times_the_mean(rig: tuple[Backbone, Attachment]) -> None:
+def test_a_prefix_is_that_with_keys_and_values_times_the_mean(rig):
     backbone, attachment = rig
     gated = deltas_of(backbone, of_first_layer(edit(Port.HEAD, Port.Q, PREFIX, ConvexSampleGate())))
     own = dict(gated.named_parameters())
@@ -104,7 +102,7 @@ def test_a_prefix_is_that_with_keys_and_values_times_the_mean(rig: tuple[Backbon
 
 
 @torch.no_grad()
-def test_in_a_pack_each_slot_has_its_own_and_those_without_have_none(rig: tuple[Backbone, Attachment]) -> None:
+def test_in_a_pack_each_slot_has_its_own_and_those_without_have_none(rig):
     backbone, attachment = rig
     gates = (ConvexSampleGate(), ConvexGate(), ConvexSampleGate())
     slots = [deltas_of(backbone, edit(Port.HEAD, Port.Q, PREFIX, gate)) for gate in gates]

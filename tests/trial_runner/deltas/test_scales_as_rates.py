@@ -41,7 +41,7 @@ def trained(scale: float, rate_of_b: float, decay: float, decay_of_b: float) -> 
 
 
 @pytest.mark.parametrize("decay", [0.0, 0.1])
-def test_lora_plus_is_lora_with_its_ratio_times_the_scale(decay: float) -> None:
+def test_lora_plus_is_lora_with_its_ratio_times_the_scale(decay):
     plus = trained(SCALE, RATIO * RATE, decay, decay / RATIO)
     scaled = trained(SCALE * RATIO, RATE, decay, decay)
     torch.testing.assert_close(scaled, plus, rtol=1e-9, atol=1e-9)

@@ -69,7 +69,7 @@ def rig(rig_named: Callable[[str], Rig]) -> Rig:
 
 
 @pytest.mark.slow
-def test_every_form_and_gate_computes_the_same_on_a_fresh_backbone(any_rig: Rig, tmp_path: Path) -> None:
+def test_every_form_and_gate_computes_the_same_on_a_fresh_backbone(any_rig, tmp_path):
     model = fresh_model(any_rig)
     weights = {name: tensor.clone() for name, tensor in model.state_dict().items()}
     frozen = model(input_ids=torch.from_numpy(TEXTS.input_ids), **_decoder(any_rig)).last_hidden_state
@@ -91,7 +91,7 @@ def _decoder(rig: Rig) -> dict[str, torch.Tensor]:
     return {"decoder_input_ids": torch.from_numpy(TEXTS.input_ids)} if "decoder_input_ids" in rig.inputs else {}
 
 
-def test_what_is_written_is_what_is_counted_and_nothing_else(rig: Rig, tmp_path: Path) -> None:
+def test_what_is_written_is_what_is_counted_and_nothing_else(rig, tmp_path):
     shape = rig.backbone.shape
     edits = {
         "prefix": at_heads(hidden=5),
@@ -124,15 +124,13 @@ def test_what_is_written_is_what_is_counted_and_nothing_else(rig: Rig, tmp_path:
         assert sorted(path.name for path in folder.iterdir()) == ["delta.json", "delta.safetensors"]
 
 
-def test_a_random_subspace_beside_a_folded_prefix_is_the_one_it_was_trained_in(rig: Rig, tmp_path: Path) -> None:
+def test_a_random_subspace_beside_a_folded_prefix_is_the_one_it_was_trained_in(rig, tmp_path):
     trial = trial_of(rig, at_heads(hidden=5), whole(Intrinsic(width=20)))
     loaded = load_delta(fresh_model(rig), exported(rig, trial, tmp_path / "export"))
     torch.testing.assert_close(loaded.logits(TEXTS), logits_of(rig, trial), rtol=0, atol=EXACTLY)
 
 
-def test_a_delta_loads_on_every_way_of_having_the_backbone(
-    tiny_backbone: Callable[[str], Path], tmp_path: Path
-) -> None:
+def test_a_delta_loads_on_every_way_of_having_the_backbone(tiny_backbone, tmp_path):
     from transformers import AutoModelForSeq2SeqLM, AutoModelForSequenceClassification
 
     from trial_runner.huggingface import quiet_transformers
@@ -152,9 +150,7 @@ def test_a_delta_loads_on_every_way_of_having_the_backbone(
             loaded.detach()
 
 
-def test_a_language_model_computes_with_the_delta_until_it_is_detached(
-    tiny_language_model: Callable[[str], torch.nn.Module], tiny_backbone: Callable[[str], Path], tmp_path: Path
-) -> None:
+def test_a_language_model_computes_with_the_delta_until_it_is_detached(tiny_language_model, tiny_backbone, tmp_path):
     rig = rig_in_training(tiny_backbone("gpt2"), "float32")
     trial = trial_of(rig, at_heads(), ADAPTER)
     headless = {name: tensor for name, tensor in trial.snapshot.tensors.items() if not name.startswith("head.")}
@@ -179,12 +175,7 @@ def test_a_language_model_computes_with_the_delta_until_it_is_detached(
 
 
 @pytest.mark.parametrize("family", ["gpt2", "llama", "t5"])
-def test_a_tied_head_follows_a_change_of_the_whole_model(
-    tiny_language_model: Callable[[str], torch.nn.Module],
-    tiny_backbone: Callable[[str], Path],
-    tmp_path: Path,
-    family: str,
-) -> None:
+def test_a_tied_head_follows_a_change_of_the_whole_model(tiny_language_model, tiny_backbone, tmp_path, family):
     rig = rig_in_training(tiny_backbone(family), "float32")
     trial = trial_of(rig, whole(Full()))
     headless = {name: tensor for name, tensor in trial.snapshot.tensors.items() if not name.startswith("head.")}
@@ -206,7 +197,7 @@ def test_a_tied_head_follows_a_change_of_the_whole_model(
     assert all(torch.equal(tensor, before[name]) for name, tensor in model.state_dict().items())
 
 
-def test_a_backbone_with_other_weights_is_refused_with_both_named(rig: Rig, tmp_path: Path) -> None:
+def test_a_backbone_with_other_weights_is_refused_with_both_named(rig, tmp_path):
     folder = exported(rig, trial_of(rig, LORA), tmp_path / "export")
     other = fresh_model(rig)
     with torch.no_grad():
@@ -222,7 +213,7 @@ def test_a_backbone_with_other_weights_is_refused_with_both_named(rig: Rig, tmp_
 
 
 @pytest.mark.parametrize("what", ["value", "head", "name", "garbage"])
-def test_weights_that_were_changed_are_refused(rig: Rig, tmp_path: Path, what: str) -> None:
+def test_weights_that_were_changed_are_refused(rig, tmp_path, what):
     folder = exported(rig, trial_of(rig, LORA), tmp_path / "export")
     file = folder / "delta.safetensors"
     tensors = load_file(file)
@@ -237,7 +228,7 @@ def test_weights_that_were_changed_are_refused(rig: Rig, tmp_path: Path, what: s
     assert "\n" not in str(refused.value)
 
 
-def test_a_configuration_that_was_changed_does_not_fit_its_weights(rig: Rig, tmp_path: Path) -> None:
+def test_a_configuration_that_was_changed_does_not_fit_its_weights(rig, tmp_path):
     folder = exported(rig, trial_of(rig, LORA), tmp_path / "export")
     facts = json.loads((folder / "delta.json").read_text())
     facts["configuration"]["edits"][0]["form"]["width"] += 1
@@ -251,7 +242,7 @@ def test_a_configuration_that_was_changed_does_not_fit_its_weights(rig: Rig, tmp
         load_delta(fresh_model(rig), folder)
 
 
-def test_tensors_of_other_names_or_shapes_are_refused(rig: Rig, tmp_path: Path) -> None:
+def test_tensors_of_other_names_or_shapes_are_refused(rig, tmp_path):
     trained = trained_of(rig, trial_of(rig, LORA))
     tensors = trained.tensors()
     name = next(name for name, tensor in tensors.items() if tensor.dim() == 2)
@@ -270,9 +261,7 @@ def test_tensors_of_other_names_or_shapes_are_refused(rig: Rig, tmp_path: Path) 
         ("delta.safetensors", None, "must have a file delta.safetensors"),
     ],
 )
-def test_a_folder_that_is_no_whole_export_is_refused(
-    rig: Rig, tmp_path: Path, file: str, text: str | None, match: str
-) -> None:
+def test_a_folder_that_is_no_whole_export_is_refused(rig, tmp_path, file, text, match):
     folder = exported(rig, trial_of(rig, LORA), tmp_path / "export")
     (folder / file).unlink()
     if text is not None:
@@ -283,7 +272,7 @@ def test_a_folder_that_is_no_whole_export_is_refused(
 
 @pytest.mark.parametrize("file", ["delta.json", "delta.safetensors"])
 @pytest.mark.parametrize("kind", ["pipe", "device"])
-def test_an_export_of_pipes_or_devices_is_refused_unread(rig: Rig, tmp_path: Path, file: str, kind: str) -> None:
+def test_an_export_of_pipes_or_devices_is_refused_unread(rig, tmp_path, file, kind):
     folder = exported(rig, trial_of(rig, LORA), tmp_path / "export")
     (folder / file).unlink()
     if kind == "pipe":
@@ -295,7 +284,7 @@ def test_an_export_of_pipes_or_devices_is_refused_unread(rig: Rig, tmp_path: Pat
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32])
-def test_weights_of_another_precision_are_refused_with_what_to_do(rig: Rig, tmp_path: Path, dtype: torch.dtype) -> None:
+def test_weights_of_another_precision_are_refused_with_what_to_do(rig, tmp_path, dtype):
     folder = exported(rig, trial_of(rig, LORA), tmp_path / "export")
     model = fresh_model(rig).to(dtype)
     with pytest.raises(ExportError) as refused:
@@ -305,7 +294,7 @@ def test_weights_of_another_precision_are_refused_with_what_to_do(rig: Rig, tmp_
     assert "\n" not in str(refused.value)
 
 
-def test_a_model_takes_one_delta_at_a_time(rig: Rig, tmp_path: Path) -> None:
+def test_a_model_takes_one_delta_at_a_time(rig, tmp_path):
     folder = exported(rig, trial_of(rig, LORA), tmp_path / "export")
     model = fresh_model(rig)
     loaded = load_delta(model, folder)
@@ -315,7 +304,7 @@ def test_a_model_takes_one_delta_at_a_time(rig: Rig, tmp_path: Path) -> None:
     load_delta(model, folder).detach()
 
 
-def test_a_model_keeps_its_delta_whether_or_not_the_result_is_kept(rig: Rig, tmp_path: Path) -> None:
+def test_a_model_keeps_its_delta_whether_or_not_the_result_is_kept(rig, tmp_path):
     folder = exported(rig, trial_of(rig, LORA), tmp_path / "export")
     model, tokens = fresh_model(rig), torch.from_numpy(TEXTS.input_ids)
     frozen = model(input_ids=tokens).last_hidden_state
@@ -331,7 +320,7 @@ def test_a_model_keeps_its_delta_whether_or_not_the_result_is_kept(rig: Rig, tmp
     assert not hasattr(model, "deltaspace_delta")
 
 
-def test_what_is_there_already_is_never_overwritten(tmp_path: Path) -> None:
+def test_what_is_there_already_is_never_overwritten(tmp_path):
     for name in ("empty", "full", "file"):
         place = tmp_path / name
         if name == "file":
@@ -345,7 +334,7 @@ def test_what_is_there_already_is_never_overwritten(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("umask", "mode"), [(0o022, 0o644), (0o077, 0o600), (0o007, 0o660)])
-def test_whoever_may_read_the_facts_may_read_the_weights(rig: Rig, tmp_path: Path, umask: int, mode: int) -> None:
+def test_whoever_may_read_the_facts_may_read_the_weights(rig, tmp_path, umask, mode):
     before = os.umask(umask)
     try:
         folder = exported(rig, trial_of(rig, LORA), tmp_path / "export")
@@ -357,7 +346,7 @@ def test_whoever_may_read_the_facts_may_read_the_weights(rig: Rig, tmp_path: Pat
     }
 
 
-def test_a_folder_appears_whole_or_not_at_all(tmp_path: Path) -> None:
+def test_a_folder_appears_whole_or_not_at_all(tmp_path):
     with contextlib.suppress(ZeroDivisionError), new_folder(tmp_path / "a" / "export") as place:
         (place / "half").write_text("half")
         assert not (tmp_path / "a" / "export").exists()
@@ -375,9 +364,7 @@ def forged(folder: Path, **facts: object) -> None:
     file.write_text(json.dumps({**json.loads(file.read_text()), **facts}))
 
 
-def test_a_width_that_the_weights_do_not_have_is_refused_before_anything_of_it_is_built(
-    rig: Rig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_width_that_the_weights_do_not_have_is_refused_before_anything_of_it_is_built(rig, tmp_path, monkeypatch):
     folder = exported(rig, trial_of(rig, ADAPTER), tmp_path / "export")
     configuration = json.loads((folder / "delta.json").read_text())["configuration"]
     configuration["edits"][0]["form"]["width"] = 10_000_000
@@ -401,7 +388,7 @@ def test_a_width_that_the_weights_do_not_have_is_refused_before_anything_of_it_i
         ({"schema_version": {}}, "must be of format deltaspace"),
     ],
 )
-def test_forged_facts_are_one_line(rig: Rig, tmp_path: Path, facts: dict[str, object], said: str) -> None:
+def test_forged_facts_are_one_line(rig, tmp_path, facts, said):
     folder = exported(rig, trial_of(rig, LORA), tmp_path / "export")
     forged(folder, **facts)
     with pytest.raises(ExportError, match=said) as caught:
@@ -413,7 +400,7 @@ def test_forged_facts_are_one_line(rig: Rig, tmp_path: Path, facts: dict[str, ob
 @pytest.mark.parametrize(
     "text", ["[" * 100_000, '{"a":' * 100_000, '{"a": ' + "9" * 100_000 + "}", "\x00", "[]", '"a"', ""]
 )
-def test_facts_that_are_no_plain_json_are_one_line(rig: Rig, tmp_path: Path, text: str) -> None:
+def test_facts_that_are_no_plain_json_are_one_line(rig, tmp_path, text):
     folder = exported(rig, trial_of(rig, LORA), tmp_path / "export")
     (folder / "delta.json").write_text(text)
     with pytest.raises(ExportError) as caught:
@@ -422,9 +409,7 @@ def test_facts_that_are_no_plain_json_are_one_line(rig: Rig, tmp_path: Path, tex
     assert len(str(caught.value)) < 500
 
 
-def test_a_snapshot_of_fewer_weights_than_its_configuration_trains_builds_nothing(
-    rig: Rig, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_snapshot_of_fewer_weights_than_its_configuration_trains_builds_nothing(rig, monkeypatch):
     snapshot = trial_of(rig, ADAPTER).snapshot
     configuration = json.loads(json.dumps(snapshot.facts["configuration"]))
     configuration["edits"][0]["form"]["width"] = 10_000_000
@@ -437,7 +422,7 @@ def test_a_snapshot_of_fewer_weights_than_its_configuration_trains_builds_nothin
         )
 
 
-def test_a_snapshot_that_lacks_something_is_not_exported(rig: Rig) -> None:
+def test_a_snapshot_that_lacks_something_is_not_exported(rig):
     snapshot = trial_of(rig, LORA).snapshot
     for name in ("head.bias", next(name for name in snapshot.tensors if name.startswith("deltas."))):
         lacking = {key: tensor for key, tensor in snapshot.tensors.items() if key != name}
@@ -446,7 +431,7 @@ def test_a_snapshot_that_lacks_something_is_not_exported(rig: Rig) -> None:
             trained_delta(broken, rig.backbone.shape)
 
 
-def test_only_networks_that_serve_training_are_folded(rig: Rig) -> None:
+def test_only_networks_that_serve_training_are_folded(rig):
     assert not trained_of(rig, trial_of(rig, at_heads())).is_folded
     folded = trained_of(rig, trial_of(rig, at_heads(hidden=5)))
     assert folded.is_folded
@@ -455,7 +440,7 @@ def test_only_networks_that_serve_training_are_folded(rig: Rig) -> None:
 
 
 @pytest.mark.slow
-def test_asking_for_the_package_loads_no_torch() -> None:
+def test_asking_for_the_package_loads_no_torch():
     script = "import sys, trial_runner; assert 'torch' not in sys.modules; trial_runner.load_delta"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")

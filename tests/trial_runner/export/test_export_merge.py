@@ -28,7 +28,6 @@ from search_space.forms import (
     Bottleneck,
     Constant,
     Diagonal,
-    Form,
     Full,
     Intrinsic,
     LowRank,
@@ -113,7 +112,7 @@ def assert_merges(rig: Rig, *edits: Edit, within: float = EXACTLY) -> None:
 
 
 @pytest.mark.slow
-def test_every_example_is_merged_or_refused_by_name(any_rig: Rig) -> None:
+def test_every_example_is_merged_or_refused_by_name(any_rig):
     shape = any_rig.backbone.shape
     merged_forms = set()
     for one in every_example(any_rig):
@@ -135,12 +134,12 @@ def test_every_example_is_merged_or_refused_by_name(any_rig: Rig) -> None:
 
 @pytest.mark.parametrize("name", TOGETHER)
 @pytest.mark.parametrize("family", ["roberta", "gpt2", "t5_gated", "qwen3"])
-def test_edits_of_one_layer_are_merged_in_their_order(rig_named: RigMaker, family: str, name: str) -> None:
+def test_edits_of_one_layer_are_merged_in_their_order(rig_named, family, name):
     assert_merges(rig_named(family), *TOGETHER[name])
 
 
 @pytest.mark.parametrize("family", ["roberta", "bart", "gpt2", "qwen3"])
-def test_in_single_precision_the_outputs_are_equal_within_rounding(rig_named: RigMaker, family: str) -> None:
+def test_in_single_precision_the_outputs_are_equal_within_rounding(rig_named, family):
     rig = rig_named(family, "float32")
     shape = rig.backbone.shape
     products = rig.backbone.shape.encoder_layers + rig.backbone.shape.decoder_layers
@@ -150,17 +149,17 @@ def test_in_single_precision_the_outputs_are_equal_within_rounding(rig_named: Ri
 
 @pytest.mark.parametrize("name", BIASES)
 @pytest.mark.parametrize("family", ["roberta", "gpt2"])
-def test_biases_are_merged_in_their_order(rig_named: RigMaker, family: str, name: str) -> None:
+def test_biases_are_merged_in_their_order(rig_named, family, name):
     assert_merges(rig_named(family), *BIASES[name])
 
 
 @pytest.mark.parametrize("form", [Full(), Sparse(width=60), Intrinsic(width=20)], ids=lambda form: form.name)
-def test_edits_come_after_a_change_of_the_whole_model(rig_named: RigMaker, form: Form) -> None:
+def test_edits_come_after_a_change_of_the_whole_model(rig_named, form):
     whole = edit(Port.WEIGHTS, None, form)
     assert_merges(rig_named("roberta"), whole, V, TIMES_V)
 
 
-def test_what_cannot_be_merged_is_named_with_its_reason(rig_named: RigMaker) -> None:
+def test_what_cannot_be_merged_is_named_with_its_reason(rig_named):
     shape = rig_named("roberta").backbone.shape
     per_head = edit(Port.O, Port.Q, LowRank(width=2, heads=Heads.QUERY))
     beside = edit(Port.F, Port.X_FFN, LowRank(width=2))
@@ -175,7 +174,7 @@ def test_what_cannot_be_merged_is_named_with_its_reason(rig_named: RigMaker) -> 
     }
 
 
-def test_a_bias_without_a_place_is_refused(rig_named: RigMaker) -> None:
+def test_a_bias_without_a_place_is_refused(rig_named):
     biased = edit(Port.U, Port.X_FFN, LowRank(width=2, bias=True))
     assert unmergeable(Configuration(edits=(biased,)), rig_named("roberta").backbone.shape) == {}
     (why,) = unmergeable(Configuration(edits=(biased,)), rig_named("qwen3").backbone.shape).values()
@@ -194,7 +193,7 @@ def written(rig: Rig, folder: Path, *edits: Edit, has_head: bool = True) -> tupl
 
 
 @pytest.mark.parametrize("family", in_turn(*EVERY_DENSE_FAMILY, at_once=("roberta", "bart", "gpt2", "t5_gated")))
-def test_a_merged_classification_has_its_head_and_its_labels(rig_named: RigMaker, family: str, tmp_path: Path) -> None:
+def test_a_merged_classification_has_its_head_and_its_labels(rig_named, family, tmp_path):
     rig = rig_named(family)
     before = {name: tensor.clone() for name, tensor in rig.backbone.model.state_dict().items()}
     folder, _, logits = written(rig, tmp_path / "merged", *((Q,) if family == "distilbert" else (Q, V, TIMES_M, FFN)))
@@ -211,8 +210,8 @@ def test_a_merged_classification_has_its_head_and_its_labels(rig_named: RigMaker
 
 
 def test_a_merged_classification_is_one_of_transformers_that_asks_before_it_runs_its_python(
-    rig_named: RigMaker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    rig_named, tmp_path, monkeypatch
+):
     from transformers import AutoModelForSequenceClassification, AutoTokenizer, dynamic_module_utils
 
     monkeypatch.setattr(dynamic_module_utils, "HF_MODULES_CACHE", str(tmp_path / "modules"))
@@ -240,9 +239,7 @@ SHORT, LONGER = ("one", "two"), ("where was it then", "it was in the kitchen of 
 
 @pytest.mark.parametrize("columns", [1, 2], ids=["texts", "pairs"])
 @pytest.mark.parametrize("family", ["bert", "roberta", "t5"])
-def test_a_merged_classification_cuts_texts_that_its_tokenizer_left_long(
-    rig_named: RigMaker, family: str, columns: int, tmp_path: Path
-) -> None:
+def test_a_merged_classification_cuts_texts_that_its_tokenizer_left_long(rig_named, family, columns, tmp_path):
     folder, _, _ = written(rig_named(family), tmp_path / "merged", Q)
     with quiet_transformers():
         model, tokenizer = MeanPooledClassifier.from_pretrained(folder), merged_tokenizer(folder)
@@ -255,9 +252,7 @@ def test_a_merged_classification_cuts_texts_that_its_tokenizer_left_long(
 
 
 @pytest.mark.parametrize("family", ["bart", "t5", "gpt2", "llama"])
-def test_a_merged_language_model_keeps_its_head(
-    rig_named: RigMaker, tiny_language_model: Callable[[str], Any], family: str, tmp_path: Path
-) -> None:
+def test_a_merged_language_model_keeps_its_head(rig_named, tiny_language_model, family, tmp_path):
     rig, source = rig_named(family), tiny_language_model(family).double()
     folder, _, _ = written(rig, tmp_path / "merged", FULL, Q, V, has_head=False)
     with quiet_transformers():

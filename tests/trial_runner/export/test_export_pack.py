@@ -1,8 +1,5 @@
 """A trial that a pack really trained, taken away: the loss that it measured last is the loss of its export."""
 
-from collections.abc import Callable
-from pathlib import Path
-
 import pytest
 import torch
 from support.export_cases import facts_of
@@ -25,9 +22,7 @@ TASK = halves_task(first=6, end=60)
 
 @pytest.mark.parametrize("family", ["roberta", "bart", "gpt2"])
 @pytest.mark.parametrize("precision", WIDTHS)
-def test_an_export_has_the_loss_that_the_pack_measured(
-    tiny_backbone: Callable[[str], Path], tmp_path: Path, family: str, precision: str
-) -> None:
+def test_an_export_has_the_loss_that_the_pack_measured(tiny_backbone, tmp_path, family, precision):
     torch.set_num_threads(1)
     register_attention()
     folder = str(tiny_backbone(family))

@@ -2,7 +2,6 @@
 
 import json
 import re
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -166,9 +165,7 @@ CASES = [
 
 
 @pytest.mark.parametrize(("family", "name"), CASES)
-def test_peft_loads_an_adapter_with_its_head_to_the_same_outputs(
-    rig_named: Callable[[str], Rig], family: str, name: str, tmp_path: Path
-) -> None:
+def test_peft_loads_an_adapter_with_its_head_to_the_same_outputs(rig_named, family, name, tmp_path):
     rig = rig_named(family)
     folder, _, logits = exported(rig, tmp_path / "adapter", *ADAPTERS[name])
     torch.testing.assert_close(logits_by_peft(rig, folder), logits, rtol=0, atol=WITHIN)
@@ -176,7 +173,7 @@ def test_peft_loads_an_adapter_with_its_head_to_the_same_outputs(
     assert is_file == (family in (*ENCODER_DECODERS, "modernbert", *WITHOUT_LABELS_OF_TOKENS))
 
 
-def test_another_class_than_the_adapters_own_is_refused(rig_named: Callable[[str], Rig], tmp_path: Path) -> None:
+def test_another_class_than_the_adapters_own_is_refused(rig_named, tmp_path):
     from peft import AutoPeftModelForSequenceClassification
 
     folder, _, _ = exported(rig_named("roberta"), tmp_path / "adapter", Q)
@@ -189,9 +186,7 @@ LANGUAGE_MODELS = in_turn(*DECODERS, *ENCODER_DECODERS, at_once=("gpt2", "llama"
 
 @pytest.mark.parametrize("name", ["lora of q and v", "ia3"])
 @pytest.mark.parametrize("family", LANGUAGE_MODELS)
-def test_peft_loads_an_adapter_onto_the_language_model(
-    rig_named: Callable[[str], Rig], family: str, name: str, tmp_path: Path
-) -> None:
+def test_peft_loads_an_adapter_onto_the_language_model(rig_named, family, name, tmp_path):
     rig = rig_named(family)
     folder, hidden, _ = exported(rig, tmp_path / "adapter", *ADAPTERS[name], has_head=False)
     model = loaded(folder)
@@ -203,7 +198,7 @@ def test_peft_loads_an_adapter_onto_the_language_model(
     assert not (folder / "head.safetensors").exists()
 
 
-def test_a_lone_scale_is_alpha_over_the_rank(rig_named: Callable[[str], Rig], tmp_path: Path) -> None:
+def test_a_lone_scale_is_alpha_over_the_rank(rig_named, tmp_path):
     folder, _, _ = exported(rig_named("roberta"), tmp_path / "adapter", Q)
     config = json.loads((folder / "adapter_config.json").read_text())
     paths = [f"roberta.encoder.layer.{layer}.attention.self.query" for layer in range(2)]
@@ -215,15 +210,13 @@ def test_a_lone_scale_is_alpha_over_the_rank(rig_named: Callable[[str], Rig], tm
 
 @pytest.mark.parametrize("name", PROMPTS)
 @pytest.mark.parametrize("family", ["t5", "t5_gated", "gpt2", "llama", "qwen3"])
-def test_peft_loads_a_prompt_with_its_head_to_the_same_outputs(
-    rig_named: Callable[[str], Rig], family: str, name: str, tmp_path: Path
-) -> None:
+def test_peft_loads_a_prompt_with_its_head_to_the_same_outputs(rig_named, family, name, tmp_path):
     rig = rig_named(family)
     folder, _, logits = exported(rig, tmp_path / "adapter", PROMPTS[name])
     torch.testing.assert_close(logits_by_peft(rig, folder), logits, rtol=0, atol=WITHIN)
 
 
-def test_a_head_that_was_changed_is_refused(rig_named: Callable[[str], Rig], tmp_path: Path) -> None:
+def test_a_head_that_was_changed_is_refused(rig_named, tmp_path):
     folder, _, _ = exported(rig_named("bart"), tmp_path / "adapter", Q)
     file = folder / "head.safetensors"
     content = bytearray(file.read_bytes())
@@ -234,13 +227,13 @@ def test_a_head_that_was_changed_is_refused(rig_named: Callable[[str], Rig], tmp
 
 
 @pytest.mark.parametrize("family", ["roberta", "bert", "distilbert", "bart", "mbart", "marian"])
-def test_a_prompt_is_refused_where_peft_would_move_the_tokens(rig_named: Callable[[str], Rig], family: str) -> None:
+def test_a_prompt_is_refused_where_peft_would_move_the_tokens(rig_named, family):
     configuration = Configuration(edits=(PROMPTS["prompt"],))
     (why,) = inexpressible(configuration, rig_named(family).backbone.shape).values()
     assert "the first positions" in why
 
 
-def test_what_peft_cannot_express_is_named_with_its_reason(rig_named: Callable[[str], Rig], tmp_path: Path) -> None:
+def test_what_peft_cannot_express_is_named_with_its_reason(rig_named, tmp_path):
     prefix = edit(Port.HEAD, Port.Q, SoftmaxMemory(width=3, heads=Heads.KEY_VALUE), ConvexGate())
     adapter = edit(Port.F, Port.X_FFN, Bottleneck(width=2))
     bias = edit(Port.V, None, Constant())

@@ -82,9 +82,7 @@ def stock(folder: Path, auto_class: str, kind: str, **options: Any) -> Any:
 
 
 @pytest.mark.parametrize(("kind", "edits"), KINDS)
-def test_a_delta_on_codes_is_attached_to_what_is_held_alike_and_to_nothing_else(
-    folder: Path, tmp_path: Path, kind: str, edits: tuple[Edit, ...]
-) -> None:
+def test_a_delta_on_codes_is_attached_to_what_is_held_alike_and_to_nothing_else(folder, tmp_path, kind, edits):
     rig = rig_on(folder, quantization=kind)
     trial = trial_of(rig, *edits)
     wanted = logits_of(rig, trial)
@@ -110,7 +108,7 @@ def test_a_delta_on_codes_is_attached_to_what_is_held_alike_and_to_nothing_else(
         assert "\n" not in str(told.value)
 
 
-def test_a_delta_on_weights_in_bf16_is_attached_to_those(folder: Path, tmp_path: Path) -> None:
+def test_a_delta_on_weights_in_bf16_is_attached_to_those(folder, tmp_path):
     rig = rig_on(folder, dtype="bf16")
     trial = trial_of(rig, *LORA)
     place = exported(rig, trial, tmp_path / "delta")
@@ -124,9 +122,7 @@ def test_a_delta_on_weights_in_bf16_is_attached_to_those(folder: Path, tmp_path:
 
 
 @pytest.mark.parametrize(("kind", "edits"), [*KINDS, *OTHERS])
-def test_peft_on_a_base_in_codes_has_the_logits_of_the_training(
-    folder: Path, tmp_path: Path, kind: str, edits: tuple[Edit, ...]
-) -> None:
+def test_peft_on_a_base_in_codes_has_the_logits_of_the_training(folder, tmp_path, kind, edits):
     rig = rig_on(folder, quantization=kind)
     trial = trial_of(rig, *edits)
     with rig.attachment.using(trial.deltas):
@@ -151,9 +147,7 @@ def test_peft_on_a_base_in_codes_has_the_logits_of_the_training(
 
 
 @pytest.mark.parametrize(("kind", "edits"), KINDS)
-def test_merged_weights_are_dense_and_compute_what_the_delta_did(
-    folder: Path, tmp_path: Path, kind: str, edits: tuple[Edit, ...]
-) -> None:
+def test_merged_weights_are_dense_and_compute_what_the_delta_did(folder, tmp_path, kind, edits):
     from transformers import AutoModelForCausalLM
 
     rig = rig_on(folder, quantization=kind)
@@ -172,7 +166,7 @@ def test_merged_weights_are_dense_and_compute_what_the_delta_did(
     assert (found - wanted)[mask].abs().max() <= bound
 
 
-def test_labels_are_kept_beside(folder: Path, tmp_path: Path) -> None:
+def test_labels_are_kept_beside(folder, tmp_path):
     rig = rig_on(folder, quantization="nf4")
     opened = open_delta(exported(rig, trial_of(rig, *LORA), tmp_path / "delta"))
     assert opened.labels == LABELS

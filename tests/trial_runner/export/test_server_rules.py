@@ -3,7 +3,6 @@
 import json
 import re
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -58,7 +57,7 @@ def rig(request: pytest.FixtureRequest, rig_named: Callable[[str], Rig]) -> Rig:
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_servers_read_the_keys_and_compute_the_changes_of_the_trial(rig: Rig, case: str, tmp_path: Path) -> None:
+def test_servers_read_the_keys_and_compute_the_changes_of_the_trial(rig, case, tmp_path):
     edits, rank, scale = CASES[case]
     trial = trial_of(rig, *edits)
     object.__setattr__(trial.snapshot, "tensors", {n: t for n, t in trial.snapshot.tensors.items() if "head" not in n})

@@ -3,9 +3,7 @@
 import os
 import subprocess
 import sys
-from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,10 +13,9 @@ from support.packing_cases import EVEN_TASK, TASK, request_for, runner_of
 from search_space.published import published_method
 from trial_runner.objectives import ClassificationHead
 from trial_runner.requests import SlotReading
-from trial_runner.tasks import PreparedTask
 
 
-def test_the_head_is_linear_in_the_mean_of_the_real_tokens() -> None:
+def test_the_head_is_linear_in_the_mean_of_the_real_tokens():
     hidden = torch.arange(24, dtype=torch.float64).view(2, 3, 4)
     mask = torch.tensor([[True, True, True], [True, False, False]])
     head = ClassificationHead(4, 5, seed=0, dtype=torch.float64)
@@ -26,7 +23,7 @@ def test_the_head_is_linear_in_the_mean_of_the_real_tokens() -> None:
     torch.testing.assert_close(head(hidden, mask), means @ head.weight.T, rtol=1e-12, atol=0)
 
 
-def test_no_mask_is_bit_for_bit_one_that_hides_nothing() -> None:
+def test_no_mask_is_bit_for_bit_one_that_hides_nothing():
     hidden = torch.randn(3, 7, 16, generator=torch.Generator().manual_seed(0))
     head = ClassificationHead(16, 5, seed=0, dtype=torch.float32)
     assert torch.equal(head(hidden, None), head(hidden, torch.ones(3, 7, dtype=torch.bool)))
@@ -37,9 +34,7 @@ def test_no_mask_is_bit_for_bit_one_that_hides_nothing() -> None:
     [("roberta", TASK, True), ("roberta", EVEN_TASK, False), ("gpt2", TASK, False), ("bart", EVEN_TASK, True)],
     ids=["padded", "even", "decoder", "encoder_decoder"],
 )
-def test_no_model_gets_a_mask_that_hides_nothing(
-    family: str, task: PreparedTask, has_mask: bool, tiny_backbone: Callable[..., Path]
-) -> None:
+def test_no_model_gets_a_mask_that_hides_nothing(family, task, has_mask, tiny_backbone):
     runner = runner_of(tiny_backbone(family), task=task)
     tensors = runner._objective.batch("train", np.arange(8)).tensors
     runner.close()
@@ -47,7 +42,7 @@ def test_no_model_gets_a_mask_that_hides_nothing(
     assert {"input_ids", "labels"} <= set(tensors)
 
 
-def test_an_encoder_decoder_can_be_asked_for_no_examples(tiny_backbone: Callable[..., Path]) -> None:
+def test_an_encoder_decoder_can_be_asked_for_no_examples(tiny_backbone):
     runner = runner_of(tiny_backbone("bart"))
     batch = runner._objective.batch("train", np.zeros(0, dtype=np.int64))
     runner.close()
@@ -56,9 +51,7 @@ def test_an_encoder_decoder_can_be_asked_for_no_examples(tiny_backbone: Callable
 
 
 @pytest.mark.slow
-def test_a_classification_is_trained_and_measured_without_loading_a_library_of_metrics(
-    tiny_backbone: Callable[..., Path],
-) -> None:
+def test_a_classification_is_trained_and_measured_without_loading_a_library_of_metrics(tiny_backbone):
     script = f"""
 import sys
 from support.halves_task import halves_task
@@ -76,7 +69,7 @@ sys.exit(", ".join({{"sklearn", "sacrebleu", "rouge_score", "nltk"}} & set(sys.m
     assert done.returncode == 0, done.stderr
 
 
-def test_examples_average_to_the_metrics_that_are_measured(tiny_backbone: Callable[..., Path]) -> None:
+def test_examples_average_to_the_metrics_that_are_measured(tiny_backbone):
     runner = runner_of(tiny_backbone("roberta"))
     pack = runner.open_pack(2)
     lora, mam = (published_method(name).structure(runner.backbone.shape) for name in ("lora_qv", "mam_adapter"))

@@ -4,8 +4,6 @@ import json
 import shutil
 from collections.abc import Callable, Sequence
 from itertools import takewhile
-from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
@@ -32,7 +30,7 @@ LORA = ("lora_qv",)
 NewRunner = Callable[..., TorchRunner]
 
 
-def test_a_text_ends_at_the_end_of_text_and_holds_no_special_tokens(new_text_runner: NewRunner) -> None:
+def test_a_text_ends_at_the_end_of_text_and_holds_no_special_tokens(new_text_runner):
     runner = new_text_runner("bart")
     tokenizer = runner.backbone.load_tokenizer()
     writer: Writer = objective_of(runner)._writer
@@ -62,7 +60,7 @@ def write_tokens(new_text_runner: NewRunner, monkeypatch: pytest.MonkeyPatch) ->
 
 
 @pytest.mark.parametrize("family", ["bart", "gpt2"])
-def test_generation_obeys_the_decoding_of_the_task(write_tokens: Callable[..., list[list[str]]], family: str) -> None:
+def test_generation_obeys_the_decoding_of_the_task(write_tokens, family):
     texts = write_tokens(family, Decoding(max_new_tokens=9))
     assert max(len(text) for text in texts) == 9
     assert any(len(set(text)) < len(text) for text in texts)
@@ -72,13 +70,13 @@ def test_generation_obeys_the_decoding_of_the_task(write_tokens: Callable[..., l
     assert write_tokens(family, Decoding(max_new_tokens=9, beams=3)) != texts
 
 
-def test_no_text_ends_before_its_least_length(write_tokens: Callable[..., list[list[str]]]) -> None:
+def test_no_text_ends_before_its_least_length(write_tokens):
     short, long = (write_tokens("llama", Decoding(max_new_tokens=6, min_new_tokens=least), end=3.0) for least in (0, 5))
     assert min(len(text) for text in short) < 5
     assert min(len(text) for text in long) == 5
 
 
-def test_a_length_penalty_favours_longer_texts(write_tokens: Callable[..., list[list[str]]]) -> None:
+def test_a_length_penalty_favours_longer_texts(write_tokens):
     short, long = (
         write_tokens("llama", Decoding(max_new_tokens=9, beams=3, length_penalty=power), end=0.2)
         for power in (-3.0, 3.0)
@@ -86,7 +84,7 @@ def test_a_length_penalty_favours_longer_texts(write_tokens: Callable[..., list[
     assert sum(len(text) for text in short) < sum(len(text) for text in long)
 
 
-def test_the_backbones_own_way_of_generating_is_forgotten(tmp_path: Path, tiny_backbone: Any) -> None:
+def test_the_backbones_own_way_of_generating_is_forgotten(tmp_path, tiny_backbone):
     folder = tmp_path / "bart"
     shutil.copytree(tiny_backbone("bart"), folder)
     own = {"num_beams": 4, "forced_bos_token_id": 9, "no_repeat_ngram_size": 1, "max_length": 3, "length_penalty": -9.0}
@@ -100,7 +98,7 @@ def test_the_backbones_own_way_of_generating_is_forgotten(tmp_path: Path, tiny_b
     assert texts[0] == texts[1]
 
 
-def test_padding_is_never_written(new_text_runner: NewRunner) -> None:
+def test_padding_is_never_written(new_text_runner):
     runner = new_text_runner("marian")
     model, pad = language_model(runner), runner.backbone.pad_token_id
     with torch.no_grad():
@@ -135,7 +133,7 @@ def of_the_library(name: str, texts: list[str], references: list[list[str]]) -> 
 
 @pytest.mark.parametrize("family", ["bart", "gpt2"])
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_metric_is_the_librarys_of_what_was_written(new_text_runner: NewRunner, family: str, kind: str) -> None:
+def test_a_metric_is_the_librarys_of_what_was_written(new_text_runner, family, kind):
     names = KINDS[kind]
     runner = new_text_runner(family, kind=kind, metric=names[0], metrics=names, group="group")
     pack, slots = admitted(runner, ("lora_qv", "prefix_tuning", "mam_adapter"))
@@ -159,7 +157,7 @@ def test_a_metric_is_the_librarys_of_what_was_written(new_text_runner: NewRunner
     assert objective.score(measured[0]) == measured[0][names[0]]
 
 
-def test_the_final_reading_is_measured_on_what_is_written_then(new_text_runner: NewRunner) -> None:
+def test_the_final_reading_is_measured_on_what_is_written_then(new_text_runner):
     runner = new_text_runner("t5_gated", metric="chrf", metrics=("chrf", "bleu"))
     trials = requests(runner, ("lora_qv", "prefix_tuning"), steps=4)
     pack = runner.open_pack(2)
@@ -175,9 +173,7 @@ def test_the_final_reading_is_measured_on_what_is_written_then(new_text_runner: 
 # ---- rungs
 
 
-def test_before_the_last_step_the_score_is_the_loss_and_nothing_is_written(
-    new_text_runner: NewRunner, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_before_the_last_step_the_score_is_the_loss_and_nothing_is_written(new_text_runner, monkeypatch):
     runner = new_text_runner("bart")
     calls: list[int] = []
     write = Writer.write
@@ -194,7 +190,7 @@ def test_before_the_last_step_the_score_is_the_loss_and_nothing_is_written(
     assert all(each.score == each.metrics["bleu"] and PROXY_LOSS not in each.metrics for each in final)
 
 
-def test_a_metric_of_the_loss_needs_no_stand_in(new_text_runner: NewRunner, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_metric_of_the_loss_needs_no_stand_in(new_text_runner, monkeypatch):
     monkeypatch.setattr(Writer, "write", None)
     runner = new_text_runner("gpt2", metric="perplexity", metrics=("perplexity",))
     pack, _ = admitted(runner, steps=4)
@@ -203,7 +199,7 @@ def test_a_metric_of_the_loss_needs_no_stand_in(new_text_runner: NewRunner, monk
     assert all(PROXY_LOSS not in each.metrics for each in readings)
 
 
-def test_slots_at_a_rung_and_at_their_end_are_measured_each_in_its_way(new_text_runner: NewRunner) -> None:
+def test_slots_at_a_rung_and_at_their_end_are_measured_each_in_its_way(new_text_runner):
     runner = new_text_runner("bart")
     short, long = configurations(runner, ("lora_qv", "ia3"))
     pack = runner.open_pack(2)
@@ -214,7 +210,7 @@ def test_slots_at_a_rung_and_at_their_end_are_measured_each_in_its_way(new_text_
     assert "bleu" not in readings[slots[1], 2].metrics
 
 
-def test_confirmations_are_measured_on_the_test_split(new_text_runner: NewRunner) -> None:
+def test_confirmations_are_measured_on_the_test_split(new_text_runner):
     from trial_runner.requests import TrainingPlan
 
     runner = new_text_runner("bart", metrics=("bleu", "loss"))

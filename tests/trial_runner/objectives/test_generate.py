@@ -97,7 +97,7 @@ def kinds(shape: BackboneShape) -> Iterator[tuple[Edit, ...]]:
         yield published_method(name).configuration(shape, sizes).edits
 
 
-def test_every_family_that_writes_is_here() -> None:
+def test_every_family_that_writes_is_here():
     families = {family for family, names in BACKBONES.items() if {*names} & {*DECODERS, *ENCODER_DECODERS}}
     shapes = {
         name: shape_of({**FAMILIES[name].example, "model_type": FAMILIES[name].model_types[0]}) for name in BACKBONES
@@ -106,7 +106,7 @@ def test_every_family_that_writes_is_here() -> None:
     assert families == writing & {name.removesuffix("_gated") for name in EVERY_BACKBONE}
 
 
-def test_every_form_and_gate_is_here(writer: Writer) -> None:
+def test_every_form_and_gate_is_here(writer):
     edits = [edit for some in kinds(writer.shape) for edit in some]
     assert set(GATES) == set(GATE_EXAMPLES)
     # gates of a sample are on encoders alone, which do not write
@@ -118,7 +118,7 @@ def test_every_form_and_gate_is_here(writer: Writer) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("beams", SEARCHES.values(), ids=SEARCHES)
-def test_the_cache_changes_nothing_that_is_written(writer: Writer, beams: int) -> None:
+def test_the_cache_changes_nothing_that_is_written(writer, beams):
     frozen, _ = writer.write(None, use_cache=True, beams=beams)
     for edits in kinds(writer.shape):
         deltas = writer.built(edits)

@@ -3,8 +3,6 @@
 import math
 import shutil
 from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -67,7 +65,7 @@ def reference_loss(runner: TorchRunner, rows: list[int]) -> Tensor:
 
 
 @pytest.mark.parametrize("family", in_turn(*WRITERS))
-def test_the_base_of_a_language_model_is_the_backbone(tiny_backbone: Callable[..., Path], family: str) -> None:
+def test_the_base_of_a_language_model_is_the_backbone(tiny_backbone, family):
     folder = str(tiny_backbone(family))
     loaded, alone = load_language_model(folder), load_backbone(folder)
     assert loaded.backbone.weights_sha256 == alone.weights_sha256
@@ -79,12 +77,12 @@ def test_the_base_of_a_language_model_is_the_backbone(tiny_backbone: Callable[..
     assert not any(module.training for module in (*loaded.model.modules(), loaded.backbone.model))
 
 
-def test_an_encoder_has_no_language_model(tiny_backbone: Callable[..., Path]) -> None:
+def test_an_encoder_has_no_language_model(tiny_backbone):
     with pytest.raises(BackboneError, match=r"must be an encoder-decoder or a decoder to write texts; got an encoder"):
         load_language_model(str(tiny_backbone("roberta")))
 
 
-def test_a_text_task_needs_the_head_of_the_backbone(new_text_runner: NewRunner, tiny_backbone: Any) -> None:
+def test_a_text_task_needs_the_head_of_the_backbone(new_text_runner, tiny_backbone):
     task = objective_of(new_text_runner("bart"))._task
     with pytest.raises(RequestError, match=r"a data_to_text task needs a language model; got a backbone without"):
         TorchRunner(load_backbone(str(tiny_backbone("bart")), attn_implementation=ATTENTION), task)
@@ -94,7 +92,7 @@ def test_a_text_task_needs_the_head_of_the_backbone(new_text_runner: NewRunner, 
 
 
 @pytest.mark.parametrize("family", [*in_turn(*WRITERS), "gemma2", "granite"])  # whose logits are bent, or scaled
-def test_the_loss_is_the_models_own_of_the_targets_tokens(new_text_runner: NewRunner, family: str) -> None:
+def test_the_loss_is_the_models_own_of_the_targets_tokens(new_text_runner, family):
     runner = new_text_runner(family)
     pack, slots = admitted(runner)  # which starts as nothing
     objective = objective_of(runner)
@@ -103,7 +101,7 @@ def test_the_loss_is_the_models_own_of_the_targets_tokens(new_text_runner: NewRu
     assert torch.allclose(loss, reference_loss(runner, rows), rtol=EXACT, atol=0)
 
 
-def test_an_untied_head_is_of_the_size_of_its_own_weights(tmp_path: Path, tiny_backbone: Any) -> None:
+def test_an_untied_head_is_of_the_size_of_its_own_weights(tmp_path, tiny_backbone):
     """T5 v1.1: no scaling in front of a head with weights of its own, which no trial trains."""
     import transformers
 
@@ -123,7 +121,7 @@ def test_an_untied_head_is_of_the_size_of_its_own_weights(tmp_path: Path, tiny_b
 
 
 @pytest.mark.parametrize("smoothing", [0.0, 0.1, 0.5])
-def test_label_smoothing_is_a_mixture_with_the_uniform_distribution(smoothing: float) -> None:
+def test_label_smoothing_is_a_mixture_with_the_uniform_distribution(smoothing):
     torch.manual_seed(0)
     hidden, weight, bias = (torch.randn(*size, dtype=torch.float64) for size in ((5, 4), (9, 4), (9,)))
     labels = torch.tensor([0, 8, 3, 3, 5])
@@ -134,7 +132,7 @@ def test_label_smoothing_is_a_mixture_with_the_uniform_distribution(smoothing: f
     assert torch.allclose(found, expected, rtol=EXACT, atol=0)
 
 
-def test_training_smooths_and_validation_does_not(new_text_runner: NewRunner) -> None:
+def test_training_smooths_and_validation_does_not(new_text_runner):
     plain, smooth = (new_text_runner("bart", label_smoothing=each) for each in (0.0, 0.3))
     losses, validation = [], []
     for runner in (plain, smooth):
@@ -146,7 +144,7 @@ def test_training_smooths_and_validation_does_not(new_text_runner: NewRunner) ->
     assert validation[0] == validation[1]
 
 
-def test_logits_are_computed_in_parts_where_they_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_logits_are_computed_in_parts_where_they_are_many(monkeypatch):
     torch.manual_seed(0)
     weight = torch.randn(9, 4, dtype=torch.float64)
     labels = torch.randint(9, (7,))
@@ -172,7 +170,7 @@ def test_logits_are_computed_in_parts_where_they_are_many(monkeypatch: pytest.Mo
             assert torch.allclose(part, whole, rtol=EXACT, atol=1e-12)
 
 
-def test_validation_loss_is_the_mean_over_all_tokens_of_the_split(new_text_runner: NewRunner, monkeypatch: Any) -> None:
+def test_validation_loss_is_the_mean_over_all_tokens_of_the_split(new_text_runner, monkeypatch):
     runner = new_text_runner("gpt2", metrics=("bleu", "loss", "perplexity"))
     pack, slots = admitted(runner)
     objective, together = objective_of(runner), plain_pass(runner, pack, slots)
@@ -200,7 +198,7 @@ def test_validation_loss_is_the_mean_over_all_tokens_of_the_split(new_text_runne
 
 
 @pytest.mark.parametrize("family", ["bart", "t5_gated", "gpt2", "llama"])
-def test_full_fine_tuning_changes_a_tied_head_and_no_other(new_text_runner: NewRunner, family: str) -> None:
+def test_full_fine_tuning_changes_a_tied_head_and_no_other(new_text_runner, family):
     runner = new_text_runner(family)
     pack, slots = admitted(runner, ("full_finetuning",), steps=3)
     before = [parameter.clone() for parameter in language_model(runner).parameters()]
@@ -222,7 +220,7 @@ def test_full_fine_tuning_changes_a_tied_head_and_no_other(new_text_runner: NewR
             parameter.copy_(own)
 
 
-def test_a_snapshot_has_no_head_and_can_be_gone_on_from(new_text_runner: NewRunner) -> None:
+def test_a_snapshot_has_no_head_and_can_be_gone_on_from(new_text_runner):
     runner = new_text_runner("t5", label_smoothing=0.1)
     trials = requests(runner, ("prefix_tuning", "lora_qv"), steps=4)
     pack = runner.open_pack(2)
@@ -247,13 +245,13 @@ def test_a_snapshot_has_no_head_and_can_be_gone_on_from(new_text_runner: NewRunn
         ("head_only", r"must have deltas, because there is no task head to train; got none"),
     ],
 )
-def test_what_cannot_learn_to_write_is_refused(new_text_runner: NewRunner, method: str, message: str) -> None:
+def test_what_cannot_learn_to_write_is_refused(new_text_runner, method, message):
     runner = new_text_runner("bart")
     with pytest.raises(AttachError, match=message):
         runner.open_pack(1).admit(requests(runner, (method,))[0])
 
 
-def test_a_prompt_must_leave_positions_for_the_longest_text(new_text_runner: NewRunner) -> None:
+def test_a_prompt_must_leave_positions_for_the_longest_text(new_text_runner):
     runner = new_text_runner("gpt2", decoding=Decoding(max_new_tokens=30))
     longest = int(max(split.sources.lengths.max() for split in objective_of(runner)._task.splits.values())) + 30
     method = published_method("prompt_tuning")

@@ -25,7 +25,7 @@ NewRunner = Callable[..., TorchRunner]
 @pytest.mark.slow
 @pytest.mark.parametrize("dropout", [0.0, 0.2])
 @pytest.mark.parametrize("family", FEW)
-def test_a_trial_in_a_pack_is_the_trial_alone(new_text_runner: NewRunner, family: str, dropout: float) -> None:
+def test_a_trial_in_a_pack_is_the_trial_alone(new_text_runner, family, dropout):
     runner = new_text_runner(family, dropout=dropout, label_smoothing=0.1)
     trials = requests(runner, (*METHODS, "full_finetuning"))
     packed = train(runner.open_pack(5), trials)
@@ -39,9 +39,7 @@ def test_a_trial_in_a_pack_is_the_trial_alone(new_text_runner: NewRunner, family
 
 @pytest.mark.parametrize("search", SEARCHES.values(), ids=SEARCHES)
 @pytest.mark.parametrize("family", in_turn(*WRITERS))
-def test_slots_write_in_one_batch_what_they_write_alone(
-    new_text_runner: NewRunner, family: str, search: Decoding
-) -> None:
+def test_slots_write_in_one_batch_what_they_write_alone(new_text_runner, family, search):
     runner = new_text_runner(family, decoding=search)
     objective = objective_of(runner)
     trials = requests(runner)
@@ -55,9 +53,7 @@ def test_slots_write_in_one_batch_what_they_write_alone(
 
 @pytest.mark.parametrize("search", SEARCHES.values(), ids=SEARCHES)
 @pytest.mark.parametrize("family", FEW)
-def test_padding_changes_nothing_that_is_written(
-    new_text_runner: NewRunner, monkeypatch: pytest.MonkeyPatch, family: str, search: Decoding
-) -> None:
+def test_padding_changes_nothing_that_is_written(new_text_runner, monkeypatch, family, search):
     runner = new_text_runner(family, decoding=search)
     objective = objective_of(runner)
     trials = requests(runner)
@@ -70,7 +66,7 @@ def test_padding_changes_nothing_that_is_written(
     assert len({text for texts in written for text in texts}) > len(slots)
 
 
-def test_each_slot_has_the_mean_over_the_tokens_of_its_own_targets(new_text_runner: NewRunner) -> None:
+def test_each_slot_has_the_mean_over_the_tokens_of_its_own_targets(new_text_runner):
     runner = new_text_runner("bart")
     objective = objective_of(runner)
     trials = requests(runner, ("lora_qv", "lora_qv", "prefix_tuning"))
@@ -86,9 +82,7 @@ def test_each_slot_has_the_mean_over_the_tokens_of_its_own_targets(new_text_runn
 
 
 @pytest.mark.parametrize("family", FEW)
-def test_nobody_sees_the_rows_behind_a_shorter_prompt_where_no_mask_is_given(
-    new_text_runner: NewRunner, family: str
-) -> None:
+def test_nobody_sees_the_rows_behind_a_shorter_prompt_where_no_mask_is_given(new_text_runner, family):
     runner = new_text_runner(family)
     frozen = runner._frozen
     trials = requests(runner, ("prompt_tuning", "lora_qv"))
@@ -104,7 +98,7 @@ def test_nobody_sees_the_rows_behind_a_shorter_prompt_where_no_mask_is_given(
     assert torch.allclose(without, masked, rtol=EXACT, atol=EXACT)
 
 
-def test_a_head_of_its_own_is_held_in_the_numbers_that_its_products_are_rounded_to(new_text_runner: NewRunner) -> None:
+def test_a_head_of_its_own_is_held_in_the_numbers_that_its_products_are_rounded_to(new_text_runner):
     runner = new_text_runner("llama", precision="bf16")
     objective = objective_of(runner)
     layer = objective._head.layer

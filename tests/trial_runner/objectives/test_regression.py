@@ -1,8 +1,6 @@
 """The objective of regression against closed forms in float64, and packs of it against trials alone."""
 
-from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -40,9 +38,7 @@ def run(runner: TorchRunner, *methods: str, steps: int = 6) -> list[list[SlotRea
     return [found[slot] for slot in sorted(found)]
 
 
-def test_a_head_that_is_trained_alone_begins_at_the_mean_and_learns_by_squared_errors(
-    tiny_backbone: Callable[..., Path],
-) -> None:
+def test_a_head_that_is_trained_alone_begins_at_the_mean_and_learns_by_squared_errors(tiny_backbone):
     task = regression()
     runner = runner_of(tiny_backbone("roberta"), task=task)
     objective = runner._objective
@@ -57,7 +53,7 @@ def test_a_head_that_is_trained_alone_begins_at_the_mean_and_learns_by_squared_e
     assert last.train_loss == pytest.approx(task.guessing_loss, rel=0.5)
 
 
-def test_what_is_measured_is_that_of_the_predictions(tiny_backbone: Callable[..., Path]) -> None:
+def test_what_is_measured_is_that_of_the_predictions(tiny_backbone):
     task = regression()
     runner = runner_of(tiny_backbone("roberta"), task=task)
     split = task.splits["validation"]
@@ -69,7 +65,7 @@ def test_what_is_measured_is_that_of_the_predictions(tiny_backbone: Callable[...
     assert measured.metrics["same_prediction"] < 1
 
 
-def test_a_constant_prediction_is_known_as_one(tiny_backbone: Callable[..., Path]) -> None:
+def test_a_constant_prediction_is_known_as_one(tiny_backbone):
     task = regression()
     runner = runner_of(tiny_backbone("roberta"), task=task)
     split = task.splits["validation"]
@@ -78,7 +74,7 @@ def test_a_constant_prediction_is_known_as_one(tiny_backbone: Callable[..., Path
     runner.close()
 
 
-def test_a_pack_learns_what_its_trials_learn_alone(tiny_backbone: Callable[..., Path]) -> None:
+def test_a_pack_learns_what_its_trials_learn_alone(tiny_backbone):
     runner = runner_of(tiny_backbone("roberta"), task=regression())
     together = run(runner, *METHODS[:3])
     alone = [run(runner, method)[0] for method in METHODS[:3]]
@@ -90,7 +86,7 @@ def test_a_pack_learns_what_its_trials_learn_alone(tiny_backbone: Callable[..., 
             assert one.score == pytest.approx(other.score, abs=1e-7)
 
 
-def test_robust_prefixes_are_refused_for_they_need_classes(tiny_backbone: Callable[..., Path]) -> None:
+def test_robust_prefixes_are_refused_for_they_need_classes(tiny_backbone):
     runner = runner_of(tiny_backbone("roberta"), task=regression())
     with pytest.raises(AttachError, match="need a classification; got a regression task"):
         run(runner, "robust_prefix_tuning")

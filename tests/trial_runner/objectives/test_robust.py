@@ -41,7 +41,7 @@ def near_a_plane(rows: int, width: int, noise: float) -> torch.Tensor:
     return points + noise * random(rows, width, seed=4)
 
 
-def test_what_lies_on_the_manifold_is_at_distance_zero() -> None:
+def test_what_lies_on_the_manifold_is_at_distance_zero():
     points = near_a_plane(40, 8, 0.0)
     manifold = Manifold.through(points, share=0.99)
     assert manifold.basis.shape == (8, 2)
@@ -51,7 +51,7 @@ def test_what_lies_on_the_manifold_is_at_distance_zero() -> None:
     assert float(manifold.distance(between + 1)) > 0.01
 
 
-def test_a_step_off_the_manifold_is_its_squared_length_over_the_width() -> None:
+def test_a_step_off_the_manifold_is_its_squared_length_over_the_width():
     points = near_a_plane(40, 8, 0.0)
     manifold = Manifold.through(points, share=0.99)
     step = random(8, seed=5)
@@ -144,9 +144,7 @@ def batch_of(rows: int = 40) -> Batch:
 
 
 @pytest.mark.parametrize("reparameterization", [None, 6])
-def test_disturbed_inputs_come_nearer_to_the_manifolds_and_are_predicted_from_there(
-    runner: TorchRunner, reparameterization: int | None
-) -> None:
+def test_disturbed_inputs_come_nearer_to_the_manifolds_and_are_predicted_from_there(runner, reparameterization):
     pack, _ = trained(runner, request(reparameterization=reparameterization))
     predictor = learned(runner, pack, share=0.5, learning_rate=0.02)
     with torch.no_grad():
@@ -160,7 +158,7 @@ def test_disturbed_inputs_come_nearer_to_the_manifolds_and_are_predicted_from_th
 
 
 @pytest.mark.parametrize("family", ["bart", "t5", "gpt2", "qwen3"])
-def test_every_kind_of_backbone_can_be_pulled_back(tiny_backbone: Callable[..., Path], family: str) -> None:
+def test_every_kind_of_backbone_can_be_pulled_back(tiny_backbone, family):
     runner = runner_of(tiny_backbone(family), task=TASK)
     pack, _ = trained(runner, request())
     predictor = predictor_of(runner, pack, share=0.5, learning_rate=0.01)
@@ -172,7 +170,7 @@ def test_every_kind_of_backbone_can_be_pulled_back(tiny_backbone: Callable[..., 
     assert predictor.losses[-1] < predictor.losses[0]
 
 
-def test_nothing_of_the_trial_changes(runner: TorchRunner, pack: TrialPack) -> None:
+def test_nothing_of_the_trial_changes(runner, pack):
     slot = pack.trial(0)
     model = runner.backbone.model
     before = {name: tensor.clone() for name, tensor in slot.tensors().items()}
@@ -193,7 +191,7 @@ def test_nothing_of_the_trial_changes(runner: TorchRunner, pack: TrialPack) -> N
     assert all(prefix.offset is None for prefix in prefixes)
 
 
-def test_a_failing_pass_drops_the_second_table(runner: TorchRunner, pack: TrialPack) -> None:
+def test_a_failing_pass_drops_the_second_table(runner, pack):
     predictor = learned(runner, pack)
 
     def fail(batch: Batch) -> torch.Tensor:
@@ -205,7 +203,7 @@ def test_a_failing_pass_drops_the_second_table(runner: TorchRunner, pack: TrialP
     assert all(prefix.offset is None for prefix in pack.trial(0).deltas.modules() if hasattr(prefix, "offset"))
 
 
-def test_the_first_step_is_adam_s_on_the_gradient_of_the_distance(runner: TorchRunner, pack: TrialPack) -> None:
+def test_the_first_step_is_adam_s_on_the_gradient_of_the_distance(runner, pack):
     """Adam's first step is the learning rate times the sign of the gradient, here from finite differences."""
     predictor = learned(runner, pack, steps=1, learning_rate=1e-6, share=0.5)
     form = next(module for module in pack.trial(0).deltas.modules() if hasattr(module, "offset"))
@@ -237,7 +235,7 @@ def test_the_first_step_is_adam_s_on_the_gradient_of_the_distance(runner: TorchR
     torch.testing.assert_close(seen[-1], expected, rtol=0, atol=1e-8)
 
 
-def test_blocks_count_from_the_first_with_a_robust_prefix(runner: TorchRunner, pack: TrialPack) -> None:
+def test_blocks_count_from_the_first_with_a_robust_prefix(runner, pack):
     late, _ = trained(runner, request(layers=LayerRange(first=1, last=1)))
     layers = runner.backbone.model.encoder.layer
     assert predictor_of(runner, late)._blocks() == [layers[1]]
@@ -245,7 +243,7 @@ def test_blocks_count_from_the_first_with_a_robust_prefix(runner: TorchRunner, p
     assert predictor_of(runner, pack, blocks=1)._blocks() == [layers[0]]
 
 
-def test_only_correctly_predicted_training_examples_span_the_manifolds(runner: TorchRunner, pack: TrialPack) -> None:
+def test_only_correctly_predicted_training_examples_span_the_manifolds(runner, pack):
     train = TASK.splits["train"]
     wrong = dataclasses.replace(train, labels=1 - train.labels)
     kept = predictor_of(runner, pack).learn(train, 1, seed=0)
@@ -253,9 +251,7 @@ def test_only_correctly_predicted_training_examples_span_the_manifolds(runner: T
     assert predictor_of(runner, pack, examples=7).learn(train, 1, seed=0) == 7
 
 
-def test_the_last_reading_is_robust_and_the_earlier_ones_are_not(
-    runner: TorchRunner, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_last_reading_is_robust_and_the_earlier_ones_are_not(runner, monkeypatch):
     # with 60 examples of width 16, all but 1% of the singular values is nearly the whole space
     coarse = functools.partial(RobustPredictor, tuning=RobustTuning(share=0.5))
     monkeypatch.setattr("trial_runner.objectives.classification.RobustPredictor", coarse)

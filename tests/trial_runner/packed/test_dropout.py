@@ -60,20 +60,20 @@ def sigmas(first: Tensor, second: Tensor) -> float:
 class TestEquality:
     @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float64])
     @pytest.mark.parametrize("shape", SHAPES)
-    def test_a_slot_is_the_same_alone_and_in_a_pack_of_three(self, shape: tuple[int, ...], dtype: torch.dtype) -> None:
+    def test_a_slot_is_the_same_alone_and_in_a_pack_of_three(self, shape, dtype):
         own = [torch.randn(shape, generator=torch.Generator().manual_seed(slot)).to(dtype) for slot in range(3)]
         packed = dropout(FIRST, SECOND, THIRD).drop(torch.cat(own), P).chunk(3)
         for tensor, key, block in zip(own, (FIRST, SECOND, THIRD), packed, strict=True):
             assert torch.equal(block, dropout(key).drop(tensor, P))
 
-    def test_slots_that_change_places_take_their_masks_along(self) -> None:
+    def test_slots_that_change_places_take_their_masks_along(self):
         first, second = kept((FIRST, SECOND), 8, 7, 16).chunk(2)
         swapped = kept((SECOND, FIRST), 8, 7, 16)
         assert torch.equal(swapped, torch.cat([second, first]))
         assert not torch.equal(first, second)
 
     @pytest.mark.parametrize("more", [1, 2, 9])
-    def test_padding_on_the_right_changes_no_mask_of_a_token(self, more: int) -> None:
+    def test_padding_on_the_right_changes_no_mask_of_a_token(self, more):
         assert torch.equal(kept((FIRST,), 4, 7 + more, 16)[:, :7], kept((FIRST,), 4, 7, 16))
         weights = kept((FIRST,), 4, 2, 7 + more, 7 + more)
         assert torch.equal(weights[:, :, :7, :7], kept((FIRST,), 4, 2, 7, 7))
@@ -81,7 +81,7 @@ class TestEquality:
     @pytest.mark.parametrize("prompt", [0, 3, 4])
     @pytest.mark.parametrize("padded", [5, 8])
     @pytest.mark.parametrize("length", [1, 2, 5])
-    def test_padded_prefixes_change_no_mask(self, length: int, padded: int, prompt: int) -> None:
+    def test_padded_prefixes_change_no_mask(self, length, padded, prompt):
         columns = prompt + 7
         alone = kept((FIRST,), 4, 2, 7, length + columns, columns_before=length, prompt_columns=prompt)
         padding = padded - length
@@ -93,7 +93,7 @@ class TestEquality:
     @pytest.mark.parametrize("prefix", [0, 3, 4])
     @pytest.mark.parametrize("padded", [5, 8])
     @pytest.mark.parametrize("length", [0, 1, 2, 5])
-    def test_padded_prompts_change_no_mask(self, length: int, padded: int, prefix: int) -> None:
+    def test_padded_prompts_change_no_mask(self, length, padded, prefix):
         def own(prompt: int) -> tuple[Tensor, Tensor]:
             hidden = kept((FIRST,), 4, prompt + 7, 16, rows_before=prompt)
             shape = (4, 2, prompt + 7, prefix + prompt + 7)
@@ -106,24 +106,24 @@ class TestEquality:
         assert torch.equal(packed_weights[..., prefix + padding :], weights[..., prefix:])
         assert torch.equal(packed_weights[..., :prefix], weights[..., :prefix])
 
-    def test_stacks_with_and_without_a_prompt_take_turns_in_a_pass(self) -> None:
+    def test_stacks_with_and_without_a_prompt_take_turns_in_a_pass(self):
         slots, tensor = dropout(FIRST), torch.ones(4, 7, 16)
         slots.drop(tensor, P)
         slots.rows_before = 2
         assert torch.equal(slots.drop(tensor, P) > 0, kept((FIRST,), 4, 7, 16, calls=1, rows_before=2))
 
-    def test_prefix_columns_that_are_not_told_of_move_the_masks(self) -> None:
+    def test_prefix_columns_that_are_not_told_of_move_the_masks(self):
         told, untold = kept((FIRST,), 4, 2, 7, 12, columns_before=5), kept((FIRST,), 4, 2, 7, 12)
         assert not torch.equal(told[..., 5:], kept((FIRST,), 4, 2, 7, 12)[..., 5:])
         assert torch.equal(untold[..., :7], told[..., 5:])
 
-    def test_only_the_low_32_bits_of_a_key_count(self) -> None:
+    def test_only_the_low_32_bits_of_a_key_count(self):
         low = (FIRST + (1 << 31)) % (1 << 32) - (1 << 31)
         as_int32 = SlotDropout(torch.tensor([low], dtype=torch.int32)).drop(torch.ones(4, 7, 16), P)
         assert torch.equal(as_int32, dropout(FIRST).drop(torch.ones(4, 7, 16), P))
         assert torch.equal(as_int32 > 0, kept((FIRST ^ (1 << 40),), 4, 7, 16))
 
-    def test_the_number_of_operations_does_not_depend_on_the_slots(self) -> None:
+    def test_the_number_of_operations_does_not_depend_on_the_slots(self):
         class Counter(TorchDispatchMode):
             count = 0
 
@@ -142,7 +142,7 @@ class TestEquality:
 
 class TestValues:
     @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float64])
-    def test_what_is_kept_is_divided_by_the_share_that_is_kept(self, dtype: torch.dtype) -> None:
+    def test_what_is_kept_is_divided_by_the_share_that_is_kept(self, dtype):
         tensor = torch.randn(4, 7, 16, generator=torch.Generator().manual_seed(0)).to(dtype)
         out = dropout(FIRST).drop(tensor, P)
         mask = kept((FIRST,), 4, 7, 16)
@@ -151,32 +151,32 @@ class TestValues:
         assert not out[~mask].any()
         assert 0 < int(mask.sum()) < mask.numel()
 
-    def test_it_computes_the_same_under_autocast(self) -> None:
+    def test_it_computes_the_same_under_autocast(self):
         tensor = torch.randn(4, 7, 16, generator=torch.Generator().manual_seed(0))
         with torch.autocast("cpu", dtype=torch.bfloat16):
             out = dropout(FIRST).drop(tensor, P)
         assert torch.equal(out, dropout(FIRST).drop(tensor, P))
 
-    def test_nothing_and_everything_can_be_dropped(self) -> None:
+    def test_nothing_and_everything_can_be_dropped(self):
         tensor = torch.ones(4, 7)
         assert dropout(FIRST).drop(tensor, 0.0) is tensor
         assert not dropout(FIRST).drop(tensor, 1.0).any()
 
-    def test_a_strided_tensor_is_dropped_by_its_places(self) -> None:
+    def test_a_strided_tensor_is_dropped_by_its_places(self):
         tensor = torch.ones(16, 7, 4).permute(2, 1, 0)
         assert torch.equal(dropout(FIRST).drop(tensor, P) > 0, kept((FIRST,), 4, 7, 16))
 
-    def test_the_gradient_is_the_scaled_mask(self) -> None:
+    def test_the_gradient_is_the_scaled_mask(self):
         tensor = torch.randn(4, 7, 16, dtype=torch.float64, requires_grad=True)
         dropout(FIRST).drop(tensor, P).sum().backward()
         torch.testing.assert_close(tensor.grad, kept((FIRST,), 4, 7, 16) / torch.tensor(1 - P, dtype=torch.float64))
 
     @pytest.mark.parametrize("p", [-0.1, 1.1, math.nan])
-    def test_what_is_no_probability_is_refused(self, p: float) -> None:
+    def test_what_is_no_probability_is_refused(self, p):
         with pytest.raises(ValueError, match="between 0 and 1; got"):
             dropout(FIRST).drop(torch.ones(4, 7), p)
 
-    def test_rows_that_are_no_equal_blocks_are_refused(self) -> None:
+    def test_rows_that_are_no_equal_blocks_are_refused(self):
         with pytest.raises(ValueError, match="3 equal blocks, one for each slot; got 4 rows"):
             dropout(FIRST, SECOND, THIRD).drop(torch.ones(4, 7), P)
 
@@ -185,57 +185,57 @@ class TestRandomness:
     """Over 10^6 elements or more; the bounds are those of independent draws."""
 
     @pytest.mark.parametrize("p", [0.001, 0.05, 0.1, 0.5, 0.9])
-    def test_the_share_that_is_dropped_is_p(self, p: float) -> None:
+    def test_the_share_that_is_dropped_is_p(self, p):
         drawn = deviations((FIRST, SECOND), 64, 64, 256, p=p)
         assert abs(float(drawn.mean())) * math.sqrt(drawn.numel()) < 5
 
     @pytest.mark.parametrize("p", [0.1, 0.5])
     @pytest.mark.parametrize("axis", [0, 1, 2])
-    def test_neighbours_are_independent(self, axis: int, p: float) -> None:
+    def test_neighbours_are_independent(self, axis, p):
         drawn = deviations((FIRST, SECOND), 64, 64, 256, p=p)
         for distance in (1, 2, 3):
             count = drawn.shape[axis] - distance
             assert sigmas(drawn.narrow(axis, 0, count), drawn.narrow(axis, distance, count)) < 5
 
-    def test_attention_weights_are_independent_of_their_neighbours(self) -> None:
+    def test_attention_weights_are_independent_of_their_neighbours(self):
         drawn = deviations((FIRST,), 16, 12, 64, 128)
         for axis in range(4):
             count = drawn.shape[axis] - 1
             assert sigmas(drawn.narrow(axis, 0, count), drawn.narrow(axis, 1, count)) < 5
 
-    def test_steps_are_independent(self) -> None:
+    def test_steps_are_independent(self):
         steps = [deviations((derived_seed(1, "dropout", step),), 16, 64, 1024) for step in range(4)]
         assert all(sigmas(steps[one], steps[other]) < 5 for one in range(4) for other in range(one))
 
-    def test_calls_are_independent(self) -> None:
+    def test_calls_are_independent(self):
         calls = [deviations((FIRST,), 16, 64, 1024, calls=number) for number in range(4)]
         assert all(sigmas(calls[one], calls[other]) < 5 for one in range(4) for other in range(one))
 
     @pytest.mark.parametrize("keys", [(FIRST, SECOND, THIRD), (0, 1, 2)])
-    def test_slots_are_independent(self, keys: tuple[int, ...]) -> None:
+    def test_slots_are_independent(self, keys):
         slots = deviations(keys, 48, 64, 1024).chunk(3)
         assert all(sigmas(slots[one], slots[other]) < 5 for one in range(3) for other in range(one))
 
-    def test_the_numbers_of_elements_dropped_in_rows_and_columns_spread_as_those_of_draws(self) -> None:
+    def test_the_numbers_of_elements_dropped_in_rows_and_columns_spread_as_those_of_draws(self):
         drawn = deviations(tuple(range(8)), 256, 64, 256).flatten(0, 1)
         for sums, count in ((drawn.sum(1), drawn.shape[1]), (drawn.sum(0), drawn.shape[0])):
             spread = float((sums**2).mean() / count)
             assert abs(spread - 1) < 5 * math.sqrt(2 / len(sums))
 
-    def test_no_pairs_of_columns_are_dropped_together(self) -> None:
+    def test_no_pairs_of_columns_are_dropped_together(self):
         drawn = deviations(tuple(range(8)), 256, 64, 256).flatten(0, 1)
         together = (drawn.T @ drawn / math.sqrt(len(drawn)))[*torch.triu_indices(256, 256, 1)]
         assert abs(float((together**2).mean()) - 1) < 5 * math.sqrt(2 / len(together))
         assert float(together.abs().max()) < 6
 
-    def test_no_two_places_share_their_mask(self) -> None:
+    def test_no_two_places_share_their_mask(self):
         # keys that are small numbers, as those of rows and tokens are
         rows = kept(tuple(range(8)), 64, 3, 32, 256).flatten(0, 2)
         assert len(rows.unique(dim=0)) == len(rows)
 
 
 class TestContext:
-    def test_modules_and_functions_drop_by_the_slots(self) -> None:
+    def test_modules_and_functions_drop_by_the_slots(self):
         tensor, module = torch.ones(4, 7, 16), nn.Dropout(P)
         slots = dropout(FIRST, SECOND)
         expected = [slots.drop(tensor, share) for share in (P, 0.5, 0.2)]
@@ -243,20 +243,20 @@ class TestContext:
             found = [module(tensor), functional.dropout(tensor), functional.dropout(tensor, 0.2, True)]
         assert all(torch.equal(one, other) for one, other in zip(found, expected, strict=True))
 
-    def test_a_tensor_is_dropped_in_place_where_that_is_asked_for(self) -> None:
+    def test_a_tensor_is_dropped_in_place_where_that_is_asked_for(self):
         tensor = torch.ones(4, 7, 16)
         with dropping(dropout(FIRST)):
             out = nn.Dropout(P, inplace=True)(tensor)
         assert out is tensor
         assert torch.equal(tensor > 0, kept((FIRST,), 4, 7, 16))
 
-    def test_evaluation_drops_nothing(self) -> None:
+    def test_evaluation_drops_nothing(self):
         tensor = torch.ones(4, 7, 16)
         with dropping(dropout(FIRST)):
             assert nn.Dropout(P).eval()(tensor) is tensor
             assert functional.dropout(tensor, P, training=False) is tensor
 
-    def test_every_pass_begins_anew_and_every_call_is_another(self) -> None:
+    def test_every_pass_begins_anew_and_every_call_is_another(self):
         slots, tensor = dropout(FIRST), torch.ones(4, 7, 16)
         passes = []
         for _ in range(2):
@@ -268,13 +268,13 @@ class TestContext:
         assert all(torch.equal(one, other) for one, other in zip(passes[1], again, strict=True))
         assert not torch.equal(*again)
 
-    def test_the_random_numbers_of_the_process_are_left_alone(self) -> None:
+    def test_the_random_numbers_of_the_process_are_left_alone(self):
         before = torch.get_rng_state()
         with dropping(dropout(FIRST)):
             functional.dropout(torch.ones(4, 7, 16), P)
         assert torch.equal(torch.get_rng_state(), before)
 
-    def test_what_drops_is_known_within_the_block_alone(self) -> None:
+    def test_what_drops_is_known_within_the_block_alone(self):
         outer, inner = dropout(FIRST), dropout(SECOND)
         assert current() is None
         with dropping(outer):
@@ -287,7 +287,7 @@ class TestContext:
             assert torch.equal(functional.dropout(torch.ones(4, 7, 16), P) > 0, kept((FIRST,), 4, 7, 16))
         assert current() is None
 
-    def test_keys_are_read_at_every_pass(self) -> None:
+    def test_keys_are_read_at_every_pass(self):
         keys = torch.tensor([FIRST])
         slots, tensor = SlotDropout(keys), torch.ones(4, 7, 16)
         with dropping(slots):
@@ -317,14 +317,14 @@ class TestModels:
         inputs = {name: nn.functional.pad(tensor.flip(0), (0, 3), value=1) for name, tensor in inputs.items()}
         return inputs | {"input_ids": (inputs["input_ids"] + 7) % 60 + 6}
 
-    def test_equal_keys_give_equal_outputs_and_others_do_not(self, rig: Rig) -> None:
+    def test_equal_keys_give_equal_outputs_and_others_do_not(self, rig):
         first = self.hidden(rig, rig.inputs, FIRST)
         assert torch.equal(self.hidden(rig, rig.inputs, FIRST), first)
         assert float((self.hidden(rig, rig.inputs, SECOND) - first).abs().max()) > 1e-2
         rig.backbone.model.eval()
         assert float((self.hidden(rig, rig.inputs, FIRST) - first).abs().max()) > 1e-2
 
-    def test_a_slot_of_a_longer_batch_computes_as_it_does_alone(self, rig: Rig) -> None:
+    def test_a_slot_of_a_longer_batch_computes_as_it_does_alone(self, rig):
         other = self.of_another_slot(rig.inputs)
         pad = {"input_ids": rig.backbone.pad_token_id}
         padded = {

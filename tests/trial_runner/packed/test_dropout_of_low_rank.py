@@ -48,9 +48,7 @@ def mask_of(group: Group, shape: tuple[int, ...]) -> torch.Tensor:
     return seen
 
 
-def test_a_map_sees_a_share_of_what_it_reads_and_its_gradients_are_those_of_the_formula(
-    groups: tuple[list[DeltaSet], list[Group]],
-) -> None:
+def test_a_map_sees_a_share_of_what_it_reads_and_its_gradients_are_those_of_the_formula(groups):
     group = groups[1][0]
     draw = torch.Generator().manual_seed(0)
     z, h, up = (torch.randn(2, 3, 5, 16, generator=draw, dtype=torch.float64) for _ in range(3))
@@ -71,9 +69,7 @@ def test_a_map_sees_a_share_of_what_it_reads_and_its_gradients_are_those_of_the_
     assert group.seen(z) is z, "all of it is seen outside of training"
 
 
-def test_the_share_is_kept_and_places_slots_and_steps_see_others(
-    groups: tuple[list[DeltaSet], list[Group]],
-) -> None:
+def test_the_share_is_kept_and_places_slots_and_steps_see_others(groups):
     shape = (2, 40, 20, 16)
     masks = [mask_of(group, shape) for group in groups[1]]
     for mask in masks:
@@ -89,9 +85,7 @@ def test_the_share_is_kept_and_places_slots_and_steps_see_others(
             )
 
 
-def test_what_a_slot_sees_depends_on_no_other_slot_no_padding_and_no_call_before(
-    groups: tuple[list[DeltaSet], list[Group]],
-) -> None:
+def test_what_a_slot_sees_depends_on_no_other_slot_no_padding_and_no_call_before(groups):
     deltas, found = groups
     alone = PackedDeltas(deltas[2:]).plans
     plan = next(plan for sublayer, plan in alone.items() if sublayer.site is Site.ENCODER_SELF)

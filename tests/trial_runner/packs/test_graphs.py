@@ -5,7 +5,6 @@ Graphs themselves need a GPU; what a GPU refuses to record is seen without one.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -30,7 +29,6 @@ from trial_runner.packs.graphs import Recording, StepGraphs
 from trial_runner.packs.pack import TrialPack
 from trial_runner.requests import SlotReading, TrialRequest
 from trial_runner.runner import TorchRunner
-from trial_runner.tasks import PreparedTask
 
 # a family takes a minute or more, for every operation is looked at
 OTHERS = tuple(family for family in EVERY_BACKBONE if family != "roberta")
@@ -71,7 +69,7 @@ def batch(value: float, width: int = 4) -> Tensors:
     return {"x": torch.full((3, width), value)}
 
 
-def test_steps_of_one_shape_are_recorded_once_and_run_on_their_own_inputs() -> None:
+def test_steps_of_one_shape_are_recorded_once_and_run_on_their_own_inputs():
     recorder = Replayer()
     recording = Recording(recorder=recorder)
     graphs = StepGraphs(doubled, recording)
@@ -81,7 +79,7 @@ def test_steps_of_one_shape_are_recorded_once_and_run_on_their_own_inputs() -> N
     assert [each.tolist() for each in found] == [[8.0 * value] * 3 for value in range(8)], "results must not be shared"
 
 
-def test_every_shape_has_a_recording_of_its_own_from_its_first_step_on() -> None:
+def test_every_shape_has_a_recording_of_its_own_from_its_first_step_on():
     recorder = Replayer()
     recording = Recording(recorder=recorder)
     graphs = StepGraphs(doubled, recording)
@@ -91,7 +89,7 @@ def test_every_shape_has_a_recording_of_its_own_from_its_first_step_on() -> None
     assert (recording.run, recording.recorded, recording.replayed) == (3, 2, 7)
 
 
-def test_a_lane_runs_one_step_as_it_is_where_others_have_warmed_the_worker() -> None:
+def test_a_lane_runs_one_step_as_it_is_where_others_have_warmed_the_worker():
     """What a pass makes when it is first computed must not be made while a step is recorded."""
     recording = Recording(recorder=Replayer(), run=3)
     graphs = StepGraphs(doubled, recording)
@@ -106,7 +104,7 @@ def test_a_lane_runs_one_step_as_it_is_where_others_have_warmed_the_worker() -> 
     [RuntimeError("operation not permitted when stream is capturing"), torch.OutOfMemoryError("no memory")],
     ids=["refused", "no_memory"],
 )
-def test_what_cannot_be_recorded_is_run_as_it_is(error: RuntimeError, caplog: pytest.LogCaptureFixture) -> None:
+def test_what_cannot_be_recorded_is_run_as_it_is(error, caplog):
     recording = Recording(recorder=Replayer(error))
     graphs = StepGraphs(doubled, recording)
     found = [graphs.run(batch(value))["losses"].tolist() for value in range(8)]
@@ -176,7 +174,7 @@ class Watcher:
         (lambda x: x[torch.arange(2)] * 2.0, set()),
     ],
 )
-def test_what_a_gpu_refuses_to_record_is_seen(function: Callable[[Tensor], Tensor], found: set[str]) -> None:
+def test_what_a_gpu_refuses_to_record_is_seen(function, found):
     watcher = Watcher()
     inputs = torch.ones(3)
     watcher.record(lambda: {"losses": function(inputs)})
@@ -209,8 +207,8 @@ GRAPHED = [
 @pytest.mark.slow
 @pytest.mark.parametrize(("family", "task", "dropout", "steps"), GRAPHED)
 def test_every_step_could_be_recorded_and_measuring_frees_nothing_that_it_reads(
-    family: str, task: PreparedTask, dropout: float, steps: int, tiny_backbone: Callable[..., Path]
-) -> None:
+    family, task, dropout, steps, tiny_backbone
+):
     """Measured before the first recording and after it: a batch of another size must leave nothing behind."""
     runner = runner_of(tiny_backbone(family, dropout), precision="fp32", task=task)
     requests = [
@@ -227,7 +225,7 @@ def test_every_step_could_be_recorded_and_measuring_frees_nothing_that_it_reads(
 
 
 @pytest.mark.parametrize("family", parameters("gpt2", *rotation.parts(OTHER_WRITERS), at_once=("gpt2",)))
-def test_every_step_of_a_trial_that_writes_could_be_recorded(family: str, new_text_runner: Callable[..., Any]) -> None:
+def test_every_step_of_a_trial_that_writes_could_be_recorded(family, new_text_runner):
     runner = new_text_runner(family, dropout=0.1, precision="fp32", label_smoothing=0.1)
     on_cpu = runner._objective.batch("train", np.arange(4)).tensors
     assert not runner._objective.batch("train", np.arange(4)).has_fixed_shapes
@@ -259,7 +257,7 @@ class Again:
 
 
 @pytest.mark.slow
-def test_slots_that_fill_the_places_of_others_learn_as_they_do_alone(tiny_backbone: Callable[..., Path]) -> None:
+def test_slots_that_fill_the_places_of_others_learn_as_they_do_alone(tiny_backbone):
     """The second trials of the same structures have other rates, seeds, scales and moments of their own."""
     runner = runner_of(tiny_backbone("roberta", 0.1), task=EVEN_TASK)
     structures = [
@@ -278,7 +276,7 @@ def test_slots_that_fill_the_places_of_others_learn_as_they_do_alone(tiny_backbo
         assert worst(one, other, requests).share <= 1e-9, worst(one, other, requests)
 
 
-def test_recordings_outlive_those_who_leave_and_their_memory_stays(tiny_backbone: Callable[..., Path]) -> None:
+def test_recordings_outlive_those_who_leave_and_their_memory_stays(tiny_backbone):
     runner = runner_of(tiny_backbone("roberta"), precision="fp32", task=EVEN_TASK)
     names = ("mam_adapter", "lora_qv", "ia3", "mam_adapter")
     forms = [published_method(name).structure(runner.backbone.shape) for name in names]
@@ -299,9 +297,7 @@ def test_recordings_outlive_those_who_leave_and_their_memory_stays(tiny_backbone
     runner.close()
 
 
-def test_what_is_known_of_many_steps_is_copied_once(
-    tiny_backbone: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_is_known_of_many_steps_is_copied_once(tiny_backbone, monkeypatch):
     """Numbers of Python would wait for a GPU at every step."""
     runner = runner_of(tiny_backbone("roberta", 0.1), precision="fp32", task=EVEN_TASK)
     shape = runner.backbone.shape
@@ -319,7 +315,7 @@ def test_what_is_known_of_many_steps_is_copied_once(
     runner.close()
 
 
-def test_a_gpu_is_given_pinned_memory_and_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_gpu_is_given_pinned_memory_and_not_waited_for(monkeypatch):
     told: list[Any] = []
 
     class Pinned:

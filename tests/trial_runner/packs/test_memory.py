@@ -68,9 +68,7 @@ def memory_for(runner: TorchRunner, rows: int, *, when: str = "forward") -> Iter
 @pytest.mark.slow
 @pytest.mark.parametrize("when", ["forward", "backward"])
 @pytest.mark.parametrize("together", [1, 2, 3, 5])
-def test_a_pack_that_does_not_fit_goes_on_with_fewer_slots_at_once(
-    when: str, together: int, runner: TorchRunner
-) -> None:
+def test_a_pack_that_does_not_fit_goes_on_with_fewer_slots_at_once(when, together, runner):
     requests = requests_for(runner)
     references = train(runner.open_pack(SLOTS), requests)
     pack = runner.open_pack(SLOTS)
@@ -94,7 +92,7 @@ def _without_losses(trace: Any) -> Any:
     return type(trace)(losses=(), readings=(), tensors=trace.tensors)
 
 
-def test_a_pack_in_which_a_newcomer_does_not_fit_gives_no_more_slots(runner: TorchRunner) -> None:
+def test_a_pack_in_which_a_newcomer_does_not_fit_gives_no_more_slots(runner):
     """Trials that fit are admitted until the memory is full; the pack then keeps to what did fit."""
     requests = requests_for(runner)
     references = train(runner.open_pack(SLOTS), requests)
@@ -109,9 +107,7 @@ def test_a_pack_in_which_a_newcomer_does_not_fit_gives_no_more_slots(runner: Tor
 
 @pytest.mark.slow
 @pytest.mark.parametrize("rows", [2 * len(TASK.splits["validation"]), 7])
-def test_trials_that_do_not_fit_while_they_are_measured_are_measured_on_fewer_examples(
-    runner: TorchRunner, rows: int
-) -> None:
+def test_trials_that_do_not_fit_while_they_are_measured_are_measured_on_fewer_examples(runner, rows):
     """The pack stays as large as its steps allow, also where not one example of all slots fits."""
     requests = requests_for(runner)
     references = train(runner.open_pack(SLOTS), requests)
@@ -126,7 +122,7 @@ def test_trials_that_do_not_fit_while_they_are_measured_are_measured_on_fewer_ex
 
 
 @pytest.mark.slow
-def test_trials_that_do_not_fit_one_example_of_each_are_measured_apart(runner: TorchRunner) -> None:
+def test_trials_that_do_not_fit_one_example_of_each_are_measured_apart(runner):
     requests = requests_for(runner)
     references = train(runner.open_pack(SLOTS), requests)
     with memory_for(runner, 2, when="measuring"):
@@ -135,7 +131,7 @@ def test_trials_that_do_not_fit_one_example_of_each_are_measured_apart(runner: T
         assert measured(trace, reference).share <= ROUNDED
 
 
-def test_a_trial_that_does_not_fit_alone_fails_and_says_so(runner: TorchRunner) -> None:
+def test_a_trial_that_does_not_fit_alone_fails_and_says_so(runner):
     pack = runner.open_pack(2)
     for request in requests_for(runner)[:2]:
         pack.admit(request)
@@ -148,7 +144,7 @@ def test_a_trial_that_does_not_fit_alone_fails_and_says_so(runner: TorchRunner) 
     assert pack.free_slots == 1
 
 
-def test_another_error_is_no_want_of_memory(runner: TorchRunner) -> None:
+def test_another_error_is_no_want_of_memory(runner):
     def broken(*_: Any) -> None:
         raise RuntimeError("mat1 and mat2 shapes cannot be multiplied")
 

@@ -55,9 +55,7 @@ def parts_of(
 
 
 @pytest.mark.parametrize("family", ["roberta", "qwen3", pytest.param("bart", marks=pytest.mark.slow)])
-def test_a_step_in_parts_is_the_step(
-    tiny_backbone: Callable[..., Path], monkeypatch: pytest.MonkeyPatch, family: str
-) -> None:
+def test_a_step_in_parts_is_the_step(tiny_backbone, monkeypatch, family):
     runner = runner_of(tiny_backbone(family, dropout=0.1))
     requests = of_size(requests_for(runner), 4, lora_dropout=0.2)
     whole, rows = parts_of(runner, requests, monkeypatch)
@@ -73,9 +71,7 @@ def test_a_step_in_parts_is_the_step(
 
 
 @pytest.mark.parametrize("family", ["gpt2", pytest.param("t5_gated", marks=pytest.mark.slow)])
-def test_the_mean_is_over_the_labelled_tokens_of_all_parts(
-    new_text_runner: NewRunner, monkeypatch: pytest.MonkeyPatch, family: str
-) -> None:
+def test_the_mean_is_over_the_labelled_tokens_of_all_parts(new_text_runner, monkeypatch, family):
     runner = new_text_runner(family, dropout=0.1, label_smoothing=0.1)
     requests = text_cases.requests(runner, ("mam_adapter", "lora_qv", "houlsby_adapter"))
     whole, _ = parts_of(runner, of_size(requests, 1000), monkeypatch)
@@ -92,9 +88,7 @@ def test_the_mean_is_over_the_labelled_tokens_of_all_parts(
     assert worst(wrong, whole, requests).share > 1e-4, "targets are not equally long"
 
 
-def test_masks_of_an_example_do_not_depend_on_where_its_part_begins(
-    tiny_backbone: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_masks_of_an_example_do_not_depend_on_where_its_part_begins(tiny_backbone, monkeypatch):
     from trial_runner.packs import lane
 
     runner = runner_of(tiny_backbone("roberta", dropout=0.1))
@@ -107,7 +101,7 @@ def test_masks_of_an_example_do_not_depend_on_where_its_part_begins(
     runner.close()
 
 
-def test_parts_are_halved_down_to_one_example() -> None:
+def test_parts_are_halved_down_to_one_example():
     micro = MicroBatch()
     assert list(micro.starts(5)) == [0]
     found = []
@@ -123,9 +117,7 @@ def long_runner(tiny_backbone: Callable[..., Path]) -> TorchRunner:
 
 
 @pytest.mark.slow
-def test_auto_splits_a_step_where_a_trial_would_not_fit_checkpointed(
-    long_runner: TorchRunner, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_auto_splits_a_step_where_a_trial_would_not_fit_checkpointed(long_runner, monkeypatch):
     from trial_runner import runner as runners
 
     monkeypatch.setattr(TorchRunner, "_fit_beyond_doubt", lambda *_: False)
@@ -140,9 +132,7 @@ def test_auto_splits_a_step_where_a_trial_would_not_fit_checkpointed(
     long_runner.close()
 
 
-def test_a_trial_that_runs_out_of_memory_alone_is_computed_in_parts(
-    long_runner: TorchRunner, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_trial_that_runs_out_of_memory_alone_is_computed_in_parts(long_runner, monkeypatch):
     (request,) = requests_for(long_runner, ("lora_qv",))
     losses = long_runner._objective.losses
 

@@ -25,7 +25,7 @@ def plan_with(*evaluate_at_steps: int) -> TrainingPlan:
     return TrainingPlan(steps=evaluate_at_steps[-1], batch_size=4, evaluate_at_steps=evaluate_at_steps)
 
 
-def test_buckets_split_the_examples_by_length_then_index() -> None:
+def test_buckets_split_the_examples_by_length_then_index():
     buckets = LengthBuckets(np.array([5, 3, 9, 3, 7, 3, 1]), 3)
     assert [members.tolist() for members in buckets.members] == [[6, 1, 3], [5, 0], [4, 2]]
 
@@ -46,12 +46,12 @@ def test_buckets_split_the_examples_by_length_then_index() -> None:
         ((1000,), 8),
     ],
 )
-def test_the_buckets_divide_the_steps_between_measurements(evaluate_at_steps: tuple[int, ...], expected: int) -> None:
+def test_the_buckets_divide_the_steps_between_measurements(evaluate_at_steps, expected):
     assert bucket_count(plan_with(*evaluate_at_steps)) == expected
 
 
 @pytest.mark.parametrize("batch_size", [4, 12, 30])
-def test_over_whole_epochs_every_example_is_used_equally_often(batch_size: int) -> None:
+def test_over_whole_epochs_every_example_is_used_equally_often(batch_size):
     buckets = LengthBuckets(lengths_of(48), 4)  # 12 examples each
     order = ExampleOrder(buckets, 7, batch_size)
     steps = 4 * 12  # each bucket is visited 12 times, for 12 B examples: B epochs
@@ -59,7 +59,7 @@ def test_over_whole_epochs_every_example_is_used_equally_often(batch_size: int) 
     assert used.tolist() == [batch_size] * 48
 
 
-def test_at_any_time_examples_of_equal_buckets_are_used_equally_often_within_one() -> None:
+def test_at_any_time_examples_of_equal_buckets_are_used_equally_often_within_one():
     order = ExampleOrder(LengthBuckets(lengths_of(48), 4), 7, 5)
     used = np.zeros(48, dtype=np.int64)
     for cycle in range(30):
@@ -68,14 +68,14 @@ def test_at_any_time_examples_of_equal_buckets_are_used_equally_often_within_one
         assert used.max() - used.min() <= 1
 
 
-def test_a_bucket_smaller_than_a_batch_gives_whole_epochs_and_a_rest() -> None:
+def test_a_bucket_smaller_than_a_batch_gives_whole_epochs_and_a_rest():
     order = ExampleOrder(LengthBuckets(np.arange(6), 2), 3, 7)
     for step in range(8):
         counts = np.bincount(order.examples(step), minlength=6)
         assert sorted(counts[counts > 0]) == [2, 2, 3]
 
 
-def test_the_order_depends_on_the_seed_and_the_step_alone() -> None:
+def test_the_order_depends_on_the_seed_and_the_step_alone():
     buckets = LengthBuckets(lengths_of(50), 4)
     ascending = ExampleOrder(buckets, 11, 6)
     expected = [ascending.examples(step).tolist() for step in range(60)]
@@ -85,7 +85,7 @@ def test_the_order_depends_on_the_seed_and_the_step_alone() -> None:
     assert len({tuple(batch) for batch in expected}) == 60
 
 
-def test_every_bucket_is_visited_once_in_a_cycle_and_not_by_ascending_length() -> None:
+def test_every_bucket_is_visited_once_in_a_cycle_and_not_by_ascending_length():
     buckets = LengthBuckets(lengths_of(400), 8)
     order = ExampleOrder(buckets, 1, 8)
     visited = [bucket_of(buckets, order.examples(step)) for step in range(16)]
@@ -106,13 +106,13 @@ def mean_padded_tokens(buckets: int) -> float:
     return float(np.mean(widths))
 
 
-def test_buckets_make_padding_small_for_a_pack_in_phase() -> None:
+def test_buckets_make_padding_small_for_a_pack_in_phase():
     real = float(lengths_of(2000).mean())
     assert mean_padded_tokens(8) < 1.6 * real
     assert mean_padded_tokens(1) > 3 * real
 
 
-def test_batches_bounded_by_tokens_are_as_large_as_they_can_be_and_pass_over_every_example() -> None:
+def test_batches_bounded_by_tokens_are_as_large_as_they_can_be_and_pass_over_every_example():
     lengths = lengths_of(60)
     buckets = LengthBuckets(lengths, 4)
     plan = Training(batch_size=9, batch_tokens=40)

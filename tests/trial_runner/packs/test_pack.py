@@ -125,7 +125,7 @@ def reference_losses(runner: TorchRunner, asked: TrialRequest) -> list[float]:
     return losses
 
 
-def test_training_equals_an_independent_loop(runner: TorchRunner) -> None:
+def test_training_equals_an_independent_loop(runner):
     asked = request(runner, 0)
     pack = runner.open_pack(1)
     pack.admit(asked)
@@ -133,7 +133,7 @@ def test_training_equals_an_independent_loop(runner: TorchRunner) -> None:
 
 
 @pytest.mark.parametrize("schedule", ["linear", "cosine", "constant"])
-def test_schedules_are_those_of_transformers_where_nothing_warms_up(schedule: str) -> None:
+def test_schedules_are_those_of_transformers_where_nothing_warms_up(schedule):
     """With a warm-up, theirs begins at a rate of 0, which is a step without learning; ours does not."""
     from transformers import get_scheduler
 
@@ -147,7 +147,7 @@ def test_schedules_are_those_of_transformers_where_nothing_warms_up(schedule: st
 
 
 @pytest.mark.parametrize(("schedule", "last"), [("cosine", (1 - math.cos(math.pi / 8)) / 2), ("constant", 1.0)])
-def test_other_schedules_warm_up_alike_and_follow_from_the_peak(schedule: str, last: float) -> None:
+def test_other_schedules_warm_up_alike_and_follow_from_the_peak(schedule, last):
     training = Training(steps=10, warmup_fraction=0.2, schedule=schedule)
     factors = [learning_rate_factor(step, training) for step in range(10)]
     assert factors[:3] == pytest.approx([1 / 3, 2 / 3, 1])
@@ -155,7 +155,7 @@ def test_other_schedules_warm_up_alike_and_follow_from_the_peak(schedule: str, l
     assert factors[2:] == sorted(factors[2:], reverse=True)
 
 
-def test_the_schedule_of_a_plan_is_the_one_its_slots_follow(runner: TorchRunner) -> None:
+def test_the_schedule_of_a_plan_is_the_one_its_slots_follow(runner):
     changed: dict[str, list[float]] = {}
     for schedule in ("linear", "constant"):
         asked = request(runner, 0)
@@ -167,7 +167,7 @@ def test_the_schedule_of_a_plan_is_the_one_its_slots_follow(runner: TorchRunner)
     assert changed["linear"] != changed["constant"]
 
 
-def test_readings_fall_at_the_steps_of_the_plan(runner: TorchRunner) -> None:
+def test_readings_fall_at_the_steps_of_the_plan(runner):
     pack = runner.open_pack(2)
     pack.admit(request(runner, 0))
     results = [result for _ in range(8) for result in pack.advance(3)]
@@ -181,7 +181,7 @@ def test_readings_fall_at_the_steps_of_the_plan(runner: TorchRunner) -> None:
         assert {"accuracy", "f1", "matthews", "validation_loss", "same_prediction"} == set(reading.metrics)
 
 
-def test_a_reading_is_what_a_plain_pass_over_the_validation_split_gives(runner: TorchRunner) -> None:
+def test_a_reading_is_what_a_plain_pass_over_the_validation_split_gives(runner):
     pack = runner.open_pack(1)
     pack.admit(request(runner, 0))
     (reading,) = [result for result in pack.advance(5) if isinstance(result, Reading)]
@@ -198,7 +198,7 @@ def test_a_reading_is_what_a_plain_pass_over_the_validation_split_gives(runner: 
     assert reading.metrics["validation_loss"] == pytest.approx(total / len(split), rel=1e-6)
 
 
-def test_at_rungs_the_same_examples_are_measured_of_every_trial_and_all_of_them_in_the_end(runner: TorchRunner) -> None:
+def test_at_rungs_the_same_examples_are_measured_of_every_trial_and_all_of_them_in_the_end(runner):
     few, split = 10, TASK.splits["validation"]
     pack, whole = runner.open_pack(2), runner.open_pack(2)
     for number in range(2):
@@ -221,14 +221,14 @@ def test_at_rungs_the_same_examples_are_measured_of_every_trial_and_all_of_them_
         assert one.score == pytest.approx(one.examples.scores.mean(), rel=1e-12)
 
 
-def test_fewer_measured_examples_are_among_more_of_them() -> None:
+def test_fewer_measured_examples_are_among_more_of_them():
     assert set(some_rows(100, 10)) < set(some_rows(100, 40)) < set(range(100))
     np.testing.assert_array_equal(some_rows(100, 100), np.arange(100))
     # a data set sorted by its labels is measured on all of them
     assert 5 <= sum(some_rows(1000, 20) < 500) <= 15
 
 
-def test_chosen_examples_are_those_of_the_split() -> None:
+def test_chosen_examples_are_those_of_the_split():
     split = dataclasses.replace(TASK.splits["validation"], groups=tuple("ab" * (len(TASK.splits["validation"]) // 2)))
     rows = np.array([7, 0, 3])
     taken, batch = split.take(rows).batch([0, 1, 2], 1), split.batch(rows, 1)
@@ -239,9 +239,7 @@ def test_chosen_examples_are_those_of_the_split() -> None:
 
 
 @pytest.mark.parametrize("kind", ["plain", "dropout"])
-def test_a_restored_trial_goes_on_as_if_it_had_not_stopped(
-    kind: str, tmp_path: Path, runner: TorchRunner, dropout_runner: TorchRunner
-) -> None:
+def test_a_restored_trial_goes_on_as_if_it_had_not_stopped(kind, tmp_path, runner, dropout_runner):
     chosen = {"plain": runner, "dropout": dropout_runner}[kind]
     straight, first = chosen.open_pack(1), chosen.open_pack(1)
     straight.admit(request(chosen, 0))
@@ -257,7 +255,7 @@ def test_a_restored_trial_goes_on_as_if_it_had_not_stopped(
     torch.testing.assert_close(parameters_of(second, slot), parameters_of(straight, 0), rtol=1e-9, atol=1e-12)
 
 
-def test_a_snapshot_of_another_trial_or_backbone_is_refused(runner: TorchRunner) -> None:
+def test_a_snapshot_of_another_trial_or_backbone_is_refused(runner):
     pack = runner.open_pack(2)
     pack.admit(request(runner, 0))
     snapshot = pack.snapshot(0)
@@ -274,7 +272,7 @@ def test_a_snapshot_of_another_trial_or_backbone_is_refused(runner: TorchRunner)
     assert pack.free_slots == 1
 
 
-def test_a_damaged_snapshot_is_refused(runner: TorchRunner, tmp_path: Path) -> None:
+def test_a_damaged_snapshot_is_refused(runner, tmp_path):
     pack = runner.open_pack(1)
     pack.admit(request(runner, 0))
     path = runner.save(pack.snapshot(0), tmp_path)
@@ -286,9 +284,7 @@ def test_a_damaged_snapshot_is_refused(runner: TorchRunner, tmp_path: Path) -> N
     assert [file.name for file in tmp_path.iterdir()] == [path.name], "no temporary file may stay"
 
 
-def test_a_snapshot_that_a_disk_does_not_hold_as_it_was_written_is_none(
-    runner: TorchRunner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_snapshot_that_a_disk_does_not_hold_as_it_was_written_is_none(runner, tmp_path, monkeypatch):
     pack = runner.open_pack(1)
     pack.admit(request(runner, 0))
     monkeypatch.setattr("os.fsync", lambda handle: os.ftruncate(handle, 100))
@@ -297,7 +293,7 @@ def test_a_snapshot_that_a_disk_does_not_hold_as_it_was_written_is_none(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_configuration_that_the_backbone_cannot_hold_is_refused_alone(runner: TorchRunner) -> None:
+def test_a_configuration_that_the_backbone_cannot_hold_is_refused_alone(runner):
     pack = runner.open_pack(2)
     wide = published_method("lora_qv").configuration(runner.backbone.shape, {"r": 17})
     with pytest.raises(AttachError, match=r"trial 4 cannot be built: .*\[V15\]"):
@@ -305,7 +301,7 @@ def test_a_configuration_that_the_backbone_cannot_hold_is_refused_alone(runner: 
     assert pack.free_slots == 2
 
 
-def test_training_learns_and_leaves_the_backbone_as_it_was(runner: TorchRunner) -> None:
+def test_training_learns_and_leaves_the_backbone_as_it_was(runner):
     weights = {name: tensor.clone() for name, tensor in runner.backbone.model.state_dict().items()}
     pack = runner.open_pack(1)
     plan = TrainingPlan(steps=60, batch_size=8, evaluate_at_steps=(1, 60))
@@ -317,7 +313,7 @@ def test_training_learns_and_leaves_the_backbone_as_it_was(runner: TorchRunner) 
     assert not any(parameter.grad is not None for parameter in runner.backbone.model.parameters())
 
 
-def test_bf16_products_equal_autocast_over_float32_weights(tiny_backbone: Callable[..., Path]) -> None:
+def test_bf16_products_equal_autocast_over_float32_weights(tiny_backbone):
     """Linear layers are stored rounded, once, to what autocast would round them to at every step."""
     folder = tiny_backbone("roberta")
     runner = runner_of(folder, precision="bf16", task=TASK)

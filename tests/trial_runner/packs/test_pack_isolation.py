@@ -3,7 +3,6 @@
 import dataclasses
 import math
 from collections.abc import Sequence
-from pathlib import Path
 
 import pytest
 import torch
@@ -56,7 +55,7 @@ def assert_same_until_now(one: TrialPack, other: TrialPack, watched: Sequence[tu
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["mam_adapter", "inducer_plus_lora_q"])
 @pytest.mark.parametrize("rate", BROKEN_RATES)
-def test_no_learning_rate_disturbs_another_slot(name: str, rate: float, runner: TorchRunner) -> None:
+def test_no_learning_rate_disturbs_another_slot(name, rate, runner):
     """Bit-identical until the broken trial fails and leaves; then within the bounds of equality."""
     requests = requests_beside(runner, name)
     broken = LearningRates(attention=rate, ffn=rate, head=rate)
@@ -125,12 +124,12 @@ def check_nan_stays(runner: TorchRunner, structure: Configuration) -> None:
 
 
 @pytest.mark.parametrize("name", METHODS)
-def test_parameters_that_are_nan_stay_where_they_are(name: str, runner: TorchRunner) -> None:
+def test_parameters_that_are_nan_stay_where_they_are(name, runner):
     check_nan_stays(runner, published_method(name).structure(runner.backbone.shape))
 
 
 @pytest.mark.slow
-def test_parameters_of_every_structure_that_are_nan_stay_where_they_are(runner: TorchRunner) -> None:
+def test_parameters_of_every_structure_that_are_nan_stay_where_they_are(runner):
     for structure in rotation.sixth(every_structure(runner.backbone.shape)):
         try:
             check_nan_stays(runner, structure)
@@ -139,7 +138,7 @@ def test_parameters_of_every_structure_that_are_nan_stay_where_they_are(runner: 
             raise
 
 
-def test_a_trial_replaced_by_its_like_leaves_the_others_bit_identical(even_runner: TorchRunner) -> None:
+def test_a_trial_replaced_by_its_like_leaves_the_others_bit_identical(even_runner):
     requests = [request_of(even_runner, "mam_adapter", trial, variant=trial % 2) for trial in range(4)]
     calm, calm_trials = opened(even_runner, requests)
     changed, trials = opened(even_runner, requests)
@@ -156,7 +155,7 @@ def test_a_trial_replaced_by_its_like_leaves_the_others_bit_identical(even_runne
 
 @pytest.mark.slow
 @pytest.mark.parametrize("change", ["leaves", "is replaced", "joins"])
-def test_others_that_come_and_go_change_a_trial_by_rounding_alone(change: str, runner: TorchRunner) -> None:
+def test_others_that_come_and_go_change_a_trial_by_rounding_alone(change, runner):
     requests = requests_beside(runner, "mam_adapter")
     pack = runner.open_pack(len(requests) + 1)
     trials = [watch(pack, pack.admit(request)) for request in requests]
@@ -183,7 +182,7 @@ def test_others_that_come_and_go_change_a_trial_by_rounding_alone(change: str, r
 
 
 @pytest.mark.slow
-def test_a_pack_that_is_refilled_all_the_time_trains_each_trial_as_alone(runner: TorchRunner) -> None:
+def test_a_pack_that_is_refilled_all_the_time_trains_each_trial_as_alone(runner):
     requests = [request_of(runner, name, trial, variant=trial % 2) for trial, name in enumerate(METHODS * 2)]
     requests = [dataclasses.replace(each, plan=plan_of(each, 3 + each.trial % 4)) for each in requests]
     for trace, request in zip(train(runner.open_pack(3), requests), requests, strict=True):
@@ -197,9 +196,7 @@ def plan_of(request: TrialRequest, steps: int) -> object:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", METHODS)
-def test_a_trial_that_moves_to_another_pack_goes_on_as_it_would_have(
-    name: str, tmp_path: Path, runner: TorchRunner
-) -> None:
+def test_a_trial_that_moves_to_another_pack_goes_on_as_it_would_have(name, tmp_path, runner):
     requests = requests_beside(runner, name)
     first, _ = opened(runner, requests)
     first.advance(5)

@@ -1,6 +1,5 @@
 """Texts that are written are planned as training steps are: keys and values, beams, and trials of a pack."""
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -25,9 +24,7 @@ def task_runner(backbone: Path, folder: Path, *, beams: int) -> TorchRunner:
 @pytest.mark.parametrize(
     ("family", "beams"), [("qwen3", 3), ("t5", 3), pytest.param("qwen3", 1, marks=pytest.mark.slow)]
 )
-def test_what_is_planned_for_texts_is_what_the_allocator_gives(
-    family: str, beams: int, tiny_backbone: Callable[[str], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_is_planned_for_texts_is_what_the_allocator_gives(family, beams, tiny_backbone, tmp_path, monkeypatch):
     runner = task_runner(tiny_backbone(family), tmp_path, beams=beams)
     wanted = requests(runner, ("mam_adapter", "lora_qv"))
     pack, objective = runner.open_pack(2), objective_of(runner)
@@ -46,9 +43,7 @@ def test_what_is_planned_for_texts_is_what_the_allocator_gives(
 
 
 @pytest.mark.slow
-def test_fewer_texts_are_written_at_a_time_where_memory_is_short(
-    tiny_backbone: Callable[[str], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_fewer_texts_are_written_at_a_time_where_memory_is_short(tiny_backbone, tmp_path, monkeypatch):
     runner = task_runner(tiny_backbone("qwen3"), tmp_path, beams=3)
     (request,) = requests(runner, ("lora_qv",))
     whole = runner.open_pack(1).memory_of(request)

@@ -30,7 +30,7 @@ def rig(tiny_backbone: Callable[[str], Path]) -> Iterator[Rig]:
     rig.attachment.detach()
 
 
-def test_a_port_that_is_somewhere_else_is_found(rig: Rig) -> None:
+def test_a_port_that_is_somewhere_else_is_found(rig):
     check_everything(rig, LORA)
     query = rig.backbone.model.get_submodule("layers.0.self_attn.q_proj")
     frozen = query.register_forward_hook(lambda _, __, output: output.detach())
@@ -44,7 +44,7 @@ def test_a_port_that_is_somewhere_else_is_found(rig: Rig) -> None:
     check_everything(rig, LORA)
 
 
-def test_a_start_that_norms_in_float32_round_away_is_felt_in_float64(rig: Rig) -> None:
+def test_a_start_that_norms_in_float32_round_away_is_felt_in_float64(rig):
     """A gate that is nearly closed on keys of Gemma's last block: 2e-9 behind attention.
 
     Two norms come after it; what they round in float32, as they do by default, is more.

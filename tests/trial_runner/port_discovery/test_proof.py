@@ -42,7 +42,7 @@ def folder_of(tmp_path: Path, model_type: str, sizes: dict[str, Any]) -> str:
 
 
 @pytest.mark.parametrize("name", sorted({*FAMILIES} - {*BY_HAND}))
-def test_of_a_known_family_the_same_table_and_shape_are_found(name: str) -> None:
+def test_of_a_known_family_the_same_table_and_shape_are_found(name):
     """What is told by the values that pass through a model is what is written by hand; the roles of no name are."""
     family = FAMILIES[name]
     config = AutoConfig.for_model(family.model_types[0], **{**TOKENS, **family.example, "vocab_size": 90})
@@ -66,7 +66,7 @@ def test_of_a_known_family_the_same_table_and_shape_are_found(name: str) -> None
     assert again.parameters == shape.frozen_parameters
 
 
-def test_a_backbone_of_no_family_is_used_by_a_table_that_passed_the_contract(tmp_path: Path) -> None:
+def test_a_backbone_of_no_family_is_used_by_a_table_that_passed_the_contract(tmp_path):
     folder = folder_of(tmp_path, "opt", OPT)
     with pytest.raises(UnsupportedBackboneError, match="must be one of"):
         family_of(config_of(folder))
@@ -85,7 +85,7 @@ def test_a_backbone_of_no_family_is_used_by_a_table_that_passed_the_contract(tmp
     make_known(folder)  # what is kept is taken
 
 
-def test_attention_that_asks_for_what_is_not_computed_here_is_refused_by_its_name(tmp_path: Path) -> None:
+def test_attention_that_asks_for_what_is_not_computed_here_is_refused_by_its_name(tmp_path):
     folder = folder_of(tmp_path, "gpt_oss", GPT_OSS)
     with pytest.raises(UnsupportedBackboneError, match=r"gpt_oss backbones have no table.*got s_aux") as caught:
         make_known(folder)
@@ -95,7 +95,7 @@ def test_attention_that_asks_for_what_is_not_computed_here_is_refused_by_its_nam
     assert str(again.value) == str(caught.value)
 
 
-def test_an_encoder_decoder_of_no_family_is_refused_as_such(tmp_path: Path) -> None:
+def test_an_encoder_decoder_of_no_family_is_refused_as_such(tmp_path):
     sizes = {"d_model": 16, "encoder_layers": 1, "decoder_layers": 1, "vocab_size": 90, "max_position_embeddings": 32}
     heads = {"encoder_attention_heads": 2, "decoder_attention_heads": 2, "encoder_ffn_dim": 16, "decoder_ffn_dim": 16}
     folder = folder_of(tmp_path, "pegasus", {**sizes, **heads})
@@ -105,9 +105,7 @@ def test_an_encoder_decoder_of_no_family_is_refused_as_such(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize(("heads", "lacks"), [(8, ()), pytest.param(2, (("attn", "head"),), marks=pytest.mark.slow)])
-def test_the_small_copy_of_an_encoder_decoder_has_its_heads_in_either_stack(
-    heads: int, lacks: tuple[tuple[str, str], ...], tmp_path: Path
-) -> None:
+def test_the_small_copy_of_an_encoder_decoder_has_its_heads_in_either_stack(heads, lacks, tmp_path):
     sizes = {**FAMILIES["marian"].example, "encoder_attention_heads": 8, "decoder_attention_heads": heads}
     proof = proof_of(folder_of(tmp_path, "marian", sizes | {"vocab_size": 90, "decoder_vocab_size": 90, **TOKENS}))
     assert (proof.problem, proof.table, proof.lacks, dict(proof.broken)) == (None, "family", lacks, {})
@@ -126,9 +124,7 @@ def test_the_small_copy_of_an_encoder_decoder_has_its_heads_in_either_stack(
         ("gpt_neox", {"q", "k", "v", "x_attn", "ctx", "res_in", "norm"}),
     ],
 )
-def test_other_models_keep_the_contract_at_the_ports_they_have(
-    model_type: str, lacks: set[str], tmp_path: Path
-) -> None:
+def test_other_models_keep_the_contract_at_the_ports_they_have(model_type, lacks, tmp_path):
     proof = proof_of(folder_of(tmp_path, model_type, {}))
     assert proof.problem is None
     assert proof.lacks == tuple(("attn", port) for port in sorted(lacks))
@@ -137,7 +133,7 @@ def test_other_models_keep_the_contract_at_the_ports_they_have(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("model_type", ["bloom", "codegen", "falcon", "xlnet"])
-def test_attention_that_calls_no_function_is_refused(model_type: str, tmp_path: Path) -> None:
+def test_attention_that_calls_no_function_is_refused(model_type, tmp_path):
     proof = proof_of(folder_of(tmp_path, model_type, {}))
     assert proof.problem is not None
     assert proof.entry is None

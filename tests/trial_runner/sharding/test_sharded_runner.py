@@ -102,9 +102,7 @@ def apart(one: tuple[list[Reading], Snapshot], other: tuple[list[Reading], Snaps
     return max(float((a - b).abs().max()) / max(1e-3, float(b.abs().max())) for a, b in pairs)
 
 
-def test_a_trial_is_the_trial_alone_whatever_other_ranks_compute(
-    whole: TorchRunner, sharded: ShardedRunner, alone: Trained
-) -> None:
+def test_a_trial_is_the_trial_alone_whatever_other_ranks_compute(whole, sharded, alone):
     requests = requests_on(whole)
     found = trained(sharded.open_pack(6), requests)
     for rank in range(RANKS):
@@ -114,7 +112,7 @@ def test_a_trial_is_the_trial_alone_whatever_other_ranks_compute(
     assert len({reading.metrics["validation_loss"] for readings, _ in found.values() for reading in readings}) == 10
 
 
-def test_a_rank_holds_its_share_of_the_blocks_between_passes(whole: TorchRunner, sharded: ShardedRunner) -> None:
+def test_a_rank_holds_its_share_of_the_blocks_between_passes(whole, sharded):
     backbone = whole.backbone
     stacks = stacks_of(backbone.model, backbone.family.ports(backbone.shape), backbone.shape)
     every = sum(one.nbytes for stack in stacks for block in stack for one in block.parameters())
@@ -127,9 +125,7 @@ def test_a_rank_holds_its_share_of_the_blocks_between_passes(whole: TorchRunner,
         pack.evict(slot)
 
 
-def test_a_rank_that_runs_out_of_memory_within_a_pass_goes_on_with_the_others(
-    factory: OfTexts, whole: TorchRunner, sharded: ShardedRunner, alone: Trained
-) -> None:
+def test_a_rank_that_runs_out_of_memory_within_a_pass_goes_on_with_the_others(factory, whole, sharded, alone):
     flags = [factory.trouble / FORTH, factory.trouble / BACK]
     for flag in flags:
         flag.touch()
@@ -138,9 +134,7 @@ def test_a_rank_that_runs_out_of_memory_within_a_pass_goes_on_with_the_others(
     assert {trial: apart(one, alone[trial]) <= EXACT for trial, one in found.items()} == dict.fromkeys(range(4), True)
 
 
-def test_a_trial_of_one_rank_alone_is_trained_and_one_that_needs_whole_weights_is_refused(
-    whole: TorchRunner, sharded: ShardedRunner, alone: Trained
-) -> None:
+def test_a_trial_of_one_rank_alone_is_trained_and_one_that_needs_whole_weights_is_refused(whole, sharded, alone):
     (request, *_) = requests_on(whole)
     of_all = replace(request, configuration=published_method("full_finetuning").structure(whole.backbone.shape))
     pack = sharded.open_pack(2)
@@ -151,7 +145,7 @@ def test_a_trial_of_one_rank_alone_is_trained_and_one_that_needs_whole_weights_i
     assert apart(found[0], alone[0]) <= EXACT
 
 
-def test_quantised_blocks_are_not_sharded(whole: TorchRunner) -> None:
+def test_quantised_blocks_are_not_sharded(whole):
     quantised = replace(whole.backbone, source=BackboneSource(name="somebody/model", quantization="nf4"))
     nobody: Any = "nobody is met before"
     with pytest.raises(BackboneError, match=r"somebody/model \(nf4\) cannot be sharded: codes are none of what"):

@@ -77,7 +77,7 @@ def moved(delta: WholeModelDelta) -> WholeModelDelta:
 
 
 @pytest.mark.parametrize("form", [Full(), DID, SAID])
-def test_the_gradient_is_that_of_finite_differences(form: GlobalForm) -> None:
+def test_the_gradient_is_that_of_finite_differences(form):
     frozen = {"a": torch.randn(3, 4, dtype=torch.float64), "b": torch.randn(5, dtype=torch.float64)}
     small = Intrinsic(width=6, per_tensor=form == SAID) if isinstance(form, Intrinsic) else form
     delta = moved(build_whole(small, frozen, torch.Generator().manual_seed(0)).double())
@@ -89,7 +89,7 @@ def test_the_gradient_is_that_of_finite_differences(form: GlobalForm) -> None:
     assert torch.autograd.gradcheck(weights, parameters)
 
 
-def test_a_change_holds_no_copy_of_the_model(model: nn.Module) -> None:
+def test_a_change_holds_no_copy_of_the_model(model):
     """Its tensors are its own parameters and the masks of diff pruning; the model's are referred to."""
     for form in FORMS:
         delta = build(form, model)
@@ -103,7 +103,7 @@ def test_a_change_holds_no_copy_of_the_model(model: nn.Module) -> None:
 # ---- swapping
 
 
-def test_swapping_back_restores_the_same_parameters_in_the_same_order(model: nn.Module) -> None:
+def test_swapping_back_restores_the_same_parameters_in_the_same_order(model):
     names = list(model.state_dict())
     before = [(name, id(parameter)) for name, parameter in model.named_parameters(remove_duplicate=False)]
     weights = moved(build(Full(), model)).weights()
@@ -116,7 +116,7 @@ def test_swapping_back_restores_the_same_parameters_in_the_same_order(model: nn.
     assert all(isinstance(parameter, nn.Parameter) for parameter in model.parameters())
 
 
-def test_every_alias_of_a_tied_tensor_is_replaced() -> None:
+def test_every_alias_of_a_tied_tensor_is_replaced():
     model = frozen_double(bart)
     aliases = ("shared", "encoder.embed_tokens", "decoder.embed_tokens")
     other = torch.ones(50, 16, dtype=torch.float64)
@@ -136,7 +136,7 @@ def hadamard(length: int) -> Tensor:
 
 
 @pytest.mark.parametrize("length", [1, 2, 8, 32])
-def test_the_fast_transform_is_the_hadamard_matrix(length: int) -> None:
+def test_the_fast_transform_is_the_hadamard_matrix(length):
     torch.testing.assert_close(walsh_hadamard(torch.eye(length, dtype=torch.float64)[0]), torch.ones(length).double())
     x = torch.randn(length, dtype=torch.float64)
     torch.testing.assert_close(walsh_hadamard(x), hadamard(length) @ x, rtol=0, atol=1e-12)
@@ -159,13 +159,13 @@ def explicit(size: int, seed: int, z: Tensor) -> Tensor:
 
 
 @pytest.mark.parametrize(("size", "width"), [(16, 5), (12, 5), (16, 16), (6, 20), (1, 3)])
-def test_fastfood_is_its_formula_padded_or_cropped(size: int, width: int) -> None:
+def test_fastfood_is_its_formula_padded_or_cropped(size, width):
     z = torch.randn(width, generator=torch.Generator().manual_seed(2), dtype=torch.float64)
     torch.testing.assert_close(Fastfood(size, 7)(z), explicit(size, 7, z), rtol=1e-12, atol=1e-12)
     assert not torch.allclose(Fastfood(size, 8)(z), explicit(size, 7, z)) or size == 1
 
 
-def test_the_subspace_depends_on_the_seed_and_not_on_the_precision(model: nn.Module) -> None:
+def test_the_subspace_depends_on_the_seed_and_not_on_the_precision(model):
     def weights(seed: int, dtype: torch.dtype) -> Tensor:
         delta = build(DID, model, seed).to(dtype)
         assert isinstance(delta, IntrinsicDelta)
@@ -178,7 +178,7 @@ def test_the_subspace_depends_on_the_seed_and_not_on_the_precision(model: nn.Mod
     assert not torch.allclose(weights(0, torch.float64), weights(1, torch.float64), atol=1e-2)
 
 
-def test_tensors_of_one_size_have_subspaces_of_their_own(model: nn.Module) -> None:
+def test_tensors_of_one_size_have_subspaces_of_their_own(model):
     delta = moved(build(DID, model))
     frozen = dict(model.named_parameters())
     changes = [tensor - frozen[name] for name, tensor in delta.weights().items() if tensor.shape == (16, 16)]
@@ -186,7 +186,7 @@ def test_tensors_of_one_size_have_subspaces_of_their_own(model: nn.Module) -> No
     assert all(not torch.allclose(changes[0], other, atol=1e-3) for other in changes[1:])
 
 
-def test_said_multiplies_each_tensor_s_change_by_its_factor(model: nn.Module) -> None:
+def test_said_multiplies_each_tensor_s_change_by_its_factor(model):
     frozen = dict(model.named_parameters())
     delta = build(SAID, model)
     assert isinstance(delta, IntrinsicDelta)
@@ -214,7 +214,7 @@ def change_of(delta: SparseDelta) -> Tensor:
 
 
 @pytest.mark.parametrize("alpha", [-2.0, 0.0, 1.0, 5.0])
-def test_gates_open_with_their_probability_and_have_their_mean(alpha: float) -> None:
+def test_gates_open_with_their_probability_and_have_their_mean(alpha):
     """P(z > 0) = sigmoid(alpha); the mean is an integral over u, here by the midpoint rule."""
     number = 200_000
     noise = torch.rand(number, generator=torch.Generator().manual_seed(0))
@@ -227,13 +227,13 @@ def test_gates_open_with_their_probability_and_have_their_mean(alpha: float) -> 
     assert float(gates.max()) <= 1
 
 
-def test_gates_without_noise_are_a_clipped_sigmoid() -> None:
+def test_gates_without_noise_are_a_clipped_sigmoid():
     alpha = torch.tensor([-1.0, 0.0, 0.5, 5.0], dtype=torch.float64)
     expected = [0.0, 0.0, 3 / (1 + math.exp(-0.5)) - 1.5, 1.0]
     assert hard_concrete(alpha, None).tolist() == pytest.approx(expected, abs=1e-15)
 
 
-def test_a_change_is_gated_by_its_own_and_its_tensor_s_gate() -> None:
+def test_a_change_is_gated_by_its_own_and_its_tensor_s_gate():
     delta = sparse()
     with torch.no_grad():
         delta.change.copy_(torch.arange(1, 11))
@@ -244,7 +244,7 @@ def test_a_change_is_gated_by_its_own_and_its_tensor_s_gate() -> None:
     torch.testing.assert_close(change_of(delta), (delta.change * own * tensors).detach(), rtol=1e-14, atol=0)
 
 
-def test_the_penalty_is_the_expected_number_of_changed_weights() -> None:
+def test_the_penalty_is_the_expected_number_of_changed_weights():
     delta = sparse()
     with torch.no_grad():
         delta.alpha.copy_(torch.linspace(-2, 3, 10))
@@ -262,7 +262,7 @@ def test_the_penalty_is_the_expected_number_of_changed_weights() -> None:
     assert penalty == pytest.approx(1.25e-7 * changed, rel=0.01)
 
 
-def test_gates_are_random_in_training_steps_only_and_by_their_seed() -> None:
+def test_gates_are_random_in_training_steps_only_and_by_their_seed():
     delta = sparse()
     with torch.no_grad():
         delta.change.fill_(1)
@@ -282,7 +282,7 @@ def test_gates_are_random_in_training_steps_only_and_by_their_seed() -> None:
 
 
 @pytest.mark.parametrize(("steps", "half"), [(8, 4), (7, 4), (1, 1)])
-def test_half_way_the_largest_changes_are_kept(steps: int, half: int) -> None:
+def test_half_way_the_largest_changes_are_kept(steps, half):
     delta = sparse(width=3)
     with torch.no_grad():
         delta.change.copy_(torch.tensor([1, -9, 2, 3, -4, 8, -6, 7, 0.5, 100]))
@@ -306,7 +306,7 @@ def test_half_way_the_largest_changes_are_kept(steps: int, half: int) -> None:
     assert torch.equal(values, expected[5:8])
 
 
-def test_only_kept_changes_are_trained_on() -> None:
+def test_only_kept_changes_are_trained_on():
     delta = sparse(width=2)
     with torch.no_grad():
         delta.change.copy_(torch.arange(10))
@@ -322,7 +322,7 @@ def test_only_kept_changes_are_trained_on() -> None:
     assert bool((delta.alpha == 5).all())
 
 
-def test_ties_do_not_change_how_many_are_kept() -> None:
+def test_ties_do_not_change_how_many_are_kept():
     delta = sparse(width=4)
     delta.after_step(1, 1)
     assert len(delta.kept()[0]) == 4

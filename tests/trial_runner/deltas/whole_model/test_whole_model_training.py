@@ -78,7 +78,7 @@ def sparse_of(pack: TrialPack, slot: int = 0) -> SparseDelta:
 
 
 @pytest.mark.parametrize(("form", "runner"), [*((form, 0.0) for form in FORMS), (SPARSE, 0.1)], indirect=["runner"])
-def test_a_trial_in_a_pack_equals_the_trial_alone_and_leaves_the_backbone(form: Form, runner: TorchRunner) -> None:
+def test_a_trial_in_a_pack_equals_the_trial_alone_and_leaves_the_backbone(form, runner):
     before = {name: tensor.clone() for name, tensor in runner.backbone.model.state_dict().items()}
     pack = runner.open_pack(3)
     pack.admit(asked(SPARSE, trial=1))
@@ -95,9 +95,7 @@ def test_a_trial_in_a_pack_equals_the_trial_alone_and_leaves_the_backbone(form: 
     [*((form, 3, 0.0) for form in (*FORMS, *PROMPTS)), (SPARSE, HALF, 0.1), (SPARSE, HALF + 1, 0.1)],
     indirect=["runner"],
 )
-def test_a_stopped_trial_goes_on_as_if_it_had_not_stopped(
-    form: Form, stop: int, tmp_path: Path, runner: TorchRunner
-) -> None:
+def test_a_stopped_trial_goes_on_as_if_it_had_not_stopped(form, stop, tmp_path, runner):
     straight = trained(runner, form)
     first = trained(runner, form, stop)
     path = runner.save(first.snapshot(0), tmp_path)
@@ -108,7 +106,7 @@ def test_a_stopped_trial_goes_on_as_if_it_had_not_stopped(
     assert_equal(state_of(second), state_of(straight))
 
 
-def test_a_trial_of_diff_pruning_ends_with_as_many_changes_as_it_may_keep(runner: TorchRunner) -> None:
+def test_a_trial_of_diff_pruning_ends_with_as_many_changes_as_it_may_keep(runner):
     pack = runner.open_pack(1)
     pack.admit(asked(SPARSE))
     frozen = dict(runner.backbone.model.named_parameters())
@@ -124,7 +122,7 @@ def test_a_trial_of_diff_pruning_ends_with_as_many_changes_as_it_may_keep(runner
         assert gate_moments == ([True, True] if step < HALF else [False, False])
 
 
-def test_the_stored_changes_are_those_of_the_last_reading(runner: TorchRunner) -> None:
+def test_the_stored_changes_are_those_of_the_last_reading(runner):
     """Put into the frozen weights by hand, they give the same validation loss."""
     pack = runner.open_pack(1)
     pack.admit(asked(SPARSE))
@@ -191,7 +189,7 @@ def reference(runner: TorchRunner, steps: int) -> tuple[list[float], dict[str, t
     return losses, {"change": change, "alpha": alpha, "tensor_alpha": tensor_alpha}
 
 
-def test_diff_pruning_equals_an_independent_loop(runner: TorchRunner) -> None:
+def test_diff_pruning_equals_an_independent_loop(runner):
     pack = runner.open_pack(1)
     pack.admit(asked(SPARSE))
     steps = HALF - 1
@@ -207,7 +205,7 @@ def test_diff_pruning_equals_an_independent_loop(runner: TorchRunner) -> None:
     assert float(alpha.min()) < 4.9, "the gates have moved"
 
 
-def test_a_rate_of_zero_trains_neither_changes_nor_gates(runner: TorchRunner) -> None:
+def test_a_rate_of_zero_trains_neither_changes_nor_gates(runner):
     pack = runner.open_pack(1)
     rates = LearningRates(attention=None, ffn=0.0, head=0.05)
     fields = asked(SPARSE)
@@ -220,7 +218,7 @@ def test_a_rate_of_zero_trains_neither_changes_nor_gates(runner: TorchRunner) ->
     assert bool((sparse_of(pack).alpha == 5).all())
 
 
-def test_a_trial_of_one_step_is_pruned_as_well(runner: TorchRunner) -> None:
+def test_a_trial_of_one_step_is_pruned_as_well(runner):
     pack = runner.open_pack(1)
     pack.admit(asked(SPARSE, plan=TrainingPlan(steps=1, batch_size=4, evaluate_at_steps=(1,))))
     (reading,) = pack.advance(1)

@@ -10,7 +10,7 @@ from trial_runner.tasks.data.dialogues import as_one_text, before_the_answer, is
 CHAT = [{"role": "user", "content": "Hi "}, {"role": "assistant", "content": "Hello"}]
 
 
-def test_texts_of_a_list_are_joined_and_blank_ones_left_out() -> None:
+def test_texts_of_a_list_are_joined_and_blank_ones_left_out():
     assert as_one_text(["a ", "", "b"], " | ") == "a | b"
     assert as_one_text(CHAT, "\n") == "user: Hi\nassistant: Hello"
     assert as_one_text("a", "\n") == "a"
@@ -18,14 +18,14 @@ def test_texts_of_a_list_are_joined_and_blank_ones_left_out() -> None:
     assert as_one_text([1, 2], " ") == [1, 2]
 
 
-def test_of_a_conversation_the_last_message_is_the_answer() -> None:
+def test_of_a_conversation_the_last_message_is_the_answer():
     assert (before_the_answer(CHAT), last_answer(CHAT)) == (CHAT[:1], "Hello")
     assert (before_the_answer(["a", "b"]), last_answer(["a", "b"])) == (["a", "b"], ["a", "b"])
     assert not is_conversation([])
     assert not is_conversation([{"role": "user"}])
 
 
-def test_a_list_without_a_word_between_is_one_line_that_says_how(write_rows, tokenised) -> None:
+def test_a_list_without_a_word_between_is_one_line_that_says_how(write_rows, tokenised):
     folder = write_rows("train.jsonl", [{"text": ["yes", f"no {n}"], "label": n % 2} for n in range(60)])
     tokenizer = load_tokenizer("embedded")
 
@@ -41,7 +41,7 @@ def test_a_list_without_a_word_between_is_one_line_that_says_how(write_rows, tok
     assert "yes and no" in tokenizer.decode(split.input_ids[: split.offsets[1]])
 
 
-def test_a_text_task_reads_a_conversation_up_to_its_answer(write_rows) -> None:
+def test_a_text_task_reads_a_conversation_up_to_its_answer(write_rows):
     from datasets import Dataset
 
     from trial_runner.tasks.generation.raw import read_pairs
@@ -77,7 +77,7 @@ TEXTS = {"kind": "summarisation", "folder": ".", "source": "messages", "join": "
         ({"kind": "question_answering", "folder": ".", "join": " "}, "question", ["a", "b"], ["a", "b"]),
     ],
 )
-def test_a_prediction_reads_lists_as_training_did(keys, column, value, read) -> None:
+def test_a_prediction_reads_lists_as_training_did(keys, column, value, read):
     from trial_runner.tasks import TASK_KINDS, Task
 
     task = Task(**keys)

@@ -2,7 +2,6 @@
 
 import gzip
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import datasets
@@ -51,12 +50,12 @@ FORMS = {
 
 
 @pytest.mark.parametrize("name", FORMS)
-def test_rows_are_the_same_in_every_form(name: str, tmp_path: Path) -> None:
+def test_rows_are_the_same_in_every_form(name, tmp_path):
     (tmp_path / name).write_bytes(FORMS[name])
     assert rows_in(tmp_path) == ROWS
 
 
-def test_a_byte_order_mark_is_no_part_of_a_name(tmp_path: Path) -> None:
+def test_a_byte_order_mark_is_no_part_of_a_name(tmp_path):
     (tmp_path / "train.csv").write_bytes(b"\xef\xbb\xbf" + separated(";"))
     assert rows_in(tmp_path) == ROWS
     (tmp_path / "train.csv").unlink()
@@ -90,7 +89,7 @@ def parts(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("save", [saved_dataset, saved_splits, saved_itself, arrow_file, parts])
-def test_what_datasets_has_written_is_read(save: Callable[[Path], None], tmp_path: Path) -> None:
+def test_what_datasets_has_written_is_read(save, tmp_path):
     with quiet_datasets():
         save(tmp_path)
     assert rows_in(tmp_path) == ROWS
@@ -99,21 +98,21 @@ def test_what_datasets_has_written_is_read(save: Callable[[Path], None], tmp_pat
     assert files_digest(find_files(Task(folder=str(tmp_path)))) == before
 
 
-def test_the_hash_of_data_changes_with_any_part_of_it(tmp_path: Path) -> None:
+def test_the_hash_of_data_changes_with_any_part_of_it(tmp_path):
     parts(tmp_path)
     before = files_digest(find_files(Task(folder=str(tmp_path))))
     datasets.Dataset.from_list(ROWS[:1]).to_parquet(str(tmp_path / "train-00001-of-00002-ab12.parquet"))
     assert files_digest(find_files(Task(folder=str(tmp_path)))) != before
 
 
-def test_a_split_is_named_by_the_path_from_the_folder(tmp_path: Path) -> None:
+def test_a_split_is_named_by_the_path_from_the_folder(tmp_path):
     (tmp_path / "train.jsonl").write_bytes(LINES)
     (tmp_path / "more").mkdir()
     (tmp_path / "more" / "dev.csv").write_bytes(separated(","))
     assert rows_in(tmp_path, "validation", splits={"validation": "more/dev.csv"}) == ROWS
 
 
-def test_tabs_of_glue_leave_quotes_alone_and_those_of_spreadsheets_do_not(tmp_path: Path) -> None:
+def test_tabs_of_glue_leave_quotes_alone_and_those_of_spreadsheets_do_not(tmp_path):
     (tmp_path / "train.tsv").write_text('text\tlabel\n"unfinished\t1\nboth "\t0\n')
     assert [row["text"] for row in rows_in(tmp_path)] == ['"unfinished', 'both "']
     (tmp_path / "train.tsv").write_text('text\tlabel\n"two\nlines"\t1\n"a ""quote"""\t0\n')
@@ -140,7 +139,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("case", REFUSED)
-def test_a_file_of_another_kind_is_one_line(case: str, tmp_path: Path) -> None:
+def test_a_file_of_another_kind_is_one_line(case, tmp_path):
     name, content, message = REFUSED[case]
     (tmp_path / name).write_bytes(content)
     with pytest.raises(TaskError, match=message) as refused:
@@ -157,11 +156,11 @@ def test_a_file_of_another_kind_is_one_line(case: str, tmp_path: Path) -> None:
         ("Train.CSV", "Train"),
     ],
 )
-def test_the_name_of_a_split_is_what_does_not_say_how_it_is_written(name: str, stem: str) -> None:
+def test_the_name_of_a_split_is_what_does_not_say_how_it_is_written(name, stem):
     assert stem_of(Path(name)) == stem
 
 
-def test_of_a_large_file_the_beginning_is_looked_at(tmp_path: Path) -> None:
+def test_of_a_large_file_the_beginning_is_looked_at(tmp_path):
     file = tmp_path / "train.jsonl"
     file.write_bytes(LINES * 4)
     with file.open("ab") as growing:
@@ -187,14 +186,14 @@ TOO_MUCH = {
 
 
 @pytest.mark.parametrize("name", TOO_MUCH)
-def test_a_file_that_holds_far_more_than_its_size_tells_is_refused(tmp_path: Path, name: str) -> None:
+def test_a_file_that_holds_far_more_than_its_size_tells_is_refused(tmp_path, name):
     content, said = TOO_MUCH[name]
     (tmp_path / name).write_bytes(content)
     with pytest.raises(TaskError, match=said), opened_rows((tmp_path / name,), "train"):
         pass
 
 
-def test_a_parquet_file_of_more_rows_than_bytes_is_refused(tmp_path: Path) -> None:
+def test_a_parquet_file_of_more_rows_than_bytes_is_refused(tmp_path):
     pyarrow = pytest.importorskip("pyarrow")
     from pyarrow import parquet
 
@@ -205,14 +204,14 @@ def test_a_parquet_file_of_more_rows_than_bytes_is_refused(tmp_path: Path) -> No
         pass
 
 
-def test_words_before_a_colon_within_texts_are_no_columns(tmp_path: Path) -> None:
+def test_words_before_a_colon_within_texts_are_no_columns(tmp_path):
     rows = "".join(json.dumps({"text": f'"w{row}": and {row}', f"l{row % 3}": "a:"}) + "\n" for row in range(9_000))
     (tmp_path / "train.jsonl").write_text(rows)
     with opened_rows((tmp_path / "train.jsonl",), "train") as found:
         assert len(found) == 9_000
 
 
-def test_brackets_within_texts_are_no_levels(tmp_path: Path) -> None:
+def test_brackets_within_texts_are_no_levels(tmp_path):
     row = json.dumps({"text": 'a "quoted\\" ' + "[{" * 1000, "label": "a\\"})
     (tmp_path / "train.jsonl").write_text(f"{row}\n" * 3_000)
     with opened_rows((tmp_path / "train.jsonl",), "train") as found:

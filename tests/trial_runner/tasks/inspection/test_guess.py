@@ -1,6 +1,6 @@
 """Which task is seen in columns: those of well-known data sets, and of rows that somebody has made."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import datasets
@@ -110,7 +110,7 @@ CASES: dict[str, tuple[list[dict[str, Any]], str, dict[str, Any]]] = {
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_the_task_of_a_data_set_is_seen_in_its_columns(case: str) -> None:
+def test_the_task_of_a_data_set_is_seen_in_its_columns(case):
     rows, kind, keys = CASES[case]
     found = seen(rows)
     assert (found.kind, dict(found.keys)) == (kind, keys)
@@ -120,14 +120,14 @@ def chat(n: int, ending: str = "") -> list[dict[str, str]]:
     return [{"role": "user", "content": text(n)}, {"role": "assistant", "content": f"so it is.\nAnswer: {n}{ending}"}]
 
 
-def test_dialogues_are_learned_as_such_where_the_backbone_can_be_talked_with() -> None:
+def test_dialogues_are_learned_as_such_where_the_backbone_can_be_talked_with():
     found = seen(many(messages=chat), can_chat=True)
     assert (found.kind, found.keys) == ("instruction", {"messages": "messages"})
     assert seen(many(messages=chat)).kind == "summarisation"
     assert seen(many(messages=chat), ColumnOptions(kind="instruction")).kind == "instruction"
 
 
-def test_an_answer_that_ends_each_dialogue_is_what_it_is_measured_by() -> None:
+def test_an_answer_that_ends_each_dialogue_is_what_it_is_measured_by():
     found = seen(many(messages=chat, answer=str), can_chat=True)
     measured = {"references": "answer", "metric": "exact_match", "dialogue": {"answer_after": "Answer:"}}
     assert (found.kind, found.keys, found.left) == ("instruction", {"messages": "messages", **measured}, ())
@@ -136,7 +136,7 @@ def test_an_answer_that_ends_each_dialogue_is_what_it_is_measured_by() -> None:
     assert seen(many(messages=chat, answer=lambda n: f"{n + 1}"), can_chat=True).keys == {"messages": "messages"}
 
 
-def test_a_scale_that_is_named_is_a_regression_unless_a_classification_is_wished() -> None:
+def test_a_scale_that_is_named_is_a_regression_unless_a_classification_is_wished():
     rows = many(premise=text, hypothesis=text, label=lambda n: n % 3, relatedness=lambda n: n / 7)
     found = seen(rows, ColumnOptions(columns={"label": "relatedness"}))
     assert (found.kind, found.keys) == ("regression", {"text": ["premise", "hypothesis"], "label": "relatedness"})
@@ -146,7 +146,7 @@ def test_a_scale_that_is_named_is_a_regression_unless_a_classification_is_wished
     assert seen(rows, wished).kind == "classification"
 
 
-def test_where_the_other_splits_lack_the_target_their_references_are_taken() -> None:
+def test_where_the_other_splits_lack_the_target_their_references_are_taken():
     rows = many(meaning_representation=text, human_reference=text)
     measured = many(3, meaning_representation=text, references=lambda n: [text(n)])
     keys = {"source": "meaning_representation", "target": "human_reference", "references": "references"}
@@ -154,7 +154,7 @@ def test_where_the_other_splits_lack_the_target_their_references_are_taken() -> 
     assert "references" not in seen(rows, validation=rows[:3]).keys
 
 
-def test_a_label_that_is_named_is_the_label_or_one_line() -> None:
+def test_a_label_that_is_named_is_the_label_or_one_line():
     rows = many(review=text, note=lambda n: ("good", "bad")[n % 2] if n % 2 else None, stars=lambda n: n % 5)
     assert seen(rows, ColumnOptions(columns={"label": "note"})).keys == {"text": "review", "label": "note"}
     with pytest.raises(TaskError, match=r"'review' has 40 different texts in 40 rows\. Name another with --label\.$"):
@@ -163,7 +163,7 @@ def test_a_label_that_is_named_is_the_label_or_one_line() -> None:
         seen(many(review=text, stars=lambda n: n % 5), ColumnOptions(columns={"label": "review"}))
 
 
-def test_a_column_that_is_often_empty_is_no_label_and_others_are_said_beside_it() -> None:
+def test_a_column_that_is_often_empty_is_no_label_and_others_are_said_beside_it():
     rows = many(review=text, stars=lambda n: n % 5, note=lambda n: ("good", "bad")[n % 4 // 2] if n % 2 else None)
     assert seen(rows).keys == {"text": "review", "label": "stars"}
     both = many(review=text, verdict=lambda n: ("good", "bad")[n % 2], tone=lambda n: ("calm", "loud")[n % 2])
@@ -172,7 +172,7 @@ def test_a_column_that_is_often_empty_is_no_label_and_others_are_said_beside_it(
 
 
 @pytest.mark.parametrize("right", [lambda n: n % 2, lambda n: f"choice {n + n % 2}"], ids=["by place", "by text"])
-def test_rows_with_choices_of_their_own_are_refused_by_name(right: Callable[[int], object]) -> None:
+def test_rows_with_choices_of_their_own_are_refused_by_name(right):
     choices = lambda n: [f"choice {n}", f"choice {n + 1}"]  # noqa: E731
     rows = many(dialogue=lambda n: ["hello there", text(n)], question=text, choice=choices, label=right)
     with pytest.raises(
@@ -186,7 +186,7 @@ def test_rows_with_choices_of_their_own_are_refused_by_name(right: Callable[[int
     [many(a=lambda n: n, b=lambda n: n / 3), many(only=text), many(text=text, id=lambda n: n), many(x=None)],
     ids=["numbers", "one text", "a number of each row", "nothing"],
 )
-def test_columns_that_make_no_task_are_one_line_that_says_what_they_hold(rows: Rows) -> None:
+def test_columns_that_make_no_task_are_one_line_that_says_what_they_hold(rows):
     with pytest.raises(TaskError, match=r"the columns are \w+: .* --source and --target\.$"):
         seen(rows)
 
@@ -207,6 +207,6 @@ def test_columns_that_make_no_task_are_one_line_that_says_what_they_hold(rows: R
         (lambda n: None, ColumnKind.EMPTY),
     ],
 )
-def test_a_column_is_of_the_kind_of_what_stands_in_it(value: Any, kind: ColumnKind) -> None:
+def test_a_column_is_of_the_kind_of_what_stands_in_it(value, kind):
     (column,) = look_at(datasets.Dataset.from_list(many(x=value)))
     assert column.kind is kind

@@ -47,7 +47,7 @@ def messages(number: int) -> dict[str, Any]:
     return {"messages": said, "n": number + 0.5}
 
 
-def test_the_same_dialogues_are_read_however_they_are_written(prepared: Callable[..., PreparedTextTask]) -> None:
+def test_the_same_dialogues_are_read_however_they_are_written(prepared):
     plain = prepared(messages)
     pairs = prepared(lambda n: {"q": f"ask {n}", "a": [f"say {n}", "other"]}, source="q", target="a")
     names = prepared(
@@ -62,7 +62,7 @@ def test_the_same_dialogues_are_read_however_they_are_written(prepared: Callable
     assert measured.splits["train"].references == ((),) * 6
 
 
-def test_dialogues_without_an_answer_are_not_used_and_said(prepared: Callable[..., PreparedTextTask]) -> None:
+def test_dialogues_without_an_answer_are_not_used_and_said(prepared):
     task = prepared(lambda n: {"messages": messages(n)["messages"][: 1 + (n % 3 != 0)]})
     assert len(task.splits["train"]) == 4
     assert "train: 2 of 6 dialogues have no answer and are not used" in task.notes
@@ -89,12 +89,12 @@ def test_dialogues_without_an_answer_are_not_used_and_said(prepared: Callable[..
         ),
     ],
 )
-def test_what_makes_no_sense_is_refused(keys: dict[str, Any], match: str) -> None:
+def test_what_makes_no_sense_is_refused(keys, match):
     with pytest.raises(TaskError, match=match):
         check_task(Task(**{"kind": "instruction", "folder": ".", "metric": "rougeL", **keys}))
 
 
-def test_an_answer_is_what_follows_the_last_mark_to_the_end_of_its_line() -> None:
+def test_an_answer_is_what_follows_the_last_mark_to_the_end_of_its_line():
     text = "First Answer: 4\nno.\nAnswer: 5.\nthat is all"
     assert answer_of(text, "Answer:") == "5."
     assert answer_of(text, None) == text

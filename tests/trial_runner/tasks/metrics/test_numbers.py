@@ -9,7 +9,7 @@ from trial_runner.tasks.metrics.numbers import PEARSON, SPEARMAN, SQUARED_ERROR
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_correlations_are_those_of_scipy_with_equal_numbers_and_without(seed: int) -> None:
+def test_correlations_are_those_of_scipy_with_equal_numbers_and_without(seed):
     draw = np.random.default_rng(seed)
     true = draw.integers(0, 6, 50).astype(float)  # many are equal
     predicted = true + draw.normal(size=50)
@@ -18,17 +18,17 @@ def test_correlations_are_those_of_scipy_with_equal_numbers_and_without(seed: in
     assert SPEARMAN.compute(np.exp(predicted), true) == pytest.approx(SPEARMAN.compute(predicted, true), abs=1e-12)
 
 
-def test_the_squared_error_is_a_mean_and_lower_is_better() -> None:
+def test_the_squared_error_is_a_mean_and_lower_is_better():
     assert SQUARED_ERROR.compute(np.array([1.0, 4.0]), np.array([3.0, 1.0])) == (4 + 9) / 2
     assert SQUARED_ERROR.score(6.5) == -6.5
 
 
 @pytest.mark.parametrize("metric", [PEARSON, SPEARMAN])
-def test_a_constant_correlates_with_nothing(metric) -> None:
+def test_a_constant_correlates_with_nothing(metric):
     some, constant = np.array([0.1, 0.7, 0.3]), np.full(3, 0.1)
     assert metric.compute(constant, some) == metric.compute(some, constant) == 0.0
 
 
-def test_groups_are_measured_on_their_own() -> None:
+def test_groups_are_measured_on_their_own():
     found = compute_numbers(["pearson"], [1.0, 2.0, 2.0, 1.0], [1.0, 2.0, 1.0, 2.0], groups=("a", "a", "b", "b"))
     assert found == {"pearson": 0.0, "pearson_a": pytest.approx(1.0), "pearson_b": pytest.approx(-1.0)}

@@ -33,7 +33,7 @@ def prepared(tmp_path: Path, tiny_backbone: Any, tokenised: Any) -> Prepare:
     return run
 
 
-def test_labels_are_the_numbers_and_their_one_name_is_that_of_the_column(prepared: Prepare) -> None:
+def test_labels_are_the_numbers_and_their_one_name_is_that_of_the_column(prepared):
     task = prepared(NUMBERS | {"test": (2.0, 1.5)})
     assert task.labels == ("number",)
     assert task.objective == "regression"
@@ -42,14 +42,14 @@ def test_labels_are_the_numbers_and_their_one_name_is_that_of_the_column(prepare
     assert sorted(task.splits["train"].labels.tolist()) == [-1.0, 0.0, 1.0, 2.25, 4.5]
 
 
-def test_hidden_numbers_of_the_hub_are_not_used_where_train_has_no_minus_one(prepared: Prepare) -> None:
+def test_hidden_numbers_of_the_hub_are_not_used_where_train_has_no_minus_one(prepared):
     train = tuple(range(60))  # test is carved out of it
     task = prepared(NUMBERS | {"train": train})
     assert any("hidden" in note for note in task.notes)
     assert set(task.splits["test"].labels) <= set(train)
 
 
-def test_guessing_is_the_mean_of_train(prepared: Prepare) -> None:
+def test_guessing_is_the_mean_of_train(prepared):
     task = prepared(NUMBERS | {"test": (1.0, 2.0)})
     numbers = np.array([1.0, 4.5, -1.0, 2.25, 0.0])
     assert task.mean == pytest.approx(numbers.mean())
@@ -59,12 +59,12 @@ def test_guessing_is_the_mean_of_train(prepared: Prepare) -> None:
 
 
 @pytest.mark.parametrize("values", [("1", "high"), (False, True), ([2.0], [1.0])], ids=["text", "truth", "list"])
-def test_what_is_no_number_is_refused_with_its_row(prepared: Prepare, values: tuple[object, ...]) -> None:
+def test_what_is_no_number_is_refused_with_its_row(prepared, values):
     with pytest.raises(TaskError, match=r"a label of a regression must be a number; got .*, row [12]\.") as caught:
         prepared({**NUMBERS, "validation": values})
     assert "\n" not in str(caught.value)
 
 
-def test_equal_numbers_teach_nothing(prepared: Prepare) -> None:
+def test_equal_numbers_teach_nothing(prepared):
     with pytest.raises(TaskError, match="train must have at least two different numbers; every one is 2"):
         prepared({**NUMBERS, "train": (2, 2.0)})
