@@ -18,21 +18,12 @@ ROBERTA = str(BACKBONES / "roberta_base")
 PAGES = ("dashboard", "report", "rename", "delete", "archive", "backup", "merge", "completion")
 """What these make is no answer; all others can answer in JSON."""
 
-Run = Callable[..., str]
-
 
 @pytest.fixture
-def run(sample_storage: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+def run(sample_storage, monkeypatch, printed) -> Callable[..., str]:
     """Runs a command line that must succeed, on the sample storage, and returns what it prints."""
     monkeypatch.setenv("DELTASPACE_STORAGE", sample_storage)
-
-    def invoke(*arguments: str) -> str:
-        code = main(arguments)
-        printed = capsys.readouterr()
-        assert (code, printed.err) == (0, "")
-        return printed.out
-
-    return invoke
+    return printed
 
 
 def test_studies_are_listed(run):

@@ -13,7 +13,6 @@ from support.trivial_runner import TrivialFactory, TrivialRunner
 
 import studies.confirmation.execution
 from deltaspace.commands.confirmation import confirm as command
-from deltaspace.commands.main import main
 from studies.confirmation.request import AGAINST, ConfirmationRequest
 from studies.launch.execution import LaunchResult
 from studies.launch.launch import launch
@@ -55,7 +54,7 @@ def searched(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def run(searched: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+def run(searched, tmp_path, monkeypatch, ran) -> Run:
     """Runs ``deltaspace confirm`` in a storage of its own; returns exit code, stdout and stderr."""
     shutil.copytree(searched, tmp_path, dirs_exist_ok=True)
     monkeypatch.setenv("DELTASPACE_STORAGE", f"sqlite:///{tmp_path / 'ledger.db'}")
@@ -63,13 +62,7 @@ def run(searched: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys:
     monkeypatch.setattr(Factory, "scores", tuple(0.87 - number / 1000 for number in range(40)))
     confirm = functools.partial(studies.confirmation.execution.confirm, factory=Factory())
     monkeypatch.setattr(studies.confirmation.execution, "confirm", confirm)
-
-    def invoke(*arguments: str, name: str = "confirm") -> tuple[int, str, str]:
-        code = main([name, *arguments])
-        printed = capsys.readouterr()
-        return code, printed.out, printed.err
-
-    return invoke
+    return lambda *arguments, name="confirm": ran(name, *arguments)
 
 
 def test_the_verdicts_are_printed(run):

@@ -16,16 +16,9 @@ Run = Callable[..., str]
 
 
 @pytest.fixture
-def run(capsys: pytest.CaptureFixture[str]) -> Run:
+def run(printed) -> Run:
     """Runs a command line that must succeed, on a backbone of the test data, and returns what it prints."""
-
-    def invoke(command: str, *arguments: str, backbone: str) -> str:
-        code = main([command, *arguments, "--backbone", str(BACKBONES / backbone)])
-        printed = capsys.readouterr()
-        assert (code, printed.err) == (0, "")
-        return printed.out
-
-    return invoke
+    return lambda *arguments, backbone: printed(*arguments, "--backbone", str(BACKBONES / backbone))
 
 
 def counted(run: Run, method: str, backbone: str, *settings: str) -> dict[str, Any]:

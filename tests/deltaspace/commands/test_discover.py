@@ -11,12 +11,9 @@ from support.trivial_launch import specification
 from support.trivial_runner import TrivialFactory
 
 from dashboards.terminal.discover import discovery_renderable
-from deltaspace.commands.main import main
 from studies.analysis.card import Card
 from studies.analysis.discover import StudyPosterior, discovered, summary
 from studies.launch.launch import launch
-
-Run = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture(scope="module")
@@ -28,15 +25,9 @@ def storage(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 @pytest.fixture
-def run(storage: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+def run(storage, monkeypatch, ran) -> Callable[..., tuple[int, str, str]]:
     monkeypatch.setenv("DELTASPACE_STORAGE", storage)
-
-    def invoke(*arguments: str) -> tuple[int, str, str]:
-        code = main([*arguments])
-        printed = capsys.readouterr()
-        return code, printed.out, printed.err
-
-    return invoke
+    return ran
 
 
 def test_some_views_are_json_with_their_tables(run):

@@ -67,17 +67,14 @@ def pairs(tiny_backbone: Callable[[str], Path], tmp_path_factory: pytest.TempPat
 
 
 @pytest.fixture
-def predict(pairs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Predict:
+def predict(pairs, tmp_path, ran) -> Predict:
     """Runs the command on some lines; its exit code, stdout and stderr."""
 
     def run(lines: str | bytes, *options: str, folder: Path = pairs) -> tuple[int, str, str]:
         data = lines.encode() if isinstance(lines, str) else lines
         (tmp_path / "in.jsonl").write_bytes(data)
         files = ["--input", str(tmp_path / "in.jsonl"), "--output", str(tmp_path / "out.jsonl")]
-        capsys.readouterr()
-        code = main(["predict", str(folder), *files, *options])
-        printed = capsys.readouterr()
-        return code, printed.out, printed.err
+        return ran("predict", str(folder), *files, *options)
 
     return run
 

@@ -20,18 +20,11 @@ Run = Callable[..., str]
 
 
 @pytest.fixture
-def run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Run:
+def run(tmp_path, printed) -> Run:
     """Prints the space of a study on RoBERTa-base, or where the options say."""
     study = tmp_path / "study.yaml"
     study.write_text(f"name: wide\nbackbone: {ROBERTA}\ntask: {{name: docstrings}}\nbudget: 0.5%\n")
-
-    def invoke(*options: str) -> str:
-        code = main(["space", str(study), *options])
-        printed = capsys.readouterr()
-        assert (code, printed.err) == (0, "")
-        return printed.out
-
-    return invoke
+    return lambda *options: printed("space", str(study), *options)
 
 
 def read(text: str) -> dict[str, Any]:

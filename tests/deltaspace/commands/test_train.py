@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 import yaml
 
-from deltaspace.commands.main import main
 from search_space.codec import configuration_from_json
 from studies.study_file.parser import example_names
 from trial_runner.tasks import EMBEDDED_TASKS
@@ -49,16 +48,11 @@ def study(tiny_backbone: Callable[[str], Path], tmp_path_factory: pytest.TempPat
 
 
 @pytest.fixture
-def train(study: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Train:
+def train(study, monkeypatch, ran) -> Train:
     """Runs the command on the study with three steps; its exit code, stdout and stderr."""
     monkeypatch.chdir(study.parent)
-
-    def run(what: str, output: Path, *options: str) -> tuple[int, str, str]:
-        code = main(["train", what, "--task", str(study), "--steps", "3", "--output", str(output), *options])
-        printed = capsys.readouterr()
-        return code, printed.out, printed.err
-
-    return run
+    usual = ("--task", str(study), "--steps", "3")
+    return lambda what, output, *options: ran("train", what, *usual, "--output", str(output), *options)
 
 
 def facts_of(folder: Path) -> dict[str, Any]:

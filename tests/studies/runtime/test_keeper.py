@@ -4,7 +4,8 @@ import errno
 import os
 import sqlite3
 import time
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -58,22 +59,21 @@ def tell(keeper: StudyKeeper, *reports: WorkerReport, worker: str = "w/1") -> li
     return list(keeper.exchange(worker, reports, 0).decisions)
 
 
-def key_of(plan: StudyPlan) -> tuple[Ledger, int]:
-    ledger = Ledger.open(plan.storage_url)
-    return ledger, ledger.study(plan.study).id
+@contextmanager
+def opened(plan: StudyPlan) -> Iterator[tuple[Ledger, int]]:
+    with Ledger.open(plan.storage_url) as ledger:
+        yield ledger, ledger.study(plan.study).id
 
 
 def broken(plan: StudyPlan, keeper: StudyKeeper, now: datetime | None = None) -> list[str]:
-    ledger, key = key_of(plan)
-    with ledger:
+    with opened(plan) as (ledger, key):
         return violations(ledger, key, rung_steps=plan.rungs.steps, now=now) + list(
             replay_violations(ledger, key, keeper.proposer)
         )
 
 
 def states(plan: StudyPlan) -> list[str]:
-    ledger, key = key_of(plan)
-    with ledger:
+    with opened(plan) as (ledger, key):
         return [trial.state.value for trial in ledger.trials(key)]
 
 
@@ -91,13 +91,12 @@ def test_a_trial_that_a_person_stops_fails_and_frees_its_slot(new_plan, keep, st
     plan = new_plan(storage_url)
     keeper = keep(plan)
     first, second = take(keeper, 2)
-    ledger, key = key_of(plan)
-    with ledger:
+    with opened(plan) as (ledger, key):
         ledger.annotate(key, EventKind.STOP, "", 1)
         ledger.annotate(key, EventKind.STOP, "", 0)
         ledger.annotate(key, EventKind.NOTE, "no stop", None)
     assert tell(keeper, report(first, 2, 0.5)) == [Decision.ABANDON]
-    with key_of(plan)[0] as ledger:
+    with opened(plan) as (ledger, key):
         ended = ledger.trial(key, 0)
     assert (ended.state, ended.reason) == (TrialState.FAILED, "a person stopped it at step 0")
     assert states(plan) == ["failed", "failed", "running"]  # its place is taken at once
@@ -111,8 +110,7 @@ def test_a_study_that_a_person_stops_ends_its_launch_and_no_later_one(new_plan, 
     plan = new_plan(storage_url)
     keeper = keep(plan)
     take(keeper, 2)
-    ledger, key = key_of(plan)
-    with ledger:
+    with opened(plan) as (ledger, key):
         ledger.annotate(key, EventKind.STOP, "")
     assert keeper.heartbeat("w/1")
     keeper.leave("w/1", [])
@@ -159,8 +157,7 @@ def test_an_exchange_is_recorded_in_one_transaction_or_not_at_all(new_plan, keep
     unknown = ArtefactRecord(trial=third.request.trial, kind="?", step=8, path="", sha256="0" * 64, size_bytes=1)
     with pytest.raises(StudiesError):
         tell(keeper, report(first, 8, 0.5), report(third, 8, 0.5, unknown))
-    ledger, key = key_of(plan)
-    with ledger:
+    with opened(plan) as (ledger, key):
         assert [(one.trial, one.step) for one in ledger.readings(key)] == [(0, 4), (1, 4)]
 
 
@@ -197,8 +194,7 @@ def test_rungs_prune_and_published_methods_are_protected(new_plan, keep, storage
     published, good, bad = take(keeper, 3)
     assert tell(keeper, report(good, 4, 0.9), report(published, 4, 0.1)) == [Decision.GO_ON, Decision.GO_ON]
     assert tell(keeper, report(bad, 4, 0.2)) == [Decision.STOP]
-    ledger, key = key_of(plan)
-    with ledger:
+    with opened(plan) as (ledger, key):
         pruned = ledger.trial(key, 2)
     assert (pruned.state, pruned.score) == (TrialState.PRUNED, None)
     assert pruned.reason == "rung 0 (4 steps): 0.2 below the cut 0.9"
@@ -265,8 +261,7 @@ def test_a_report_that_is_repeated_is_recorded_once(new_plan, keep, storage_url)
     lease = take(keeper, 1)[0]
     assert tell(keeper, report(lease, 16, 0.5)) == [Decision.STOP]
     assert tell(keeper, report(lease, 16, 0.7)) == [Decision.ABANDON]
-    ledger, key = key_of(plan)
-    with ledger:
+    with opened(plan) as (ledger, key):
         assert ledger.trial(key, 0).score == 0.5
         assert len(ledger.readings(key)) == 1
 
@@ -323,8 +318,7 @@ def test_a_silent_worker_loses_its_trials_and_a_heartbeat_keeps_them(known, new_
         heard_at = datetime.now(UTC)
         keeper.heartbeat("w/1")
     assert broken(plan, keeper, heard_at) == [], "whatever time a look at the database takes"
-    ledger, key = key_of(plan)
-    with ledger:
+    with opened(plan) as (ledger, key):
         assert [event.text for event in ledger.events(key) if event.kind == "lost"] == [
             f"attempt 1 on silent/1: {known or 'silent for 2.5 s'}"
         ]
@@ -340,8 +334,7 @@ def test_a_pause_of_the_keeper_is_no_silence_of_its_workers(new_plan, keep, stor
     assert not keeper.standing().is_done
     keeper.heartbeat("w/1")
     assert states(plan) == ["running", "running"]
-    ledger, key = key_of(plan)
-    with ledger:
+    with opened(plan) as (ledger, key):
         lasts = {attempt.worker: attempt.lease_expires_at for attempt in ledger.attempts(key)}
     assert lasts["w/1"] > lasts["v/1"], "who is heard again has its leases renewed at once"
 
@@ -352,8 +345,7 @@ def test_a_trial_that_is_lost_again_and_again_fails(new_plan, keep, storage_url)
     for incarnation in range(MAX_LOSSES + 1):
         keeper.join(f"w/{incarnation}")
         take(keeper, 1, f"w/{incarnation}")
-    ledger, key = key_of(plan)
-    with ledger:
+    with opened(plan) as (ledger, key):
         trial = ledger.trial(key, 0)
     assert trial.state is TrialState.FAILED
     assert trial.reason is not None
@@ -378,8 +370,7 @@ def test_losses_are_counted_over_launches_and_the_trial_fails_at_the_next(new_pl
     for launch in range(MAX_LOSSES):
         assert [one.request.attempt for one in take(keep(plan), 1)] == [launch + 1]
     keeper = keep(plan)
-    ledger, key = key_of(plan)
-    with ledger:
+    with opened(plan) as (ledger, key):
         trial = ledger.trial(key, 0)
         assert ledger.losses(key) == {}
     assert (trial.state, trial.attempt) == (TrialState.FAILED, MAX_LOSSES)
@@ -393,8 +384,7 @@ def test_losses_over_launches_that_a_reading_separates_do_not_add_up(new_plan, k
     for launch in range(MAX_LOSSES + 2):
         keeper = keep(plan)
         tell(keeper, report(take(keeper, 1)[0], launch + 1, 0.5))
-    ledger, key = key_of(plan)
-    with ledger:
+    with opened(plan) as (ledger, key):
         assert ledger.losses(key) == {}
     keeper = keep(plan)
     assert states(plan) == ["queued"]
@@ -423,8 +413,7 @@ def test_trials_laid_aside_launch_after_launch_are_not_lost(new_plan, keep, stor
     take(keep(plan), 2)
     keep(plan)
     assert states(plan) == ["queued", "queued"]
-    ledger, key = key_of(plan)
-    with ledger:
+    with opened(plan) as (ledger, key):
         assert ledger.losses(key) == {0: 1, 1: 1}
 
 
@@ -529,8 +518,7 @@ def test_a_file_outside_the_studys_folder_that_a_ledger_names_is_neither_lent_no
     assert tell(keeper, replace(late, attempt=1)) == [Decision.ABANDON]
     assert tell(keeper, report(lease, 8, 0.5), report(lease, 16, 0.5)) == [Decision.GO_ON, Decision.STOP]
     assert outside.read_text() == "mine"
-    ledger, key = key_of(plan)
-    with ledger:
+    with opened(plan) as (ledger, key):
         assert ledger.artefacts(key) == []
         told = [event.text for event in ledger.events(key) if event.kind == EventKind.UNDELETED]
     assert told == [f"{outside} cannot be deleted: it lies outside the study's folder, and is not read either"]
@@ -581,8 +569,7 @@ def unlink_refused(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def undeleted(plan: StudyPlan) -> list[str]:
-    ledger, key = key_of(plan)
-    with ledger:
+    with opened(plan) as (ledger, key):
         return [event.text for event in ledger.events(key) if event.kind == "undeleted"]
 
 
@@ -683,8 +670,7 @@ def test_a_published_method_that_collapsed_stops_though_it_is_protected_and_the_
         keeper = keep(plan)
         (published,) = [one for one in take(keeper, 5) if one.request.trial == 0]
     assert tell(keeper, of(published, 4, 0.71, 1.0)) == [Decision.STOP]
-    ledger, key = key_of(plan)
-    with ledger:
+    with opened(plan) as (ledger, key):
         stopped = ledger.trial(key, 0)
     assert (stopped.state, stopped.method) == (TrialState.PRUNED, "lora_qv")
     said = "rung 0 (4 steps): collapsed: all its predictions are the same, its loss is 0.71, and guessing has 0.7"
@@ -711,8 +697,7 @@ def test_examples_are_recorded_and_compared_at_rungs_also_after_a_takeover(new_p
         (again,) = [one for one in take(keeper, 6) if one.request.trial == 5]
         last = replace(last, attempt=again.request.attempt)
     assert tell(keeper, last) == [Decision.STOP]
-    ledger, key = key_of(plan)
-    with ledger:
+    with opened(plan) as (ledger, key):
         assert [(one.trial, one.step) for one in ledger.examples(key)] == [(trial, 4) for trial in range(6)]
         assert [one.scores.sum() for one in ledger.examples(key)] == [208] * 5 + [200]
 
@@ -738,8 +723,7 @@ def test_the_factored_search_is_told_what_the_ledger_holds_and_a_takeover_propos
         held |= {lease.request.trial: lease for lease in answer.leases}
     assert {*states(plan)} == {"complete", "pruned", "failed", "running"}
     assert broken(plan, keeper) == []
-    ledger, key = key_of(plan)
-    with ledger:
+    with opened(plan) as (ledger, key):
         tried = ledger.trials(key)
     later = keep(plan)
     expected = [keeper.proposer.propose().fingerprint for _ in range(3)]
@@ -772,8 +756,7 @@ def test_by_chance_a_takeover_decides_as_the_keeper_would_have(new_plan, keep):
                 keeper = keep(plan)
                 leases |= by_trial(take(keeper, 20))
             train_by_chance(keeper, leases, trial, 0.6 if trial < 2 else 0.2 + 0.03 * (trial * 5 % 7))
-        ledger, key = key_of(plan)
-        with ledger:
+        with opened(plan) as (ledger, key):
             return [one.reason for one in ledger.trials(key)]
 
     whole = decisions("whole", takes_over=False)
