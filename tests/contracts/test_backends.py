@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import get_args
 
 import pytest
+from support.small_study import small_study
 from support.trivial_runner import TrivialFactory, score_at
 
 from studies.backends import BACKENDS
@@ -15,7 +16,7 @@ from studies.launch.launch import launch
 from studies.ledger.ledger import Ledger
 from studies.records import TrialRecord, TrialState
 from studies.runtime.progress import Progress
-from studies.study_file import Specification, specification_from_mapping
+from studies.study_file import Specification
 from studies.study_file.sections import Fleet
 from studies.verification import verify
 
@@ -41,20 +42,9 @@ class Study:
         self.url = f"sqlite:///{folder / 'ledger.db'}"
 
     def specification(self, trials: int, **fleet: object) -> Specification:
-        given = {"backend": self.backend, "pack": 2, "workers": 2, "artefacts": str(self.folder / "artefacts")}
-        return specification_from_mapping(
-            {
-                "name": "trivial",
-                "backbone": str(TESTS / "data" / "backbones" / "roberta_base"),
-                "task": {"name": "docstrings"},
-                "budget": "0.5%",
-                "trials": trials,
-                "training": {"steps": STEPS},
-                "pruning": {"first_rung_steps": None},
-                "search": {"sampler": "random", "published": ["bitfit"]},
-                "fleet": given | fleet,
-            }
-        )
+        given = {"backend": self.backend, "workers": 2, **fleet}
+        search = {"sampler": "random", "published": ["bitfit"]}
+        return small_study(self.folder, trials=trials, steps=STEPS, first_rung=None, search=search, fleet=given)
 
     def launch(
         self,

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import optuna
 import pytest
+from support.small_study import small_study
 from support.trivial_runner import TrivialFactory
 
 from studies.analysis.fronts import front_of
@@ -11,29 +12,15 @@ from studies.exports.optuna import optuna_study
 from studies.launch.launch import launch
 from studies.ledger.ledger import Ledger
 from studies.records import TrialState
-from studies.study_file import Specification, specification_from_mapping
+from studies.study_file import Specification
 from studies.verification import verify
 
 PUBLISHED = ["head_only", "lora_qv", "bitfit"]
 
 
-BACKBONE = Path(__file__).parents[1] / "data" / "backbones" / "roberta_base"
-
-
 def _specification(folder: Path, trials: int, search: dict[str, object]) -> Specification:
-    return specification_from_mapping(
-        {
-            "name": "trivial",
-            "backbone": str(BACKBONE),
-            "task": {"name": "docstrings"},
-            "budget": "0.5%",
-            "trials": trials,
-            "training": {"steps": 16},
-            "pruning": {"first_rung_steps": 4, "rule": "chance"},
-            "search": search,
-            "fleet": {"backend": "inline", "pack": 1, "artefacts": str(folder / "artefacts")},
-        }
-    )
+    pruning = {"first_rung_steps": 4, "rule": "chance"}
+    return small_study(folder, trials=trials, pruning=pruning, search=search, fleet={"pack": 1})
 
 
 def _search(sampler: str, second: str) -> dict[str, object]:

@@ -8,12 +8,12 @@ import signal
 import sys
 from pathlib import Path
 
+from support.small_study import small_study
 from support.trivial_runner import TrivialRunner
 
 from studies.confirmation.execution import confirm
 from studies.confirmation.request import AblationRequest
 from studies.launch.launch import launch
-from studies.study_file import specification_from_mapping
 from trial_runner.requests import TrialRequest
 
 BACKBONE = Path(__file__).parents[1] / "data" / "backbones" / "roberta_base"
@@ -24,21 +24,12 @@ BEST = 9
 
 def launch_study(url: str, folder: Path, trials: int = 14) -> None:
     """Launch ``reviews`` to its end."""
-    specification = specification_from_mapping(
-        {
-            "name": "reviews",
-            "backbone": str(BACKBONE),
-            "task": {"name": "docstrings"},
-            "budget": "0.5%",
-            "trials": trials,
-            "training": {"steps": STEPS},
-            "pruning": {"first_rung_steps": None},
-            "search": {"sampler": "random", "published": ["mam_adapter", "bitfit"], "replicates": 0},
-            "fleet": {"backend": "inline", "pack": 4, "artefacts": str(folder / "artefacts")},
-        }
+    search = {"sampler": "random", "published": ["mam_adapter", "bitfit"], "replicates": 0}
+    study = small_study(
+        folder, trials=trials, steps=STEPS, first_rung=None, name="reviews", search=search, fleet={"pack": 4}
     )
     scores = {number: 0.5 + number / 1000 for number in range(trials)} | {BEST: 0.9}
-    launch(specification, storage_url=url, factory=lambda threads: TrivialRunner(scores=scores))
+    launch(study, storage_url=url, factory=lambda threads: TrivialRunner(scores=scores))
 
 
 def main() -> None:

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from support.ray_parts import by_value
+from support.small_study import small_study
 from support.trivial_runner import TrivialRunner
 
 from studies.backends import tune
@@ -20,13 +21,11 @@ from studies.launch.execution import LaunchResult
 from studies.launch.launch import launch
 from studies.ledger.ledger import Ledger
 from studies.records import TrialRecord
-from studies.study_file import specification_from_mapping
 from studies.study_file.sections import Fleet
 from trial_runner.errors import BackboneError
 from trial_runner.requests import PackRunner, TrialRequest
 
 TESTS = Path(__file__).parents[2]
-BACKBONE = TESTS / "data" / "backbones" / "roberta_base"
 
 
 @pytest.fixture(autouse=True)
@@ -35,19 +34,9 @@ def importable_by_workers(monkeypatch):
 
 
 def launched(tmp_path: Path, factory: object) -> LaunchResult:
-    study = specification_from_mapping(
-        {
-            "name": "trivial",
-            "backbone": str(BACKBONE),
-            "task": {"name": "docstrings"},
-            "budget": "0.5%",
-            "trials": 6,
-            "training": {"steps": 8},
-            "pruning": {"first_rung_steps": None},
-            "search": {"sampler": "random", "published": "none"},
-            "fleet": {"backend": "ray", "pack": 1, "workers": 2, "artefacts": str(tmp_path / "artefacts")},
-        }
-    )
+    fleet = {"backend": "ray", "pack": 1, "workers": 2}
+    search = {"sampler": "random", "published": "none"}
+    study = small_study(tmp_path, trials=6, steps=8, first_rung=None, search=search, fleet=fleet)
     return launch(study, storage_url=f"sqlite:///{tmp_path / 'ledger.db'}", factory=factory)  # type: ignore[arg-type]
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
+from support.small_study import small_study
 from support.trivial_runner import TrivialFactory, TrivialRunner, score_at
 from support.work_clock import STEP_SECONDS, WorkClock
 
@@ -32,31 +33,21 @@ from studies.ledger.ledger import Ledger
 from studies.records import ConfirmationRecord, StudyKind, StudyRecord, TrialRecord, TrialState
 from studies.runtime.artefacts import study_folder
 from studies.runtime.progress import Progress
-from studies.study_file import Specification, specification_from_mapping
+from studies.study_file import Specification
 from studies.study_file.recorded_specification import BegunSpecification
 from studies.verification import replay_violations, replayed, verify
 from trial_runner.backbones import config_of
 from trial_runner.requests import TrialRequest
 
-BACKBONES = Path(__file__).parents[2] / "data" / "backbones"
 STEPS = 16
 VALIDATION = {0: 0.5, 1: 0.4} | {number: 0.6 + number / 100 for number in range(2, 10)}
 """Scores of the search: mam_adapter, bitfit, and discoveries of which each is better than the one before."""
 
 
 def specification(tmp_path: Path, **given: object) -> Specification:
-    mapping: dict[str, object] = {
-        "name": "reviews",
-        "backbone": str(BACKBONES / "roberta_base"),
-        "task": {"name": "docstrings"},
-        "budget": "0.5%",
-        "trials": 10,
-        "training": {"steps": STEPS},
-        "pruning": {"first_rung_steps": 4},
-        "search": {"sampler": "random", "published": ["mam_adapter", "bitfit"]},
-        "fleet": {"backend": "inline", "pack": 2, "time_budget": "1h", "artefacts": str(tmp_path / "artefacts")},
-    }
-    return specification_from_mapping(mapping | given)
+    search = {"sampler": "random", "published": ["mam_adapter", "bitfit"]}
+    own = {"name": "reviews", "search": search, "fleet": {"time_budget": "1h"}}
+    return small_study(tmp_path, trials=10, steps=STEPS, **(own | given))  # type: ignore[arg-type]
 
 
 @dataclass

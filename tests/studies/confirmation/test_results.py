@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from support.small_study import small_study
 from support.trivial_runner import TrivialRunner
 
 from studies.confirmation.execution import confirm
@@ -15,9 +16,7 @@ from studies.confirmation.verdicts import ConfirmationVerdict
 from studies.errors import ConfirmationError
 from studies.launch.launch import launch
 from studies.ledger.ledger import Ledger
-from studies.study_file import specification_from_mapping
 
-BACKBONES = Path(__file__).parents[2] / "data" / "backbones"
 SEEDS = 5
 
 Scores = dict[int, float]
@@ -45,18 +44,9 @@ def confirmed(tmp_path: Path) -> Confirmed:
 
     def make(validation: list[float], *means: float, **given: object) -> ConfirmationResult:
         url = f"sqlite:///{tmp_path / 'ledger.db'}"
-        study = specification_from_mapping(
-            {
-                "name": "reviews",
-                "backbone": str(BACKBONES / "roberta_base"),
-                "task": {"name": "docstrings"},
-                "budget": "0.5%",
-                "trials": 4,
-                "training": {"steps": 4},
-                "pruning": {"first_rung_steps": None},
-                "search": {"sampler": "random", "published": ["mam_adapter", "bitfit"]},
-                "fleet": {"backend": "inline", "pack": 4, "artefacts": str(tmp_path / "artefacts")},
-            }
+        search = {"sampler": "random", "published": ["mam_adapter", "bitfit"]}
+        study = small_study(
+            tmp_path, trials=4, steps=4, first_rung=None, name="reviews", search=search, fleet={"pack": 4}
         )
         launch(study, storage_url=url, factory=Told(dict(enumerate(validation))))
         scores = {number: score for place, mean in enumerate(means) for number, score in around(mean, place).items()}

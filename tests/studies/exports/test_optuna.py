@@ -7,6 +7,7 @@ from pathlib import Path
 import optuna
 import pytest
 from optuna.trial import FrozenTrial
+from support.small_study import small_study
 from support.trivial_runner import TrivialFactory
 
 from deltaspace.commands.main import main
@@ -14,26 +15,14 @@ from search_space.codec import configuration_to_json
 from studies.launch.launch import launch
 from studies.ledger.ledger import Ledger
 from studies.records import ReadingRecord, TrialRecord, TrialState
-from studies.study_file import Specification, specification_from_mapping
+from studies.study_file import Specification
 
-BACKBONE = Path(__file__).parents[2] / "data" / "backbones" / "roberta_base"
 STATES = {TrialState.COMPLETE: "COMPLETE", TrialState.PRUNED: "PRUNED", TrialState.FAILED: "FAIL"}
 
 
 def specification(folder: Path, sampler: str) -> Specification:
-    return specification_from_mapping(
-        {
-            "name": "trivial",
-            "backbone": str(BACKBONE),
-            "task": {"name": "docstrings"},
-            "budget": "0.5%",
-            "trials": 20,
-            "training": {"steps": 16},
-            "pruning": {"first_rung_steps": 4},
-            "search": {"sampler": sampler, "published": ["mam_adapter", "lora_qv"]},
-            "fleet": {"backend": "inline", "pack": 2, "artefacts": str(folder / "artefacts")},
-        }
-    )
+    search = {"sampler": sampler, "published": ["mam_adapter", "lora_qv"]}
+    return small_study(folder, trials=20, search=search)
 
 
 @pytest.fixture(scope="module", params=["random", "nsga2"])

@@ -5,8 +5,10 @@ import os
 import signal
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
+from support.small_study import small_study
 from support.trivial_runner import TrivialFactory, TrivialRunner
 from support.work_clock import STEP_SECONDS, WorkClock
 
@@ -18,27 +20,12 @@ from studies.ledger.ledger import Ledger
 from studies.records import TrialRecord, TrialState
 from studies.runtime.progress import Progress
 from studies.runtime.study_plan import StudyPlan
-from studies.study_file import Specification, specification_from_mapping
+from studies.study_file import Specification
 from trial_runner.errors import RunnerError
 
-BACKBONES = Path(__file__).parents[2] / "data" / "backbones"
 
-
-def specification(tmp_path: Path, **given: object) -> Specification:
-    fleet = {"backend": "inline", "pack": 2, "artefacts": str(tmp_path / "artefacts")}
-    fleet |= given.pop("fleet", {})  # type: ignore[arg-type]
-    mapping: dict[str, object] = {
-        "name": "trivial",
-        "backbone": str(BACKBONES / "roberta_base"),
-        "task": {"name": "docstrings"},
-        "budget": "0.5%",
-        "trials": 14,
-        "training": {"steps": 16},
-        "pruning": {"first_rung_steps": 4},
-        "search": {"sampler": "random"},
-        "fleet": fleet,
-    }
-    return specification_from_mapping(mapping | given)
+def specification(tmp_path: Path, **given: Any) -> Specification:
+    return small_study(tmp_path, **({"trials": 14, "search": {"sampler": "random"}} | given))
 
 
 def trials_of(url: str) -> list[TrialRecord]:

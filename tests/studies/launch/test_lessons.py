@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from support.small_study import small_study
 from support.trivial_runner import TrivialFactory
 
 from studies.analysis.summaries import study_summary
@@ -16,28 +17,15 @@ from studies.launch.launch import launch
 from studies.ledger.ledger import Ledger
 from studies.records import TrialRecord
 from studies.search.warm_start import WarmStart
-from studies.study_file import Specification, specification_from_mapping
+from studies.study_file import Specification
 from studies.study_file.recorded_specification import recorded_specification
 
-BACKBONE = Path(__file__).parents[2] / "data" / "backbones" / "roberta_base"
 LEARNING = {"learn_from": "auto"}
 SUPPORT = Path(__file__).parents[2]
 
 
 def specification(folder: Path, name: str, trials: int, **search: object) -> Specification:
-    return specification_from_mapping(
-        {
-            "name": name,
-            "backbone": str(BACKBONE),
-            "task": {"name": "docstrings"},
-            "budget": "0.5%",
-            "trials": trials,
-            "training": {"steps": 16},
-            "pruning": {"first_rung_steps": 4},
-            "search": search,
-            "fleet": {"backend": "inline", "pack": 1, "artefacts": str(folder)},
-        }
-    )
+    return small_study(folder, trials=trials, name=name, search=search, fleet={"pack": 1, "artefacts": str(folder)})
 
 
 @pytest.fixture(scope="module")
