@@ -125,8 +125,7 @@ def _entry(event: Event) -> dict[str, Any]:
     if event.unseen:
         return {**entry, "unseen": event.unseen}
     if one is None:
-        references = progress.references
-        return {**entry, "metric": progress.metric, "head_only": references.head_only, "constant": references.constant}
+        return {**entry, "metric": progress.metric, "head_only": progress.head_only, "constant": progress.constant}
     return {
         **entry,
         "trial": one.number,

@@ -93,7 +93,7 @@ def named(trial: EndedTrial | RunningTrial) -> str:
 
 def references_text(progress: Progress) -> str:
     """What scores are held against; empty if that is not known."""
-    known = {"head alone": progress.references.head_only, "constant": progress.references.constant}
+    known = {"head alone": progress.head_only, "constant": progress.constant}
     return ", ".join(f"{name} {score:.4f}" for name, score in known.items() if score is not None)
 
 

@@ -73,19 +73,6 @@ class EndedTrial:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class References:
-    """What every score is held against.
-
-    Attributes:
-        head_only: Score of the task head alone; None before it is known.
-        constant: Score of predicting the most frequent label for everything; None where there are no labels.
-    """
-
-    head_only: float | None = None
-    constant: float | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class TimeLeft:
     """How long a study still takes.
 
@@ -111,7 +98,8 @@ class Progress:
         course: Every rise of the best score: after how many ended trials, and to what.
         just_ended: The trials that ended last, at most `LAST`, the newest last.
         ended_here: How many trials have ended in this launch.
-        references: What scores are held against.
+        head_only: Score of the task head alone, which scores are held against; None before it is known.
+        constant: The same of predicting the most frequent label for everything; None where there are no labels.
         examples: How many a score is a share of, where it is one; None else.
         budget_parameters: Most trainable parameters of a configuration.
         seconds_elapsed: Since this launch began.
@@ -128,7 +116,8 @@ class Progress:
     course: tuple[tuple[int, float], ...] = ()
     just_ended: tuple[EndedTrial, ...] = ()
     ended_here: int = 0
-    references: References = References()
+    head_only: float | None = None
+    constant: float | None = None
     examples: ExampleCounts | None = None
     budget_parameters: int
     seconds_elapsed: float

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from search_space.published import HEAD_ONLY
 from studies.records import Outcome, ReadingRecord, TrialRecord, TrialState
-from studies.runtime.progress import LAST, TOP, EndedTrial, References
+from studies.runtime.progress import LAST, TOP, EndedTrial
 from studies.runtime.roster import OpenTrial, recalled
 from studies.runtime.study_plan import StudyPlan
 
@@ -31,8 +31,8 @@ class ProgressTally:
         self.just_ended: tuple[EndedTrial, ...] = ()
         self.ended_here = 0
         self._steps = steps
-        self._constant = constant
-        self._head_only: float | None = None
+        self.constant = constant
+        self.head_only: float | None = None
         self._ended = 0
         self._steps_made = 0
 
@@ -52,15 +52,10 @@ class ProgressTally:
             one = replace(one, is_best=not self.top or _order(one) < _order(self.top[0]))
             self.top = tuple(sorted((*self.top, one), key=_order)[:TOP])
             if one.method == HEAD_ONLY.name:
-                self._head_only = one.score
+                self.head_only = one.score
             if one.score is not None and (not self.course or one.score > self.course[-1][1]):
                 self.course = (*self.course, (self._ended, one.score))
         self.just_ended = (*self.just_ended, one)[-LAST:]
-
-    @property
-    def references(self) -> References:
-        """What scores are held against."""
-        return References(head_only=self._head_only, constant=self._constant)
 
     @property
     def expected_steps(self) -> float:

@@ -1,7 +1,7 @@
 """A launch at one moment, with something in every part of the live view."""
 
 from studies.records import ExampleCounts, TrialState
-from studies.runtime.progress import EndedTrial, Progress, References, RunningTrial, TimeLeft
+from studies.runtime.progress import EndedTrial, Progress, RunningTrial, TimeLeft
 
 RUNG = "rung 0 (50 steps)"
 
@@ -95,7 +95,7 @@ def shown_progress(*, is_early: bool = False) -> Progress:
             metric="accuracy",
             counts=counts,
             target_trials=36,
-            references=References(constant=0.1667),
+            constant=0.1667,
             examples=ExampleCounts(whole=743, rungs=743),
             budget_parameters=17_500,
             seconds_elapsed=4,
@@ -112,7 +112,8 @@ def shown_progress(*, is_early: bool = False) -> Progress:
         course=((1, 0.412), (3, 0.44), (5, 0.4507), (9, 0.4667), (15, 0.4801), (18, 0.487)),
         just_ended=JUST_ENDED,
         ended_here=19,
-        references=References(head_only=0.412, constant=0.1667),
+        head_only=0.412,
+        constant=0.1667,
         examples=ExampleCounts(whole=743, rungs=743),
         budget_parameters=17_500,
         seconds_elapsed=252,

@@ -9,7 +9,7 @@ from support.screens import WIDTHS, kept, picture, screen
 from support.shown_progress import RUNNING, running, shown_progress
 
 from dashboards.terminal.live import LiveView, left_text, times_text
-from studies.runtime.progress import Progress, References, TimeLeft
+from studies.runtime.progress import Progress, TimeLeft
 
 HEIGHTS = {80: 24, 120: 40, 200: 50}
 
@@ -64,7 +64,7 @@ def test_without_known_noise_scores_stand_alone():
 
 
 def test_what_is_not_known_is_not_shown():
-    assert "head alone" not in shown(replace(shown_progress(), references=References()))
+    assert "head alone" not in shown(replace(shown_progress(), head_only=None))
     early = shown(shown_progress(is_early=True))
     assert "no trial is complete yet  constant 0.1667" in early
     assert "left" not in early

@@ -54,9 +54,9 @@ def test_a_replicate_ends_without_being_a_best():
 
 def test_the_head_alone_is_a_reference_once_it_is_complete():
     tally = tally_of([0.5])
-    assert (tally.references.head_only, tally.references.constant) == (None, 0.1)
+    assert (tally.head_only, tally.constant) == (None, 0.1)
     tally.add(trial(1, method="head_only"), complete(0.4))
-    assert tally.references.head_only == 0.4
+    assert tally.head_only == 0.4
 
 
 def test_the_last_ones_are_kept_and_counted_where_they_ended_in_this_launch():
