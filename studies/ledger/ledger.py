@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Sequence
 from contextlib import AbstractContextManager
 from functools import wraps
 from pathlib import Path
-from typing import Concatenate, ParamSpec, Self, TypeVar
+from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 from sqlalchemy import Connection
 
@@ -18,9 +18,8 @@ from studies.ledger.database import Database, Patience
 from studies.ledger.engine import Access, StorageAddress, open_engine
 from studies.ledger.keeper_writes import LEASE_SECONDS
 from studies.ledger.reports import ReportEntry
-from studies.records.reading import ArtefactRecord, ExampleRecord, ReadingRecord
 from studies.records.study import ConfirmationRecord, NewStudy, StudyRecord
-from studies.records.trial import AttemptRecord, NewTrial, Outcome, Settlement
+from studies.records.trial import AttemptRecord, NewTrial, Settlement
 
 T = TypeVar("T")
 P = ParamSpec("P")
@@ -210,19 +209,8 @@ class Ledger(AbstractContextManager["Ledger"]):
 
         return self._database.write(work)
 
-    def settle(  # noqa: PLR0913
-        self,
-        study_id: int,
-        epoch: int,
-        number: int,
-        attempt: int,
-        *,
-        readings: Sequence[ReadingRecord] = (),
-        examples: Sequence[ExampleRecord] = (),
-        artefact: ArtefactRecord | None = None,
-        outcome: Outcome | None = None,
-    ) -> Settlement:
-        """Record what a running attempt reports: measurements, a file, its end. All of it or nothing.
+    def settle(self, study_id: int, epoch: int, number: int, attempt: int, **said: Any) -> Settlement:
+        """Record what a running attempt reports, as in a `ReportEntry`: measurements, a file, its end. All or nothing.
 
         A reading of a step that was measured before is ignored, because the first one stands; so a final score is the
         score of the trial's last reading *in the ledger*. The newest two snapshots of a trial are kept, and none once
@@ -232,10 +220,7 @@ class Ledger(AbstractContextManager["Ledger"]):
         Returns:
             Whether it was accepted: False when the attempt does not run any more (late, or told before).
         """
-        entry = ReportEntry(
-            number=number, attempt=attempt, readings=readings, examples=examples, artefact=artefact, outcome=outcome
-        )
-        return self.settle_all(study_id, epoch, [entry])[0]
+        return self.settle_all(study_id, epoch, [ReportEntry(number=number, attempt=attempt, **said)])[0]
 
     def settle_all(self, study_id: int, epoch: int, entries: Sequence[ReportEntry]) -> list[Settlement]:
         """Record what several attempts report, in one transaction: all of it or nothing; see `settle`."""

@@ -69,10 +69,10 @@ class ReportEntry:
 
     number: int
     attempt: int
-    readings: Sequence[ReadingRecord]
-    artefact: ArtefactRecord | None
-    outcome: Outcome | None
+    readings: Sequence[ReadingRecord] = ()
     examples: Sequence[ExampleRecord] = ()
+    artefact: ArtefactRecord | None = None
+    outcome: Outcome | None = None
 
     def __post_init__(self) -> None:
         """Check that everything is about the same attempt."""

@@ -54,7 +54,7 @@ class Results:
 
     def end(self, open_trial: OpenTrial, outcome: Outcome) -> None:
         """End a trial without a report."""
-        entry = _entry(open_trial, outcome=outcome)
+        entry = ReportEntry(number=open_trial.trial.number, attempt=open_trial.attempt, outcome=outcome)
         (settlement,) = self._state.ledger.settle_all(self._state.study.id, self._state.epoch, [entry])
         self._take_in(open_trial, entry, settlement)
 
@@ -88,12 +88,22 @@ class Results:
                 self._state.rungs.remember(report.trial, reading.step, report.examples)
             outcome = self._outcome(open_trial, reading, prospect)
         readings: tuple[ReadingRecord, ...] = ()
+        examples: tuple[ExampleRecord, ...] = ()
         if reading is not None and _is_sound(reading):
             rung = self._plan.rungs.rung_at(reading.step)
             readings = (ReadingRecord.of(reading, attempt=report.attempt, rung=rung),)
+            if report.examples is not None:
+                examples = (ExampleRecord.of_reading(report.examples, reading),)
         if outcome is None and not readings and report.artefact is None:
             return None
-        return _entry(open_trial, readings, report, outcome)
+        return ReportEntry(
+            number=report.trial,
+            attempt=report.attempt,
+            readings=readings,
+            examples=examples,
+            artefact=report.artefact,
+            outcome=outcome,
+        )
 
     def _outcome(self, open_trial: OpenTrial, reading: Reading, prospect: WinProbability | None) -> Outcome | None:
         """How a reading ends a trial; None when it goes on."""
@@ -136,26 +146,3 @@ class Results:
 def _is_sound(reading: Reading) -> bool:
     """Whether all that was measured is a number."""
     return math.isfinite(reading.score) and math.isfinite(reading.train_loss)
-
-
-def _examples(report: WorkerReport) -> tuple[ExampleRecord, ...]:
-    """What a reading measured example by example; nothing where that was not measured."""
-    if report.reading is None or report.examples is None:
-        return ()
-    return (ExampleRecord.of_reading(report.examples, report.reading),)
-
-
-def _entry(
-    open_trial: OpenTrial,
-    readings: Sequence[ReadingRecord] = (),
-    report: WorkerReport | None = None,
-    outcome: Outcome | None = None,
-) -> ReportEntry:
-    return ReportEntry(
-        number=open_trial.trial.number,
-        attempt=open_trial.attempt,
-        readings=readings,
-        examples=() if report is None or not readings else _examples(report),
-        artefact=None if report is None else report.artefact,
-        outcome=outcome,
-    )

@@ -91,9 +91,9 @@ def test_reports_of_several_trials_are_accepted_once(kept, values, drop_next_com
     drop_next_commit()
     readings = [values.reading(number, 10, score=0.75) for number in range(2)]
     entries = [
-        ReportEntry(number=0, attempt=1, readings=readings[:1], artefact=None, outcome=values.complete),
-        ReportEntry(number=1, attempt=1, readings=readings[1:], artefact=None, outcome=None),
-        ReportEntry(number=1, attempt=2, readings=[], artefact=None, outcome=values.complete),
+        ReportEntry(number=0, attempt=1, readings=readings[:1], outcome=values.complete),
+        ReportEntry(number=1, attempt=1, readings=readings[1:]),
+        ReportEntry(number=1, attempt=2, outcome=values.complete),
     ]
     settled = kept.ledger.settle_all(kept.id, kept.epoch, entries)
     assert [one.accepted for one in settled] == [True, True, False]
