@@ -78,7 +78,7 @@ def simulated(
     course = ObservationModel(steps=STEPS, examples=measurements.examples, use_validation_loss=True)
     proposer = Proposer(space, sampler=sampler, seed=seed, opening=_OPENING, course=course)
     board, model = RungBoard(replace(_RUNGS, examples=measurements.examples)), FactoredSearch(space, seed=0)
-    fitter = SurrogateFitter(Encoding(space))
+    fitter = SurrogateFitter(Encoding(space).view_of)
     tuned, found_trial, cost = truth.best_published(), None, 0.0
     history: list[Observation] = []
     truths: list[float] = []

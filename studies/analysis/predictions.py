@@ -39,7 +39,7 @@ class Predictions:
         """
         self._history = history_of(trials, readings, examples)
         views = RecordedViews(study, trials)
-        self._believer = SurrogateFitter(views, places=recorded_places(study, views.ranges))
+        self._believer = SurrogateFitter(views.view_of, places=recorded_places(study, views.ranges))
         self._belief = self._believer.belief(self._history)
         self.posterior = self._belief.joint
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from studies.errors import LaunchError
+from studies.runtime.messages import Machines
 from studies.study_file.sections import Fleet
 
 _FRESH_SECONDS = 1.0
@@ -109,7 +110,7 @@ def share_of(nodes: Sequence[ClusterNode], options: Fleet, *, is_own: bool) -> S
     return next((share for share in sizes if share.room(nodes) >= max(1, there)), least)
 
 
-class Nodes:
+class Nodes(Machines):
     """The nodes as they were a moment ago, and who works on them; whoever asks often asks Ray once a second."""
 
     def __init__(self) -> None:
@@ -130,7 +131,7 @@ class Nodes:
         self._of[worker] = node
 
     def is_gone(self, worker: str) -> bool:
-        """See `studies.runtime.messages.Machines`; of a worker that was not met nothing is known."""
+        """See `Machines`; of a worker that was not met nothing is known."""
         if worker not in self._of:
             return False
         self._look()
@@ -138,7 +139,7 @@ class Nodes:
         return key in self._leaving or all(node.key != key for node in self._alive)
 
     def is_leaving(self, worker: str) -> bool:
-        """See `studies.runtime.messages.Machines`."""
+        """See `Machines`."""
         if worker not in self._of:
             return False
         self._look()

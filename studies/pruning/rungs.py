@@ -28,7 +28,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from statistics import median
-from typing import Protocol
 
 from search_space.published import HEAD_ONLY
 from search_space.space.space import Candidate
@@ -137,19 +136,12 @@ class RungPlan:
         return self.steps.index(step) if step in self.steps else None
 
 
-class PruningRule(Protocol):
-    """Says whether a trial stops at a rung."""
+PruningRule = Callable[["RungBoard", int, Reading, WinProbability | None], str | None]
+"""Why the trial of a reading stops at a rung; None when it goes on.
 
-    def __call__(self, board: "RungBoard", rung: int, reading: Reading, prospect: WinProbability | None) -> str | None:
-        """Why the trial of a reading stops; None when it goes on. The reading is on the board already.
-
-        Args:
-            board: All readings, and the plan.
-            rung: Where the trial stands.
-            reading: Its newest.
-            prospect: What the model expects of it; None where it is not asked for, or too little is known.
-        """
-        ...
+It is told the board, with the reading on it, the rung, the reading, and what the model expects of the trial; None where
+that is not asked for, or too little is known.
+"""
 
 
 def no_pruning(board: "RungBoard", rung: int, reading: Reading, prospect: WinProbability | None) -> str | None:

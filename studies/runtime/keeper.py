@@ -20,7 +20,7 @@ from studies.errors import LaunchError, StudiesError
 from studies.ledger.database import Patience
 from studies.ledger.leases import LAID_ASIDE, MACHINE_LOST
 from studies.records import EventKind, Outcome, TrialState
-from studies.runtime.messages import Decision, Machines, OneMachine, WorkerAnswer, WorkerReport
+from studies.runtime.messages import Decision, Machines, WorkerAnswer, WorkerReport
 from studies.runtime.progress import ListeningClock, Progress, Standing
 from studies.runtime.results import Results
 from studies.runtime.roster import MAX_LOSSES
@@ -47,7 +47,7 @@ class StudyKeeper:
         *,
         name: str = "keeper",
         patience: Patience | None = None,
-        machines: Machines = OneMachine(),  # noqa: B008 - a value
+        machines: Machines = Machines(),  # noqa: B008 - a value
     ) -> None:
         """Take the study over: fence earlier keepers, queue what they had running, rebuild what they knew.
 

@@ -4,7 +4,7 @@ Everything goes by posterior means of the model of the search, never by scores: 
 """
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -19,7 +19,7 @@ from studies.surrogate.encoded_configuration import EncodedConfiguration
 from studies.surrogate.encoding import Encoding
 from studies.surrogate.features import Features, TrainedSide, lr_at, unit_lr_of
 from studies.surrogate.observation import Observation
-from studies.surrogate.posterior import SurrogateFitter, Viewer
+from studies.surrogate.posterior import SurrogateFitter
 from studies.surrogate.prior_mean import BEST_UNIT_LR
 from studies.surrogate.structure_distances import Array
 
@@ -56,13 +56,13 @@ class SourceStudy:
     Attributes:
         name: Of the study.
         history: Its trials, what was read of them included.
-        viewer: What the model sees of them.
+        view_of: What the model sees of one of them.
         ranges: Lowest and highest learning rate of every form there.
     """
 
     name: str
     history: Sequence[Observation]
-    viewer: Viewer
+    view_of: Callable[[Observation], Features]
     ranges: Ranges
 
 
@@ -114,7 +114,7 @@ class _SourcePosterior:
 
     def __init__(self, source: SourceStudy) -> None:
         self.source = source
-        self._believer = SurrogateFitter(source.viewer)
+        self._believer = SurrogateFitter(source.view_of)
         self.belief = self._believer.belief(source.history)
         heard = [one for one in source.history if one.readings and one.state is not TrialState.FAILED]
         self.trials = [one for one in heard if one.origin != "replicate"]

@@ -105,7 +105,7 @@ class FactoredSearch:
         self._settings = settings or FactoredSettings()
         self._drawer = RandomCandidates(self._genome, self._settings.places)
         self._mover = Mutation(self._genome, self._drawer, self._settings.moves)
-        self._believer = SurrogateFitter(self._genome, places=self._settings.places)
+        self._believer = SurrogateFitter(self._genome.view_of, places=self._settings.places)
         self._genes: dict[str, EncodedConfiguration | None] = {}
         self._sizing = SizeObjective(self._genome, goal)
         self.prospects = WinProbabilities(self._believer, self._sizing)

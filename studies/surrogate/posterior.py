@@ -3,7 +3,6 @@
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
 
 import numpy as np
 from scipy.special import ndtr  # type: ignore[import-untyped]
@@ -95,20 +94,12 @@ def chance_above_zero(mean: float, deviation: float) -> float:
     return float(ndtr(mean / deviation)) if deviation else float(mean > 0)
 
 
-class Viewer(Protocol):
-    """Who knows what the model sees of a trial: the genome of a space, or a ledger."""
-
-    def view_of(self, observation: Observation) -> Features:
-        """What the model sees of a trial."""
-        ...
-
-
 class SurrogateFitter:
     """Makes beliefs of histories; a pure function, but what was computed before is remembered."""
 
     def __init__(
         self,
-        viewer: Viewer,
+        view_of: Callable[[Observation], Features],
         *,
         rules: Rules = papers_log_odds,
         places: Places = NO_PLACES,
@@ -118,7 +109,7 @@ class SurrogateFitter:
         """Begin with nothing remembered.
 
         Args:
-            viewer: Of the trials.
+            view_of: What the model sees of a trial.
             rules: What is expected of configurations before anything was tried, but for their rates.
             places: Where the rates of some forms are expected to be best.
             fits_to: How many of the first trials hyper-parameters are fitted to, and scores measured by: an amplitude
@@ -129,7 +120,7 @@ class SurrogateFitter:
         self._fits_to = fits_to
         self._rules = rules
         self._places = places
-        self._viewer = viewer
+        self._view_of = view_of
         self._structures = StructureDistances()
         self._views: dict[str, Features] = {}
         self._listener = ReadingCollector()
@@ -143,7 +134,7 @@ class SurrogateFitter:
         """What the model sees of a trial."""
         known = self._views.get(observation.fingerprint)
         if known is None:
-            known = self._views[observation.fingerprint] = self._viewer.view_of(observation)
+            known = self._views[observation.fingerprint] = self._view_of(observation)
         return known
 
     def belief(self, history: Sequence[Observation], *, is_settled: bool = False) -> Posterior:

@@ -15,7 +15,7 @@ from studies.pruning.rungs import Protected, RungPlan
 from studies.records import NewStudy
 from studies.runtime.artefacts import study_folder
 from studies.runtime.keeper import StudyKeeper
-from studies.runtime.messages import Machines, OneMachine
+from studies.runtime.messages import Machines
 from studies.runtime.study_plan import StudyPlan
 from studies.search.initial_design import InitialDesign
 from trial_runner.requests import TrainingPlan
@@ -76,7 +76,7 @@ def keep() -> Iterator[Callable[..., StudyKeeper]]:
     """Makes keepers, and closes them in the end."""
     keepers: list[StudyKeeper] = []
 
-    def make(plan: StudyPlan, machines: Machines = OneMachine()) -> StudyKeeper:  # noqa: B008 - a value
+    def make(plan: StudyPlan, machines: Machines = Machines()) -> StudyKeeper:  # noqa: B008 - a value
         keepers.append(StudyKeeper(plan, machines=machines))
         return keepers[-1]
 

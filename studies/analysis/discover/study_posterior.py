@@ -96,7 +96,7 @@ class StudyPosterior:
         self.measure = UniformDraws(self.genome, seed)
         # what the views say was proved under these priors
         priors = ANALYSIS_PRIORS
-        self._believer = SurrogateFitter(self.genome, rules=no_rules, fits_to=OPENING, priors=priors)
+        self._believer = SurrogateFitter(self.genome.view_of, rules=no_rules, fits_to=OPENING, priors=priors)
         self._belief = self._believer.belief(self.history)
 
     @cached_property

@@ -62,7 +62,9 @@ def scored(space: SearchSpace, score: Callable[[Observation], float], *, count: 
     for one in drawn(space, count, seed=seed):
         reading = MeasuredScore(fraction=1.0, score=score(one), standard_error=ERROR / 10)
         trials.append(replace(one, readings=(reading,)))
-    return SourceStudy(name=f"s{seed}", history=trials, viewer=Encoding(space), ranges=space.options.learning_rates)
+    return SourceStudy(
+        name=f"s{seed}", history=trials, view_of=Encoding(space).view_of, ranges=space.options.learning_rates
+    )
 
 
 def low_rank(trial: Observation) -> int:

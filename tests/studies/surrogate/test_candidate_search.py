@@ -91,7 +91,7 @@ def test_a_model_finds_better_than_draws_do(space, history):
 
 
 def test_the_posterior_is_on_the_scale_of_the_scores_and_knows_what_it_was_told(genome, history):
-    fitter, trials = SurrogateFitter(genome), history(90)
+    fitter, trials = SurrogateFitter(genome.view_of), history(90)
     known, unknown = trials[:60], [fitter.view(one) for one in trials[60:]]
     truth = np.array([one.readings[0].score + 0.05 for one in trials[60:]])
     means, deviations = fitter.belief(known).predict(unknown)

@@ -25,7 +25,7 @@ def with_score(trials, score):
 
 
 def believed(genome, trials) -> Posterior:
-    return SurrogateFitter(genome).belief(trials)
+    return SurrogateFitter(genome.view_of).belief(trials)
 
 
 def spread_of(trials) -> tuple[float, float]:

@@ -20,8 +20,8 @@ def test_the_papers_bet_on_mam_rather_than_on_its_parts(genome, space, history):
 def test_without_trust_in_the_papers_their_rules_make_no_difference(genome, history):
     trials = history(3, published=("mam_adapter", "sequential_adapter_ffn", "bitfit"))
     views = [genome.view_of(one) for one in trials]
-    trusting = SurrogateFitter(genome).points(views).trends
-    doubting = SurrogateFitter(genome, rules=no_rules).points(views).trends
+    trusting = SurrogateFitter(genome.view_of).points(views).trends
+    doubting = SurrogateFitter(genome.view_of, rules=no_rules).points(views).trends
     assert trusting[:, 0].tolist() == doubting[:, 0].tolist()
     assert len(set(trusting[:, 1].tolist())) == 3
     assert doubting[:, 1].tolist() == [0, 0, 0]

@@ -144,15 +144,15 @@ def test_what_is_heard_later_is_measured_by_the_spread_that_amplitudes_are_of(ge
     trials = history(30)
     early = [near(one, 1.0) for one in trials[:16]]
     late = [near(one, 0.1) for one in trials[16:]]  # as of a search that has found its favourites
-    first = SurrogateFitter(genome, fits_to=16).belief(early)
+    first = SurrogateFitter(genome.view_of, fits_to=16).belief(early)
     # until the sixteenth trial was heard of, its own later reading aside
     alone = ReadingCollector().hear(early).until(16)
     spreads = standardised(alone.scores, alone.errors, alone.rungs).units
     for told in (early, [*early, *late]):
-        found = SurrogateFitter(genome, fits_to=16).belief(told)
+        found = SurrogateFitter(genome.view_of, fits_to=16).belief(told)
         assert found.scale.spread == spreads[0.0]
         np.testing.assert_array_equal(found.process.values.logarithms, first.process.values.logarithms)
-    usual = SurrogateFitter(genome).belief([*early, *late])
+    usual = SurrogateFitter(genome.view_of).belief([*early, *late])
     assert usual.scale.spread < 0.9 * spreads[0.0]
     here, there = (one.process._readings for one in (found, usual))
     assert np.ptp(here.scores[here.are_losses]) < 0.9 * np.ptp(there.scores[there.are_losses])

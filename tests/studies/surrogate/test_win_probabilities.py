@@ -43,7 +43,7 @@ def trials(history: History) -> list[Observation]:
 def test_the_chance_is_that_of_a_normal_difference_to_the_best(genome, prospects, trials, has_published):
     asked = trials if has_published else [replace(one, method=None) for one in trials]
     found = prospects.of(asked, [19])[19]
-    believer = SurrogateFitter(genome)
+    believer = SurrogateFitter(genome.view_of)
     belief = believer.belief(asked, is_settled=True)
     means, covariance = belief.joint([believer.view(one) for one in asked])
     best = int(np.argmax(means[: 2 if has_published else 19]))
@@ -85,7 +85,7 @@ def test_nothing_is_held_against_a_trial_that_is_larger(genome, space, trials):
     goal = SizeGoal.of(SizeMeasure.PARAMETERS, budget=space.budget)
     sizing = SizeObjective(genome, goal)
     sizes = sizing.of_trials(trials)
-    prospects = WinProbabilities(SurrogateFitter(genome), sizing)
+    prospects = WinProbabilities(SurrogateFitter(genome.view_of), sizing)
     order = np.argsort(sizes, kind="stable")
     middle = int(order[len(order) // 2])
     asked = prospects.of(trials, [middle, *map(int, order[:2])])
@@ -96,7 +96,7 @@ def test_nothing_is_held_against_a_trial_that_is_larger(genome, space, trials):
 
 
 def test_hyper_parameters_are_those_of_what_has_ended(genome, trials):
-    believer = SurrogateFitter(genome)
+    believer = SurrogateFitter(genome.view_of)
     more = [*trials, replace(half_way(trials[5], 0.2), number=20, fingerprint="another")]
 
     def fitted(history: list[Observation], *, is_settled: bool) -> list[float]:
