@@ -8,10 +8,9 @@ measured on the same examples and often err together, so that this is the most t
 import math
 
 from studies.resource_estimates.data import DataFacts
+from studies.score_evidence import Z_95
 from trial_runner.tasks import METRICS
 
-SURE = 1.96
-"""Standard errors of 95% confidence."""
 WANTED = 0.02
 """The difference that a study should show: two points."""
 _USUAL_SCORE = 0.9
@@ -24,12 +23,12 @@ def smallest_difference(examples: int, score: float) -> float:
         examples: At least 1.
         score: About what both are, in [0, 1].
     """
-    return SURE * math.sqrt(2 * score * (1 - score) / examples)
+    return Z_95 * math.sqrt(2 * score * (1 - score) / examples)
 
 
 def examples_for(difference: float, score: float) -> int:
     """The fewest examples that show a difference; the inverse of `smallest_difference`."""
-    return max(1, math.ceil(2 * score * (1 - score) * (SURE / difference) ** 2))
+    return max(1, math.ceil(2 * score * (1 - score) * (Z_95 / difference) ** 2))
 
 
 def expected_score(constant_score: float | None) -> float:
@@ -43,7 +42,7 @@ def is_share(metric: str) -> bool:
 
 
 def noise_warning_of(data: DataFacts) -> str | None:
-    """The same of the validation split of a study; None where its metric is no share of the examples."""
+    """The `noise_warning` of the validation split of a study; None where its metric is no share of the examples."""
     if not is_share(data.metric):
         return None
     return noise_warning(data.examples["validation"], expected_score(data.constant_score))
