@@ -46,8 +46,8 @@ VALIDATION = {0: 0.5, 1: 0.4} | {number: 0.6 + number / 100 for number in range(
 
 def specification(tmp_path: Path, **given: object) -> Specification:
     search = {"sampler": "random", "published": ["mam_adapter", "bitfit"]}
-    own = {"name": "reviews", "search": search, "fleet": {"time_budget": "1h"}}
-    return small_study(tmp_path, trials=10, steps=STEPS, **(own | given))  # type: ignore[arg-type]
+    own = {"name": "reviews", "trials": 10, "search": search, "fleet": {"time_budget": "1h"}}
+    return small_study(tmp_path, steps=STEPS, **(own | given))  # type: ignore[arg-type]
 
 
 @dataclass
