@@ -32,7 +32,7 @@ class DataFacts:
         constant_score: Of predicting the most frequent label of train for every validation example; None without.
         cuts: What is cut to the largest lengths.
         notes: What else was done to the data: carved, left out, seen twice.
-        contradictions: How many texts of train have two labels, and the first of them; none without labels.
+        contradictions: How many texts of train have two labels, and the first two of them; none without labels.
         samples: The first examples of train as the model reads them.
     """
 
@@ -142,16 +142,16 @@ def data_counts(task: Prepared) -> DataFacts:
 
 
 def _contradictions(split: Any, names: tuple[str, ...], tokenizer: "PreTrainedTokenizerFast | None") -> tuple[int, str]:
-    """How many texts have two labels, and the first of them with its labels."""
+    """How many texts have two labels, and the first of them with their labels."""
     labels_of: dict[bytes, set[int]] = {}
     for row, label in enumerate(split.labels):
         labels_of.setdefault(_tokens(split.rows, row).tobytes(), set()).add(int(label))
     found = [(tokens, sorted(labels)) for tokens, labels in labels_of.items() if len(labels) > 1]
-    if not found:
-        return 0, ""
-    tokens, labels = found[0]
-    text = "" if tokenizer is None else f"{_text(np.frombuffer(tokens, split.rows.ids.dtype), tokenizer)} "
-    return len(found), f"{text}({', '.join(names[label] for label in labels)})"
+    examples = []
+    for tokens, labels in found[:_SAMPLES]:
+        text = "" if tokenizer is None else f"{_text(np.frombuffer(tokens, split.rows.ids.dtype), tokenizer)} "
+        examples.append(f"{text}({', '.join(names[label] for label in labels)})")
+    return len(found), "; ".join(examples)
 
 
 def _samples(split: Any, names: tuple[str, ...], tokenizer: "PreTrainedTokenizerFast") -> tuple[str, ...]:

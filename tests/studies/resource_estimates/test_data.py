@@ -44,11 +44,12 @@ def test_a_constant_prediction_is_the_most_frequent_label_of_train():
 
 
 def test_labels_that_differ_in_case_texts_of_two_labels_and_a_metric_of_few_examples_are_warned_of():
-    twice = Split(input_ids=np.array([7, 7, 8], np.int32), offsets=np.arange(4), labels=np.array([0, 1, 2]))
+    tokens, labels = np.array([7, 7, 8, 9, 8, 9, 6], np.int32), np.array([0, 1, 2, 1, 0, 2, 2])
+    twice = Split(input_ids=tokens, offsets=np.arange(8), labels=labels)
     task = replace(task_of("f1", train=twice, validation=split_of(0, 1, 1, 2, 2, 2)), labels=("Good", "good ", "b"))
     assert data_facts(task).warnings[1:] == (
         "labels that differ only in case or white space are labels of their own: 'Good', 'good '.",
-        "1 text of train with two labels: (Good, good ).",
+        "3 texts of train with two labels: (Good, good ); (Good, b).",
         "f1 rests on 1 validation example of 'Good'; one more of them right changes it much.",
     )
     assert len(data_facts(task_of("accuracy", validation=split_of(0, 1, 1, 2, 2, 2))).warnings) == 1  # what is cut
