@@ -204,6 +204,8 @@ def _fetch(execute: Callable[[], Any], refusal: type[Exception], limits: Limits)
         cursor = execute()
         taken = () if cursor.description is None else islice(cursor, None if limits.rows is None else limits.rows + 1)
         rows = tuple(_small(taken, limits))
+    except MemoryError as error:
+        raise QueryError("a query must fit in memory; this one does not. Ask for less.") from error
     except (refusal, sqlite3.Warning, ValueError) as error:
         raise QueryError(_refused(str(error))) from error
     if cursor.description is None:

@@ -4,7 +4,7 @@ import os
 import signal
 import sqlite3
 import threading
-from contextlib import suppress
+from contextlib import closing, suppress
 
 import pytest
 
@@ -135,6 +135,23 @@ def test_a_query_is_stopped_when_its_time_is_up(two_trials, storage_url):
         run_query(storage_url, NEVER_ENDS, Limits(seconds=0.2))
     assert str(error.value) == "a query may take 0.2 s; this one was stopped. Ask for less, or allow more."
     assert run_query(storage_url, "SELECT count(*) FROM trials", Limits(seconds=30)).rows == ((2,),)
+
+
+@pytest.fixture
+def little_memory():
+    """SQLite gets ten megabytes, in the whole process."""
+    with closing(sqlite3.connect(":memory:")) as connection:
+        connection.execute("PRAGMA hard_heap_limit = 10000000")
+        yield
+        connection.execute("PRAGMA hard_heap_limit = 0")
+
+
+@pytest.mark.parametrize("storage_url", ["sqlite"], indirect=True)
+@pytest.mark.usefixtures("little_memory")
+def test_a_query_that_does_not_fit_in_memory_is_one_line(two_trials, storage_url):
+    refused = refusal(storage_url, "SELECT printf('%.*c', 50000000, 'x')")
+    assert refused == "a query must fit in memory; this one does not. Ask for less."
+    assert run_query(storage_url, "SELECT count(*) FROM trials").rows == ((2,),)
 
 
 @pytest.fixture
