@@ -20,7 +20,7 @@ from trial_runner.errors import AttachError, BackboneError, RequestError
 from trial_runner.example_losses import ExampleLosses
 from trial_runner.objectives.decoding import Writer
 from trial_runner.objectives.objective import Objective, ObjectiveFactory, ObjectiveMeasurement, TrainingBatch
-from trial_runner.objectives.robust import has_robust_prefix
+from trial_runner.objectives.robust import refuse_robust_prefix
 from trial_runner.tasks import (
     IGNORED,
     PROXY_LOSS,
@@ -160,11 +160,7 @@ class LanguageModelObjective(Objective):
             raise AttachError(
                 f"trials of {self._task.task_kind} must have deltas, because there is no task head to train; got none."
             )
-        if has_robust_prefix(deltas):
-            raise AttachError(
-                "robust prefixes are tuned towards correctly classified examples, so that they need a classification; "
-                f"got a {self._task.task_kind} task. Use a plain prefix."
-            )
+        refuse_robust_prefix(deltas, self._task.task_kind)
         self._frozen.check_prompt(deltas, self._longest())
 
     def _longest(self) -> int:

@@ -8,11 +8,10 @@ from torch import Tensor, nn
 from trial_runner.attachment.frozen_model import FrozenModel
 from trial_runner.backbones import load_backbone
 from trial_runner.deltas.delta_set import DeltaSet
-from trial_runner.errors import AttachError
 from trial_runner.example_losses import ExampleLosses
 from trial_runner.objectives.classification import ClassificationObjective
 from trial_runner.objectives.objective import ObjectiveFactory, ObjectiveMeasurement
-from trial_runner.objectives.robust import has_robust_prefix
+from trial_runner.objectives.robust import refuse_robust_prefix
 from trial_runner.tasks import TASK_KINDS, Split, compute_numbers, same_prediction
 from trial_runner.tasks.regression.kind import PreparedRegression
 
@@ -33,11 +32,7 @@ class RegressionObjective(ClassificationObjective):
 
     def check(self, deltas: DeltaSet) -> None:
         """See `Objective`."""
-        if has_robust_prefix(deltas):
-            raise AttachError(
-                "robust prefixes are tuned towards correctly classified examples, so that they need a classification; "
-                "got a regression task. Use a plain prefix."
-            )
+        refuse_robust_prefix(deltas, "regression")
         super().check(deltas)
 
     def head(self, *, seed: int) -> nn.Module:

@@ -93,6 +93,19 @@ def has_robust_prefix(deltas: DeltaSet) -> bool:
     return bool(_robust_prefixes(deltas))
 
 
+def refuse_robust_prefix(deltas: DeltaSet, task_kind: str) -> None:
+    """Refuse robust prefixes for a task that is no classification.
+
+    Raises:
+        AttachError: If there is one.
+    """
+    if has_robust_prefix(deltas):
+        raise AttachError(
+            "robust prefixes are tuned towards correctly classified examples, so that they need a classification; "
+            f"got a {task_kind} task. Use a plain prefix."
+        )
+
+
 def _robust_prefixes(deltas: DeltaSet) -> dict[tuple[str, int], list[Prefix]]:
     """Robust prefixes by stack and block."""
     found: dict[tuple[str, int], list[Prefix]] = {}
