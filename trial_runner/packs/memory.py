@@ -34,6 +34,7 @@ _DEEP, _FEW = 8, (2, 4)  # blocks; of more than so many, so few are planned, of 
 _GPU_BLOCK = 512  # what PyTorch's allocator rounds up to
 _FIGURES = ("held_bytes", "step_bytes", "evaluation_bytes")
 _MARGIN = 1.05  # for what kernels take by themselves
+_MOST_HALVINGS = 16  # beyond them an evaluation is one example of a slot
 
 USABLE = 0.8
 """Share of the free memory that a pack is fitted to; the rest lies free between tensors. What is missing after all is
@@ -106,7 +107,7 @@ def slots_within(free_bytes: int, one: MemoryPlan, two: MemoryPlan) -> int:
     return 1 + max(0, (free_bytes - one.slot_bytes) // each)
 
 
-def fit(free_bytes: int, wanted: int, one: MemoryPlan, two: MemoryPlan, *, most_halvings: int = 16) -> tuple[int, int]:
+def fit(free_bytes: int, wanted: int, one: MemoryPlan, two: MemoryPlan) -> tuple[int, int]:
     """How many trials fit, at least 1, and how often evaluations are halved first, which give way before trials do.
 
     Args:
@@ -114,11 +115,10 @@ def fit(free_bytes: int, wanted: int, one: MemoryPlan, two: MemoryPlan, *, most_
         wanted: No more.
         one: Plan of one slot.
         two: Plan of two.
-        most_halvings: Beyond them an evaluation is one example of a slot.
     """
     halvings = 0
     while (slots := min(wanted, slots_within(free_bytes, one, two))) < wanted or one.slot_bytes > free_bytes:
-        if two.evaluation_bytes <= two.step_bytes or halvings == most_halvings:
+        if two.evaluation_bytes <= two.step_bytes or halvings == _MOST_HALVINGS:
             break
         halvings += 1
         one, two = (replace(plan, evaluation_bytes=plan.evaluation_bytes // 2) for plan in (one, two))

@@ -198,8 +198,8 @@ def test_evaluations_are_made_small_before_a_pack_takes_fewer_trials() -> None:
     assert fit(5000, 2, one, two) == (2, 0)
     assert fit(230, 2, one, two) == (2, 4)
     assert fit(150, 2, one, two) == (1, 4)
-    assert fit(5000, 2, one, two, most_halvings=0) == fit(5000, 2, one, two)
-    assert fit(230, 2, one, two, most_halvings=1)[1] == 1
+    endless = dataclasses.replace(two, evaluation_bytes=10**12)
+    assert fit(230, 2, one, endless)[1] == 16
 
 
 def test_a_pack_evaluates_as_it_fits(runner: TorchRunner, monkeypatch: pytest.MonkeyPatch) -> None:
