@@ -77,3 +77,11 @@ def build_delta(
 
 def build_whole(form: Form, frozen: Mapping[str, Tensor], generator: torch.Generator) -> WholeModelDelta:
     return DELTAS[form.name](form, FrozenWeights(frozen), generator)
+
+
+def draw(*size: int, seed: int = 0) -> Tensor:
+    return torch.randn(size, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+
+
+def assert_equal(actual: Tensor, expected: Tensor) -> None:
+    torch.testing.assert_close(actual, expected, rtol=0, atol=1e-12)

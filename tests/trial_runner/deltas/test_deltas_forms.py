@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 import torch
-from support.built_forms import build_form, build_shared, made_up_shape
+from support.built_forms import assert_equal, build_form, build_shared, draw, made_up_shape
 from torch import Tensor, nn
 from torch.nn import functional
 
@@ -25,10 +25,6 @@ ACTIVATIONS: dict[Activation, Callable[[Tensor], Tensor]] = {
 }
 
 
-def draw(*size: int, seed: int = 0) -> Tensor:
-    return torch.randn(size, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
-
-
 def disturbed(module: nn.Module) -> nn.Module:
     """With every parameter drawn anew, so that no zero hides a wrong path."""
     with torch.no_grad():
@@ -43,10 +39,6 @@ def built(write: Port, read: Port, form: Form, gate: Gate | None = None) -> nn.M
     width = edit.sized_form.width if edit.sized_form is not None else 0
     shared = PhmShared(form.n, torch.Generator().manual_seed(7)) if isinstance(form, Phm) and form.shared else None
     return disturbed(build_form(edit, width, SHAPE, torch.Generator(), shared=shared))
-
-
-def assert_equal(actual: Tensor, expected: Tensor) -> None:
-    torch.testing.assert_close(actual, expected, rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize("norm", OwnNorm)

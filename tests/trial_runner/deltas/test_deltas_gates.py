@@ -2,8 +2,7 @@
 
 import pytest
 import torch
-from support.built_forms import build_delta, made_up_shape
-from torch import Tensor
+from support.built_forms import assert_equal, build_delta, draw, made_up_shape
 
 from search_space.dimensions import Heads, Port, ScalePer, Site
 from search_space.edit import Edit
@@ -26,10 +25,6 @@ PER_HEAD = Bottleneck(width=3, heads=Heads.QUERY, init=Init.BERT)
 PER_GROUP = Bottleneck(width=3, heads=Heads.KEY_VALUE, init=Init.BERT)
 
 
-def draw(*size: int, seed: int = 0) -> Tensor:
-    return torch.randn(size, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
-
-
 def built(write: Port, read: Port | None, form: Form, gate: Gate) -> PortDelta:
     site = Site.FFN if write in (Port.M, Port.F) else Site.DECODER_SELF
     edit = Edit(site=site, write=write, read=read, form=form, gate=gate)
@@ -43,10 +38,6 @@ def disturbed(delta: PortDelta) -> PortDelta:
         for index, parameter in enumerate(delta.parameters()):
             parameter += draw(*parameter.shape, seed=100 + index)
     return delta
-
-
-def assert_equal(actual: Tensor, expected: Tensor) -> None:
-    torch.testing.assert_close(actual, expected, rtol=0, atol=1e-12)
 
 
 Q = draw(BATCH, TOKENS, HEADS, 4, seed=1)
