@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from string import ascii_uppercase
 from typing import Any
 
 from search_space.nearest import nearest
@@ -105,7 +106,7 @@ def guess(
     for name in _columns_in(wished):
         if name.partition(".")[0] not in columns:
             raise TaskError(f"no column {name!r}; there are: {', '.join(columns)}.{nearest(name, columns)}")
-    if not wished:
+    if set(wished) <= {"label"}:
         _refuse_choices(columns)
     talks = can_chat or wishes.kind == "instruction"
     found = _wished(columns, wishes.kind, wished) or _guessed(splits, columns, wishes.kind, can_chat=talks)
@@ -128,7 +129,8 @@ def _columns_in(keys: Mapping[str, Any]) -> Iterator[str]:
 
 def _refuse_choices(columns: Mapping[str, Column]) -> None:
     """Refuse rows that each have choices of their own: a column lists them and another says which is right."""
-    lists = [column for column in columns.values() if column.kind is ColumnKind.TEXTS and column.name in _CHOICES]
+    kinds = (ColumnKind.TEXTS, ColumnKind.OTHER)
+    lists = [column for column in columns.values() if column.kind in kinds and column.name in _CHOICES]
     for choices in lists:
         for right in columns.values():
             if right is not choices and _says_which(right, choices):
@@ -139,12 +141,24 @@ def _refuse_choices(columns: Mapping[str, Column]) -> None:
 
 
 def _says_which(right: Column, choices: Column) -> bool:
-    """Whether each value is a place in the list of its row, or one of its texts."""
-    pairs = list(zip(right.values, choices.values, strict=True))
-    is_place = right.kind in (ColumnKind.LABEL, ColumnKind.NUMBER) and all(
-        isinstance(value, int) and 0 <= value < len(texts or ()) for value, texts in pairs
+    """Whether each value is a place in the list of its row, from 0 or 1 or as a letter, or one of its texts."""
+    pairs = list(zip(right.values, map(_offered, choices.values), strict=True))
+    may_count = right.kind in (ColumnKind.LABEL, ColumnKind.NUMBER)
+    is_place = may_count and any(
+        all(isinstance(value, int) and first <= value < first + len(texts) for value, texts in pairs)
+        for first in (0, 1)
     )
-    return is_place or all(isinstance(value, str) and value in (texts or ()) for value, texts in pairs)
+    is_text = all(
+        isinstance(value, str) and (value in texts or value in ascii_uppercase[: len(texts)]) and value
+        for value, texts in pairs
+    )
+    return is_place or is_text
+
+
+def _offered(value: Any) -> Sequence[str]:
+    """The choices of a row: a list of texts, or texts that have labels of their own beside them."""
+    found = value.get("label") if isinstance(value, dict) else value
+    return found if isinstance(found, list) and all(isinstance(text, str) for text in found) else ()
 
 
 def _with_alternatives(columns: Mapping[str, Column], found: Guess, wished: Mapping[str, Any]) -> dict[str, str]:

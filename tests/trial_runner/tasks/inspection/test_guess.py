@@ -171,14 +171,31 @@ def test_a_column_that_is_often_empty_is_no_label_and_others_are_said_beside_it(
     assert seen(rows).why["label"] == "5 different ones"
 
 
-@pytest.mark.parametrize("right", [lambda n: n % 2, lambda n: f"choice {n + n % 2}"], ids=["by place", "by text"])
-def test_rows_with_choices_of_their_own_are_refused_by_name(right):
+@pytest.mark.parametrize(
+    "right",
+    [lambda n: n % 2, lambda n: n % 2 + 1, lambda n: "AB"[n % 2], lambda n: f"choice {n + n % 2}"],
+    ids=["by place", "by place from 1", "by letter", "by text"],
+)
+@pytest.mark.parametrize("wishes", [None, ColumnOptions(columns={"label": "label"})], ids=["guessed", "named"])
+def test_rows_with_choices_of_their_own_are_refused_by_name(right, wishes):
     choices = lambda n: [f"choice {n}", f"choice {n + 1}"]  # noqa: E731
     rows = many(dialogue=lambda n: ["hello there", text(n)], question=text, choice=choices, label=right)
     with pytest.raises(
         TaskError, match=r"multiple choice is no kind of task here: 'label' says which text of 'choice'"
     ):
-        seen(rows)
+        seen(rows, wishes)
+
+
+def test_a_text_and_a_label_that_are_both_named_are_taken_beside_choices():
+    rows = many(question=text, choice=lambda n: ["one", f"choice {n}"], label=lambda n: n % 2)
+    named = {"text": "question", "label": "label"}
+    assert seen(rows, ColumnOptions(columns=named)).keys == named
+
+
+def test_choices_that_have_labels_beside_them_are_refused_too():
+    choices = lambda n: {"text": [f"choice {n}", f"choice {n + 1}"], "label": ["A", "B"]}  # noqa: E731
+    with pytest.raises(TaskError, match="'answerKey' says which text of 'choices'"):
+        seen(many(question=text, choices=choices, answerKey=lambda n: "AB"[n % 2]))
 
 
 @pytest.mark.parametrize(
