@@ -81,8 +81,11 @@ def _legend(board: Leaderboard) -> Iterator[str]:
     """How to read the columns."""
     if any(row.estimate is not None for row in board.rows):
         yield "estimate: what the trial is expected to score if it is trained again, ± 95%; it orders the table."
-    if any(row.seeds > 1 for row in board.rows):
-        yield "×4: trained to the end 4 times; the score is the mean."
+    most = max(row.seeds for row in board.rows)
+    if most > 1:
+        yield f"×{most} beside a score: trained to the end {most} times; the score is the mean."
+    if any(", ×" in row.sentence for row in board.rows):
+        yield "×2 in what it is: the edit's output times a fixed scale of 2."
     yield f"of budget: stored parameters as a share of the budget of {board.summary.budget_parameters:,}."
 
 
