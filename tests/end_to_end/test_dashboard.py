@@ -624,6 +624,8 @@ def test_the_query_page_of_a_study_asks_about_it_and_lists_what_can_be_asked(loo
     assert look.text(".study") == "planted"
     assert "study = 'planted'" in look.page.locator("#sql").input_value()
     listed = look.page.eval_on_selector_all("li code", "(all) => all.map((one) => one.textContent)")
+    assert "deltaspace show" in listed
+    assert "`" not in look.text("#page")
     assert {"leaderboard", "confirmation_results", "fronts", "trials", "readings"} <= set(listed)
     for place in range(4):
         look.page.locator("form .picked button").nth(1 + place).click()

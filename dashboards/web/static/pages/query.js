@@ -56,6 +56,9 @@ export async function show({ place, root, api }) {
 
 /** What can be asked about: every view and table with its columns. */
 function listed(sources) {
-  const entry = (one) => h("li", {}, h("code", {}, one.name), " ", one.about, h("br"), h("span", { class: "quiet formula" }, one.columns.join(", ")));
+  const entry = (one) => h("li", {}, h("code", {}, one.name), " ", marked(one.about), h("br"), h("span", { class: "quiet formula" }, one.columns.join(", ")));
   return h("section", {}, h("h2", {}, "What can be asked about"), h("ul", { class: "plain" }, sources.map(entry)));
 }
+
+/** A text whose words between backticks are code. */
+const marked = (text) => text.split("`").map((part, place) => (place % 2 ? h("code", {}, part) : part));
