@@ -264,6 +264,8 @@ def test_any_number_of_marked_trials_is_compared(look):
     wait_for(1, 5, 7)
     look.open(f"{STUDY}compare/?trials=5,999")
     look.wait_for_text("#page", "There is no trial 999; the study has 0 to 46.")
+    look.page.get_by_label("leave trial 999 out").click()
+    look.wait_for_text("#page", "Two trials are needed")
 
 
 _COMPARES = """(numbers) => {
@@ -581,6 +583,9 @@ def test_trials_of_alike_sizes_stand_side_by_side(look, storage):
     wait_for_ranking(look)
     with Ledger.open(storage, read_only=True) as ledger:
         sizes = {one.number: one.stored_parameters for one in ledger.trials(1) if one.last_score is not None}
+    for plot in (3, 4):
+        rates = f"document.querySelectorAll('#plots .plot')[{plot}].querySelectorAll('.xtick text')"
+        assert look.page.evaluate(f"() => {rates}.length") == 4
     shown = look.page.evaluate(
         "() => document.querySelectorAll('#plots .plot')[1].data.filter((one) => one.customdata)"
         ".flatMap((one) => one.customdata.map((number, place) => [one.x[place], number]))"

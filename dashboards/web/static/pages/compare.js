@@ -69,7 +69,7 @@ function fields(form, trials, numbers) {
   };
   fill(
     form,
-    numbers.map((number, place) => h("span", { class: "chip" }, `trial ${number} `, place ? h("button", { type: "button", "aria-label": `put trial ${number} first`, onclick: () => compare([number, ...numbers]) }, "first") : null, numbers.length > 2 ? h("button", { type: "button", "aria-label": `leave trial ${number} out`, onclick: () => compare(numbers.filter((one) => one !== number)) }, "×") : null)),
+    numbers.map((number, place) => h("span", { class: "chip" }, `trial ${number} `, place ? h("button", { type: "button", "aria-label": `put trial ${number} first`, onclick: () => compare([number, ...numbers]) }, "first") : null, numbers.length > 2 || !trials.rows[number] ? h("button", { type: "button", "aria-label": `leave trial ${number} out`, onclick: () => compare(numbers.filter((one) => one !== number)) }, "×") : null)),
     input,
     h("button", { type: "submit" }, "Add"),
     marked.length ? h("button", { type: "button", onclick: () => compare([...numbers, ...marked]) }, `Add the marked: ${marked.join(", ")}`) : null,

@@ -1,7 +1,7 @@
 import { onChange, picks, read, write } from "../address.js";
 import { colour, formColour, SEQUENCE, stateColour } from "../colours.js";
 import { fill, h } from "../dom.js";
-import { count, words } from "../format.js";
+import { count, rate, words } from "../format.js";
 import { plain, Plot } from "../plots.js";
 import { brushedOf, Parallel, Slice } from "../parallel.js";
 import { curveData, curvesOf, curveTraces, hover, newest, pickedBar, trialColumns, watched } from "../parts.js";
@@ -200,19 +200,27 @@ function drawPlots(plots, trials, rows) {
   const size = sizeScale(measured);
   show(plots.size, (one) => one.stored_parameters, "stored parameters", size.axis, { at: size.at, more: [front(measured, size.at)] });
   show(plots.share, (one) => one.attention_share, "share at attention", { range: [-0.04, 1.04] });
-  show(plots.attentionRate, (one) => one.attention_learning_rate, "learning rate at attention", { type: "log", exponentformat: "e", dtick: "D2", minor: {} });
-  show(plots.ffnRate, (one) => one.ffn_learning_rate, "learning rate at the FFN", { type: "log", exponentformat: "e", dtick: "D2", minor: {} });
+  show(plots.attentionRate, (one) => one.attention_learning_rate, "learning rate at attention", rateAxis(measured, "attention_learning_rate"));
+  show(plots.ffnRate, (one) => one.ffn_learning_rate, "learning rate at the FFN", rateAxis(measured, "ffn_learning_rate"));
   const form = (name) => (one) => plain(formOf(one[name])).replaceAll("_", "<br>").replaceAll("+", "<br>+ ");
   const category = { type: "category", categoryorder: "category ascending", tickangle: 0, tickfont: { size: 10.5 } };
   show(plots.attentionForm, form("attention_form"), "form at attention", category);
   show(plots.ffnForm, form("ffn_form"), "form at the FFN", category);
 }
 
+/** A logarithmic axis with four rates on it, also where all rates lie between two powers of ten. */
+function rateAxis(rows, name) {
+  const logs = rows.map((one) => one[name]).filter((value) => value > 0).map(Math.log10);
+  const [least, most] = [Math.min(...logs), Math.max(...logs)];
+  const tickvals = logs.length ? [...new Set([0, 1, 2, 3].map((place) => 10 ** (least + (place * (most - least)) / 3)))] : [];
+  return { type: "log", tickvals, ticktext: tickvals.map(rate) };
+}
+
 /** The best score of complete trials up to every size. */
 function front(rows, at) {
   let best = -Infinity;
   const steps = rows
-    .filter((one) => one.state === "complete" && one.stored_parameters > 0)
+    .filter((one) => one.state === "complete" && one.replicate_of === null && one.stored_parameters > 0)
     .sort((one, other) => one.stored_parameters - other.stored_parameters || other.score - one.score)
     .flatMap((one) => (one.score > best ? ((best = one.score), [one]) : []));
   return { type: "scatter", mode: "lines", name: "front", x: steps.map(at), y: steps.map((one) => one.score), line: { shape: "hv", color: colour("quiet"), width: 1.2 }, hoverinfo: "skip" };

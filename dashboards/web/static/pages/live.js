@@ -15,7 +15,7 @@ export async function show(page) {
   const { place, base, api, isLive, problem } = page;
   const remarks = new Remarks(page);
   const parts = { head: h("div"), running: h("section"), ended: h("section"), events: h("section") };
-  const history = new Plot("Scores as trials ended", { hint: "Each point a trial, by its number; the line is the best score so far. Diamonds are published methods." });
+  const history = new Plot("Scores as trials ended", { hint: "Each point a trial, by its number; the line is the best score so far, of a trial that was trained again its mean. Diamonds are published methods." });
   const curves = new Plot("Curves", { hint: "Trials that run, that are marked, and the best ten. Dotted lines are the steps at which trials are compared." });
   fill(place, parts.head, remarks.element, pickedBar(base), h("div", { class: "grid two" }, curves.element, history.element), parts.running, parts.ended, parts.events);
   let now = null;
