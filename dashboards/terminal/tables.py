@@ -86,6 +86,8 @@ def _legend(board: Leaderboard) -> Iterator[str]:
         yield f"×{most} beside a score: trained to the end {most} times; the score is the mean."
     if any(", ×" in row.sentence for row in board.rows):
         yield "×2 in what it is: the edit's output times a fixed scale of 2."
+    if any("low-rank map" in row.sentence for row in board.rows):
+        yield "low-rank map: LoRA that reads further upstream (parallel) or what its projection writes (sequential)."
     yield f"of budget: stored parameters as a share of the budget of {board.summary.budget_parameters:,}."
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console, RenderableType
 from support.planted_ledger import Planted
+from support.shown_board import shown_board
 
 from dashboards.terminal.configurations import method_views, methods_table
 from dashboards.terminal.frames import rows_table
@@ -112,3 +113,11 @@ def test_estimates_stand_beside_scores_and_the_verdict_below(tmp_path):
     assert f"with its own seed {original.trial.score:.4f}, with others {planted.truth(2):.4f} (trial 40)" in page
     assert f"expected to score {row.estimate:.4f} ± " in printed(trial_renderable(original))
     assert "replicate of trial 2" in printed(trial_renderable(again))
+
+
+def test_a_legend_tells_a_low_rank_map_from_lora_where_there_is_one():
+    board = shown_board()
+    words = "low-rank map: LoRA that reads further upstream"
+    assert words not in printed(leaderboard_table(board))
+    rows = (replace(board.rows[0], sentence="parallel low-rank map r=4–5, attention output"), *board.rows[1:])
+    assert words in printed(leaderboard_table(replace(board, rows=rows)))
