@@ -3,13 +3,13 @@
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from string import ascii_uppercase
 from typing import Any
 
 from search_space.nearest import nearest
 from trial_runner.errors import TaskError
 from trial_runner.tasks.data.dialogues import last_answer
 from trial_runner.tasks.inspection.columns import Column, ColumnKind
+from trial_runner.tasks.inspection.multiple_choice import refuse_multiple_choice
 
 _LABELS = (
     *("label", "labels", "gold_label", "class", "sentiment", "intent", "emotion", "is_duplicate", "y"),
@@ -45,7 +45,6 @@ _FROM_TO: Sequence[tuple[str, tuple[str, ...], tuple[str, ...]]] = (
 )
 _REFERENCES = ("references", "reference", "refs", "ref")
 _ASKED = ("context", "question", "answers")
-_CHOICES = ("choices", "choice", "options", "endings", "candidates", "answers", "alternatives")
 _READ = (ColumnKind.TEXT, ColumnKind.TEXTS, ColumnKind.TRIPLES, ColumnKind.CONVERSATION)
 _JOIN = "\n"
 _MUCH_SHORTER = 3.0
@@ -107,7 +106,7 @@ def guess(
         if name.partition(".")[0] not in columns:
             raise TaskError(f"no column {name!r}; there are: {', '.join(columns)}.{nearest(name, columns)}")
     if set(wished) <= {"label"}:
-        _refuse_choices(columns)
+        refuse_multiple_choice(list(columns.values()))
     talks = can_chat or wishes.kind == "instruction"
     found = _wished(columns, wishes.kind, wished) or _guessed(splits, columns, wishes.kind, can_chat=talks)
     if found is None:
@@ -125,40 +124,6 @@ def _columns_in(keys: Mapping[str, Any]) -> Iterator[str]:
     """What the keys of a task name, each a column or several."""
     for value in keys.values():
         yield from (value,) if isinstance(value, str) else value
-
-
-def _refuse_choices(columns: Mapping[str, Column]) -> None:
-    """Refuse rows that each have choices of their own: a column lists them and another says which is right."""
-    kinds = (ColumnKind.TEXTS, ColumnKind.OTHER)
-    lists = [column for column in columns.values() if column.kind in kinds and column.name in _CHOICES]
-    for choices in lists:
-        for right in columns.values():
-            if right is not choices and _says_which(right, choices):
-                raise TaskError(
-                    f"multiple choice is no kind of task here: {right.name!r} says which text of {choices.name!r} is "
-                    "right. Make a row of every choice, beside its question, and label it right or wrong."
-                )
-
-
-def _says_which(right: Column, choices: Column) -> bool:
-    """Whether each value is a place in the list of its row, from 0 or 1 or as a letter, or one of its texts."""
-    pairs = list(zip(right.values, map(_offered, choices.values), strict=True))
-    may_count = right.kind in (ColumnKind.LABEL, ColumnKind.NUMBER)
-    is_place = may_count and any(
-        all(isinstance(value, int) and first <= value < first + len(texts) for value, texts in pairs)
-        for first in (0, 1)
-    )
-    is_text = all(
-        isinstance(value, str) and (value in texts or value in ascii_uppercase[: len(texts)]) and value
-        for value, texts in pairs
-    )
-    return is_place or is_text
-
-
-def _offered(value: Any) -> Sequence[str]:
-    """The choices of a row: a list of texts, or texts that have labels of their own beside them."""
-    found = value.get("label") if isinstance(value, dict) else value
-    return found if isinstance(found, list) and all(isinstance(text, str) for text in found) else ()
 
 
 def _with_alternatives(columns: Mapping[str, Column], found: Guess, wished: Mapping[str, Any]) -> dict[str, str]:
