@@ -67,7 +67,11 @@ def test_every_address_answers_its_own_machine(asker: Asker, path: str) -> None:
     assert asker.ask(path).status == 200
 
 
-@pytest.mark.parametrize("host", ["evil.example", "evil.example:80", "127.0.0.1.evil.example", "192.168.1.7", "", "["])
+FOREIGN = ["evil.example", "evil.example:80", "127.0.0.1.evil.example", "192.168.1.7", "", "["]
+PRETENDED = ["x@localhost", "127.0.0.1/evil", "[::1]evil"]
+
+
+@pytest.mark.parametrize("host", FOREIGN + PRETENDED)
 def test_a_foreign_name_of_the_machine_is_refused(asker: Asker, host: str) -> None:
     answer = asker.ask("/api/studies.json", Host=host)
     assert answer.status in (400, 421)

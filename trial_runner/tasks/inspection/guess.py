@@ -106,7 +106,8 @@ def guess(
         if name.partition(".")[0] not in columns:
             raise TaskError(f"no column {name!r}; there are: {', '.join(columns)}.{nearest(name, columns)}")
     if set(wished) <= {"label"}:
-        refuse_multiple_choice(list(columns.values()))
+        named = [columns[name.partition(".")[0]] for name in _columns_in(wished)]
+        refuse_multiple_choice(list(columns.values()), answers=named or list(columns.values()))
     talks = can_chat or wishes.kind == "instruction"
     found = _wished(columns, wishes.kind, wished) or _guessed(splits, columns, wishes.kind, can_chat=talks)
     if found is None:

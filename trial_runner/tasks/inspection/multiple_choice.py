@@ -11,15 +11,19 @@ _NAMES = ("choices", "choice", "options", "endings", "candidates", "answers", "a
 _PLACES = (ColumnKind.LABEL, ColumnKind.NUMBER)
 
 
-def refuse_multiple_choice(columns: Sequence[Column]) -> None:
+def refuse_multiple_choice(columns: Sequence[Column], answers: Sequence[Column]) -> None:
     """Refuse a column that lists the choices of its row where another says which is right.
+
+    Args:
+        columns: All there are.
+        answers: Those of them that may be the label.
 
     Raises:
         TaskError: If there is such a pair.
     """
     kinds = (ColumnKind.TEXTS, ColumnKind.OTHER)
     for choices in (column for column in columns if column.kind in kinds and column.name in _NAMES):
-        for right in columns:
+        for right in answers:
             if right is not choices and _says_which(right, choices):
                 raise TaskError(
                     f"multiple choice is no kind of task here: {right.name!r} says which text of {choices.name!r} is "

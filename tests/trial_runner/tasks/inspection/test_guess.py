@@ -192,6 +192,13 @@ def test_a_text_and_a_label_that_are_both_named_are_taken_beside_choices():
     assert seen(rows, ColumnOptions(columns=named)).keys == named
 
 
+def test_a_label_that_is_named_and_chooses_nothing_is_taken_beside_choices():
+    rows = many(
+        question=text, choice=lambda n: ["one", f"choice {n}"], label=lambda n: n % 2, topic=lambda n: "ab"[n % 2]
+    )
+    assert seen(rows, ColumnOptions(columns={"label": "topic"})).keys["label"] == "topic"
+
+
 def test_choices_that_have_labels_beside_them_are_refused_too():
     choices = lambda n: {"text": [f"choice {n}", f"choice {n + 1}"], "label": ["A", "B"]}  # noqa: E731
     with pytest.raises(TaskError, match="'answerKey' says which text of 'choices'"):
