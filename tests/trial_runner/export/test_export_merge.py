@@ -95,6 +95,8 @@ def rig_copy(rig: Rig) -> Any:
     from transformers import AutoModel
 
     config = copy.deepcopy(rig.backbone.model.config)
+    if exact_attention(rig.backbone.family.name) == "eager":  # ours needs the forward pass that an attachment puts on
+        config._attn_implementation = "eager"
     model = AutoModel.from_config(config).to(next(rig.backbone.model.parameters()).dtype).eval()
     model.load_state_dict(rig.backbone.model.state_dict(), strict=False)
     return model
