@@ -109,6 +109,7 @@ def server_of(storage: WatchedStorage, door: Door) -> uvicorn.Server:
             Dashboard(storage).application(door),
             loop="asyncio",  # not what happens to be installed
             http=_TimedRequests,
+            log_config=None,  # uvicorn's would close the handlers of the process, and absl's its stream with it
             log_level="warning",
             lifespan="off",
             ws="none",
