@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, Any
 
 from search_space.published import HEAD_ONLY
 from studies import surrogate
-from studies.ledger.ledger import Ledger
 from studies.records import ExampleCounts, RankedTrial, StudyKind, StudyRecord, TrialState
 from studies.score_evidence import Z_95
 from studies.surrogate.reading_arrays import FIRST_CHECKPOINT
@@ -28,6 +27,7 @@ from trial_runner.tasks.metrics.classes import ACCURACY
 
 if TYPE_CHECKING:
     from studies.analysis.predictions import Predictions
+    from studies.ledger.ledger import Ledger
     from studies.surrogate.features import Features
     from studies.surrogate.structure_distances import Array
 
@@ -102,7 +102,7 @@ class Estimates:
     posterior: "Callable[[Sequence[Features]], tuple[Array, Array]]" = field(repr=False, compare=False)
 
 
-def estimates_of(ledger: Ledger, study: StudyRecord, trials: Sequence[RankedTrial]) -> Estimates | None:
+def estimates_of(ledger: "Ledger", study: StudyRecord, trials: Sequence[RankedTrial]) -> Estimates | None:
     """Estimates of a study's trials; None while there is too little to go by, and of confirmations.
 
     Args:
@@ -123,7 +123,7 @@ def are_enough(trials: Sequence[RankedTrial]) -> bool:
     return complete >= FEWEST_COMPLETE and sum(trial.steps > 0 for trial in trials) >= FEWEST
 
 
-def counted_examples(ledger: Ledger, study: StudyRecord) -> ExampleCounts | None:
+def counted_examples(ledger: "Ledger", study: StudyRecord) -> ExampleCounts | None:
     """How many examples a score is a share of right answers of; None where it is no such share, or not known."""
     return ledger.example_counts(study.id) if study.metric == ACCURACY.name else None
 
@@ -133,7 +133,7 @@ class _EstimateQuery:
     """A question; two are equal if the study is the same and has got no further in between."""
 
     key: tuple[object, ...]
-    ledger: Ledger = field(compare=False)
+    ledger: "Ledger" = field(compare=False)
     study: StudyRecord = field(compare=False)
     trials: tuple[RankedTrial, ...] = field(compare=False)
 

@@ -3,13 +3,14 @@
 Every function works inside a transaction of the caller, who holds the study's lock.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import cache
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from sqlalchemy import Connection, Insert, Table, bindparam, delete, insert, select, update
-from sqlalchemy.dialects import postgresql, sqlite
 
 from studies.ledger import reads
 from studies.ledger.clock import WRITTEN_TIME
@@ -24,11 +25,6 @@ _RUNNING = (TRIALS.c.state == TrialState.RUNNING.value, TRIALS.c.attempt == bind
 _FIND = select(TRIALS.c.id, TRIALS.c.steps).where(
     TRIALS.c.study_id == bindparam("of_study"), TRIALS.c.number == bindparam("of_number"), *_RUNNING
 )
-_INSERT_NEW: Mapping[tuple[str, Table], Insert] = {
-    (name, table): dialect.insert(table).on_conflict_do_nothing()
-    for name, dialect in {"sqlite": sqlite, "postgresql": postgresql}.items()
-    for table in (READINGS, EXAMPLES)
-}
 _PROGRESS = (
     update(TRIALS)
     .where(TRIALS.c.id == bindparam("of_id"), *_RUNNING)
@@ -103,7 +99,7 @@ def settle(connection: Connection, study_id: int, entry: ReportEntry, in_doubt: 
         _add_readings(connection, entry.readings, int(trial.steps), of_trial)
     if entry.examples:
         rows = [examples_to_row(examples, trial.id) for examples in entry.examples]
-        connection.execute(_INSERT_NEW[connection.dialect.name, EXAMPLES], rows)
+        connection.execute(_insert_new(connection.dialect.name, EXAMPLES), rows)
     dropped: list[str] = []
     if entry.artefact is not None or entry.outcome is not None:
         dropped = _turn_over_files(connection, trial.id, entry, reads.folder(connection, study_id))
@@ -114,11 +110,18 @@ def settle(connection: Connection, study_id: int, entry: ReportEntry, in_doubt: 
     return Settlement(accepted=True, dropped_paths=tuple(dropped))
 
 
+@cache
+def _insert_new(dialect: str, table: Table) -> Insert:
+    """Inserts rows whose keys are not there yet; a dialect is loaded where it is used."""
+    statement: Insert = import_module(f"sqlalchemy.dialects.{dialect}").insert(table).on_conflict_do_nothing()
+    return statement
+
+
 def _add_readings(
     connection: Connection, readings: Sequence[ReadingRecord], steps: int, of_trial: dict[str, Any]
 ) -> None:
     """Insert new readings and move the trial's progress on."""
-    statement, heard = _INSERT_NEW[connection.dialect.name, READINGS], {"heard_at": WRITTEN_TIME.now()}
+    statement, heard = _insert_new(connection.dialect.name, READINGS), {"heard_at": WRITTEN_TIME.now()}
     connection.execute(statement, [reading_to_row(reading, of_trial["of_id"]) | heard for reading in readings])
     newest = max(readings, key=lambda reading: reading.step)
     if newest.step > steps:

@@ -7,9 +7,11 @@ from datetime import UTC, datetime
 from typing import Any
 
 from sqlalchemy import Connection, Dialect, event, text
+from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.schema import (
     CheckConstraint,
     Column,
+    CreateIndex,
     ForeignKey,
     ForeignKeyConstraint,
     Index,
@@ -39,9 +41,12 @@ ORIGINS = "('published', 'proposed', 'replicate')"
 REPLICATES = "(origin = 'replicate') = (replicate_of IS NOT NULL) AND replicate_of BETWEEN 0 AND number - 1"
 
 
-def _where(condition: str) -> dict[str, Any]:
-    """Arguments that make an index cover only some rows, on both databases."""
-    return {"sqlite_where": text(condition), "postgresql_where": text(condition)}
+@compiles(CreateIndex, "postgresql")
+def _create_index(create: CreateIndex, compiler: Any, **options: Any) -> str:
+    """An index of some rows only, of those that it has on SQLite; PostgreSQL's dialect is loaded where it is used."""
+    index = create.element
+    index.dialect_options["postgresql"]["where"] = index.dialect_options["sqlite"]["where"]
+    return str(compiler.visit_create_index(create, **options))
 
 
 class UtcTime(TypeDecorator[datetime]):
@@ -227,8 +232,8 @@ ATTEMPTS = Table(
     CheckConstraint("attempt >= 1", name="attempt"),
     CheckConstraint("ending IN ('complete', 'pruned', 'failed', 'lost')", name="ending"),
     CheckConstraint("(ending IS NULL) = (ended_at IS NULL)", name="ended_exactly_with_ending"),
-    Index("uq_attempts_one_open", "trial_id", unique=True, **_where("ended_at IS NULL")),
-    Index("uq_attempts_one_final", "trial_id", unique=True, **_where(f"ending IN {_TERMINAL}")),
+    Index("uq_attempts_one_open", "trial_id", unique=True, sqlite_where=text("ended_at IS NULL")),
+    Index("uq_attempts_one_final", "trial_id", unique=True, sqlite_where=text(f"ending IN {_TERMINAL}")),
     info={"about": "One execution of a trial: at most one is open, at most one ends the trial."},
 )
 
