@@ -4,22 +4,13 @@ from collections.abc import Mapping
 
 from search_space.backbones.declared import declared, declared_of
 from search_space.backbones.entries import check_bounds
-from search_space.backbones.family import BackboneFamily, PortLocation, PortTable
+from search_space.backbones.family import BackboneFamily as BackboneFamily
+from search_space.backbones.family import PortLocation as PortLocation
+from search_space.backbones.family import PortTable as PortTable
 from search_space.backbones.shape import BackboneShape
-from search_space.backbones.special import FAMILIES
+from search_space.backbones.special import FAMILIES as FAMILIES
 from search_space.errors import UnsupportedBackboneError
 from search_space.nearest import nearest
-
-__all__ = [
-    "FAMILIES",
-    "REFUSED",
-    "BackboneFamily",
-    "PortLocation",
-    "PortTable",
-    "family_of",
-    "family_of_shape",
-    "shape_of",
-]
 
 REFUSED: Mapping[str, str] = {
     "deberta": (

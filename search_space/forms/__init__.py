@@ -2,42 +2,24 @@
 
 from collections.abc import Mapping
 
-from search_space.forms.bottleneck import Bottleneck, Init, OwnNorm
-from search_space.forms.constant import Constant
-from search_space.forms.diagonal import Diagonal
-from search_space.forms.dora import Dora
-from search_space.forms.encoded_prompt import EncodedPrompt, PromptEncoder
-from search_space.forms.form import Form, SizedForm
-from search_space.forms.full import Full
-from search_space.forms.intrinsic import Intrinsic
-from search_space.forms.lowrank import LowRank
-from search_space.forms.phm import Phm
-from search_space.forms.prompt import Prompt
-from search_space.forms.softmax_memory import SoftmaxMemory
-from search_space.forms.sparse import Sparse
-from search_space.forms.vera import Vera
-
-__all__ = [
-    "FORMS",
-    "Bottleneck",
-    "Constant",
-    "Diagonal",
-    "Dora",
-    "EncodedPrompt",
-    "Form",
-    "Full",
-    "Init",
-    "Intrinsic",
-    "LowRank",
-    "OwnNorm",
-    "Phm",
-    "Prompt",
-    "PromptEncoder",
-    "SizedForm",
-    "SoftmaxMemory",
-    "Sparse",
-    "Vera",
-]
+from search_space.forms.bottleneck import Bottleneck as Bottleneck
+from search_space.forms.bottleneck import Init as Init
+from search_space.forms.bottleneck import OwnNorm as OwnNorm
+from search_space.forms.constant import Constant as Constant
+from search_space.forms.diagonal import Diagonal as Diagonal
+from search_space.forms.dora import Dora as Dora
+from search_space.forms.encoded_prompt import EncodedPrompt as EncodedPrompt
+from search_space.forms.encoded_prompt import PromptEncoder as PromptEncoder
+from search_space.forms.form import Form as Form
+from search_space.forms.form import SizedForm as SizedForm
+from search_space.forms.full import Full as Full
+from search_space.forms.intrinsic import Intrinsic as Intrinsic
+from search_space.forms.lowrank import LowRank as LowRank
+from search_space.forms.phm import Phm as Phm
+from search_space.forms.prompt import Prompt as Prompt
+from search_space.forms.softmax_memory import SoftmaxMemory as SoftmaxMemory
+from search_space.forms.sparse import Sparse as Sparse
+from search_space.forms.vera import Vera as Vera
 
 _KINDS: tuple[type[Form], ...] = (
     SoftmaxMemory,

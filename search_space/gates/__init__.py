@@ -2,30 +2,20 @@
 
 from collections.abc import Mapping
 
-from search_space.gates.gate import Gate
-from search_space.gates.log_sum_exp import ConvexGate, ConvexInducerGate, InducerGate, WeightedGate
-from search_space.gates.plain import Add, Multiply, Prepend
-from search_space.gates.sample import ConvexSampleGate, SampleGate
-from search_space.gates.scaled import FixedScale, LearnedScale
-from search_space.gates.squashed import SigmoidGate, TanhGate
-
-__all__ = [
-    "GATES",
-    "Add",
-    "ConvexGate",
-    "ConvexInducerGate",
-    "ConvexSampleGate",
-    "FixedScale",
-    "Gate",
-    "InducerGate",
-    "LearnedScale",
-    "Multiply",
-    "Prepend",
-    "SampleGate",
-    "SigmoidGate",
-    "TanhGate",
-    "WeightedGate",
-]
+from search_space.gates.gate import Gate as Gate
+from search_space.gates.log_sum_exp import ConvexGate as ConvexGate
+from search_space.gates.log_sum_exp import ConvexInducerGate as ConvexInducerGate
+from search_space.gates.log_sum_exp import InducerGate as InducerGate
+from search_space.gates.log_sum_exp import WeightedGate as WeightedGate
+from search_space.gates.plain import Add as Add
+from search_space.gates.plain import Multiply as Multiply
+from search_space.gates.plain import Prepend as Prepend
+from search_space.gates.sample import ConvexSampleGate as ConvexSampleGate
+from search_space.gates.sample import SampleGate as SampleGate
+from search_space.gates.scaled import FixedScale as FixedScale
+from search_space.gates.scaled import LearnedScale as LearnedScale
+from search_space.gates.squashed import SigmoidGate as SigmoidGate
+from search_space.gates.squashed import TanhGate as TanhGate
 
 _KINDS: tuple[type[Gate], ...] = (
     Add,

@@ -11,20 +11,14 @@ must keep.
 
 from search_space.errors import UnknownMethodError
 from search_space.nearest import nearest
-from search_space.published.method import HyperParameter, PublishedMethod, Values, described
-from search_space.published.own import COMPARED, HEAD_ONLY, OWN
+from search_space.published.method import HyperParameter as HyperParameter
+from search_space.published.method import PublishedMethod as PublishedMethod
+from search_space.published.method import Values as Values
+from search_space.published.method import described as described
+from search_space.published.own import COMPARED as COMPARED
+from search_space.published.own import HEAD_ONLY as HEAD_ONLY
+from search_space.published.own import OWN
 from search_space.registry import Registry
-
-__all__ = [
-    "COMPARED",
-    "HEAD_ONLY",
-    "METHODS",
-    "HyperParameter",
-    "PublishedMethod",
-    "Values",
-    "described",
-    "published_method",
-]
 
 METHODS: Registry[PublishedMethod] = Registry("published method", OWN, kind=PublishedMethod, group="deltaspace.methods")
 """Every published method by its name."""
