@@ -216,7 +216,9 @@ def _short(signature: inspect.Signature) -> str:
 
 
 def _members(cls: type) -> Iterator[tuple[str, object]]:
-    for name, value in vars(cls).items():
+    package = cls.__module__.partition(".")[0]
+    own = [base for base in reversed(cls.__mro__) if base.__module__.partition(".")[0] == package]
+    for name, value in (one for base in own for one in vars(base).items()):
         if not name.startswith("_") and (inspect.isfunction(value) or isinstance(value, property | classmethod)):
             yield name, value
 

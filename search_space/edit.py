@@ -3,17 +3,18 @@
 from dataclasses import dataclass
 
 from search_space.backbones.shape import BackboneShape
-from search_space.dimensions import Heads, Insertion, Port, Site
+from search_space.dimensions import Heads, Port, Site
+from search_space.edit_protocol import Ends
 from search_space.forms import Form, SizedForm
 from search_space.gates import Add, Gate
-from search_space.layers import AllLayers, Layers
+from search_space.layers import AllLayers
 from search_space.rules import READS, refusal, writable_at
 
 _OUTSIDE_BLOCKS = (Site.EMBEDDING, Site.GLOBAL, Site.STACK)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Edit:
+class Edit(Ends):
     """One point of the design space, applied at the sublayers of a site.
 
     Attributes:
@@ -28,12 +29,8 @@ class Edit:
         InvalidEditError: If the combination breaks a validity rule; the error names it.
     """
 
-    site: Site
-    write: Port
-    read: Port | None
     form: Form
     gate: Gate
-    layers: Layers = AllLayers()  # noqa: RUF009 - frozen
 
     def __post_init__(self) -> None:
         """Refuse what breaks a rule."""
@@ -47,16 +44,6 @@ class Edit:
             self._check_factor()
             self.gate.check(self)
         self.form.check(self)
-
-    @property
-    def insertion(self) -> Insertion:
-        """Sequential when the edit reads what it writes (a constant does, trivially), else parallel."""
-        return Insertion.SEQUENTIAL if self.read in (None, self.write) else Insertion.PARALLEL
-
-    @property
-    def heads(self) -> Heads:
-        """In how many blocks the form works."""
-        return self.form.heads
 
     @property
     def sized_form(self) -> SizedForm | None:

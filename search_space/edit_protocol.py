@@ -1,10 +1,11 @@
 """The two ends of an edit: what forms and gates see of the edit they are in, and how wide it is there."""
 
-from typing import Any, Protocol
+from dataclasses import dataclass
+from typing import Any
 
 from search_space.backbones.shape import BackboneShape, Sublayer
 from search_space.dimensions import Heads, Insertion, Port, Site
-from search_space.layers import Layers
+from search_space.layers import AllLayers, Layers
 
 Place = tuple[tuple[Port, Port | None], ...]
 """What each of some edits writes, and what it reads."""
@@ -21,40 +22,27 @@ OWN_AT_FFN: tuple[Place, ...] = (
 """Projections that are edited together where they lie, each from what it reads."""
 
 
-class Ends(Protocol):
-    """What forms and gates, which are parts of it, know of an `Edit`."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ends:
+    """What forms and gates, which are parts of it, know of an `Edit`; see there."""
+
+    site: Site
+    write: Port
+    read: Port | None
+    form: Any
+    gate: Any
+    layers: Layers = AllLayers()  # noqa: RUF009 - frozen
 
     @property
-    def site(self) -> Site:
-        """Which kind of sublayers."""
-
-    @property
-    def layers(self) -> Layers:
-        """At which blocks."""
-
-    @property
-    def write(self) -> Port:
-        """The tensor that is changed."""
-
-    @property
-    def read(self) -> Port | None:
-        """The tensor the form is computed of; None for forms that read nothing."""
-
-    @property
-    def form(self) -> Any:
-        """What is computed, a `Form`."""
-
-    @property
-    def gate(self) -> Any:
-        """How its output joins what is written, a `Gate`."""
+    def insertion(self) -> Insertion:
+        """Sequential when the edit reads what it writes (a constant does, trivially), else parallel."""
+        return Insertion.SEQUENTIAL if self.read in (None, self.write) else Insertion.PARALLEL
 
     @property
     def heads(self) -> Heads:
         """In how many blocks the form works."""
-
-    @property
-    def insertion(self) -> Insertion:
-        """Sequential or parallel."""
+        heads: Heads = self.form.heads
+        return heads
 
 
 def block_widths(edit: Ends, shape: BackboneShape) -> tuple[int, int]:
