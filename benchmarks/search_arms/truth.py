@@ -19,7 +19,7 @@ from statistics import NormalDist, fmean
 from search_space.configuration import Configuration
 from search_space.edit import Edit
 from search_space.parameter_counts.counts import count_edits
-from search_space.space.random_draw import GivenTrial, RandomTrial
+from search_space.space.random_draw import RandomTrial
 from search_space.space.space import Candidate, SearchSpace
 from search_space.words.describe import SideView, side_view
 from studies.search.initial_design import InitialDesign
@@ -135,7 +135,7 @@ class PlantedTruth:
 
     def published_as_tried(self, opening: InitialDesign) -> list[float]:
         """True scores of the published methods of a space at the rates at which studies try them first."""
-        given = GivenTrial(opening.rates(self.space.options.learning_rates))
+        given = opening.rates(self.space.options.learning_rates)
         return [self.score(self.space.suggest_published(name, given)) for name in self.space.published_that_fit()]
 
     def rates(self, form: str) -> Rates:

@@ -16,7 +16,7 @@ from search_space.rules import RULES
 from search_space.space.census import Census, PairCensus, PartCensus, census, dimension_values
 from search_space.space.random_draw import RandomTrial
 from search_space.space.space import SearchSpace
-from search_space.space.trial_protocol import Choice, FloatRange
+from search_space.space.trial_protocol import Parameter
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,7 +60,7 @@ class SpaceView:
     dimensions: Mapping[str, Mapping[str, tuple[str, ...]]]
     layers: tuple[str, ...]
     placements: tuple[str, ...]
-    parameters: Mapping[str, Choice | FloatRange]
+    parameters: Mapping[str, Parameter]
     census: Census
     rules: Mapping[str, str]
     published: tuple[str, ...]
@@ -126,7 +126,7 @@ def _dimensions(view: SpaceView) -> Table:
     forms = {form for dimensions in view.dimensions.values() for form in dimensions["form"]}
     for name, spread in view.parameters.items():
         is_rate = name.startswith("learning_rate.")
-        if isinstance(spread, Choice) or (is_rate and name.partition(".")[2] not in forms):
+        if isinstance(spread, tuple) or (is_rate and name.partition(".")[2] not in forms):
             continue
         table.add_row("", name, f"{spread.low:g} to {spread.high:g}{', logarithmic' if spread.log else ''}")
     return table

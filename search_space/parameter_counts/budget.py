@@ -97,11 +97,15 @@ class SideCost:
     unit_flops: int = 0
 
     @classmethod
-    def of(cls, edits: tuple[Edit, ...], shape: BackboneShape) -> "SideCost":
-        """The cost of the edits of one side, what several edits share aside."""
+    def of(cls, edits: tuple[Edit, ...], shape: BackboneShape, step: int = 1) -> "SideCost":
+        """The cost of the edits of one side, what several edits share aside.
+
+        Args:
+            step: Smallest width that all edits beside them can have, too.
+        """
         numbers = {edit: places(edit, shape) for edit in edits}
         sized = [edit for edit in edits if edit.sized_form is not None]
-        step = math.lcm(*(edit.sized_form.width_step for edit in sized if edit.sized_form is not None))
+        step = math.lcm(step, *(edit.sized_form.width_step for edit in sized if edit.sized_form is not None))
         sublayers = _widenable(sized, numbers)
         bounds = [largest_width(edit, shape) for edit in sized]
         flops = {edit: affine_flops(edit, shape) for edit in numbers}
@@ -215,54 +219,33 @@ class SplitCost:
         return self.first.widths(units[0]) | self.second.widths(units[1])
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Allowance:
-    """How much of a budget a configuration may use, and what else binds it.
+def largest_units(both: SplitCost, parameters: int, extra_flops: int | None) -> Units:
+    """The units of two groups of edits that use most of what is allowed, at least the smallest of each.
 
-    Attributes:
-        size: Share of the budget, in (0, 1]; the smallest bottlenecks may need more.
+    Args:
+        both: What they cost.
+        parameters: Most that they store, beside what several edits have in common.
         extra_flops: Most FLOPs per token that inference has more; None for any number.
-
-    Raises:
-        BudgetError: If one is out of range.
     """
 
-    size: float = 1.0
-    extra_flops: int | None = None
+    def fits(units: Units) -> bool:
+        return extra_flops is None or both.flops(units) <= extra_flops
 
-    def __post_init__(self) -> None:
-        """Check the ranges."""
-        if not 0 < self.size <= 1:
-            raise BudgetError(f"the size of a configuration must be a share of the budget in (0, 1]; got {self.size}.")
-        if self.extra_flops is not None and not self.extra_flops >= 0:
-            raise BudgetError(f"the most extra FLOPs must be at least 0; got {self.extra_flops}.")
+    least = both.least_cost
+    most = max(least, parameters)
+    wanted = both.units(most)
+    if fits(wanted):
+        return wanted
+    while most - least > 1:
+        middle = (most + least) // 2
+        least, most = (middle, most) if fits(both.units(middle)) else (least, middle)
+    return both.units(least)
 
-    def units(
-        self, attention: SplitCost, ffn: SplitCost, *, attention_share: float, parameters: int, shared: int
-    ) -> tuple[tuple[int, int], tuple[int, int]]:
-        """The units of both sides that use most of what is allowed, at least the smallest of each.
 
-        Args:
-            attention: What attention costs.
-            ffn: What the rest costs.
-            attention_share: Share that attention should get, in [0, 1].
-            parameters: The whole budget, which both fit at their smallest.
-            shared: Parameters that several edits have in common.
-        """
-        both = SplitCost(first=attention, second=ffn, share=attention_share)
-        least = both.least_cost
-        most = max(least, math.floor(self.size * parameters) - shared)
-
-        def fits(units: tuple[tuple[int, int], tuple[int, int]]) -> bool:
-            return self.extra_flops is None or both.flops(units) <= self.extra_flops
-
-        wanted = both.units(most)
-        if fits(wanted):
-            return wanted
-        while most - least > 1:
-            middle = (most + least) // 2
-            least, most = (middle, most) if fits(both.units(middle)) else (least, middle)
-        return both.units(least)
+def smallest_count(structure: Configuration, shape: BackboneShape, splits: Splits = MappingProxyType({})) -> int:
+    """Parameters that a structure stores with every bottleneck as small as `solve` can make it."""
+    sides = (SplitCost.of(edits, splits, shape) for edits in (structure.attention, structure.ffn))
+    return sum(side.least_cost for side in sides) + shared_count(structure.edits)
 
 
 def solve(
@@ -272,7 +255,7 @@ def solve(
     attention_share: float,
     parameters: int,
     splits: Splits = MappingProxyType({}),
-    allowance: Allowance | None = None,
+    extra_flops: int | None = None,
 ) -> Configuration:
     """The structure with the largest bottlenecks that the budget allows.
 
@@ -286,8 +269,8 @@ def solve(
             no bottleneck to size.
         splits: Of a side's budget between its edits, at most one for each side; all edits of a side have one width
             without.
-        allowance: How much of the budget is used, and what else binds it beside the smallest bottlenecks; None for all
-            of it and any number of FLOPs.
+        extra_flops: Most FLOPs per token that inference has more, beside those of the smallest bottlenecks; None for
+            any number.
 
     Raises:
         BudgetError: If the structure does not fit with every bottleneck at 1; the error says what it takes.
@@ -296,12 +279,10 @@ def solve(
     if not 0 <= attention_share <= 1:
         raise BudgetError(f"the share of attention must be in [0, 1]; got {attention_share}.")
     attention, ffn = (SplitCost.of(edits, splits, shape) for edits in (structure.attention, structure.ffn))
-    shared = shared_count(structure.edits)
-    least = attention.least_cost + ffn.least_cost + shared
+    both, shared = SplitCost(first=attention, second=ffn, share=attention_share), shared_count(structure.edits)
+    least = both.least_cost + shared
     if least > parameters:
         raise BudgetError(f"this configuration needs at least {least:,} parameters; the budget is {parameters:,}.")
-    allowed = allowance or Allowance()
-    units = allowed.units(attention, ffn, attention_share=attention_share, parameters=parameters, shared=shared)
-    solved = structure.with_widths(attention.widths(units[0]) | ffn.widths(units[1]))
+    solved = structure.with_widths(both.widths(largest_units(both, parameters - shared, extra_flops)))
     check_on(solved.edits, shape)
     return solved

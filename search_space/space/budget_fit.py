@@ -16,7 +16,7 @@ from search_space.parameter_counts.flops import extra_flops
 from search_space.space.layer_choice import depth_of
 from search_space.space.options import SpaceOptions
 from search_space.space.points import ATTENTION, FFN, PointCost, least_cost, points_of
-from search_space.space.product import Pair, Point
+from search_space.space.product import Point, Structure
 
 USUAL_SHARE = 0.9
 """Where at least so many of the structures of every part fit at all layers, the others are left out."""
@@ -44,7 +44,7 @@ class Fitting:
     options: SpaceOptions
     budget: int
 
-    def layers(self, chosen: Mapping[str, Point | Pair], layers: Mapping[str, Layers]) -> Mapping[str, Layers]:
+    def layers(self, chosen: Mapping[str, Structure], layers: Mapping[str, Layers]) -> Mapping[str, Layers]:
         """The layers of every side: as chosen, or the last of them at which its share of the budget is enough.
 
         Args:
@@ -59,14 +59,13 @@ class Fitting:
             found[side] = next((few for few in cut if max(self._least(chosen, side, few)) <= share), cut[-1])
         return found
 
-    def _least(self, chosen: Mapping[str, Point | Pair], side: str, layers: Layers) -> list[int]:
+    def _least(self, chosen: Mapping[str, Structure], side: str, layers: Layers) -> list[int]:
         """The least parameters of each part of a side at some layers."""
         found = []
-        for part, point in chosen.items():
+        for part, points in chosen.items():
             if (part == FFN) is (side == FFN):
                 step = width_step(part, self.options)
-                halves = (point.first, point.second) if isinstance(point, Pair) else (point,)
-                costs = [least_cost(one, self.shape, self.options, step, layers) for one in halves]
+                costs = [least_cost(point, self.shape, self.options, step, layers) for point in points]
                 found.append(sum(cost.parameters for cost in costs if cost is not None))
         return found
 

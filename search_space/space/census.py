@@ -18,7 +18,7 @@ from search_space.space.layer_choice import depth_of, every_choice
 from search_space.space.options import SpaceOptions
 from search_space.space.pairs import TOO_LARGE
 from search_space.space.points import FFN, points_of, site_of
-from search_space.space.product import Pair, Point, product_size, refusals
+from search_space.space.product import Point, Structure, product_size, refusals
 from search_space.space.questions import NUMBERS
 from search_space.space.space import SearchSpace
 from search_space.space.structures import StructureIndex
@@ -199,7 +199,7 @@ def _gates(part: str, options: SpaceOptions) -> Iterator[tuple[str, Gate]]:
 def _distinct(points: Sequence[Point], space: SearchSpace) -> int:
     """Different canonical forms; activations make each of them so many."""
     structures = StructureIndex(points, space.shape, _with_one_activation(space.options))
-    return sum(_functions(structures, space).values())
+    return sum(_functions(((point,) for point in structures), space).values())
 
 
 def _distinct_pairs(part: str, space: SearchSpace) -> int:
@@ -211,14 +211,14 @@ def _distinct_pairs(part: str, space: SearchSpace) -> int:
     return sum(_functions(some, space).values())
 
 
-def _functions(structures: Iterable[Point | Pair], space: SearchSpace) -> dict[tuple[Edit, ...], int]:
+def _functions(structures: Iterable[Structure], space: SearchSpace) -> dict[tuple[Edit, ...], int]:
     """The canonical form of every structure, and how many activations it can have."""
     number = len(space.options.activations)
     forms: dict[tuple[Edit, ...], int] = {}
     for structure in structures:
-        points = (structure.first, structure.second) if isinstance(structure, Pair) else (structure,)
-        form = canonical(Configuration(edits=structure.edits), space.shape)
-        forms[form.edits] = prod(number for point in points if point.has_activation)
+        edits = tuple(edit for point in structure for edit in point.edits)
+        form = canonical(Configuration(edits=edits), space.shape)
+        forms[form.edits] = prod(number for point in structure if point.has_activation)
     return forms
 
 

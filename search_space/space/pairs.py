@@ -1,4 +1,4 @@
-"""Two structures at one part of the model: which may go together, how many there are, and how one leads to another."""
+"""Two structures at one part of the model: which may go together and how many there are."""
 
 from collections import Counter
 from collections.abc import Hashable, Iterator, Sequence
@@ -13,7 +13,7 @@ from search_space.edit import Edit
 from search_space.errors import InvalidEditError
 from search_space.space.options import SpaceOptions
 from search_space.space.points import PointCost, least_cost
-from search_space.space.product import Pair, Point
+from search_space.space.product import Point, Structure
 from search_space.space.structures import StructureIndex
 from search_space.validity import canonical_read, check_on
 
@@ -80,15 +80,15 @@ class PortPairs:
         """How many pairs there are."""
         return sum(number for reason, number in self._counts.items() if reason is None)
 
-    def __iter__(self) -> Iterator[Pair]:
+    def __iter__(self) -> Iterator[Structure]:
         """All pairs, in the order of the structures."""
         return self.of(self._structures)
 
-    def of(self, structures: Sequence[Point]) -> Iterator[Pair]:
+    def of(self, structures: Sequence[Point]) -> Iterator[Structure]:
         """The pairs of some of the structures."""
         for first, second in combinations(structures, 2):
             if self.are_legal(first, second):
-                yield Pair(first=first, second=second)
+                yield first, second
 
     @property
     def refused(self) -> dict[str, int]:
@@ -110,7 +110,7 @@ class PortPairs:
         fitting = {other for other in self._examples if self._refusal(kind, other) is None}
         return tuple(one for one, other in zip(self._structures, self._kinds, strict=True) if other in fitting)
 
-    def fitting(self, first: Point, second: Point) -> Pair:
+    def fitting(self, first: Point, second: Point) -> Structure:
         """Two structures together, or with the first the next one after the second that may go with it.
 
         Raises:
@@ -123,35 +123,20 @@ class PortPairs:
                 return self.pair(first, self._structures[place])
         raise InvalidEditError("an edit that may go with the first must be left; got none.", rule=ALIKE)
 
-    def pair(self, one: Point, other: Point) -> Pair:
+    def pair(self, one: Point, other: Point) -> Structure:
         """Two structures in their order."""
-        first, second = sorted((one, other), key=self._places.__getitem__)
-        return Pair(first=first, second=second)
+        return tuple(sorted((one, other), key=self._places.__getitem__))
 
-    def neighbours(self, pair: Pair) -> dict[str, tuple[Pair, ...]]:
-        """For every dimension of both edits the pairs that have another value of it there; see `StructureIndex`."""
-        found: dict[str, tuple[Pair, ...]] = {}
-        for changed, kept, start in ((pair.first, pair.second, ""), (pair.second, pair.first, f"{SECOND}.")):
-            for dimension, near in self._structures.neighbours(changed).items():
-                found[start + dimension] = tuple(self.pair(one, kept) for one in near if self.are_legal(one, kept))
-        return found
-
-    def halves(self, edits: Sequence[Edit]) -> tuple[tuple[Edit, ...], tuple[Edit, ...]] | None:
-        """Some edits in two groups that are the structures of a pair, in their order; None if they are no pair."""
+    def halves(self, edits: Sequence[Edit]) -> dict[Point, tuple[Edit, ...]]:
+        """Some edits in two groups by the structures of the pair that they are, in its order; empty if none."""
         for size in range(1, len(edits) // 2 + 1):
             for one in combinations(edits, size):
                 other = tuple(edit for edit in edits if edit not in one)
-                points = self._structures.find(one), self._structures.find(other)
-                if points[0] is None or points[1] is None or not self.are_legal(points[0], points[1]):
-                    continue
-                return (one, other) if self._places[points[0]] < self._places[points[1]] else (other, one)
-        return None
-
-    def find(self, edits: Sequence[Edit]) -> Pair | None:
-        """The pair that some edits are, whatever their widths and layers; None if they are none."""
-        halves = self.halves(edits)
-        points = [self._structures.find(half) for half in halves or ()]
-        return Pair(first=points[0], second=points[1]) if len(points) > 1 and points[0] and points[1] else None
+                first, second = self._structures.find(one), self._structures.find(other)
+                if first is not None and second is not None and self.are_legal(first, second):
+                    found = {first: one, second: other}
+                    return {point: found[point] for point in self.pair(first, second)}
+        return {}
 
     @cached_property
     def _counts(self) -> Counter[str | None]:

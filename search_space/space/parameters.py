@@ -9,9 +9,9 @@ from search_space.layers import LayerPattern, LayerRange, Layers, SpindleGroups
 from search_space.space.layer_choice import BITS, bit_names, group_choices
 from search_space.space.options import SpaceOptions
 from search_space.space.points import ATTENTION, FFN
-from search_space.space.product import Pair, Point
+from search_space.space.product import Structure
 from search_space.space.questions import Questions
-from search_space.space.trial_protocol import Choice, FloatRange, Parameter
+from search_space.space.trial_protocol import FloatRange, Parameter
 
 HEAD_RATE = "learning_rate.head"
 """The name of the question at what rate the task head is trained, where that is searched."""
@@ -40,7 +40,7 @@ def parameters_of_space(
     table: dict[str, Parameter] = _choice("placement", tuple(placements))
     for asked in questions.values():
         table |= asked.parameters()
-    sized = {part for part, asked in questions.items() if any(map(_is_sized, asked.tree.points))}
+    sized = {part for part, asked in questions.items() if any(point.is_sized for point in asked.tree.points)}
     if any(FFN in (both := sized & {*parts}) and len(both) > 1 for parts in placements.values()):
         table["attention_share"] = _range(options.attention_share, log=False)
     for side in sides(part for part, asked in questions.items() if asked.can_split):
@@ -62,13 +62,13 @@ def _of_layers(side: str, layers: Sequence[str]) -> dict[str, Parameter]:
     if LayerRange.name in layers:
         table |= dict.fromkeys((f"{side}.first_layer", f"{side}.layer_share"), FloatRange(low=0.0, high=1.0))
     if LayerPattern.name in layers:
-        table |= {name: Choice(choices=BITS) for name in bit_names(side)}
+        table |= dict.fromkeys(bit_names(side), BITS)
     return table
 
 
 def _choice(name: str, choices: Sequence[str]) -> dict[str, Parameter]:
     """A question, unless there is one answer."""
-    return {name: Choice(choices=tuple(choices))} if len(choices) > 1 else {}
+    return {name: tuple(choices)} if len(choices) > 1 else {}
 
 
 def unnamed_rates(shape: BackboneShape, options: SpaceOptions) -> set[str]:
@@ -95,18 +95,13 @@ def split_of(side: str) -> str:
     return f"{side}_split"
 
 
-def split_edits(side: str, chosen: Mapping[str, Point | Pair], layers: Layers) -> tuple[Edit, ...]:
+def split_edits(side: str, chosen: Mapping[str, Structure], layers: Layers) -> tuple[Edit, ...]:
     """The first edits of a side that is split: both they and the others have something to size."""
-    of_side = [point for part, point in chosen.items() if side_of(part) == side]
-    seconds = [point.second for point in of_side if isinstance(point, Pair)]
-    firsts = [point.first if isinstance(point, Pair) else point for point in of_side]
-    is_split = any(map(_is_sized, firsts)) and any(map(_is_sized, seconds))
+    of_side = [points for part, points in chosen.items() if side_of(part) == side]
+    firsts, seconds = ([point for points in of_side for point in points[place]] for place in (slice(1), slice(1, 2)))
+    is_split = any(point.is_sized for point in firsts) and any(point.is_sized for point in seconds)
     return tuple(edit for point in firsts for edit in point.at_layers(layers)) if is_split else ()
 
 
 def _range(ends: tuple[float, float], *, log: bool = True) -> FloatRange:
     return FloatRange(low=ends[0], high=ends[1], log=log)
-
-
-def _is_sized(point: Point) -> bool:
-    return any(edit.sized_form is not None for edit in point.edits)

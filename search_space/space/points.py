@@ -1,6 +1,5 @@
 """The points of one part of a model that a search chooses from: what is legal, once each."""
 
-import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
@@ -12,12 +11,12 @@ from search_space.forms import Form
 from search_space.gates import Add, Gate, LearnedScale, Multiply
 from search_space.layers import AllLayers, Layers
 from search_space.mergeability import obstacle
-from search_space.parameter_counts.counts import affine_count, places, shared_count
-from search_space.parameter_counts.flops import affine_flops
+from search_space.parameter_counts.budget import SideCost
+from search_space.parameter_counts.counts import shared_count
 from search_space.rules import READS, writable_at
 from search_space.space.options import SpaceOptions
 from search_space.space.product import EVERYTHING, Point, StructureFamily, Values, form_values, heads_of
-from search_space.validity import canonical_read, largest_width
+from search_space.validity import canonical_read
 
 ATTENTION, FFN = "attention", "ffn"
 
@@ -137,17 +136,10 @@ def least_cost(
         layers: Where.
     """
     edits = tuple(_with_widest_gate(edit, options) for edit in point.at_layers(layers))
-    cost, flops = shared_count(edits), 0
-    for edit in edits:
-        width = 0 if edit.sized_form is None else math.lcm(step, edit.sized_form.width_step)
-        bound = largest_width(edit, shape)
-        if bound is not None and bound < width:
-            return None
-        each = affine_count(edit, shape)
-        cost += places(edit, shape) * (each.intercept + each.slope * width)
-        more = affine_flops(edit, shape)
-        flops += places(edit, shape) * (more.weights + more.weights_per_width * width)
-    return PointCost(parameters=cost, extra_flops=flops)
+    cost = SideCost.of(edits, shape, step)
+    if cost.most is not None and cost.most < cost.sublayers:
+        return None
+    return PointCost(parameters=cost.least_cost + shared_count(edits), extra_flops=cost.flops(cost.sublayers))
 
 
 def _with_widest_gate(edit: Edit, options: SpaceOptions) -> Edit:

@@ -99,6 +99,11 @@ class Point:
         """Whether its gate has a scale to choose."""
         return any(isinstance(edit.gate, FixedScale) for edit in self.edits)
 
+    @property
+    def is_sized(self) -> bool:
+        """Whether there is a bottleneck to size."""
+        return any(edit.sized_form is not None for edit in self.edits)
+
     def with_activation(self, activation: Activation) -> "Point":
         """The point with a nonlinearity; itself if its form has none to choose."""
         if not self.has_activation:
@@ -120,31 +125,9 @@ class Point:
         return tuple(replace(edit, layers=layers) for edit in self.edits)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Pair:
-    """Two points of one part that act together.
-
-    Attributes:
-        first: Gets the split of the side's budget, and its form's learning rate is the side's.
-        second: Gets the rest.
-    """
-
-    first: Point
-    second: Point
-
-    @property
-    def edits(self) -> tuple[Edit, ...]:
-        """Of both."""
-        return (*self.first.edits, *self.second.edits)
-
-    @property
-    def path(self) -> Path:
-        """Of both; the second's dimensions say so."""
-        return (*self.first.path, *((f"second.{name}", text) for name, text in self.second.path))
-
-    def at_layers(self, layers: Layers) -> tuple[Edit, ...]:
-        """Its edits at some layers."""
-        return (*self.first.at_layers(layers), *self.second.at_layers(layers))
+Structure = tuple[Point, ...]
+"""One point, or two of one part that act together: the first gets the split of the side's budget, the second the rest,
+and the learning rate of the first one's form is the side's."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,9 +10,9 @@ from search_space.space.budget_fit import width_step
 from search_space.space.options import SpaceOptions
 from search_space.space.pairs import SECOND, PortPairs
 from search_space.space.points import PointCost
-from search_space.space.product import Pair, Path, Point, by_text
+from search_space.space.product import Path, Point, Structure, by_text
 from search_space.space.structures import StructureIndex
-from search_space.space.trial_protocol import Choice, Recorder
+from search_space.space.trial_protocol import Recorder
 
 _PORT_DIMENSIONS = ("form", "write", "read", "heads")
 
@@ -125,55 +125,56 @@ class Questions:
             step = width_step(name, options)
             self.pairs = PortPairs(self.structures, shape, options, most=most, step=step) or None
         self._options = options
-        self._seconds = [] if self.pairs is None else [point for point in points if self.pairs.has_partner(point)]
-        self._second_tree = Tree(f"{name}.{SECOND}", self._seconds) if self._seconds else None
+        seconds = [] if self.pairs is None else [point for point in points if self.pairs.has_partner(point)]
+        self._trees: tuple[Tree, ...] = (self.tree, Tree(f"{name}.{SECOND}", seconds)) if seconds else (self.tree,)
 
-    def parameters(self) -> dict[str, Choice]:
+    def parameters(self) -> dict[str, tuple[str, ...]]:
         """The questions with a choice, by name."""
         table = self._questions(self.tree)
-        if self._second_tree is not None:
-            table |= {f"{self.name}.edits": Choice(choices=NUMBERS)} | self._questions(self._second_tree)
+        for second in self._trees[1:]:
+            table |= {f"{self.name}.edits": NUMBERS} | self._questions(second)
         return table
 
     @property
     def can_split(self) -> bool:
         """Whether two edits can both have something to size."""
-        return sum(any(edit.sized_form is not None for edit in point.edits) for point in self._seconds) > 1
+        return any(sum(point.is_sized for point in second.points) > 1 for second in self._trees[1:])
 
-    def suggest(self, recorder: Recorder) -> Point | Pair:
+    def suggest(self, recorder: Recorder) -> Structure:
         """What the answers make; a second edit that may not go with the first is the next one that may."""
-        has_two = self._second_tree is not None and recorder.choose(f"{self.name}.edits", NUMBERS) == NUMBERS[1]
+        number = recorder.choose(f"{self.name}.edits", NUMBERS[: len(self._trees)])
         first = self._suggest(self.tree, recorder)
-        if not has_two or self._second_tree is None or self.pairs is None or not self.pairs.has_partner(first):
-            return first
-        return self.pairs.fitting(first, self._suggest(self._second_tree, recorder))
+        if self.pairs is None or number == NUMBERS[0] or not self.pairs.has_partner(first):
+            return (first,)
+        return self.pairs.fitting(first, self._suggest(self._trees[1], recorder))
 
-    def answers(self, chosen: Point | Pair) -> dict[str, str]:
+    def answers(self, chosen: Structure) -> dict[str, str]:
         """What must be answered for a structure, and possibly more."""
-        if isinstance(chosen, Pair):
-            if self._second_tree is None:
-                return {}
-            second = self._answers(self._second_tree, chosen.second)
-            return {f"{self.name}.edits": NUMBERS[1]} | self._answers(self.tree, chosen.first) | second
-        return {f"{self.name}.edits": NUMBERS[0]} | self._answers(self.tree, chosen)
+        found = {f"{self.name}.edits": NUMBERS[len(chosen) - 1]}
+        for tree, point in zip(self._trees, chosen, strict=False):
+            varied = {f"{tree.prefix}.{name}": text for name, text in point.path if name in ("activation", "scale")}
+            found |= tree.answers(point) | varied
+        return found
 
-    def find(self, edits: Sequence[Edit]) -> Point | Pair | None:
+    def find(self, edits: Sequence[Edit]) -> Structure | None:
         """The structure that some edits are, whatever their widths and layers."""
-        return self.structures.find(edits) or (None if self.pairs is None else self.pairs.find(edits))
+        one = self.structures.find(edits)
+        pair = () if one is not None or self.pairs is None else tuple(self.pairs.halves(edits))
+        return (one,) if one is not None else pair or None
 
     def halves(self, edits: Sequence[Edit]) -> tuple[tuple[Edit, ...], ...]:
         """The edits of a structure that can be proposed: all of them, or those of each of two."""
         if self.pairs is None or self.structures.find(edits) is not None:
             return (tuple(edits),)
-        return self.pairs.halves(edits) or (tuple(edits),)
+        return tuple(self.pairs.halves(edits).values()) or (tuple(edits),)
 
-    def _questions(self, tree: Tree) -> dict[str, Choice]:
+    def _questions(self, tree: Tree) -> dict[str, tuple[str, ...]]:
         table = dict(tree.parameters())
         if any(point.has_activation for point in tree.points):
             table[f"{tree.prefix}.activation"] = tuple(by_text(self._options.activations))
         if any(point.has_scale for point in tree.points):
             table[f"{tree.prefix}.scale"] = tuple(by_text(self._options.scales))
-        return {name: Choice(choices=choices) for name, choices in table.items() if len(choices) > 1}
+        return {name: choices for name, choices in table.items() if len(choices) > 1}
 
     def _suggest(self, tree: Tree, recorder: Recorder) -> Point:
         point = tree.walk(recorder.choose)
@@ -184,8 +185,3 @@ class Questions:
             scales = by_text(self._options.scales)
             point = point.with_scale(scales[recorder.choose(f"{tree.prefix}.scale", tuple(scales))])
         return point
-
-    @staticmethod
-    def _answers(tree: Tree, point: Point) -> dict[str, str]:
-        varied = {f"{tree.prefix}.{name}": text for name, text in point.path if name in ("activation", "scale")}
-        return tree.answers(point) | varied

@@ -1,8 +1,8 @@
-"""Proposals without a sampler: at random, or as given."""
+"""Proposals without a sampler: at random."""
 
 import math
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 
 class RandomTrial:
@@ -25,27 +25,3 @@ class RandomTrial:
         if not log:
             return self._draw.uniform(low, high)
         return min(max(math.exp(self._draw.uniform(math.log(low), math.log(high))), low), high)
-
-
-class GivenTrial:
-    """Suggests what it was given.
-
-    Args:
-        values: Of every parameter that will be asked for, by name.
-    """
-
-    def __init__(self, values: Mapping[str, str | float]) -> None:
-        """Keep the values."""
-        self._values = values
-
-    def says(self, name: str) -> bool:
-        """Whether it was given a value of that name."""
-        return name in self._values
-
-    def suggest_categorical(self, name: str, choices: Sequence[str]) -> str:
-        """The choice that was given."""
-        return str(self._values[name])
-
-    def suggest_float(self, name: str, low: float, high: float, *, log: bool = False) -> float:
-        """The number that was given."""
-        return float(self._values[name])

@@ -16,7 +16,7 @@ from search_space.dimensions import Site
 from search_space.edit import Edit
 from search_space.errors import BudgetError, InvalidEditError, SearchSpaceError
 from search_space.layers import AllLayers, Layers
-from search_space.parameter_counts.budget import Allowance, solve
+from search_space.parameter_counts.budget import smallest_count, solve
 from search_space.parameter_counts.counts import Counts, count, count_edits, shared_count
 from search_space.published.point import PublishedPoint
 from search_space.space.budget_fit import check_limits, that_fit
@@ -33,12 +33,11 @@ from search_space.space.parameters import METHOD as METHOD
 from search_space.space.parameters import SIZE as SIZE
 from search_space.space.parameters import parameters_of_space, side_of, sides, split_edits, split_of, unnamed_rates
 from search_space.space.points import ATTENTION, FFN, site_of
-from search_space.space.product import Pair, Point
+from search_space.space.product import Structure
 from search_space.space.questions import Questions
-from search_space.space.random_draw import GivenTrial
 from search_space.space.rates import peak_lr_range, searched_gain
 from search_space.space.structures import StructureIndex
-from search_space.space.trial_protocol import Parameter, Recorder, SuggestingTrial, holds
+from search_space.space.trial_protocol import Answers, Parameter, Recorder, holds
 
 _ROUNDING = 1e-9
 
@@ -129,12 +128,12 @@ class SearchSpace:
     def _unnamed_rates(self) -> set[str]:
         return unnamed_rates(self.shape, self.options)
 
-    def suggest(self, trial: SuggestingTrial) -> Candidate:
+    def suggest(self, trial: Answers) -> Candidate:
         """A valid configuration within the budget, with its learning rates.
 
         Args:
-            trial: What suggests; one of Optuna's whose user attribute ``method`` names a published method or point is
-                that, and suggests its rates.
+            trial: What suggests, or the parameters' values by name; a trial of Optuna whose user attribute ``method``
+                names a published method or point is that, and suggests its rates.
 
         Raises:
             SearchSpaceError: If published points are all there is.
@@ -150,7 +149,7 @@ class SearchSpace:
         asked = {side: suggest_layers(side, self.layers, depth, recorder) for side in sides(parts)}
         chosen = {part: self.questions[part].suggest(recorder) for part in parts}
         layers = self.fitting.layers(chosen, asked)
-        edits = (edit for part in parts for edit in chosen[part].at_layers(layers[side_of(part)]))
+        edits = (edit for part in parts for point in chosen[part] for edit in point.at_layers(layers[side_of(part)]))
         structure = Configuration(edits=tuple(edits))
         share = self._suggest_share(structure, recorder)
         splits = {
@@ -158,19 +157,16 @@ class SearchSpace:
             for side in sides(parts)
             if (first := split_edits(side, chosen, layers[side]))
         }
+        sized_for = math.floor(self._suggest_budget_fraction(structure, recorder) * self.budget)
         solved = solve(
             structure,
             self.shape,
             attention_share=share,
-            parameters=self.budget,
+            parameters=max(sized_for, smallest_count(structure, self.shape, splits)),
             splits=splits,
-            allowance=self.allowance(self._suggest_budget_fraction(structure, recorder)),
+            extra_flops=self.options.max_extra_flops,
         )
         return self._candidate(solved, recorder, method=None)
-
-    def allowance(self, budget_fraction: float) -> Allowance:
-        """What a proposal of a size may use: a share of the budget, within the limits."""
-        return Allowance(size=budget_fraction, extra_flops=self.options.max_extra_flops)
 
     def _suggest_budget_fraction(self, structure: Configuration, recorder: Recorder) -> float:
         """The share of the budget: searched where there is something to size."""
@@ -187,7 +183,7 @@ class SearchSpace:
         """All that two edits can be at each part of the model that can have two."""
         return {part: asked.pairs for part, asked in self.questions.items() if asked.pairs is not None}
 
-    def points_in(self, configuration: Configuration) -> dict[str, Point | Pair] | None:
+    def points_in(self, configuration: Configuration) -> dict[str, Structure] | None:
         """The structure of every part that a configuration edits, whatever its widths and layers.
 
         Returns:
@@ -196,7 +192,7 @@ class SearchSpace:
         Raises:
             InvalidEditError: If the configuration is not valid on the backbone.
         """
-        points: dict[str, Point | Pair] = {}
+        points: dict[str, Structure] = {}
         for part, edits in self._by_part(configuration).items():
             found = self.questions[part].find(edits) if part in self.questions else None
             if found is None:
@@ -221,7 +217,7 @@ class SearchSpace:
 
     def answers(
         self,
-        points: Mapping[str, Point | Pair],
+        points: Mapping[str, Structure],
         *,
         peak_lrs: Mapping[str, float],
         share: float,
@@ -255,12 +251,13 @@ class SearchSpace:
                 return None
             given |= chosen
             given[split_of(side)] = (splits or {}).get(side, 0.5)
-            edits = tuple(edit for part in parts if side_of(part) == side for edit in points[part].edits)
+            of_side = (point for part in parts if side_of(part) == side for point in points[part])
+            edits = tuple(edit for point in of_side for edit in point.edits)
             normalized_lr = self._normalized_lr(edits, peak_lrs[side])
             known = given.setdefault(f"learning_rate.{edits[0].form.name}", normalized_lr)
             if not math.isclose(float(known), normalized_lr, rel_tol=_ROUNDING):
                 return None
-        asked = self.suggest(GivenTrial(given)).parameters
+        asked = self.suggest(given).parameters
         fits = all(holds(self._parameters[name], value) for name, value in asked.items())
         return dict(asked) if fits else None
 
@@ -316,13 +313,13 @@ class SearchSpace:
                 both[place] += count_edits(half, self.shape).stored - shared_count(half)
         return {side: min(max(both[0] / sum(both), low), high) for side, both in stored.items() if both[1]}
 
-    def suggest_published(self, name: str, trial: SuggestingTrial) -> Candidate:
+    def suggest_published(self, name: str, trial: Answers) -> Candidate:
         """A published method or point; only its learning rates are suggested.
 
         Args:
             name: Of a method, which is resized to the budget, or of a point with fixed hyper-parameters, such as
                 ``lora_qv:s=4``. A point that fixes a size is taken exactly as it is.
-            trial: What suggests.
+            trial: What suggests, or the values of the parameters by name.
 
         Raises:
             UnknownMethodError: If there is no such method.

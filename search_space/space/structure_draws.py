@@ -5,9 +5,8 @@ import random
 from collections.abc import Iterable, Mapping
 
 from search_space.space.points import FFN
-from search_space.space.product import Pair, Point
+from search_space.space.product import Point, Structure
 from search_space.space.space import SearchSpace
-from search_space.space.trial_protocol import Choice
 
 SEVERAL_SIDES = 0.7
 """Share of the draws with edits at attention and at the FFN, where both are searched."""
@@ -62,18 +61,18 @@ class StructureDraws:
             values |= self._space.questions[part].answers(self._with_second(part, first, generator))
         parameters = self._space.parameters()
         for name, choice in parameters.items():
-            if isinstance(choice, Choice) and name.split(".")[1:2] in _OF_LAYERS:
-                values[name] = generator.choice(choice.choices)
+            if isinstance(choice, tuple) and name.split(".")[1:2] in _OF_LAYERS:
+                values[name] = generator.choice(choice)
         return {name: value for name, value in values.items() if name in parameters}
 
-    def _with_second(self, part: str, first: Point, generator: random.Random) -> Point | Pair:
+    def _with_second(self, part: str, first: Point, generator: random.Random) -> Structure:
         """A structure alone, or with one of those that may go with it: first a form, then a structure of it."""
         pairs = self._space.pairs.get(part)
         if pairs is None or generator.random() >= TWO_EDITS:
-            return first
+            return (first,)
         strata = _strata(pairs.partners(first))
         if not strata:
-            return first
+            return (first,)
         form, _ = _pick(_weights(strata), generator.random())
         return pairs.pair(first, generator.choice(strata[form]))
 

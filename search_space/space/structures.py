@@ -1,4 +1,4 @@
-"""The structures of one part of a model: all that can be chosen for it, found by their edits, with their neighbours."""
+"""The structures of one part of a model: all that can be chosen for it, found by their edits."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -52,33 +52,9 @@ class StructureIndex(Sequence[Point]):
             return self._by_edits[plain]
         return self._by_function.get(self._function(plain))
 
-    def neighbours(self, point: Point) -> dict[str, tuple[Point, ...]]:
-        """For every dimension of a structure those that have another value of it and else as few others as can be.
-
-        What only one of two structures has does not count, such as the activation of a bottleneck beside LoRA.
-        """
-        own = dict(point.path)
-        nearest: dict[tuple[str, str], tuple[int, list[Point]]] = {}
-        for other, path in zip(self._all, self._paths, strict=True):
-            changed = [name for name, value in own.items() if path.get(name, value) != value]
-            for name in changed:
-                least, found = nearest.get((name, path[name]), (len(own) + 1, []))
-                if len(changed) < least:
-                    nearest[name, path[name]] = len(changed), [other]
-                elif len(changed) == least:
-                    found.append(other)
-        return {
-            dimension: tuple(other for (name, _), (_, found) in nearest.items() if name == dimension for other in found)
-            for dimension in own
-        }
-
     @cached_property
     def _all(self) -> tuple[Point, ...]:
         return tuple(varied for point in self._points for varied in _varied(point, self._options))
-
-    @cached_property
-    def _paths(self) -> tuple[dict[str, str], ...]:
-        return tuple(dict(point.path) for point in self._all)
 
     @cached_property
     def _by_edits(self) -> dict[tuple[Edit, ...], Point]:

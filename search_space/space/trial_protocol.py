@@ -4,8 +4,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from search_space.space.random_draw import GivenTrial
-
 
 class SuggestingTrial(Protocol):
     """What proposes values; an ``optuna.Trial`` is one."""
@@ -15,17 +13,6 @@ class SuggestingTrial(Protocol):
 
     def suggest_float(self, name: str, low: float, high: float, *, log: bool = False) -> float:
         """A number in [low, high]."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Choice:
-    """A categorical parameter.
-
-    Attributes:
-        choices: At least two.
-    """
-
-    choices: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,18 +30,22 @@ class FloatRange:
     log: bool = False
 
 
-Parameter = Choice | FloatRange
+Parameter = tuple[str, ...] | FloatRange
+"""At least two choices, or a range of numbers."""
+
+Answers = SuggestingTrial | Mapping[str, str | float]
+"""A trial, or the value of every parameter that will be asked for, by name."""
 
 
 class Recorder:
-    """Passes questions on to a trial, asks nothing where there is one choice, and remembers what was said.
+    """Passes questions on, asks nothing where there is one choice, and remembers what was said.
 
     Args:
         trial: What answers.
         parameters: Those of the space, by name.
     """
 
-    def __init__(self, trial: SuggestingTrial, parameters: Mapping[str, Parameter]) -> None:
+    def __init__(self, trial: Answers, parameters: Mapping[str, Parameter]) -> None:
         """Begin with nothing said."""
         self._trial = trial
         self._parameters = parameters
@@ -64,13 +55,14 @@ class Recorder:
         """One of the choices."""
         if len(choices) == 1:
             return choices[0]
-        value = self._trial.suggest_categorical(name, choices)
+        trial = self._trial
+        value = str(trial[name]) if isinstance(trial, Mapping) else trial.suggest_categorical(name, choices)
         self.values[name] = value
         return value
 
     def number_if_said(self, name: str) -> float | None:
-        """A number of the name's range; None where it is none of the space's, or the trial was not given it."""
-        is_silent = isinstance(self._trial, GivenTrial) and not self._trial.says(name)
+        """A number of the name's range; None where it is none of the space's, or no value of it is given."""
+        is_silent = isinstance(self._trial, Mapping) and name not in self._trial
         return None if is_silent or name not in self._parameters else self.number(name)
 
     def number(self, name: str) -> float:
@@ -78,17 +70,22 @@ class Recorder:
         said = self.values.get(name)
         if said is not None:
             return float(said)
-        spread = self._parameters[name]
-        if isinstance(spread, Choice):
+        spread, trial = self._parameters[name], self._trial
+        if isinstance(spread, tuple):
             raise TypeError(name)
-        is_open = spread.low < spread.high
-        value = self._trial.suggest_float(name, spread.low, spread.high, log=spread.log) if is_open else spread.low
+        low, high = spread.low, spread.high
+        if low == high:
+            value = low
+        elif isinstance(trial, Mapping):
+            value = float(trial[name])
+        else:
+            value = trial.suggest_float(name, low, high, log=spread.log)
         self.values[name] = value
         return value
 
 
 def holds(parameter: Parameter, value: str | float) -> bool:
     """Whether a value is one of a parameter."""
-    if isinstance(parameter, Choice):
-        return value in parameter.choices
+    if isinstance(parameter, tuple):
+        return value in parameter
     return parameter.low <= float(value) <= parameter.high

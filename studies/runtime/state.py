@@ -4,7 +4,7 @@ import time
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
-from search_space.space.trial_protocol import Choice, Parameter
+from search_space.space.trial_protocol import Parameter
 from studies.errors import DamagedError
 from studies.ledger.database import Patience
 from studies.ledger.ledger import Ledger
@@ -38,7 +38,7 @@ def replay(proposer: Proposer, trials: Sequence[TrialRecord], readings: Mapping[
 
 def _is_answer(asked: Parameter | None, value: object) -> bool:
     """Whether a value can be what a trial was given for a parameter."""
-    return value in asked.choices if isinstance(asked, Choice) else asked is not None and isinstance(value, int | float)
+    return value in asked if isinstance(asked, tuple) else asked is not None and isinstance(value, int | float)
 
 
 class StudyState:

@@ -13,7 +13,6 @@ from optuna.trial import FrozenTrial
 from optuna.trial import TrialState as OptunaState
 
 from search_space.errors import BudgetError, InvalidEditError
-from search_space.space.random_draw import GivenTrial
 from search_space.space.space import HEAD_RATE, METHOD, Candidate
 from studies.records import TrialState
 from studies.search.optuna_history import ProposalStorage, distributions
@@ -138,7 +137,7 @@ class FactoredSampler(BaseSampler):
         method = trial.user_attrs.get(METHOD)
         key = f"{method} {sorted(trial.params.items())}"
         if key not in self._candidates:
-            given = GivenTrial(trial.params)
+            given = trial.params
             try:
                 asked = self._space.suggest(given) if method is None else self._space.suggest_published(method, given)
             except (KeyError, BudgetError, InvalidEditError):

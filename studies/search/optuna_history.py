@@ -14,7 +14,6 @@ from optuna.trial import FrozenTrial
 
 from search_space.space.points import ATTENTION, FFN
 from search_space.space.space import METHOD, SearchSpace
-from search_space.space.trial_protocol import Choice
 from studies.objectives import SizeGoal
 from studies.records import TrialState
 from studies.surrogate.observation import Observation
@@ -41,8 +40,8 @@ STATES: Mapping[TrialState, optuna.trial.TrialState] = {
 def distributions(space: SearchSpace) -> dict[str, BaseDistribution]:
     """The parameters of a space as Optuna knows them."""
     return {
-        name: CategoricalDistribution(values.choices)
-        if isinstance(values, Choice)
+        name: CategoricalDistribution(values)
+        if isinstance(values, tuple)
         else FloatDistribution(values.low, values.high, log=values.log)
         for name, values in space.parameters().items()
     }

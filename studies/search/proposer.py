@@ -11,7 +11,6 @@ from functools import cached_property
 from optuna.trial import FrozenTrial
 
 from search_space.errors import BudgetError, InvalidEditError
-from search_space.space.random_draw import GivenTrial
 from search_space.space.space import Candidate, SearchSpace
 from studies.records import NewTrial, ReadingRecord, TrialRecord, TrialState
 from studies.search.factored_sampler import FactoredSampler
@@ -87,7 +86,7 @@ class Proposer:
         self._paths: dict[int, Mapping[str, object] | None] = {}
         self._shown: dict[int, tuple[Observation, FrozenTrial]] = {}
         self._fingerprints: set[str] = set()
-        starts = [space.suggest(GivenTrial(start.proposal)) for start in opening.lessons.starts]
+        starts = [space.suggest(start.proposal) for start in opening.lessons.starts]
         self._starts = {candidate.fingerprint: candidate for candidate in starts}
         self._published = list(opening.published)
         self._first_rates = opening.rates(space.options.learning_rates)
@@ -169,7 +168,7 @@ class Proposer:
     def _first(self, method: str) -> Candidate | None:
         """The first trial of a published method; None if it is left out."""
         try:
-            candidate = self.space.suggest_published(method, GivenTrial(self._first_rates))
+            candidate = self.space.suggest_published(method, self._first_rates)
         except (BudgetError, InvalidEditError) as error:
             self.left_out[method] = str(error)
         else:

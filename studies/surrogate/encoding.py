@@ -1,5 +1,6 @@
 """The search space as moves need it: configurations to genes, genes to views, candidates and Optuna's parameters."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -11,12 +12,11 @@ from search_space.configuration import Configuration
 from search_space.dimensions import Site
 from search_space.edit import Edit
 from search_space.layers import AllLayers, LayerRange, Layers, SpindleGroups
-from search_space.parameter_counts.budget import SplitCost
+from search_space.parameter_counts.budget import SplitCost, Units, largest_units
 from search_space.parameter_counts.counts import count_edits, shared_count
 from search_space.space.layer_choice import depth_of, every_choice
 from search_space.space.points import ATTENTION, FFN, site_of
-from search_space.space.product import Pair, Point
-from search_space.space.random_draw import GivenTrial
+from search_space.space.product import Point, Structure
 from search_space.space.space import Candidate, SearchSpace
 from studies.surrogate.encoded_configuration import EncodedConfiguration, EncodedSide, SideFacts
 from studies.surrogate.features import (
@@ -127,10 +127,9 @@ class Encoding:
             found[part] = (found[part][0], point) if part in found else (point, None)
         return found
 
-    def _chosen(self, side: EncodedSide) -> dict[str, Point | Pair]:
+    def _chosen(self, side: EncodedSide) -> dict[str, Structure]:
         """The same as the space takes it."""
-        points = self._points(side).items()
-        return {part: first if second is None else Pair(first=first, second=second) for part, (first, second) in points}
+        return {part: tuple(filter(None, points)) for part, points in self._points(side).items()}
 
     def is_placed(self, genes: EncodedConfiguration) -> bool:
         """Whether the parts may be edited together, and the edits of each part."""
@@ -213,7 +212,7 @@ class Encoding:
             sides.append(TrainedSide(structure, side.unit_lr, log2_budget_fraction(stored, self.space.budget)))
         return Features(*sides)
 
-    def _spent(self, genes: EncodedConfiguration) -> tuple[list[SplitCost], tuple[tuple[int, int], tuple[int, int]]]:
+    def _spent(self, genes: EncodedConfiguration) -> tuple[list[SplitCost], Units]:
         """What both sides cost, and how many units of it they have."""
         sides = self._at_layers_that_fit(genes)
         facts = [None if side is None else self.facts(side) for side in sides]
@@ -221,14 +220,10 @@ class Encoding:
         costs = [self._nothing if fact is None else fact.cost_at(one) for fact, one in zip(facts, splits, strict=True)]
         is_sized = facts[0] is not None and facts[0].is_sized
         products = frozenset[int]().union(*(fact.products for fact in facts if fact is not None))
-        units = self.space.allowance(genes.budget_fraction).units(
-            costs[0],
-            costs[1],
-            attention_share=genes.attention_share if self.is_shared(genes) else float(is_sized),
-            parameters=self.space.budget,
-            shared=sum(n**3 for n in products),
-        )
-        return costs, units
+        share = genes.attention_share if self.is_shared(genes) else float(is_sized)
+        both = SplitCost(first=costs[0], second=costs[1], share=share)
+        own = math.floor(genes.budget_fraction * self.space.budget) - sum(n**3 for n in products)
+        return costs, largest_units(both, own, self.space.options.max_extra_flops)
 
     def _at_layers_that_fit(self, genes: EncodedConfiguration) -> tuple[EncodedSide | None, EncodedSide | None]:
         """Both sides as the space proposes them together: where they do not fit the budget, at fewer layers."""
@@ -285,7 +280,7 @@ class Encoding:
         Raises:
             ValueError: If the genes are none of the space, which those of draws and moves are.
         """
-        points: dict[str, Point | Pair] = {}
+        points: dict[str, Structure] = {}
         splits: dict[str, float] = {}
         peak_lrs: dict[str, float] = {}
         layers: dict[str, Layers] = {}
@@ -305,7 +300,7 @@ class Encoding:
         )
         if parameters is None:
             raise ValueError(f"genes must be of the space; got {genes}.")
-        return self.space.suggest(GivenTrial(parameters))
+        return self.space.suggest(parameters)
 
     def published(self, method: str, view: Features) -> Candidate:
         """A published method with the rates of a view of it."""
@@ -315,13 +310,13 @@ class Encoding:
                 for form in side.structure.form:
                     normalized_lr = lr_at(side.unit_lr, *self.space.options.learning_rates[form])
                     told.setdefault(f"learning_rate.{form}", normalized_lr)
-        return self.space.suggest_published(method, GivenTrial(told))
+        return self.space.suggest_published(method, told)
 
     def published_configuration(self, method: str) -> Configuration:
         """What a published method is in the space."""
         ranges = self.space.options.learning_rates.items()
         told = {f"learning_rate.{form}": lr_at(0.0, low, high) for form, (low, high) in ranges}
-        return self.space.suggest_published(method, GivenTrial(told)).configuration
+        return self.space.suggest_published(method, told).configuration
 
     def genes_of(self, observation: Observation) -> EncodedConfiguration | None:
         """The nearest configuration of the space; None if no edit of the trial has a form that is searched."""
@@ -370,7 +365,7 @@ class Encoding:
         if pairs is None or len(edits) < 2 or self.space.structures[part].find(edits) is not None:
             number = self._number(part, edits)
             return [] if number is None else [number]
-        halves = pairs.halves(edits) or (edits[:1], edits[1:])
+        halves = tuple(pairs.halves(edits).values()) or (edits[:1], edits[1:])
         numbers = [number for half in halves if (number := self._number(part, half)) is not None]
         points = [self.parts[part].points[number] for number in numbers]
         return numbers if len(points) == 2 and pairs.are_legal(points[0], points[1]) else numbers[:1]

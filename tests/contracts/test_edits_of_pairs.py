@@ -5,7 +5,7 @@ import torch
 from support.tiny_backbones import parameters, rig_of
 
 from search_space.space.options import SpaceOptions
-from search_space.space.random_draw import GivenTrial, RandomTrial
+from search_space.space.random_draw import RandomTrial
 from search_space.space.space import SearchSpace
 from trial_runner.port_discovery.promises import check_everything
 
@@ -21,7 +21,7 @@ def test_a_configuration_with_two_edits_on_both_sides_trains(backbone, tiny_back
             break
     else:
         raise AssertionError("one of these proposals has two edits to size on both sides")
-    candidate = space.suggest(GivenTrial(asked))
+    candidate = space.suggest(asked)
     assert len(candidate.configuration.attention) > 1
     assert len(candidate.configuration.ffn) > 1
     check_everything(rig, candidate.configuration)

@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from dataclasses import FrozenInstanceError, fields, replace
 
 import pytest
-from support.smallest import smallest_count
 
 from search_space.backbones import FAMILIES, shape_of
 from search_space.backbones.shape import BackboneShape
@@ -21,7 +20,7 @@ from search_space.dimensions import Heads, Site
 from search_space.edit import Edit
 from search_space.errors import InvalidEditError
 from search_space.forms import FORMS, Form, SizedForm
-from search_space.parameter_counts.budget import solve
+from search_space.parameter_counts.budget import smallest_count, solve
 from search_space.parameter_counts.counts import affine_count, count, places, shared_count
 from search_space.space.options import LEARNING_RATES, SEARCHED_FORMS, SpaceOptions
 from search_space.space.points import points_of

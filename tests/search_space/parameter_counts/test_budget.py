@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 
 import pytest
 from support.edits import edit
-from support.smallest import smallest_count
 
 from search_space.backbones.shape import BackboneShape
 from search_space.configuration import Configuration
@@ -15,7 +14,7 @@ from search_space.edit import Edit
 from search_space.errors import BudgetError
 from search_space.forms import Bottleneck, Constant, Init, LowRank, OwnNorm, SoftmaxMemory
 from search_space.gates import ConvexGate, InducerGate, LearnedScale
-from search_space.parameter_counts.budget import ParameterBudget, solve
+from search_space.parameter_counts.budget import ParameterBudget, smallest_count, solve
 from search_space.parameter_counts.counts import affine_count, count, count_edits
 from search_space.published import published_method
 from search_space.validity import largest_width

@@ -34,8 +34,9 @@ def structures(space: SearchSpace) -> Iterator[Configuration]:
             by_side = dict(zip(sides, chosen, strict=True))
             variants = []
             for part in parts:
-                either = (*space.structures[part], *space.pairs.get(part, ()))
-                variants.append([structure.at_layers(by_side[part == FFN]) for structure in either])
+                either = (*((one,) for one in space.structures[part]), *space.pairs.get(part, ()))
+                where = by_side[part == FFN]
+                variants.append([[edit for one in points for edit in one.at_layers(where)] for points in either])
             for several in itertools.product(*variants):
                 yield Configuration(edits=tuple(edit for edits in several for edit in edits))
 

@@ -11,7 +11,6 @@ from search_space.forms import FORMS, Init, OwnNorm
 from search_space.space.options import SpaceOptions
 from search_space.space.random_draw import RandomTrial
 from search_space.space.space import SearchSpace
-from search_space.space.trial_protocol import Choice
 
 DRAWS = 300
 EARLIER: dict[str, Any] = {
@@ -35,7 +34,7 @@ OPTIONS = {
 def digest(space: SearchSpace) -> str:
     """Of the names, order and ranges of all parameters, and of what seeded draws propose."""
     table = [
-        (name, list(one.choices) if isinstance(one, Choice) else (one.low, one.high, one.log))
+        (name, list(one) if isinstance(one, tuple) else (one.low, one.high, one.log))
         for name, one in space.parameters().items()
     ]
     trial, drawn = RandomTrial(7), []

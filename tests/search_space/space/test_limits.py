@@ -7,10 +7,9 @@ import pytest
 from search_space.backbones.shape import BackboneShape
 from search_space.errors import BudgetError, SearchSpaceError
 from search_space.mergeability import unmergeable
-from search_space.parameter_counts.budget import Allowance
 from search_space.parameter_counts.flops import extra_flops
 from search_space.space.options import SpaceOptions
-from search_space.space.random_draw import GivenTrial, RandomTrial
+from search_space.space.random_draw import RandomTrial
 from search_space.space.space import SIZE, SearchSpace
 from search_space.space.trial_protocol import FloatRange
 
@@ -37,7 +36,7 @@ def test_a_proposal_uses_its_share_of_the_budget_and_no_more(roberta):
             assert not any(edit.sized_form for edit in found.configuration.edits)
             continue
         allowed = int(float(found.parameters[SIZE]) * HALF_PERCENT)
-        smallest = space.suggest(GivenTrial({**found.parameters, SIZE: 1e-9})).counts.stored
+        smallest = space.suggest({**found.parameters, SIZE: 1e-9}).counts.stored
         assert found.counts.stored <= max(allowed, smallest)
         used.append(found.counts.stored / allowed)
     assert median(used) > 0.97
@@ -47,7 +46,7 @@ def test_a_proposal_is_rebuilt_from_its_parameters_at_its_size(roberta):
     space = _space(roberta, size=(0.125, 1.0))
     for seed in range(20):
         found = space.suggest(RandomTrial(seed))
-        assert space.suggest(GivenTrial(found.parameters)).configuration == found.configuration
+        assert space.suggest(found.parameters).configuration == found.configuration
 
 
 def test_what_is_proposed_adds_no_more_flops_than_are_allowed(roberta):
@@ -64,7 +63,7 @@ def test_what_is_proposed_adds_no_more_flops_than_are_allowed(roberta):
             share=float(found.parameters.get("attention_share", 0.5)),
         )
         assert told is not None
-        without = free.suggest(GivenTrial(told))
+        without = free.suggest(told)
         if extra_flops(without.configuration, roberta) <= most:
             assert found.configuration == without.configuration
         else:
@@ -104,7 +103,3 @@ def test_limits_that_leave_nothing_say_so(roberta):
         _space(roberta, mergeable=True, attention_forms=("softmax_memory",), ffn_forms=())
     with pytest.raises(BudgetError, match="got max_extra_flops 100"):
         _space(roberta, max_extra_flops=100, attention_forms=("softmax_memory",), ffn_forms=())
-    with pytest.raises(BudgetError, match=r"must be a share of the budget in \(0, 1\]; got 0"):
-        Allowance(size=0)
-    with pytest.raises(BudgetError, match="at least 0; got -1"):
-        Allowance(extra_flops=-1)

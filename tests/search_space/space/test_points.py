@@ -4,13 +4,13 @@ import dataclasses
 
 import pytest
 from support.covers import legal
-from support.smallest import smallest_count
 
 from search_space.backbones.shape import BackboneShape
 from search_space.configuration import Configuration
 from search_space.dimensions import Activation, Heads, Site
 from search_space.forms import Constant, Diagonal, LowRank
 from search_space.gates import Multiply
+from search_space.parameter_counts.counts import count
 from search_space.parameter_counts.flops import extra_flops
 from search_space.space.options import SEARCHED_FORMS, SEARCHED_GATES, SpaceOptions
 from search_space.space.points import PointCost, least_cost, points_of
@@ -111,7 +111,7 @@ def test_the_least_cost_is_that_of_every_bottleneck_at_its_smallest(part, odd):
         least = least_cost(point, odd, options)
         assert least is not None
         smallest = Configuration(edits=point.edits)
-        assert least == PointCost(parameters=smallest_count(smallest, odd), extra_flops=extra_flops(smallest, odd))
+        assert least == PointCost(parameters=count(smallest, odd).stored, extra_flops=extra_flops(smallest, odd))
 
 
 def of_path(found: tuple[Point, ...], *start: str) -> list[Point]:

@@ -7,7 +7,7 @@ from search_space.edit import Edit
 from search_space.forms import Bottleneck, Diagonal, LowRank
 from search_space.gates import Add, FixedScale, LearnedScale, Multiply
 from search_space.space.options import SpaceOptions
-from search_space.space.random_draw import GivenTrial, RandomTrial
+from search_space.space.random_draw import RandomTrial
 from search_space.space.rates import peak_lr_range, step_gain
 from search_space.space.space import SearchSpace
 
@@ -48,11 +48,11 @@ def test_hidden_units_of_the_ffn_count_by_their_width_unless_they_are_multiplied
 
 def test_a_published_method_has_the_rate_whose_step_is_asked_for(roberta):
     space = SearchSpace(shape=roberta, budget=600_000)
-    scaled, fixed = (space.suggest_published(name, GivenTrial(RATES)) for name in ("lora_qv", "lora_qv:s=4"))
+    scaled, fixed = (space.suggest_published(name, RATES) for name in ("lora_qv", "lora_qv:s=4"))
     assert scaled.attention_learning_rate == 8e-3 / 2
     assert fixed.attention_learning_rate == 8e-3 / 4
     assert space.peak_lr_range(fixed.configuration.attention) == (1e-3 / 4, 1.5e-2 / 4)
-    mam = space.suggest_published("mam_adapter", GivenTrial(RATES))
+    mam = space.suggest_published("mam_adapter", RATES)
     assert (mam.attention_learning_rate, mam.ffn_learning_rate) == (1e-2, 6e-3 / 2)
 
 
@@ -60,7 +60,7 @@ def test_ranges_can_be_of_the_rate_itself(roberta):
     options = SpaceOptions(learning_rates_of="weights")
     assert peak_lr_range([edit(gate=FixedScale(value=4))], roberta, options) == options.learning_rates["lowrank"]
     space = SearchSpace(shape=roberta, budget=600_000, options=options)
-    assert space.suggest_published("lora_qv", GivenTrial(RATES)).attention_learning_rate == 8e-3
+    assert space.suggest_published("lora_qv", RATES).attention_learning_rate == 8e-3
 
 
 @pytest.mark.parametrize("end", [0, 1])

@@ -25,9 +25,9 @@ from search_space.published import COMPARED, METHODS, published_method
 from search_space.space.layer_choice import suggest_layers
 from search_space.space.options import LEARNING_RATES, SpaceOptions
 from search_space.space.points import least_cost, points_of
-from search_space.space.random_draw import GivenTrial, RandomTrial
+from search_space.space.random_draw import RandomTrial
 from search_space.space.space import Candidate, SearchSpace
-from search_space.space.trial_protocol import Choice, FloatRange, Recorder
+from search_space.space.trial_protocol import FloatRange, Recorder
 from search_space.validity import check_on
 
 SHARES = ["0.1%", "0.5%", "2%", "6.7%"]
@@ -202,7 +202,7 @@ def test_the_parameters_are_known_beforehand_and_all_of_them_are_used(options, r
     class Watching:
         def suggest_categorical(self, name: str, choices: Sequence[str]) -> str:
             used.add(name)
-            assert parameters[name] == Choice(choices=tuple(choices)), name
+            assert parameters[name] == tuple(choices), name
             return draw.choice(list(choices))
 
         def suggest_float(self, name: str, low: float, high: float, *, log: bool = False) -> float:
@@ -218,8 +218,8 @@ def test_the_parameters_are_known_beforehand_and_all_of_them_are_used(options, r
     rates = {f"learning_rate.{name}" for name, form in FORMS.items() if name in named or not form.is_later}
     assert used | rates == set(parameters)
     for values in parameters.values():
-        if isinstance(values, Choice):
-            assert len(set(values.choices)) == len(values.choices) >= 2
+        if isinstance(values, tuple):
+            assert len(set(values)) == len(values) >= 2
     assert space.parameters() == parameters
 
 
@@ -299,10 +299,10 @@ def test_where_one_side_alone_fits_nothing_else_is_asked(roberta):
     options = SpaceOptions(attention_forms=("lowrank",), ffn_forms=("lowrank",))
     space = SearchSpace(shape=roberta, budget=2 * 1_537 - 1, options=options)
     placement = space.parameters()["placement"]
-    assert placement == Choice(choices=("attention", "ffn"))
+    assert placement == ("attention", "ffn")
     assert "attention_share" not in space.parameters()
     both = SearchSpace(shape=roberta, budget=2 * 1_537, options=options)
-    assert both.parameters()["placement"] == Choice(choices=("both", "attention", "ffn"))
+    assert both.parameters()["placement"] == ("both", "attention", "ffn")
 
     one_side = SpaceOptions(attention_forms=("const",), ffn_forms=("bottleneck",))
     space = SearchSpace(shape=roberta, budget=1_500, options=one_side)
@@ -357,9 +357,7 @@ def test_chosen_layers_are_cut_from_the_first_on(roberta):
     for _ in range(100):
         found = space.suggest(trial)
         assert_sound(found, roberta, 8 * ROW)
-        asked = suggest_layers(
-            "attention", space.layers, 12, Recorder(GivenTrial(found.parameters), space.parameters())
-        )
+        asked = suggest_layers("attention", space.layers, 12, Recorder(found.parameters, space.parameters()))
         ((*kept,),) = layers_of(found.configuration.edits)
         assert kept == list(asked.chosen(12)[-len(kept) :])
         is_cut.append(len(kept) < len(asked.chosen(12)))

@@ -1,16 +1,13 @@
-"""Structures: each is found by its edits, leads back to the answers that propose it, and knows its neighbours."""
-
-import random
+"""Structures: each is found by its edits and leads back to the answers that propose it."""
 
 import pytest
 
 from search_space.canonical import canonical
-from search_space.dimensions import Activation
 from search_space.forms import Init, OwnNorm
 from search_space.layers import LayerRange, SpindleGroups
 from search_space.published import COMPARED, published_method
 from search_space.space.options import SpaceOptions
-from search_space.space.random_draw import GivenTrial, RandomTrial
+from search_space.space.random_draw import RandomTrial
 from search_space.space.space import Candidate, SearchSpace
 
 HALF_PERCENT = 623_228
@@ -43,7 +40,7 @@ def test_the_parameters_of_a_proposal_are_those_that_it_was_proposed_with(name, 
         share = candidate.parameters.get("attention_share", 0.5)
         told = space.parameters_of(candidate.configuration, peak_lrs=rates_of(candidate), share=float(share))
         assert told is not None
-        again = space.suggest(GivenTrial(told))
+        again = space.suggest(told)
         assert again.configuration == candidate.configuration
         assert again.fingerprint == candidate.fingerprint
         if name.startswith("pairs"):
@@ -66,7 +63,7 @@ def test_a_published_method_that_can_be_proposed_is_told_with_its_whole_path(nam
         assert told is None  # all biases are no structure of a side
         return
     assert told is not None
-    again = space.suggest(GivenTrial(told))
+    again = space.suggest(told)
     parts = {"mam_adapter": "both", "ia3": "both", "lora_ffn": "ffn"}.get(name, "attention")
     assert ("attention_share" in told) is (name == "mam_adapter")
     if sites == "tied":
@@ -120,29 +117,6 @@ def test_structures_have_every_activation_and_scale_and_every_one_is_found(rober
         assert structures.find(()) is None
 
 
-def test_neighbours_differ_in_one_dimension_where_they_can(roberta):
-    space = SearchSpace(shape=roberta, budget=HALF_PERCENT)
-    structures = space.structures["attention"]
-    draw = random.Random(0)
-    for point in draw.sample(list(structures), 40):
-        own = dict(point.path)
-        neighbours = structures.neighbours(point)
-        assert set(neighbours) == set(own)
-        for dimension, others in neighbours.items():
-            values = {dict(other.path).get(dimension, own[dimension]) for other in structures} - {own[dimension]}
-            assert {dict(other.path)[dimension] for other in others} == values  # each other value is reached
-    adapter = next(
-        point
-        for point in space.structures["ffn"]
-        if [text for _, text in point.path][:3] == ["bottleneck", "f", "x_ffn"] and ("gate", "add") in point.path
-    )
-    near = space.structures["ffn"].neighbours(adapter)
-    assert {dict(one.path)["activation"] for one in near["activation"]} == set(Activation) - {Activation.RELU}
-    assert all(dict(one.path) | {"activation": "relu"} == dict(adapter.path) for one in near["activation"])
-    alone = {one.path[2] for one in near["read"] if one.path[:2] + one.path[3:] == adapter.path[:2] + adapter.path[3:]}
-    assert alone == {("read", "m"), ("read", "f")}
-
-
 def test_the_attention_of_one_and_the_ffn_of_another_are_joined(roberta):
     space = SearchSpace(shape=roberta, budget=HALF_PERCENT)
     one, other = (space.suggest_published(name, RandomTrial(1)).configuration for name in ("lora_qv", "mam_adapter"))
@@ -152,7 +126,7 @@ def test_the_attention_of_one_and_the_ffn_of_another_are_joined(roberta):
     joined = {"attention": found[0]["attention"], "ffn": found[1]["ffn"]}
     told = space.answers(joined, peak_lrs={"attention": 4e-3, "ffn": 3e-3}, share=0.25)
     assert told is not None
-    candidate = space.suggest(GivenTrial(told))
+    candidate = space.suggest(told)
     assert [edit.write for edit in candidate.configuration.edits] == ["q", "v", "f"]
     assert candidate.attention_share == pytest.approx(0.25, abs=0.05)
     assert (candidate.attention_learning_rate, candidate.ffn_learning_rate) == (4e-3, 3e-3)
@@ -161,17 +135,17 @@ def test_the_attention_of_one_and_the_ffn_of_another_are_joined(roberta):
 def test_what_cannot_be_told_together_has_no_answers(roberta):
     options = SpaceOptions(attention_forms=("lowrank",), ffn_forms=("lowrank",), layers=("range",))
     small = SearchSpace(shape=roberta, budget=2 * 1_537 - 1, options=options)
-    both = {part: structures[0] for part, structures in small.structures.items()}
+    both = {part: structures[:1] for part, structures in small.structures.items()}
     assert small.answers(both, peak_lrs={"attention": 4e-3, "ffn": 4e-3}, share=0.5) is None  # too small for both
     large = SearchSpace(shape=roberta, budget=HALF_PERCENT, options=options)
-    both = {part: structures[0] for part, structures in large.structures.items()}
+    both = {part: structures[:1] for part, structures in large.structures.items()}
     rates = {"attention": 4e-3, "ffn": 4e-3}
     assert large.answers(both, peak_lrs={"attention": 4e-3, "ffn": 5e-3}, share=0.5) is None  # one form has one rate
     assert large.answers(both, peak_lrs=rates, share=0.99) is None
     assert large.answers(both, peak_lrs=rates, share=0.5, layers={"ffn": SpindleGroups(groups=(1, 4))}) is None
     told = large.answers(both, peak_lrs=rates, share=0.5, layers={"attention": LayerRange(first=3, last=7)})
     assert told is not None
-    edits = large.suggest(GivenTrial(told)).configuration.edits
+    edits = large.suggest(told).configuration.edits
     assert {edit.layers for edit in edits} == {LayerRange(first=3, last=7), LayerRange(first=0, last=11)}
 
 
@@ -185,6 +159,6 @@ def test_every_compared_method_is_told_whole_or_not_at_all(qwen):
         if parameters is None:
             continue
         told.add(name)
-        assert space.suggest(GivenTrial(parameters)).fingerprint == candidate.fingerprint
+        assert space.suggest(parameters).fingerprint == candidate.fingerprint
     assert told >= {"lora_qv", "prefix_tuning", "parallel_adapter_ffn", "scaled_parallel_adapter_ffn", "mam_adapter"}
     assert told <= set(COMPARED)

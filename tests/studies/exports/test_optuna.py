@@ -66,7 +66,6 @@ def test_a_published_method_has_the_path_with_which_the_space_would_propose_it(u
     from optuna.importance import FanovaImportanceEvaluator, get_param_importances
 
     from search_space.codec import configuration_from_json
-    from search_space.space.random_draw import GivenTrial
     from studies.study_file.recorded_specification import recorded_space
 
     assert main(["export", "trivial", str(tmp_path / "trials.db"), "--format", "optuna", "--storage", url]) == 0
@@ -77,7 +76,7 @@ def test_a_published_method_has_the_path_with_which_the_space_would_propose_it(u
     assert {trial.user_attrs["method"] for trial in published} == {"mam_adapter", "lora_qv"}
     for trial in published:
         assert len(trial.params) > 4
-        again = space.suggest(GivenTrial(trial.params))
+        again = space.suggest(trial.params)
         assert again.configuration == configuration_from_json(trial.user_attrs["configuration"])
         assert set(trial.distributions) == set(trial.params)
     names = set.intersection(*(set(trial.params) for trial in study.trials))

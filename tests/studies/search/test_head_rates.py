@@ -3,7 +3,6 @@
 import pytest
 from support.simulated_search import proposer_of, readings_of, search
 
-from search_space.space.random_draw import GivenTrial
 from search_space.space.space import HEAD_RATE, SearchSpace, SpaceOptions
 from studies.confirmation.contenders import entry_of, trials_of
 from studies.search.candidates import trial_request
@@ -34,7 +33,7 @@ def test_every_proposal_of_a_study_that_asks_has_a_rate_of_its_own_and_a_replay_
 def test_it_is_part_of_what_tells_trials_apart(space):
     asked = asking(space)
     one = proposer_of(asked, "random", published=()).propose()
-    other = asked.suggest(GivenTrial({**one.parameters, HEAD_RATE: HIGH / 2}))
+    other = asked.suggest({**one.parameters, HEAD_RATE: HIGH / 2})
     assert (other.head_learning_rate, other.parameters[HEAD_RATE]) == (HIGH / 2, HIGH / 2)
     assert other.fingerprint != one.fingerprint
     assert other.configuration == one.configuration

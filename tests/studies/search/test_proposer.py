@@ -6,7 +6,7 @@ import optuna
 import pytest
 from support.simulated_search import proposer_of, readings_of, record_of, score_of, search
 
-from search_space.space.random_draw import GivenTrial, RandomTrial
+from search_space.space.random_draw import RandomTrial
 from search_space.space.space import SearchSpace, SpaceOptions
 from studies.errors import LaunchError
 from studies.records import TrialState
@@ -165,7 +165,7 @@ def test_a_published_method_is_seen_whole_or_not_at_all(space):
     hidden = Proposer(space, sampler="tpe", seed=5, opening=InitialDesign(published=methods))
     hidden.replay(history, readings_of(history))
     assert [one.number for one in hidden.history()] == [3, 4, 5]
-    method, again = history[0], space.suggest(GivenTrial(live.history()[0].params))
+    method, again = history[0], space.suggest(live.history()[0].params)
     assert again.fingerprint == method.fingerprint
 
 

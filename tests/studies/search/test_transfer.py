@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from support.factored_search import ERROR, drawn, observed, whole_space
 
-from search_space.space.random_draw import GivenTrial
 from search_space.space.space import SearchSpace
 from studies.search.transfer import BETWEEN_TASKS, UNKNOWN, SourceStudy, combined, lessons_of
 from studies.search.warm_start import ExpectedRate, lessons_from_json
@@ -76,7 +75,7 @@ def test_what_is_good_on_a_task_comes_first_on_the_next(space):
     lessons = lessons_of([source], space, replaceable=("lora_qv", "mam_adapter", "head_only", "bitfit"))
     assert lessons.sources == ("s0",)
     (start,) = lessons.starts
-    best = space.suggest(GivenTrial(start.proposal))
+    best = space.suggest(start.proposal)
     tried = source.history[start.trial]
     assert low_rank(tried) >= 2
     assert best.configuration == tried.configuration
@@ -96,10 +95,7 @@ def test_tasks_that_disagree_each_have_their_own(space):
     lessons = lessons_of([one, other], space, replaceable=())
     assert lessons.replaced == ()
     assert 2 <= len(lessons.starts) <= 6
-    forms = [
-        {edit.form.name for edit in space.suggest(GivenTrial(start.proposal)).configuration.edits}
-        for start in lessons.starts
-    ]
+    forms = [{edit.form.name for edit in space.suggest(start.proposal).configuration.edits} for start in lessons.starts]
     assert any("lowrank" in some for some in forms)
     assert any("bottleneck" in some for some in forms)
 
@@ -141,7 +137,7 @@ def test_rates_are_drawn_where_they_are_expected_and_sometimes_anywhere(genome):
 
 
 def test_the_model_expects_most_of_rates_where_they_were_best(genome, space):
-    view = genome.view_of(observed(space.suggest_published("lora_qv", GivenTrial({"learning_rate.lowrank": 3e-3})), 0))
+    view = genome.view_of(observed(space.suggest_published("lora_qv", {"learning_rate.lowrank": 3e-3}), 0))
     side = view.attention
     assert side is not None
     places = {"lowrank": ExpectedOptimum(mean=0.4, deviation=0.1)}

@@ -11,7 +11,7 @@ from search_space.parameter_counts.counts import count
 from search_space.space.space import SearchSpace, SpaceOptions
 from search_space.validity import check_on
 from studies.records import TrialState
-from studies.surrogate.encoding import Encoding
+from studies.surrogate.encoding import Encoding, PartStructures
 from studies.surrogate.mutation import Moves, Mutation, Parents
 from studies.surrogate.observation import Observation
 from studies.surrogate.random_candidates import RandomCandidates
@@ -86,13 +86,23 @@ def test_the_head_alone_is_no_parent_and_others_are_the_nearest_points(genome, h
     assert (edit.form.name, edit.write, edit.read, edit.gate.name) == ("bottleneck", "f", "f", "add")
 
 
-def test_neighbours_are_those_of_the_space(genome, space):
-    for part, structures in genome.parts.items():
+def nearest(structures: PartStructures, number: int, dimension: str) -> set[int]:
+    """For every other value of a dimension those with the fewest other values else; what one alone has is none."""
+    own = dict(structures.points[number].path)
+    having: dict[str, dict[int, int]] = {}
+    for other, path in enumerate(dict(point.path) for point in structures.points):
+        changed = [name for name, value in own.items() if path.get(name, value) != value]
+        if dimension in changed:
+            having.setdefault(path[dimension], {})[other] = len(changed)
+    return {one for some in having.values() for one, changes in some.items() if changes == min(some.values())}
+
+
+def test_neighbours_have_another_value_of_a_dimension_and_differ_least_else(genome):
+    for structures in genome.parts.values():
         for number in range(0, len(structures.points), 40):
-            expected = space.structures[part].neighbours(structures.points[number])
             for place, dimension in enumerate(structures.dimensions):
                 found = {one for near in structures.neighbours(number, place) for one in near}
-                assert found == {structures.numbers[point] for point in expected.get(dimension, ())}
+                assert found == nearest(structures, number, dimension)
 
 
 def test_what_has_no_size_is_drawn_and_made_alone_where_it_takes_a_quarter_of_the_budget(space):
