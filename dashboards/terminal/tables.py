@@ -80,7 +80,7 @@ def leaderboard_table(board: Leaderboard) -> RenderableType:
 def _legend(board: Leaderboard) -> Iterator[str]:
     """How to read the columns."""
     if any(row.estimate is not None for row in board.rows):
-        yield "estimate: what the trial is expected to score if it is trained again, ± 95%; it orders the table."
+        yield "estimate: the expected score if it is trained again, on these examples, ± 95%; it orders the table."
     most = max(row.seeds for row in board.rows)
     if most > 1:
         yield f"×{most} beside a score: trained to the end {most} times; the score is the mean."

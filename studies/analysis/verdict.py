@@ -11,7 +11,7 @@ from studies.analysis.ranks import Ranking
 from studies.pruning.degenerate import has_collapsed
 from studies.records import RankedTrial, TrialState
 from studies.score_evidence import Z_95
-from studies.surrogate.recorded_observations import share_error
+from studies.surrogate.recorded_observations import binomial_error, share_error
 
 WORDS = {"parameters": "parameters", "extra_flops": "extra FLOPs"}
 """Sizes, as people call them."""
@@ -160,7 +160,9 @@ def _collapsed(ranking: Ranking) -> Iterator[str]:
 
 
 def closing(ranking: Ranking, study: str, metric: str) -> tuple[str, ...]:
-    """How sure the best discovery is, what it is worth over plain LoRA, and how to be sure; nothing before estimates.
+    """How sure the best discovery is, what the best trial will score on new data, and how to be sure.
+
+    Nothing before there are estimates.
 
     Args:
         ranking: Of the study's trials.
@@ -179,7 +181,21 @@ def closing(ranking: Ranking, study: str, metric: str) -> tuple[str, ...]:
     if lora is not None and lora.number != rival.number:
         mean, deviation = difference_of(*estimates.joint([lead.discovered, lora.number]))
         said += f" Over plain LoRA, {_named(lora)}, it is {_worth(mean, Z_95 * deviation)} {metric}."
-    return said, f"To be sure: deltaspace confirm {study} --top 1 --seeds 5 --against {shlex.quote(str(rival.method))}"
+    against = shlex.quote(str(rival.method))
+    confirm = f"To be sure: deltaspace confirm {study} --top 1 --seeds 5 --against {against}"
+    return said, *_on_new_data(ranking, metric), confirm
+
+
+def _on_new_data(ranking: Ranking, metric: str) -> Iterator[str]:
+    """What to expect of the best trial on other examples: an estimate is of these, which all trials have in common."""
+    if ranking.best is None or ranking.estimates is None or ranking.examples is None:
+        return
+    count, expected = ranking.examples.whole, ranking.estimates.of[ranking.best.number]
+    reach = Z_95 * math.hypot(expected.deviation, binomial_error(expected.mean, count))
+    yield (
+        f"On new examples of the same kind expect {expected.mean:.4f} ± {reach:.4f} {metric} of trial "
+        f"{ranking.best.number} (95%): its estimate, with the sampling error of {count} validation examples."
+    )
 
 
 def _chance(difference: Estimate) -> str:

@@ -73,7 +73,7 @@ def share_error(examples: int, rung_examples: int | None = None) -> Callable[...
 
     All trials are asked the same examples: what makes a set easy or hard helps or hurts all of them alike and says
     nothing about which is better. Of the variance p(1 - p)/n that part is left out which trials have in common, see
-    `common_luck`. Half an example more or less keeps it above 0 where all or none were right.
+    `common_luck`.
 
     Args:
         examples: That were asked after the last step.
@@ -82,10 +82,18 @@ def share_error(examples: int, rung_examples: int | None = None) -> Callable[...
 
     def error(score: float, fraction: float = 1.0) -> float:
         asked = examples if rung_examples is None or fraction >= 1 else rung_examples
-        right = min(max(score, 0.5 / asked), 1 - 0.5 / asked)
-        return math.sqrt(right * (1 - right) * (1 - common_luck(fraction)) / asked)
+        return binomial_error(score, asked, common_luck(fraction))
 
     return error
+
+
+def binomial_error(share: float, examples: int, common: float = 0.0) -> float:
+    """The standard error of a share of right answers: `sqrt(p (1 - p) (1 - common) / n)`.
+
+    Half an example more or less keeps it above 0 where all or none were right.
+    """
+    right = min(max(share, 0.5 / examples), 1 - 0.5 / examples)
+    return math.sqrt(right * (1 - right) * (1 - common) / examples)
 
 
 def common_luck(fraction: float) -> float:

@@ -109,6 +109,17 @@ def test_a_launch_ends_with_how_sure_its_discovery_is_and_how_to_be_sure(ranking
     assert closing(known, "reviews", "accuracy") == ()
 
 
+def test_what_to_expect_on_new_data_has_the_error_of_the_examples_that_all_trials_share(ranking: Ranking) -> None:
+    known = with_head(ranking, 0.4, 0.5, 0.45)
+    found = replace(estimates(lead(0.02)), of={1: Estimate(mean=0.8, deviation=0.015)})
+    known = replace(known, estimates=found, examples=ExampleCounts(whole=400, rungs=100))
+    # 0.8 * 0.2 / 400 is the square of 0.02, beside 0.015 a deviation of 0.025
+    assert closing(known, "reviews", "accuracy")[1] == (
+        "On new examples of the same kind expect 0.8000 ± 0.0490 accuracy of trial 1 (95%): its estimate, with the "
+        "sampling error of 400 validation examples."
+    )
+
+
 def test_constant_predictions_have_learned_nothing_whatever_they_score(ranking: Ranking) -> None:
     said = told(complete(ranking, 0.52, 0.51, 0.5), is_constant=True)
     assert said == (
