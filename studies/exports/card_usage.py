@@ -163,7 +163,7 @@ def place_of(kind: str, backbone: BackboneSource, folder: Path, *, has_head: boo
         folder: Of the export.
         has_head: Whether it labels texts; transformers would quantise the head, too.
     """
-    from trial_runner.export.origin import revision_of
+    from trial_runner.export.facts import revision_of
 
     name = backbone.name
     skipped = "modules_to_not_convert" if backbone.quantization == "int4" else "llm_int8_skip_modules"

@@ -203,7 +203,7 @@ def _trained(source: ExportSource, backbone: "Backbone | None") -> "TrainedDelta
 
 def _backbone_facts(source: ExportSource, trained: "TrainedDelta") -> "BackboneFacts":
     from trial_runner.export import BackboneFacts
-    from trial_runner.export.origin import revision_of
+    from trial_runner.export.facts import revision_of
 
     held = source.study.source
     return BackboneFacts(
@@ -241,7 +241,7 @@ def _write(
 
 def _about(source: ExportSource) -> dict[str, object]:
     """What ``delta.json`` says beside the weights."""
-    from trial_runner.export.origin import licence_line
+    from trial_runner.export.facts import licence_line
 
     study, trial = source.study, source.trial
     last = source.readings[-1] if source.readings else None

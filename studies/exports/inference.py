@@ -85,7 +85,7 @@ def predict(  # noqa: PLR0913 - one argument per wish
         RunnerError: If the export or its backbone cannot be used.
     """
     from trial_runner.export.facts import read_json
-    from trial_runner.export.writer import DELTA_FACTS
+    from trial_runner.export.trained import DELTA_FACTS
     from trial_runner.files import check_all_regular
 
     _check_is_new(output)
@@ -263,7 +263,7 @@ def predict_texts(
         RunnerError: If the export or its backbone cannot be used.
     """
     from trial_runner.export.facts import read_json
-    from trial_runner.export.writer import DELTA_FACTS
+    from trial_runner.export.trained import DELTA_FACTS
 
     plan = _plan(read_json(folder / DELTA_FACTS), (), folder)
     rows = [_given_texts(given, plan, number) for number, given in enumerate(texts)]

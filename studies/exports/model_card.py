@@ -12,7 +12,7 @@ from studies.exports.card_usage import usage
 from studies.exports.source import ExportSource
 from trial_runner.backbones import EMBEDDED
 from trial_runner.backbones.locate import source_of
-from trial_runner.export.origin import licence_of
+from trial_runner.export.facts import licence_of
 from trial_runner.huggingface import is_hub_name
 from trial_runner.requests import Reading
 from trial_runner.tasks import TASK_KINDS
@@ -86,7 +86,7 @@ def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def _summary(source: ExportSource, trained: "TrainedDelta") -> Iterator[Sequence[str]]:
-    from trial_runner.export.origin import licence_line, public_name
+    from trial_runner.export.facts import licence_line, public_name
 
     trial, study = source.trial, source.study
     counts = count(trained.trained_as, source.shape)

@@ -14,9 +14,8 @@ from studies.errors import StudiesError, WishError
 from trial_runner.errors import TaskError
 from trial_runner.huggingface import is_hub_name, quiet_datasets
 from trial_runner.tasks import SPLITS, Task
-from trial_runner.tasks.data.file_reader import head_rows
 from trial_runner.tasks.data.folder import OTHER_NAMES, find_files, held_files
-from trial_runner.tasks.data.formats import READABLE, SAVED, has_known_suffix, reader_of, stem_of
+from trial_runner.tasks.data.formats import READABLE, SAVED, has_known_suffix, head_rows, reader_of, stem_of
 from trial_runner.tasks.data.hub import opened_hub
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from trial_runner.tasks import SPLITS, Prepared
-from trial_runner.tasks.data.rows import normalised
 from trial_runner.tasks.kind import Cut
+from trial_runner.tasks.splits import normalised
 from trial_runner.tasks.token_rows import TokenRows
 
 if TYPE_CHECKING:

@@ -38,7 +38,7 @@ from studies.study_file.fields import (
 )
 from trial_runner.errors import RunnerError
 from trial_runner.tasks import TASK_KINDS, Task, check_task
-from trial_runner.tasks.groups import KEYS_ARE_KNOWN
+from trial_runner.tasks.task import KEYS_ARE_KNOWN
 
 _USUAL = SpaceOptions()
 

@@ -50,7 +50,7 @@ def test_an_installed_package_adds_an_embedded_task(tiny_backbone, tmp_path):
         source="""
 from trial_runner.tasks import EmbeddedTask
 from trial_runner.tasks.classification.raw import RawSplit
-from trial_runner.tasks.data.rows import RawTask
+from trial_runner.tasks.splits import RawTask
 
 def read():
     texts = tuple(f"number {n}" for n in range(200))

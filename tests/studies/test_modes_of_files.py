@@ -14,7 +14,7 @@ from studies.exports.optuna import export_optuna
 from studies.launch.launch import launch
 from studies.ledger.ledger import Ledger
 from studies.maintenance import back_up
-from trial_runner.tasks.cache import write_cached
+from trial_runner.tasks.prepare import write_cached
 
 
 @pytest.fixture(params=[0o002, 0o077], ids=oct)

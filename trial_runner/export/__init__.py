@@ -1,14 +1,11 @@
 """Taking a trained trial away: as files of this project, merged into plain weights, or as an adapter of peft.
 
 ===================  ============================================================================
-``trained``          what training left of a trial: deltas without padding, networks and moments
-``tensors``          the tensors that must be stored, and deltas made of them again
-``folders``          a folder that is there whole or not at all
-``facts``            what is said of an export in its JSON file
-``writing``          the project's own format
-``loading``          attaching an export to a freshly loaded backbone
+``trained``          what training left of a trial, the tensors that are stored of it, the project's own format
+``facts``            what is said of an export in its JSON file, and where its backbone comes from
+``loader``           attaching an export to a freshly loaded backbone
 ``heads``            the task head in files of its own
-``merging``          edits folded into the weights of a backbone
+``merge``            edits folded into the weights of a backbone
 ``mean_pooled``      the classifier whose file stands beside merged weights
 ``peft_format``      the configurations that peft can express
 ``predictors``       what labels or writes with an export of any form
@@ -21,8 +18,7 @@ from trial_runner.export.heads import load_head
 from trial_runner.export.loader import LoadedDelta, load_delta, open_delta
 from trial_runner.export.merge import merge, write_merged
 from trial_runner.export.peft_format import inexpressible, write_peft
-from trial_runner.export.trained import TrainedDelta, trained_delta
-from trial_runner.export.writer import write_delta, write_facts
+from trial_runner.export.trained import TrainedDelta, trained_delta, write_delta, write_facts
 from trial_runner.files import new_folder
 
 __all__ = [

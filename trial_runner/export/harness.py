@@ -20,7 +20,7 @@ from search_space.forms import EncodedPrompt, Prompt
 from trial_runner.backbones import LanguageModel
 from trial_runner.errors import ExportError, ExportWishError
 from trial_runner.export.predictors import OpenedExport, TextWriter
-from trial_runner.export.writer import DELTASPACE
+from trial_runner.export.trained import DELTASPACE
 from trial_runner.huggingface import quiet_transformers
 from trial_runner.runner import chosen_precision
 

@@ -28,8 +28,15 @@ from trial_runner.deltas.whole_model import tied, ties_of
 from trial_runner.errors import ExportError, ExportWishError
 from trial_runner.export.facts import BackboneFacts, file_sha256, labels_of, read_json
 from trial_runner.export.heads import TaskHead
-from trial_runner.export.tensors import PREFIX, check_fits, load_tensors
-from trial_runner.export.writer import DELTA_FACTS, DELTA_FILE, HEAD_PREFIX, SCHEMA_VERSION
+from trial_runner.export.trained import (
+    DELTA_FACTS,
+    DELTA_FILE,
+    HEAD_PREFIX,
+    PREFIX,
+    SCHEMA_VERSION,
+    check_fits,
+    load_tensors,
+)
 from trial_runner.linear_layers import QuantizedLinear, frozen_weights, hold_quantized
 from trial_runner.tasks import Batch
 

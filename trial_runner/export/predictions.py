@@ -18,7 +18,7 @@ from trial_runner.export.predictors import OpenedExport
 from trial_runner.objectives.decoding import Writer
 from trial_runner.runner import chosen_precision
 from trial_runner.tasks import Task, kind_of
-from trial_runner.tasks.classification.preparation import encode_split
+from trial_runner.tasks.classification.kind import encode_split
 
 _LONGEST = 512
 

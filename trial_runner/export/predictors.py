@@ -34,7 +34,7 @@ from trial_runner.export.loader import base_tensors, load_delta
 from trial_runner.export.mean_pooled import MeanPooledClassifier
 from trial_runner.export.merge import merged_tokenizer
 from trial_runner.export.peft_format import HEAD_ON_TOKENS, HEADS, peft_target
-from trial_runner.export.writer import DELTA_FACTS, DELTASPACE
+from trial_runner.export.trained import DELTA_FACTS, DELTASPACE
 from trial_runner.huggingface import hub_access, quiet_transformers
 from trial_runner.silence import quiet_quantizers
 from trial_runner.tasks import Batch

@@ -6,7 +6,6 @@
 ``small_copy``    a small copy of it, on which the contract is tried
 ``trace``         what passes through the modules of a model
 ``derivation``    the ports that are told by that
-``sizes``         the shape of a model whose ports were found
 ``promises``      each promise, checked for a configuration
 ``examples``      the smallest edits that show what each form and each gate does
 ``rig``           a small frozen backbone with hooks on it, and what it is called with

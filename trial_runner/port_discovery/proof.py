@@ -129,7 +129,7 @@ def _shape_of(backbone: str, copy: "SmallCopy", config: Any) -> BackboneShape:
     """The shape of a backbone itself whose ports were found, of models without weights."""
     from transformers import MODEL_FOR_CAUSAL_LM_MAPPING
 
-    from trial_runner.port_discovery.sizes import shape_of_model
+    from trial_runner.port_discovery.small_copy import shape_of_model
 
     if copy.found is None:
         raise UnsupportedBackboneError("a family knows the shape.")

@@ -1,6 +1,6 @@
-"""A small copy of a backbone, and the contract of edits on it."""
+"""A small copy of a backbone, its shape where ports were found, and the contract of edits on it."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any
@@ -10,8 +10,9 @@ from torch import nn
 
 from search_space.backbones import BackboneFamily
 from search_space.backbones.declared import declared_family
+from search_space.backbones.shape import BackboneShape
 from search_space.configuration import Configuration
-from search_space.dimensions import Site, StackKind
+from search_space.dimensions import Port, Site, StackKind
 from search_space.edit import Edit
 from search_space.errors import UnsupportedBackboneError
 from trial_runner.attachment.attention import ATTENTION, register_attention
@@ -24,7 +25,6 @@ from trial_runner.port_discovery.derivation import DerivedPorts, derive
 from trial_runner.port_discovery.examples import examples_at
 from trial_runner.port_discovery.promises import build, check_everything, moved
 from trial_runner.port_discovery.rig import Rig, rig_on, sites_of
-from trial_runner.port_discovery.sizes import shape_of_model
 from trial_runner.port_discovery.trace import TRACED, is_same, register_tracing, tokens, traced
 
 _SLOTS = 8
@@ -205,3 +205,94 @@ def drawn(model: Any, seed: int = 0) -> Any:
     for parameter in model.parameters():
         parameter.add_(0.1 * torch.randn(parameter.shape, generator=generator, dtype=parameter.dtype))
     return model
+
+
+_ATTENTION = (Port.RES_IN, Port.X_ATTN, Port.CTX, Port.Q, Port.K, Port.V, Port.CONCAT, Port.O, Port.NORM)
+_FFN = (Port.RES_F, Port.X_FFN, Port.G, Port.U, Port.M, Port.F, Port.SUM, Port.NORM)
+
+
+def shape_of_model(name: str, found: DerivedPorts, base: nn.Module, whole: nn.Module, config: Any) -> BackboneShape:
+    """The shape of a model.
+
+    Args:
+        name: Of its family.
+        found: Its ports.
+        base: The base model; may be on the device ``meta``.
+        whole: With the head that counts; the base model itself if there is none.
+        config: Of transformers.
+    """
+    lists = base.get_submodule(found.layers.partition(".{layer}")[0])
+    layers = len(list(lists.children()))
+    block = base.get_submodule(found.layers.format(layer=0))
+    embeddings: Any = base.get_submodule(found.embeddings)
+    heads, key_heads, head_width = _heads(found, block, config)
+    out = found.attention_places.get(Port.O)
+    width = int(config.hidden_size) if out is None else _linear(block, out.module).out_features
+    down = found.ffn_places.get(Port.M)
+    is_decoder = found.kind is StackKind.DECODER
+    parameters = {id(one): one.numel() for one in whole.parameters()}
+    frozen = {id(one): one.numel() for one in base.parameters()}
+    return BackboneShape(
+        family=name,
+        kind=found.kind,
+        norm=found.norm,
+        encoder_layers=0 if is_decoder else layers,
+        decoder_layers=layers if is_decoder else 0,
+        width=width,
+        query_heads=heads,
+        key_value_heads=key_heads,
+        head_width=head_width,
+        ffn_width=4 * width if down is None else _linear(block, down.module).in_features,
+        gated_ffn=Port.G in found.ffn_places,
+        parameters=sum(parameters.values()),
+        biased_ports=_biased(found, block),
+        stack_norms=len(found.stack_norms),
+        positions=found.positions,
+        unused_parameters=sum(parameters.values()) - sum(frozen.values()),
+        parameter_tensors=len(frozen),
+        embedding_width=None if embeddings.embedding_dim == width else embeddings.embedding_dim,
+        lacks=_lacks(found),
+    )
+
+
+def _linear(block: nn.Module, path: str) -> nn.Linear:
+    module = block.get_submodule(path)
+    if not isinstance(module, nn.Linear):
+        raise TypeError(f"{path} must be a linear layer; got {type(module).__name__}.")
+    return module
+
+
+def _heads(found: DerivedPorts, block: nn.Module, config: Any) -> tuple[int, int, int]:
+    """Heads of queries, of keys, and their width."""
+    heads, places = int(config.num_attention_heads), found.attention_places
+    out = places.get(Port.CONCAT)
+    concat = int(config.hidden_size) if out is None else _linear(block, out.module).in_features
+    width = concat // heads
+    key = places.get(Port.K)
+    if key is None:
+        stated = getattr(config, "num_key_value_heads", None)
+        return heads, int(stated or heads), width
+    together = found.fused.get(key.module, (Port.K,))
+    own = _linear(block, key.module).out_features - concat * together.count(Port.Q)
+    return heads, own // (width * (len(together) - together.count(Port.Q))), width
+
+
+def _biased(found: DerivedPorts, block: nn.Module) -> frozenset[tuple[Site, Port]]:
+    sides: tuple[tuple[Site, Mapping[Port, Any]], ...] = (
+        (Site.ATTENTION, found.attention_places),
+        (Site.FFN, found.ffn_places),
+    )
+    return frozenset(
+        (site, port)
+        for site, places in sides
+        for port, place in places.items()
+        if place.side == "output"
+        and place.module
+        and getattr(block.get_submodule(place.module), "bias", None) is not None
+    )
+
+
+def _lacks(found: DerivedPorts) -> frozenset[tuple[Site, Port]]:
+    lacked = {(Site.ATTENTION, port) for port in _ATTENTION if port not in found.attention_places}
+    lacked |= {(Site.FFN, port) for port in _FFN if port not in found.ffn_places and port is not Port.G}
+    return frozenset(lacked)

@@ -15,12 +15,11 @@ from trial_runner.tasks.evaluation import (
     signature,
 )
 from trial_runner.tasks.generation.split import IGNORED, PreparedTextTask, TextBatch, TextSplit, WrittenSplit
-from trial_runner.tasks.groups import Grouping
 from trial_runner.tasks.kind import Prepared, TaskKind
 from trial_runner.tasks.kinds import TASK_KINDS, check_task, kind_of
 from trial_runner.tasks.metrics import METRICS, Metric
 from trial_runner.tasks.prepare import prepare_task
-from trial_runner.tasks.task import SPLITS, Decoding, Task
+from trial_runner.tasks.task import SPLITS, Decoding, Grouping, Task
 from trial_runner.tasks.token_rows import Prompts
 
 __all__ = [

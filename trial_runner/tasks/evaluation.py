@@ -9,9 +9,9 @@ import numpy.typing as npt
 
 from search_space.nearest import nearest
 from trial_runner.errors import TaskError
-from trial_runner.tasks.groups import rows_by_group
 from trial_runner.tasks.metrics import METRICS, Measures, Metric
 from trial_runner.tasks.metrics.metric import References, Texts
+from trial_runner.tasks.task import rows_by_group
 
 SAME_PREDICTION = "same_prediction"
 """Share of the examples that get the most frequent prediction, among the measurements: 1 is a constant prediction."""

@@ -7,15 +7,17 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from search_space.dimensions import StackKind
 from trial_runner.errors import TaskError
-from trial_runner.tasks.cache import Facts
-from trial_runner.tasks.data.rows import RawTask, Rows
 from trial_runner.tasks.evaluation import metrics_of
+from trial_runner.tasks.splits import RawTask, Rows
 from trial_runner.tasks.task import Task
 from trial_runner.tasks.token_rows import TokenRows
 
 if TYPE_CHECKING:
     from datasets import Dataset
     from transformers import PreTrainedTokenizerFast
+
+Facts = Mapping[str, Any]
+"""What the cache keeps of a task beside its splits: JSON-able."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

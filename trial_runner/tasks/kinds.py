@@ -6,11 +6,10 @@ from trial_runner.errors import TaskError
 from trial_runner.tasks.classification.kind import CLASSIFICATION
 from trial_runner.tasks.embedded import EMBEDDED_TASKS
 from trial_runner.tasks.generation.kind import DATA_TO_TEXT, QUESTION_ANSWERING, SUMMARISATION, TRANSLATION
-from trial_runner.tasks.groups import NO_GROUP, check_group_name
 from trial_runner.tasks.instruction.kind import INSTRUCTION
 from trial_runner.tasks.kind import TaskKind
 from trial_runner.tasks.regression.kind import REGRESSION
-from trial_runner.tasks.task import Task, defaults_of, parts_of
+from trial_runner.tasks.task import NO_GROUP, Task, check_group_name, defaults_of, parts_of
 
 _OWN: tuple[TaskKind, ...] = (
     CLASSIFICATION,

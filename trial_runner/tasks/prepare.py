@@ -1,24 +1,34 @@
-"""From a task to tokenised splits, once per task, tokenizer and length."""
+"""From a task to tokenised splits, once per task, tokenizer and length.
+
+Prepared tasks are kept on disk: one safetensors file each, shared by all workers of a machine. A file appears complete
+or not at all, and carries a checksum; one that is damaged counts as missing.
+"""
 
 import hashlib
 import json
-from collections.abc import Callable
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+import numpy.typing as npt
 
 from search_space.dimensions import StackKind
-from trial_runner.files import default_cache_folder
-from trial_runner.tasks.cache import Arrays, Facts, arrays_of, read_cached, split_of, write_cached
+from trial_runner.files import default_cache_folder, whole_file
 from trial_runner.tasks.data.folder import files_digest, find_files, read_folder
 from trial_runner.tasks.data.hub import read_hub
-from trial_runner.tasks.data.rows import RawTask
 from trial_runner.tasks.embedded import EMBEDDED_TASKS
-from trial_runner.tasks.kind import Preparation, Prepared
+from trial_runner.tasks.kind import Facts, Preparation, Prepared
 from trial_runner.tasks.kinds import check_task, kind_of
+from trial_runner.tasks.splits import RawTask
 from trial_runner.tasks.task import SPLITS, Task
+from trial_runner.tasks.token_rows import TokenRows
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
+
 
 _FORMAT = 3  # raise it when the same task would be prepared differently
 
@@ -78,3 +88,96 @@ def _fingerprint(preparation: Preparation, data_digest: str, tokenizer_id: str) 
     """Hash of all that decides the tokens; neither what is done with them does, nor the place of a folder."""
     facts = {**preparation.facts, "data": data_digest, "tokenizer": tokenizer_id, "format": _FORMAT}
     return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
+
+
+_LOGGER = logging.getLogger(__name__)
+
+Arrays = Mapping[str, npt.NDArray[Any]]
+TaskT = TypeVar("TaskT")
+SplitT = TypeVar("SplitT")
+
+
+def read_cached(folder: Path, fingerprint: str, build: Callable[[Facts, Arrays], TaskT]) -> TaskT | None:
+    """The prepared task of a fingerprint; None if it is not in the cache or damaged there.
+
+    Args:
+        build: Makes the task of the facts and arrays that were written.
+    """
+    from safetensors import SafetensorError, safe_open
+
+    path = _path(folder, fingerprint)
+    if not path.is_file():
+        return None
+    try:
+        with safe_open(path, framework="numpy") as file:
+            facts = json.loads(file.metadata()["task"])
+            arrays = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118
+            checksum = file.metadata()["checksum"]
+        if checksum != _checksum(arrays, file_facts := json.dumps(facts, sort_keys=True)):
+            raise ValueError(f"the checksum of {len(file_facts)} bytes of facts and their arrays differs")
+        return build(facts, arrays)
+    except (OSError, ValueError, KeyError, TypeError, SafetensorError) as error:
+        _LOGGER.warning("rebuilding the damaged cache file %s: %s", path, error)
+        return None
+
+
+def write_cached(folder: Path, fingerprint: str, facts: Facts, arrays: Arrays) -> None:
+    """Put a prepared task in the cache; if the folder cannot be written, log it and go on."""
+    from safetensors.numpy import save
+
+    text = json.dumps(facts, sort_keys=True)
+    content = save(dict(arrays), metadata={"task": text, "checksum": _checksum(arrays, text)})
+    path = _path(folder, fingerprint)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with whole_file(path) as temporary:
+            temporary.write_bytes(content)
+    except OSError as error:
+        _LOGGER.warning("the tokenised task is not cached, because %s cannot be written: %s", path.parent, error)
+
+
+def arrays_of(splits: Mapping[str, Any]) -> Arrays:
+    """The fields of splits: arrays, rows of tokens as two, tuples of texts as JSON in bytes; others are left out."""
+    arrays: dict[str, npt.NDArray[Any]] = {}
+    for split, examples in splits.items():
+        for each in fields(examples):
+            place, value = f"{split}.{each.name}", getattr(examples, each.name)
+            if isinstance(value, TokenRows):
+                arrays |= {f"{place}.ids": value.ids, f"{place}.offsets": value.offsets}
+            elif isinstance(value, np.ndarray):
+                arrays[place] = value
+            elif isinstance(value, tuple):
+                arrays[place] = np.frombuffer(json.dumps(value, ensure_ascii=False).encode(), dtype=np.uint8)
+    return arrays
+
+
+def split_of(arrays: Arrays, split: str, new_split: Callable[..., SplitT]) -> SplitT:
+    """A split of what `arrays_of` made of it.
+
+    Args:
+        new_split: Makes it of its fields.
+    """
+    held: dict[str, Any] = {}
+    for key, array in arrays.items():
+        of_split, name, *part = key.split(".")
+        if of_split == split and part:
+            held.setdefault(name, {})[part[0]] = array
+        elif of_split == split:
+            held[name] = _texts(array) if array.dtype == np.uint8 else array
+    return new_split(**{name: TokenRows(**each) if isinstance(each, dict) else each for name, each in held.items()})
+
+
+def _texts(array: npt.NDArray[Any]) -> tuple[Any, ...]:
+    return tuple(tuple(each) if isinstance(each, list) else each for each in json.loads(array.tobytes()))
+
+
+def _path(folder: Path, fingerprint: str) -> Path:
+    return folder / "tasks" / f"{fingerprint}.safetensors"
+
+
+def _checksum(arrays: Arrays, facts: str) -> str:
+    digest = hashlib.sha256(facts.encode())
+    for key, array in sorted(arrays.items()):
+        digest.update(f"{key}{array.dtype}{array.shape}".encode())
+        digest.update(np.ascontiguousarray(array).tobytes())
+    return digest.hexdigest()

@@ -33,7 +33,7 @@ from search_space.gates import Add, ConvexGate, FixedScale, Prepend
 from trial_runner import load_delta
 from trial_runner.errors import ExportError, SnapshotError
 from trial_runner.export import new_folder, open_delta, trained_delta
-from trial_runner.export.tensors import PREFIX, load_tensors
+from trial_runner.export.trained import PREFIX, load_tensors
 from trial_runner.port_discovery.rig import Rig
 
 EXACTLY = 1e-12

@@ -16,7 +16,7 @@ from torch.nn.functional import cross_entropy
 from search_space.published import published_method
 from trial_runner.runner import TorchRunner
 from trial_runner.tasks import Decoding
-from trial_runner.tasks.instruction.split import ChatSplit
+from trial_runner.tasks.instruction.template import ChatSplit
 
 
 def chat(number: int) -> list[dict[str, str]]:

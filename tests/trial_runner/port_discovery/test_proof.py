@@ -17,8 +17,7 @@ from trial_runner.backbones import config_of
 from trial_runner.port_discovery.derivation import derive
 from trial_runner.port_discovery.known_tables import make_known
 from trial_runner.port_discovery.proof import proof_of
-from trial_runner.port_discovery.sizes import shape_of_model
-from trial_runner.port_discovery.small_copy import model_of
+from trial_runner.port_discovery.small_copy import model_of, shape_of_model
 from trial_runner.port_discovery.trace import TRACED, register_tracing, traced
 
 SIZES: dict[str, Any] = {"hidden_size": 64, "num_attention_heads": 4, "num_hidden_layers": 3, "vocab_size": 90}

@@ -1,18 +1,191 @@
-"""Classes of texts or pairs of texts as a kind of task, and what regression has in common with it."""
+"""Classes of texts or pairs of texts as a kind of task: from rows to tokens; what regression has in common with it."""
 
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
 
 from search_space.dimensions import StackKind
 from trial_runner.errors import TaskError
-from trial_runner.tasks.classification.preparation import ClassificationPreparation
-from trial_runner.tasks.classification.raw import label_column, text_columns
-from trial_runner.tasks.data.dialogues import as_one_text
-from trial_runner.tasks.kind import TaskKind, check_length
+from trial_runner.tasks.classification.raw import Label, RawSplit, label_column, read_split, text_columns
+from trial_runner.tasks.classification.split import PreparedTask, Split
+from trial_runner.tasks.data.linearise import as_one_text
+from trial_runner.tasks.kind import Cut, Facts, TaskKind, check_length, kept_facts, place_facts, prepared_fields
+from trial_runner.tasks.splits import RawTask, complete_splits, drop_repeated, subsample, usable_rows
 from trial_runner.tasks.task import Task
+from trial_runner.tasks.token_rows import TokenRows, encoded
 
 if TYPE_CHECKING:
+    from datasets import Dataset
     from transformers import PreTrainedTokenizerFast
+
+
+_HIDDEN = -1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Labelling:
+    """The classes of a task.
+
+    Attributes:
+        names: One per class index.
+        by_position: Whether integers in the data are positions in ``names`` rather than names themselves.
+    """
+
+    names: tuple[str, ...]
+    by_position: bool = False
+
+    def encode(self, labels: tuple[Label | None, ...], split: str) -> npt.NDArray[np.int64]:
+        """Class index of each label, ``(B,)``.
+
+        Raises:
+            TaskError: If a label is not among the names.
+        """
+        index: dict[Label, int] = {(row if self.by_position else name): row for row, name in enumerate(self.names)}
+        keys = labels if self.by_position else tuple(str(label) for label in labels)
+        for row, key in enumerate(keys, start=1):
+            if key not in index:
+                raise TaskError(
+                    f"labels must be among those of train: {_listed(self.names)}; got the unknown label {key!r} in "
+                    f"split {split!r}, row {row}."
+                )
+        return np.array([index[key] for key in keys if key is not None], dtype=np.int64)
+
+
+def drop_unlabelled(task: RawTask[RawSplit]) -> RawTask[RawSplit]:
+    """Leave out splits whose labels are hidden (-1 or null everywhere) and rows of a declared class that have none.
+
+    Raises:
+        TaskError: If train is missing or has no labels, or if a row of otherwise labelled data lacks its label.
+    """
+    minus_one_is_a_label = "train" in task.splits and _HIDDEN in task.splits["train"].labels
+
+    def labelled(name: str, split: RawSplit) -> list[int]:
+        if set(split.labels) <= ({None} if minus_one_is_a_label else {None, _HIDDEN}):
+            if name == "train":
+                raise TaskError("split 'train' must have labels; every one is missing.")
+            return []
+        rows = [row for row, label in enumerate(split.labels) if label is not None]
+        if len(rows) < len(split) and split.class_names is None:
+            row = split.labels.index(None) + 1
+            raise TaskError(f"each row must have a label; split {name!r} has none in row {row}.")
+        return rows
+
+    return usable_rows(task, labelled, hidden="labels", unused="{count} rows without a label are")
+
+
+def labelling_of(splits: Mapping[str, RawSplit], declared: tuple[str, ...] | None) -> Labelling:
+    """The classes of a task: as declared, else those that occur in train.
+
+    The order is that of the declaration, else of the data's own class list, else sorted (integers by value).
+    Declared names that are none of train's integers name them by position.
+
+    Raises:
+        TaskError: If train has fewer than two labels, or one that is not declared.
+    """
+    train = splits["train"]
+    found = {label for label in train.labels if label is not None}
+    if len(found) < 2:
+        raise TaskError(f"train must have at least two different labels; got {_listed([str(f) for f in found])}.")
+    if declared is not None:
+        positions = {label for label in found if isinstance(label, int) and 0 <= label < len(declared)}
+        by_position = positions == found and not {str(label) for label in found} & set(declared)
+        labelling = Labelling(names=declared, by_position=by_position)
+        labelling.encode(train.labels, "train")
+        return labelling
+    if train.class_names is not None:
+        return Labelling(names=tuple(name for name in train.class_names if name in found))
+    ordered = sorted(found, key=lambda label: (isinstance(label, str), label))
+    return Labelling(names=tuple(str(label) for label in ordered))
+
+
+def _listed(names: tuple[str, ...] | list[str]) -> str:
+    """Names for a message, at most ten of them."""
+    return ", ".join(names[:10]) + (f", … ({len(names)} in all)" if len(names) > 10 else "")
+
+
+def encode_split(
+    columns: Sequence[Sequence[str]],
+    labels: npt.NDArray[Any],
+    tokenizer: "PreTrainedTokenizerFast",
+    max_tokens: int,
+    *,
+    groups: tuple[str, ...] = (),
+) -> tuple[Split, int]:
+    """Tokenise texts or pairs; return them and how many were cut to ``max_tokens``.
+
+    Token types are kept only if they say anything, that is, if some token is of a second type; groups likewise.
+
+    Args:
+        columns: The texts; of pairs also the second ones.
+        labels: Class or number of each, ``(B,)``.
+        max_tokens: Longer ones are cut.
+        groups: Of each.
+    """
+    texts = dict(zip(("text", "text_pair"), columns, strict=False))
+    found, cut = encoded(tokenizer, texts, max_tokens, truncation="longest_first")
+    rows, types = TokenRows.of(found["input_ids"]), TokenRows.of(found["token_type_ids"]).ids
+    split = Split(
+        input_ids=rows.ids,
+        offsets=rows.offsets,
+        labels=labels,
+        token_type_ids=types if types.any() else None,
+        groups=groups if any(groups) else None,
+    )
+    return split, cut
+
+
+Encode = Callable[[tuple[Label | None, ...], str], npt.NDArray[Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class ClassificationPreparation:
+    """See `trial_runner.tasks.kind.Preparation`."""
+
+    task: Task
+    tokenizer: "PreTrainedTokenizerFast"
+    identity = ""
+    made: ClassVar[type[PreparedTask]] = PreparedTask
+
+    @property
+    def facts(self) -> Mapping[str, Any]:
+        """See `Preparation`."""
+        own = {"text": text_columns(self.task), "label": label_column(self.task), "labels": self.task.labels}
+        return {**place_facts(self.task), **own}
+
+    def read(self, dataset: "Dataset", split: str, group: str) -> RawSplit:
+        """See `Preparation`."""
+        return read_split(dataset, self.task, split, group)
+
+    def tokenised(self, raw: RawTask[RawSplit]) -> tuple[Facts, dict[str, Split]]:
+        """See `Preparation`."""
+        labelled = drop_unlabelled(raw)
+        names, encode = self.encoder(labelled.splits)
+        chosen = subsample(drop_repeated(complete_splits(labelled)), self.task)
+        longest = self.task.max_tokens
+        splits: dict[str, Split] = {}
+        cuts: list[Cut] = []
+        for name, split in chosen.splits.items():
+            labels = encode(split.labels, name)
+            splits[name], cut = encode_split(split.columns, labels, self.tokenizer, longest, groups=split.groups)
+            cuts += [Cut(split=name, what="examples", count=cut, of=len(split), tokens=longest)] if cut else []
+        return kept_facts(self.task, chosen.notes, cuts, labels=names), splits
+
+    def encoder(self, splits: Mapping[str, RawSplit]) -> tuple[tuple[str, ...], Encode]:
+        """The names of the classes, and what makes class indices of the labels of a split."""
+        labelling = labelling_of(splits, self.task.labels)
+        return labelling.names, labelling.encode
+
+    def new_split(self, **held: Any) -> Split:
+        """See `Preparation`."""
+        return Split(**held)
+
+    def prepared(self, fingerprint: str, facts: Facts, splits: Mapping[str, Split]) -> PreparedTask:
+        """See `Preparation`."""
+        same = prepared_fields(fingerprint, facts)
+        return self.made(labels=tuple(facts["labels"]), metric=self.task.metric, splits=splits, **same)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

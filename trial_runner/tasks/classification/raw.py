@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any, Self
 
 from trial_runner.errors import TaskError
 from trial_runner.tasks.data.columns import check_column, check_text, column, read_groups
-from trial_runner.tasks.data.dialogues import as_one_text
-from trial_runner.tasks.data.rows import normalised
+from trial_runner.tasks.data.linearise import as_one_text
+from trial_runner.tasks.splits import normalised
 from trial_runner.tasks.task import Task
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 from search_space.nearest import nearest
 from trial_runner.errors import TaskError
-from trial_runner.tasks.groups import Grouping
+from trial_runner.tasks.task import Grouping
 
 if TYPE_CHECKING:
     from datasets import Dataset

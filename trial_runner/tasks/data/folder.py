@@ -5,11 +5,9 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from trial_runner.errors import TaskError
-from trial_runner.tasks.data.file_reader import opened_rows
-from trial_runner.tasks.data.formats import SAVED, has_known_suffix, is_part, reader_of, stem_of
-from trial_runner.tasks.data.rows import RawTask, RowsReader, RowsT, joined
-from trial_runner.tasks.groups import NO_GROUP
-from trial_runner.tasks.task import SPLITS, Task, parts_of, taken_names
+from trial_runner.tasks.data.formats import SAVED, has_known_suffix, is_part, opened_rows, reader_of, stem_of
+from trial_runner.tasks.splits import RawTask, RowsReader, RowsT, joined
+from trial_runner.tasks.task import NO_GROUP, SPLITS, Task, parts_of, taken_names
 
 OTHER_NAMES: Mapping[str, tuple[str, ...]] = {
     "train": ("train",),

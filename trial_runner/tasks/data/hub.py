@@ -8,9 +8,8 @@ from search_space.nearest import nearest
 from trial_runner.errors import TaskError
 from trial_runner.huggingface import hub_access, is_hub_name, one_line, quiet_datasets
 from trial_runner.tasks.data.folder import OTHER_NAMES
-from trial_runner.tasks.data.rows import RawTask, RowsReader, RowsT, joined
-from trial_runner.tasks.groups import NO_GROUP
-from trial_runner.tasks.task import SPLITS, HubData, Task, parts_of, taken_names
+from trial_runner.tasks.splits import RawTask, RowsReader, RowsT, joined
+from trial_runner.tasks.task import NO_GROUP, SPLITS, HubData, Task, parts_of, taken_names
 
 if TYPE_CHECKING:
     from datasets import DatasetDict

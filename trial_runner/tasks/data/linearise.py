@@ -1,6 +1,55 @@
-"""Structured data as a line of text, for models that read text (Li & Liang 2021)."""
+"""Lists as one text: the turns of a dialogue, and structured data as a line (Li & Liang 2021)."""
 
 from typing import Any
+
+_SYSTEM = "system"
+
+
+def is_conversation(value: Any) -> bool:
+    """Whether a value is a list of messages, each with a ``role`` and a ``content``."""
+    return isinstance(value, list) and bool(value) and all(_is_message(each) for each in value)
+
+
+def as_one_text(value: Any, join: str | None) -> Any:
+    """The texts of a list, joined; a message is its role and its content. What is no such list stays as it is.
+
+    Args:
+        value: What stands in a column.
+        join: Put between the texts; None leaves lists as they are.
+    """
+    if join is None or not isinstance(value, list):
+        return value
+    texts = [f"{each['role']}: {each['content']}" if _is_message(each) else each for each in value]
+    if not all(isinstance(text, str) for text in texts):
+        return value
+    return join.join(text.strip() for text in texts if text.strip())
+
+
+def before_the_answer(value: Any) -> Any:
+    """A conversation without its last message; what is none stays as it is."""
+    return value[:-1] if is_conversation(value) else value
+
+
+def up_to_the_question(value: Any) -> Any:
+    """A conversation that waits for an answer: without its last message where that is no question.
+
+    Questions are asked by who began, apart from a system. What is no conversation stays as it is.
+    """
+    if not is_conversation(value):
+        return value
+    roles = [each["role"] for each in value]
+    asking = next((role for role in roles if role != _SYSTEM), _SYSTEM)
+    return value if roles[-1] == asking else before_the_answer(value)
+
+
+def last_answer(value: Any) -> Any:
+    """The content of the last message of a conversation; what is none stays as it is."""
+    return value[-1]["content"] if is_conversation(value) else value
+
+
+def _is_message(value: Any) -> bool:
+    return isinstance(value, dict) and isinstance(value.get("role"), str) and isinstance(value.get("content"), str)
+
 
 _BAR = " | "
 

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from search_space.registry import Registry
-from trial_runner.tasks.data.rows import RawTask
 from trial_runner.tasks.embedded.docstrings import docstrings_digest, read_docstrings
+from trial_runner.tasks.splits import RawTask
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,9 +16,8 @@ from pathlib import Path
 
 from trial_runner.errors import TaskError
 from trial_runner.tasks.classification.raw import RawSplit
-from trial_runner.tasks.data.rows import RawTask
-from trial_runner.tasks.groups import NO_GROUP
-from trial_runner.tasks.splits import text_hash
+from trial_runner.tasks.splits import RawTask, text_hash
+from trial_runner.tasks.task import NO_GROUP
 
 PACKAGES = ("numpy", "pandas", "ray", "sqlalchemy", "torch", "transformers")
 MASK = "this library"

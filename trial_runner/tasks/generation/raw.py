@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from trial_runner.errors import TaskError
 from trial_runner.tasks.data.columns import check_column, check_text, column, has_column, read_groups, texts_of
-from trial_runner.tasks.data.dialogues import as_one_text, before_the_answer, last_answer, up_to_the_question
-from trial_runner.tasks.data.linearise import linearise
-from trial_runner.tasks.data.rows import RowTuples, normalised
+from trial_runner.tasks.data.linearise import as_one_text, before_the_answer, last_answer, linearise, up_to_the_question
+from trial_runner.tasks.splits import RowTuples, normalised
 from trial_runner.tasks.task import Task
 
 if TYPE_CHECKING:

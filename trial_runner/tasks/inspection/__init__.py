@@ -1,7 +1,6 @@
 """Looking at data before there is a task: what its columns hold, and which task that makes."""
 
-from trial_runner.tasks.inspection.columns import Column, ColumnKind, look_at
+from trial_runner.tasks.inspection.columns import Column, ColumnKind, Lengths, longest, look_at, token_lengths
 from trial_runner.tasks.inspection.guess import ColumnOptions, Guess, guess
-from trial_runner.tasks.inspection.lengths import Lengths, longest, token_lengths
 
 __all__ = ["Column", "ColumnKind", "ColumnOptions", "Guess", "Lengths", "guess", "longest", "look_at", "token_lengths"]

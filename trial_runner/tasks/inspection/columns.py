@@ -1,15 +1,20 @@
-"""What the columns of a dataset hold, from some of its rows."""
+"""What the columns of a dataset hold, from some of its rows: kinds of values, choices, lengths in tokens."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from string import ascii_uppercase
 from typing import TYPE_CHECKING, Any
 
+from trial_runner.errors import TaskError
+from trial_runner.huggingface import quiet_transformers
 from trial_runner.tasks.data.columns import column
-from trial_runner.tasks.data.dialogues import is_conversation
-from trial_runner.tasks.data.linearise import linearise
+from trial_runner.tasks.data.linearise import is_conversation, linearise
 
 if TYPE_CHECKING:
     from datasets import Dataset
+    from transformers import PreTrainedTokenizerFast
+
 
 _FEW_LABELS = 20
 _ROWS_OF_A_LABEL = 20
@@ -106,3 +111,89 @@ def _lists(name: str, values: tuple[Any, ...], there: list[list[Any]]) -> Column
         return Column(name=name, kind=ColumnKind.OTHER, values=values)
     words = sum(len(str(text).split()) for value in there for text in value) / len(there)
     return Column(name=name, kind=kind, values=values, words=words)
+
+
+_NAMES = ("choices", "choice", "options", "endings", "candidates", "answers", "alternatives")
+_PLACES = (ColumnKind.LABEL, ColumnKind.NUMBER)
+
+
+def refuse_multiple_choice(columns: Sequence[Column], answers: Sequence[Column]) -> None:
+    """Refuse a column that lists the choices of its row where another says which is right.
+
+    Args:
+        columns: All there are.
+        answers: Those of them that may be the label.
+
+    Raises:
+        TaskError: If there is such a pair.
+    """
+    kinds = (ColumnKind.TEXTS, ColumnKind.OTHER)
+    for choices in (one for one in columns if one.kind in kinds and one.name in _NAMES):
+        for right in answers:
+            if right is not choices and _says_which(right, choices):
+                raise TaskError(
+                    f"multiple choice is no kind of task here: {right.name!r} says which text of {choices.name!r} is "
+                    "right. Make a row of every choice, beside its question, and label it right or wrong."
+                )
+
+
+def _says_which(right: Column, choices: Column) -> bool:
+    """Whether each value is a place in the list of its row, from 0 or 1 or as a letter, or one of its texts."""
+    pairs = list(zip(right.values, map(_offered, choices.values), strict=True))
+    is_place = right.kind in _PLACES and any(
+        all(isinstance(value, int) and first <= value < first + len(texts) for value, texts in pairs)
+        for first in (0, 1)
+    )
+    return is_place or all(value in (*texts, *ascii_uppercase[: len(texts)]) for value, texts in pairs)
+
+
+def _offered(value: Any) -> Sequence[str]:
+    """The choices of a row: a list of texts, or texts that have labels of their own beside them."""
+    found = value.get("label") if isinstance(value, dict) else value
+    return found if isinstance(found, list) and all(isinstance(text, str) for text in found) else ()
+
+
+_STEP = 8
+_WHOLE = 0.98
+"""Share of the texts that a proposed length leaves whole."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lengths:
+    """Tokens of some texts, special ones among them.
+
+    Attributes:
+        tokens: Ascending, at least one.
+    """
+
+    tokens: tuple[int, ...]
+
+    def quantile(self, share: float) -> int:
+        """The smallest length that so large a share of the texts do not exceed."""
+        return self.tokens[min(len(self.tokens) - 1, max(0, -int(-share * len(self.tokens) // 1) - 1))]
+
+    def share_cut(self, longest: int) -> float:
+        """Share of the texts that are longer."""
+        return sum(length > longest for length in self.tokens) / len(self.tokens)
+
+    def proposed(self, *, most: int) -> int:
+        """A multiple of 8 that leaves 98 in 100 texts whole, if it is not above ``most``; at least 8."""
+        wanted = -(-self.quantile(_WHOLE) // _STEP) * _STEP
+        return max(_STEP, min(wanted, most))
+
+
+def longest(lengths: Sequence[Lengths]) -> Lengths:
+    """Those of several splits of which most are longest."""
+    return max(lengths, key=lambda each: (each.quantile(_WHOLE), each.tokens[-1]))
+
+
+def token_lengths(tokenizer: "PreTrainedTokenizerFast", columns: Sequence[Sequence[str]], *, extra: int = 0) -> Lengths:
+    """The lengths of texts, or of pairs.
+
+    Args:
+        columns: The texts; of pairs also the second ones.
+        extra: Tokens that the task adds to each.
+    """
+    with quiet_transformers():
+        ids = tokenizer(*(list(column) for column in columns), truncation=False, padding=False)["input_ids"]
+    return Lengths(tokens=tuple(sorted(len(row) + extra for row in ids)))

@@ -7,9 +7,8 @@ from typing import Any
 
 from search_space.nearest import nearest
 from trial_runner.errors import TaskError
-from trial_runner.tasks.data.dialogues import last_answer
-from trial_runner.tasks.inspection.columns import Column, ColumnKind
-from trial_runner.tasks.inspection.multiple_choice import refuse_multiple_choice
+from trial_runner.tasks.data.linearise import last_answer
+from trial_runner.tasks.inspection.columns import Column, ColumnKind, refuse_multiple_choice
 
 _LABELS = (
     *("label", "labels", "gold_label", "class", "sentiment", "intent", "emotion", "is_duplicate", "y"),

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from trial_runner.errors import TaskError
 from trial_runner.tasks.data.columns import column, read_groups, texts_of
-from trial_runner.tasks.data.rows import RowTuples, normalised
 from trial_runner.tasks.generation.raw import read_source
+from trial_runner.tasks.splits import RowTuples, normalised
 from trial_runner.tasks.task import Task
 
 if TYPE_CHECKING:

@@ -6,8 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 from search_space.dimensions import StackKind
 from trial_runner.errors import TaskError
-from trial_runner.tasks.cache import Facts
-from trial_runner.tasks.data.rows import RawTask, usable_rows
 from trial_runner.tasks.generation.kind import TextPreparation, check_new_tokens
 from trial_runner.tasks.instruction.chats import (
     CHAT_KEYS,
@@ -18,11 +16,10 @@ from trial_runner.tasks.instruction.chats import (
     chat_columns,
     read_chats,
 )
-from trial_runner.tasks.instruction.split import ChatSplit
-from trial_runner.tasks.instruction.template import ChatEncoder
-from trial_runner.tasks.kind import TaskKind, check_length, place_facts
+from trial_runner.tasks.instruction.template import ChatEncoder, ChatSplit
+from trial_runner.tasks.kind import Facts, TaskKind, check_length, place_facts
 from trial_runner.tasks.metrics import METRICS
-from trial_runner.tasks.splits import complete_splits, drop_repeated, subsample
+from trial_runner.tasks.splits import RawTask, complete_splits, drop_repeated, subsample, usable_rows
 from trial_runner.tasks.task import Task
 
 if TYPE_CHECKING:

@@ -1,9 +1,9 @@
-"""Dialogues in tokens, as the tokenizer's own chat template writes them, and which of the tokens are answers."""
+"""Dialogues in tokens, as the tokenizer's own chat template writes them, and which of them are answers."""
 
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -12,6 +12,7 @@ from search_space.dimensions import StackKind
 from trial_runner.chat_templates import written
 from trial_runner.errors import TaskError
 from trial_runner.huggingface import one_line, quiet_transformers
+from trial_runner.tasks.generation.split import IGNORED, TextBatch, WrittenSplit
 from trial_runner.tasks.instruction.chats import (
     PLAIN,
     Chat,
@@ -20,13 +21,49 @@ from trial_runner.tasks.instruction.chats import (
     question_of,
     with_system,
 )
-from trial_runner.tasks.instruction.split import ChatSplit
 from trial_runner.tasks.kind import Cut, Encoder
 from trial_runner.tasks.task import Task
 from trial_runner.tasks.token_rows import TokenRows
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ChatSplit(WrittenSplit):
+    """Tokenised dialogues; their sources are what is read before the last answer, of plain texts nothing.
+
+    Attributes:
+        rows: Whole dialogues.
+        learned: Of each of their tokens whether it is learned, ``(sum of T,)``; of no row the first one.
+    """
+
+    stack: StackKind = StackKind.DECODER
+    rows: TokenRows
+    learned: npt.NDArray[np.bool_]
+
+    def take(self, rows: npt.NDArray[np.int64]) -> Self:
+        """See `WrittenSplit`."""
+        learned = self.learned[self.rows.places(rows)]
+        return replace(WrittenSplit.take(self, rows), rows=self.rows.take(rows), learned=learned)
+
+    @property
+    def lengths(self) -> npt.NDArray[np.int64]:
+        """See `WrittenSplit`."""
+        return self.rows.lengths
+
+    def batch(
+        self, indices: npt.ArrayLike, pad_token_id: int, *, start_token_id: int = 0, multiple_of: int = 1
+    ) -> TextBatch:
+        """See `WrittenSplit`; only where the next token is learned there is a label."""
+        chosen = np.asarray(indices, dtype=np.int64)
+        ids, mask = self.rows.padded(chosen, pad_token_id, multiple_of=multiple_of)
+        is_learned = np.zeros(mask.shape, dtype=np.bool_)
+        is_learned[mask] = self.learned[self.rows.places(chosen)]
+        labels = np.full(ids.shape, IGNORED, dtype=np.int64)
+        labels[:, :-1] = np.where(is_learned[:, 1:], ids[:, 1:], IGNORED)
+        return TextBatch(input_ids=ids, attention_mask=mask, decoder_input_ids=None, labels=labels)
+
 
 _TAG = re.compile(r"\{%[-+]?\s*generation\s*[-+]?%\}")
 """How a template says itself where answers are."""

@@ -9,8 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from trial_runner.errors import TaskError
-from trial_runner.tasks.classification.kind import Labelled
-from trial_runner.tasks.classification.preparation import ClassificationPreparation, Encode
+from trial_runner.tasks.classification.kind import ClassificationPreparation, Encode, Labelled
 from trial_runner.tasks.classification.raw import Label, RawSplit, label_column, read_split, text_columns
 from trial_runner.tasks.classification.split import PreparedTask
 from trial_runner.tasks.evaluation import compute_numbers, score_of

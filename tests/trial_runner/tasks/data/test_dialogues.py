@@ -5,7 +5,7 @@ import pytest
 from trial_runner.backbones import load_tokenizer
 from trial_runner.errors import TaskError
 from trial_runner.tasks import Task
-from trial_runner.tasks.data.dialogues import as_one_text, before_the_answer, is_conversation, last_answer
+from trial_runner.tasks.data.linearise import as_one_text, before_the_answer, is_conversation, last_answer
 
 CHAT = [{"role": "user", "content": "Hi "}, {"role": "assistant", "content": "Hello"}]
 

@@ -10,9 +10,8 @@ import pytest
 from trial_runner.errors import TaskError
 from trial_runner.huggingface import quiet_datasets
 from trial_runner.tasks import Task
-from trial_runner.tasks.data.file_reader import head_rows, opened_rows
 from trial_runner.tasks.data.folder import files_digest, find_files
-from trial_runner.tasks.data.formats import stem_of
+from trial_runner.tasks.data.formats import head_rows, opened_rows, stem_of
 
 ROWS = [
     {"text": 'He said "no", twice', "label": "a"},

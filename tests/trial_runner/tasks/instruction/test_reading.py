@@ -13,7 +13,7 @@ from trial_runner.errors import TaskError
 from trial_runner.tasks import Task, check_task
 from trial_runner.tasks.evaluation import answer_of, compute_text
 from trial_runner.tasks.generation.split import PreparedTextTask
-from trial_runner.tasks.instruction.split import ChatSplit
+from trial_runner.tasks.instruction.template import ChatSplit
 
 
 @pytest.fixture
