@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from search_space.errors import InvalidEditError
+from search_space.rules import is_whole
 
 GROUPS = 4
 SIXTHS = 6
@@ -43,8 +44,7 @@ class LayerRange:
 
     def __post_init__(self) -> None:
         """Check the order."""
-        whole = all(isinstance(index, int) and not isinstance(index, bool) for index in (self.first, self.last))
-        if not whole or not 0 <= self.first <= self.last:
+        if not (is_whole(self.first) and is_whole(self.last) and 0 <= self.first <= self.last):
             raise InvalidEditError(
                 f"a range of layers must be of indices 0 <= first <= last; got {self.first!r} to {self.last!r}.",
                 rule="layers",

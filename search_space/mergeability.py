@@ -44,7 +44,7 @@ def obstacle(edit: Edit, shape: BackboneShape) -> str | None:
     if edit.insertion is Insertion.PARALLEL and not reads_input(edit, shape):
         return f"the layer that writes {edit.write} does not read {edit.read}"
     site = Site.ATTENTION if edit.site.is_attention else edit.site
-    if form.adds_vector and (site, place) not in shape.biased_ports:
+    if form.bias and (site, place) not in shape.biased_ports:
         return f"its bias needs one in the layer that writes {place}"
     return None
 

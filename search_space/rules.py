@@ -5,6 +5,8 @@ hold. Rules of one edit are checked when it is built, rules between edits when a
 backbone.
 """
 
+from typing import TypeGuard
+
 from search_space.dimensions import Port, Site
 from search_space.errors import InvalidEditError
 
@@ -84,3 +86,18 @@ def refusal(rule: str, got: str, advice: str = "") -> InvalidEditError:
     """The error of a rule that is broken: what must hold, what was got, what to do."""
     text = f"{RULES[rule]}; got {got}."
     return InvalidEditError(f"{text} {advice}".strip(), rule=rule)
+
+
+def is_whole(value: object) -> TypeGuard[int]:
+    """Whether a value is a whole number, which True is not."""
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def check_whole(value: object, what: str, advice: str = "") -> None:
+    """Refuse a size that is no whole number of at least 1.
+
+    Raises:
+        InvalidEditError: If it is none.
+    """
+    if not is_whole(value) or not value >= 1:
+        raise InvalidEditError(f"{what} must be a whole number of at least 1; got {value!r}.{advice}", rule="width")

@@ -8,7 +8,6 @@ from search_space.errors import UnsupportedBackboneError
 
 MOST = 10**15
 """Parameters; more than any backbone has, and less than a database can count."""
-_ATTENTION_SITES = (Site.ENCODER_SELF, Site.DECODER_SELF, Site.CROSS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
@@ -128,38 +127,24 @@ class BackboneShape:
 
     def depths(self, site: Site) -> tuple[int, ...]:
         """Blocks of every stack with sublayers of a site; of ``attn`` once for each kind of attention."""
-        encoder, decoder = self.encoder_layers, self.decoder_layers
-        cross = decoder if self.kind is StackKind.ENCODER_DECODER else 0
-        of_sites = {
-            Site.ENCODER_SELF: (encoder,),
-            Site.DECODER_SELF: (decoder,),
-            Site.CROSS: (cross,),
-            Site.ATTENTION: (encoder, decoder, cross),
-            Site.FFN: (encoder, decoder),
-        }
-        return of_sites.get(site, ())
+        return tuple(depth for _, _, depth in self._stacks(site))
 
     def sublayers(self, site: Site) -> tuple[Sublayer, ...]:
         """All sublayers of a site, from the input to the output; none for ``stack``."""
-        has_cross = self.kind is StackKind.ENCODER_DECODER
-        return _sublayers(site, self.encoder_layers, self.decoder_layers, has_cross)
+        return _sublayers(self._stacks(site))
+
+    def _stacks(self, site: Site) -> tuple[tuple[Site, str, int], ...]:
+        """Every kind of sublayers of a site, with the stack it is in and how many blocks that has."""
+        encoder, decoder = ("encoder", self.encoder_layers), ("decoder", self.decoder_layers)
+        if site is Site.FFN:
+            return (site, *encoder), (site, *decoder)
+        cross = decoder if self.kind is StackKind.ENCODER_DECODER else ("decoder", 0)
+        kinds = {Site.ENCODER_SELF: encoder, Site.DECODER_SELF: decoder, Site.CROSS: cross}
+        return tuple((kind, *stack) for kind, stack in kinds.items() if site in (kind, Site.ATTENTION))
 
 
 @cache
-def _sublayers(site: Site, encoder_layers: int, decoder_layers: int, has_cross: bool) -> tuple[Sublayer, ...]:
-    if site is Site.ATTENTION:
-        kinds = (_sublayers(kind, encoder_layers, decoder_layers, has_cross) for kind in _ATTENTION_SITES)
-        return tuple(sublayer for kind in kinds for sublayer in kind)
-    encoder, decoder = range(encoder_layers), range(decoder_layers)
-    match site:
-        case Site.ENCODER_SELF:
-            return tuple(Sublayer(site=site, stack="encoder", layer=layer) for layer in encoder)
-        case Site.DECODER_SELF:
-            return tuple(Sublayer(site=site, stack="decoder", layer=layer) for layer in decoder)
-        case Site.CROSS:
-            return tuple(Sublayer(site=site, stack="decoder", layer=layer) for layer in decoder if has_cross)
-        case Site.FFN:
-            stacks = (("encoder", encoder), ("decoder", decoder))
-            return tuple(Sublayer(site=site, stack=stack, layer=layer) for stack, layers in stacks for layer in layers)
-        case _:
-            return ()
+def _sublayers(stacks: tuple[tuple[Site, str, int], ...]) -> tuple[Sublayer, ...]:
+    return tuple(
+        Sublayer(site=site, stack=stack, layer=layer) for site, stack, depth in stacks for layer in range(depth)
+    )

@@ -7,8 +7,8 @@ from typing import ClassVar
 from search_space.affine import linear
 from search_space.backbones.shape import BackboneShape
 from search_space.edit_protocol import Ends
-from search_space.forms.form import check_whole
 from search_space.forms.prompt import PromptForm
+from search_space.rules import check_whole
 
 
 class PromptEncoder(StrEnum):

@@ -15,7 +15,7 @@ from search_space.dimensions import Activation, Heads, Insertion, Port, Site
 from search_space.edit_protocol import OWN_AT_FFN, Ends, Place, block_widths, queries_of_a_block, sublayers_of
 from search_space.errors import InvalidEditError
 from search_space.gates.gate import Logits
-from search_space.rules import refusal
+from search_space.rules import check_whole, is_whole, refusal
 from search_space.symbols import Delta, per_head, root, target
 
 
@@ -43,6 +43,7 @@ class Form(ABC):
         heads: In how many blocks it works.
         widened: How many sublayers, counted from the output, have a width that is one step more.
         activation: Nonlinearity; None without one.
+        bias: Whether it has biases.
         reparameterization: Hidden width of the MLP that makes its tables while it is trained; None without.
         robust: Whether prediction adds a table that it tunes for each batch.
     """
@@ -71,6 +72,7 @@ class Form(ABC):
     heads: Heads = Heads.SINGLE
     widened: int = 0
     activation: Activation | None = None
+    bias: bool = False
     reparameterization: int | None = None
     robust: bool = False
 
@@ -78,11 +80,6 @@ class Form(ABC):
     def starts_at_zero(self) -> bool:
         """Whether it is exactly nothing when training begins."""
         return True
-
-    @property
-    def adds_vector(self) -> bool:
-        """Whether a linear map adds a vector as well."""
-        return False
 
     @property
     def variant(self) -> str | None:
@@ -315,18 +312,3 @@ def table_surplus(edit: Ends, shape: BackboneShape, *, length: int, hidden: int,
 def reads_query_at_heads(edit: Ends) -> bool:
     """Whether an edit is where attention's own logits are: from q to the heads."""
     return edit.write is Port.HEAD and edit.read is Port.Q
-
-
-def is_whole(value: object) -> bool:
-    """Whether a value is a whole number, which True is not."""
-    return isinstance(value, int) and not isinstance(value, bool)
-
-
-def check_whole(value: object, what: str, advice: str = "") -> None:
-    """Refuse a size that is no whole number of at least 1.
-
-    Raises:
-        InvalidEditError: If it is none.
-    """
-    if not (isinstance(value, int) and not isinstance(value, bool) and value >= 1):
-        raise InvalidEditError(f"{what} must be a whole number of at least 1; got {value!r}.{advice}", rule="width")

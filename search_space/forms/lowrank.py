@@ -44,11 +44,6 @@ class LowRank(LinearForm):
     heads: Heads = Heads.SINGLE
     bias: bool = False
 
-    @property
-    def adds_vector(self) -> bool:
-        """Its bias."""
-        return self.bias
-
     @classmethod
     def has_usual_bias(cls, write: Port) -> bool:
         """LoRA has none."""

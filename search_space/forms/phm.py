@@ -9,8 +9,8 @@ from search_space.backbones.shape import BackboneShape
 from search_space.dimensions import Activation
 from search_space.edit_protocol import Ends, block_widths
 from search_space.errors import InvalidEditError
-from search_space.forms.form import SizedForm, check_whole, composed, named, order
-from search_space.rules import refusal
+from search_space.forms.form import SizedForm, composed, named, order
+from search_space.rules import check_whole, is_whole, refusal
 from search_space.symbols import Delta, normed_source, two_matrices
 
 
@@ -51,7 +51,7 @@ class Phm(SizedForm):
     def __post_init__(self) -> None:
         """Check the sizes."""
         SizedForm.__post_init__(self)
-        if not (type(self.n) is int and self.n >= 1 and self.width % self.n == 0):
+        if not (is_whole(self.n) and self.n >= 1 and self.width % self.n == 0):
             raise InvalidEditError(
                 f"a phm bottleneck must be a multiple of n, at least 1; got {self.width} and n {self.n!r}.", rule="V15"
             )

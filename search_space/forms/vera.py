@@ -8,7 +8,7 @@ from search_space.backbones.shape import BackboneShape
 from search_space.edit_protocol import OWN_AT_ATTENTION, Ends, Place, block_widths
 from search_space.errors import InvalidEditError
 from search_space.forms.form import LinearForm, composed, order
-from search_space.rules import PROJECTION_INPUTS
+from search_space.rules import PROJECTION_INPUTS, is_whole
 from search_space.symbols import Delta, normed_source
 
 
@@ -39,7 +39,7 @@ class Vera(LinearForm):
     def __post_init__(self) -> None:
         """Check the sizes and the seed."""
         LinearForm.__post_init__(self)
-        if isinstance(self.seed, bool) or not (isinstance(self.seed, int) and 0 <= self.seed < 1 << 63):
+        if not (is_whole(self.seed) and 0 <= self.seed < 1 << 63):
             raise InvalidEditError(f"a seed must be a whole number from 0 on; got {self.seed!r}.", rule="width")
 
     def count(self, edit: Ends, shape: BackboneShape) -> AffineCount:

@@ -8,9 +8,8 @@ from search_space.affine import NOTHING, AffineCount
 from search_space.backbones.shape import BackboneShape
 from search_space.dimensions import Heads, Port
 from search_space.edit_protocol import Ends, is_summed
-from search_space.errors import InvalidEditError
 from search_space.gates.gate import Gate, Logits
-from search_space.rules import refusal
+from search_space.rules import check_whole, refusal
 from search_space.symbols import Delta, target
 
 
@@ -67,12 +66,8 @@ class QueryGate(Gate):
 
     def __post_init__(self) -> None:
         """Check the size."""
-        width = self.key_width
-        if width is not None and not (type(width) is int and width >= 1):
-            raise InvalidEditError(
-                f"the bottleneck of an inducer's keys must be a whole number of at least 1; got {width!r}.",
-                rule="width",
-            )
+        if self.key_width is not None:
+            check_whole(self.key_width, "the bottleneck of an inducer's keys")
 
     def check(self, edit: Ends) -> None:
         """An inducer has a key for every query."""

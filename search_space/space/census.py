@@ -4,7 +4,7 @@ Sizes and learning rates are left aside: a structure is which edits with which g
 """
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from math import prod
@@ -94,25 +94,31 @@ class Census:
 
 def census(space: SearchSpace) -> Census:
     """Count a search space, exactly."""
-    parts = {part: _part(space, part) for part in space.parts}
+    parts = tuple(_part(space, part) for part in space.parts)
     choices = every_choice(space.layers, depth_of(space.shape))
-    anywhere = [chosen for size in range(1, len(parts) + 1) for chosen in combinations(parts, size)]
+    anywhere = [chosen for size in range(1, len(parts) + 1) for chosen in combinations(space.parts, size)]
     placed = tuple(space.placements.values())
-
-    def raw(side: Collection[str]) -> int:
-        return len(choices)
 
     def different(side: Collection[str]) -> int:
         depths = {depth for part in side for depth in space.shape.depths(site_of(part)) if depth}
         return len({tuple(layers.chosen(depth) for depth in depths) for layers in choices})
 
+    def configurations(placed: Iterable[tuple[str, ...]], number: str, layers: Callable[[Collection[str]], int]) -> int:
+        """Structures of all placements; the parts of a side share a choice of layers."""
+        sizes = {one.part: sum(getattr(some, number) for some in (one, one.pairs) if some) for one in parts}
+        total = 0
+        for chosen in placed:
+            sides = [[part for part in chosen if (part == FFN) is is_ffn] for is_ffn in (False, True)]
+            total += prod(sizes[part] for part in chosen) * prod(layers(side) for side in sides if side)
+        return total
+
     return Census(
-        parts=tuple(parts.values()),
-        layers=(raw(parts), different(parts)),
+        parts=parts,
+        layers=(len(choices), different(space.parts)),
         placements=len(placed),
-        product=_configurations(anywhere, {part: _total(one, "product") for part, one in parts.items()}, raw),
-        proposed=_configurations(placed, {part: _total(one, "proposed") for part, one in parts.items()}, raw),
-        distinct=_configurations(placed, {part: _total(one, "distinct") for part, one in parts.items()}, different),
+        product=configurations(anywhere, "product", lambda side: len(choices)),
+        proposed=configurations(placed, "proposed", lambda side: len(choices)),
+        distinct=configurations(placed, "distinct", different),
     )
 
 
@@ -132,23 +138,6 @@ def dimension_values(space: SearchSpace) -> dict[str, dict[str, tuple[str, ...]]
             values["edits"] = dict.fromkeys(NUMBERS)
         found[part] = {dimension: tuple(some) for dimension, some in values.items()}
     return found
-
-
-def _total(part: PartCensus, number: str) -> int:
-    """Of one edit and of two."""
-    of_two: int = 0 if part.pairs is None else getattr(part.pairs, number)
-    return int(getattr(part, number)) + of_two
-
-
-def _configurations(
-    placed: Iterable[tuple[str, ...]], sizes: Mapping[str, int], layers: Callable[[Collection[str]], int]
-) -> int:
-    """Structures of all placements; the parts of a side share a choice of layers."""
-    total = 0
-    for parts in placed:
-        sides = [[part for part in parts if (part == FFN) is is_ffn] for is_ffn in (False, True)]
-        total += prod(sizes[part] for part in parts) * prod(layers(side) for side in sides if side)
-    return total
 
 
 def _part(space: SearchSpace, part: str) -> PartCensus:

@@ -1,6 +1,7 @@
 """Choosing layers in a search: all of them, a contiguous range, groups of a spindle, or a pattern of sixths."""
 
 from collections.abc import Sequence
+from functools import cache
 from itertools import combinations
 
 from search_space.backbones.shape import BackboneShape
@@ -90,19 +91,17 @@ def layer_answers(prefix: str, names: Sequence[str], depth: int, layers: Layers)
     return answers
 
 
+@cache
 def every_choice(names: Sequence[str], depth: int) -> tuple[Layers, ...]:
     """Everything that can be suggested."""
-    choices: list[Layers] = []
-    for name in names:
-        if name == AllLayers.name:
-            choices.append(AllLayers())
-        elif name == LayerRange.name:
-            choices += [LayerRange(first=first, last=last) for first in range(depth) for last in range(first, depth)]
-        elif name == LayerPattern.name:
-            sizes = range(1, SIXTHS + 1)
-            choices += [LayerPattern(sixths=some) for size in sizes for some in combinations(EVERY_SIXTH, size)]
-        else:
-            choices += [
-                SpindleGroups(groups=tuple(int(group) for group in text.split("+"))) for text in group_choices(names)
-            ]
-    return tuple(choices)
+    kinds: dict[str, list[Layers]] = {
+        AllLayers.name: [AllLayers()],
+        LayerRange.name: [LayerRange(first=first, last=last) for first in range(depth) for last in range(first, depth)],
+        SpindleGroups.name: [
+            SpindleGroups(groups=tuple(int(group) for group in text.split("+"))) for text in group_choices(names)
+        ],
+        LayerPattern.name: [
+            LayerPattern(sixths=some) for size in EVERY_SIXTH for some in combinations(EVERY_SIXTH, size)
+        ],
+    }
+    return tuple(choice for name in names for choice in kinds[name])

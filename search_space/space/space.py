@@ -19,7 +19,7 @@ from search_space.layers import AllLayers, Layers
 from search_space.parameter_counts.budget import smallest_count, solve
 from search_space.parameter_counts.counts import Counts, count, count_edits, shared_count
 from search_space.published.point import PublishedPoint
-from search_space.space.budget_fit import check_limits, that_fit
+from search_space.space.budget_fit import Fitting, check_limits
 from search_space.space.layer_choice import (
     available_layers,
     depth_of,
@@ -100,7 +100,7 @@ class SearchSpace:
         self.budget = budget
         self.options = options or SpaceOptions()
         self.layers = available_layers(self.options.layers, depth_of(shape))
-        self.fitting = that_fit(self.parts, shape, self.options, budget=budget, has_layers=bool(self.layers))
+        self.fitting = Fitting(self.parts, shape, self.options, budget=budget, has_layers=bool(self.layers))
         self.placements = self.fitting.placements
         self.questions = {
             part: Questions(part, some, shape, self.options, most=self.fitting.most)
