@@ -1,5 +1,6 @@
 """Tables for the terminal, as rich renderables."""
 
+import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from rich.console import Group, RenderableType
@@ -84,8 +85,9 @@ def _legend(board: Leaderboard) -> Iterator[str]:
     most = max(row.seeds for row in board.rows)
     if most > 1:
         yield f"×{most} beside a score: trained to the end {most} times; the score is the mean."
-    if any(", ×" in row.sentence for row in board.rows):
-        yield "×2 in what it is: the edit's output times a fixed scale of 2."
+    scales = [scale for row in board.rows for scale in re.findall(r", ×([^, ]+)", row.sentence)]
+    if scales:
+        yield f"×{scales[0]} in what it is: the edit's output times a fixed scale of {scales[0]}."
     if any("low-rank map" in row.sentence for row in board.rows):
         yield "low-rank map: LoRA that reads further upstream (parallel) or what its projection writes (sequential)."
     yield f"of budget: stored parameters as a share of the budget of {board.summary.budget_parameters:,}."

@@ -121,3 +121,14 @@ def test_a_legend_tells_a_low_rank_map_from_lora_where_there_is_one():
     assert words not in printed(leaderboard_table(board))
     rows = (replace(board.rows[0], sentence="parallel low-rank map r=4–5, attention output"), *board.rows[1:])
     assert words in printed(leaderboard_table(replace(board, rows=rows)))
+
+
+def test_a_legend_explains_a_scale_that_stands_in_the_table():
+    board = shown_board()
+    assert "×2 in what it is: the edit's output times a fixed scale of 2." in printed(leaderboard_table(board))
+    rows = tuple(replace(row, sentence="LoRA r=1, ×0.5 + bias, FFN up") for row in board.rows)
+    assert "×0.5 in what it is: the edit's output times a fixed scale of 0.5." in printed(
+        leaderboard_table(replace(board, rows=rows))
+    )
+    rows = tuple(replace(row, sentence="bias, FFN up") for row in board.rows)
+    assert "fixed scale" not in printed(leaderboard_table(replace(board, rows=rows)))
