@@ -21,7 +21,7 @@ _WRITE = "DELTASPACE_WRITE_PICTURES"
 _FONT_FACE = re.compile(r"\s*@font-face \{.*?\n\s*\}\n", re.DOTALL)
 
 
-def screen(renderable: RenderableType, width: int) -> str:
+def screen(renderable: RenderableType, width: int = 200) -> str:
     """What a terminal of a width shows, without colours."""
     file = io.StringIO()
     Terminal(file, width=width, color_system=None, force_jupyter=False).print(renderable)

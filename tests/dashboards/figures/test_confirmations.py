@@ -3,12 +3,13 @@
 from dataclasses import replace
 
 import pytest
+from support.shown_confirmation import confirmation, contender
 
 from dashboards.confirmations import confirmation_card
 from dashboards.figures.confirmations import confirmation_figure
 from dashboards.figures.figure import Figure
 from studies.confirmation.ablation_path import path_of
-from studies.confirmation.results import ConfirmationResult, ContenderResult
+from studies.confirmation.results import ConfirmationResult
 from studies.confirmation.statistics import mean_interval
 from studies.confirmation.verdicts import compare
 
@@ -19,43 +20,14 @@ def figure_of(result: ConfirmationResult) -> Figure | None:
     return confirmation_figure(confirmation_card(result))
 
 
-def contender(
-    label: str, scores: tuple[float | None, ...], *, is_published: bool, change: str | None = None
-) -> ContenderResult:
-    return ContenderResult(
-        label=label,
-        description="<b>scaled</b>",
-        trial=7,
-        is_published=is_published,
-        is_top=not is_published,
-        baselines=(label,) if is_published else (),
-        stored_parameters=100,
-        is_within_budget=True,
-        attention_learning_rate=1e-3,
-        ffn_learning_rate=None,
-        validation_score=None,
-        scores=scores,
-        failed=0,
-        change=change,
-    )
-
-
-RESULT = ConfirmationResult(
+SCALED = {"description": "<b>scaled</b>"}
+RESULT = confirmation(
+    contender("trial 7", (0.5, 0.6, 0.7), is_published=False, **SCALED),
+    contender("not begun", (None, None, None), is_published=True, **SCALED),
+    contender("lora_qv", (None, 0.4, None), is_published=True, **SCALED),
     name="docstrings/confirm",
-    study="docstrings",
-    metric="accuracy",
-    budget_parameters=100,
     seeds=(11, 12, 13),
-    trials=9,
     ended=6,
-    contenders=(
-        contender("trial 7", (0.5, 0.6, 0.7), is_published=False),
-        contender("not begun", (None, None, None), is_published=True),
-        contender("lora_qv", (None, 0.4, None), is_published=True),
-    ),
-    comparisons=(),
-    left_out=(),
-    newer_winner=None,
 )
 
 

@@ -1,13 +1,12 @@
 """A check as the terminal shows it, at three widths, as text that was looked at."""
 
-import io
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from support.screens import SCREENS, WIDTHS, screen
 
 from dashboards.terminal.checks import CheckView, bytes_text, check_renderable
-from dashboards.terminal.layout import Terminal
 from studies.preflight import Check
 from studies.resource_estimates.data import DataFacts
 from studies.resource_estimates.duration import Forecast, Workload
@@ -15,8 +14,6 @@ from studies.resource_estimates.machine import Machine
 from studies.resource_estimates.speed import Speed
 from studies.study_file import specification_from_mapping
 from trial_runner.tasks.kind import Cut
-
-SCREENS = Path(__file__).parents[2] / "data" / "screens"
 
 
 def check_of(*, has_speed: bool = True) -> Check:
@@ -63,17 +60,9 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
 
 
-def shown(found: Check, width: int) -> str:
-    file = io.StringIO()
-    Terminal(file, width=width, color_system=None, force_jupyter=False).print(check_renderable(found))
-    return "\n".join(line.rstrip() for line in file.getvalue().splitlines()) + "\n"
-
-
-@pytest.mark.parametrize("width", [80, 120, 200])
+@pytest.mark.parametrize("width", WIDTHS)
 def test_a_check_reads_well_at_any_width(width):
-    text = shown(check_of(), width)
-    assert text == (SCREENS / f"check_{width}.txt").read_text()
-    assert max(len(line) for line in text.splitlines()) <= width
+    assert screen(check_renderable(check_of()), width) == (SCREENS / f"check_{width}.txt").read_text()
 
 
 def test_nothing_is_said_of_time_where_no_step_was_taken():
@@ -91,7 +80,7 @@ def test_a_size_has_one_to_three_digits_before_the_point():
 def test_a_pack_of_one_says_why_more_would_win_nothing():
     found = check_of()
     assert found.speed is not None
-    text = shown(replace(found, speed=replace(found.speed, slots=1, is_alone=True)), 200)
+    text = screen(check_renderable(replace(found, speed=replace(found.speed, slots=1, is_alone=True))), 200)
     assert "1 trial in one pass of a worker, bf16; several win nothing on a CPU" in text
-    text = shown(replace(found, speed=replace(found.speed, slots=4, is_alone=True)), 200)
+    text = screen(check_renderable(replace(found, speed=replace(found.speed, slots=4, is_alone=True))), 200)
     assert "4 trials in one pass of a worker, bf16; unlike ones go one after another on a CPU" in text

@@ -1,14 +1,14 @@
 """What the terminal shows of a confirmation."""
 
-import io
 from dataclasses import replace
 
 import pytest
-from rich.console import Console
+from support.screens import screen
+from support.shown_confirmation import confirmation, contender
 
 from dashboards.confirmations import confirmation_card
 from dashboards.terminal.confirmations import confirmation_renderable
-from studies.confirmation.results import ConfirmationResult, ContenderResult
+from studies.confirmation.results import ConfirmationResult
 from studies.confirmation.statistics import spread
 from studies.confirmation.verdicts import compare
 
@@ -16,55 +16,22 @@ WINNER = (0.8701, 0.8702, 0.8703, 0.8704, 0.8705)
 BASELINE = (0.8501, 0.8502, 0.8503, 0.8504, 0.8506)
 
 
-def contender(label: str, scores: tuple[float | None, ...], *, is_published: bool, place: int) -> ContenderResult:
-    return ContenderResult(
-        label=label,
-        description=f"what {label} is",
-        trial=place,
-        is_published=is_published,
-        is_top=not is_published,
-        baselines=(label,) if is_published else (),
-        stored_parameters=597,
-        is_within_budget=True,
-        attention_learning_rate=1.5e-3,
-        ffn_learning_rate=None,
-        validation_score=0.88,
-        scores=scores,
-        failed=sum(score is None for score in scores),
-    )
-
-
 @pytest.fixture
 def result() -> ConfirmationResult:
-    return ConfirmationResult(
-        name="reviews-confirm",
-        study="reviews",
-        metric="accuracy",
-        budget_parameters=600,
-        seeds=(1, 2, 3, 4, 5),
-        trials=10,
-        ended=10,
-        contenders=(
-            contender("trial 17", WINNER, is_published=False, place=17),
-            contender("full_finetuning", BASELINE, is_published=True, place=1),
-        ),
+    return confirmation(
+        contender("trial 17", WINNER, is_published=False, trial=17),
+        contender("full_finetuning", BASELINE, is_published=True, trial=1),
         comparisons=compare(WINNER, {"full_finetuning": BASELINE}),
-        left_out=(),
-        newer_winner=None,
     )
 
 
 def printed(result: ConfirmationResult, width: int = 200) -> str:
-    console = Console(file=io.StringIO(), width=width, highlight=False)
-    console.print(confirmation_renderable(confirmation_card(result)))
-    assert isinstance(console.file, io.StringIO)
-    return console.file.getvalue()
+    return screen(confirmation_renderable(confirmation_card(result)), width)
 
 
 @pytest.mark.parametrize("width", [80, 100, 120, 150])
 def test_a_narrow_terminal_loses_no_number(result, width):
     text = printed(result, width)
-    assert max(len(line.rstrip()) for line in text.splitlines()) <= width
     (comparison,) = compare(WINNER, {"full_finetuning": BASELINE})
     interval = f"{comparison.low:+.4f} to {comparison.high:+.4f}"
     for needed in ("0.8703", "0.8800", "+0.0200", interval, "0.0079", "full_finetuning", "beats"):
@@ -73,8 +40,7 @@ def test_a_narrow_terminal_loses_no_number(result, width):
 
 
 def test_what_has_no_score_yet_is_a_dash(result):
-    waiting = contender("trial 17", (None,) * 5, is_published=False, place=17)
-    waiting = replace(waiting, failed=0)
+    waiting = contender("trial 17", (None,) * 5, is_published=False, trial=17)
     text = printed(replace(result, ended=5, contenders=(waiting, result.contenders[1]), comparisons=()))
     (line,) = [line for line in text.splitlines() if "what trial 17 is" in line]
     assert line.split()[-11:-4] == ["–", "–", "–", "0", "of", "5", "–"]
@@ -104,4 +70,3 @@ def test_every_step_of_an_ablation_has_what_it_changes_and_what_that_is_worth(re
     assert "to" not in begins.split()
     for needed in ("FFN gate", "0.8703", "+0.0200", "0.0079"):
         assert needed in ends
-    assert max(map(len, lines)) <= width

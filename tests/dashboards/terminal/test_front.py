@@ -4,8 +4,8 @@ import json
 import re
 
 import pytest
-from rich.console import Console
 from support.planted_ledger import Planted
+from support.screens import screen
 
 from dashboards.terminal.tables import leaderboard_table
 from deltaspace.commands.main import main
@@ -30,19 +30,11 @@ def url(planted: Planted) -> str:
     return planted.ledger.url
 
 
-def text_of(renderable: object, width: int) -> str:
-    console = Console(width=width, record=True, file=None, force_terminal=False)
-    with console.capture() as captured:
-        console.print(renderable)
-    return captured.get()
-
-
 @pytest.mark.parametrize("width", [80, 120])
 def test_a_leaderboard_of_two_objectives_shows_its_front_within_the_width(planted, width):
     board = leaderboard(planted.ledger, "planted", top=5)
     assert board.front is not None
-    shown = text_of(leaderboard_table(board), width)
-    assert max(map(len, shown.splitlines())) <= width
+    shown = screen(leaderboard_table(board), width)
     front = shown[shown.index("The best within every size") :]
     for point in board.front.points:
         assert re.search(rf"^ *{point.size:,} +.* {point.number} ", front, re.MULTILINE)

@@ -1,13 +1,12 @@
 """What the terminal shows."""
 
-import io
 import re
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from rich.console import Console, RenderableType
 from support.planted_ledger import Planted
+from support.screens import screen
 from support.shown_board import shown_board
 
 from dashboards.terminal.configurations import method_views, methods_table
@@ -23,13 +22,6 @@ from studies.records import TrialState
 ROBERTA = Path(__file__).parents[2] / "data" / "backbones" / "roberta_base"
 
 
-def printed(renderable: RenderableType, width: int = 200) -> str:
-    console = Console(file=io.StringIO(), width=width, highlight=False)
-    console.print(renderable)
-    assert isinstance(console.file, io.StringIO)
-    return console.file.getvalue()
-
-
 @pytest.fixture
 def ledger(sample_storage: str):
     with Ledger.open(sample_storage, read_only=True) as ledger:
@@ -39,8 +31,7 @@ def ledger(sample_storage: str):
 @pytest.mark.parametrize("width", [80, 120, 180])
 def test_a_narrow_terminal_cuts_no_name_of_a_method_and_none_of_its_dimensions(width):
     views = method_views(shape_of(str(ROBERTA)))
-    text = printed(methods_table(views), width)
-    assert max(len(line.rstrip()) for line in text.splitlines()) <= width
+    text = screen(methods_table(views), width)
     assert "…" not in text
     for view in views:
         assert any(line.startswith(view.method.name + " ") for line in text.splitlines())
@@ -48,42 +39,41 @@ def test_a_narrow_terminal_cuts_no_name_of_a_method_and_none_of_its_dimensions(w
 
 
 def test_the_list_of_studies(ledger):
-    text = printed(studies_table(study_summaries(ledger)))
+    text = screen(studies_table(study_summaries(ledger)))
     assert "sample" in text
     assert "600,000" in text
     assert "0.8500" in text
-    assert printed(studies_table(())).strip() == "no studies yet."
+    assert screen(studies_table(())).strip() == "no studies yet."
     (one,) = study_summaries(ledger)
     confirmation = replace(one, name="sample-confirm", confirms="sample")
-    narrow = printed(studies_table((one, confirmation)), 80).splitlines()
-    assert max(map(len, narrow)) <= 80
+    narrow = screen(studies_table((one, confirmation)), 80).splitlines()
     assert narrow[0].split() == ["study", "trials", "best", "trial"]
     assert any("see 'show sample-confirm'" in line for line in narrow)
     assert all(word in " ".join(narrow).split() for word in ("sample-confirm", "complete,", "pruned,", "failed"))
 
 
 def test_a_trial_page_says_why_it_was_pruned(ledger):
-    text = printed(trial_renderable(trial_page(ledger, "sample", 1)))
+    text = screen(trial_renderable(trial_page(ledger, "sample", 1)))
     assert "reason: rung 0 (25 steps): 0.55 below the cut 0.6" in text
     assert "lowrank" in text
     assert "599,040 parameters stored (99.8% of the budget" in text
 
 
 def test_square_brackets_of_a_query_are_not_taken_for_markup():
-    assert "[bold]x[/]" in printed(rows_table(("[a]",), (("[bold]x[/]",), (None,))))
+    assert "[bold]x[/]" in screen(rows_table(("[a]",), (("[bold]x[/]",), (None,))))
 
 
 def test_a_text_that_nobody_looks_at_whole_is_cut_in_a_table_and_its_length_said():
-    text = printed(rows_table(("a", "b"), (("x" * 50_000, "y" * 10_000),)))
+    text = screen(rows_table(("a", "b"), (("x" * 50_000, "y" * 10_000),)))
     assert (text.count("x"), text.count("y")) == (10_000, 10_000)
     assert "50,000" in text
 
 
 def test_a_loss_that_stands_in_for_a_metric_is_called_a_loss(ledger):
     board = leaderboard(ledger, "sample")
-    assert "pruned 0.5500 @ 25" in printed(leaderboard_table(board))
+    assert "pruned 0.5500 @ 25" in screen(leaderboard_table(board))
     rows = tuple(replace(row, scored_by="loss", score=-(row.score or 0.0)) for row in board.rows)
-    text = printed(leaderboard_table(replace(board, rows=rows)))
+    text = screen(leaderboard_table(replace(board, rows=rows)))
     assert "pruned loss 0.5500 @ 25" in text
     assert "-0.8500" in text
 
@@ -92,7 +82,7 @@ def test_a_trial_that_collapsed_says_so(ledger):
     board = leaderboard(ledger, "sample")
     reason = "rung 0 (25 steps): collapsed: its training loss has risen from 1.7 to 1.9"
     rows = tuple(replace(row, reason=reason) if row.state is TrialState.PRUNED else row for row in board.rows)
-    assert "collapsed 0.5500 @ 25" in printed(leaderboard_table(replace(board, rows=rows)))
+    assert "collapsed 0.5500 @ 25" in screen(leaderboard_table(replace(board, rows=rows)))
 
 
 def test_estimates_stand_beside_scores_and_the_verdict_below(tmp_path):
@@ -102,33 +92,33 @@ def test_estimates_stand_beside_scores_and_the_verdict_below(tmp_path):
         board = leaderboard(ledger, "planted")
         original, again = trial_page(ledger, "planted", 2), trial_page(ledger, "planted", 40)
     row = next(row for row in board.rows if row.number == 2)
-    shown = printed(leaderboard_table(board), width=180)
+    shown = screen(leaderboard_table(board), width=180)
     assert row.estimate is not None
     assert row.estimate_high is not None
     assert re.search(rf"{row.score:.4f} ± 0\.0\d{{3}} ×2", shown)
     assert f"{row.estimate:.4f} ± {row.estimate_high - row.estimate:.4f}" in shown
     assert board.verdict in " ".join(shown.split())
-    page = printed(trial_renderable(original))
+    page = screen(trial_renderable(original))
     assert f"accuracy {row.score:.4f}, the mean of 2 trainings" in page
     assert f"with its own seed {original.trial.score:.4f}, with others {planted.truth(2):.4f} (trial 40)" in page
-    assert f"expected to score {row.estimate:.4f} ± " in printed(trial_renderable(original))
-    assert "replicate of trial 2" in printed(trial_renderable(again))
+    assert f"expected to score {row.estimate:.4f} ± " in screen(trial_renderable(original))
+    assert "replicate of trial 2" in screen(trial_renderable(again))
 
 
 def test_a_legend_tells_a_low_rank_map_from_lora_where_there_is_one():
     board = shown_board()
     words = "low-rank map: LoRA that reads further upstream"
-    assert words not in printed(leaderboard_table(board))
+    assert words not in screen(leaderboard_table(board))
     rows = (replace(board.rows[0], sentence="parallel low-rank map r=4–5, attention output"), *board.rows[1:])
-    assert words in printed(leaderboard_table(replace(board, rows=rows)))
+    assert words in screen(leaderboard_table(replace(board, rows=rows)))
 
 
 def test_a_legend_explains_a_scale_that_stands_in_the_table():
     board = shown_board()
-    assert "×2 in what it is: the edit's output times a fixed scale of 2." in printed(leaderboard_table(board))
+    assert "×2 in what it is: the edit's output times a fixed scale of 2." in screen(leaderboard_table(board))
     rows = tuple(replace(row, sentence="LoRA r=1, ×0.5 + bias, FFN up") for row in board.rows)
-    assert "×0.5 in what it is: the edit's output times a fixed scale of 0.5." in printed(
+    assert "×0.5 in what it is: the edit's output times a fixed scale of 0.5." in screen(
         leaderboard_table(replace(board, rows=rows))
     )
     rows = tuple(replace(row, sentence="bias, FFN up") for row in board.rows)
-    assert "fixed scale" not in printed(leaderboard_table(replace(board, rows=rows)))
+    assert "fixed scale" not in screen(leaderboard_table(replace(board, rows=rows)))
