@@ -68,9 +68,10 @@ def confirm(  # noqa: PLR0913 - one argument per wish
         parent = _searched(ledger, request.study)
         existing = _existing(ledger, parent, request)
         instead_of = replaceable(request.confirmation, ledger, take_over=take_over)
-        if existing is not None and _is_finished(ledger, existing):
+        counts = {} if existing is None else ledger.state_counts(existing.id)
+        if existing is not None and all(state.is_terminal or not count for state, count in counts.items()):
             _record_comparisons(ledger, existing)
-            total = sum(ledger.state_counts(existing.id).values())
+            total = sum(counts.values())
             reason = f"already finished: all {total} trials have ended"
             return LaunchResult(study=existing, finished=True, reason=reason)
         specification = _specification(parent, request.fleet)
@@ -236,11 +237,6 @@ def _seeds(parent: StudyRecord, request: Request, trials: list[TrialRecord]) -> 
             used.add(seed)
             fresh.append(seed)
     return tuple(fresh)
-
-
-def _is_finished(ledger: Ledger, study: StudyRecord) -> bool:
-    counts = ledger.state_counts(study.id)
-    return all(state.is_terminal or not count for state, count in counts.items())
 
 
 def plan_of(

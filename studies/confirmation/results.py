@@ -1,7 +1,7 @@
 """What the trials of a confirmation say. Read from the ledger; nothing is trained here."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields
 from html import escape
 from typing import TYPE_CHECKING
 
@@ -194,13 +194,11 @@ def _result(ledger: Ledger, study: StudyRecord) -> ConfirmationResult:
     trials = ledger.trials(study.id)
     last = {reading.trial: reading.metrics for reading in ledger.readings(study.id)}
     contenders = tuple(
-        replace(
-            _contender_result(contender, [trials[number] for number in record.numbers_of(place)], study),
-            elsewhere=_elsewhere([last.get(number, {}) for number in record.numbers_of(place)]),
-        )
+        _contender_result(contender, [trials[number] for number in record.numbers_of(place)], last, study)
         for place, contender in enumerate(record.contenders)
     )
     ended = sum(trial.state.is_terminal for trial in trials)
+    baselines = {one.label: one.scores for one in contenders[1:] if one.baselines}
     ranking = ranking_of(ledger, ledger.study(record.study))
     best = None if ranking.best is None else ranking.best.number
     return ConfirmationResult(
@@ -212,14 +210,16 @@ def _result(ledger: Ledger, study: StudyRecord) -> ConfirmationResult:
         trials=len(trials),
         ended=ended,
         contenders=contenders,
-        comparisons=_comparisons(contenders) if ended == len(trials) else (),
+        comparisons=compare(contenders[0].scores, baselines) if ended == len(trials) else (),
         left_out=tuple(record.left_out.items()),
         newer_winner=None if best == record.winner.trial else best,
         best_published=next((one.method for one in ranking.complete if one.method is not None), None),
     )
 
 
-def _contender_result(contender: Contender, trials: Sequence[TrialRecord], study: StudyRecord) -> ContenderResult:
+def _contender_result(
+    contender: Contender, trials: Sequence[TrialRecord], last: Mapping[int, Mapping[str, float]], study: StudyRecord
+) -> ContenderResult:
     first = trials[0]
     return ContenderResult(
         **{one.name: getattr(contender, one.name) for one in fields(contender)},
@@ -231,6 +231,7 @@ def _contender_result(contender: Contender, trials: Sequence[TrialRecord], study
         ffn_learning_rate=None if first.ffn is None else first.ffn.learning_rate,
         scores=tuple(trial.score for trial in trials),
         failed=sum(trial.state is TrialState.FAILED for trial in trials),
+        elsewhere=_elsewhere([last.get(trial.number, {}) for trial in trials]),
     )
 
 
@@ -239,11 +240,6 @@ def _elsewhere(measured: Sequence[Mapping[str, float]]) -> dict[str, Spread]:
     names = dict.fromkeys(name for each in measured for name in each if "/" in name)
     spreads = {name: spread([each[name] for each in measured if name in each]) for name in names}
     return {name: one for name, one in spreads.items() if one is not None}
-
-
-def _comparisons(contenders: Sequence[ContenderResult]) -> tuple[Comparison, ...]:
-    winner, *others = contenders
-    return compare(winner.scores, {one.label: one.scores for one in others if one.baselines})
 
 
 def _verdicts(result: ConfirmationResult) -> Iterator[str]:
@@ -266,10 +262,16 @@ def _is_the_baseline(winner: ContenderResult, baseline: str) -> str:
 def _verdict(
     comparison: Comparison, winner: ContenderResult, baseline: ContenderResult, result: ConfirmationResult
 ) -> str:
-    who = _name_of(winner)
+    who = (
+        f"the winner of the search, the published {winner.label},"
+        if winner.is_published
+        else f"the discovered variant ({winner.label})"
+    )
     if comparison.verdict is ConfirmationVerdict.UNDECIDED:
         return (
-            f"Between {who} and {comparison.baseline} nothing is decided: {_why_undecided(winner, baseline, result)}."
+            f"Between {who} and {comparison.baseline} nothing is decided: {winner.label} failed with {winner.failed} "
+            f"and {baseline.label} with {baseline.failed} of {len(result.seeds)} seeds, so the runs that are left say "
+            "too little."
         )
     who = f"{who[0].upper()}{who[1:]}"
     if comparison.difference == comparison.low == comparison.high == 0:
@@ -284,21 +286,9 @@ def _verdict(
             f"{who} and {comparison.baseline} on the test split: a difference is not shown with {comparison.pairs} "
             f"seeds: {figures})."
         )
-    said = {
-        ConfirmationVerdict.BEATS: "beats",
-        ConfirmationVerdict.LOSES: "loses to",
-        ConfirmationVerdict.TIES: "ties with",
-    }[comparison.verdict]
+    said = {"beats": "beats", "loses": "loses to", "ties": "ties with"}[comparison.verdict]
     shown = ", so no difference is shown" if comparison.verdict is ConfirmationVerdict.TIES else ""
     return f"{who} {said} {comparison.baseline} on the test split: {figures}{shown})."
-
-
-def _why_undecided(winner: ContenderResult, baseline: ContenderResult, result: ConfirmationResult) -> str:
-    seeds = len(result.seeds)
-    return (
-        f"{winner.label} failed with {winner.failed} and {baseline.label} with {baseline.failed} of {seeds} seeds, "
-        "so the runs that are left say too little"
-    )
 
 
 def _optimism(result: ConfirmationResult) -> Iterator[str]:
@@ -308,12 +298,6 @@ def _optimism(result: ConfirmationResult) -> Iterator[str]:
             f"Optimism of the search: {winner.label} scored {winner.validation_score:.4f} on validation and "
             f"{winner.spread.mean:.4f} in the mean on test, a difference of {_signed(winner.optimism)}."
         )
-
-
-def _name_of(winner: ContenderResult) -> str:
-    if winner.is_published:
-        return f"the winner of the search, the published {winner.label},"
-    return f"the discovered variant ({winner.label})"
 
 
 def _signed(value: float | None) -> str:

@@ -123,7 +123,7 @@ def chosen_test(pairs: int, comparisons: int) -> PermutationTest:
 
 def smallest_p(pairs: int, test: PermutationTest) -> float:
     """The smallest two-sided p-value that a test of so many pairs can have."""
-    return 2 / _permutations(pairs, test)
+    return 2 / (2**pairs if test is PermutationTest.SIGN_FLIPS else math.comb(2 * pairs, pairs))
 
 
 def holm(p_values: Sequence[float]) -> tuple[float, ...]:
@@ -139,7 +139,3 @@ def holm(p_values: Sequence[float]) -> tuple[float, ...]:
 
 def _values(scores: Sequence[float]) -> Scores:
     return np.asarray(scores, dtype=np.float64)
-
-
-def _permutations(pairs: int, test: PermutationTest) -> int:
-    return 2**pairs if test is PermutationTest.SIGN_FLIPS else math.comb(2 * pairs, pairs)

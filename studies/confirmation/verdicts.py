@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Any
 
 from studies.confirmation.statistics import (
     ALPHA,
@@ -67,20 +68,6 @@ class Comparison:
         return {**{name: getattr(self, name) for name in names}, "verdict": self.verdict.value}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _SeedPairs:
-    """Scores of the seeds that both have, and how many seeds each one lacks."""
-
-    ours: tuple[float, ...]
-    theirs: tuple[float, ...]
-    ours_missing: int
-    theirs_missing: int
-
-    @property
-    def difference(self) -> float:
-        return sum(self.ours) / len(self.ours) - sum(self.theirs) / len(self.theirs)
-
-
 def compare(winner: Scores, baselines: Mapping[str, Scores]) -> tuple[Comparison, ...]:
     """The winner beside every baseline, corrected for their number.
 
@@ -97,14 +84,17 @@ def compare_pairs(scores: Mapping[str, tuple[Scores, Scores]]) -> tuple[Comparis
     Args:
         scores: One score per seed of both by the label of the second; None where a trial failed.
     """
-    pairs = {label: _pairs(first, second) for label, (first, second) in scores.items()}
-    tests = {label: chosen_test(len(one.ours), len(pairs)) for label, one in pairs.items()}
-    p_values = [_p_value(one, tests[label]) for label, one in pairs.items()]
+    pairs = {label: _both(first, second) for label, (first, second) in scores.items()}
+    tests = {label: chosen_test(len(ours), len(pairs)) for label, (ours, _) in pairs.items()}
+    p_values = [
+        permutation_p(ours, theirs, tests[label]) if len(ours) >= LEAST_PAIRS else None
+        for label, (ours, theirs) in pairs.items()
+    ]
     # what cannot be compared counts among the comparisons all the same
     adjusted = holm([1.0 if p_value is None else p_value for p_value in p_values])
     return tuple(
-        _comparison(label, one, tests[label], p_value, adjusted_p, len(pairs))
-        for (label, one), p_value, adjusted_p in zip(pairs.items(), p_values, adjusted, strict=True)
+        _comparison(label, scores[label], tests[label], p_value, adjusted_p, len(pairs))
+        for label, p_value, adjusted_p in zip(scores, p_values, adjusted, strict=True)
     )
 
 
@@ -122,47 +112,45 @@ def seeds_for_pairs(comparisons: int) -> int:
     return next((count for count in seeds if chosen_test(count, comparisons) is flips), _MOST_SEEDS)
 
 
-def _pairs(winner: Scores, baseline: Scores) -> _SeedPairs:
-    both = [(ours, theirs) for ours, theirs in zip(winner, baseline, strict=True) if None not in (ours, theirs)]
-    return _SeedPairs(
-        ours=tuple(ours for ours, _ in both if ours is not None),
-        theirs=tuple(theirs for _, theirs in both if theirs is not None),
-        ours_missing=sum(score is None for score in winner),
-        theirs_missing=sum(score is None for score in baseline),
-    )
-
-
-def _p_value(pairs: _SeedPairs, test: PermutationTest) -> float | None:
-    return permutation_p(pairs.ours, pairs.theirs, test) if len(pairs.ours) >= LEAST_PAIRS else None
+def _both(first: Scores, second: Scores) -> tuple[list[float], list[float]]:
+    """The scores of the seeds that both have."""
+    found = [(ours, theirs) for ours, theirs in zip(first, second, strict=True) if None not in (ours, theirs)]
+    return [ours for ours, _ in found if ours is not None], [theirs for _, theirs in found if theirs is not None]
 
 
 def _comparison(
-    label: str, pairs: _SeedPairs, test: PermutationTest, p_value: float | None, adjusted_p: float, comparisons: int
+    label: str,
+    scores: tuple[Scores, Scores],
+    test: PermutationTest,
+    p_value: float | None,
+    adjusted_p: float,
+    comparisons: int,
 ) -> Comparison:
-    number = len(pairs.ours)
-    is_compared = p_value is not None
-    interval = paired_interval(pairs.ours, pairs.theirs) if is_compared else None
+    ours, theirs = _both(*scores)
+    found: dict[str, Any] = dict.fromkeys(("difference", "low", "high", "adjusted_p"))
+    verdict = ConfirmationVerdict.UNDECIDED
+    if p_value is not None:
+        difference = sum(ours) / len(ours) - sum(theirs) / len(theirs)
+        low, high = paired_interval(ours, theirs)
+        found = {"difference": difference, "low": low, "high": high, "adjusted_p": adjusted_p}
+        verdict = _verdict(scores, difference, adjusted_p, holds_zero=low <= 0 <= high)
     return Comparison(
         baseline=label,
-        pairs=number,
-        difference=pairs.difference if is_compared else None,
-        low=None if interval is None else interval[0],
-        high=None if interval is None else interval[1],
+        pairs=len(ours),
         test=test,
         p_value=p_value,
-        adjusted_p=adjusted_p if is_compared else None,
-        smallest_adjusted_p=min(1.0, comparisons * smallest_p(number, test)),
-        verdict=ConfirmationVerdict.UNDECIDED if interval is None else _verdict(pairs, adjusted_p, interval),
+        smallest_adjusted_p=min(1.0, comparisons * smallest_p(len(ours), test)),
+        verdict=verdict,
+        **found,
     )
 
 
-def _verdict(pairs: _SeedPairs, adjusted_p: float, interval: tuple[float, float]) -> ConfirmationVerdict:
+def _verdict(
+    scores: tuple[Scores, Scores], difference: float, adjusted_p: float, *, holds_zero: bool
+) -> ConfirmationVerdict:
     if adjusted_p > ALPHA:
-        return ConfirmationVerdict.TIES if interval[0] <= 0 <= interval[1] else ConfirmationVerdict.NOT_SHOWN
-    is_ahead = pairs.difference > 0
-    ahead, behind = pairs.ours_missing, pairs.theirs_missing
-    if not is_ahead:
-        ahead, behind = behind, ahead
-    if ahead > behind:
+        return ConfirmationVerdict.TIES if holds_zero else ConfirmationVerdict.NOT_SHOWN
+    ahead, behind = scores if difference > 0 else scores[::-1]
+    if ahead.count(None) > behind.count(None):
         return ConfirmationVerdict.UNDECIDED
-    return ConfirmationVerdict.BEATS if is_ahead else ConfirmationVerdict.LOSES
+    return ConfirmationVerdict.BEATS if difference > 0 else ConfirmationVerdict.LOSES

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Literal
 from search_space.backbones import family_of
 from search_space.space.space import HEAD_RATE
 from studies.confirmation.results import confirmation_results, measure, verdict_sentences
-from studies.confirmation.statistics import Spread
 from studies.errors import StudiesError
 from studies.exports.card_usage import BESIDE
 from studies.exports.model_card import model_card
@@ -107,11 +106,13 @@ def write_export(source: ExportSource, folder: Path, *, kind: ExportKind = "delt
     Raises:
         RunnerError: If the folder is there already, or the trial cannot be written in this form.
     """
-    from trial_runner.export import new_folder
+    from trial_runner.export import new_folder, trained_delta
+    from trial_runner.linear_layers import frozen_weights
 
     study, trial = source.study, source.trial
     backbone = _backbone(source, kind)
-    trained = _trained(source, backbone)
+    frozen = None if backbone is None else frozen_weights(backbone.model)
+    trained = trained_delta(source.snapshot, source.shape, frozen=frozen)
     with new_folder(folder) as place:
         facts = _backbone_facts(source, trained)
         _write(place, kind, source, trained, facts, backbone)
@@ -191,14 +192,6 @@ def _backbone(source: ExportSource, kind: ExportKind) -> "Backbone | None":
             f"{source.study.backbone} has {backbone.weights_sha256[:12]}. Restore it."
         )
     return backbone
-
-
-def _trained(source: ExportSource, backbone: "Backbone | None") -> "TrainedDelta":
-    from trial_runner.export import trained_delta
-    from trial_runner.linear_layers import frozen_weights
-
-    frozen = None if backbone is None else frozen_weights(backbone.model)
-    return trained_delta(source.snapshot, source.shape, frozen=frozen)
 
 
 def _backbone_facts(source: ExportSource, trained: "TrainedDelta") -> "BackboneFacts":
@@ -281,15 +274,10 @@ def _confirmation(ledger: Ledger, study: StudyRecord, number: int) -> tuple[str,
     for result in confirmation_results(ledger, study.name):
         for contender in result.contenders:
             if contender.trial == number and contender.spread is not None:
-                seeds = sum(score is not None for score in contender.scores)
-                lines.append(
-                    f"Test {measure(result.metric)} over {seeds} fresh seeds: {_spread_text(contender.spread)}."
-                )
+                told, seeds = contender.spread, len(contender.measured)
+                deviation = "" if told.deviation is None else f", standard deviation {told.deviation:.4f}"
+                found = f"mean {told.mean:.4f}{deviation}, median {told.median:.4f}"
+                lines.append(f"Test {measure(result.metric)} over {seeds} fresh seeds: {found}.")
         if result.winner.trial == number:
             lines += verdict_sentences(result)
     return tuple(lines)
-
-
-def _spread_text(spread: Spread) -> str:
-    deviation = "" if spread.deviation is None else f", standard deviation {spread.deviation:.4f}"
-    return f"mean {spread.mean:.4f}{deviation}, median {spread.median:.4f}"

@@ -1,6 +1,7 @@
 """Predictions of an export for the lines of a file."""
 
 import json
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -240,11 +241,7 @@ def _as_line(row: object) -> str:
 
 
 def _labels(predictions: "Sequence[Prediction]") -> dict[str, int]:
-    counts: dict[str, int] = {}
-    for one in predictions:
-        if one.scores is not None:
-            counts[one.answer] = counts.get(one.answer, 0) + 1
-    return dict(sorted(counts.items(), key=lambda pair: -pair[1]))
+    return dict(Counter(one.answer for one in predictions if one.scores is not None).most_common())
 
 
 def predict_texts(

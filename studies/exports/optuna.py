@@ -18,7 +18,7 @@ from search_space.codec import configuration_to_json
 from studies.analysis.ranks import ranking_of
 from studies.errors import StudiesError, WishError
 from studies.ledger.ledger import Ledger
-from studies.records import StudyRecord, TrialRecord, TrialState
+from studies.records import StudyRecord, TrialState
 from studies.search.optuna_history import STATES, directions_of, distributions, frozen_trial, whole_path
 from studies.search.optuna_logging import quiet_optuna
 from studies.study_file.recorded_specification import recorded_space, recorded_specification
@@ -28,6 +28,18 @@ from trial_runner.files import whole_file
 _STATES = {**STATES, TrialState.QUEUED: optuna.trial.TrialState.WAITING}
 
 
+_OF_STUDY = ("metric", "backbone", "backbone_parameters", "budget_parameters", "seed")
+_OF_TRIAL: tuple[str, ...] = (
+    "description",
+    "origin",
+    "method",
+    "reason",
+    "seed",
+    "attention_share",
+    "stored_parameters",
+    "extra_flops",
+)
+_OF_TRIAL += ("trained_parameters", "head_parameters")
 BATCH = 1000
 Rows = dict[Any, list[dict[str, Any]]]
 
@@ -102,26 +114,15 @@ def _filled(
         study.set_metric_names(names)
     if goal is not None:
         study.set_user_attr("values", names)
-    for name, value in _study_attributes(record, best).items():
+    # Optuna's own best trial goes by one score; this is the one of the leaderboard
+    found = {"specification": dict(record.specification), "best_trial_by_estimate": best}
+    for name, value in ({name: getattr(record, name) for name in _OF_STUDY} | found).items():
         study.set_user_attr(name, value)
     if storage is None:
         study.add_trials(trials)
     else:
         add_trials(storage, storage.get_study_id_from_name(record.name), trials)
     return study
-
-
-def _study_attributes(record: StudyRecord, best: int | None) -> dict[str, object]:
-    return {
-        "metric": record.metric,
-        "backbone": record.backbone,
-        "backbone_parameters": record.backbone_parameters,
-        "budget_parameters": record.budget_parameters,
-        "seed": record.seed,
-        "specification": dict(record.specification),
-        # Optuna's own best trial goes by one score; this is the one of the leaderboard
-        "best_trial_by_estimate": best,
-    }
 
 
 def _frozen_trials(ledger: Ledger, record: StudyRecord) -> Iterator[FrozenTrial]:
@@ -138,26 +139,11 @@ def _frozen_trials(ledger: Ledger, record: StudyRecord) -> Iterator[FrozenTrial]
         frozen = frozen_trial(seen, path or trial.proposal, spaces, is_scored=goal is None)
         frozen.state = _STATES[trial.state]
         frozen.datetime_start, frozen.datetime_complete = trial.created_at, trial.ended_at
-        frozen.user_attrs = _trial_attributes(trial)
+        frozen.user_attrs = {name: getattr(trial, name) for name in _OF_TRIAL}
+        frozen.user_attrs["configuration"] = configuration_to_json(trial.configuration)
         if goal is not None:
             frozen.user_attrs["readings"] = {str(one.step): one.score for one in readings.get(trial.number, ())}
         yield frozen
-
-
-def _trial_attributes(trial: TrialRecord) -> dict[str, object]:
-    return {
-        "description": trial.description,
-        "origin": trial.origin,
-        "method": trial.method,
-        "reason": trial.reason,
-        "seed": trial.seed,
-        "attention_share": trial.attention_share,
-        "stored_parameters": trial.stored_parameters,
-        "extra_flops": trial.extra_flops,
-        "trained_parameters": trial.trained_parameters,
-        "head_parameters": trial.head_parameters,
-        "configuration": configuration_to_json(trial.configuration),
-    }
 
 
 def add_trials(storage: RDBStorage, study_id: int, trials: Sequence[FrozenTrial]) -> None:

@@ -6,9 +6,10 @@ work inside transactions of the caller: what is copied is one consistent state, 
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain, count, islice
 from typing import Any
 
-from sqlalchemy import Connection, Select, Table, bindparam, insert, select
+from sqlalchemy import Connection, Table, bindparam, insert, select
 
 from studies.ledger import reads
 from studies.ledger.database import home_of
@@ -68,11 +69,8 @@ def copy_studies(source: Connection, target: Connection, studies: Sequence[Study
 
 def _free(name: str, taken: set[str]) -> str:
     """The name, with a number where it is taken."""
-    found, number = name, 1
-    while found in taken:
-        number += 1
-        found = f"{name}-{number}"
-    return found
+    names = chain([name], (f"{name}-{number}" for number in count(2)))
+    return next(free for free in names if free not in taken)
 
 
 def _copy(source: Connection, target: Connection, study_id: int, changes: Mapping[str, Any]) -> int:
@@ -89,7 +87,9 @@ def _copy(source: Connection, target: Connection, study_id: int, changes: Mappin
     old = {number: trial for number, trial in source.execute(_KEYS, of_study)}
     new = {old[number]: trial for number, trial in target.execute(_KEYS, {"study_id": key})}
     for table in _OF_TRIALS:
-        rows = source.execute(_of_trials(table), of_study)
+        of_trials = select(table).join(TRIALS, TRIALS.c.id == table.c.trial_id)
+        in_order = of_trials.order_by(table.c.id) if "id" in table.c else of_trials
+        rows = source.execute(in_order.where(TRIALS.c.study_id == bindparam("study_id")), of_study)
         _insert(target, table, ({**sound(row, table)._asdict(), "trial_id": new[row.trial_id]} for row in rows))
     return key
 
@@ -99,19 +99,8 @@ def with_name(specification: Mapping[str, Any], name: str) -> dict[str, Any]:
     return {**specification, "name": name} if "name" in specification else dict(specification)
 
 
-def _of_trials(table: Table) -> Select[Any]:
-    rows = select(table).join(TRIALS, TRIALS.c.id == table.c.trial_id).where(TRIALS.c.study_id == bindparam("study_id"))
-    return rows.order_by(table.c.id) if "id" in table.c else rows
-
-
 def _insert(target: Connection, table: Table, rows: Iterator[dict[str, Any]]) -> None:
     """Insert rows, some at a time, with keys of their own where the table gives them."""
-    batch = []
-    for row in rows:
-        row.pop("id", None)
-        batch.append(row)
-        if len(batch) == _ROWS_AT_ONCE:
-            target.execute(insert(table), batch)
-            batch = []
-    if batch:
+    new = ({name: value for name, value in row.items() if name != "id"} for row in rows)
+    while batch := list(islice(new, _ROWS_AT_ONCE)):
         target.execute(insert(table), batch)

@@ -93,20 +93,17 @@ def explained(error: DBAPIError, address: StorageAddress) -> StorageError:
 
 def _explained_sqlite(message: str, address: StorageAddress) -> StorageError:
     """The same for a file."""
-    shown, file = address.shown, address.file
-    if "locked" in message:
-        return StorageError(f"{shown} is locked by another process. Stop that process, or try again.")
-    if "not a database" in message:
-        return StorageError(f"{shown} must be an SQLite database; {file} is another kind of file. Choose another name.")
-    if "malformed" in message:
-        return StorageError(f"{shown} is damaged ({message}). Restore {file} from a copy.")
-    if "readonly" in message or "read-only" in message:
-        return StorageError(f"{shown} must be writable; {file} or its folder is read-only. Choose another storage.")
-    if "unable to open" in message:
-        return StorageError(
-            f"{shown} cannot be opened; {file} or its folder is not accessible. Choose another storage."
-        )
-    return StorageError(f"{shown} cannot be used: {message}.")
+    file = address.file
+    said = {
+        "locked": "is locked by another process. Stop that process, or try again.",
+        "not a database": f"must be an SQLite database; {file} is another kind of file. Choose another name.",
+        "malformed": f"is damaged ({message}). Restore {file} from a copy.",
+        "readonly": f"must be writable; {file} or its folder is read-only. Choose another storage.",
+        "read-only": f"must be writable; {file} or its folder is read-only. Choose another storage.",
+        "unable to open": f"cannot be opened; {file} or its folder is not accessible. Choose another storage.",
+    }
+    found = next((text for sign, text in said.items() if sign in message), f"cannot be used: {message}.")
+    return StorageError(f"{address.shown} {found}")
 
 
 _LOCKS = Path("/proc/locks")

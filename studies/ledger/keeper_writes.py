@@ -23,11 +23,8 @@ from studies.records.trial import NewTrial, TrialRecord, TrialState
 
 _LOCKED_STUDY = select(STUDIES.c.name, STUDIES.c.epoch).where(STUDIES.c.id == bindparam("study_id")).with_for_update()
 _NEXT_NUMBER = select(func.coalesce(func.max(TRIALS.c.number) + 1, 0)).where(TRIALS.c.study_id == bindparam("study_id"))
-_TRIALS_BETWEEN = (
-    select(*trial_columns(TrialRecord))
-    .where(TRIALS.c.study_id == bindparam("study_id"), TRIALS.c.number.between(bindparam("first"), bindparam("last")))
-    .order_by(TRIALS.c.number)
-)
+_SPAN = (TRIALS.c.study_id == bindparam("study_id"), TRIALS.c.number.between(bindparam("first"), bindparam("last")))
+_TRIALS_BETWEEN = select(*trial_columns(TrialRecord)).where(*_SPAN).order_by(TRIALS.c.number)
 _FIRST_ATTEMPTS = insert(ATTEMPTS).from_select(
     ["trial_id", "attempt", "worker", "lease_expires_at", "started_at"],
     select(
@@ -36,12 +33,24 @@ _FIRST_ATTEMPTS = insert(ATTEMPTS).from_select(
         bindparam("worker", type_=ATTEMPTS.c.worker.type),
         bindparam("lease_expires_at", type_=ATTEMPTS.c.lease_expires_at.type),
         bindparam("started_at", type_=ATTEMPTS.c.started_at.type),
-    ).where(TRIALS.c.study_id == bindparam("study_id"), TRIALS.c.number.between(bindparam("first"), bindparam("last"))),
+    ).where(*_SPAN),
 )
 _IS = " is "
 
 LEASE_SECONDS = 60.0
 """How long a worker may stay silent, unless the keeper says otherwise."""
+
+
+def _locked(connection: Connection, study_id: int) -> tuple[str, int]:
+    """A study that nobody else changes until the transaction ends: its name and its epoch.
+
+    Raises:
+        UnknownStudyError: If there is none.
+    """
+    study = connection.execute(_LOCKED_STUDY, {"study_id": study_id}).one_or_none()
+    if study is None:
+        raise UnknownStudyError(f"no study of id {study_id}; it may have been deleted.")
+    return str(study.name), int(study.epoch)
 
 
 def check_epoch(connection: Connection, study_id: int, epoch: int) -> None:
@@ -51,21 +60,17 @@ def check_epoch(connection: Connection, study_id: int, epoch: int) -> None:
         FencedError: If another keeper has taken over.
         UnknownStudyError: If there is no such study.
     """
-    study = connection.execute(_LOCKED_STUDY, {"study_id": study_id}).one_or_none()
-    if study is None:
-        raise UnknownStudyError(f"no study of id {study_id}; it may have been deleted.")
-    if study.epoch != epoch:
+    name, newest = _locked(connection, study_id)
+    if newest != epoch:
         raise FencedError(
-            f"study '{study.name}' was taken over by keeper {study.epoch}; this is keeper {epoch}. "
+            f"study '{name}' was taken over by keeper {newest}; this is keeper {epoch}. "
             "Nothing was written; this launch must stop."
         )
 
 
 def take_over(connection: Connection, study_id: int, keeper: str) -> int:
     """Make the caller the study's keeper and return its epoch."""
-    study = connection.execute(_LOCKED_STUDY, {"study_id": study_id}).one_or_none()
-    if study is None:
-        raise UnknownStudyError(f"no study of id {study_id}; it may have been deleted.")
+    _, last = _locked(connection, study_id)
     begun = select(func.max(ATTEMPTS.c.started_at)).join_from(ATTEMPTS, TRIALS, ATTEMPTS.c.trial_id == TRIALS.c.id)
     newest = (
         select(func.max(EVENTS.c.at)).where(EVENTS.c.study_id == study_id),
@@ -75,7 +80,7 @@ def take_over(connection: Connection, study_id: int, keeper: str) -> int:
     )
     times = [at for one in newest if (at := connection.execute(one).scalar()) is not None]
     WRITTEN_TIME.follow(max(times, default=WRITTEN_TIME.now()))
-    epoch = int(study.epoch) + 1
+    epoch = last + 1
     connection.execute(update(STUDIES).where(STUDIES.c.id == study_id).values(epoch=epoch))
     add_event(connection, study_id, EventKind.TAKEOVER, f"keeper {epoch}{_IS}{keeper}")
     return epoch
@@ -159,26 +164,8 @@ def add_trials(
     new = [trial for trial in trials if trial.number >= following]
     if new:
         _insert_trials(connection, study_id, new, worker, lease_seconds)
-    return _recorded(connection, study_id, trials)
-
-
-def _insert_trials(
-    connection: Connection, study_id: int, new: Sequence[NewTrial], worker: str | None, lease_seconds: float
-) -> None:
-    now = WRITTEN_TIME.now()
-    state = TrialState.QUEUED if worker is None else TrialState.RUNNING
-    attempt = 0 if worker is None else 1
-    fixed = {"study_id": study_id, "state": state.value, "steps": 0, "attempt": attempt, "created_at": now}
-    connection.execute(insert(TRIALS), [trial_to_row(trial) | fixed for trial in new])
-    if worker is not None:
-        lease = {"worker": worker, "started_at": now, "lease_expires_at": now + timedelta(seconds=lease_seconds)}
-        span = {"study_id": study_id, "first": new[0].number, "last": new[-1].number}
-        connection.execute(_FIRST_ATTEMPTS, lease | span)
-
-
-def _recorded(connection: Connection, study_id: int, trials: Sequence[NewTrial]) -> list[TrialRecord]:
-    """Trials as they stand; some an earlier try may have recorded."""
-    span = {"study_id": study_id, "first": trials[0].number, "last": trials[-1].number}
+    span = {"study_id": study_id, "first": numbers[0], "last": numbers[-1]}
+    # some an earlier try may have recorded
     records = [trial_from_row(row, TrialRecord) for row in connection.execute(_TRIALS_BETWEEN, span)]
     for trial, record in zip(trials, records, strict=True):
         if trial.fingerprint != record.fingerprint:
@@ -189,6 +176,19 @@ def _recorded(connection: Connection, study_id: int, trials: Sequence[NewTrial])
     return records
 
 
+def _insert_trials(
+    connection: Connection, study_id: int, new: Sequence[NewTrial], worker: str | None, lease_seconds: float
+) -> None:
+    now = WRITTEN_TIME.now()
+    state, attempt = (TrialState.QUEUED, 0) if worker is None else (TrialState.RUNNING, 1)
+    fixed = {"study_id": study_id, "state": state.value, "steps": 0, "attempt": attempt, "created_at": now}
+    connection.execute(insert(TRIALS), [trial_to_row(trial) | fixed for trial in new])
+    if worker is not None:
+        lease = {"worker": worker, "started_at": now, "lease_expires_at": now + timedelta(seconds=lease_seconds)}
+        span = {"study_id": study_id, "first": new[0].number, "last": new[-1].number}
+        connection.execute(_FIRST_ATTEMPTS, lease | span)
+
+
 def annotate(connection: Connection, study_id: int, kind: EventKind, text: str, trial: int | None = None) -> None:
     """Record what a person says of a study, or of a trial of it.
 
@@ -196,8 +196,7 @@ def annotate(connection: Connection, study_id: int, kind: EventKind, text: str, 
         UnknownStudyError: If there is no such study.
         UnknownTrialError: If there is no such trial.
     """
-    if connection.execute(_LOCKED_STUDY, {"study_id": study_id}).one_or_none() is None:
-        raise UnknownStudyError(f"no study of id {study_id}; it may have been deleted.")
+    _locked(connection, study_id)
     if trial is not None:
         reads.trial(connection, study_id, trial)
     add_event(connection, study_id, kind, text, trial)
@@ -271,14 +270,10 @@ def remove(connection: Connection, studies: Sequence[StudyRecord], launches: Col
         StudyHeldError: If another launch runs one of them.
     """
     for study in studies:
-        _remove(connection, study, launches)
-
-
-def _remove(connection: Connection, study: StudyRecord, launches: Collection[str]) -> None:
-    check_is_free(connection, study, launches)
-    trials = select(TRIALS.c.id).where(TRIALS.c.study_id == study.id)
-    for table in (EXAMPLES, ARTEFACTS, READINGS, ATTEMPTS):
-        connection.execute(delete(table).where(table.c.trial_id.in_(trials)))
-    for table in (TRIALS, EVENTS, CONFIRMATIONS):
-        connection.execute(delete(table).where(table.c.study_id == study.id))
-    connection.execute(delete(STUDIES).where(STUDIES.c.id == study.id))
+        check_is_free(connection, study, launches)
+        trials = select(TRIALS.c.id).where(TRIALS.c.study_id == study.id)
+        for table in (EXAMPLES, ARTEFACTS, READINGS, ATTEMPTS):
+            connection.execute(delete(table).where(table.c.trial_id.in_(trials)))
+        for table in (TRIALS, EVENTS, CONFIRMATIONS):
+            connection.execute(delete(table).where(table.c.study_id == study.id))
+        connection.execute(delete(STUDIES).where(STUDIES.c.id == study.id))
