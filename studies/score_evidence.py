@@ -48,11 +48,6 @@ class Evidence:
         ]
 
 
-def score_evidence(examples: ExampleLosses) -> Evidence:
-    """How sure a score is: of accuracy, else of the loss with a minus sign."""
-    return Evidence.of(examples.scores)
-
-
 def loss_evidence(first: ExampleLosses, second: ExampleLosses) -> Evidence | None:
     """How much lower the loss of the first is, example by example; None where there are not as many examples."""
     return None if len(first) != len(second) else loss_evidences([first], second)[0]

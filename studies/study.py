@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any, Literal, Never, Self
 
 from search_space.published.point import PublishedPoint
 from studies.analysis.frames import frame, frame_of
-from studies.analysis.fronts import best_within, study_front
+from studies.analysis.fronts import best_within, front_of
 from studies.analysis.leaderboard import leaderboard
 from studies.analysis.readings import readings_table, trial_page, trials_table
 from studies.analysis.sql import Limits, run_query
-from studies.analysis.summaries import StudySummary, best_number, study_summary
+from studies.analysis.summaries import StudySummary, best_number, summary_of
 from studies.errors import UnknownTrialError
 from studies.ledger.ledger import Ledger
 from studies.runtime.progress import Observer, ProgressView, no_view, observed
@@ -81,7 +81,7 @@ class Study:
     def summary(self) -> StudySummary:
         """How it stands: its task, budget and metric, its trials by state, and the best one."""
         with _opened(self.storage) as ledger:
-            return study_summary(ledger, self.name)
+            return summary_of(ledger, ledger.study(self.name))
 
     @property
     def trials(self) -> "pandas.DataFrame":
@@ -136,7 +136,7 @@ class Study:
     def front(self) -> "pandas.DataFrame":
         """The best within every size, the smallest first; sizes are what the study wants small, or parameters."""
         with _opened(self.storage) as ledger:
-            return study_front(ledger, self.name).table()
+            return front_of(ledger, ledger.study(self.name)).table()
 
     def trial(self, number: int | Literal["best"]) -> Trial:
         """One trial, by its number or as the best.

@@ -146,7 +146,13 @@ def _remembered(asked: _EstimateQuery) -> Estimates:
     published = _best([trial for trial in complete if trial.method is not None], found)
     head = _best([trial for trial in complete if trial.method == HEAD_ONLY.name], found)
     lead, over_head = (found.lead(discovered, other) for other in (published, head))
-    return Estimates(of=found, lead=lead, over_head=over_head, joint=found.joint, posterior=found.posterior)
+    return Estimates(
+        of=found,
+        lead=lead,
+        over_head=over_head,
+        joint=lambda numbers: found.model.joint(numbers),
+        posterior=lambda views: found.model.posterior(views),
+    )
 
 
 def _best(trials: Iterable[RankedTrial], estimates: Mapping[int, Estimate]) -> int | None:
@@ -174,20 +180,13 @@ class _Estimated(Mapping[int, Estimate]):
         self._predict([number for number, is_complete in self._numbers.items() if is_complete])
 
     @cached_property
-    def _model(self) -> "Predictions":
+    def model(self) -> "Predictions":
+        """What predicts, fitted when it is asked for."""
         from studies.analysis.predictions import Predictions
 
         ledger, study, count = self._asked.ledger, self._asked.study, len(self._asked.trials)
         trials = ledger.trials(study.id)[:count]
         return Predictions(study, trials, ledger.readings_by_trial(study.id), counted_examples(ledger, study))
-
-    def joint(self, numbers: Sequence[int]) -> "tuple[Array, Array]":
-        """Means and covariance of the scores of some trials, by their numbers."""
-        return self._model.joint(numbers)
-
-    def posterior(self, views: "Sequence[Features]") -> "tuple[Array, Array]":
-        """Means and covariance of the scores of any configurations."""
-        return self._model.posterior(views)
 
     def lead(self, discovered: int | None, published: int | None) -> Lead | None:
         """Of a discovery over a published method, by their numbers; None where one is missing."""
@@ -195,7 +194,7 @@ class _Estimated(Mapping[int, Estimate]):
             return None
         pair = f"{discovered} {published}"
         if pair not in self._leads:
-            mean, deviation = self._model.difference(discovered, published)
+            mean, deviation = self.model.difference(discovered, published)
             self._leads[pair] = Estimate(mean=mean, deviation=deviation)
             self._kept.write(self._known, self._leads)
         return Lead(discovered=discovered, published=published, difference=self._leads[pair])
@@ -205,7 +204,7 @@ class _Estimated(Mapping[int, Estimate]):
         if number in self._numbers and number not in self._known:
             others = (one for one in self._numbers if one not in self._known and one != number)
             # a model that must be fitted again for one is asked about all
-            self._predict([number, *islice(others, _BLOCK - 1 if "_model" in vars(self) else None)])
+            self._predict([number, *islice(others, _BLOCK - 1 if "model" in vars(self) else None)])
         return self._known[number]
 
     def __iter__(self) -> Iterator[int]:
@@ -216,7 +215,7 @@ class _Estimated(Mapping[int, Estimate]):
     def _predict(self, numbers: Sequence[int]) -> None:
         new = [number for number in numbers if number not in self._known]
         if new:
-            for number, mean, deviation in zip(new, *self._model.of(new), strict=True):
+            for number, mean, deviation in zip(new, *self.model.of(new), strict=True):
                 self._known[number] = Estimate(mean=float(mean), deviation=float(deviation))
             self._kept.write(self._known, self._leads)
 

@@ -165,15 +165,6 @@ def parameters_of(size: str | int | float, study: StudyRecord) -> int:
     return math.floor(round((budget.fraction or 0.0) * study.backbone_parameters, 6))
 
 
-def study_front(ledger: Ledger, name: str, *, over: SizeMeasure | None = None) -> Front:
-    """The front of a study by its name.
-
-    Raises:
-        UnknownStudyError: If there is no study of that name.
-    """
-    return front_of(ledger, ledger.study(name), over=over)
-
-
 def goal_of(study: StudyRecord, over: SizeMeasure | None = None) -> SizeGoal:
     """What a study wants small, beside a high score; parameters, where it says nothing.
 

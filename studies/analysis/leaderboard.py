@@ -127,45 +127,41 @@ def leaderboard(ledger: Ledger, name: str, *, top: int | None = None) -> Leaderb
         raise ValueError(f"a leaderboard must have at least 0 rows; got top={top}. Leave it out for all.")
     study = ledger.study(name)
     ranking = ranking_of(ledger, study)
-    front = wanted_front(ledger, study, ranking) if study.kind is StudyKind.SEARCH else None
+    is_search, estimates = study.kind is StudyKind.SEARCH, ranking.estimates
+    front = wanted_front(ledger, study, ranking) if is_search else None
+    said = [verdict(ranking, study.metric) if is_search else "", "" if front is None else trade(front, study.metric)]
     placed = list(enumerate(ranking.trials, start=1))
     shown = placed if top is None else [*placed[:top], *_best_published(placed[top:], placed[:top])]
     return Leaderboard(
         summary=summary_of(ledger, study, ranking),
         rows=_rows(ledger, study, ranking, shown),
         hidden=len(placed) - len(shown),
-        lead=None if ranking.estimates is None else ranking.estimates.lead,
-        over_head=None if ranking.estimates is None else ranking.estimates.over_head,
-        verdict=_verdict(ranking, front, study) if study.kind is StudyKind.SEARCH else "",
+        lead=None if estimates is None else estimates.lead,
+        over_head=None if estimates is None else estimates.over_head,
+        verdict=" ".join(filter(None, said)),
         front=front,
         examples=ranking.examples,
     )
-
-
-def _verdict(ranking: Ranking, front: Front | None, study: StudyRecord) -> str:
-    said = [verdict(ranking, study.metric), "" if front is None else trade(front, study.metric)]
-    return " ".join(sentence for sentence in said if sentence)
 
 
 _Placed = tuple[int, RankedTrial]
 
 
 def _best_published(rest: Sequence[_Placed], shown: Sequence[_Placed]) -> list[_Placed]:
-    seen = {trial.method for _, trial in shown}
-    best = []
+    best: dict[str, _Placed] = {}
     for place, trial in rest:
-        if trial.method is not None and trial.method not in seen:
-            seen.add(trial.method)
-            best.append((place, trial))
-    return best
+        if trial.method is not None:
+            best.setdefault(trial.method, (place, trial))
+    return [one for method, one in best.items() if method not in {trial.method for _, trial in shown}]
 
 
 def _rows(ledger: Ledger, study: StudyRecord, ranking: Ranking, shown: Sequence[_Placed]) -> tuple[LeaderboardRow, ...]:
     """Few trials are read one by one, many with all others."""
-    if len(shown) <= _FEW:
-        return tuple(_row(place, ledger.trial(study.id, one.number), study, ranking) for place, one in shown)
-    trials = ledger.trials(study.id)
-    return tuple(_row(place, trials[one.number], study, ranking) for place, one in shown)
+    trials = ledger.trials(study.id) if len(shown) > _FEW else None
+    return tuple(
+        _row(place, trials[one.number] if trials else ledger.trial(study.id, one.number), study, ranking)
+        for place, one in shown
+    )
 
 
 def _row(place: int, trial: TrialRecord, study: StudyRecord, ranking: Ranking) -> LeaderboardRow:

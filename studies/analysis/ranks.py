@@ -89,16 +89,11 @@ def mean_scores(trials: Iterable[RankedTrial]) -> dict[int, float]:
 def _are_constant(ledger: Ledger, study: StudyRecord, trials: Sequence[RankedTrial]) -> bool | None:
     """Whether all trials predicted one label for everything when they were last measured; None where nobody knows."""
     for trial in trials:
-        share = _share_of_one_label(ledger, study, trial)
+        readings = ledger.readings(study.id, trial.number)
+        share = readings[-1].metrics.get(SAME_PREDICTION) if readings else None
         if share != 1:
             return None if share is None else False
     return True if trials else None
-
-
-def _share_of_one_label(ledger: Ledger, study: StudyRecord, trial: RankedTrial) -> float | None:
-    """The largest share of predictions that are of one label, when the trial was last measured."""
-    readings = ledger.readings(study.id, trial.number)
-    return readings[-1].metrics.get(SAME_PREDICTION) if readings else None
 
 
 def ranked(trials: Iterable[Trial], estimates: Estimates | None = None) -> tuple[Trial, ...]:

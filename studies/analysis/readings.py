@@ -135,9 +135,7 @@ def scored_by(trial: TrialRecord, study: StudyRecord) -> str:
     return "loss" if is_early and has_stand_in and not is_of_loss else study.metric
 
 
-def paired_difference(
-    ledger: Ledger, name: str, first: int, second: int, *, step: int | None = None
-) -> Evidence | None:
+def paired_difference(ledger: Ledger, name: str, first: int, second: int) -> Evidence | None:
     """How much better a trial is than another, example by example: by accuracy, else by the loss.
 
     Args:
@@ -145,7 +143,6 @@ def paired_difference(
         name: Of the study.
         first: Number of a trial.
         second: Number of another.
-        step: Where both are compared; None for the last step at which both were measured.
 
     Returns:
         None where they were not both measured there, or not on as many examples.
@@ -159,8 +156,5 @@ def paired_difference(
     for number in (first, second):
         ledger.trial(study.id, number)
         found.append({one.step: one for one in ledger.examples(study.id, number)})
-    common = sorted(found[0].keys() & found[1].keys())
-    at = step if step is not None else max(common, default=None)
-    if at not in common:
-        return None
-    return paired_evidence(found[0][at], found[1][at])
+    common = found[0].keys() & found[1].keys()
+    return paired_evidence(found[0][max(common)], found[1][max(common)]) if common else None

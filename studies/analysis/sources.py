@@ -1,6 +1,6 @@
 """Earlier studies of a ledger, as a new one can learn from them."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from search_space.backbones import shape_of
 from search_space.errors import SearchSpaceError
@@ -38,15 +38,12 @@ def named_sources(ledger: Ledger, names: Sequence[str]) -> list[SourceStudy]:
 
 def related_sources(ledger: Ledger, *, family: str, metric: str) -> list[SourceStudy]:
     """The earlier studies on a backbone of a family with a metric of the same kind, oldest first."""
-    return list(_related(ledger, family, metric))
-
-
-def _related(ledger: Ledger, family: str, metric: str) -> Iterator[SourceStudy]:
-    for study in sorted(ledger.studies(), key=lambda study: study.id):
-        if study.kind is StudyKind.SEARCH and _kind_of(study.metric) == _kind_of(metric) and _family(study) == family:
-            source = _source(ledger, study)
-            if source is not None:
-                yield source
+    related = (
+        _source(ledger, study)
+        for study in sorted(ledger.studies(), key=lambda study: study.id)
+        if study.kind is StudyKind.SEARCH and _kind_of(study.metric) == _kind_of(metric) and _family(study) == family
+    )
+    return [source for source in related if source is not None]
 
 
 def _kind_of(metric: str) -> object:

@@ -67,15 +67,6 @@ def study_summaries(ledger: Ledger) -> tuple[StudySummary, ...]:
     return tuple(summary_of(ledger, study) for study in studies)
 
 
-def study_summary(ledger: Ledger, name: str) -> StudySummary:
-    """How one study stands.
-
-    Raises:
-        UnknownStudyError: If there is no study of that name.
-    """
-    return summary_of(ledger, ledger.study(name))
-
-
 def best_number(ledger: Ledger, name: str) -> int:
     """Number of the best trial of a study.
 
@@ -83,7 +74,7 @@ def best_number(ledger: Ledger, name: str) -> int:
         UnknownStudyError: If there is no study of that name.
         StudiesError: If no trial is complete.
     """
-    summary = study_summary(ledger, name)
+    summary = summary_of(ledger, ledger.study(name))
     if summary.best is None:
         raise StudiesError(
             f"study {name!r} must have a complete trial; got none among {summary.trials}. Launch it again."
@@ -118,7 +109,7 @@ def summary_of(ledger: Ledger, study: StudyRecord, ranking: Ranking | None = Non
         ranking: Of its trials, if that is known already.
     """
     counts = ledger.state_counts(study.id)
-    planned = study.specification.get("trials")
+    planned, lessons = study.specification.get("trials"), study.specification.get("lessons")
     ranking = None if study.kind is StudyKind.CONFIRMATION else ranking or ranking_of(ledger, study)
     best = None if ranking is None else ranking.best
     return StudySummary(
@@ -133,7 +124,7 @@ def summary_of(ledger: Ledger, study: StudyRecord, ranking: Ranking | None = Non
         best=None if best is None else ledger.trial(study.id, best.number),
         best_score=None if ranking is None or best is None else ranking.scores[best.number],
         created_at=study.created_at,
-        learned_from=_sources(study.specification.get("lessons")),
+        learned_from=tuple(lessons.get("sources", ())) if isinstance(lessons, Mapping) else (),
         confirms=ledger.confirmation(study).study if study.kind is StudyKind.CONFIRMATION else None,
     )
 
@@ -144,7 +135,3 @@ def task_name(study: StudyRecord) -> str:
     entries = task if isinstance(task, Mapping) else {}
     hub = entries.get("hub")
     return str(entries.get("name") or entries.get("folder") or (hub["name"] if isinstance(hub, Mapping) else ""))
-
-
-def _sources(lessons: object) -> tuple[str, ...]:
-    return tuple(lessons.get("sources", ())) if isinstance(lessons, Mapping) else ()

@@ -33,7 +33,9 @@ def verdict(ranking: Ranking, metric: str) -> str:
     if nothing:
         return nothing
     said = [*_beside_published(ranking, metric), *_beside_head(ranking, metric)]
-    return " ".join([*said, _discoveries(ranking), *_collapsed(ranking)]) if said else ""
+    collapsed = sum(has_collapsed(trial.reason) for trial in ranking.trials)
+    last = [f"{collapsed} of {len(ranking.trials)} trials collapsed."] if collapsed else []
+    return " ".join([*said, _discoveries(ranking), *last]) if said else ""
 
 
 def _nothing_learned(ranking: Ranking, metric: str) -> str:
@@ -151,12 +153,6 @@ def _discoveries(ranking: Ranking) -> str:
     are = "trial of published methods has" if published == 1 else "trials of published methods have"
     besides = f" Beside them {published} {are} ended." if published else ""
     return f"{counts[TrialState.COMPLETE]} of {len(found)} discoveries ran to the end{rest}.{besides}"
-
-
-def _collapsed(ranking: Ranking) -> Iterator[str]:
-    collapsed = sum(has_collapsed(trial.reason) for trial in ranking.trials)
-    if collapsed:
-        yield f"{collapsed} of {len(ranking.trials)} trials collapsed."
 
 
 def closing(ranking: Ranking, study: str, metric: str) -> tuple[str, ...]:

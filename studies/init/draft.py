@@ -12,13 +12,14 @@ from search_space.backbones import shape_of
 from search_space.dimensions import StackKind
 from studies.analysis.visible import visible
 from studies.init.sources import DataSource
+from studies.launch.preparation import prepared
 from studies.preflight import check
 from studies.resource_estimates.duration import Workload, forecast
 from studies.resource_estimates.speed import Speed
 from studies.study_file import specification_from_mapping
-from trial_runner.backbones import EMBEDDED, config_of, load_tokenizer, position_limit, tokenizer_id
+from trial_runner.backbones import EMBEDDED, config_of, load_tokenizer, position_limit
 from trial_runner.errors import BackboneError
-from trial_runner.tasks import TASK_KINDS, Prepared, Task, prepare_task
+from trial_runner.tasks import TASK_KINDS, Prepared, Task
 from trial_runner.tasks.inspection import ColumnOptions, Guess, Lengths, guess, longest, look_at, token_lengths
 from trial_runner.tasks.instruction.chats import read_chats
 from trial_runner.tasks.instruction.kind import INSTRUCTION
@@ -123,17 +124,17 @@ def draft_study(source: DataSource, choices: Choices) -> Draft:
             "budget": choices.budget,
             "trials": choices.trials or _TRIALS,
         }
-        task = specification_from_mapping(study, origin="the draft").task
+        asked = specification_from_mapping(study, origin="the draft").task
         tokenizer = _tokenizer(backbone, is_chosen=choices.backbone is not None)
-        measured = _measure(datasets, task, found, backbone, tokenizer)
+        measured = _measure(datasets, asked, found, backbone, tokenizer)
     study["task"], comments = _task_keys(source, found, measured, backbone, has_tokenizer=tokenizer is not None)
-    task = specification_from_mapping(study, origin="the draft").task
-    prepared = None if tokenizer is None or source.is_large else _prepared(task, tokenizer, backbone)
-    study["training"] = _training(measured, prepared, backbone)
+    specification = specification_from_mapping(study, origin="the draft")
+    task = None if tokenizer is None or source.is_large else prepared(specification)
+    study["training"] = _training(measured, task, backbone)
     said = "not timed: see deltaspace check"
-    if prepared is not None and choices.takes_steps:
+    if task is not None and choices.takes_steps:
         study, said = _in_time(study, choices)
-    examples = measured.rows["train"] if prepared is None else len(prepared.splits["train"])
+    examples = measured.rows["train"] if task is None else len(task.splits["train"])
     training = study["training"]
     return Draft(
         keys=study,
@@ -144,7 +145,7 @@ def draft_study(source: DataSource, choices: Choices) -> Draft:
             "trials": f"published methods, then discoveries; {said}",
             "training.steps": f"{training['steps'] * training['batch_size'] / examples:.1f} passes over train",
         },
-        head=_head(source, found, measured, prepared),
+        head=_head(source, found, measured, task),
     )
 
 
@@ -277,24 +278,15 @@ def _cut(lengths: Lengths, longest: int) -> str:
     return f"{quantiles}; {share:.1%} are cut" if share else quantiles
 
 
-def _prepared(task: Task, tokenizer: "PreTrainedTokenizerFast", backbone: str) -> Prepared:
-    config = config_of(backbone)
-    stack, limit = shape_of(config).kind, position_limit(config)
-    return prepare_task(task, tokenizer, tokenizer_id(tokenizer), position_limit_tokens=limit, stack=stack)
-
-
-def _training(measured: _MeasuredLengths, prepared: Prepared | None, backbone: str) -> dict[str, Any]:
-    examples = measured.rows["train"] if prepared is None else len(prepared.splits["train"])
+def _training(measured: _MeasuredLengths, task: Prepared | None, backbone: str) -> dict[str, Any]:
+    examples = measured.rows["train"] if task is None else len(task.splits["train"])
     batch = 16 if examples < _FEW_EXAMPLES else 32
     steps = min(_MOST_STEPS, max(_LEAST_STEPS, -(-_PASSES * examples // batch // 10) * 10))
-    keys: dict[str, Any] = {"steps": steps, "batch_size": batch}
-    if backbone == EMBEDDED:
-        keys["head_learning_rate"] = 5.0e-3
-    return keys
+    return {"steps": steps, "batch_size": batch, **({"head_learning_rate": 5.0e-3} if backbone == EMBEDDED else {})}
 
 
-def _head(source: DataSource, found: Guess, measured: _MeasuredLengths, prepared: Prepared | None) -> tuple[str, ...]:
-    splits = measured.rows if prepared is None else {name: len(prepared.splits[name]) for name in prepared.splits}
+def _head(source: DataSource, found: Guess, measured: _MeasuredLengths, task: Prepared | None) -> tuple[str, ...]:
+    splits = measured.rows if task is None else {name: len(task.splits[name]) for name in task.splits}
     sizes = ", ".join(f"{name} {count:,}" for name, count in splits.items())
     some = " (of a large file: what its beginning has)" if source.is_large else ""
     lines = [f"{found.kind}: {sizes}{some}"]
@@ -302,7 +294,7 @@ def _head(source: DataSource, found: Guess, measured: _MeasuredLengths, prepared
         common = measured.labels.most_common(1)[0]
         share = common[1] / measured.labels.total()
         lines.append(f"{len(measured.labels)} labels; the most frequent, {common[0]}, has {share:.0%} of the rows")
-    lines += () if prepared is None else prepared.notes
+    lines += () if task is None else task.notes
     if "label" in found.keys:
         text = found.keys["text"]
         read = text if isinstance(text, str) else " and ".join(text)

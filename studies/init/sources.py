@@ -5,7 +5,7 @@ import importlib.util
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -58,26 +58,21 @@ class DataSource:
                 names = {split: splits.get(split, _usual(split, list(held))) for split in SPLITS}
                 yield {split: held[name] for split, name in names.items() if name is not None}
             return
-        files = find_files(Task(folder=self.task["folder"], splits=dict(self.task.get("splits", {}))))
-        with _all_opened({split: sum(parts.values(), ()) for split, parts in files.items()}) as datasets:
-            yield datasets
+        with ExitStack() as stack:
+            opened = {split: head_rows(held, split, _LOOKED_BYTES) for split, held in self._files.items()}
+            yield {split: stack.enter_context(rows)[0] for split, rows in opened.items()}
 
     @property
     def is_large(self) -> bool:
         """Whether only some rows of a split are looked at."""
         if "hub" in self.task:
             return False
+        return max(sum(each.stat().st_size for each in held) for held in self._files.values()) > _LOOKED_BYTES
+
+    @property
+    def _files(self) -> dict[str, tuple[Path, ...]]:
         files = find_files(Task(folder=self.task["folder"], splits=dict(self.task.get("splits", {}))))
-        sizes = [sum(each.stat().st_size for part in parts.values() for each in part) for parts in files.values()]
-        return max(sizes) > _LOOKED_BYTES
-
-
-@contextmanager
-def _all_opened(files: Mapping[str, tuple[Path, ...]]) -> "Iterator[dict[str, Dataset]]":
-    from contextlib import ExitStack
-
-    with ExitStack() as stack:
-        yield {split: stack.enter_context(head_rows(held, split, _LOOKED_BYTES))[0] for split, held in files.items()}
+        return {split: sum(parts.values(), ()) for split, parts in files.items()}
 
 
 def source_of(given: Sequence[str | Path], *, configuration: str | None = None) -> DataSource:
@@ -225,12 +220,14 @@ def save_object(data: Any, folder: Path) -> Path:
         got = ", ".join(sorted({type(each).__name__ for each in splits.values()})) or "nothing"
         raise WishError(f"{_FORMS}; got {got}.")
     with quiet_datasets():
+        from datasets import Dataset
         from pyarrow import ArrowException
 
         try:
             folder.mkdir(parents=True, exist_ok=True)
             for name, held in splits.items():
-                _dataset_of(held).to_parquet(str(folder / f"{name}.parquet"))
+                rows = held if isinstance(held, Dataset) else Dataset.from_pandas(held, preserve_index=False)
+                rows.to_parquet(str(folder / f"{name}.parquet"))
         except (OSError, ValueError, TypeError, ArrowException) as error:
             raise StudiesError(f"data must be written to {folder}; got: {' '.join(str(error).split())}.") from error
     return folder
@@ -268,9 +265,3 @@ def _module_of(home: str) -> Any:
 
 def _is_table(data: Any) -> bool:
     return hasattr(data, "to_parquet")
-
-
-def _dataset_of(data: Any) -> Any:
-    from datasets import Dataset
-
-    return data if isinstance(data, Dataset) else Dataset.from_pandas(data, preserve_index=False)

@@ -1,6 +1,6 @@
 """Launches a study: checks everything, then creates or continues it and runs its workers to the end."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from studies.backends.backend import Observer, RunnerFactory
@@ -67,7 +67,7 @@ def launch(  # noqa: PLR0913 - one argument per wish
         specification = taught(specification, ledger, space)
         study = create_or_continue(specification, ledger, space.shape)
         counts = ledger.state_counts(study.id)
-        known = () if announce is None else (*lost_lines(ledger, study), *role_lines(ledger))
+        known = () if announce is None else tuple(_ledger_lines(ledger, study))
     ended = sum(count for state, count in counts.items() if state.is_terminal)
     if ended >= specification.trials and ended == sum(counts.values()):
         if announce is not None:
@@ -76,8 +76,7 @@ def launch(  # noqa: PLR0913 - one argument per wish
     plan = plan_of(specification, study, space, storage_url=storage_url, task=task)
     plan = replace(plan, lease_seconds=lease_seconds)
     if announce is not None:
-        told = (*known, *data_lines(task), *outlook(space, plan.opening, trials=specification.trials))
-        announce(told)
+        announce((*known, *data_lines(task), *outlook(space, plan.opening, trials=specification.trials)))
     return run_fleet(
         specification, study, plan, factory=factory, observer=observer, observers=observers, instead_of=instead_of
     )
@@ -93,24 +92,17 @@ def _instead_of(name: str, storage_url: str, *, take_over: bool) -> str | None:
         return replaceable(name, ledger, take_over=take_over)
 
 
-def lost_lines(ledger: Ledger, study: StudyRecord) -> tuple[str, ...]:
-    """What is said of trained trials whose files are gone or changed, in a line; nothing where all are there."""
-    trials = [str(artefact.trial) for artefact in lost_weights(ledger, study)]
-    if not trials:
-        return ()
-    shown = ", ".join(trials[:_MOST_NAMED]) + (" and more" if len(trials) > _MOST_NAMED else "")
-    return (
-        f"the weights of {len(trials)} trained trials are gone or changed: trial {shown}. "
-        f"'deltaspace verify {study.name} --retrain' trains them anew, with their seeds.",
-    )
-
-
-def role_lines(ledger: Ledger) -> tuple[str, ...]:
-    """What is said of a role that may do more than is needed, in a line."""
-    role = ledger.read(superuser)
-    if role is None:
-        return ()
-    return (f"the role {role} is a superuser of the server; one that owns the database is enough, and safer.",)
+def _ledger_lines(ledger: Ledger, study: StudyRecord) -> Iterator[str]:
+    """What is said of trained trials whose files are gone or changed, and of a role that may do more than is needed."""
+    trials, role = [str(artefact.trial) for artefact in lost_weights(ledger, study)], ledger.read(superuser)
+    if trials:
+        shown = ", ".join(trials[:_MOST_NAMED]) + (" and more" if len(trials) > _MOST_NAMED else "")
+        yield (
+            f"the weights of {len(trials)} trained trials are gone or changed: trial {shown}. "
+            f"'deltaspace verify {study.name} --retrain' trains them anew, with their seeds."
+        )
+    if role is not None:
+        yield f"the role {role} is a superuser of the server; one that owns the database is enough, and safer."
 
 
 def data_lines(task: Prepared | None) -> tuple[str, ...]:

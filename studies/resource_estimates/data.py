@@ -1,6 +1,6 @@
 """What a study learns from, as it is after reading, carving and cutting."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -80,36 +80,30 @@ class DataFacts:
         ]
         return (*cut, *self._labels_that_lack(), *self._doubtful_labels())
 
-    def _doubtful_labels(self) -> tuple[str, ...]:
-        lines = []
+    def _doubtful_labels(self) -> Iterator[str]:
         spellings: dict[str, list[str]] = {}
         for name in self.labels.get("train", {}):
             spellings.setdefault(normalised(name), []).append(repr(name))
         alike = [", ".join(names) for names in spellings.values() if len(names) > 1]
         if alike:
-            lines.append(f"labels that differ only in case or white space are labels of their own: {'; '.join(alike)}.")
+            yield f"labels that differ only in case or white space are labels of their own: {'; '.join(alike)}."
         count, text = self.contradictions
         if count:
-            lines.append(f"{count} text{'s' * (count > 1)} of train with two labels: {text}.")
+            yield f"{count} text{'s' * (count > 1)} of train with two labels: {text}."
         rarest = min(((number, name) for name, number in self.labels.get("validation", {}).items()), default=None)
         if self.metric in ("f1", "matthews") and rarest is not None and 0 < rarest[0] < _FEW_OF_A_LABEL:
-            lines.append(
+            yield (
                 f"{self.metric} rests on {rarest[0]} validation example{'s' * (rarest[0] > 1)} of {rarest[1]!r}; one "
                 "more of them right changes it much."
             )
-        return tuple(lines)
 
-    def _labels_that_lack(self) -> tuple[str, ...]:
-        lines = []
+    def _labels_that_lack(self) -> Iterator[str]:
         for split in ("train", "validation"):
             none = [name for name, count in self.labels.get(split, {}).items() if not count]
             if none:
                 some, do = ", ".join(map(repr, none[:5])), "does" if len(none) == 1 else "do"
                 rest = ", …" if len(none) > 5 else ""
-                lines.append(
-                    f"{len(none)} of {len(self.labels[split])} labels {do} not occur in {split}: {some}{rest}."
-                )
-        return tuple(lines)
+                yield f"{len(none)} of {len(self.labels[split])} labels {do} not occur in {split}: {some}{rest}."
 
 
 def data_facts(task: Prepared, tokenizer: "PreTrainedTokenizerFast | None" = None) -> DataFacts:

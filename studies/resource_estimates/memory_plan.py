@@ -18,7 +18,7 @@ from studies.backends.backend import most_slots
 from studies.errors import SpecificationError
 from studies.study_file import Specification
 from trial_runner.backbones import config_of
-from trial_runner.requests import LearningRates, TrainingPlan, TrialRequest
+from trial_runner.requests import LearningRates, TrialRequest
 
 if TYPE_CHECKING:
     from trial_runner.packs.memory import MemoryPlan
@@ -227,8 +227,10 @@ def _measured(specification: Specification, way: _Way) -> "tuple[MemoryPlan, Mem
     budget = specification.parameter_budget().parameters(shape)
     checkpointing, size = way
     training = replace(specification.training_plan(), checkpointing=checkpointing, micro_batch=size or "auto")
+    rates = LearningRates(attention=0.0, ffn=0.0, head=0.0)
     requests = [
-        _request(number, configuration, training) for number, configuration in enumerate(_probes(shape, budget))
+        TrialRequest(trial=number, attempt=1, configuration=one, learning_rates=rates, plan=training, seed=number)
+        for number, one in enumerate(_probes(shape, budget))
     ]
     pack = ImaginedPack(specification.backbone, specification.task, slots=2)
     return pack.memory_of(requests[0], samples_blocks=True), pack.memory_of(*requests, samples_blocks=True)
@@ -246,13 +248,6 @@ def _probes(shape: BackboneShape, budget: int) -> list[Configuration]:
         except SearchSpaceError:
             found.append(structure)
     return found
-
-
-def _request(number: int, configuration: Configuration, training: TrainingPlan) -> TrialRequest:
-    rates = LearningRates(attention=0.0, ffn=0.0, head=0.0)
-    return TrialRequest(
-        trial=number, attempt=1, configuration=configuration, learning_rates=rates, plan=training, seed=number
-    )
 
 
 def _on(gpu: Gpu, specification: Specification, wanted: Wanted, weights: HeldWeights, ways: _Ways) -> OnGpu:

@@ -130,15 +130,6 @@ def _candidates(space: SearchSpace, count: int) -> list[Candidate]:
     return [space.suggest_published(methods[index % len(methods)], RandomTrial(index)) for index in range(count)]
 
 
-def _request(number: int, candidate: Candidate, plan: TrainingPlan) -> TrialRequest:
-    rates = LearningRates(
-        attention=candidate.attention_learning_rate, ffn=candidate.ffn_learning_rate, head=plan.head_learning_rate
-    )
-    return TrialRequest(
-        trial=number, attempt=1, configuration=candidate.configuration, learning_rates=rates, plan=plan, seed=number
-    )
-
-
 def _step_seconds(pack: "TrialPack", candidates: list[Candidate], plan: TrainingPlan) -> tuple[float, int]:
     """Seconds of a usual step of the whole pack after the first ones, and how many steps were timed."""
     _admit(pack, candidates, replace(plan, steps=_MOST_STEPS + 3, evaluate_at_steps=(_MOST_STEPS + 3,)))
@@ -161,8 +152,12 @@ def _measuring_seconds(
 
 
 def _admit(pack: "TrialPack", candidates: list[Candidate], plan: TrainingPlan) -> None:
-    for number, candidate in enumerate(candidates):
-        pack.admit(_request(number, candidate, plan))
+    for number, one in enumerate(candidates):
+        rates = LearningRates(
+            attention=one.attention_learning_rate, ffn=one.ffn_learning_rate, head=plan.head_learning_rate
+        )
+        own = {"trial": number, "attempt": 1, "seed": number}
+        pack.admit(TrialRequest(**own, configuration=one.configuration, learning_rates=rates, plan=plan))
 
 
 def _seconds(work: Callable[[], object]) -> float:

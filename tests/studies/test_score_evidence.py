@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from studies.score_evidence import Evidence, loss_evidences, paired_evidence, score_evidence
+from studies.score_evidence import Evidence, loss_evidences, paired_evidence
 from trial_runner.example_losses import ExampleLosses
 
 RIGHT = np.array([1, 1, 1, 1, 1, 1, 0, 0, 0, 0], dtype=bool)
@@ -16,14 +16,14 @@ def measured(right: np.ndarray) -> ExampleLosses:
 
 
 def test_the_error_of_an_accuracy_is_binomial():
-    found = score_evidence(measured(RIGHT))
+    found = Evidence.of(measured(RIGHT).scores)
     assert (found.mean, found.examples) == (0.6, 10)
     assert found.standard_error == pytest.approx(math.sqrt(0.6 * 0.4 / 9), rel=1e-12)
 
 
 def test_the_error_of_a_loss_is_that_of_a_mean():
     losses = np.array([0.5, 1.0, 1.5, 4.0])
-    found = score_evidence(ExampleLosses.of(losses))
+    found = Evidence.of(ExampleLosses.of(losses).scores)
     assert found.mean == -1.75
     assert found.standard_error == pytest.approx(np.std(losses, ddof=1) / 2, rel=1e-12)
 
@@ -36,7 +36,7 @@ def test_a_paired_difference_is_surer_than_the_difference_of_two_scores():
     assert found.mean == pytest.approx(0.1, rel=1e-12)
     # McNemar: two examples against one; (b + c - (b - c)^2 / n) / (n (n - 1))
     assert found.standard_error == pytest.approx(math.sqrt((3 - 1 / 10) / 90), rel=1e-12)
-    apart = [score_evidence(measured(one)).standard_error for one in (RIGHT, other)]
+    apart = [Evidence.of(measured(one).scores).standard_error for one in (RIGHT, other)]
     assert found.standard_error < math.hypot(*apart)
 
 

@@ -10,7 +10,7 @@ from support.screens import screen
 from dashboards.terminal.tables import leaderboard_table
 from deltaspace.commands.main import main
 from search_space.errors import BudgetError
-from studies.analysis.fronts import best_within, parameters_of, study_front
+from studies.analysis.fronts import best_within, front_of, parameters_of
 from studies.analysis.leaderboard import leaderboard
 from studies.analysis.ranks import ranking_of
 from studies.errors import StudiesError
@@ -75,7 +75,7 @@ def test_a_size_that_nothing_has_and_what_is_none_are_refused(planted):
 
 
 def test_the_commands_tell_and_take_what_is_small(planted, url, capsys):
-    front = study_front(planted.ledger, "planted")
+    front = front_of(planted.ledger, planted.ledger.study("planted"))
     assert main(["show", "planted", "--json", "--storage", url]) == 0
     points = json.loads(capsys.readouterr().out)["front"]["points"]
     assert [point["number"] for point in points] == [point.number for point in front.points]

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from support.planted_ledger import Planted
 
-from studies.analysis.fronts import front_of, posterior_draws, study_front
+from studies.analysis.fronts import front_of, posterior_draws
 from studies.analysis.ranks import ranking_of
 from studies.pareto import front
 
@@ -22,7 +22,7 @@ def test_the_front_is_of_the_estimates_and_not_of_the_scores(planted):
     trials = ranking.trials
     sizes = [trial.stored_parameters for trial in trials]
     means = [ranking.estimates.of[trial.number].mean for trial in trials]
-    found = study_front(planted.ledger, "planted")
+    found = front_of(planted.ledger, planted.ledger.study("planted"))
     assert [point.number for point in found.points] == [trials[place].number for place in front(sizes, means)]
     assert found.points[-1].number == ranking.trials[0].number
     assert [point.estimate for point in found.points] == sorted(point.estimate for point in found.points)
@@ -30,7 +30,7 @@ def test_the_front_is_of_the_estimates_and_not_of_the_scores(planted):
 
 
 def test_the_best_within_a_size_is_the_last_of_the_front_that_is_no_larger(planted):
-    found = study_front(planted.ledger, "planted")
+    found = front_of(planted.ledger, planted.ledger.study("planted"))
     smallest, *_, largest = found.points
     assert found.within(largest.size) == largest
     assert found.within(largest.size - 1) == found.points[-2]
@@ -69,7 +69,7 @@ def test_draws_have_the_means_and_the_covariance_of_the_posterior_and_are_the_sa
 
 def test_a_study_with_few_trials_has_a_front_of_scores(tmp_path):
     few = Planted(f"sqlite:///{tmp_path / 'few.db'}", 5)
-    found = study_front(few.ledger, "planted")
+    found = front_of(few.ledger, few.ledger.study("planted"))
     assert [point.estimate for point in found.points] == [point.score for point in found.points]
     assert {point.estimate_low for point in found.points} == {None}
     assert found.hypervolume is not None

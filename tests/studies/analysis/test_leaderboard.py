@@ -6,7 +6,7 @@ import pytest
 
 from studies.analysis.leaderboard import leaderboard
 from studies.analysis.readings import scored_by, trial_page
-from studies.analysis.summaries import study_summaries, study_summary
+from studies.analysis.summaries import study_summaries, summary_of
 from studies.ledger.ledger import Ledger
 from studies.records import TrialState
 
@@ -37,7 +37,7 @@ def test_published_methods_stay_on_a_short_leaderboard(ledger):
 
 
 def test_a_summary_counts_every_state_and_names_the_best(ledger):
-    summary = study_summary(ledger, "sample")
+    summary = summary_of(ledger, ledger.study("sample"))
     assert summary.counts == {
         TrialState.QUEUED: 1,
         TrialState.RUNNING: 1,

@@ -11,7 +11,7 @@ import pytest
 from support.small_study import small_study
 from support.trivial_runner import TrivialFactory
 
-from studies.analysis.summaries import study_summary
+from studies.analysis.summaries import summary_of
 from studies.errors import LaunchError, SpecificationError, StudyChangedError, UnknownStudyError
 from studies.launch.launch import launch
 from studies.ledger.ledger import Ledger
@@ -75,7 +75,7 @@ def test_its_first_trials_are_what_it_learned_in_the_places_of_the_weakest(datab
     assert not set(lessons.replaced) & set(published[: 10 - count])
     assert "head_only" in published
     with Ledger.open(f"sqlite:///{database}", read_only=True) as ledger:
-        assert study_summary(ledger, "later").learned_from == ("earlier",)
+        assert summary_of(ledger, ledger.study("later")).learned_from == ("earlier",)
 
 
 def test_it_goes_on_as_it_began_whatever_becomes_of_its_source(database, tmp_path):
