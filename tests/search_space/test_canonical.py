@@ -7,6 +7,7 @@ import random
 from typing import Any
 
 import pytest
+from support.edits import edit
 
 from search_space.backbones.shape import BackboneShape
 from search_space.canonical import canonical, fingerprint
@@ -14,24 +15,19 @@ from search_space.configuration import Configuration
 from search_space.dimensions import Activation, Heads, Port, Positions, Site
 from search_space.edit import Edit
 from search_space.errors import InvalidEditError
-from search_space.forms import Bottleneck, Constant, Diagonal, Form, Init, LowRank, OwnNorm, Phm, SoftmaxMemory
-from search_space.gates import Add, ConvexGate, FixedScale, Gate, InducerGate, LearnedScale, Multiply
-from search_space.layers import AllLayers, LayerPattern, LayerRange, Layers, SpindleGroups
+from search_space.forms import Bottleneck, Constant, Diagonal, Init, LowRank, OwnNorm, Phm, SoftmaxMemory
+from search_space.gates import ConvexGate, FixedScale, InducerGate, LearnedScale, Multiply
+from search_space.layers import AllLayers, LayerPattern, LayerRange, SpindleGroups
 from search_space.parameter_counts.counts import count
 from search_space.published import published_method
 
-
-def edit(site: Site, write: Port, read: Port | None, form: Form, gate: Gate | None = None) -> Edit:
-    return Edit(site=site, write=write, read=read, form=form, gate=gate or Add())
-
-
-PREFIX = edit(Site.ATTENTION, Port.HEAD, Port.Q, SoftmaxMemory(width=3, heads=Heads.KEY_VALUE), ConvexGate())
-UNGATED = edit(Site.ATTENTION, Port.HEAD, Port.Q, SoftmaxMemory(width=3, heads=Heads.KEY_VALUE))
-MULTI_HEAD = edit(Site.ATTENTION, Port.HEAD, Port.Q, Bottleneck(width=3, heads=Heads.QUERY))
-ADAPTER = edit(Site.FFN, Port.F, Port.X_FFN, Bottleneck(width=2))
-SEQUENTIAL = edit(Site.FFN, Port.F, Port.F, Bottleneck(width=2))
-LORA_Q = edit(Site.ATTENTION, Port.Q, Port.X_ATTN, LowRank(width=2))
-LORA_V = edit(Site.ATTENTION, Port.V, Port.CTX, LowRank(width=2))
+PREFIX = edit("head", "q", SoftmaxMemory(width=3, heads=Heads.KEY_VALUE), ConvexGate())
+UNGATED = edit("head", "q", SoftmaxMemory(width=3, heads=Heads.KEY_VALUE))
+MULTI_HEAD = edit("head", "q", Bottleneck(width=3, heads=Heads.QUERY))
+ADAPTER = edit("f", "x_ffn", Bottleneck(width=2))
+SEQUENTIAL = edit("f", "f", Bottleneck(width=2))
+LORA_Q = edit("q", "x_attn", LowRank(width=2))
+LORA_V = edit("v", "ctx", LowRank(width=2))
 
 
 def of(*edits: Edit) -> Configuration:
@@ -65,18 +61,18 @@ def test_parallel_edits_of_a_port_come_before_sequential_ones_whatever_the_order
 
 
 def test_sequential_edits_of_a_port_keep_their_order(roberta):
-    linear = edit(Site.FFN, Port.F, Port.F, LowRank(width=2))
+    linear = edit("f", "f", LowRank(width=2))
     assert not are_one(of(SEQUENTIAL, linear), of(linear, SEQUENTIAL), roberta)
 
 
 def test_the_order_of_sequential_edits_of_different_ports_means_nothing(bart):
     edits = [
-        edit(Site.ATTENTION, Port.O, Port.O, Bottleneck(width=2)),
-        edit(Site.ATTENTION, Port.Q, Port.Q, Bottleneck(width=2)),
-        edit(Site.FFN, Port.F, Port.F, Bottleneck(width=2)),
-        edit(Site.ATTENTION, Port.NORM, None, Constant()),
-        edit(Site.FFN, Port.NORM, None, Constant()),
-        edit(Site.STACK, Port.NORM, None, Constant()),
+        edit("o", "o", Bottleneck(width=2)),
+        edit("q", "q", Bottleneck(width=2)),
+        edit("f", "f", Bottleneck(width=2)),
+        edit("norm", None, Constant()),
+        edit("norm", None, Constant(), site=Site.FFN),
+        edit("norm", None, Constant(), site=Site.STACK),
     ]
     expected = fingerprint(of(*edits), bart)
     draw = random.Random(5)
@@ -87,15 +83,15 @@ def test_the_order_of_sequential_edits_of_different_ports_means_nothing(bart):
 
 def test_sequential_edits_of_different_kinds_of_attention_do_not_follow_one_another(bart):
     kinds = [
-        edit(site, Port.O, Port.O, Bottleneck(width=2)) for site in (Site.ENCODER_SELF, Site.DECODER_SELF, Site.CROSS)
+        edit("o", "o", Bottleneck(width=2), site=site) for site in (Site.ENCODER_SELF, Site.DECODER_SELF, Site.CROSS)
     ]
     for order in itertools.permutations(kinds):
         assert are_one(of(*order), of(*kinds), bart)
 
 
 def test_a_sequential_edit_of_every_attention_follows_those_of_one_kind(bart):
-    everywhere = edit(Site.ATTENTION, Port.O, Port.O, Bottleneck(width=2))
-    at_cross = edit(Site.CROSS, Port.O, Port.O, LowRank(width=2))
+    everywhere = edit("o", "o", Bottleneck(width=2))
+    at_cross = edit("o", "o", LowRank(width=2), site=Site.CROSS)
     assert not are_one(of(everywhere, at_cross), of(at_cross, everywhere), bart)
     assert canonical(of(at_cross, everywhere), bart).edits == (at_cross, everywhere)
 
@@ -114,8 +110,8 @@ def test_attention_is_decoder_self_attention_on_a_decoder(qwen):
     ("one", "read"),
     [
         (ADAPTER, Port.RES_F),
-        (edit(Site.FFN, Port.U, Port.X_FFN, LowRank(width=2)), Port.RES_F),
-        (edit(Site.ATTENTION, Port.O, Port.X_ATTN, LowRank(width=2)), Port.RES_IN),
+        (edit("u", "x_ffn", LowRank(width=2)), Port.RES_F),
+        (edit("o", "x_attn", LowRank(width=2)), Port.RES_IN),
     ],
 )
 def test_the_residual_stream_is_the_sublayer_input_on_post_ln_backbones_only(one, read, shape_named):
@@ -135,15 +131,8 @@ def test_kinds_of_heads_are_one_where_there_are_as_many(one, shape_named):
         assert not are_one(by_query, by_key, shape_named(backbone))
 
 
-def scaling(port: Port, site: Site = Site.ATTENTION, layers: Layers | None = None) -> Edit:
-    return Edit(
-        site=site,
-        write=port,
-        read=port,
-        form=Diagonal(),
-        gate=Multiply(),
-        layers=AllLayers() if layers is None else layers,
-    )
+def scaling(port: Port, **options: Any) -> Edit:
+    return edit(port, port, Diagonal(), Multiply(), **options)
 
 
 V13 = [(Port.K, Port.Q), (Port.CONCAT, Port.V)]
@@ -171,7 +160,7 @@ def test_factors_of_keys_and_queries_are_not_one_under_rotation(qwen):
     assert are_one(of(scaling(Port.K)), of(scaling(Port.Q)), still)
 
 
-INDUCER = edit(Site.ATTENTION, Port.O, Port.Q, LowRank(width=2, heads=Heads.QUERY), InducerGate())
+INDUCER = edit("o", "q", LowRank(width=2, heads=Heads.QUERY), InducerGate())
 
 
 @pytest.mark.parametrize(
@@ -182,14 +171,14 @@ INDUCER = edit(Site.ATTENTION, Port.O, Port.Q, LowRank(width=2, heads=Heads.QUER
         (Port.K, Port.Q, PREFIX, False),
         (Port.K, Port.Q, MULTI_HEAD, False),
         (Port.K, Port.Q, INDUCER, False),
-        (Port.K, Port.Q, edit(Site.ATTENTION, Port.Q, Port.Q, Bottleneck(width=2)), False),
-        (Port.K, Port.Q, edit(Site.ATTENTION, Port.Q, None, Constant()), False),
+        (Port.K, Port.Q, edit("q", "q", Bottleneck(width=2)), False),
+        (Port.K, Port.Q, edit("q", None, Constant()), False),
         (Port.CONCAT, Port.V, LORA_V, True),
         (Port.CONCAT, Port.V, LORA_Q, True),
         (Port.CONCAT, Port.V, PREFIX, False),
-        (Port.CONCAT, Port.V, edit(Site.ATTENTION, Port.O, Port.CONCAT, LowRank(width=2)), False),
-        (Port.CONCAT, Port.V, edit(Site.ATTENTION, Port.CONCAT, Port.X_ATTN, LowRank(width=2)), False),
-        (Port.CONCAT, Port.V, edit(Site.ATTENTION, Port.V, None, Constant()), False),
+        (Port.CONCAT, Port.V, edit("o", "concat", LowRank(width=2)), False),
+        (Port.CONCAT, Port.V, edit("concat", "x_attn", LowRank(width=2)), False),
+        (Port.CONCAT, Port.V, edit("v", None, Constant()), False),
     ],
 )
 def test_factors_are_one_if_nothing_else_is_computed_between_them(moved, kept, beside, is_one, roberta):
@@ -236,7 +225,7 @@ def everywhere(one: Edit, *sites: Site) -> tuple[Edit, ...]:
     return tuple(dataclasses.replace(one, site=site) for site in sites or KINDS)
 
 
-@pytest.mark.parametrize("one", [PREFIX, LORA_Q, INDUCER, edit(Site.ATTENTION, Port.O, Port.O, Phm(width=4))])
+@pytest.mark.parametrize("one", [PREFIX, LORA_Q, INDUCER, edit("o", "o", Phm(width=4))])
 def test_alike_edits_at_every_kind_of_attention_are_one_at_all(one, bart):
     assert are_one(of(*everywhere(one)), of(one), bart)
     assert are_one(of(*everywhere(one)[::-1], ADAPTER), of(ADAPTER, one), bart)
@@ -271,7 +260,7 @@ def with_site(one: Edit, site: Site) -> Edit:
 
 
 def test_sequential_edits_are_merged_only_where_none_other_follows_or_goes_before(bart):
-    adapter, linear = (edit(Site.ATTENTION, Port.O, Port.O, form) for form in (Bottleneck(width=2), LowRank(width=2)))
+    adapter, linear = (edit("o", "o", form) for form in (Bottleneck(width=2), LowRank(width=2)))
     at_encoder = dataclasses.replace(linear, site=Site.ENCODER_SELF)
     first = canonical(of(at_encoder, *everywhere(adapter)), bart)
     last = canonical(of(*everywhere(adapter), at_encoder), bart)
@@ -302,15 +291,15 @@ DIFFERENT = {
     "scale 2": dataclasses.replace(ADAPTER, gate=FixedScale(value=2)),
     "scale 4": dataclasses.replace(ADAPTER, gate=FixedScale(value=4)),
     "learned scale": dataclasses.replace(ADAPTER, gate=LearnedScale()),
-    "site": edit(Site.ATTENTION, Port.O, Port.X_ATTN, Bottleneck(width=2)),
-    "concat": edit(Site.ATTENTION, Port.CONCAT, Port.X_ATTN, Bottleneck(width=2)),
+    "site": edit("o", "x_attn", Bottleneck(width=2)),
+    "concat": edit("concat", "x_attn", Bottleneck(width=2)),
     "heads": MULTI_HEAD,
     "prefix": PREFIX,
     "ungated": UNGATED,
     "reparameterized": with_form(PREFIX, reparameterization=8),
-    "constant": edit(Site.FFN, Port.F, None, Constant()),
+    "constant": edit("f", None, Constant()),
     "layers": dataclasses.replace(ADAPTER, layers=SpindleGroups(groups=(1, 3))),
-    "diagonal": scaling(Port.F, Site.FFN),
+    "diagonal": scaling(Port.F),
     "phm": dataclasses.replace(ADAPTER, form=Phm(width=4)),
     "inducer": dataclasses.replace(MULTI_HEAD, gate=InducerGate()),
     "inducer keys": dataclasses.replace(MULTI_HEAD, gate=InducerGate(key_width=2)),

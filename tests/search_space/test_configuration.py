@@ -3,26 +3,20 @@
 import dataclasses
 
 import pytest
+from support.edits import edit
 
 from search_space.configuration import Configuration
-from search_space.dimensions import Heads, Port, Site
-from search_space.edit import Edit
+from search_space.dimensions import Heads, Site
 from search_space.errors import InvalidEditError
 from search_space.forms import Bottleneck, Constant, LowRank, OwnNorm, SoftmaxMemory
-from search_space.gates import Add, ConvexGate
+from search_space.gates import ConvexGate
 from search_space.published import METHODS, published_method
 
-PREFIX = Edit(
-    site=Site.ATTENTION,
-    write=Port.HEAD,
-    read=Port.Q,
-    form=SoftmaxMemory(width=3, heads=Heads.KEY_VALUE),
-    gate=ConvexGate(),
-)
-LORA = Edit(site=Site.CROSS, write=Port.Q, read=Port.X_ATTN, form=LowRank(width=2), gate=Add())
-ADAPTER = Edit(site=Site.FFN, write=Port.F, read=Port.X_FFN, form=Bottleneck(width=5, norm=OwnNorm.INPUT), gate=Add())
-BIAS = Edit(site=Site.FFN, write=Port.U, read=None, form=Constant(), gate=Add())
-STACK = Edit(site=Site.STACK, write=Port.NORM, read=None, form=Constant(), gate=Add())
+PREFIX = edit("head", "q", SoftmaxMemory(width=3, heads=Heads.KEY_VALUE), ConvexGate())
+LORA = edit("q", "x_attn", LowRank(width=2), site=Site.CROSS)
+ADAPTER = edit("f", "x_ffn", Bottleneck(width=5, norm=OwnNorm.INPUT))
+BIAS = edit("u", None, Constant())
+STACK = edit("norm", None, Constant(), site=Site.STACK)
 ALL = Configuration(edits=(ADAPTER, PREFIX, BIAS, LORA, STACK))
 
 

@@ -1,44 +1,39 @@
 """What an edit says of itself, and what its form and gate hold."""
 
-import dataclasses
 import json
 
 import pytest
+from support.edits import edit
 
 from search_space.codec import configuration_to_json
 from search_space.configuration import Configuration
-from search_space.dimensions import Activation, Heads, Insertion, Port, Site
-from search_space.edit import Edit
-from search_space.forms import FORMS, Bottleneck, Form, Init, LowRank, OwnNorm, SoftmaxMemory
-from search_space.gates import GATES, Add, FixedScale
-
-
-def edit_of(form: Form, *, site: Site = Site.ATTENTION, write: Port = Port.O, read: Port | None = Port.O) -> Edit:
-    return Edit(site=site, write=write, read=read, form=form, gate=Add())
+from search_space.dimensions import Activation, Heads, Insertion
+from search_space.forms import FORMS, Bottleneck, Init, LowRank, OwnNorm, SoftmaxMemory
+from search_space.gates import GATES, FixedScale
 
 
 @pytest.mark.parametrize(
-    ("site", "write", "read", "insertion"),
+    ("write", "read", "insertion"),
     [
-        (Site.ATTENTION, Port.O, Port.O, Insertion.SEQUENTIAL),
-        (Site.ATTENTION, Port.O, Port.X_ATTN, Insertion.PARALLEL),
-        (Site.ATTENTION, Port.O, Port.CONCAT, Insertion.PARALLEL),
-        (Site.ATTENTION, Port.V, Port.V, Insertion.SEQUENTIAL),
-        (Site.FFN, Port.F, Port.F, Insertion.SEQUENTIAL),
-        (Site.FFN, Port.F, Port.M, Insertion.PARALLEL),
-        (Site.FFN, Port.F, Port.RES_F, Insertion.PARALLEL),
+        ("o", "o", Insertion.SEQUENTIAL),
+        ("o", "x_attn", Insertion.PARALLEL),
+        ("o", "concat", Insertion.PARALLEL),
+        ("v", "v", Insertion.SEQUENTIAL),
+        ("f", "f", Insertion.SEQUENTIAL),
+        ("f", "m", Insertion.PARALLEL),
+        ("f", "res_f", Insertion.PARALLEL),
     ],
 )
-def test_an_edit_is_sequential_exactly_when_it_reads_what_it_writes(site, write, read, insertion):
-    assert edit_of(LowRank(width=1), site=site, write=write, read=read).insertion is insertion
+def test_an_edit_is_sequential_exactly_when_it_reads_what_it_writes(write, read, insertion):
+    assert edit(write, read, LowRank(width=1)).insertion is insertion
 
 
 @pytest.mark.parametrize("heads", [Heads.QUERY, Heads.KEY_VALUE])
 @pytest.mark.parametrize("form", [Bottleneck, LowRank, SoftmaxMemory])
 def test_an_edit_has_the_heads_and_the_bottleneck_of_its_form(form, heads):
-    edit = edit_of(form(width=3, heads=heads), write=Port.HEAD, read=Port.Q)
-    assert edit.heads is heads
-    assert edit.sized_form is edit.form
+    one = edit("head", "q", form(width=3, heads=heads))
+    assert one.heads is heads
+    assert one.sized_form is one.form
 
 
 def test_forms_and_gates_of_stored_configurations_keep_their_names_and_their_order():
@@ -49,21 +44,14 @@ def test_forms_and_gates_of_stored_configurations_keep_their_names_and_their_ord
 
 
 def test_a_bottleneck_is_by_default_a_relu_adapter_that_starts_as_nothing():
-    form = Bottleneck(width=2)
-    assert (form.activation, form.heads, form.bias, form.norm, form.init, form.widened) == (
-        Activation.RELU,
-        Heads.SINGLE,
-        True,
-        OwnNorm.NONE,
-        Init.LORA,
-        0,
-    )
+    said = {"activation": Activation.RELU, "heads": Heads.SINGLE, "bias": True, "norm": OwnNorm.NONE, "init": Init.LORA}
+    assert Bottleneck(width=2) == Bottleneck(width=2, widened=0, **said)
 
 
 def test_a_scale_is_the_same_number_however_it_was_written():
     def text(scale: float) -> str:
-        edit = dataclasses.replace(edit_of(LowRank(width=1)), gate=FixedScale(value=scale))
-        return json.dumps(configuration_to_json(Configuration(edits=(edit,))))
+        one = edit("o", "o", LowRank(width=1), FixedScale(value=scale))
+        return json.dumps(configuration_to_json(Configuration(edits=(one,))))
 
     assert text(4) == text(4.0)
     assert text(4) != text(2)

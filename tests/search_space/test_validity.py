@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from support.edits import edit
 
 from search_space.configuration import Configuration
 from search_space.dimensions import Heads, NormPlacement, Port, ScalePer, Site
@@ -15,7 +16,6 @@ from search_space.forms import (
     Constant,
     Diagonal,
     Dora,
-    Form,
     Full,
     Intrinsic,
     LowRank,
@@ -48,78 +48,61 @@ ATTENTION_SITES = (Site.ATTENTION, Site.ENCODER_SELF, Site.DECODER_SELF, Site.CR
 # computed before it at the same tokens. Keys and values come from ctx alone: under cross-attention those are others.
 
 
-def attention(write: Port, read: Port | None, form: Form, gate: Gate | None = None, site: Site | None = None) -> Edit:
-    return Edit(site=site or Site.ATTENTION, write=write, read=read, form=form, gate=gate or Add())
-
-
-def ffn(write: Port, read: Port | None, form: Form, gate: Gate | None = None) -> Edit:
-    return Edit(site=Site.FFN, write=write, read=read, form=form, gate=gate or Add())
-
-
 def prefix(gate: Gate | None = None, **changed: Any) -> Edit:
     form = SoftmaxMemory(**{"width": 2, "heads": Heads.KEY_VALUE, **changed})
-    return attention(Port.HEAD, Port.Q, form, gate or ConvexGate())
+    return edit("head", "q", form, gate or ConvexGate())
 
 
-def bias(write: Port, site: Site = Site.FFN) -> Edit:
-    return Edit(site=site, write=write, read=None, form=Constant(), gate=Add())
+def bias(write: str, site: Site = Site.FFN) -> Edit:
+    return edit(write, None, Constant(), site=site)
 
 
-def prompt() -> Edit:
-    return Edit(site=Site.EMBEDDING, write=Port.EMBEDDING, read=None, form=Prompt(width=2), gate=Prepend())
-
-
-def whole(form: Form, gate: Gate | None = None) -> Edit:
-    return Edit(site=Site.GLOBAL, write=Port.WEIGHTS, read=None, form=form, gate=gate or Add())
-
-
-def inducer(gate: Gate, form: Form | None = None, write: Port = Port.O) -> Edit:
-    return attention(write, Port.Q, form or Bottleneck(width=1, heads=Heads.QUERY), gate)
+PROMPT = edit("embed", None, Prompt(width=2), Prepend())
 
 
 def adapters(*reads: Port) -> tuple[Edit, ...]:
-    return tuple(ffn(Port.F, read, Bottleneck(width=1)) for read in reads)
+    return tuple(edit("f", read, Bottleneck(width=1)) for read in reads)
 
 
 Build = Callable[[], object]
 # (rule, what the message says was got, what breaks it), for the rules that need no backbone
 ALONE: list[tuple[str, str, Build]] = [
-    ("V1", "bottleneck reading x_ffn, writing f", lambda: ffn(Port.F, Port.X_FFN, Bottleneck(width=1), ConvexGate())),
-    ("V10", "query_heads at o", lambda: attention(Port.O, Port.O, Bottleneck(width=1, heads=Heads.QUERY))),
+    ("V1", "bottleneck reading x_ffn, writing f", lambda: edit("f", "x_ffn", Bottleneck(width=1), ConvexGate())),
+    ("V10", "query_heads at o", lambda: edit("o", "o", Bottleneck(width=1, heads=Heads.QUERY))),
     ("V17", "1 widened", lambda: prefix(reparameterization=8, widened=1)),
     ("V18", "two at attn", lambda: Configuration(edits=(prefix(), prefix(width=9)))),
-    ("read", "read nothing for write q", lambda: attention(Port.Q, None, LowRank(width=1))),
-    ("site", "write f at attn", lambda: attention(Port.F, Port.F, LowRank(width=1))),
+    ("read", "read nothing for write q", lambda: edit("q", None, LowRank(width=1))),
+    ("site", "write f at attn", lambda: edit("f", "f", LowRank(width=1), site=Site.ATTENTION)),
     ("V15", "6 and n 4", lambda: Phm(width=6)),
     ("V17", "softmax_memory reading q", lambda: prefix(Add(), robust=True)),
-    ("V19", "prompt at ffn", lambda: ffn(Port.F, None, Prompt(width=1))),
-    ("V19", "prompt at embed with gate add", lambda: dataclasses.replace(prompt(), gate=Add())),
-    ("V19", "full at ffn", lambda: ffn(Port.F, None, Full())),
-    ("V19", "full with gate scale", lambda: whole(Full(), FixedScale(value=2))),
-    ("V19", "prompt and prompt", lambda: Configuration(edits=(prompt(), prompt()))),
-    ("read", "a prompt that reads embed", lambda: dataclasses.replace(prompt(), read=Port.EMBEDDING)),
-    ("mul", "diag from x_attn to o with gate mul", lambda: attention(Port.O, Port.X_ATTN, Diagonal(), Multiply())),
-    ("decomposed", "dora from x_ffn to f", lambda: ffn(Port.F, Port.X_FFN, Dora(width=1))),
-    ("decomposed", "dora with gate sigmoid", lambda: ffn(Port.F, Port.M, Dora(width=1), SigmoidGate())),
-    ("dead", "bottleneck with gate tanh", lambda: ffn(Port.F, Port.F, Bottleneck(width=1), TanhGate())),
-    ("per", "one per head at f", lambda: ffn(Port.F, Port.F, LowRank(width=1), LearnedScale(per=ScalePer.HEAD))),
+    ("V19", "prompt at ffn", lambda: edit("f", None, Prompt(width=1))),
+    ("V19", "prompt at embed with gate add", lambda: dataclasses.replace(PROMPT, gate=Add())),
+    ("V19", "full at ffn", lambda: edit("f", None, Full())),
+    ("V19", "full with gate scale", lambda: edit("weights", None, Full(), FixedScale(value=2))),
+    ("V19", "prompt and prompt", lambda: Configuration(edits=(PROMPT, PROMPT))),
+    ("read", "a prompt that reads embed", lambda: dataclasses.replace(PROMPT, read=Port.EMBEDDING)),
+    ("mul", "diag from x_attn to o with gate mul", lambda: edit("o", "x_attn", Diagonal(), Multiply())),
+    ("decomposed", "dora from x_ffn to f", lambda: edit("f", "x_ffn", Dora(width=1))),
+    ("decomposed", "dora with gate sigmoid", lambda: edit("f", "m", Dora(width=1), SigmoidGate())),
+    ("dead", "bottleneck with gate tanh", lambda: edit("f", "f", Bottleneck(width=1), TanhGate())),
+    ("per", "one per head at f", lambda: edit("f", "f", LowRank(width=1), LearnedScale(per=ScalePer.HEAD))),
     ("layers", "3 to 2", lambda: LayerRange(first=3, last=2)),
     ("layers", "(2, 1)", lambda: SpindleGroups(groups=(2, 1))),
     ("layers", "()", lambda: LayerPattern(sixths=())),
     ("layers", "(3, 3)", lambda: LayerPattern(sixths=(3, 3))),
-    ("layers", "layers range at embed", lambda: dataclasses.replace(prompt(), layers=LayerRange(first=0, last=0))),
+    ("layers", "layers range at embed", lambda: dataclasses.replace(PROMPT, layers=LayerRange(first=0, last=0))),
     (
         "twice",
         "two lowrank from m to f",
-        lambda: Configuration(edits=tuple(ffn(Port.F, Port.M, LowRank(width=1)) for _ in range(2))),
+        lambda: Configuration(edits=tuple(edit("f", "m", LowRank(width=1)) for _ in range(2))),
     ),
     ("width", "0", lambda: Intrinsic(width=0)),
-    ("site", "write q at stack", lambda: bias(Port.Q, Site.STACK)),
-    ("gate", "gate scale", lambda: ffn(Port.F, None, Constant(), FixedScale(value=2))),
+    ("site", "write q at stack", lambda: bias("q", Site.STACK)),
+    ("gate", "gate scale", lambda: edit("f", None, Constant(), FixedScale(value=2))),
     (
         "norm",
         "query_heads with a norm",
-        lambda: attention(Port.HEAD, Port.Q, Bottleneck(width=1, heads=Heads.QUERY, norm=OwnNorm.INPUT)),
+        lambda: edit("head", "q", Bottleneck(width=1, heads=Heads.QUERY, norm=OwnNorm.INPUT)),
     ),
     ("width", "0", lambda: LowRank(width=0)),
     ("width", "2.0", lambda: LowRank(width=2.0)),  # type: ignore[arg-type]
@@ -129,30 +112,30 @@ ALONE: list[tuple[str, str, Build]] = [
 ]
 # (rule, backbone, what the message says was got, edits that break it there)
 ON_A_BACKBONE: list[tuple[str, str, str, Callable[[], tuple[Edit, ...]]]] = [
-    ("V14", "qwen3_0_6b", "attn q on qwen3", lambda: (bias(Port.Q, Site.ATTENTION),)),
-    ("V14", "qwen2_5_0_5b", "attn o on qwen2", lambda: (bias(Port.O, Site.ATTENTION),)),
-    ("V14", "roberta_base", "attn head on roberta", lambda: (bias(Port.HEAD, Site.ENCODER_SELF),)),
-    ("V14", "llama3_2_1b", "llama, whose stack has no biased", lambda: (bias(Port.NORM, Site.STACK),)),
-    ("V15", "roberta_base", "rank 769 where 768", lambda: (ffn(Port.F, Port.M, LowRank(width=769)),)),
-    ("V15", "roberta_base", "rank 769 where 768", lambda: (ffn(Port.F, Port.M, LowRank(width=768, widened=1)),)),
-    ("V15", "qwen2_5_0_5b", "rank 129 where 128", lambda: (attention(Port.V, Port.CTX, LowRank(width=129)),)),
+    ("V14", "qwen3_0_6b", "attn q on qwen3", lambda: (bias("q", Site.ATTENTION),)),
+    ("V14", "qwen2_5_0_5b", "attn o on qwen2", lambda: (bias("o", Site.ATTENTION),)),
+    ("V14", "roberta_base", "attn head on roberta", lambda: (bias("head", Site.ENCODER_SELF),)),
+    ("V14", "llama3_2_1b", "llama, whose stack has no biased", lambda: (bias("norm", Site.STACK),)),
+    ("V15", "roberta_base", "rank 769 where 768", lambda: (edit("f", "m", LowRank(width=769)),)),
+    ("V15", "roberta_base", "rank 769 where 768", lambda: (edit("f", "m", LowRank(width=768, widened=1)),)),
+    ("V15", "qwen2_5_0_5b", "rank 129 where 128", lambda: (edit("v", "ctx", LowRank(width=129)),)),
     (
         "V11",
         "roberta_base",
         "rank 65 where 64",
-        lambda: (attention(Port.HEAD, Port.Q, LowRank(width=65, heads=Heads.QUERY)),),
+        lambda: (edit("head", "q", LowRank(width=65, heads=Heads.QUERY)),),
     ),
     (
         "V11",
         "qwen3_0_6b",
         "rank 129 where 128",
-        lambda: (attention(Port.HEAD, Port.X_ATTN, LowRank(width=129, heads=Heads.KEY_VALUE)),),
+        lambda: (edit("head", "x_attn", LowRank(width=129, heads=Heads.KEY_VALUE)),),
     ),
-    ("V14", "roberta_base", "ffn m on roberta", lambda: (bias(Port.M),)),
-    ("sample", "gpt2", "gate sigmoid_sample on gpt2", lambda: (ffn(Port.F, Port.F, LowRank(width=1), SampleGate()),)),
+    ("V14", "roberta_base", "ffn m on roberta", lambda: (bias("m"),)),
+    ("sample", "gpt2", "gate sigmoid_sample on gpt2", lambda: (edit("f", "f", LowRank(width=1), SampleGate()),)),
     ("sample", "bart_large", "gate lse_convex_sample on bart", lambda: (prefix(ConvexSampleGate()),)),
-    ("V15", "roberta_base", "n 5 for widths 768 and 768", lambda: (ffn(Port.F, Port.F, Phm(width=5, n=5)),)),
-    ("V15", "qwen3_0_6b", "widths 1024 and 2048", lambda: (attention(Port.CONCAT, Port.X_ATTN, Diagonal()),)),
+    ("V15", "roberta_base", "n 5 for widths 768 and 768", lambda: (edit("f", "f", Phm(width=5, n=5)),)),
+    ("V15", "qwen3_0_6b", "widths 1024 and 2048", lambda: (edit("concat", "x_attn", Diagonal()),)),
     (
         "layers",
         "gpt2",
@@ -164,14 +147,14 @@ ON_A_BACKBONE: list[tuple[str, str, str, Callable[[], tuple[Edit, ...]]]] = [
         "gpt2",
         "two bottleneck from x_ffn to f",
         lambda: tuple(
-            dataclasses.replace(edit, layers=layers)
-            for edit, layers in zip(
+            dataclasses.replace(one, layers=layers)
+            for one, layers in zip(
                 adapters(Port.X_FFN, Port.X_FFN), (LayerRange(first=0, last=2), SpindleGroups(groups=(2,))), strict=True
             )
         ),
     ),
-    ("width", "gpt2", "intrinsic of 200,000,000 where", lambda: (whole(Intrinsic(width=200_000_000)),)),
-    ("ports", "bert_base_uncased", "g on bert", lambda: (ffn(Port.G, Port.X_FFN, LowRank(width=1)),)),
+    ("width", "gpt2", "intrinsic of 200,000,000 where", lambda: (edit("weights", None, Intrinsic(width=200_000_000)),)),
+    ("ports", "bert_base_uncased", "g on bert", lambda: (edit("g", "x_ffn", LowRank(width=1)),)),
     ("sublayers", "roberta_base", "cross on roberta", lambda: (dataclasses.replace(prefix(), site=Site.CROSS),)),
     ("sublayers", "gpt2", "enc_self on gpt2", lambda: (dataclasses.replace(prefix(), site=Site.ENCODER_SELF),)),
     ("width", "gpt2", "12 widened sublayers of 12", lambda: (prefix(widened=12),)),
@@ -218,14 +201,12 @@ def test_every_rule_is_broken_by_a_test():
 
 
 def test_the_largest_ranks_are_accepted(roberta):
-    check_on(
-        (ffn(Port.F, Port.M, LowRank(width=768)), attention(Port.O, Port.O, LowRank(width=767, widened=11))), roberta
-    )
-    check_on((attention(Port.HEAD, Port.Q, LowRank(width=64, heads=Heads.QUERY)),), roberta)
+    check_on((edit("f", "m", LowRank(width=768)), edit("o", "o", LowRank(width=767, widened=11))), roberta)
+    check_on((edit("head", "q", LowRank(width=64, heads=Heads.QUERY)),), roberta)
 
 
 def test_nothing_bounds_the_width_of_a_form_that_is_not_linear(roberta):
-    check_on((ffn(Port.F, Port.X_FFN, Bottleneck(width=5000)), prefix(width=5000)), roberta)
+    check_on((edit("f", "x_ffn", Bottleneck(width=5000)), prefix(width=5000)), roberta)
 
 
 @pytest.mark.parametrize(
@@ -241,18 +222,17 @@ def test_nothing_bounds_the_width_of_a_form_that_is_not_linear(roberta):
     ],
 )
 def test_a_rank_is_bounded_by_the_narrower_of_the_two_tensors(write, read, heads, largest, odd):
-    edit = attention(write, read, LowRank(width=1, heads=heads))
-    assert largest_width(edit, odd) == largest
+    assert largest_width(edit(write, read, LowRank(width=1, heads=heads)), odd) == largest
 
 
 def test_a_head_that_is_wider_than_the_model_is_bounded_by_the_model(odd):
     narrow = dataclasses.replace(odd, width=3)
-    assert largest_width(attention(Port.HEAD, Port.X_ATTN, LowRank(width=1, heads=Heads.QUERY)), narrow) == 3
-    assert largest_width(attention(Port.HEAD, Port.HEAD, LowRank(width=1, heads=Heads.QUERY)), narrow) == 5
+    assert largest_width(edit("head", "x_attn", LowRank(width=1, heads=Heads.QUERY)), narrow) == 3
+    assert largest_width(edit("head", "head", LowRank(width=1, heads=Heads.QUERY)), narrow) == 5
 
 
 def test_two_edits_may_write_one_port_when_they_differ_in_form_or_read(qwen):
-    lora = attention(Port.O, Port.CONCAT, LowRank(width=1))
+    lora = edit("o", "concat", LowRank(width=1))
     edits = (
         lora,
         dataclasses.replace(lora, read=Port.X_ATTN),

@@ -100,22 +100,6 @@ def test_a_model_type_like_no_other_gets_no_suggestion(config, got):
     assert str(caught.value).endswith(got)
 
 
-SIZES = {
-    "roberta": "hidden_size intermediate_size num_hidden_layers num_attention_heads vocab_size "
-    "max_position_embeddings type_vocab_size",
-    "bart": "d_model encoder_attention_heads decoder_attention_heads encoder_ffn_dim decoder_ffn_dim "
-    "encoder_layers decoder_layers vocab_size max_position_embeddings",
-    "distilbert": "dim n_heads n_layers hidden_dim vocab_size max_position_embeddings",
-    "t5": "d_model d_kv d_ff num_layers num_heads vocab_size",
-    "gpt2": "n_embd n_head n_layer vocab_size n_positions",
-    "llama": "hidden_size intermediate_size num_hidden_layers num_attention_heads vocab_size",
-    "qwen2": "hidden_size intermediate_size num_hidden_layers num_attention_heads vocab_size",
-    "qwen3": "hidden_size intermediate_size num_hidden_layers num_attention_heads vocab_size head_dim",
-}
-SIZES |= {"bert": SIZES["roberta"], "electra": SIZES["roberta"] + " embedding_size"}
-SIZES |= {"mbart": SIZES["bart"], "marian": SIZES["bart"]}
-
-
 @pytest.mark.parametrize(
     ("family", "entry", "value"),
     [

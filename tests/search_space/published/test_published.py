@@ -1,13 +1,14 @@
 """Published methods: their names, what can be set, and where they can be built."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
+from support.edits import edit
 from support.loops import each
 
-from search_space.backbones.shape import BackboneShape
 from search_space.configuration import Configuration
-from search_space.dimensions import Activation, Heads, Insertion, Port, Site
+from search_space.dimensions import Activation, Heads, Port, Site
 from search_space.edit import Edit
 from search_space.errors import BudgetError, InvalidEditError, SettingError, UnknownMethodError
 from search_space.forms import (
@@ -22,14 +23,10 @@ from search_space.forms import (
     SoftmaxMemory,
     Sparse,
 )
-from search_space.gates import (
-    Add,
-    ConvexInducerGate,
-    FixedScale,
-    InducerGate,
-)
+from search_space.gates import ConvexGate, ConvexInducerGate, FixedScale, Gate, InducerGate, LearnedScale
 from search_space.parameter_counts.counts import count
 from search_space.published import METHODS, published_method
+from search_space.published.point import PublishedPoint
 
 BACKBONES = sorted(
     path.parent.name for path in (Path(__file__).parents[2] / "data" / "backbones").glob("*/config.json")
@@ -85,18 +82,6 @@ def widths(configuration: Configuration) -> list[int]:
     return [edit.sized_form.width for edit in configuration.edits if edit.sized_form is not None]
 
 
-def test_settings_end_up_where_they_belong(roberta):
-    mam = published_method("mam_adapter").configuration(roberta, {"l": 7, "r": 8, "s": 2.5, "mid": 9})
-    assert widths(mam) == [7, 8]
-    assert mam.ffn[0].gate == FixedScale(value=2.5)
-    assert isinstance(mam.attention[0].form, SoftmaxMemory)
-    assert mam.attention[0].form.reparameterization == 9
-    both = published_method("pa_attn_plus_pa_ffn").configuration(roberta, {"ra": 3, "r": 4})
-    assert (widths(Configuration(edits=both.attention)), widths(Configuration(edits=both.ffn))) == ([3], [4])
-    mixed = published_method("prefix_plus_lora_ffn").configuration(roberta, {"l": 3, "r": 4})
-    assert widths(mixed) == [3, 4, 4]
-
-
 @pytest.mark.parametrize(
     ("name", "settings", "message"),
     [
@@ -124,79 +109,90 @@ def test_a_wrong_setting_is_refused_in_one_line(name, settings, message, roberta
     assert "\n" not in str(caught.value)
 
 
-def test_methods_of_he_et_al_are_at_the_points_of_their_table(roberta):
-    """Functional form, insertion, modified representation and composition of He et al. 2022, table 1 and figure 1."""
-    points = {
-        name: [
-            (edit.site, edit.form.name, edit.insertion, edit.write, edit.gate.name)
-            for edit in published_method(name).configuration(roberta).edits
-        ]
-        for name in ("prefix_tuning", "houlsby_adapter", "parallel_adapter_ffn", "scaled_parallel_adapter_ffn")
-    }
-    parallel, sequential = Insertion.PARALLEL, Insertion.SEQUENTIAL
-    assert points == {
-        "prefix_tuning": [(Site.ATTENTION, "softmax_memory", parallel, Port.HEAD, "lse_convex")],
-        "houlsby_adapter": [
-            (Site.ATTENTION, "bottleneck", sequential, Port.O, "add"),
-            (Site.FFN, "bottleneck", sequential, Port.F, "add"),
-        ],
-        "parallel_adapter_ffn": [(Site.FFN, "bottleneck", parallel, Port.F, "add")],
-        "scaled_parallel_adapter_ffn": [(Site.FFN, "bottleneck", parallel, Port.F, "scale")],
-    }
+def adapter(write: str, read: str, width: int = 64, gate: Gate | None = None, **options: Any) -> Edit:
+    """With the initialisation of He et al. 2022."""
+    return edit(write, read, Bottleneck(**{"width": width, "init": Init.BERT} | options), gate)
 
 
-@pytest.mark.parametrize(
-    ("name", "norm", "init"),
-    [
-        ("sequential_adapter_ffn", OwnNorm.NONE, Init.BERT),
-        ("parallel_adapter_ffn", OwnNorm.NONE, Init.BERT),
-        ("pfeiffer_adapter", OwnNorm.NONE, Init.BERT),
-        ("scaled_parallel_adapter_ffn", OwnNorm.NONE, Init.LORA),
-        ("scaled_parallel_adapter_ffn_learned", OwnNorm.NONE, Init.LORA),
-        # the released code of He et al. 2022 has a LayerNorm in every adapter at attention
-        ("sequential_adapter_attn", OwnNorm.INPUT, Init.BERT),
-        ("parallel_adapter_attn", OwnNorm.INPUT, Init.BERT),
-        ("parallel_adapter_attn_concat", OwnNorm.INPUT, Init.BERT),
-        ("sequential_adapter_single", OwnNorm.INPUT, Init.BERT),
+def prefix(width: int, **options: Any) -> Edit:
+    return edit("head", "q", SoftmaxMemory(width=width, heads=Heads.KEY_VALUE, **options), ConvexGate())
+
+
+def lora(write: str, read: str, width: int = 8, scale: float = 2, **options: bool) -> Edit:
+    return edit(write, read, LowRank(width=width, **options), FixedScale(value=scale))
+
+
+def inducer(write: str, width: int, gate: Gate) -> Edit:
+    """With tanh and an initialisation of its own."""
+    return adapter(write, "q", width, gate, activation=Activation.TANH, heads=Heads.QUERY, init=Init.INDUCER)
+
+
+NORMED, LORA = {"norm": OwnNorm.INPUT}, {"init": Init.LORA}
+BESIDE_LORA = inducer("o", 12, InducerGate(key_width=5))
+IN_MAM = [inducer("o", 7, InducerGate(key_width=3)), lora("q", "x_attn", 16)]
+OWN_PHM = Phm(width=24, factor_rank=None, shared=False)
+POINTS = {
+    # He et al. 2022, table 1 and figure 1; their released code has a LayerNorm in every adapter at attention
+    "roberta_base prefix_tuning": [prefix(30)],
+    "roberta_base houlsby_adapter": [adapter("o", "o", **NORMED), adapter("f", "f")],
+    "roberta_base sequential_adapter_ffn": [adapter("f", "f")],
+    "roberta_base sequential_adapter_attn": [adapter("o", "o", **NORMED)],
+    "roberta_base sequential_adapter_single": [adapter("sum", "sum", 108, **NORMED)],
+    "roberta_base pfeiffer_adapter": [adapter("sum", "sum")],
+    "roberta_base parallel_adapter_ffn": [adapter("f", "x_ffn")],
+    "roberta_base parallel_adapter_attn": [adapter("o", "x_attn", **NORMED)],
+    "roberta_base parallel_adapter_attn_concat": [adapter("concat", "x_attn", **NORMED)],
+    "roberta_base scaled_parallel_adapter_ffn": [adapter("f", "x_ffn", 512, FixedScale(value=4), **LORA)],
+    "roberta_base scaled_parallel_adapter_ffn_learned": [adapter("f", "x_ffn", 512, LearnedScale(), **LORA)],
+    "qwen3_0_6b multihead_parallel_adapter": [adapter("head", "q", 30, heads=Heads.QUERY, bias=False)],
+    # LoRA reads the input of the projection that it writes, and on a gated FFN writes the gate, too
+    "bart_large lora_qv": [lora("q", "x_attn"), lora("v", "ctx")],
+    "bart_large lora_kv": [lora("k", "ctx"), lora("v", "ctx")],
+    "bart_large lora_ffn": [lora("u", "x_ffn"), lora("f", "m")],
+    "qwen3_0_6b lora_ffn": [lora("g", "x_ffn"), lora("u", "x_ffn"), lora("f", "m")],
+    "roberta_base mam_adapter:l=7,r=8,s=2.5,mid=9": [
+        prefix(7, reparameterization=9),
+        adapter("f", "x_ffn", 8, FixedScale(value=2.5), **LORA),
     ],
-)
-def test_adapters_are_relu_with_biases(name, norm, init, roberta):
-    (edit,) = published_method(name).configuration(roberta).edits
-    assert isinstance(edit.form, Bottleneck)
-    assert (edit.form.activation, edit.form.bias, edit.form.norm, edit.form.init) == (
-        Activation.RELU,
-        True,
-        norm,
-        init,
-    )
+    "roberta_base pa_attn_plus_pa_ffn:ra=3,r=4": [adapter("o", "x_attn", 3, **NORMED), adapter("f", "x_ffn", 4)],
+    "roberta_base prefix_plus_lora_ffn:l=3,r=4": [prefix(3), lora("u", "x_ffn", 4), lora("f", "m", 4)],
+    "roberta_base robust_prefix_tuning:l=7": [prefix(7, robust=True)],
+    # Chen et al. 2022, tables 1 and 3: key source, extension and composition
+    "roberta_base inducer_adaptive": [inducer("head", 108, InducerGate())],
+    "roberta_base inducer_extension": [inducer("o", 16, InducerGate())],
+    "roberta_base inducer_gating": [inducer("o", 15, ConvexInducerGate(key_width=10))],
+    "roberta_base inducer": [inducer("o", 15, InducerGate(key_width=10))],
+    # LoRA beside it is as released unless it is set: scale 32 / rank, a bias for generation, none for classification
+    "gpt2 inducer_plus_lora_q": [BESIDE_LORA, lora("q", "x_attn", 24, 32 / 24, bias=True)],
+    "gpt2 inducer_plus_lora_q:bias=no": [BESIDE_LORA, lora("q", "x_attn", 24, 32 / 24)],
+    "roberta_base inducer_plus_lora_q:r=4": [BESIDE_LORA, lora("q", "x_attn", 4, 8)],
+    "roberta_base inducer_plus_lora_q:bias=yes,sl=2": [BESIDE_LORA, lora("q", "x_attn", 24, 2, bias=True)],
+    "roberta_base mam_inducer": [*IN_MAM, adapter("f", "x_ffn", 42)],
+    "roberta_base mam_inducer:s=2,init=lora,rf=12": [
+        *IN_MAM,
+        adapter("f", "x_ffn", 12, FixedScale(value=2), **LORA),
+    ],
+    # a 32nd of the width unless set; the factors of Compacter are shared
+    "roberta_base compacter": [edit("o", "o", Phm(width=24)), edit("f", "f", Phm(width=24))],
+    "roberta_base compacter_pp:r=24": [edit("f", "f", Phm(width=24))],
+    "roberta_base phm_adapter:r=24": [edit("o", "o", OWN_PHM), edit("f", "f", OWN_PHM)],
+    "roberta_base full_finetuning": [edit("weights", None, Full())],
+    "roberta_base diff_pruning": [edit("weights", None, Sparse(width=124_645_632 // 200))],
+    "roberta_base diff_pruning:fraction=0.01": [edit("weights", None, Sparse(width=124_645_632 // 100))],
+    "roberta_base intrinsic_did": [edit("weights", None, Intrinsic(width=1000))],
+    "roberta_base intrinsic_said": [edit("weights", None, Intrinsic(width=1000, per_tensor=True))],
+}
 
 
-def test_the_multi_head_adapter_has_a_block_for_every_query_head_and_no_bias(qwen):
-    (edit,) = published_method("multihead_parallel_adapter").configuration(qwen).edits
-    assert isinstance(edit.form, Bottleneck)
-    assert (edit.heads, edit.read, edit.write, edit.form.bias) == (Heads.QUERY, Port.Q, Port.HEAD, False)
+@pytest.mark.parametrize("case", POINTS)
+def test_a_method_is_at_the_point_of_its_paper_and_its_settings_end_up_where_they_belong(case, shape_named):
+    backbone, _, text = case.partition(" ")
+    assert PublishedPoint(text).structure(shape_named(backbone)) == Configuration(edits=tuple(POINTS[case]))
 
 
-def test_lora_reads_the_input_of_the_projection_it_writes(bart):
-    pairs = {
-        name: [(edit.read, edit.write) for edit in published_method(name).configuration(bart).edits]
-        for name in ("lora_qv", "lora_kv", "lora_ffn")
-    }
-    assert pairs == {
-        "lora_qv": [(Port.X_ATTN, Port.Q), (Port.CTX, Port.V)],
-        "lora_kv": [(Port.CTX, Port.K), (Port.CTX, Port.V)],
-        "lora_ffn": [(Port.X_FFN, Port.U), (Port.M, Port.F)],
-    }
-
-
-def test_lora_on_a_gated_ffn_writes_the_gate_too(qwen):
-    edits = published_method("lora_ffn").configuration(qwen).edits
-    assert [(edit.read, edit.write) for edit in edits] == [
-        (Port.X_FFN, Port.G),
-        (Port.X_FFN, Port.U),
-        (Port.M, Port.F),
-    ]
-    assert all(isinstance(edit.form, LowRank) for edit in edits)
+def test_no_more_weights_are_changed_than_there_are(roberta):
+    with pytest.raises(BudgetError, match="above 0%"):
+        published_method("diff_pruning").configuration(roberta, {"fraction": 2})
 
 
 def test_bitfit_trains_a_constant_at_every_bias_of_the_backbone(shape_named):
@@ -209,12 +205,6 @@ def test_bitfit_trains_a_constant_at_every_bias_of_the_backbone(shape_named):
         at_stack = {(edit.site, edit.write) for edit in edits} - shape.biased_ports
         assert at_stack == ({(Site.STACK, Port.NORM)} if shape.stack_norms else set())
         assert len(edits) == len(shape.biased_ports) + len(at_stack)
-
-
-def only(name: str, shape: BackboneShape, settings: dict[str, float | str] | None = None) -> Edit:
-    """The one edit of a method."""
-    (edit,) = published_method(name).configuration(shape, settings).edits
-    return edit
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -250,83 +240,3 @@ def test_all_values_are_told_by_their_full_names():
         "norm": "none",
         "init": "lora",
     }
-
-
-def test_robust_prefix_tuning_is_a_prefix_with_a_table_for_every_batch(roberta):
-    robust, plain = only("robust_prefix_tuning", roberta, {"l": 7}), only("prefix_tuning", roberta, {"l": 7})
-    assert robust.form == SoftmaxMemory(width=7, heads=Heads.KEY_VALUE, robust=True)
-    assert (robust.write, robust.read, robust.gate) == (plain.write, plain.read, plain.gate)
-
-
-def test_inducers_are_at_the_points_of_chen_et_al(roberta):
-    """Key source, extension and composition of Chen et al. 2022, tables 1 and 3; tanh and their own init throughout."""
-    points = {}
-    for name in ("inducer_adaptive", "inducer_extension", "inducer_gating", "inducer"):
-        edit = only(name, roberta)
-        points[name] = (edit.write, edit.read, edit.gate)
-        assert edit.form == Bottleneck(
-            width=edit.form.width if isinstance(edit.form, Bottleneck) else 0,
-            activation=Activation.TANH,
-            heads=Heads.QUERY,
-            init=Init.INDUCER,
-        )
-    assert points == {
-        "inducer_adaptive": (Port.HEAD, Port.Q, InducerGate()),
-        "inducer_extension": (Port.O, Port.Q, InducerGate()),
-        "inducer_gating": (Port.O, Port.Q, ConvexInducerGate(key_width=10)),
-        "inducer": (Port.O, Port.Q, InducerGate(key_width=10)),
-    }
-
-
-def test_an_inducers_lora_is_as_released_unless_it_is_set(roberta, shape_named):
-    """Scale 32 / rank; with a bias for generation, without for classification."""
-    gpt2, method = shape_named("gpt2"), published_method("inducer_plus_lora_q")
-    for shape, settings, bias, scale in (
-        (gpt2, {}, True, 32 / 24),
-        (roberta, {"r": 4}, False, 8.0),
-        (roberta, {"bias": "yes", "sl": 2}, True, 2.0),
-        (gpt2, {"bias": "no"}, False, 32 / 24),
-    ):
-        lora = method.configuration(shape, settings).edits[1]
-        assert (lora.write, lora.read, lora.gate) == (Port.Q, Port.X_ATTN, FixedScale(value=scale))
-        assert isinstance(lora.form, LowRank)
-        assert lora.form.bias is bias
-
-
-def test_the_mam_inducer_has_a_plain_adapter_or_a_scaled_one(roberta):
-    method = published_method("mam_inducer")
-    (plain,) = method.configuration(roberta).ffn
-    assert (plain.gate, plain.form) == (Add(), Bottleneck(width=42, init=Init.BERT))
-    (scaled,) = method.configuration(roberta, {"s": 2, "init": "lora", "rf": 12}).ffn
-    assert (scaled.gate, scaled.form) == (FixedScale(value=2), Bottleneck(width=12))
-
-
-def test_compacter_shares_its_factors_and_the_phm_adapter_does_not(roberta):
-    sites = {
-        name: [(edit.write, edit.form) for edit in published_method(name).configuration(roberta, {"r": 24}).edits]
-        for name in ("compacter", "compacter_pp", "phm_adapter")
-    }
-    shared, own = Phm(width=24), Phm(width=24, factor_rank=None, shared=False)
-    assert sites == {
-        "compacter": [(Port.O, shared), (Port.F, shared)],
-        "compacter_pp": [(Port.F, shared)],
-        "phm_adapter": [(Port.O, own), (Port.F, own)],
-    }
-    # a 32nd of the width unless set
-    assert widths(published_method("compacter").configuration(roberta)) == [24, 24]
-
-
-def test_methods_of_the_whole_model_stand_alone(roberta):
-    forms = {
-        name: only(name, roberta).form
-        for name in ("full_finetuning", "diff_pruning", "intrinsic_did", "intrinsic_said")
-    }
-    assert forms == {
-        "full_finetuning": Full(),
-        "diff_pruning": Sparse(width=roberta.parameters // 200),
-        "intrinsic_did": Intrinsic(width=1000),
-        "intrinsic_said": Intrinsic(width=1000, per_tensor=True),
-    }
-    assert only("diff_pruning", roberta, {"fraction": 0.01}).form == Sparse(width=roberta.parameters // 100)
-    with pytest.raises(BudgetError, match="above 0%"):
-        published_method("diff_pruning").configuration(roberta, {"fraction": 2})
