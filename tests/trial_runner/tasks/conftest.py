@@ -10,18 +10,26 @@ import pytest
 import trial_runner.huggingface
 from search_space.backbones import shape_of
 from trial_runner.backbones import config_of, load_tokenizer, tokenizer_id
-from trial_runner.tasks import Prepared, Task, prepare_task
+from trial_runner.tasks import SPLITS, Prepared, Task, prepare_task
 
 
 @pytest.fixture
 def tokenised(tmp_path: Path) -> Callable[..., Prepared]:
     """Prepares a task for a backbone."""
 
-    def run(task: Task, backbone: Path | str, **options: Any) -> Prepared:
-        tokenizer, stack = load_tokenizer(str(backbone)), shape_of(config_of(str(backbone))).kind
-        return prepare_task(task, tokenizer, tokenizer_id(tokenizer), tmp_path / "cache", stack=stack, **options)
+    def run(
+        task: Task, backbone: Path | str, tokenizer: Any = None, name: str | None = None, **options: Any
+    ) -> Prepared:
+        own, stack = tokenizer or load_tokenizer(str(backbone)), shape_of(config_of(str(backbone))).kind
+        return prepare_task(task, own, name or tokenizer_id(own), tmp_path / "cache", stack=stack, **options)
 
     return run
+
+
+@pytest.fixture
+def write_splits(write_rows: Callable[..., Path]) -> Callable[[Callable[[str], list[dict[str, Any]]]], Path]:
+    """Writes train, validation and test, each of the rows that its name gives, and returns the folder."""
+    return lambda rows_of: [write_rows(f"{split}.jsonl", rows_of(split)) for split in SPLITS][-1]
 
 
 @pytest.fixture

@@ -6,35 +6,19 @@ import pytest
 from search_space.dimensions import StackKind
 from trial_runner.backbones import load_tokenizer, tokenizer_id
 from trial_runner.errors import TaskError
-from trial_runner.tasks import IGNORED, Decoding, Task, prepare_task
-
-STACKS = {
-    "roberta": StackKind.ENCODER,
-    "bart": StackKind.ENCODER_DECODER,
-    "t5": StackKind.ENCODER_DECODER,
-    "gpt2": StackKind.DECODER,
-    "llama": StackKind.DECODER,
-}
-METRIC = {"summarisation": "rouge2", "translation": "bleu", "data_to_text": "bleu", "question_answering": "token_f1"}
-QUESTIONS = {}
+from trial_runner.tasks import IGNORED, TASK_KINDS, Decoding, Task
 
 
 @pytest.fixture
-def prepared(tiny_backbone, tmp_path):
-    """Prepares a text task with the tokenizer of a tiny backbone, with a cache of the test's own."""
+def prepared(tiny_backbone, tokenised):
+    """Prepares a text task for a tiny backbone; ``given`` is what `prepare_task` is told beside."""
 
-    def run(folder, family="bart", positions=None, task_kind="translation", **options):
-        tokenizer = load_tokenizer(str(tiny_backbone(family)))
+    def run(folder, family="bart", task_kind="translation", given=None, **options):
         columns = options.pop("columns", {"source": "en", "target": "de"})
-        usual = {"decoding": Decoding(max_new_tokens=20), "metric": METRIC.get(task_kind, "bleu"), "max_tokens": 128}
-        return prepare_task(
-            Task(**{"folder": str(folder), "kind": task_kind} | columns | usual | options),
-            tokenizer,
-            tokenizer_id(tokenizer),
-            tmp_path / "cache",
-            position_limit_tokens=positions,
-            stack=STACKS[family],
-        )
+        metric = TASK_KINDS[task_kind].usual_metric
+        usual = {"decoding": Decoding(max_new_tokens=20), "metric": metric, "max_tokens": 128}
+        task = Task(**{"folder": str(folder), "kind": task_kind} | columns | usual | options)
+        return tokenised(task, tiny_backbone(family), **(given or {}))
 
     return run
 
@@ -53,15 +37,10 @@ def pairs(prefix, count=3):
     return [{"en": f"{prefix} {n}", "de": f"{prefix}e {n * 11}"} for n in range(count)]
 
 
-def three(write_rows, rows_of):
-    """A folder of train, validation and test, each of the rows that its name gives."""
-    return [write_rows(f"{split}.jsonl", rows_of(split)) for split in ("train", "validation", "test")][-1]
-
-
 @pytest.fixture
-def folder(write_rows):
+def folder(write_splits):
     """Three splits of three pairs."""
-    return three(write_rows, pairs)
+    return write_splits(pairs)
 
 
 def texts(task, split, family, tokens, side="sources"):
@@ -97,10 +76,11 @@ def test_a_decoder_learns_the_target_behind_the_source_and_the_separator(folder,
     assert batch.input_ids[1][-1] == 7
     assert batch.attention_mask[1].tolist() == [True] * 13 + [False]
     assert (batch.labels[1] != IGNORED).sum() == 7
+    assert task.splits["test"].lengths[[2, 0]].tolist() == batch.attention_mask.sum(1).tolist()
 
 
-def test_prompts_of_a_decoder_are_padded_on_the_left_and_of_an_encoder_decoder_on_the_right(write_rows, prepared):
-    folder = three(write_rows, lambda split: [{"en": split[1], "de": "x"}, {"en": split[1] * 3, "de": "y"}])
+def test_prompts_of_a_decoder_are_padded_on_the_left_and_of_an_encoder_decoder_on_the_right(write_splits, prepared):
+    folder = write_splits(lambda split: [{"en": split[1], "de": "x"}, {"en": split[1] * 3, "de": "y"}])
     left = prepared(folder, "gpt2").splits["test"].prompts([0, 1], 9)
     assert left.attention_mask.tolist() == [[False, False, True, True], [True] * 4]
     assert left.input_ids[0][:2].tolist() == [9, 9]
@@ -130,11 +110,8 @@ def test_the_decoder_input_of_an_encoder_decoder_is_what_transformers_makes_of_t
     torch = pytest.importorskip("torch")
     model = tiny_language_model(family).double()
     config = model.config
-    batch = (
-        prepared(folder, family)
-        .splits["train"]
-        .batch([0, 1, 2], config.pad_token_id, start_token_id=config.decoder_start_token_id)
-    )
+    train, start = prepared(folder, family).splits["train"], config.decoder_start_token_id
+    batch = train.batch([0, 1, 2], config.pad_token_id, start_token_id=start)
     inputs = {"input_ids": torch.from_numpy(batch.input_ids), "attention_mask": torch.from_numpy(batch.attention_mask)}
     labels = torch.from_numpy(batch.labels)
     ours = model(**inputs, decoder_input_ids=torch.from_numpy(batch.decoder_input_ids)).logits
@@ -142,45 +119,32 @@ def test_the_decoder_input_of_an_encoder_decoder_is_what_transformers_makes_of_t
     torch.testing.assert_close(loss, model(**inputs, labels=labels).loss)
 
 
-def test_a_decoder_with_a_beginning_of_text_separates_with_it(folder, prepared, tiny_backbone, tmp_path, tokens):
+def test_a_decoder_with_a_beginning_of_text_separates_with_it(folder, prepared, tiny_backbone, tokens):
     tokenizer = copy.deepcopy(load_tokenizer(str(tiny_backbone("llama"))))
     tokenizer.bos_token = "a"
-    source = Task(
-        kind="translation",
-        folder=str(folder),
-        source="en",
-        target="de",
-        decoding=Decoding(max_new_tokens=9),
-        metric="bleu",
-    )
-    task = prepare_task(source, tokenizer, "with bos", tmp_path / "cache", stack=StackKind.DECODER)
+    given = {"tokenizer": tokenizer, "name": "with bos"}
+    task = prepared(folder, "llama", given=given)
     assert texts(task, "test", "llama", tokens)[0] == "t ##e ##s ##t 0 a"
     tokenizer.bos_token = "b"
-    again = prepare_task(source, tokenizer, "with bos", tmp_path / "cache", stack=StackKind.DECODER)
+    again = prepared(folder, "llama", given=given)
     assert texts(again, "test", "llama", tokens)[0] == "t ##e ##s ##t 0 b"
     assert texts(task, "test", "llama", tokens, "targets")[0] == "t ##e ##s ##t ##e 0 <|endoftext|>"
 
 
-def test_a_target_of_a_decoder_begins_no_text_of_its_own(
-    folder, prepared, tiny_backbone, tmp_path, tokens, monkeypatch
-):
+def test_a_target_of_a_decoder_begins_no_text_of_its_own(folder, prepared, tiny_backbone, tokens):
     from tokenizers.processors import TemplateProcessing
 
     begun = copy.deepcopy(load_tokenizer(str(tiny_backbone("gpt2"))))
     begun.backend_tokenizer.post_processor = TemplateProcessing(
         single="<|endoftext|> $A", special_tokens=[("<|endoftext|>", begun.eos_token_id)]
     )
-    monkeypatch.setitem(globals(), "load_tokenizer", lambda name: begun)
-    task = prepared(folder, "gpt2")
+    task = prepared(folder, "gpt2", given={"tokenizer": begun})
     assert texts(task, "test", "gpt2", tokens)[0] == "<|endoftext|> t ##e ##s ##t 0 <|endoftext|>"
     assert texts(task, "test", "gpt2", tokens, "targets")[0] == "t ##e ##s ##t ##e 0 <|endoftext|>"
 
 
-def test_what_is_too_long_is_cut_but_keeps_its_end_and_is_noted(write_rows, prepared, tokens):
-    for split in ("train", "validation", "test"):
-        folder = write_rows(
-            f"{split}.jsonl", [{"en": split[1] * 30, "de": "y" * 30}, {"en": f"{split[1]}x", "de": "z"}]
-        )
+def test_what_is_too_long_is_cut_but_keeps_its_end_and_is_noted(write_splits, prepared, tokens):
+    folder = write_splits(lambda s: [{"en": s[1] * 30, "de": "y" * 30}, {"en": f"{s[1]}x", "de": "z"}])
     for family, end in (("bart", "</s>"), ("gpt2", "<|endoftext|>")):
         task = prepared(folder, family, max_tokens=9, max_target_tokens=6)
         rows = texts(task, "test", family, tokens)
@@ -220,7 +184,7 @@ def test_an_encoder_cannot_write(folder, prepared):
 )
 def test_lengths_beyond_the_positions_of_the_backbone_are_one_clear_line(folder, prepared, family, options, message):
     with pytest.raises(TaskError, match=message):
-        prepared(folder, family, positions=64, **options)
+        prepared(folder, family, given={"position_limit_tokens": 64}, **options)
 
 
 def test_an_instruction_goes_before_every_source(folder, prepared, tokens):
@@ -231,10 +195,9 @@ def test_an_instruction_goes_before_every_source(folder, prepared, tokens):
 TRIPLES = {"source": "triples", "target": "texts"}
 
 
-def test_every_reference_is_learned_and_all_of_them_are_measured_against(write_rows, prepared, tokens):
-    for split in ("train", "validation", "test"):
-        row = {"triples": [f"{split} | is | a_b"], "texts": ["one", "two", "one"]}
-        folder = write_rows(f"{split}.jsonl", [row, {"triples": f"{split} only", "texts": "three"}])
+def test_every_reference_is_learned_and_all_of_them_are_measured_against(write_splits, prepared, tokens):
+    several, one = {"texts": ["one", "two", "one"]}, {"texts": "three"}
+    folder = write_splits(lambda s: [{"triples": [f"{s} | is | a_b"], **several}, {"triples": f"{s} only", **one}])
     task = prepared(folder, "gpt2", task_kind="data_to_text", columns=TRIPLES)
     assert texts(task, "train", "gpt2", tokens, "targets") == [
         f"{word} <|endoftext|>" for word in ("o ##n ##e", "t ##w ##o", "t ##h ##r ##e ##e")
@@ -245,10 +208,9 @@ def test_every_reference_is_learned_and_all_of_them_are_measured_against(write_r
     assert task.notes == ("train: 2 rows have 3 references; each is learned",)
 
 
-def test_rows_of_one_source_are_its_references_where_data_is_told_of(write_rows, prepared):
-    for split in ("train", "validation", "test"):
-        rows = [{"en": split, "de": "one"}, {"en": f"{split} x", "de": "two"}, {"en": split, "de": "three"}]
-        folder = write_rows(f"{split}.jsonl", rows)
+def test_rows_of_one_source_are_its_references_where_data_is_told_of(write_splits, prepared):
+    said = ("{}", "one"), ("{} x", "two"), ("{}", "three")
+    folder = write_splits(lambda split: [{"en": source.format(split), "de": target} for source, target in said])
     task = prepared(folder, task_kind="data_to_text")
     assert task.splits["test"].references == (("one", "three"), ("two",))
     assert len(task.splits["train"]) == 3
@@ -271,38 +233,29 @@ def test_train_may_have_targets_and_the_others_references(write_rows, prepared, 
         prepared(folder, task_kind="data_to_text", columns={"source": "mr", "target": "human", "references": "ref"})
 
 
-def test_questions_are_read_with_their_context_and_any_answer_counts(write_rows, prepared, tokens):
-    for split in ("train", "validation", "test"):
-        row = {"context": split, "question": "who?", "answers": {"text": ["ab", "c", "ab"], "answer_start": [0, 1, 0]}}
-        folder = write_rows(
-            f"{split}.jsonl", [row, {**row, "question": "why?", "answers": {"text": ["d"], "answer_start": [0]}}]
-        )
-    task = prepared(folder, task_kind="question_answering", columns=QUESTIONS)
+def test_questions_are_read_with_their_context_and_any_answer_counts(write_splits, prepared, tokens):
+    who = {"question": "who?", "answers": {"text": ["ab", "c", "ab"], "answer_start": [0, 1, 0]}}
+    why = {"question": "why?", "answers": {"text": ["d"], "answer_start": [0]}}
+    folder = write_splits(lambda split: [{"context": split, **asked} for asked in (who, why)])
+    task = prepared(folder, task_kind="question_answering", columns={})
     source = "q ##u ##e ##s ##t ##i ##o ##n : w ##h ##o ? c ##o ##n ##t ##e ##x ##t : t ##e ##s ##t"
     assert texts(task, "test", "bart", tokens)[0] == f"<s> {source} </s>"
     assert task.splits["test"].references == (("ab", "c"), ("d",))
     assert texts(task, "train", "bart", tokens, "targets") == ["<s> a ##b </s>", "<s> d </s>"]  # the first is learned
 
 
-def test_a_conversation_is_a_question_per_turn_that_remembers_two(write_rows, prepared, tokens):
-    for split in ("train", "validation", "test"):
-        row = {
-            "story": f"{split} s",
-            "questions": ["a", "b", "c", "d"],
-            "answers": {"input_text": ["1", "2", "3", "4"], "answer_start": [0, 0, 0, 0]},
-        }
-        folder = write_rows(f"{split}.jsonl", [row])
+def test_a_conversation_is_a_question_per_turn_that_remembers_two(write_splits, prepared, tokens):
+    answers = {"input_text": ["1", "2", "3", "4"], "answer_start": [0, 0, 0, 0]}
+    folder = write_splits(lambda split: [{"story": f"{split} s", "questions": [*"abcd"], "answers": answers}])
     columns = {"questions": {"context": "story", "question": "questions"}}
     task = prepared(folder, "t5", task_kind="question_answering", columns=columns, max_tokens=60)
-    asked = [
-        text.split(" : ")[1].removesuffix(" c ##o ##n ##t ##e ##x ##t") for text in texts(task, "test", "t5", tokens)
-    ]
-    assert asked == ["a", "a 1 b", "a 1 b 2 c", "b 2 c 3 d"]
+    asked = [text.split(" : ")[1] for text in texts(task, "test", "t5", tokens)]
+    assert asked == [f"{said} c ##o ##n ##t ##e ##x ##t" for said in ("a", "a 1 b", "a 1 b 2 c", "b 2 c 3 d")]
     assert task.splits["test"].references == (("1",), ("2",), ("3",), ("4",))
 
 
-def test_groups_of_examples_are_kept(write_rows, prepared):
-    folder = three(write_rows, lambda split: [{**row, "seen": n != 1} for n, row in enumerate(pairs(split))])
+def test_groups_of_examples_are_kept(write_splits, prepared):
+    folder = write_splits(lambda split: [{**row, "seen": n != 1} for n, row in enumerate(pairs(split))])
     task = prepared(folder, group={"column": "seen", "values": {"seen": ("true",), "unseen": ("false",)}})
     assert task.splits["test"].groups == ("seen", "unseen", "seen")
     with pytest.raises(TaskError, match=r"must have a column 'sene'; it has: en, de, seen\. Did you mean 'seen'"):
@@ -329,7 +282,7 @@ def test_a_development_set_used_as_test_is_not_validation_too(write_rows, prepar
 
 def test_questions_about_one_context_are_carved_into_one_split(write_rows, prepared, tokens):
     rows = [{"context": f"c{n}", "question": f"{turn}?", "answers": ["a"]} for n in range(80) for turn in "xyz"]
-    task = prepared(write_rows("train.jsonl", rows), "t5", task_kind="question_answering", columns=QUESTIONS)
+    task = prepared(write_rows("train.jsonl", rows), "t5", task_kind="question_answering", columns={})
     contexts = {split: [text.split(" : ")[2] for text in texts(task, split, "t5", tokens)] for split in task.splits}
     assert all(len(held) == 3 * len(set(held)) > 0 for held in contexts.values())
     assert sum(len(set(held)) for held in contexts.values()) == 80
@@ -348,8 +301,8 @@ def test_a_source_that_is_in_validation_or_test_is_dropped_from_train_and_noted(
     )
 
 
-def test_train_that_is_wholly_repeated_is_one_clear_line(write_rows, prepared):
-    folder = three(write_rows, lambda split: pairs("same"))
+def test_train_that_is_wholly_repeated_is_one_clear_line(write_splits, prepared):
+    folder = write_splits(lambda split: pairs("same"))
     with pytest.raises(TaskError, match="a text that is in no other split; each of its 3 is in validation or test too"):
         prepared(folder)
 
@@ -374,10 +327,10 @@ def test_bad_rows_are_one_clear_line(folder, write_rows, prepared, bad):
     assert "\n" not in str(caught.value)
 
 
-def test_a_conversation_with_too_few_answers_is_one_clear_line(write_rows, prepared):
-    folder = three(write_rows, lambda split: [{"context": split, "question": ["a", "b"], "answers": ["x"]}])
+def test_a_conversation_with_too_few_answers_is_one_clear_line(write_splits, prepared):
+    folder = write_splits(lambda split: [{"context": split, "question": ["a", "b"], "answers": ["x"]}])
     with pytest.raises(TaskError, match="an answer for each of its 2 questions; got 1 in column 'answers' of split"):
-        prepared(folder, task_kind="question_answering", columns=QUESTIONS)
+        prepared(folder, task_kind="question_answering", columns={})
 
 
 def test_a_test_split_without_references_is_replaced(write_rows, prepared):
@@ -404,12 +357,6 @@ def test_what_decides_the_tokens_decides_the_fingerprint_and_nothing_else_does(f
     assert len({first.fingerprint, *(task.fingerprint for task in others)}) == 5
 
 
-def test_lengths_are_those_of_source_and_target_together(folder, prepared):
-    split = prepared(folder, "gpt2").splits["test"]
-    rows = [split.batch([row], 0).attention_mask.sum() for row in range(len(split))]
-    assert split.lengths.tolist() == rows
-
-
 def mbart_tokenizer():
     from transformers import MBartTokenizer
     from transformers.models.mbart.tokenization_mbart import FAIRSEQ_LANGUAGE_CODES
@@ -420,19 +367,10 @@ def mbart_tokenizer():
     return MBartTokenizer(vocab=vocab)
 
 
-def test_languages_stand_where_mbart_has_them_and_the_tokenizer_stays_as_it_was(folder, tmp_path):
+def test_languages_stand_where_mbart_has_them_and_the_tokenizer_stays_as_it_was(folder, prepared):
     tokenizer = mbart_tokenizer()
     before = tokenizer_id(tokenizer)
-    options = {
-        "kind": "translation",
-        "folder": str(folder),
-        "source": "en",
-        "target": "de",
-        "decoding": Decoding(max_new_tokens=9),
-        "metric": "bleu",
-    }
-    source = Task(**options, languages=("de_DE", "ro_RO"))
-    task = prepare_task(source, tokenizer, before, tmp_path / "cache", stack=StackKind.ENCODER_DECODER)
+    task = prepared(folder, given={"tokenizer": tokenizer}, languages=("de_DE", "ro_RO"))
     romanian = tokenizer.convert_tokens_to_ids("ro_RO")
     batch = task.splits["test"].batch([0], 1, start_token_id=task.start_token_id)
     assert tokenizer.convert_ids_to_tokens(batch.input_ids[0])[-2:] == ["</s>", "de_DE"]
@@ -440,10 +378,4 @@ def test_languages_stand_where_mbart_has_them_and_the_tokenizer_stays_as_it_was(
     assert task.start_token_id == batch.decoder_input_ids[0][0] == romanian
     assert tokenizer_id(tokenizer) == before
     with pytest.raises(TaskError, match="languages must be known to the tokenizer; got 'romanian'"):
-        prepare_task(
-            Task(**options, languages=("de_DE", "romanian")),
-            tokenizer,
-            before,
-            tmp_path / "cache",
-            stack=StackKind.ENCODER_DECODER,
-        )
+        prepared(folder, given={"tokenizer": tokenizer}, languages=("de_DE", "romanian"))
