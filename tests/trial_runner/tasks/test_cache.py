@@ -1,6 +1,6 @@
 import copy
 import shutil
-import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -24,12 +24,7 @@ def reads(monkeypatch):
     """Counts how often files were read, beside hashing them."""
     calls = []
     read = prepare.read_folder
-
-    def counted(*arguments):
-        calls.append(arguments)
-        return read(*arguments)
-
-    monkeypatch.setattr(prepare, "read_folder", counted)
+    monkeypatch.setattr(prepare, "read_folder", lambda *arguments: calls.append(arguments) or read(*arguments))
     return calls
 
 
@@ -38,16 +33,12 @@ def source(folder, **options):
 
 
 def assert_equal(one, other):
-    assert (one.name, one.labels, one.notes, one.fingerprint) == (
-        other.name,
-        other.labels,
-        other.notes,
-        other.fingerprint,
-    )
+    for name in ("name", "labels", "notes", "fingerprint"):
+        assert getattr(one, name) == getattr(other, name)
     for split in ("train", "validation", "test"):
         for name in ("input_ids", "offsets", "labels"):
-            np.testing.assert_array_equal(getattr(one.splits[split], name), getattr(other.splits[split], name))
-            assert getattr(one.splits[split], name).dtype == getattr(other.splits[split], name).dtype
+            mine, others = getattr(one.splits[split], name), getattr(other.splits[split], name)
+            np.testing.assert_array_equal(mine, others, strict=True)
 
 
 def test_a_task_is_tokenised_once_and_then_read_from_the_cache(tmp_path, folder, tokenizer, reads):
@@ -66,15 +57,14 @@ def test_a_folder_that_moved_and_another_metric_use_the_same_cache_entry(tmp_pat
 
 
 def test_other_data_another_tokenizer_and_another_length_are_prepared_anew(tmp_path, folder, tokenizer, reads):
-    fingerprints = [
-        prepare_task(source(folder), tokenizer, "id", tmp_path / "cache").fingerprint,
-        prepare_task(source(folder), tokenizer, "other id", tmp_path / "cache").fingerprint,
-        prepare_task(source(folder, max_tokens=9), tokenizer, "id", tmp_path / "cache").fingerprint,
-        prepare_task(source(folder, examples={"train": 9}), tokenizer, "id", tmp_path / "cache").fingerprint,
-    ]
+    def fingerprint(name="id", **options):
+        return prepare_task(source(folder, **options), tokenizer, name, tmp_path / "cache").fingerprint
+
+    shorter, fewer = {"max_tokens": 9}, {"examples": {"train": 9}}
+    fingerprints = [fingerprint(), fingerprint("other id"), fingerprint(**shorter), fingerprint(**fewer)]
     with (folder / "train.jsonl").open("a") as file:
         file.write('{"text": "one more", "label": 1}\n')
-    fingerprints.append(prepare_task(source(folder), tokenizer, "id", tmp_path / "cache").fingerprint)
+    fingerprints.append(fingerprint())
     assert len(set(fingerprints)) == len(reads) == 5
 
 
@@ -97,16 +87,8 @@ def test_a_damaged_cache_entry_is_rebuilt(tmp_path, folder, tokenizer, reads, ca
 
 def test_workers_that_prepare_at_the_same_time_leave_one_whole_entry(tmp_path, folder, tiny_backbone):
     tokenizers = [copy.deepcopy(load_tokenizer(str(tiny_backbone("roberta")))) for _ in range(4)]
-    tasks = [None] * 4
-
-    def work(worker):
-        tasks[worker] = prepare_task(source(folder), tokenizers[worker], "id", tmp_path / "cache")
-
-    threads = [threading.Thread(target=work, args=(worker,)) for worker in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(4) as workers:
+        tasks = list(workers.map(lambda own: prepare_task(source(folder), own, "id", tmp_path / "cache"), tokenizers))
     for task in tasks:
         assert_equal(tasks[0], task)
     assert len([file for file in (tmp_path / "cache").rglob("*") if file.is_file()]) == 1

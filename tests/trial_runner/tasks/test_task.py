@@ -6,14 +6,8 @@ from trial_runner.tasks import TASK_KINDS, Decoding, Grouping, Task, check_task
 from trial_runner.tasks.data.linearise import linearise
 
 CLASSES = {"folder": "data/sst2", "text": "sentence", "label": "label"}
-TEXTS = {
-    "kind": "translation",
-    "folder": "data/multi30k",
-    "source": "en",
-    "target": "de",
-    "decoding": {"max_new_tokens": 20},
-    "metric": "bleu",
-}
+COLUMNS = {"folder": "data/multi30k", "source": "en", "target": "de"}
+TEXTS = {"kind": "translation", **COLUMNS, "decoding": {"max_new_tokens": 20}, "metric": "bleu"}
 
 
 @pytest.mark.parametrize(
@@ -95,20 +89,16 @@ def test_a_group_is_what_its_column_says():
         Grouping(column="set", values={"A": ("x",)})
 
 
-@pytest.mark.parametrize(
-    "triples",
-    [
-        ["Aarhus | leaderName | Jacob_Bundsgaard", "Aarhus | country | Denmark"],
-        [["Aarhus", "leaderName", "Jacob_Bundsgaard"], ["Aarhus", "country", "Denmark"]],
-        [["Aarhus | leaderName | Jacob_Bundsgaard", "Aarhus | country | Denmark"]],
-        [
-            {"subject": "Aarhus", "property": "leaderName", "object": "Jacob_Bundsgaard"},
-            {"subject": "Aarhus", "predicate": "country", "object": "Denmark"},
-        ],
-    ],
-)
+BARS = ["Aarhus | leader | Jacob_B", "Aarhus | country | Denmark"]
+MAPPINGS = [
+    {"subject": "Aarhus", "property": "leader", "object": "Jacob_B"},
+    {"subject": "Aarhus", "predicate": "country", "object": "Denmark"},
+]
+
+
+@pytest.mark.parametrize("triples", [BARS, [one.split(" | ") for one in BARS], [BARS], MAPPINGS])
 def test_triples_become_a_line_of_text_whatever_their_form(triples):
-    assert linearise(triples) == "| Aarhus : leaderName : Jacob Bundsgaard | Aarhus : country : Denmark"
+    assert linearise(triples) == "| Aarhus : leader : Jacob B | Aarhus : country : Denmark"
 
 
 def test_three_triples_are_not_taken_for_the_parts_of_one():

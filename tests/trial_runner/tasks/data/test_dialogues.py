@@ -1,11 +1,13 @@
 """Lists of texts as one text, and what of a conversation is read and what is learned."""
 
 import pytest
+from datasets import Dataset
 
 from trial_runner.backbones import load_tokenizer
 from trial_runner.errors import TaskError
-from trial_runner.tasks import Task
+from trial_runner.tasks import TASK_KINDS, Task
 from trial_runner.tasks.data.linearise import as_one_text, before_the_answer, is_conversation, last_answer
+from trial_runner.tasks.generation.raw import read_pairs
 
 CHAT = [{"role": "user", "content": "Hi "}, {"role": "assistant", "content": "Hello"}]
 
@@ -27,39 +29,35 @@ def test_of_a_conversation_the_last_message_is_the_answer():
 
 def test_a_list_without_a_word_between_is_one_line_that_says_how(write_rows, tokenised):
     folder = write_rows("train.jsonl", [{"text": ["yes", f"no {n}"], "label": n % 2} for n in range(60)])
-    tokenizer = load_tokenizer("embedded")
 
     def prepare(join):
-        task = Task(folder=str(folder), text=("text",), label="label", join=join)
-        return tokenised(task, "embedded")
+        return tokenised(Task(folder=str(folder), text=("text",), label="label", join=join), "embedded")
 
     with pytest.raises(TaskError, match=r"a list of 2 in column 'text' of split 'train', row 1\. .* task\.join"):
         prepare(None)
     one, other = prepare(" and "), prepare(" or ")
     assert one.fingerprint != other.fingerprint
     split = one.splits["train"]
-    assert "yes and no" in tokenizer.decode(split.input_ids[: split.offsets[1]])
-
-
-def test_a_text_task_reads_a_conversation_up_to_its_answer(write_rows):
-    from datasets import Dataset
-
-    from trial_runner.tasks.generation.raw import read_pairs
-
-    task = Task(kind="summarisation", folder=".", source="messages", target="messages", join="\n")
-    rows = read_pairs(Dataset.from_list([{"messages": CHAT}]), task, "train")
-    assert (rows.sources, rows.targets, rows.references) == (("user: Hi",), ("Hello",), (("Hello",),))
-    three = read_pairs(Dataset.from_list([{"messages": ["a", "b", "c"], "to": "d"}]), task_to(task), "train")
-    assert three.sources == ("a\nb\nc",)  # three texts, not a triple
-
-    messages = read_pairs(Dataset.from_list([{"messages": CHAT, "to": "d"}]), task_to(task), "train")
-    assert messages.sources == ("user: Hi\nassistant: Hello",)  # what is learned stands elsewhere
+    assert "yes and no" in load_tokenizer("embedded").decode(split.input_ids[: split.offsets[1]])
 
 
 SYSTEM = {"role": "system", "content": "Be."}
 MORE = [*CHAT, {"role": "user", "content": "Bye"}]
 ASKED = "user: Hi\nassistant: Hello\nuser: Bye"
 TEXTS = {"kind": "summarisation", "folder": ".", "source": "messages", "join": "\n"}
+
+
+@pytest.mark.parametrize(
+    ("target", "value", "source", "learned"),
+    [
+        ("messages", CHAT, "user: Hi", "Hello"),
+        ("to", ["a", "b", "c"], "a\nb\nc", "d"),  # three texts, not a triple
+        ("to", CHAT, "user: Hi\nassistant: Hello", "d"),  # what is learned stands elsewhere
+    ],
+)
+def test_a_text_task_reads_a_conversation_up_to_its_answer(target, value, source, learned):
+    rows = read_pairs(Dataset.from_list([{"messages": value, "to": "d"}]), Task(**TEXTS, target=target), "train")
+    assert (rows.sources, rows.targets, rows.references) == ((source,), (learned,), ((learned,),))
 
 
 @pytest.mark.parametrize(
@@ -78,13 +76,5 @@ TEXTS = {"kind": "summarisation", "folder": ".", "source": "messages", "join": "
     ],
 )
 def test_a_prediction_reads_lists_as_training_did(keys, column, value, read):
-    from trial_runner.tasks import TASK_KINDS, Task
-
     task = Task(**keys)
     assert TASK_KINDS[task.kind].as_read(task, column, value) == read
-
-
-def task_to(task):
-    from dataclasses import replace
-
-    return replace(task, target="to")

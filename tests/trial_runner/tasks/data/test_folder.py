@@ -1,9 +1,5 @@
-import csv
-import json
-
 import numpy as np
-import pyarrow
-import pyarrow.parquet
+import pandas
 import pytest
 
 from trial_runner.backbones import load_tokenizer
@@ -22,6 +18,11 @@ def prepare(tiny_backbone, tokenised):
     return run
 
 
+@pytest.fixture
+def tokenizer(tiny_backbone):
+    return load_tokenizer(str(tiny_backbone("roberta")))
+
+
 def rows_of(count, prefix="text"):
     return [{"text": f"{prefix} number {n}", "label": "even" if n % 2 == 0 else "odd"} for n in range(count)]
 
@@ -35,32 +36,23 @@ def texts_of(task, split, tokenizer):
 
 
 def save(rows, path):
+    frame = pandas.DataFrame(rows)
     if path.suffix == ".csv":
-        with path.open("w", newline="") as file:
-            writer = csv.DictWriter(file, rows[0])
-            writer.writeheader()
-            writer.writerows(rows)
+        frame.to_csv(path, index=False)
     elif path.suffix == ".parquet":
-        pyarrow.parquet.write_table(pyarrow.Table.from_pylist(rows), path)
-    elif path.suffix == ".json":
-        path.write_text(json.dumps(rows))
+        frame.to_parquet(path)
     else:
-        path.write_text("\n".join(json.dumps(row) for row in rows))
+        frame.to_json(path, orient="records", lines=path.suffix == ".jsonl")
 
 
 @pytest.mark.parametrize("suffix", [".jsonl", ".json", ".csv", ".parquet"])
-def test_a_folder_is_read_from_any_format_to_the_same_task(tmp_path, prepare, tiny_backbone, suffix):
+def test_a_folder_is_read_from_any_format_to_the_same_task(tmp_path, prepare, suffix, tokenizer):
     rows = {"train": rows_of(7), "dev": rows_of(3, 'other, "quoted"'), "test": rows_of(2, "null")}
     for split, content in rows.items():
         save(content, tmp_path / f"{split}{suffix}")
     task = prepare(tmp_path)
     assert task.labels == ("even", "odd")
-    assert {split: len(examples) for split, examples in task.splits.items()} == {
-        "train": 7,
-        "validation": 3,
-        "test": 2,
-    }
-    tokenizer = load_tokenizer(str(tiny_backbone("roberta")))
+    assert {name: len(split) for name, split in task.splits.items()} == {"train": 7, "validation": 3, "test": 2}
     expected = [tokenizer(row["text"]).input_ids for row in rows["dev"]]
     batch = task.splits["validation"].batch([2, 0], pad_token_id=9)
     assert batch.input_ids[0][batch.attention_mask[0]].tolist() == expected[2]
@@ -76,9 +68,8 @@ def test_a_csv_keeps_texts_that_look_like_missing_values(tmp_path, prepare):
     assert prepare(tmp_path).labels == ("NA", "b")
 
 
-def test_a_batch_is_padded_to_its_longest_example_or_to_a_multiple(write_rows, prepare):
-    for split, letter in (("train", "a"), ("validation", "b"), ("test", "c")):
-        folder = write_rows(f"{split}.jsonl", [{"text": letter * n, "label": n % 2} for n in range(1, 7)])
+def test_a_batch_is_padded_to_its_longest_example_or_to_a_multiple(write_splits, prepare):
+    folder = write_splits(lambda split: [{"text": split[1] * n, "label": n % 2} for n in range(1, 7)])
     train = prepare(folder).splits["train"]
     batch = train.batch([0, 4, 2], pad_token_id=77)
     assert batch.input_ids.shape == (3, 7)  # <s>, five letters, </s>
@@ -89,28 +80,25 @@ def test_a_batch_is_padded_to_its_longest_example_or_to_a_multiple(write_rows, p
     assert batch.token_type_ids is None
 
 
-def test_a_pair_has_token_types_where_the_tokenizer_makes_them(write_rows, prepare):
-    for split, second in (("train", "c"), ("validation", "d"), ("test", "e")):
-        folder = write_rows(f"{split}.jsonl", [{"first": "ab", "second": second, "label": n} for n in range(2)])
+def test_a_pair_has_token_types_where_the_tokenizer_makes_them(write_splits, prepare):
+    folder = write_splits(lambda split: [{"first": "ab", "second": split[1], "label": n} for n in range(2)])
     options = {"text": ("first", "second")}
     bert = prepare(folder, "bert", **options).splits["train"].batch([0], 0)
-    assert bert.token_type_ids.tolist() == [[0, 0, 0, 0, 1, 1]]  # [CLS] a ##b [SEP] c [SEP]
+    assert bert.token_type_ids.tolist() == [[0, 0, 0, 0, 1, 1]]  # [CLS] a ##b [SEP] r [SEP]
     roberta = prepare(folder, "roberta", **options).splits["train"].batch([0], 1)
     assert roberta.token_type_ids is None
-    assert roberta.input_ids.shape == (1, 7)  # <s> a ##b </s> </s> c </s>
+    assert roberta.input_ids.shape == (1, 7)  # <s> a ##b </s> </s> r </s>
 
 
-def test_a_long_pair_is_cut_at_its_longer_text_and_noted(write_rows, prepare, tiny_backbone):
-    for split, second in (("train", "yz"), ("validation", "zy"), ("test", "zz")):
-        folder = write_rows(f"{split}.jsonl", [{"a": "x" * 30, "b": second, "label": n} for n in range(2)])
+def test_a_long_pair_is_cut_at_its_longer_text_and_noted(write_splits, prepare, tokenizer):
+    folder = write_splits(lambda split: [{"a": "x" * 30, "b": split[1:3], "label": n} for n in range(2)])
     task = prepare(folder, text=("a", "b"), max_tokens=10)
     (ids,) = task.splits["train"].batch([0], 1).input_ids
-    tokens = load_tokenizer(str(tiny_backbone("roberta"))).convert_ids_to_tokens(ids.tolist())
-    assert tokens == ["<s>", "x", "##x", "##x", "##x", "</s>", "</s>", "y", "##z", "</s>"]
+    assert " ".join(tokenizer.convert_ids_to_tokens(ids.tolist())) == "<s> x ##x ##x ##x </s> </s> r ##a </s>"
     assert task.notes[0] == "train: 2 of 2 examples cut to 10 tokens"
 
 
-def test_missing_splits_are_carved_from_train_without_leaking_equal_texts(write_rows, prepare, tiny_backbone):
+def test_missing_splits_are_carved_from_train_without_leaking_equal_texts(write_rows, prepare, tokenizer):
     rows = rows_of(400)
     variants = [{**row, "text": f"  {row['text'].upper()} "} for row in rows]
     task = prepare(write_rows("train.jsonl", rows + variants))
@@ -118,19 +106,15 @@ def test_missing_splits_are_carved_from_train_without_leaking_equal_texts(write_
     assert sum(sizes.values()) == 800
     assert 40 <= sizes["validation"] <= 120
     assert 40 <= sizes["test"] <= 120
-    tokenizer = load_tokenizer(str(tiny_backbone("roberta")))
     train, validation, test = (set(texts_of(task, split, tokenizer)) for split in ("train", "validation", "test"))
-    assert not train & validation
-    assert not train & test
-    assert not validation & test
+    assert not train & validation | train & test | validation & test
     assert task.notes == (
         f"validation: carved from train by a hash of the text, {sizes['validation']} of 800 rows",
         f"test: carved from train by a hash of the text, {sizes['test']} of 800 rows",
     )
 
 
-def test_what_is_carved_does_not_depend_on_the_other_rows(write_rows, prepare, tiny_backbone):
-    tokenizer = load_tokenizer(str(tiny_backbone("roberta")))
+def test_what_is_carved_does_not_depend_on_the_other_rows(write_rows, prepare, tokenizer):
     some = texts_of(prepare(write_rows("train.jsonl", rows_of(100))), "validation", tokenizer)
     more = texts_of(prepare(write_rows("train.jsonl", rows_of(200))), "validation", tokenizer)
     assert some
@@ -148,28 +132,24 @@ def test_a_test_split_with_hidden_labels_is_replaced(write_rows, prepare, hidden
     assert task.notes[1].startswith("test: carved from train")
 
 
-def test_minus_one_is_a_label_like_any_other_where_train_has_it(write_rows, prepare):
-    for split in ("train", "validation", "test"):
-        folder = write_rows(f"{split}.jsonl", [{"text": f"{split} {n}", "label": n} for n in (-1, 1)])
+def test_minus_one_is_a_label_like_any_other_where_train_has_it(write_splits, prepare):
+    folder = write_splits(lambda split: [{"text": f"{split} {n}", "label": n} for n in (-1, 1)])
     assert prepare(folder).labels == ("-1", "1")
 
 
-def test_integer_labels_are_sorted_by_value_and_can_be_named(write_rows, prepare):
-    for split in ("train", "validation", "test"):
-        folder = write_rows(f"{split}.jsonl", [{"text": split, "label": n} for n in (10, 2, 0, 1)])
+def test_integer_labels_are_sorted_by_value_and_can_be_named(write_splits, prepare):
+    folder = write_splits(lambda split: [{"text": split, "label": n} for n in (10, 2, 0, 1)])
     task = prepare(folder)
     assert task.labels == ("0", "1", "2", "10")
     assert task.splits["test"].labels.tolist() == [3, 2, 0, 1]
-    for split in ("train", "validation", "test"):
-        folder = write_rows(f"{split}.jsonl", [{"text": split, "label": n} for n in (1, 0)])
+    folder = write_splits(lambda split: [{"text": split, "label": n} for n in (1, 0)])
     named = prepare(folder, labels=("negative", "positive"))
     assert named.labels == ("negative", "positive")
     assert named.splits["test"].labels.tolist() == [1, 0]
     assert prepare(folder, labels=("1", "0")).splits["test"].labels.tolist() == [0, 1]
 
 
-def test_a_smaller_train_split_is_a_fixed_part_of_the_whole(write_rows, prepare, tiny_backbone):
-    tokenizer = load_tokenizer(str(tiny_backbone("roberta")))
+def test_a_smaller_train_split_is_a_fixed_part_of_the_whole(write_rows, prepare, tokenizer):
     write_rows("train.jsonl", rows_of(50))
     write_rows("validation.jsonl", rows_of(20, "other"))
     folder = write_rows("test.jsonl", rows_of(20, "unseen"))
@@ -185,10 +165,7 @@ def test_a_smaller_train_split_is_a_fixed_part_of_the_whole(write_rows, prepare,
 
 GOOD = {"text": "fine", "label": "a"}
 BAD_ROWS = {
-    "a missing column": (
-        [{"txt": "a", "label": "b"}],
-        r"must have a column 'text'; it has: txt, label\. Did you mean 'txt'",
-    ),
+    "a missing column": ([{"txt": "a", "label": "b"}], r"a column 'text'; it has: txt, label\. Did you mean 'txt'"),
     "a missing label column": ([{"text": "a", "class": "b"}], "must have a column 'label'; it has: text, class"),
     "a null text": ([GOOD, {"text": None, "label": "b"}], "got None in column 'text' of split '{split}', row 2"),
     "a blank text": ([GOOD, GOOD, {"text": " \n", "label": "b"}], "of split '{split}', row 3"),
@@ -201,10 +178,9 @@ BAD_ROWS = {
 
 @pytest.mark.parametrize("split", ["train", "validation", "test"])
 @pytest.mark.parametrize("bad", BAD_ROWS)
-def test_bad_rows_are_one_clear_line(write_rows, prepare, split, bad):
+def test_bad_rows_are_one_clear_line(write_splits, write_rows, prepare, split, bad):
     rows, message = BAD_ROWS[bad]
-    for name in ("train", "validation", "test"):
-        folder = write_rows(f"{name}.jsonl", [*rows_of(4), GOOD])
+    folder = write_splits(lambda _: [*rows_of(4), GOOD])
     write_rows(f"{split}.jsonl", rows)
     with pytest.raises(TaskError, match=message.format(split=split)) as caught:
         prepare(folder)
@@ -212,9 +188,8 @@ def test_bad_rows_are_one_clear_line(write_rows, prepare, split, bad):
 
 
 @pytest.mark.parametrize("split", ["validation", "test"])
-def test_a_label_that_train_lacks_is_one_clear_line(write_rows, prepare, split):
-    for name in ("train", "validation", "test"):
-        folder = write_rows(f"{name}.jsonl", rows_of(4, name))
+def test_a_label_that_train_lacks_is_one_clear_line(write_splits, write_rows, prepare, split):
+    folder = write_splits(lambda name: rows_of(4, name))
     write_rows(f"{split}.jsonl", [*rows_of(2, split), {"text": "x", "label": "prime"}])
     with pytest.raises(TaskError, match=f"even, odd; got the unknown label 'prime' in split '{split}', row 3"):
         prepare(folder)
@@ -223,11 +198,7 @@ def test_a_label_that_train_lacks_is_one_clear_line(write_rows, prepare, split):
 @pytest.mark.parametrize(
     ("rows", "options", "message"),
     [
-        (
-            rows_of(40),
-            {"labels": ("even", "uneven")},
-            "even, uneven; got the unknown label 'odd' in split 'train', row 2",
-        ),
+        (rows_of(40), {"labels": ("even", "uneven")}, "even, uneven; got the unknown label 'odd' in .* row 2"),
         ([GOOD] * 40, {}, "at least two different labels; got a"),
         (rows_of(2), {}, "large enough to carve a tenth"),
     ],
@@ -253,11 +224,7 @@ def test_a_folder_that_is_missing_empty_or_ambiguous_is_one_clear_line(tmp_path,
 
 @pytest.mark.parametrize(
     ("name", "content"),
-    [
-        ("train.jsonl", b'{"text": "a"\n{'),
-        ("train.parquet", b"PAR1 not really"),
-        ("train.csv", b'text,label\n"a,b\nc'),
-    ],
+    [("train.jsonl", b'{"text": "a"\n{'), ("train.parquet", b"PAR1 no"), ("train.csv", b'text,label\n"a,b\nc')],
 )
 def test_a_file_that_cannot_be_read_is_one_clear_line(tmp_path, prepare, capfd, name, content):
     (tmp_path / name).write_bytes(content)

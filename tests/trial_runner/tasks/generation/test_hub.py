@@ -11,16 +11,8 @@ def prepared(tiny_backbone, tokenised):
 
 
 def text_source(task_kind="translation", metric="bleu", source="en", target="ro", hub="owner/dataset", **options):
-    return Task(
-        kind=task_kind,
-        hub=hub,
-        source=source,
-        target=target,
-        max_tokens=128,
-        decoding=Decoding(max_new_tokens=9),
-        metric=metric,
-        **options,
-    )
+    columns = {"source": source, "target": target, "max_tokens": 128, "decoding": Decoding(max_new_tokens=9)}
+    return Task(kind=task_kind, hub=hub, metric=metric, **columns, **options)
 
 
 def translations(prefix, count=2):
@@ -39,29 +31,17 @@ def test_blank_rows_of_the_hub_are_left_out_and_noted(hub, prepared):
     def split(sources, targets):
         return Dataset.from_dict({"document": sources, "summary": targets})
 
-    hub(
-        {
-            "train": split(["a", "", "b", "c"], ["x", "y", " ", "z"]),
-            "validation": split(["d", "  "], ["x", "y"]),
-            "test": split(["e", "f"], ["x", ""]),
-        }
-    )
+    train = split(["a", "", "b", "c"], ["x", "y", " ", "z"])
+    hub({"train": train, "validation": split(["d", "  "], ["x", "y"]), "test": split(["e", "f"], ["x", ""])})
     task = prepared(text_source("summarisation", "rouge2", "document", "summary"))
     assert {name: len(split) for name, split in task.splits.items()} == {"train": 2, "validation": 1, "test": 1}
-    assert task.notes == (
-        "train: 2 rows without a text or a reference are not used",
-        "validation: 1 rows without a text or a reference are not used",
-        "test: 1 rows without a text or a reference are not used",
-    )
+    left = {"train": 2, "validation": 1, "test": 1}.items()
+    assert task.notes == tuple(f"{name}: {n} rows without a text or a reference are not used" for name, n in left)
 
 
 def test_lists_of_mappings_and_of_lists_are_read_as_the_hub_stores_them(hub, prepared):
-    features = Features(
-        {
-            "sets": {"triples": List(List(Value("string")))},
-            "lex": {"text": List(Value("string")), "lang": List(Value("string"))},
-        }
-    )
+    texts = List(Value("string"))
+    features = Features({"sets": {"triples": List(texts)}, "lex": {"text": texts, "lang": texts}})
 
     def split(name, texts):
         row = {"sets": {"triples": [[f"{name} | is | b_c"]]}, "lex": {"text": texts, "lang": ["en"] * len(texts)}}
@@ -77,9 +57,8 @@ def test_lists_of_mappings_and_of_lists_are_read_as_the_hub_stores_them(hub, pre
 
 def test_a_revision_is_asked_for_and_of_the_hubs_own_copy_the_configuration_is_a_folder(hub, prepared):
     asked = hub({split: translations(split) for split in ("train", "validation", "test")})
-    prepared(text_source(hub={"name": "owner/dataset", "configuration": "ro-en"}))
-    prepared(text_source(hub={"name": "owner/dataset", "configuration": "ro-en", "revision": "v2"}))
-    prepared(text_source(hub={"name": "owner/dataset", "configuration": "ro-en", "revision": "refs/convert/parquet"}))
+    for revision in (None, "v2", "refs/convert/parquet"):
+        prepared(text_source(hub={"name": "owner/dataset", "configuration": "ro-en", "revision": revision}))
     assert asked == [
         ("owner/dataset", "ro-en", {}),
         ("owner/dataset", "ro-en", {"revision": "v2"}),
@@ -93,12 +72,11 @@ def test_a_split_that_is_joined_of_several_has_a_group_for_each(hub, prepared):
         return Dataset.from_dict({"text": texts, "label": [str(n % 2) for n in range(count)]})
 
     hub({"train": split("t", 200), "near": split("n", 2), "far": split("f", 3)})
-    source = Task(hub="owner/dataset", text="text", label="label", splits={"test": {"near": "near", "far": "far"}})
+    columns = {"hub": "owner/dataset", "text": "text", "label": "label"}
+    source = Task(**columns, splits={"test": {"near": "near", "far": "far"}})
     task = prepared(source)
     assert task.splits["test"].groups == ("near", "near", "far", "far", "far")
     assert task.splits["validation"].groups is None
-    again = prepared(source)
-    assert again.splits["test"].groups == task.splits["test"].groups
-    misnamed = Task(hub="owner/dataset", text="text", label="label", splits={"test": {"near": "nera"}})
+    assert prepared(source).splits["test"].groups == task.splits["test"].groups
     with pytest.raises(TaskError, match=r"must have a split 'nera'; it has: train, near, far\. Did you mean 'near'"):
-        prepared(misnamed)
+        prepared(Task(**columns, splits={"test": {"near": "nera"}}))

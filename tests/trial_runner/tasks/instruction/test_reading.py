@@ -1,6 +1,5 @@
 """Which dialogues are read out of rows, and which studies of them make no sense."""
 
-import json
 from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
@@ -18,16 +17,13 @@ from trial_runner.tasks.instruction.template import ChatSplit
 
 @pytest.fixture
 def prepared(
-    tiny_backbone: Callable[..., Path], tokenised: Callable[..., Any], tmp_path: Path
+    tiny_backbone: Callable[..., Path], tokenised: Callable[..., Any], write_splits: Any, tmp_path: Path
 ) -> Callable[..., PreparedTextTask]:
     backbone = chat_backbone(tiny_backbone("qwen3"), tmp_path / "backbone")
 
     def make(rows: Callable[[int], dict[str, Any]], **keys: Any) -> PreparedTextTask:
-        folder = tmp_path / "data"
-        folder.mkdir(exist_ok=True)
-        for first, (split, size) in enumerate({"train": 6, "validation": 3, "test": 3}.items()):
-            lines = [json.dumps(rows(100 * first + number)) for number in range(size)]
-            (folder / f"{split}.jsonl").write_text("\n".join(lines))
+        numbers = {"train": range(6), "validation": range(100, 103), "test": range(200, 203)}
+        folder = write_splits(lambda split: [rows(number) for number in numbers[split]])
         task = Task(folder=str(folder), kind="instruction", **({"metric": "rougeL", "max_tokens": 200} | keys))
         found = tokenised(task, backbone)
         assert isinstance(found, PreparedTextTask)
@@ -77,16 +73,10 @@ def test_dialogues_without_an_answer_are_not_used_and_said(prepared):
     [
         ({"text": ("a",), "metric": "rougeL"}, "no answers to be measured by rougeL. Set metric: loss, or perplexity"),
         ({"text": ("a", "b"), "metric": "loss"}, "must name one column of texts; got a and b"),
-        (
-            {"text": ("a",), "metric": "loss", "dialogue": {"system": "s"}},
-            "must not have system, because plain texts",
-        ),
+        ({"text": ("a",), "metric": "loss", "dialogue": {"system": "s"}}, "must not have system, because plain texts"),
         ({"text": ("a",), "messages": "b", "metric": "loss"}, "got messages and of text"),
         ({"source": "a"}, "must name source and target both"),
-        (
-            {"decoding": {"max_new_tokens": 4, "min_new_tokens": 5}},
-            r"must be from 0 to max_new_tokens \(4\)",
-        ),
+        ({"decoding": {"max_new_tokens": 4, "min_new_tokens": 5}}, r"must be from 0 to max_new_tokens \(4\)"),
     ],
 )
 def test_what_makes_no_sense_is_refused(keys, match):

@@ -1,8 +1,6 @@
 """Numbers as labels: how they are read, what is refused, and what a constant prediction is worth."""
 
-import json
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,14 +16,10 @@ Prepare = Callable[..., PreparedRegression]
 
 
 @pytest.fixture
-def prepared(tmp_path: Path, tiny_backbone: Any, tokenised: Any) -> Prepare:
+def prepared(write_splits: Any, tiny_backbone: Any, tokenised: Any) -> Prepare:
     def run(numbers: dict[str, tuple[object, ...]], metric: str = "pearson") -> PreparedRegression:
-        for split, values in numbers.items():
-            rows = [json.dumps({"text": f"{split} {row}", "number": value}) for row, value in enumerate(values)]
-            (tmp_path / f"{split}.jsonl").write_text("\n".join(rows))
-        task = Task(
-            kind="regression", folder=str(tmp_path), text=("text",), label="number", metric=metric, max_tokens=40
-        )
+        folder = write_splits(lambda s: [{"text": f"{s} {row}", "number": one} for row, one in enumerate(numbers[s])])
+        task = Task(kind="regression", folder=str(folder), text=("text",), label="number", metric=metric)
         found = tokenised(task, tiny_backbone("roberta"))
         assert isinstance(found, PreparedRegression)
         return found
