@@ -4,7 +4,7 @@ import pickle
 
 import pytest
 
-from search_space.errors import BudgetError, SettingError, UnknownMethodError
+from search_space.errors import SettingError, UnknownMethodError
 from search_space.gates import FixedScale
 from search_space.published import METHODS
 from search_space.published.point import PublishedPoint
@@ -73,13 +73,3 @@ def test_a_point_says_its_scale_or_takes_the_one_it_is_given(roberta):
 
 def test_only_full_fine_tuning_trains_everything(roberta):
     assert {name for name in METHODS if PublishedPoint(name).trains_everything(roberta)} == {"full_finetuning"}
-
-
-def test_a_point_of_fixed_size_is_taken_as_it_is_or_not_at_all(roberta):
-    point, stored = PublishedPoint("lora_qv:r=8"), 12 * 4 * 8 * 768
-    exact = point.configuration(roberta, parameters=stored, scale=2.0)
-    assert {edit.form.width for edit in exact.edits} == {8}
-    with pytest.raises(BudgetError, match=rf"lora_qv:r=8 stores {stored:,} parameters; the budget is {stored - 1:,}\."):
-        point.configuration(roberta, parameters=stored - 1, scale=2.0)
-    wide = PublishedPoint("lora_qv").configuration(roberta, parameters=2 * stored, scale=2.0)
-    assert {edit.form.width for edit in wide.edits} == {16}

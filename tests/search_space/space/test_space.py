@@ -4,6 +4,7 @@ import dataclasses
 import random
 import re
 import statistics
+from collections import Counter
 from collections.abc import Iterator, Sequence
 
 import pytest
@@ -30,22 +31,12 @@ from search_space.space.space import Candidate, SearchSpace
 from search_space.space.trial_protocol import FloatRange, Recorder
 from search_space.validity import check_on
 
-SHARES = ["0.1%", "0.5%", "2%", "6.7%"]
+OTHERS = ["bart_large", "mbart_large_cc25", "gpt2", "llama3_2_1b", "qwen2_5_0_5b", "t5_small", "flan_t5_small"]
 HALF_PERCENT = 623_228
 
 
-class FirstTrial:
-    """Proposes the first choice and the least number."""
-
-    def suggest_categorical(self, name: str, choices: Sequence[str]) -> str:
-        return choices[0]
-
-    def suggest_float(self, name: str, low: float, high: float, *, log: bool = False) -> float:
-        return low
-
-
-class FixedTrial(FirstTrial):
-    """Proposes given values where there are some."""
+class FixedTrial:
+    """Proposes given values where there are some, else the first choice and the least number."""
 
     def __init__(self, **values: str | float) -> None:
         self.given = {name.replace("__", "."): value for name, value in values.items()}
@@ -59,16 +50,16 @@ class FixedTrial(FirstTrial):
         return float(self.given.get(name, low))
 
 
-class Path(FirstTrial):
+class Path(FixedTrial):
     """Takes the choices of a path, then the first ones, and notes how many there were at each fork."""
 
-    def __init__(self, path: Sequence[int], only: dict[str, str]) -> None:
-        self.path, self.only = tuple(path), only
-        self.forks: list[int] = []
+    def __init__(self, path: Sequence[int], **only: str) -> None:
+        super().__init__(**only)
+        self.path, self.forks = tuple(path), list[int]()
 
     def suggest_categorical(self, name: str, choices: Sequence[str]) -> str:
-        if name in self.only:
-            return self.only[name]
+        if name in self.given:
+            return super().suggest_categorical(name, choices)
         taken = self.path[len(self.forks)] if len(self.forks) < len(self.path) else 0
         self.forks.append(len(choices))
         return choices[taken]
@@ -78,7 +69,7 @@ def every_proposal(space: SearchSpace, **only: str) -> Iterator[Candidate]:
     """One proposal for every path of the tree, with some choices held."""
     path: list[int] = []
     while True:
-        trial = Path(path, {name.replace("__", "."): value for name, value in only.items()})
+        trial = Path(path, **only)
         yield space.suggest(trial)
         path = [*path, *([0] * (len(trial.forks) - len(path)))]
         while path and path[-1] + 1 == trial.forks[len(path) - 1]:
@@ -100,65 +91,46 @@ def assert_sound(candidate: Candidate, shape: BackboneShape, budget: int) -> Non
     assert candidate.attention_share == pytest.approx(of_attention / candidate.counts.stored)
 
 
-def check_random_proposals(shape: BackboneShape, share: str, number: int) -> None:
-    budget, trial = ParameterBudget.parse(share).parameters(shape), RandomTrial(2)
+@pytest.mark.parametrize(
+    ("backbone", "share", "number"),
+    [
+        *(("roberta_base", share, 500) for share in ("0.1%", "0.5%", "2%", "6.7%")),
+        *((backbone, share, 140) for share in rotation.parts(["0.2%", "0.5%", "2%"]) for backbone in OTHERS),
+    ],
+)
+def test_random_proposals_are_valid_and_use_the_budget(backbone, share, number, shape_named):
+    shape, trial, uses = shape_named(backbone), RandomTrial(2), []
+    budget = ParameterBudget.parse(share).parameters(shape)
     space = SearchSpace(shape=shape, budget=budget)
-    parameters = space.parameters()
-    uses = []
     for _ in range(number):
         candidate = space.suggest(trial)
         assert_sound(candidate, shape, budget)
-        assert set(candidate.parameters) <= set(parameters)
+        assert set(candidate.parameters) <= set(space.parameters())
         uses.append(candidate.counts.stored / budget)
     assert statistics.median(uses) >= 0.97
-
-
-@pytest.mark.parametrize("share", SHARES)
-def test_random_proposals_are_valid_and_use_the_budget(share, roberta):
-    check_random_proposals(roberta, share, 500)
-
-
-@pytest.mark.parametrize("share", rotation.parts(["0.2%", "0.5%", "2%"]))
-@pytest.mark.parametrize(
-    "backbone", ["bart_large", "mbart_large_cc25", "gpt2", "llama3_2_1b", "qwen2_5_0_5b", "t5_small", "flan_t5_small"]
-)
-def test_random_proposals_use_the_budget_of_encoder_decoders_and_decoders(backbone, share, shape_named):
-    check_random_proposals(shape_named(backbone), share, 140)
-
-
-def leaf_of(configuration: Configuration, side: str) -> tuple[str, str, str]:
-    edits = configuration.attention if side == "attention" else configuration.ffn
-    reads = "+".join(edit.read.value if edit.read else "none" for edit in edits)
-    return edits[0].form.name, "+".join(edit.write.value for edit in edits), reads
 
 
 @pytest.mark.parametrize("side", ["attention", "ffn"])
 def test_every_leaf_can_be_proposed_with_every_gate_scale_and_activation(side, roberta):
     space = SearchSpace(shape=roberta, budget=HALF_PERCENT)
-    reached: dict[tuple[str, str, str, str], set[tuple[str, float | None, str | None]]] = {}
-    number = 0
+    reached: Counter[tuple[object, ...]] = Counter()
     for candidate in every_proposal(space, placement=side):
         assert_sound(candidate, roberta, HALF_PERCENT)
-        edit = candidate.configuration.edits[0]
-        key_width = getattr(edit.gate, "key_width", None)
-        gate = edit.gate.name if key_width is None else f"{edit.gate.name}:{key_width}"
-        scale = edit.gate.value if isinstance(edit.gate, FixedScale) else None
-        activation = getattr(edit.form, "activation", None)
-        leaf = (*leaf_of(candidate.configuration, side), edit.heads.value)
-        reached.setdefault(leaf, set()).add((gate, scale, activation))
-        number += 1
-    expected: dict[tuple[str, str, str, str], set[tuple[str, float | None, str | None]]] = {}
+        edits = getattr(candidate.configuration, side)
+        ends = "+".join(edit.write for edit in edits), "+".join(edit.read or "none" for edit in edits)
+        gate = edits[0].gate
+        reached[edits[0].form.name, *ends, edits[0].heads, gate.text, gate.fixed_scale, edits[0].form.activation] += 1
+    expected = Counter[tuple[object, ...]]()
     for point in points_of(side, roberta, space.options):
-        (form, write, read, heads), gate = (text for _, text in point.path[:4]), dict(point.path)["gate"]
-        gates = {(gate, scale) for scale in ((2.0, 4.0) if gate == "scale" else (None,))}
-        activations = tuple(Activation) if form == "bottleneck" else (None,)
-        variants = {(*gate, activation) for gate in gates for activation in activations}
-        expected.setdefault((form, write, read, heads), set()).update(variants)
+        leaf, gate = tuple(text for _, text in point.path[:4]), dict(point.path)["gate"]
+        for scale in (2.0, 4.0) if gate == "scale" else (None,):
+            for activation in Activation if leaf[0] == "bottleneck" else (None,):
+                expected[*leaf, gate, scale, activation] += 1
     assert reached == expected
-    assert number == sum(map(len, expected.values()))  # each of them once
-    prefix = {gate for gate, _, _ in reached.get(("softmax_memory", "head", "q", "key_value_heads"), set())}
+    assert set(expected.values()) == {1}  # each of them once
+    prefix = {gate for *leaf, gate, _, _ in reached if leaf == ["softmax_memory", "head", "q", "key_value_heads"]}
     assert prefix == ({"lse_convex", "add", "scale", "scale_learned"} if side == "attention" else set())
-    inducers = {leaf for leaf, found in reached.items() if any(gate.startswith("inducer") for gate, _, _ in found)}
+    inducers = {tuple(leaf) for *leaf, gate, _, _ in reached if str(gate).startswith("inducer")}
     at_heads = {(form, write, "q", "query_heads") for form in ("bottleneck", "lowrank") for write in ("head", "o")}
     assert inducers == (at_heads if side == "attention" else set())
 
@@ -398,7 +370,7 @@ def test_published_points_alone_are_a_space_without_a_search(roberta):
     assert set(space.parameters()) == {f"learning_rate.{name}" for name, form in FORMS.items() if not form.is_later}
     assert space.published_that_fit() == options.published
     with pytest.raises(SearchSpaceError, match="published methods only"):
-        space.suggest(FirstTrial())
+        space.suggest(FixedTrial())
 
 
 @pytest.fixture
@@ -418,9 +390,9 @@ def test_a_published_method_is_resized_to_the_budget(name, space):
     roberta, budget = space.shape, space.budget
     if name == "full_finetuning":
         with pytest.raises(BudgetError, match="needs at least 124,055,040 parameters"):
-            space.suggest_published(name, FirstTrial())
+            space.suggest_published(name, FixedTrial())
         return
-    candidate = space.suggest_published(name, FirstTrial())
+    candidate = space.suggest_published(name, FixedTrial())
     assert_sound(candidate, roberta, budget)
     assert candidate.method == name
     sides = (candidate.configuration.attention, candidate.configuration.ffn)
@@ -443,21 +415,21 @@ def test_a_published_method_is_resized_to_the_budget(name, space):
     ],
 )
 def test_a_point_that_fixes_a_size_is_taken_as_it_is(text, stored, roberta):
-    candidate = SearchSpace(shape=roberta, budget=HALF_PERCENT).suggest_published(text, FirstTrial())
+    candidate = SearchSpace(shape=roberta, budget=HALF_PERCENT).suggest_published(text, FixedTrial())
     assert (candidate.method, candidate.counts.stored) == (text, stored)
     options = SpaceOptions(attention_forms=(), ffn_forms=(), published=(text,))
     space = SearchSpace(shape=roberta, budget=stored - 1, options=options)
     with pytest.raises(BudgetError, match=rf"{text} stores {stored:,} parameters; the budget is {stored - 1:,}"):
-        space.suggest_published(text, FirstTrial())
+        space.suggest_published(text, FixedTrial())
 
 
 def test_a_point_that_fixes_no_size_is_resized(roberta):
     space = SearchSpace(shape=roberta, budget=HALF_PERCENT)
-    plain = space.suggest_published("lora_qv", FirstTrial()).configuration
-    scaled = space.suggest_published("lora_qv:s=7", FirstTrial()).configuration
+    plain = space.suggest_published("lora_qv", FixedTrial()).configuration
+    scaled = space.suggest_published("lora_qv:s=7", FixedTrial()).configuration
     for edit, other in zip(plain.edits, scaled.edits, strict=True):
         assert other == dataclasses.replace(edit, gate=FixedScale(value=7.0))
-    produced = space.suggest_published("prefix_tuning:mid=40", FirstTrial())
+    produced = space.suggest_published("prefix_tuning:mid=40", FixedTrial())
     (edit,) = produced.configuration.edits
     assert isinstance(edit.form, SoftmaxMemory)
     assert (edit.form.reparameterization, edit.form.width) == (40, HALF_PERCENT // (12 * 2 * 768))
@@ -466,12 +438,12 @@ def test_a_point_that_fixes_no_size_is_resized(roberta):
 def test_published_scales_are_those_of_the_options(roberta):
     for scale in (2.0, 3.5):
         space = SearchSpace(shape=roberta, budget=HALF_PERCENT, options=SpaceOptions(published_scale=scale))
-        (edit,) = space.suggest_published("mam_adapter", FirstTrial()).configuration.ffn
+        (edit,) = space.suggest_published("mam_adapter", FixedTrial()).configuration.ffn
         assert edit.gate == FixedScale(value=scale)
 
 
 def test_the_task_head_alone_is_a_candidate_without_parameters(roberta):
-    candidate = SearchSpace(shape=roberta, budget=HALF_PERCENT).suggest_published("head_only", FirstTrial())
+    candidate = SearchSpace(shape=roberta, budget=HALF_PERCENT).suggest_published("head_only", FixedTrial())
     assert candidate.configuration.edits == ()
     assert (candidate.counts.stored, candidate.attention_share) == (0, 0)
     assert (candidate.attention_learning_rate, candidate.ffn_learning_rate) == (None, None)
@@ -480,11 +452,11 @@ def test_the_task_head_alone_is_a_candidate_without_parameters(roberta):
 
 def test_a_published_method_that_cannot_be_resized_says_why(roberta, qwen):
     with pytest.raises(BudgetError, match="needs at least 102,144 parameters; the budget is 100,000"):
-        SearchSpace(shape=roberta, budget=100_000).suggest_published("bitfit", FirstTrial())
+        SearchSpace(shape=roberta, budget=100_000).suggest_published("bitfit", FixedTrial())
     with pytest.raises(InvalidEditError, match="BitFit needs biases"):
-        SearchSpace(shape=qwen, budget=10**6).suggest_published("bitfit", FirstTrial())
+        SearchSpace(shape=qwen, budget=10**6).suggest_published("bitfit", FixedTrial())
     with pytest.raises(UnknownMethodError, match="Did you mean 'lora_qv'"):
-        SearchSpace(shape=roberta, budget=10**6).suggest_published("lora_vq", FirstTrial())
+        SearchSpace(shape=roberta, budget=10**6).suggest_published("lora_vq", FixedTrial())
 
 
 @pytest.mark.parametrize(
@@ -503,16 +475,16 @@ def test_the_published_methods_that_fit_are_known_beforehand(backbone, budget, m
     assert [name for name in COMPARED if name in fitting] == list(fitting)
     for name in COMPARED:
         if name in fitting:
-            assert space.suggest_published(name, FirstTrial()).counts.stored <= budget
+            assert space.suggest_published(name, FixedTrial()).counts.stored <= budget
         else:
             with pytest.raises((BudgetError, InvalidEditError)):
-                space.suggest_published(name, FirstTrial())
+                space.suggest_published(name, FixedTrial())
     assert set(COMPARED) - set(fitting) == missing
 
 
 def test_a_proposal_like_a_published_method_has_its_fingerprint(roberta):
     space = SearchSpace(shape=roberta, budget=HALF_PERCENT)
-    published = space.suggest_published("prefix_tuning", FirstTrial())
+    published = space.suggest_published("prefix_tuning", FixedTrial())
     proposed = space.suggest(
         FixedTrial(placement="attention", attention__form="softmax_memory", attention__softmax_memory__write="head")
     )
@@ -578,7 +550,7 @@ def test_layers_are_chosen_once_for_attention_and_once_for_the_ffn(bart):
     assert [edit.layers for edit in edits if edit.site.is_attention] == [LayerRange(first=3, last=6)] * 3
     assert [edit.layers for edit in edits if edit.site is Site.FFN] == [SpindleGroups(groups=(2, 3))]
     tied = SearchSpace(shape=bart, budget=2_000_000)
-    assert {edit.layers for edit in tied.suggest(FirstTrial()).configuration.edits} == {AllLayers()}
+    assert {edit.layers for edit in tied.suggest(FixedTrial()).configuration.edits} == {AllLayers()}
     assert not any("layer" in name for name in tied.parameters())
 
 
