@@ -152,13 +152,17 @@ def _one_thread() -> Iterator[None]:
     torch.set_num_threads(before)
 
 
+def assert_holds(base: nn.Module, shape: BackboneShape) -> None:
+    frozen = [parameter for path, parameter in base.named_parameters() if not path.startswith("pooler.")]
+    assert shape.frozen_parameters == sum(parameter.numel() for parameter in frozen)
+    assert shape.parameter_tensors == len(frozen)
+
+
 @pytest.mark.parametrize("name", CONFIGS)
 def test_parameters_are_those_of_the_model_with_tied_ones_once(name):
     wired = build(name)
     assert wired.shape.parameters == sum(parameter.numel() for parameter in wired.model.parameters())
-    frozen = [parameter for path, parameter in wired.base.named_parameters() if not path.startswith("pooler.")]
-    assert wired.shape.frozen_parameters == sum(parameter.numel() for parameter in frozen)
-    assert wired.shape.parameter_tensors == len(frozen)
+    assert_holds(wired.base, wired.shape)
 
 
 @pytest.mark.parametrize("backbone", sorted(path.name for path in BACKBONES.iterdir()))
@@ -166,10 +170,7 @@ def test_published_backbones_hold_as_much_as_their_models(backbone):
     config = AutoConfig.from_pretrained(BACKBONES / backbone)
     with torch.device("meta"):
         model = AutoModel.from_config(config)
-    shape = shape_of(json.loads((BACKBONES / backbone / "config.json").read_text()))
-    frozen = [parameter for path, parameter in model.named_parameters() if not path.startswith("pooler.")]
-    assert shape.frozen_parameters == sum(parameter.numel() for parameter in frozen)
-    assert shape.parameter_tensors == len(frozen)
+    assert_holds(model, shape_of(json.loads((BACKBONES / backbone / "config.json").read_text())))
 
 
 def fused(path: str) -> int:

@@ -1,10 +1,7 @@
 """Counting conventions: which concern a method, and what they add to or take from what is attached."""
 
-from collections.abc import Callable
-
 import pytest
 
-from search_space.backbones.shape import BackboneShape
 from search_space.conventions import conventions
 from search_space.errors import InvalidEditError, UnknownMethodError
 from search_space.parameter_counts.counts import count
@@ -43,16 +40,12 @@ OURS = ["weights_only", "with_bias", "stored", "trained"]
         ("intrinsic_did", "gpt2", []),
     ],
 )
-def test_the_conventions_of_a_method_are_those_of_the_codes_that_have_it(
-    method: str, backbone: str, names: list[str], shape_named: Callable[[str], BackboneShape]
-) -> None:
+def test_the_conventions_of_a_method_are_those_of_the_codes_that_have_it(method, backbone, names, shape_named):
     assert list(conventions(method, shape_named(backbone))) == [*OURS, *names]
 
 
 @pytest.mark.parametrize("name", list(METHODS))
-def test_every_method_has_the_conventions_of_this_package_on_every_kind_of_backbone(
-    name: str, shape_named: Callable[[str], BackboneShape]
-) -> None:
+def test_every_method_has_the_conventions_of_this_package_on_every_kind_of_backbone(name, shape_named):
     for backbone in ("roberta_base", "bart_large", "gpt2", "qwen2_5_0_5b"):
         shape = shape_named(backbone)
         if name == "unipelt" and backbone != "roberta_base":
@@ -63,20 +56,20 @@ def test_every_method_has_the_conventions_of_this_package_on_every_kind_of_backb
         assert found["trained"] == count(published_method(name).configuration(shape), shape).trained
 
 
-def test_settings_go_by_either_name(roberta: BackboneShape) -> None:
+def test_settings_go_by_either_name(roberta):
     assert conventions("mam_adapter", roberta, {"l": 7, "mid": 9}) == conventions(
         "mam_adapter", roberta, {"prefix_length": 7, "reparameterization_width": 9}
     )
 
 
-def test_the_mlp_of_he_et_al_is_800_wide_unless_it_is_set(bart: BackboneShape) -> None:
+def test_the_mlp_of_he_et_al_is_800_wide_unless_it_is_set(bart):
     plain = conventions("prefix_tuning", bart)
     assert plain["unify_trained"] == conventions("prefix_tuning", bart, {"mid": 800})["trained"]
     assert plain["trained_mlp"] == conventions("prefix_tuning", bart, {"mid": 512})["trained"]
     assert plain["trained"] == plain["stored"]
 
 
-def test_he_et_al_have_a_second_adapter_beside_the_ffn_of_encoders_only(roberta: BackboneShape) -> None:
+def test_he_et_al_have_a_second_adapter_beside_the_ffn_of_encoders_only(roberta):
     parallel, sequential = (
         conventions(name, roberta, {"r": 16}) for name in ("parallel_adapter_ffn", "sequential_adapter_ffn")
     )
@@ -84,7 +77,7 @@ def test_he_et_al_have_a_second_adapter_beside_the_ffn_of_encoders_only(roberta:
     assert sequential["unify_requires_grad"] == sequential["unify_trained"]
 
 
-def test_the_norm_of_attention_adapters_is_counted_whether_it_is_attached_or_not(bart: BackboneShape) -> None:
+def test_the_norm_of_attention_adapters_is_counted_whether_it_is_attached_or_not(bart):
     for choice in ("none", "in"):
         found = conventions("sequential_adapter_attn", bart, {"norm": choice})
         norms = 2 * bart.width * 36
@@ -92,9 +85,7 @@ def test_the_norm_of_attention_adapters_is_counted_whether_it_is_attached_or_not
         assert found["stored"] == found["with_bias"] + (norms if choice == "in" else 0)
 
 
-def test_chen_et_al_count_the_biases_of_lora_on_all_but_encoders(
-    roberta: BackboneShape, shape_named: Callable[[str], BackboneShape]
-) -> None:
+def test_chen_et_al_count_the_biases_of_lora_on_all_but_encoders(roberta, shape_named):
     gpt2 = shape_named("gpt2")
     for choice in ("no", "yes"):
         decoder, encoder = (conventions("lora_qv", shape, {"bias": choice}) for shape in (gpt2, roberta))
@@ -102,7 +93,7 @@ def test_chen_et_al_count_the_biases_of_lora_on_all_but_encoders(
         assert encoder["impl"] == encoder["weights_only"]
 
 
-def test_the_task_head_is_counted_by_the_conventions_that_say_so(roberta: BackboneShape) -> None:
+def test_the_task_head_is_counted_by_the_conventions_that_say_so(roberta):
     two, three = (conventions("houlsby_adapter", roberta, {"labels": labels}) for labels in (2, 3))
     assert three["original_trained"] - two["original_trained"] == 768 + 1
     assert {name for name in two if two[name] != three[name]} == {"original_trained"}
@@ -120,22 +111,18 @@ def test_the_task_head_is_counted_by_the_conventions_that_say_so(roberta: Backbo
         ("qwen3_0_6b", 2048 + 1024 + 3072),  # queries instead of keys
     ],
 )
-def test_peft_scales_what_its_patterns_match(
-    backbone: str, width: int, shape_named: Callable[[str], BackboneShape]
-) -> None:
+def test_peft_scales_what_its_patterns_match(backbone, width, shape_named):
     shape = shape_named(backbone)
     layers = shape.encoder_layers + shape.decoder_layers
     assert conventions("ia3", shape)["peft"] == layers * width
 
 
-def test_a_family_whose_patterns_are_not_known_has_no_such_convention(
-    odd: BackboneShape, roberta: BackboneShape
-) -> None:
+def test_a_family_whose_patterns_are_not_known_has_no_such_convention(odd, roberta):
     assert "peft" not in conventions("ia3", odd)
     assert "peft" in conventions("ia3", roberta)
 
 
-def test_the_library_adapters_leaves_cross_attention_alone(bart: BackboneShape, odd: BackboneShape) -> None:
+def test_the_library_adapters_leaves_cross_attention_alone(bart, odd):
     found = conventions("houlsby_adapter", bart, {"r": 64})
     one = 2 * 64 * 1024 + 64 + 1024
     assert found["adapterhub"] == 48 * one
@@ -144,7 +131,7 @@ def test_the_library_adapters_leaves_cross_attention_alone(bart: BackboneShape, 
     assert conventions("ia3", odd)["adapterhub"] == 8 * 2 * 10 + 5 * 11
 
 
-def test_peft_has_prompts_for_both_stacks_and_one_prefix(bart: BackboneShape) -> None:
+def test_peft_has_prompts_for_both_stacks_and_one_prefix(bart):
     assert conventions("prompt_tuning", bart, {"l": 20})["peft"] == 2 * 20 * 1024
     assert conventions("p_tuning", bart, {"l": 20})["peft"] - conventions("p_tuning", bart, {"l": 20})["trained"] == (
         20 * 1024
@@ -153,9 +140,7 @@ def test_peft_has_prompts_for_both_stacks_and_one_prefix(bart: BackboneShape) ->
     assert 3 * found["peft_flat"] == found["stored"]
 
 
-def test_diff_pruning_first_trains_a_gate_for_every_weight_and_tensor(
-    shape_named: Callable[[str], BackboneShape],
-) -> None:
+def test_diff_pruning_first_trains_a_gate_for_every_weight_and_tensor(shape_named):
     bert = shape_named("bert_large_cased")
     found = conventions("diff_pruning", bert, {"fraction": 0.001})
     assert found["stored"] == bert.parameters // 1000
@@ -166,13 +151,13 @@ def test_diff_pruning_first_trains_a_gate_for_every_weight_and_tensor(
     assert conventions("diff_pruning", bert, {"tensors": 400})["trained_stage1"] == 2 * bert.parameters + 400
 
 
-def test_bitfit_counts_nothing_where_there_are_no_biases(qwen: BackboneShape) -> None:
+def test_bitfit_counts_nothing_where_there_are_no_biases(qwen):
     found = conventions("bitfit", qwen)
     assert list(found) == OURS
     assert set(found.values()) == {0}
 
 
-def test_what_cannot_be_is_refused(roberta: BackboneShape) -> None:
+def test_what_cannot_be_is_refused(roberta):
     with pytest.raises(UnknownMethodError, match="Did you mean 'inducer'"):
         conventions("induser", roberta)
     with pytest.raises(UnknownMethodError, match="has no hyper-parameter 'r'"):

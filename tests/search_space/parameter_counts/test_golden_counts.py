@@ -75,20 +75,16 @@ def printed(records: list[Record]) -> Iterator[tuple[Record, dict[str, Any]]]:
 
 
 @each("record", RECORDS, ids=id_of)
-def test_a_record_is_reproduced_by_the_public_functions(record, shape_named):
+def test_a_record_is_reproduced_by_the_public_functions_and_by_the_command_line(record, shape_named, capsys):
     found = conventions(record["method"], shape_named(record["backbone"]), settings_of(record))
     assert {name: found.get(name) for name in record["counts"]} == expected_of(record)
-
-
-@each("record", RECORDS, ids=id_of)
-def test_a_record_is_reproduced_by_the_command_line(record, capsys):
     settings = [f"--set={name}={value}" for name, value in settings_of(record).items()]
     folder = str(DATA / "backbones" / record["backbone"])
     code = main(["count", record["method"], "--backbone", folder, *settings, "--json"])
     said = capsys.readouterr()
     assert (code, said.err) == (0, "")
     counted = json.loads(said.out)
-    assert {name: counted["conventions"].get(name) for name in record["counts"]} == expected_of(record)
+    assert counted["conventions"] == found
     assert set(counted["meanings"]) == set(counted["percentages"]) == set(counted["conventions"])
     total = GOLDEN["backbones"][record["backbone"]]["total"]
     assert counted["backbone_parameters"] == total

@@ -6,6 +6,7 @@ import pytest
 
 from search_space.layers import AllLayers, LayerPattern, LayerRange, Layers, SpindleGroups
 from search_space.space.layer_choice import (
+    BITS,
     available_layers,
     bit_names,
     depth_of,
@@ -14,27 +15,16 @@ from search_space.space.layer_choice import (
     layer_answers,
     suggest_layers,
 )
+from search_space.space.trial_protocol import FloatRange, Recorder
 
 ALL = ("all", "range", "spindle")
 
 
-class Answers:
-    """Answers by the last word of a name."""
-
-    def __init__(self, **answers: str | float) -> None:
-        self.answers = answers
-
-    def choose(self, name: str, choices: tuple[str, ...]) -> str:
-        value = str(self.answers.get(name.rpartition(".")[2], choices[0]))
-        assert value in choices
-        return value
-
-    def number(self, name: str) -> float:
-        return float(self.answers[name.rpartition(".")[2]])
-
-
 def ask(depth: int, **answers: str | float) -> Layers:
-    return suggest_layers("ffn", ALL, depth, Answers(**answers))
+    """What is suggested for answers by the last word of their names, or by the number of a sixth."""
+    given = {f"ffn.{name.replace('_of_', '.')}": value for name, value in answers.items()}
+    ranges = dict.fromkeys(("ffn.first_layer", "ffn.layer_share"), FloatRange(low=0.0, high=1.0))
+    return suggest_layers("ffn", (*ALL, "pattern"), depth, Recorder(given, ranges))
 
 
 @pytest.mark.parametrize("depth", [1, 2, 6, 12])
@@ -50,7 +40,7 @@ def test_a_range_is_a_share_of_what_follows_its_first_layer():
 
 
 def test_all_layers_and_groups_are_suggested():
-    assert ask(12) == AllLayers()
+    assert ask(12, layers="all") == AllLayers()
     assert ask(12, layers="spindle", groups="1+4") == SpindleGroups(groups=(1, 4))
 
 
@@ -65,33 +55,19 @@ def test_a_spindle_needs_four_layers():
     assert available_layers(("spindle",), 3) == ()
 
 
-class Bits:
-    """Answers that layers are a pattern, and its bits."""
-
-    def __init__(self, bits: tuple[bool, ...]) -> None:
-        self.answers = dict(zip(bit_names("ffn"), bits, strict=True))
-
-    def choose(self, name: str, choices: tuple[str, ...]) -> str:
-        return "pattern" if name == "ffn.layers" else choices[self.answers[name]]
-
-    def number(self, name: str) -> float:
-        raise AssertionError(name)
-
-
 @pytest.mark.parametrize("depth", [6, 7, 12, 24, 25])
 def test_every_set_of_sixths_is_suggested_and_never_nothing(depth):
-    found = {bits: suggest_layers("ffn", (*ALL, "pattern"), depth, Bits(bits)) for bits in every_bits()}
+    found = {
+        bits: ask(depth, layers="pattern", **{f"pattern_of_{place}": BITS[bit] for place, bit in enumerate(bits)})
+        for bits in itertools.product((False, True), repeat=6)
+    }
     assert len(set(found.values())) == len({layers.chosen(depth) for layers in found.values()}) == 63
     assert found[(False,) * 6] == found[(True,) * 6]
     for bits, layers in found.items():
         assert layers.chosen(depth)
         told = layer_answers("ffn", ("pattern",), depth, layers)
         assert told is not None
-        assert [told[name] for name in bit_names("ffn")] == [("off", "on")[bit or not any(bits)] for bit in bits]
-
-
-def every_bits() -> list[tuple[bool, ...]]:
-    return [*itertools.product((False, True), repeat=6)]
+        assert [told[name] for name in bit_names("ffn")] == [BITS[bit or not any(bits)] for bit in bits]
 
 
 def test_sixths_are_consecutive_and_as_long_as_they_can_be_alike():

@@ -3,6 +3,7 @@
 from statistics import median
 
 import pytest
+from support.edits import rates_of
 
 from search_space.backbones.shape import BackboneShape
 from search_space.errors import BudgetError, SearchSpaceError
@@ -56,12 +57,8 @@ def test_what_is_proposed_adds_no_more_flops_than_are_allowed(roberta):
     for seed in range(DRAWS):
         found = space.suggest(RandomTrial(seed))
         assert extra_flops(found.configuration, roberta) <= most
-        rates = {"attention": found.attention_learning_rate, "ffn": found.ffn_learning_rate}
-        told = free.parameters_of(
-            found.configuration,
-            peak_lrs={side: rate for side, rate in rates.items() if rate is not None},
-            share=float(found.parameters.get("attention_share", 0.5)),
-        )
+        share = float(found.parameters.get("attention_share", 0.5))
+        told = free.parameters_of(found.configuration, peak_lrs=rates_of(found), share=share)
         assert told is not None
         without = free.suggest(told)
         if extra_flops(without.configuration, roberta) <= most:

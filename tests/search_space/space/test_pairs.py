@@ -5,6 +5,7 @@ import itertools
 from pathlib import Path
 
 import pytest
+from support.edits import rates_of
 
 from search_space.backbones.shape import BackboneShape
 from search_space.canonical import canonical, fingerprint
@@ -18,7 +19,7 @@ from search_space.parameter_counts.counts import count, count_edits
 from search_space.space.options import SpaceOptions
 from search_space.space.product import Point, Structure
 from search_space.space.random_draw import RandomTrial
-from search_space.space.space import Candidate, SearchSpace
+from search_space.space.space import SearchSpace
 from search_space.space.structure_draws import StructureDraws
 from search_space.space.trial_protocol import FloatRange
 
@@ -36,11 +37,6 @@ INDUCERS = dataclasses.replace(TWO, inits=(Init.LORA, Init.INDUCER), key_widths=
 
 def space_of(shape: BackboneShape, options: SpaceOptions = TWO, budget: int | None = None) -> SearchSpace:
     return SearchSpace(shape=shape, budget=budget or shape.parameters // 200, options=options)
-
-
-def rates_of(candidate: Candidate) -> dict[str, float]:
-    rates = {"attention": candidate.attention_learning_rate, "ffn": candidate.ffn_learning_rate}
-    return {side: rate for side, rate in rates.items() if rate is not None}
 
 
 def function(edits: tuple[Edit, ...], shape: BackboneShape) -> Configuration:

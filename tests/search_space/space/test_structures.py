@@ -1,6 +1,7 @@
 """Structures: each is found by its edits and leads back to the answers that propose it."""
 
 import pytest
+from support.edits import rates_of
 
 from search_space.canonical import canonical
 from search_space.forms import Init, OwnNorm
@@ -8,7 +9,7 @@ from search_space.layers import LayerRange, SpindleGroups
 from search_space.published import COMPARED, published_method
 from search_space.space.options import SpaceOptions
 from search_space.space.random_draw import RandomTrial
-from search_space.space.space import Candidate, SearchSpace
+from search_space.space.space import SearchSpace
 
 HALF_PERCENT = 623_228
 MANY_INITS = SpaceOptions(inits=(Init.LORA, Init.BERT), norms=(OwnNorm.NONE, OwnNorm.INPUT))
@@ -23,11 +24,6 @@ OPTIONS = {
         edits_per_side=(1, 2), attention_forms=("phm", "lowrank"), ffn_forms=("phm", "bottleneck", "diag")
     ),
 }
-
-
-def rates_of(candidate: Candidate) -> dict[str, float]:
-    rates = {"attention": candidate.attention_learning_rate, "ffn": candidate.ffn_learning_rate}
-    return {side: rate for side, rate in rates.items() if rate is not None}
 
 
 @pytest.mark.parametrize("name", OPTIONS)
