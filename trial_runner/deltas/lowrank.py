@@ -25,7 +25,7 @@ class LowRankDelta(FormDelta):
         self.a = nn.Parameter(uniform(blocks.shape(blocks.in_width, width), blocks.in_width**-0.5, generator))
         self.b = nn.Parameter(torch.zeros(blocks.shape(width, blocks.out_width), dtype=torch.float64))
         zeros = torch.zeros(blocks.output_bias_shape, dtype=torch.float64)
-        self.bias = nn.Parameter(zeros) if edit.form.adds_vector else None
+        self.bias = nn.Parameter(zeros) if edit.form.bias else None
 
     def affine(self) -> Affine:
         """See `FormDelta`."""

@@ -73,7 +73,7 @@ def _kind(edit: Edit, shape: BackboneShape) -> PeftKind | str:
             if shape.kind is StackKind.DECODER or shape.positions.are_relative:
                 return PeftKind.PROMPT
             return "peft gives a prompt the first positions, which the tokens have here"
-        case PeftKind.LORA if edit.form.adds_vector:
+        case PeftKind.LORA if edit.form.bias:
             return "peft's low-rank maps have no bias"
         case PeftKind.DORA:
             return PeftKind.DORA  # wherever it can be, it is beside a layer and reads what the layer reads
