@@ -1,11 +1,7 @@
 """The benchmarks of faults and of damage: what they count and print, and a small share of what they try."""
 
-import importlib
-import sys
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 from support import rotation
@@ -15,16 +11,8 @@ PAGE = ROOT / "docs" / "explanation" / "ledger-and-crashes.md"
 SHARE = {"files": 60, "lines": 20, "exports": 15, "snapshots": 15, "databases": 10}
 
 
-@pytest.fixture
-def benchmark(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], ModuleType]:
-    """Imports a benchmark, or a module beside one."""
-    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
-    monkeypatch.setattr(sys, "path", list(sys.path))
-    return importlib.import_module
-
-
-def test_every_fault_of_the_page_has_a_scenario_and_every_scenario_its_line(benchmark):
-    matrix = benchmark("faults").scenarios(9)
+def test_every_fault_of_the_page_has_a_scenario_and_every_scenario_its_line(load):
+    matrix = load("faults").scenarios(9)
     assert [one.name for one in matrix] == [f"F{number}" for number in range(1, 22)]
     for one in matrix:
         assert bool(one.cases) != bool(one.lacks), one.name
@@ -32,8 +20,8 @@ def test_every_fault_of_the_page_has_a_scenario_and_every_scenario_its_line(benc
         assert f"\n| {one.name} |" in PAGE.read_text()
 
 
-def test_the_table_says_what_was_lost_and_what_a_machine_lacks(benchmark):
-    faults, bench = benchmark("faults"), benchmark("fault_arms.bench")
+def test_the_table_says_what_was_lost_and_what_a_machine_lacks(load):
+    faults, bench = load("faults"), load("fault_arms.bench")
     case = bench.Case("a case", lambda _: bench.Outcome())
     matrix = [bench.Scenario("F1", "killed", (case,)), bench.Scenario("F21", "memory", (), lacks="a GPU")]
     outcome = bench.Outcome(
@@ -49,8 +37,8 @@ def test_the_table_says_what_was_lost_and_what_a_machine_lacks(benchmark):
 
 
 @pytest.mark.slow
-def test_studies_meet_a_fault_as_the_benchmark_says(benchmark):
-    faults = benchmark("faults")
+def test_studies_meet_a_fault_as_the_benchmark_says(load):
+    faults = load("faults")
     scenario = next(one for one in faults.scenarios(9) if one.name == "F13")
     for case in rotation.parts(scenario.cases):
         outcome = faults.run_case(scenario, case)
@@ -59,8 +47,8 @@ def test_studies_meet_a_fault_as_the_benchmark_says(benchmark):
 
 
 @pytest.mark.parametrize("kind", SHARE)
-def test_damage_at_random_ends_in_words(kind, benchmark, tmp_path, monkeypatch, capsys):
-    fuzz = benchmark("fuzz")
+def test_damage_at_random_ends_in_words(kind, load, tmp_path, monkeypatch, capsys):
+    fuzz = load("fuzz")
     monkeypatch.chdir(tmp_path)
     make, _ = fuzz.KINDS[kind]
     case = make(tmp_path)

@@ -1,6 +1,5 @@
 """The benchmark of large fleets: its workers keep the keeper's rules, and its figures follow from what was seen."""
 
-import importlib
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +12,9 @@ BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
 
 
 @pytest.fixture
-def fleet(monkeypatch: pytest.MonkeyPatch) -> Any:
+def fleet(load: Any) -> Any:
     """The benchmark as a module."""
-    monkeypatch.syspath_prepend(str(BENCHMARKS))
-    return importlib.import_module("fleet")
+    return load("fleet")
 
 
 def test_simulated_workers_train_a_study_that_is_whole(fleet, tmp_path):

@@ -1,11 +1,9 @@
 """The benchmark of rivals: what its arms propose fits the budget, and a trial is trained once."""
 
-import importlib
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
@@ -15,13 +13,6 @@ from trial_runner.requests import SlotReading, TrialRequest
 
 ROOT = Path(__file__).parents[1]
 BACKBONE = ROOT / "tests" / "data" / "backbones" / "roberta_base"
-
-
-@pytest.fixture
-def load(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], ModuleType]:
-    """Imports a module of the benchmark."""
-    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
-    return importlib.import_module
 
 
 def cell_of(load: Any, folder: Path, budget: str) -> Any:

@@ -1,10 +1,7 @@
 """The benchmark of the search: its truths are what they say, and what it counts are closed forms."""
 
-import importlib
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
@@ -15,13 +12,6 @@ from search_space.space.random_draw import RandomTrial
 from search_space.space.space import Candidate, SearchSpace
 
 BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
-
-
-@pytest.fixture
-def load(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], ModuleType]:
-    """Imports the benchmark, or a module of its arms."""
-    monkeypatch.syspath_prepend(str(BENCHMARKS))
-    return importlib.import_module
 
 
 @pytest.fixture(scope="module")

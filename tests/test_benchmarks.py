@@ -1,37 +1,22 @@
 """The benchmark of packs: its trials are as unlike as it says, its figures follow from the times, and it works."""
 
-import importlib
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
 from support import rotation
+from support.processes import ROOT, printed_by, run_python
 
 from trial_runner.backbones.locate import embedded_folder
 
-ROOT = Path(__file__).parents[1]
 BENCHMARKS = ROOT / "benchmarks"
 
 
-@pytest.fixture
-def arms(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Imports a module of the arms, which are found beside the benchmark."""
-    monkeypatch.syspath_prepend(str(BENCHMARKS))
-
-    def load(name: str) -> ModuleType:
-        return importlib.import_module(f"pack_arms.{name}")
-
-    return load
-
-
-def test_rates_are_those_of_the_whole_machine(arms):
+def test_rates_are_those_of_the_whole_machine(load):
     """Two workers, trials of 10 steps: 4 s of a processor alone, 2 s in our loop, a pack of 2 in 2.5 s."""
-    rounds, processes = arms("rounds"), arms("processes")
-    setting = replace(tiny_setting(arms, embedded_folder()), steps=10)
+    rounds, processes = load("pack_arms.rounds"), load("pack_arms.processes")
+    setting = replace(tiny_setting(load, embedded_folder()), steps=10)
     plan = rounds.Plan(setting=setting, workers=2, packs=(2,), alone_trials=1)
 
     def answer(**said: Any) -> Any:
@@ -75,13 +60,13 @@ class Clock:
 
 
 @pytest.mark.parametrize("goals", [(9,), (2, 4, 9), (3, 8, 9), (1, 1, 2, 3, 4, 5, 6, 7, 8, 9)])
-def test_a_pack_takes_what_its_parts_take(arms, goals, monkeypatch):
-    own, setting = arms("own"), tiny_setting(arms, embedded_folder())
+def test_a_pack_takes_what_its_parts_take(load, goals, monkeypatch):
+    own, setting = load("pack_arms.own"), tiny_setting(load, embedded_folder())
     clock = Clock(setting.steps)
     monkeypatch.setattr(own, "open_pack", clock.open_pack)
     monkeypatch.setattr(own, "advance", clock.advance)
     monkeypatch.setattr(own, "now", lambda device: clock.seconds)
-    job = arms("setting").Job(setting=setting, packs=((0, 1),))
+    job = load("pack_arms.setting").Job(setting=setting, packs=((0, 1),))
     training = own.Training(job, "mixed", (0, 1), None)
     for goal in goals:
         training.train(goal)
@@ -99,15 +84,14 @@ def test_a_pack_takes_what_its_parts_take(arms, goals, monkeypatch):
         ("--quick --packs 8", "at most 4; got 8"),
     ],
 )
-def test_what_cannot_be_compared_is_refused_in_a_line(options, said, monkeypatch, capsys):
-    monkeypatch.syspath_prepend(str(BENCHMARKS))
+def test_what_cannot_be_compared_is_refused_in_a_line(load, options, said, capsys):
     with pytest.raises(SystemExit, match="2"):
-        importlib.import_module("packs").arguments_of(options.split())
+        load("packs").arguments_of(options.split())
     assert said in capsys.readouterr().err.splitlines()[-1]
 
 
-def tiny_setting(arms: Any, folder: Path) -> Any:
-    return arms("setting").Setting(
+def tiny_setting(load: Any, folder: Path) -> Any:
+    return load("pack_arms.setting").Setting(
         device="cpu", backbone=str(folder), embedded_task=False, tokens=8, batch_size=2, steps=9, threads=1
     )
 
@@ -116,13 +100,7 @@ def tiny_setting(arms: Any, folder: Path) -> Any:
 @pytest.mark.parametrize("dropout", rotation.parts([0, 0.1]))
 def test_the_benchmark_of_packs_runs(dropout):
     options = "--quick --device cpu --backbone random --width 64 --layers 1 --tokens 8 --batch 2 --packs 2"
-    done = subprocess.run(
-        [sys.executable, BENCHMARKS / "packs.py", *options.split(), "--dropout", str(dropout)],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = run_python(BENCHMARKS / "packs.py", *options.split(), "--dropout", dropout)
     assert done.returncode == 0, done.stderr
     assert "turn 2 of 2 done" in done.stderr
     for words in (
@@ -140,22 +118,12 @@ def test_the_benchmark_of_packs_runs(dropout):
 @pytest.mark.slow
 def test_the_plan_of_memory_is_held_against_the_allocator():
     options = "--width 64 --layers 2 --tokens 32 --packs 2"
-    done = subprocess.run(
-        [sys.executable, str(BENCHMARKS / "memory.py"), *options.split()], capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.count("planned") == 2
-    assert "MISSED" not in done.stdout
+    printed = printed_by(BENCHMARKS / "memory.py", *options.split())
+    assert printed.count("planned") == 2
+    assert "MISSED" not in printed
 
 
 @pytest.mark.slow
 def test_what_is_measured_on_a_gpu_begins_with_packed_trials_that_equal_trials_alone():
-    done = subprocess.run(
-        [sys.executable, str(BENCHMARKS / "gpu.py"), "--quick", "--equality"],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    first, second = done.stdout.splitlines()
+    first, second = printed_by(BENCHMARKS / "gpu.py", "--quick", "--equality").splitlines()
     assert ("fp64" in first, "bf16" in second) == (True, True)

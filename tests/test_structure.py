@@ -9,8 +9,8 @@ from types import ModuleType
 
 import pytest
 from support.loops import each
+from support.processes import ROOT, printed_by
 
-ROOT = Path(__file__).parents[1]
 PACKAGES = ("search_space", "trial_runner", "studies", "dashboards", "deltaspace")
 HEAVY = ("torch", "transformers", "ray")
 # Packages and modules that answer questions about studies at once, so must not wait for a deep-learning stack.
@@ -49,16 +49,8 @@ print("loaded:", *sorted(set(sys.modules) & {heavy!r}))
 
 def heavy_modules_after(script: str) -> list[str]:
     """The heavy top-level modules that a fresh interpreter has loaded after the script."""
-    finished = subprocess.run(
-        [sys.executable, "-c", script + REPORT.format(heavy=set(HEAVY))],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-    assert finished.returncode == 0, finished.stderr
-    return finished.stdout.splitlines()[-1].removeprefix("loaded:").split()
+    printed = printed_by("-c", script + REPORT.format(heavy=set(HEAVY)))
+    return printed.splitlines()[-1].removeprefix("loaded:").split()
 
 
 def name_of(path: Path) -> str:

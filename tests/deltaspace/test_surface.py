@@ -2,48 +2,21 @@
 
 import importlib
 import inspect
-import os
-import subprocess
 import sys
-from dataclasses import dataclass
 from pathlib import Path
+from unittest.mock import MagicMock
 
 import pytest
+from support.processes import ROOT, printed_by
 
 import deltaspace
 from deltaspace import Configuration, Study
 from studies.records import TrialState
 from studies.runtime.progress import Progress
 
-ROOT = Path(__file__).parents[2]
 ROBERTA = str(ROOT / "tests" / "data" / "backbones" / "roberta_base")
 HEAVY = ("torch", "transformers", "ray")
-PUBLIC = [
-    "Configuration",
-    "Edit",
-    "Observer",
-    "SearchSpace",
-    "Specification",
-    "Study",
-    "Trial",
-    "check",
-    "count",
-    "describe",
-    "errors",
-    "init",
-    "launch",
-    "load_delta",
-    "methods",
-    "open_delta",
-    "open_study",
-    "plan",
-    "predict",
-    "published_method",
-    "shape_of",
-    "studies",
-    "train",
-]
-FUNCTIONS = [name for name in PUBLIC if name.islower() and name != "errors"]
+FUNCTIONS = [name for name in deltaspace.__all__ if name.islower() and name != "errors"]
 
 
 @pytest.fixture
@@ -51,14 +24,10 @@ def study(sample_storage: str) -> Study:
     return deltaspace.open_study("sample", sample_storage)
 
 
-def test_the_public_names_are_these():
-    assert deltaspace.__all__ == PUBLIC
-    assert set(PUBLIC) <= set(dir(deltaspace))
-
-
-@pytest.mark.parametrize("name", PUBLIC)
+@pytest.mark.parametrize("name", deltaspace.__all__)
 def test_a_public_name_is_there_and_says_what_it_is(name):
     value = getattr(deltaspace, name)
+    assert name in dir(deltaspace)
     assert len(inspect.getdoc(value) or "") > 40
     assert getattr(deltaspace, name) is value
 
@@ -72,7 +41,7 @@ def test_a_type_checker_and_the_interpreter_see_the_same_names():
     source = inspect.getsource(deltaspace)
     block = source[source.index("if TYPE_CHECKING:") : source.index("__all__")]
     imported = {name.strip() for line in block.splitlines()[1:] for name in line.partition(" import ")[2].split(",")}
-    assert imported - {""} == set(PUBLIC)
+    assert imported - {""} == set(deltaspace.__all__)
 
 
 def test_a_name_that_is_not_there_is_answered_with_those_that_are():
@@ -90,19 +59,10 @@ def test_every_error_of_a_package_can_be_caught_by_its_public_name(package):
         assert error.__name__ in deltaspace.errors.__all__
 
 
-def loaded_after(script: str, *suspects: str, folder: Path | None = None) -> list[str]:
+def loaded_after(script: str, *suspects: str) -> list[str]:
     """Which of the suspects a fresh interpreter has loaded after the script."""
     ending = f"\nimport sys\nprint(*sorted(set(sys.modules) & set({suspects!r})))"
-    done = subprocess.run(
-        [sys.executable, "-c", script + ending],
-        cwd=folder or ROOT,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout.splitlines()[-1].split()
+    return printed_by("-c", script + ending).splitlines()[-1].split()
 
 
 def test_importing_the_package_loads_nothing():
@@ -352,38 +312,15 @@ def test_a_study_is_a_study_of_optuna(trivial):
     assert stock.user_attrs["metric"] == "accuracy"
 
 
-@dataclass
-class Kernel:
-    kernel: object = "one"
-
-
-class FakeDisplay:
-    """IPython's display, as far as the bar uses it."""
-
-    def __init__(self) -> None:
-        self.shown: list[str] = []
-
-    def HTML(self, text: str) -> str:  # noqa: N802 - IPython's name
-        return text
-
-    def display(self, text: str, *, display_id: bool) -> "FakeDisplay":
-        assert display_id
-        self.shown.append(text)
-        return self
-
-    def update(self, text: str) -> None:
-        self.shown.append(text)
-
-
 def test_a_notebook_has_the_live_view(trivial, monkeypatch, capsys):
-    from types import SimpleNamespace
-
-    display = FakeDisplay()
-    monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=Kernel))  # type: ignore[arg-type]
-    monkeypatch.setitem(sys.modules, "IPython.display", display)  # type: ignore[arg-type]
+    notebook, display = MagicMock(), MagicMock(HTML=str)
+    monkeypatch.setitem(sys.modules, "IPython", notebook)
+    monkeypatch.setitem(sys.modules, "IPython.display", display)
     deltaspace.launch(TRIVIAL, storage=trivial)
-    assert display.shown[-1].startswith("<pre")
-    assert "6 of 6 trials" in display.shown[-1]
+    assert display.display.call_args.kwargs == {"display_id": True}
+    (shown,) = display.display.return_value.update.call_args.args
+    assert shown.startswith("<pre")
+    assert "6 of 6 trials" in shown
     assert capsys.readouterr().err == ""
 
 

@@ -1,17 +1,15 @@
 """The pages that say how something is added, done in a copy of the repository."""
 
-import os
-import re
 import shlex
 import shutil
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from support import rotation
 from support.pages import ROOT, Block, blocks_of
+from support.processes import run_python
 
 PAGES = sorted((ROOT / "docs" / "how-to").glob("add-a-*.md"))
 COPIED = ("search_space", "trial_runner", "studies", "dashboards", "deltaspace", "tests", "docs", "examples")
@@ -60,19 +58,9 @@ def write(folder: Path, block: Block) -> None:
 def commands_of(page: Path) -> Iterator[list[str]]:
     for block in blocks_of(page):
         for line in block.text.splitlines() if block.language == "sh" else ():
-            words = shlex.split(re.sub(r"^python", shlex.quote(sys.executable), line))
-            yield [*words, *INSTALLED_HERE] if words[1:3] == ["-m", "pip"] else words
-
-
-def run(command: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        command,
-        cwd=folder,
-        env={**os.environ, "PYTHONPATH": str(folder), "OMP_NUM_THREADS": "1"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+            program, *words = shlex.split(line)
+            assert program == "python", line
+            yield [*words, *INSTALLED_HERE] if words[:2] == ["-m", "pip"] else words
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
@@ -95,7 +83,7 @@ def test_what_a_page_says_is_done_and_keeps_the_contracts(page, tmp_path):
     for block in written:
         write(copy, block)
     for command in commands:
-        done = run(command, copy)
+        done = run_python(*command, folder=copy, PYTHONPATH=str(copy))
         assert done.returncode == 0, f"{shlex.join(command)}\n{done.stdout[-4000:]}{done.stderr[-2000:]}"
 
 
@@ -108,7 +96,7 @@ def test_a_form_without_its_word_among_the_tensors_fails_by_name(tmp_path):
         if block.file and block.file != left_out:
             write(copy, block)
     contract = next(command for command in commands_of(page) if "tests/contracts/test_forms.py" in command)
-    done = run(contract, copy)
+    done = run_python(*contract, folder=copy, PYTHONPATH=str(copy))
     assert done.returncode == 1
     assert "wave needs its module in trial_runner/deltas, and its word in DELTAS" in done.stdout
     assert left_out in {block.file for block in blocks_of(page)}

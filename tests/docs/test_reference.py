@@ -1,19 +1,13 @@
 """The reference is what the program says of itself."""
 
-import os
 import re
-import subprocess
-import sys
 
 from support.pages import PAGES, ROOT
+from support.processes import printed_by
 
 
 def test_the_reference_is_what_the_program_says(tmp_path):
-    subprocess.run(
-        [sys.executable, str(ROOT / "docs" / "generate.py"), str(tmp_path)],
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        check=True,
-    )
+    printed_by(ROOT / "docs" / "generate.py", tmp_path)
     said = {path.name: path.read_text() for path in tmp_path.iterdir()}
     written = {path.name: path.read_text() for path in (ROOT / "docs" / "reference").iterdir()}
     assert len(said) == 9

@@ -1,14 +1,13 @@
 """What a user can get wrong: one clear line, the right exit status, nothing half done."""
 
 import json
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+from support.processes import PROGRAM, run_python
 
 from deltaspace.commands.main import main
 from studies.ledger.ledger import Ledger
@@ -121,14 +120,7 @@ def test_a_diverging_trial_fails_with_its_step_and_its_neighbours_finish(study, 
 
 def test_a_refusal_is_one_line_and_exit_status_two_in_a_shell(study):
     Path("study.yaml").write_text(yaml.safe_dump(change(study, "budget", 3)))
-    command = [
-        sys.executable,
-        "-c",
-        "from deltaspace.commands.main import main; raise SystemExit(main())",
-        "launch",
-        "study.yaml",
-    ]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = run_python("-c", PROGRAM, "launch", "study.yaml", folder=Path.cwd())
     assert done.returncode == 2
     assert done.stdout == ""
     assert done.stderr.strip().splitlines()[-1].startswith("deltaspace: the budget must allow")

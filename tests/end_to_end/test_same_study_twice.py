@@ -1,9 +1,6 @@
 """The same study file with the same seed, launched twice on one machine, gives the same table of trials."""
 
-import os
 import sqlite3
-import subprocess
-import sys
 from collections.abc import Callable
 from contextlib import closing
 from datetime import datetime
@@ -13,6 +10,7 @@ from typing import Any
 import pytest
 import yaml
 from support.letters import write_letters
+from support.processes import PROGRAM, printed_by
 
 from deltaspace.commands.main import main
 from studies.search.samplers import STARTUP_TRIALS
@@ -36,9 +34,7 @@ def _launch_here(arguments: list[str]) -> None:
 
 def _launch_elsewhere(arguments: list[str]) -> None:
     """In a process of its own, whose sets have another order."""
-    script = "import sys; from deltaspace.commands.main import main; sys.exit(main())"
-    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2]), "PYTHONHASHSEED": "7"}
-    subprocess.run([sys.executable, "-c", script, *arguments], env=environment, check=True, timeout=240)
+    printed_by("-c", PROGRAM, *arguments, PYTHONHASHSEED="7")
 
 
 @pytest.fixture(scope="module")

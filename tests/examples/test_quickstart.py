@@ -1,29 +1,14 @@
 """The notebook: what it says can be done, done."""
 
 import ast
-import os
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 from support.notebooks import code_cells
+from support.processes import ROOT, printed_by
 
 import deltaspace
 
-ROOT = Path(__file__).parents[2]
 NOTEBOOK = ROOT / "examples" / "quickstart.ipynb"
-
-
-def done(arguments: list[str], folder: Path) -> str:
-    """What a fresh interpreter prints in an empty folder, on one thread."""
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
-    environment.pop("DELTASPACE_STORAGE", None)
-    finished = subprocess.run(
-        [sys.executable, *arguments], cwd=folder, env=environment, capture_output=True, text=True, check=False
-    )
-    assert finished.returncode == 0, finished.stderr
-    return finished.stdout
 
 
 def test_the_notebook_is_stored_without_outputs():
@@ -42,7 +27,7 @@ def test_only_public_names_are_used(source):
 
 @pytest.mark.slow
 def test_every_cell_of_the_notebook_runs(tmp_path):
-    printed = done([str(ROOT / "tests" / "support" / "notebooks.py"), str(NOTEBOOK)], tmp_path)
+    printed = printed_by(ROOT / "tests" / "support" / "notebooks.py", NOTEBOOK, folder=tmp_path)
     for part in (
         "sentence",
         "functional form",

@@ -5,13 +5,11 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
+from support.processes import PROGRAM, ROOT, run_python
 
 from deltaspace.commands.main import COMMANDS, main
-
-_ROOT = Path(__file__).parents[3]
 
 Offered = Callable[..., list[str]]
 
@@ -77,7 +75,7 @@ def test_no_other_command_is_imported_for_the_names_of_commands():
         "try:\n    main([])\nexcept SystemExit:\n    pass\n"
         "print([name for name in COMMANDS if f'deltaspace.commands.{name}' in sys.modules], file=sys.stderr)"
     )
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, cwd=_ROOT)
+    done = run_python("-c", script)
     assert done.stderr.strip() == "[]"
 
 
@@ -85,8 +83,7 @@ def test_no_other_command_is_imported_for_the_names_of_commands():
 def test_bash_completes_with_the_script(tmp_path, capsys):
     assert main(["completion", "bash"]) == 0
     program = tmp_path / "deltaspace"
-    call = "import sys; from deltaspace.commands.main import main; sys.exit(main())"
-    program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -c "{call}" "$@"\n')
+    program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -c "{PROGRAM}" "$@"\n')
     program.chmod(0o755)
     line = "COMP_WORDS=(deltaspace arch); COMP_CWORD=1; _deltaspace_completion deltaspace; echo ${COMPREPLY[@]}"
     done = subprocess.run(
@@ -94,6 +91,6 @@ def test_bash_completes_with_the_script(tmp_path, capsys):
         capture_output=True,
         text=True,
         check=True,
-        env={**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}", "PYTHONPATH": str(_ROOT)},
+        env={**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}", "PYTHONPATH": str(ROOT)},
     )
     assert (done.stdout.strip(), done.stderr) == ("archive", "")

@@ -1,28 +1,13 @@
 """The installed command as a process: exit codes, streams, and how little is loaded."""
 
-import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from support.processes import PROGRAM, ROOT, printed_by, run_python
 
-ROBERTA = str(Path(__file__).parents[2] / "data" / "backbones" / "roberta_base")
-
-
-def run(*arguments: str, folder: Path, **kwargs: object) -> subprocess.CompletedProcess[str]:
-    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[3])}
-    environment.pop("DELTASPACE_STORAGE", None)
-    script = "import sys; from deltaspace.entry_point import main; sys.exit(main())"
-    return subprocess.run(
-        [sys.executable, "-c", script, *arguments],
-        capture_output=True,
-        text=True,
-        cwd=folder,
-        env=environment,
-        timeout=120,
-        check=False,
-    )
+ROBERTA = str(ROOT / "tests" / "data" / "backbones" / "roberta_base")
 
 
 @pytest.mark.parametrize(
@@ -32,7 +17,7 @@ def run(*arguments: str, folder: Path, **kwargs: object) -> subprocess.Completed
 def test_the_exit_code_says_how_it_went_and_a_refusal_leaves_nothing_behind(
     arguments: list[str], code: int, tmp_path: Path
 ) -> None:
-    done = run(*arguments, folder=tmp_path)
+    done = run_python("-c", PROGRAM, *arguments, folder=tmp_path)
     assert done.returncode == code, done.stderr
     assert "Traceback" not in done.stderr
     assert bool(done.stdout) == (code == 0)
@@ -40,12 +25,11 @@ def test_the_exit_code_says_how_it_went_and_a_refusal_leaves_nothing_behind(
 
 
 def test_a_reader_that_goes_away_is_no_traceback(tmp_path: Path) -> None:
-    script = "import sys; from deltaspace.entry_point import main; sys.exit(main())"
     process = subprocess.Popen(
-        [sys.executable, "-c", script, "methods", "--backbone", ROBERTA, "--json"],
+        [sys.executable, "-c", PROGRAM, "methods", "--backbone", ROBERTA, "--json"],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
-        cwd=Path(__file__).parents[3],
+        cwd=ROOT,
     )
     assert process.stdout is not None
     process.stdout.close()
@@ -75,7 +59,7 @@ def test_a_command_loads_nothing_that_it_does_not_need(arguments: list[str], abs
         f"main({arguments!r})\n"
         f"print([name for name in {absent!r} if name in sys.modules], file=sys.stderr)"
     )
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    done = run_python("-c", script)
     assert done.stderr.strip() == "[]"
 
 
@@ -90,8 +74,7 @@ sys.meta_path.insert(0, Interrupted())
 from deltaspace.entry_point import main
 sys.exit(main())
 """
-    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[3])}
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, cwd=tmp_path, env=environment)
+    done = run_python("-c", script, folder=tmp_path)
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "deltaspace: interrupted.\n")
 
 
@@ -100,6 +83,4 @@ def test_nothing_is_imported_before_an_interrupt_is_one_line() -> None:
         "import sys; sys.path.insert(0, sys.argv[1]); before = set(sys.modules); import deltaspace.entry_point; "
         "print(sorted(set(sys.modules) - before))"
     )
-    command = [sys.executable, "-S", "-c", script, str(Path(__file__).parents[3])]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "['deltaspace', 'deltaspace.entry_point']"
+    assert printed_by("-S", "-c", script, ROOT).strip() == "['deltaspace', 'deltaspace.entry_point']"
