@@ -3,18 +3,14 @@
 The examples are those of ``trial_runner/port_discovery/examples.toml``; ``test_edits.py`` has the contract of modules.
 """
 
-import json
 import math
 import re
-from collections.abc import Iterator
-from dataclasses import FrozenInstanceError, fields, replace
+from dataclasses import replace
 
 import pytest
+from support.example_edits import assert_is_kept, examples_with, shapes
 
-from search_space.backbones import FAMILIES, shape_of
 from search_space.backbones.shape import BackboneShape
-from search_space.canonical import canonical, fingerprint
-from search_space.codec import configuration_from_json, configuration_to_json
 from search_space.configuration import Configuration
 from search_space.dimensions import Heads, Site
 from search_space.edit import Edit
@@ -28,28 +24,13 @@ from search_space.space.product import EVERYTHING
 from search_space.validity import check_on
 from search_space.words.describe import sentence
 from trial_runner.deltas import DELTAS
-from trial_runner.port_discovery.examples import FORM_EXAMPLES, examples_at
-
-BACKBONES = ("roberta", "bart", "qwen3")
-SITES = (Site.ATTENTION, Site.FFN, Site.STACK, Site.EMBEDDING, Site.GLOBAL)
+from trial_runner.port_discovery.examples import FORM_EXAMPLES
 
 every_form = pytest.mark.parametrize("form", FORMS.values(), ids=lambda form: form.name)
 
 
-def shapes() -> Iterator[BackboneShape]:
-    """Small backbones: post-LN, of two stacks, and with grouped queries, a gated FFN and no biases."""
-    for name in BACKBONES:
-        yield shape_of({**FAMILIES[name].example, "model_type": name})
-
-
 def every_edit(form: type[Form]) -> list[tuple[Edit, BackboneShape]]:
-    """The examples with a form, wherever they belong."""
-    examples = ((edit, shape) for shape in shapes() for site in SITES for edit in examples_at(site, shape))
-    found = [(edit, shape) for edit, shape in examples if type(edit.form) is form]
-    assert found, (
-        f"{form.name} needs an example in trial_runner/port_discovery/examples.toml that is valid on one of {BACKBONES}"
-    )
-    return found
+    return examples_with(form, lambda edit: edit.form)
 
 
 @every_form
@@ -62,31 +43,9 @@ def test_a_form_is_listed_by_its_name_and_has_tensors_and_examples(form):
 
 
 @every_form
-def test_a_form_is_a_frozen_value(form):
-    for edit, _ in every_edit(form):
-        assert replace(edit.form) == edit.form
-        assert hash(replace(edit.form)) == hash(edit.form)
-        for field in fields(edit.form):
-            with pytest.raises(FrozenInstanceError):
-                setattr(edit.form, field.name, getattr(edit.form, field.name))
-
-
-@every_form
-def test_a_form_is_found_again_in_json(form):
-    for edit, _ in every_edit(form):
-        configuration = Configuration(edits=(edit,))
-        stored = json.dumps(configuration_to_json(configuration))
-        assert configuration_from_json(json.loads(stored)) == configuration
-
-
-@every_form
-def test_the_canonical_form_is_its_own_and_counts_the_same(form):
+def test_a_form_is_a_frozen_value_that_is_found_again_in_json_and_in_canonical_form(form):
     for edit, shape in every_edit(form):
-        configuration = Configuration(edits=(edit,))
-        kept = canonical(configuration, shape)
-        assert canonical(kept, shape) == kept
-        assert fingerprint(kept, shape) == fingerprint(configuration, shape)
-        assert count(kept, shape) == count(configuration, shape)
+        kept = assert_is_kept(edit, edit.form, shape)
         assert [type(one.form) for one in kept.edits] == [form]
 
 

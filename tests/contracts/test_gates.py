@@ -3,43 +3,31 @@
 The examples: ``trial_runner/port_discovery/examples.toml``. The contract of what computes them is in ``test_edits.py``.
 """
 
-import json
-from dataclasses import FrozenInstanceError, fields, replace
+from dataclasses import replace
 
 import pytest
+from support.example_edits import assert_is_kept, examples_with
 
-from search_space.backbones import FAMILIES, shape_of
 from search_space.backbones.shape import BackboneShape
-from search_space.canonical import canonical, fingerprint
-from search_space.codec import configuration_from_json, configuration_to_json
 from search_space.configuration import Configuration
-from search_space.dimensions import Port, ScalePer, Site
+from search_space.dimensions import Port, ScalePer
 from search_space.edit import Edit
 from search_space.errors import InvalidEditError
 from search_space.gates import GATES, Add, Gate
-from search_space.parameter_counts.counts import count, count_edits, places
+from search_space.parameter_counts.counts import count_edits, places
 from search_space.space.options import SEARCHED_GATES, SpaceOptions
 from search_space.space.product import EVERYTHING
 from search_space.words.describe import sentence
 from trial_runner.deltas.gates import GATE_DELTAS
-from trial_runner.port_discovery.examples import GATE_EXAMPLES, examples_at
+from trial_runner.port_discovery.examples import GATE_EXAMPLES
 
-BACKBONES = ("roberta", "bart", "qwen3")
-SITES = (Site.ATTENTION, Site.FFN, Site.EMBEDDING)
 LISTED = {"scale_per": tuple(ScalePer), "key_widths": (None, 1, 3)}
 
 every_gate = pytest.mark.parametrize("gate", GATES.values(), ids=lambda gate: gate.name)
 
 
 def edits_of(gate: type[Gate]) -> list[tuple[Edit, BackboneShape]]:
-    """The examples with a gate, wherever they belong."""
-    shapes = [shape_of({**FAMILIES[name].example, "model_type": name}) for name in BACKBONES]
-    examples = ((edit, shape) for shape in shapes for site in SITES for edit in examples_at(site, shape))
-    found = [(edit, shape) for edit, shape in examples if type(edit.gate) is gate]
-    assert found, (
-        f"{gate.name} needs an example in trial_runner/port_discovery/examples.toml that is valid on one of {BACKBONES}"
-    )
-    return found
+    return examples_with(gate, lambda edit: edit.gate)
 
 
 @every_gate
@@ -52,24 +40,9 @@ def test_a_gate_is_listed_by_its_name_and_has_tensors_and_examples(gate):
 
 
 @every_gate
-def test_a_gate_is_a_frozen_value_that_is_found_again_in_json(gate):
-    for edit, _ in edits_of(gate):
-        assert hash(replace(edit.gate)) == hash(edit.gate)
-        for field in fields(edit.gate):
-            with pytest.raises(FrozenInstanceError):
-                setattr(edit.gate, field.name, getattr(edit.gate, field.name))
-        configuration = Configuration(edits=(edit,))
-        assert configuration_from_json(json.loads(json.dumps(configuration_to_json(configuration)))) == configuration
-
-
-@every_gate
-def test_the_canonical_gate_is_its_own_and_counts_the_same(gate):
+def test_a_gate_is_a_frozen_value_whose_canonical_one_is_its_own(gate):
     for edit, shape in edits_of(gate):
-        configuration = Configuration(edits=(edit,))
-        kept = canonical(configuration, shape)
-        assert canonical(kept, shape) == kept
-        assert fingerprint(kept, shape) == fingerprint(configuration, shape)
-        assert count(kept, shape) == count(configuration, shape)
+        assert_is_kept(edit, edit.gate, shape)
         assert edit.gate.canonical().canonical() == edit.gate.canonical()
         assert edit.gate.stacked().stacked() == edit.gate.stacked()
 
