@@ -51,11 +51,9 @@ def test_the_luckiest_score_is_not_the_best_trial(plant: Callable[..., Planted])
     assert best.number != LUCKY
     assert planted.truth(best.number) > planted.truth(LUCKY) + 0.05
     lucky = next(row for row in board.rows if row.number == LUCKY)
-    assert lucky.estimate is not None
     assert lucky.estimate < (lucky.score or 0.0) - 0.05
     # everyone who speaks of the best means this one
     (summary,) = study_summaries(planted.ledger)
-    assert summary.best is not None
     assert summary.best.number == best.number
 
 
@@ -93,9 +91,7 @@ def test_replicates_sharpen_the_estimate_of_their_original_and_are_no_rows(plant
 def test_the_lead_is_the_difference_of_the_two_best_estimates(plant: Callable[..., Planted]) -> None:
     planted = plant(40, noise=0.01)
     ranking = ranking_of(planted.ledger, planted.study)
-    assert ranking.estimates is not None
     lead, of = ranking.estimates.lead, ranking.estimates.of
-    assert lead is not None
     methods = {trial.number: trial.method for trial in ranking.trials}
     discovered = next(number for number, method in methods.items() if method is None)
     published = next(number for number, method in methods.items() if method is not None)
@@ -119,7 +115,6 @@ def test_what_is_far_below_the_others_is_estimated_where_it_is_and_so_is_the_dif
 ) -> None:
     planted, low = far_below(plant)
     ranking = ranking_of(planted.ledger, planted.study)
-    assert ranking.estimates is not None
     scores = {trial.number: trial.score for trial in ranking.trials}
     for number, true in low.items():
         estimate = ranking.estimates.of[number]
@@ -127,7 +122,6 @@ def test_what_is_far_below_the_others_is_estimated_where_it_is_and_so_is_the_dif
         assert estimate.low < true < estimate.high
         assert 0 < estimate.deviation < 0.03
     over = ranking.estimates.over_head
-    assert over is not None
     truly = planted.truth(over.discovered) - low[over.published]
     assert over.difference.low < truly < over.difference.high
     assert over.difference.deviation < 0.03
@@ -149,8 +143,6 @@ def test_what_is_recommended_is_hardly_overrated(plant: Callable[..., Planted]) 
     for seed in range(4):
         planted = plant(50, noise=0.022, seed=seed)
         ranking = ranking_of(planted.ledger, planted.study)
-        assert ranking.best is not None
-        assert ranking.estimates is not None
         best = ranking.best.number
         optimism.append(ranking.estimates.of[best].mean - planted.truth(best))
     # below a point, where the best of 50 scores with 2.2 points of noise is more than three above its truth

@@ -22,7 +22,6 @@ def asked_anew(planted: Planted) -> dict[int, object]:
     """The estimates as another process finds them."""
     estimates._remembered.cache_clear()
     found = ranking_of(planted.ledger, planted.study).estimates
-    assert found is not None
     return {"lead": found.lead, **found.of}
 
 
@@ -55,7 +54,6 @@ def test_a_model_that_is_fitted_for_one_pruned_trial_is_asked_about_all(planted,
     def asked_for(number: int) -> object:
         estimates._remembered.cache_clear()
         found = ranking_of(planted.ledger, planted.study).estimates
-        assert found is not None
         return found.of[number]
 
     asked_for(0)

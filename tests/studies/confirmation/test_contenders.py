@@ -134,7 +134,6 @@ def test_a_baseline_without_a_complete_trial_is_resized_with_rates_of_the_middle
     low, high = space.options.learning_rates["lowrank"]
     assert entry.contender.trial is None
     assert entry.contender.validation_score is None
-    assert entry.template.attention is not None
     # its scale of 2 does twice as much in a step
     assert entry.template.attention.learning_rate == pytest.approx((low * high) ** 0.5 / 2)
     assert 0.98 * space.budget <= entry.template.stored_parameters <= space.budget

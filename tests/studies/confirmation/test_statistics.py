@@ -118,13 +118,11 @@ def test_the_interval_is_near_that_of_the_normal_distribution_with_many_pairs():
 
 def test_a_spread_is_mean_deviation_and_median():
     found = spread([0.1, 0.2, 0.6])
-    assert found is not None
     reference = stats.describe([0.1, 0.2, 0.6])
     assert found.mean == pytest.approx(reference.mean)
     assert found.deviation == pytest.approx(math.sqrt(reference.variance))
     assert found.median == 0.2
     alone = spread([0.5])
-    assert alone is not None
     assert (alone.mean, alone.deviation) == (0.5, None)
     assert spread([]) is None
 
@@ -164,8 +162,6 @@ def test_a_known_difference_is_found_and_its_sign_is_right():
     assert (won.verdict, lost.verdict) == (ConfirmationVerdict.BEATS, ConfirmationVerdict.LOSES)
     assert won.difference == pytest.approx(np.mean(winner) - np.mean(weaker))
     assert won.difference == pytest.approx(-lost.difference)
-    assert won.low is not None
-    assert won.high is not None
     assert 0 < won.low < won.difference < won.high
     assert won.smallest_adjusted_p <= won.adjusted_p <= ALPHA
 

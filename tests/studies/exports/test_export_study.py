@@ -309,7 +309,6 @@ def test_a_confirmation_is_told_of_on_the_card(ran, tmp_path, capsys):
     assert "Not confirmed" not in card
     with Ledger.open(url, read_only=True) as ledger:
         (result,) = confirmation_results(ledger, STUDY)
-    assert result.winner.spread is not None
     assert f"* Test accuracy over 2 fresh seeds: mean {result.winner.spread.mean:.4f}" in card
     assert all(f"* {sentence}" in card for sentence in verdict_sentences(result))
     assert main(["export", result.name, "0", str(tmp_path / "child"), "--storage", url]) == 0

@@ -61,7 +61,6 @@ def tried(file: Path, name: str) -> list[str]:
 def test_its_first_trials_are_what_it_learned_in_the_places_of_the_weakest(database, tmp_path):
     begin(database, specification(tmp_path, "later", 14, **LEARNING))
     trials, lessons = read(database, "later")
-    assert lessons is not None
     assert lessons.sources == ("earlier",)
     count = len(lessons.starts)
     assert count >= 1

@@ -48,7 +48,6 @@ def test_a_change_takes_one_decision_of_the_other_and_the_size_is_fitted_anew(sp
     hybrids = Hybrids(one, other, space)
     at_ffn = {change.dimension: place for place, change in enumerate(hybrids.changes) if change.side == "ffn"}
     found = hybrids.hybrid([at_ffn["gate"]])
-    assert found is not None
     (edit,) = found.configuration.ffn
     (before,), (after,) = one.configuration.ffn, other.configuration.ffn
     assert (edit.gate, edit.write, edit.insertion) == (after.gate, before.write, Insertion.PARALLEL)
@@ -62,7 +61,6 @@ def test_a_relative_rate_is_kept_when_the_form_changes(space):
     hybrids = Hybrids(one, other, space)
     forms = [place for place, change in enumerate(hybrids.changes) if change.dimension != "learning rate"]
     found = hybrids.hybrid(forms)
-    assert found is not None
     low, high = space.peak_lr_range(one.configuration.attention)
     place = math.log((one.attention_learning_rate or 0) / low) / math.log(high / low)
     low, high = space.peak_lr_range(found.configuration.attention)
@@ -76,7 +74,6 @@ def test_a_form_that_cannot_be_there_alone_is_one_player_with_what_it_needs(spac
     assert any({"write", "heads"} <= one for one in together)
     for combination in orders.legal:
         found = hybrids.hybrid(orders.changes_of(combination))
-        assert found is not None
         check_on(found.configuration.edits, space.shape)
 
 
@@ -88,8 +85,6 @@ def test_the_size_of_the_other_is_a_change_of_its_own(space):
     alone = hybrids.hybrid([size])
     (scale,) = [place for place, change in enumerate(hybrids.changes) if "edit" in change.dimension]
     other = hybrids.hybrid([scale])
-    assert alone is not None
-    assert other is not None
     assert 0.97 * small.counts.stored < alone.counts.stored <= small.counts.stored
     assert 0.97 * space.budget < other.counts.stored <= space.budget
 
@@ -125,7 +120,6 @@ def test_every_legal_hybrid_of_two_draws_fits_the_budget_and_can_be_trained(spac
     assert orders.count >= 1
     for combination in draw.sample(orders.legal, min(8, len(orders.legal))):
         found = hybrids.hybrid(orders.changes_of(combination))
-        assert found is not None
         assert count(found.configuration, space.shape).stored <= space.budget
         assert (found.attention_learning_rate is None) == (not found.configuration.attention)
         assert (found.ffn_learning_rate is None) == (not found.configuration.ffn)
