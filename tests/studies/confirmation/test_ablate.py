@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from support.asked_ledger import asked
 from support.trivial_ablation import BACKBONE, BEST, STEPS, launch_study
 from support.trivial_runner import TrivialFactory, TrivialRunner, score_at
 
@@ -19,7 +20,7 @@ from search_space.space.space import Candidate, SearchSpace
 from studies.analysis.discover.between import Array
 from studies.analysis.sql import run_query
 from studies.confirmation.ablation import path_entries
-from studies.confirmation.ablation_path import ablation_result, path_notes, path_sentences
+from studies.confirmation.ablation_path import AblationResult, ablation_result, path_notes, path_sentences
 from studies.confirmation.execution import confirm
 from studies.confirmation.request import AblationRequest
 from studies.errors import ConfirmationError, StudiesError, StudyChangedError
@@ -40,20 +41,20 @@ class Study:
     url: str
 
     def ablate(self, factory: Callable[[int], TrivialRunner] | None = None, **given: object) -> LaunchResult:
-        request = AblationRequest(study="reviews", **{"seeds": 3, **given})  # type: ignore[arg-type]
+        request = AblationRequest(study="reviews", **{"seeds": 3, **given})
         return confirm(request, storage_url=self.url, factory=factory or TrivialFactory())
 
     def record(self, name: str = "reviews-ablate") -> ConfirmationRecord:
-        with Ledger.open(self.url, read_only=True) as ledger:
-            return ledger.confirmation(ledger.study(name))
+        return asked(self.url, name, lambda ledger, study: ledger.confirmation(study))
 
     def trials(self, name: str = "reviews-ablate") -> list[TrialRecord]:
-        with Ledger.open(self.url, read_only=True) as ledger:
-            return ledger.trials(ledger.study(name).id)
+        return asked(self.url, name, lambda ledger, study: ledger.trials(study.id))
 
     def broken(self, name: str = "reviews-ablate") -> list[str]:
-        with Ledger.open(self.url, read_only=True) as ledger:
-            return violations(ledger, ledger.study(name).id, rung_steps=())
+        return asked(self.url, name, lambda ledger, study: violations(ledger, study.id, rung_steps=()))
+
+    def result(self) -> AblationResult:
+        return asked(self.url, "reviews-ablate", lambda ledger, study: ablation_result(ledger, study.name))
 
 
 def launched(folder: Path, trials: int = 14) -> Study:
@@ -120,8 +121,7 @@ def test_differences_are_those_of_consecutive_steps_and_sum_to_the_whole(study: 
             )
 
     study.ablate(Rising(), seeds=6)
-    with Ledger.open(study.url, read_only=True) as ledger:
-        result = ablation_result(ledger, "reviews-ablate")
+    result = study.result()
     steps = [one.comparison for one in result.steps]
     assert steps[0] is None
     gains = [one.difference for one in steps[1:] if one is not None]
@@ -140,8 +140,7 @@ def test_differences_are_those_of_consecutive_steps_and_sum_to_the_whole(study: 
 
 def test_until_all_trials_have_ended_nothing_is_compared(study: Study) -> None:
     assert not study.ablate(TrivialFactory(step_seconds=0.01), fleet={"time_budget": 0.3}).finished
-    with Ledger.open(study.url, read_only=True) as ledger:
-        result = ablation_result(ledger, "reviews-ablate")
+    result = study.result()
     assert (result.total, {one.comparison for one in result.steps}) == (None, {None})
     assert path_sentences(result) == ()
 

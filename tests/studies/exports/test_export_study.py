@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from huggingface_hub import ModelCard
+from support.asked_ledger import asked
 from support.stub_hub import stub_hub
 
 from deltaspace.commands.main import main
@@ -19,8 +20,7 @@ from studies.confirmation.request import ConfirmationRequest
 from studies.confirmation.results import confirmation_results, verdict_sentences
 from studies.errors import StudiesError
 from studies.launch.launch import launch
-from studies.ledger.ledger import Ledger
-from studies.records import TrialRecord, TrialState
+from studies.records import ReadingRecord, TrialRecord, TrialState
 from studies.study import Study
 from studies.study_file import Specification, specification_from_mapping
 
@@ -44,8 +44,10 @@ class Ran:
     specification: Specification
 
     def trials(self) -> list[TrialRecord]:
-        with Ledger.open(self.url, read_only=True) as ledger:
-            return ledger.trials(ledger.study(STUDY).id)
+        return asked(self.url, STUDY, lambda ledger, study: ledger.trials(study.id))
+
+    def readings(self, number: int) -> list[ReadingRecord]:
+        return asked(self.url, STUDY, lambda ledger, study: ledger.readings(study.id, number))
 
     def number(self, method: str) -> int:
         return next(trial.number for trial in self.trials() if (trial.method or "").startswith(method))
@@ -125,15 +127,10 @@ def validation_loss(ran: Ran, folder: Path) -> float:
     """Mean loss of an export on the validation split."""
     import torch
 
-    from trial_runner.backbones import tokenizer_id
+    from studies.launch.preparation import prepared
     from trial_runner.export import open_delta
-    from trial_runner.tasks import prepare_task
 
-    loaded = open_delta(folder)
-    from trial_runner.backbones import load_tokenizer
-
-    tokenizer = load_tokenizer(ran.specification.backbone.name)
-    task = prepare_task(ran.specification.task, tokenizer, tokenizer_id(tokenizer))
+    loaded, task = open_delta(folder), prepared(ran.specification)
     batch = task.splits["validation"].batch(range(32), 1)
     with torch.no_grad():
         loss = torch.nn.functional.cross_entropy(loaded.logits(batch), torch.from_numpy(batch.labels))
@@ -143,8 +140,7 @@ def validation_loss(ran: Ran, folder: Path) -> float:
 
 
 def last_loss(ran: Ran, number: int) -> float:
-    with Ledger.open(ran.url, read_only=True) as ledger:
-        return ledger.readings(ledger.study(STUDY).id, number)[-1].metrics["validation_loss"]
+    return ran.readings(number)[-1].metrics["validation_loss"]
 
 
 @pytest.mark.parametrize("method", [point.partition(":")[0] for point in POINTS])
@@ -198,8 +194,7 @@ def test_the_card_has_the_formula_the_budget_the_curve_and_the_nearest_methods(r
     assert "of the budget of 900" in card
     assert f"{trial.stored_parameters:,} (" in card
     assert "| attn | 2 | q <- q + " in card
-    with Ledger.open(ran.url, read_only=True) as ledger:
-        readings = ledger.readings(ledger.study(STUDY).id, number)
+    readings = ran.readings(number)
     assert len(readings) == 3
     for one in readings:
         assert f"| {one.step} | {one.score:.4f} | {one.train_loss:.4f} |" in card
@@ -243,8 +238,7 @@ def test_a_retrained_trial_is_what_the_study_would_have_trained(ran, tmp_path, c
     told = capsys.readouterr().err.splitlines()
     assert [line.partition(":")[0] for line in told] == ["step 2", "step 4", "step 8"]
     assert ran.trials() == before
-    with Ledger.open(ran.url, read_only=True) as ledger:
-        first = ledger.readings(ledger.study(STUDY).id, pruned.number)[0]
+    first = ran.readings(pruned.number)[0]
     card = (tmp_path / "pruned" / "README.md").read_text()
     assert f"| {first.step} | {first.score:.4f} | {first.train_loss:.4f} |" in card
     number = ran.number("lora_qv")
@@ -272,8 +266,7 @@ def test_a_folder_that_is_there_is_refused_and_stays(ran, tmp_path, capsys):
 
 def test_a_file_outside_the_studys_folder_is_not_read(ran, tmp_path, capsys):
     number = ran.number("bitfit")
-    with Ledger.open(ran.url, read_only=True) as ledger:
-        (recorded,) = ledger.artefacts(ledger.study(STUDY).id, number)
+    (recorded,) = asked(ran.url, STUDY, lambda ledger, study: ledger.artefacts(study.id, number))
     file, outside = Path(recorded.path), tmp_path / "elsewhere"
     outside.write_bytes(file.read_bytes())
     try:
@@ -300,15 +293,13 @@ def test_a_confirmation_is_told_of_on_the_card(ran, tmp_path, capsys):
     shutil.copy(ran.folder / "ledger.db", tmp_path / "ledger.db")
     shutil.copytree(ran.folder / "artefacts", tmp_path / "artefacts")
     url = f"sqlite:///{tmp_path / 'ledger.db'}"
-    request = ConfirmationRequest(
-        study=STUDY, top=1, seeds=2, against=("lora_qv",), fleet={"artefacts": str(tmp_path / "artefacts")}
-    )
+    fleet = {"artefacts": str(tmp_path / "artefacts")}
+    request = ConfirmationRequest(study=STUDY, top=1, seeds=2, against=("lora_qv",), fleet=fleet)
     assert confirm(request, storage_url=url).finished
     assert main(["export", STUDY, "best", str(tmp_path / "away"), "--storage", url]) == 0
     card = (tmp_path / "away" / "README.md").read_text()
     assert "Not confirmed" not in card
-    with Ledger.open(url, read_only=True) as ledger:
-        (result,) = confirmation_results(ledger, STUDY)
+    (result,) = asked(url, STUDY, lambda ledger, study: confirmation_results(ledger, study.name))
     assert f"* Test accuracy over 2 fresh seeds: mean {result.winner.spread.mean:.4f}" in card
     assert all(f"* {sentence}" in card for sentence in verdict_sentences(result))
     assert main(["export", result.name, "0", str(tmp_path / "child"), "--storage", url]) == 0

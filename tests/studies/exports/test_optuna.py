@@ -7,6 +7,7 @@ from pathlib import Path
 import optuna
 import pytest
 from optuna.trial import FrozenTrial
+from support.asked_ledger import asked
 from support.small_study import small_study
 from support.trivial_runner import TrivialFactory
 
@@ -35,9 +36,7 @@ def url(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 
 
 def recorded(url: str) -> tuple[list[TrialRecord], list[ReadingRecord]]:
-    with Ledger.open(url, read_only=True) as ledger:
-        study = ledger.study("trivial")
-        return ledger.trials(study.id), ledger.readings(study.id)
+    return asked(url, "trivial", lambda ledger, study: (ledger.trials(study.id), ledger.readings(study.id)))
 
 
 def test_stock_optuna_loads_every_trial_as_it_was(url, tmp_path, capsys):
@@ -70,8 +69,7 @@ def test_a_published_method_has_the_path_with_which_the_space_would_propose_it(u
 
     assert main(["export", "trivial", str(tmp_path / "trials.db"), "--format", "optuna", "--storage", url]) == 0
     study = optuna.load_study(study_name="trivial", storage=f"sqlite:///{tmp_path / 'trials.db'}")
-    with Ledger.open(url, read_only=True) as ledger:
-        space = recorded_space(ledger.study("trivial"))
+    space = asked(url, "trivial", lambda _, study: recorded_space(study))
     published = [trial for trial in study.trials if trial.user_attrs["method"]]
     assert {trial.user_attrs["method"] for trial in published} == {"mam_adapter", "lora_qv"}
     for trial in published:
@@ -93,11 +91,9 @@ def assert_same(ours: TrialRecord, theirs: FrozenTrial, readings: dict[int, floa
     if ours.method is None:
         assert theirs.params == ours.proposal
     assert theirs.intermediate_values == readings
-    assert theirs.user_attrs["description"] == ours.description
-    assert theirs.user_attrs["method"] == ours.method
-    assert theirs.user_attrs["stored_parameters"] == ours.stored_parameters
+    for name in ("description", "method", "stored_parameters", "reason"):
+        assert theirs.user_attrs[name] == getattr(ours, name)
     assert theirs.user_attrs["configuration"] == json.loads(json.dumps(configuration_to_json(ours.configuration)))
-    assert theirs.user_attrs["reason"] == ours.reason
 
 
 def test_trials_that_have_not_ended_are_there_too(url, tmp_path):

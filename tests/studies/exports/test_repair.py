@@ -5,6 +5,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from support.asked_ledger import asked
 from support.trivial_launch import specification
 from support.trivial_runner import TrivialFactory
 
@@ -12,7 +13,6 @@ from studies.errors import StudiesError
 from studies.exports.repair import Mended, mend
 from studies.launch.launch import launch
 from studies.ledger.invariants import lost_weights
-from studies.ledger.ledger import Ledger
 from studies.records import ArtefactRecord
 from studies.verification import verify
 
@@ -35,18 +35,17 @@ class Study:
         return told
 
     def weights(self) -> list[ArtefactRecord]:
-        with Ledger.open(self.url, read_only=True) as ledger:
-            return [one for one in ledger.artefacts(ledger.study("trivial").id) if one.kind == "delta"]
+        files = asked(self.url, "trivial", lambda ledger, study: ledger.artefacts(study.id))
+        return [one for one in files if one.kind == "delta"]
 
     def mend(self) -> list[Mended]:
         told: list[Mended] = []
-        with Ledger.open(self.url, read_only=True) as ledger:
-            mend(ledger, "trivial", tell=told.append, factory=TrivialFactory())
+        given = {"tell": told.append, "factory": TrivialFactory()}
+        asked(self.url, "trivial", lambda ledger, study: mend(ledger, study.name, **given))
         return told
 
     def violations(self) -> list[str]:
-        with Ledger.open(self.url, read_only=True) as ledger:
-            return verify(ledger, "trivial")
+        return asked(self.url, "trivial", lambda ledger, study: verify(ledger, study.name))
 
 
 @pytest.fixture
@@ -88,8 +87,7 @@ def test_nothing_is_written_outside_the_folder_of_the_study(study, tmp_path):
     outside = tmp_path / "trial-0" / "attempt-1" / "weights"
     with closing(sqlite3.connect(study.file)) as link, link:
         link.execute("UPDATE artefacts SET path = ? WHERE sha256 = ?", (str(outside), gone.sha256))
-    with Ledger.open(study.url, read_only=True) as ledger:
-        assert [one.path for one in lost_weights(ledger, ledger.study("trivial"))] == [str(outside)]
+    assert [one.path for one in asked(study.url, "trivial", lost_weights)] == [str(outside)]
     (mended,) = study.mend()
     assert not mended.is_put_back
     assert not outside.parent.exists()

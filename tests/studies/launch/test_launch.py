@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.asked_ledger import asked
 from support.small_study import small_study
 from support.trivial_runner import TrivialFactory, TrivialRunner
 from support.work_clock import STEP_SECONDS, WorkClock
@@ -16,7 +17,6 @@ from search_space.errors import BudgetError, UnsupportedBackboneError
 from studies.errors import StudyChangedError
 from studies.launch.launch import launch
 from studies.ledger.invariants import violations
-from studies.ledger.ledger import Ledger
 from studies.records import TrialRecord, TrialState
 from studies.runtime.progress import Progress
 from studies.runtime.study_plan import StudyPlan
@@ -29,13 +29,12 @@ def specification(tmp_path: Path, **given: Any) -> Specification:
 
 
 def trials_of(url: str) -> list[TrialRecord]:
-    with Ledger.open(url, read_only=True) as ledger:
-        return ledger.trials(ledger.study("trivial").id)
+    return asked(url, "trivial", lambda ledger, study: ledger.trials(study.id))
 
 
 def broken(url: str, study: Specification) -> list[str]:
-    with Ledger.open(url, read_only=True) as ledger:
-        return violations(ledger, ledger.study("trivial").id, rung_steps=study.rung_plan().steps)
+    steps = study.rung_plan().steps
+    return asked(url, "trivial", lambda ledger, found: violations(ledger, found.id, rung_steps=steps))
 
 
 class ShownError(Exception):
@@ -170,12 +169,8 @@ def test_a_signal_stops_cleanly_and_the_next_launch_goes_on(tmp_path, number):
 def test_the_observer_is_shown_the_progress_about_twice_a_second(tmp_path):
     seen: list[Progress] = []
     study = specification(tmp_path, trials=20, fleet={"time_budget": 600})
-    launch(
-        study,
-        storage_url=f"sqlite:///{tmp_path / 'ledger.db'}",
-        factory=TrivialFactory(step_seconds=0.01),
-        observer=seen.append,
-    )
+    url = f"sqlite:///{tmp_path / 'ledger.db'}"
+    launch(study, storage_url=url, factory=TrivialFactory(step_seconds=0.01), observer=seen.append)
     assert 3 <= len(seen) <= 3 + 2 * seen[-1].seconds_elapsed
     assert [one.ended for one in seen] == sorted(one.ended for one in seen)
     assert seen[-1].ended == 20

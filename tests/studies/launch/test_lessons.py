@@ -8,13 +8,13 @@ import sys
 from pathlib import Path
 
 import pytest
+from support.asked_ledger import asked
 from support.small_study import small_study
 from support.trivial_runner import TrivialFactory
 
 from studies.analysis.summaries import summary_of
 from studies.errors import LaunchError, SpecificationError, StudyChangedError, UnknownStudyError
 from studies.launch.launch import launch
-from studies.ledger.ledger import Ledger
 from studies.records import TrialRecord
 from studies.search.warm_start import WarmStart
 from studies.study_file import Specification
@@ -49,9 +49,8 @@ def database(earlier: Path, tmp_path: Path) -> Path:
 
 
 def read(file: Path, name: str) -> tuple[list[TrialRecord], WarmStart | None]:
-    with Ledger.open(f"sqlite:///{file}", read_only=True) as ledger:
-        study = ledger.study(name)
-        return ledger.trials(study.id), recorded_specification(study).lessons
+    held = asked(f"sqlite:///{file}", name, lambda ledger, study: (ledger.trials(study.id), study))
+    return held[0], recorded_specification(held[1]).lessons
 
 
 def tried(file: Path, name: str) -> list[str]:
@@ -66,15 +65,12 @@ def test_its_first_trials_are_what_it_learned_in_the_places_of_the_weakest(datab
     assert count >= 1
     assert [dict(trial.proposal) for trial in trials[:count]] == [dict(start.proposal) for start in lessons.starts]
     before, _ = read(database, "earlier")
-    assert [trial.description for trial in trials[:count]] == [
-        before[start.trial].description for start in lessons.starts
-    ]
+    assert [one.description for one in trials[:count]] == [before[one.trial].description for one in lessons.starts]
     published = [trial.method for trial in trials if trial.origin == "published"]
     assert len(lessons.replaced) == count
     assert not set(lessons.replaced) & set(published[: 10 - count])
     assert "head_only" in published
-    with Ledger.open(f"sqlite:///{database}", read_only=True) as ledger:
-        assert summary_of(ledger, ledger.study("later")).learned_from == ("earlier",)
+    assert asked(f"sqlite:///{database}", "later", summary_of).learned_from == ("earlier",)
 
 
 def test_it_goes_on_as_it_began_whatever_becomes_of_its_source(database, tmp_path):
