@@ -1,6 +1,7 @@
 """A trial is exported, loaded on a fresh backbone, and computes what it computed in training."""
 
 import contextlib
+import copy
 import gc
 import json
 import os
@@ -16,6 +17,7 @@ from safetensors.torch import load_file, save_file
 from support.export_cases import (
     LABELS,
     TEXTS,
+    Trial,
     every_example,
     exported,
     fresh_model,
@@ -68,6 +70,23 @@ def rig(rig_named: Callable[[str], Rig]) -> Rig:
     return rig_named("roberta")
 
 
+@pytest.fixture
+def folder(rig: Rig, tmp_path: Path) -> Path:
+    """An export of LoRA."""
+    return exported(rig, trial_of(rig, LORA), tmp_path / "export")
+
+
+def forged(folder: Path, **facts: object) -> None:
+    """Change what ``delta.json`` says."""
+    file = folder / "delta.json"
+    file.write_text(json.dumps({**json.loads(file.read_text()), **facts}))
+
+
+def without_head(trial: Trial) -> Trial:
+    tensors = {name: tensor for name, tensor in trial.snapshot.tensors.items() if not name.startswith("head.")}
+    return replace(trial, snapshot=replace(trial.snapshot, tensors=tensors))
+
+
 @pytest.mark.slow
 def test_every_form_and_gate_computes_the_same_on_a_fresh_backbone(any_rig, tmp_path):
     model = fresh_model(any_rig)
@@ -93,34 +112,23 @@ def _decoder(rig: Rig) -> dict[str, torch.Tensor]:
 
 def test_what_is_written_is_what_is_counted_and_nothing_else(rig, tmp_path):
     shape = rig.backbone.shape
-    edits = {
-        "prefix": at_heads(hidden=5),
-        "prompt": Edit(
-            site=Site.EMBEDDING,
-            write=Port.EMBEDDING,
-            read=None,
-            form=EncodedPrompt(width=3, hidden=12),
-            gate=Prepend(),
-        ),
-        "full": whole(Full()),
-        "sparse": whole(Sparse(width=50)),
-        "intrinsic": whole(Intrinsic(width=60, per_tensor=True)),
-    }
-    stored = {
-        "prefix": 2 * 2 * 3 * shape.key_value_width,  # two layers, keys and values, three rows
-        "prompt": 3 * shape.width,
-        "full": shape.frozen_parameters,
-        "sparse": 50,
-        "intrinsic": 60,
-    }
-    for name, edit in edits.items():
-        folder = exported(rig, trial_of(rig, edit), tmp_path / name)
+    prompt = EncodedPrompt(width=3, hidden=12)
+    embedding = Edit(site=Site.EMBEDDING, write=Port.EMBEDDING, read=None, form=prompt, gate=Prepend())
+    cases = [
+        (at_heads(hidden=5), 2 * 2 * 3 * shape.key_value_width),  # two layers, keys and values, three rows
+        (embedding, 3 * shape.width),
+        (whole(Full()), shape.frozen_parameters),
+        (whole(Sparse(width=50)), 50),
+        (whole(Intrinsic(width=60, per_tensor=True)), 60),
+    ]
+    for edit, stored in cases:
+        folder = exported(rig, trial_of(rig, edit), tmp_path / edit.form.name)
         tensors = load_file(folder / "delta.safetensors")
         trained = [tensor for tensor in tensors.values() if tensor.is_floating_point()]
         head = 3 * shape.width + 3
-        assert sum(tensor.numel() for tensor in trained) == stored[name] + head
+        assert sum(tensor.numel() for tensor in trained) == stored + head
         facts = json.loads((folder / "delta.json").read_text())
-        assert (facts["counts"]["stored"], facts["counts"]["head"]) == (stored[name], head)
+        assert (facts["counts"]["stored"], facts["counts"]["head"]) == (stored, head)
         assert sorted(path.name for path in folder.iterdir()) == ["delta.json", "delta.safetensors"]
 
 
@@ -152,9 +160,7 @@ def test_a_delta_loads_on_every_way_of_having_the_backbone(tiny_backbone, tmp_pa
 
 def test_a_language_model_computes_with_the_delta_until_it_is_detached(tiny_language_model, tiny_backbone, tmp_path):
     rig = rig_in_training(tiny_backbone("gpt2"), "float32")
-    trial = trial_of(rig, at_heads(), ADAPTER)
-    headless = {name: tensor for name, tensor in trial.snapshot.tensors.items() if not name.startswith("head.")}
-    object.__setattr__(trial.snapshot, "tensors", headless)
+    trial = without_head(trial_of(rig, at_heads(), ADAPTER))
     folder = exported(rig, trial, tmp_path / "export")
     model = tiny_language_model("gpt2")
     inputs = {"input_ids": torch.from_numpy(TEXTS.input_ids)}
@@ -177,9 +183,7 @@ def test_a_language_model_computes_with_the_delta_until_it_is_detached(tiny_lang
 @pytest.mark.parametrize("family", ["gpt2", "llama", "t5"])
 def test_a_tied_head_follows_a_change_of_the_whole_model(tiny_language_model, tiny_backbone, tmp_path, family):
     rig = rig_in_training(tiny_backbone(family), "float32")
-    trial = trial_of(rig, whole(Full()))
-    headless = {name: tensor for name, tensor in trial.snapshot.tensors.items() if not name.startswith("head.")}
-    object.__setattr__(trial.snapshot, "tensors", headless)
+    trial = without_head(trial_of(rig, whole(Full())))
     model = tiny_language_model(family)
     before = {name: tensor.clone() for name, tensor in model.state_dict().items()}
     head = model.get_output_embeddings().weight
@@ -197,8 +201,7 @@ def test_a_tied_head_follows_a_change_of_the_whole_model(tiny_language_model, ti
     assert all(torch.equal(tensor, before[name]) for name, tensor in model.state_dict().items())
 
 
-def test_a_backbone_with_other_weights_is_refused_with_both_named(rig, tmp_path):
-    folder = exported(rig, trial_of(rig, LORA), tmp_path / "export")
+def test_a_backbone_with_other_weights_is_refused_with_both_named(rig, folder):
     other = fresh_model(rig)
     with torch.no_grad():
         other.encoder.layer[0].output.dense.bias[0] += 1e-3
@@ -213,8 +216,7 @@ def test_a_backbone_with_other_weights_is_refused_with_both_named(rig, tmp_path)
 
 
 @pytest.mark.parametrize("what", ["value", "head", "name", "garbage"])
-def test_weights_that_were_changed_are_refused(rig, tmp_path, what):
-    folder = exported(rig, trial_of(rig, LORA), tmp_path / "export")
+def test_weights_that_were_changed_are_refused(rig, folder, what):
     file = folder / "delta.safetensors"
     tensors = load_file(file)
     if what == "garbage":
@@ -228,16 +230,15 @@ def test_weights_that_were_changed_are_refused(rig, tmp_path, what):
     assert "\n" not in str(refused.value)
 
 
-def test_a_configuration_that_was_changed_does_not_fit_its_weights(rig, tmp_path):
-    folder = exported(rig, trial_of(rig, LORA), tmp_path / "export")
-    facts = json.loads((folder / "delta.json").read_text())
-    facts["configuration"]["edits"][0]["form"]["width"] += 1
-    (folder / "delta.json").write_text(json.dumps(facts))
+def test_a_configuration_that_was_changed_does_not_fit_its_weights(rig, folder):
+    configuration = json.loads((folder / "delta.json").read_text())["configuration"]
+    configuration["edits"][0]["form"]["width"] += 1
+    forged(folder, configuration=configuration)
     with pytest.raises(ExportError, match=r"must hold the [\d,]+ parameters of its configuration; got"):
         load_delta(fresh_model(rig), folder)
-    facts["configuration"]["edits"][0]["layers"] = {"name": "range", "first": 1, "last": 1}
-    facts["configuration"]["edits"][0]["form"]["widened"] = 0
-    (folder / "delta.json").write_text(json.dumps(facts))
+    configuration["edits"][0]["layers"] = {"name": "range", "first": 1, "last": 1}
+    configuration["edits"][0]["form"]["widened"] = 0
+    forged(folder, configuration=configuration)
     with pytest.raises(ExportError, match=r"must hold the [\d,]+ parameters of its configuration; got"):
         load_delta(fresh_model(rig), folder)
 
@@ -253,27 +254,18 @@ def test_tensors_of_other_names_or_shapes_are_refused(rig, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("file", "text", "match"),
-    [
-        ("delta.json", None, "must have a readable delta.json"),
-        ("delta.json", "[1]", "must be a JSON object"),
-        ("delta.json", '{"format": "deltaspace", "schema_version": 99}', "version 1; got 'deltaspace' of version 99"),
-        ("delta.safetensors", None, "must have a file delta.safetensors"),
-    ],
+    ("file", "match"),
+    [("delta.json", "must have a readable delta.json"), ("delta.safetensors", "must have a file delta.safetensors")],
 )
-def test_a_folder_that_is_no_whole_export_is_refused(rig, tmp_path, file, text, match):
-    folder = exported(rig, trial_of(rig, LORA), tmp_path / "export")
+def test_a_folder_that_is_no_whole_export_is_refused(rig, folder, file, match):
     (folder / file).unlink()
-    if text is not None:
-        (folder / file).write_text(text)
     with pytest.raises(ExportError, match=match):
         load_delta(fresh_model(rig), folder)
 
 
 @pytest.mark.parametrize("file", ["delta.json", "delta.safetensors"])
 @pytest.mark.parametrize("kind", ["pipe", "device"])
-def test_an_export_of_pipes_or_devices_is_refused_unread(rig, tmp_path, file, kind):
-    folder = exported(rig, trial_of(rig, LORA), tmp_path / "export")
+def test_an_export_of_pipes_or_devices_is_refused_unread(rig, folder, file, kind):
     (folder / file).unlink()
     if kind == "pipe":
         os.mkfifo(folder / file)
@@ -284,8 +276,7 @@ def test_an_export_of_pipes_or_devices_is_refused_unread(rig, tmp_path, file, ki
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32])
-def test_weights_of_another_precision_are_refused_with_what_to_do(rig, tmp_path, dtype):
-    folder = exported(rig, trial_of(rig, LORA), tmp_path / "export")
+def test_weights_of_another_precision_are_refused_with_what_to_do(rig, folder, dtype):
     model = fresh_model(rig).to(dtype)
     with pytest.raises(ExportError) as refused:
         load_delta(model, folder)
@@ -294,8 +285,7 @@ def test_weights_of_another_precision_are_refused_with_what_to_do(rig, tmp_path,
     assert "\n" not in str(refused.value)
 
 
-def test_a_model_takes_one_delta_at_a_time(rig, tmp_path):
-    folder = exported(rig, trial_of(rig, LORA), tmp_path / "export")
+def test_a_model_takes_one_delta_at_a_time(rig, folder):
     model = fresh_model(rig)
     loaded = load_delta(model, folder)
     with pytest.raises(ExportError, match="has one already"):
@@ -304,8 +294,7 @@ def test_a_model_takes_one_delta_at_a_time(rig, tmp_path):
     load_delta(model, folder).detach()
 
 
-def test_a_model_keeps_its_delta_whether_or_not_the_result_is_kept(rig, tmp_path):
-    folder = exported(rig, trial_of(rig, LORA), tmp_path / "export")
+def test_a_model_keeps_its_delta_whether_or_not_the_result_is_kept(rig, folder):
     model, tokens = fresh_model(rig), torch.from_numpy(TEXTS.input_ids)
     frozen = model(input_ids=tokens).last_hidden_state
     kept = load_delta(model, folder)
@@ -321,16 +310,13 @@ def test_a_model_keeps_its_delta_whether_or_not_the_result_is_kept(rig, tmp_path
 
 
 def test_what_is_there_already_is_never_overwritten(tmp_path):
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "full" / "mine").mkdir(parents=True)
+    (tmp_path / "file").write_text("mine")
     for name in ("empty", "full", "file"):
-        place = tmp_path / name
-        if name == "file":
-            place.write_text("mine")
-        else:
-            place.mkdir()
-            (place / "mine").write_text("mine") if name == "full" else None
-        with pytest.raises(ExportError, match="is there already"), new_folder(place):
+        with pytest.raises(ExportError, match="is there already"), new_folder(tmp_path / name):
             pytest.fail("nothing must be written")
-    assert (tmp_path / "file").read_text() == (tmp_path / "full" / "mine").read_text() == "mine"
+    assert ((tmp_path / "file").read_text(), (tmp_path / "full" / "mine").is_dir()) == ("mine", True)
 
 
 @pytest.mark.parametrize(("umask", "mode"), [(0o022, 0o644), (0o077, 0o600), (0o007, 0o660)])
@@ -340,10 +326,8 @@ def test_whoever_may_read_the_facts_may_read_the_weights(rig, tmp_path, umask, m
         folder = exported(rig, trial_of(rig, LORA), tmp_path / "export")
     finally:
         os.umask(before)
-    assert {file.name: file.stat().st_mode & 0o777 for file in folder.iterdir()} == {
-        "delta.json": mode,
-        "delta.safetensors": mode,
-    }
+    modes = {file.name: file.stat().st_mode & 0o777 for file in folder.iterdir()}
+    assert modes == dict.fromkeys(("delta.json", "delta.safetensors"), mode)
 
 
 def test_a_folder_appears_whole_or_not_at_all(tmp_path):
@@ -352,16 +336,6 @@ def test_a_folder_appears_whole_or_not_at_all(tmp_path):
         assert not (tmp_path / "a" / "export").exists()
         raise ZeroDivisionError
     assert list((tmp_path / "a").iterdir()) == []
-    with new_folder(tmp_path / "a" / "export") as place:
-        (place / "whole").write_text("whole")
-    assert [path.name for path in (tmp_path / "a").iterdir()] == ["export"]
-    assert (tmp_path / "a" / "export" / "whole").exists()
-
-
-def forged(folder: Path, **facts: object) -> None:
-    """Change what ``delta.json`` says."""
-    file = folder / "delta.json"
-    file.write_text(json.dumps({**json.loads(file.read_text()), **facts}))
 
 
 def test_a_width_that_the_weights_do_not_have_is_refused_before_anything_of_it_is_built(rig, tmp_path, monkeypatch):
@@ -386,10 +360,10 @@ def test_a_width_that_the_weights_do_not_have_is_refused_before_anything_of_it_i
         ({"configuration": {"schema_version": 2, "edits": 7}}, "stored configuration"),
         ({"weights": "none"}, "must be as it was written"),
         ({"schema_version": {}}, "must be of format deltaspace"),
+        ({"schema_version": 99}, "version 1; got 'deltaspace' of version 99"),
     ],
 )
-def test_forged_facts_are_one_line(rig, tmp_path, facts, said):
-    folder = exported(rig, trial_of(rig, LORA), tmp_path / "export")
+def test_forged_facts_are_one_line(rig, folder, facts, said):
     forged(folder, **facts)
     with pytest.raises(ExportError, match=said) as caught:
         load_delta(fresh_model(rig), folder)
@@ -400,10 +374,9 @@ def test_forged_facts_are_one_line(rig, tmp_path, facts, said):
 @pytest.mark.parametrize(
     "text", ["[" * 100_000, '{"a":' * 100_000, '{"a": ' + "9" * 100_000 + "}", "\x00", "[]", '"a"', ""]
 )
-def test_facts_that_are_no_plain_json_are_one_line(rig, tmp_path, text):
-    folder = exported(rig, trial_of(rig, LORA), tmp_path / "export")
+def test_facts_that_are_no_plain_json_are_one_line(rig, folder, text):
     (folder / "delta.json").write_text(text)
-    with pytest.raises(ExportError) as caught:
+    with pytest.raises(ExportError, match="must be a JSON object" if text in ("[]", '"a"') else "readable") as caught:
         load_delta(fresh_model(rig), folder)
     assert "\n" not in str(caught.value)
     assert len(str(caught.value)) < 500
@@ -411,22 +384,17 @@ def test_facts_that_are_no_plain_json_are_one_line(rig, tmp_path, text):
 
 def test_a_snapshot_of_fewer_weights_than_its_configuration_trains_builds_nothing(rig, monkeypatch):
     snapshot = trial_of(rig, ADAPTER).snapshot
-    configuration = json.loads(json.dumps(snapshot.facts["configuration"]))
-    configuration["edits"][0]["form"]["width"] = 10_000_000
+    facts = copy.deepcopy(snapshot.facts)
+    facts["configuration"]["edits"][0]["form"]["width"] = 10_000_000
     monkeypatch.setattr("trial_runner.export.trained.DeltaSet", None)
     with pytest.raises(SnapshotError, match="parameters, where its configuration trains"):
-        trained_delta(
-            replace(snapshot, facts={**snapshot.facts, "configuration": configuration}),
-            rig.backbone.shape,
-            frozen=rig.weights(),
-        )
+        trained_delta(replace(snapshot, facts=facts), rig.backbone.shape, frozen=rig.weights())
 
 
 def test_a_snapshot_that_lacks_something_is_not_exported(rig):
     snapshot = trial_of(rig, LORA).snapshot
     for name in ("head.bias", next(name for name in snapshot.tensors if name.startswith("deltas."))):
-        lacking = {key: tensor for key, tensor in snapshot.tensors.items() if key != name}
-        broken = type(snapshot)(trial=4, step=30, facts=snapshot.facts, tensors=lacking)
+        broken = replace(snapshot, tensors={key: one for key, one in snapshot.tensors.items() if key != name})
         with pytest.raises(SnapshotError, match="must be whole to be exported"):
             trained_delta(broken, rig.backbone.shape)
 

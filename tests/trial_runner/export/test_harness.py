@@ -7,21 +7,18 @@ from trial_runner.export import harness
 from trial_runner.export.harness import Harness
 
 RESULTS = {
-    "results": {
-        "mmlu": {"alias": "mmlu", "acc,none": 0.5, "acc_stderr,none": 0.01},
-        "mmlu_law": {"alias": "law", "acc,none": 0.25, "sample_len": 4},
-        "sums": {"exact_match,strict": 1, "exact_match_stderr,strict": "N/A", "name": "sums"},
-    }
+    "mmlu": {"alias": "mmlu", "acc,none": 0.5, "acc_stderr,none": 0.01},
+    "mmlu_law": {"alias": "law", "acc,none": 0.25, "sample_len": 4},
+    "sums": {"exact_match,strict": 1, "exact_match_stderr,strict": "N/A", "name": "sums"},
 }
 
 
 def test_a_figure_is_called_by_its_task_and_the_filter_of_its_answers():
-    results = RESULTS["results"]
-    alone = {"results": {"sums": results["sums"]}}
+    alone = {"results": {"sums": RESULTS["sums"]}}
     assert harness._figures(alone, "sums.yaml", "sums[:5]") == {"sums[:5]/exact_match,strict": 1.0}
-    group = {**RESULTS, "groups": {"mmlu": results["mmlu"]}}
+    group = {"results": RESULTS, "groups": {"mmlu": RESULTS["mmlu"]}}
     assert harness._figures(group, "mmlu", "mmlu") == {"mmlu/acc": 0.5}
-    tag = {"results": {name: results[name] for name in ("mmlu_law", "sums")}}
+    tag = {"results": {name: RESULTS[name] for name in ("mmlu_law", "sums")}}
     assert harness._figures(tag, "both", "both") == {"both/mmlu_law/acc": 0.25, "both/sums/exact_match,strict": 1.0}
 
 

@@ -1,8 +1,10 @@
 """Adapters of decoders as servers read them: the rules of vLLM's loader and of llama.cpp's converter, as tables."""
 
+import copy
 import json
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -16,10 +18,8 @@ from search_space.dimensions import Port, Site
 from search_space.edit import Edit
 from search_space.forms import LowRank
 from search_space.gates import Add, FixedScale
-from trial_runner.export import new_folder, write_peft
+from trial_runner.export import merge, new_folder, write_peft
 from trial_runner.port_discovery.rig import Rig
-
-Files = tuple[dict[str, Any], dict[str, Tensor]]
 
 
 def lora(site: Site, write: Port, read: Port, width: int, scale: float | None = None) -> Edit:
@@ -59,45 +59,34 @@ def rig(request: pytest.FixtureRequest, rig_named: Callable[[str], Rig]) -> Rig:
 @pytest.mark.parametrize("case", CASES)
 def test_servers_read_the_keys_and_compute_the_changes_of_the_trial(rig, case, tmp_path):
     edits, rank, scale = CASES[case]
-    trial = trial_of(rig, *edits)
-    object.__setattr__(trial.snapshot, "tensors", {n: t for n, t in trial.snapshot.tensors.items() if "head" not in n})
+    trained = replace(trained_of(rig, trial_of(rig, *edits)), head=None)
     with new_folder(tmp_path / "adapter") as place:
-        trained = trained_of(rig, trial)
         shape, facts = rig.backbone.shape, facts_of(rig.backbone)
         write_peft(place, trained, family=rig.backbone.family, shape=shape, backbone=facts)
     config = json.loads((tmp_path / "adapter" / "adapter_config.json").read_text())
     tensors = load_file(tmp_path / "adapter" / "adapter_model.safetensors")
     assert (config["r"], config["lora_alpha"], config["task_type"]) == (rank, rank * scale, "CAUSAL_LM")
     assert [rule for rule, holds in VLLM.items() if not holds(config)] == []
-    base = rig_state(rig)
+    base, changed = rig.backbone.model.state_dict(), merged_state(rig, trained)
     found = 0
     for key, down in tensors.items():
         named = re.fullmatch(r"base_model\.model\.(model\.layers\.\d+\.\w+\.(\w+))\.lora_([AB])\.weight", key)
         assert named, key
         assert named[2] in LINEAR_LAYERS
-        assert f"{named[1]}.weight".removeprefix("model.") in base  # as llama.cpp looks it up in the base model
+        weight = f"{named[1]}.weight".removeprefix("model.")
+        assert weight in base  # as llama.cpp looks it up in the base model
         if named[3] == "A":
             up = tensors[key.replace("lora_A", "lora_B")]
             assert down.shape[0] == up.shape[1] == rank
             # vLLM scales with alpha over r of the config, llama.cpp with alpha over the rank of the tensor
             changes = [(config["lora_alpha"] / by) * (up @ down) for by in (config["r"], up.shape[1])]
-            weight = base[f"{named[1]}.weight".removeprefix("model.")]
-            wanted = merged_state(rig, trained)[f"{named[1]}.weight".removeprefix("model.")] - weight
             for change in changes:
-                torch.testing.assert_close(change, wanted, rtol=0, atol=1e-12)
+                torch.testing.assert_close(change, changed[weight] - base[weight], rtol=0, atol=1e-12)
             found += 1
     assert found == len(edits) * 2
 
 
-def rig_state(rig: Rig) -> dict[str, Tensor]:
-    return dict(rig.backbone.model.state_dict())
-
-
 def merged_state(rig: Rig, trained: Any) -> dict[str, Tensor]:
-    import copy
-
-    from trial_runner.export import merge
-
     model = copy.deepcopy(rig.backbone.model)
     merge(model, trained.deltas, rig.backbone.family, rig.backbone.shape)
     return dict(model.state_dict())
