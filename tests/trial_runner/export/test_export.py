@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
+from support.edits import edit
 from support.export_cases import (
     LABELS,
     TEXTS,
@@ -28,10 +29,10 @@ from support.export_cases import (
 )
 from support.tiny_backbones import EVERY_DENSE_FAMILY, in_turn
 
-from search_space.dimensions import Heads, Port, Site
+from search_space.dimensions import Heads, Port
 from search_space.edit import Edit
 from search_space.forms import Bottleneck, EncodedPrompt, Full, Intrinsic, LowRank, SoftmaxMemory, Sparse
-from search_space.gates import Add, ConvexGate, FixedScale, Prepend
+from search_space.gates import ConvexGate, FixedScale, Prepend
 from trial_runner import load_delta
 from trial_runner.errors import ExportError, SnapshotError
 from trial_runner.export import new_folder, open_delta, trained_delta
@@ -43,21 +44,16 @@ EXACTLY = 1e-12
 
 
 def at_heads(hidden: int | None = None) -> Edit:
-    return Edit(
-        site=Site.ATTENTION,
-        write=Port.HEAD,
-        read=Port.Q,
-        form=SoftmaxMemory(width=3, heads=Heads.KEY_VALUE, reparameterization=hidden),
-        gate=ConvexGate(),
-    )
+    form = SoftmaxMemory(width=3, heads=Heads.KEY_VALUE, reparameterization=hidden)
+    return edit(Port.HEAD, Port.Q, form, ConvexGate())
 
 
 def whole(form: Full | Sparse | Intrinsic) -> Edit:
-    return Edit(site=Site.GLOBAL, write=Port.WEIGHTS, read=None, form=form, gate=Add())
+    return edit(Port.WEIGHTS, None, form)
 
 
-ADAPTER = Edit(site=Site.FFN, write=Port.F, read=Port.X_FFN, form=Bottleneck(width=5), gate=FixedScale(value=4))
-LORA = Edit(site=Site.ATTENTION, write=Port.Q, read=Port.X_ATTN, form=LowRank(width=3, widened=1), gate=Add())
+ADAPTER = edit(Port.F, Port.X_FFN, Bottleneck(width=5), FixedScale(value=4))
+LORA = edit(Port.Q, Port.X_ATTN, LowRank(width=3, widened=1))
 
 
 @pytest.fixture(scope="module", params=in_turn(*EVERY_DENSE_FAMILY, at_once=("roberta", "gpt2")))
@@ -92,14 +88,14 @@ def test_every_form_and_gate_computes_the_same_on_a_fresh_backbone(any_rig, tmp_
     model = fresh_model(any_rig)
     weights = {name: tensor.clone() for name, tensor in model.state_dict().items()}
     frozen = model(input_ids=torch.from_numpy(TEXTS.input_ids), **_decoder(any_rig)).last_hidden_state
-    for index, edit in enumerate(every_example(any_rig)):
-        trial = trial_of(any_rig, edit)
+    for index, one in enumerate(every_example(any_rig)):
+        trial = trial_of(any_rig, one)
         expected = logits_of(any_rig, trial)
         loaded = load_delta(model, exported(any_rig, trial, tmp_path / str(index)))
         with torch.no_grad():
             found = loaded.logits(TEXTS)
         is_folded = loaded.facts["trained_as"] is not None
-        torch.testing.assert_close(found, expected, rtol=0, atol=EXACTLY if is_folded else 0, msg=str(edit))
+        torch.testing.assert_close(found, expected, rtol=0, atol=EXACTLY if is_folded else 0, msg=str(one))
         loaded.detach()
     after = model(input_ids=torch.from_numpy(TEXTS.input_ids), **_decoder(any_rig)).last_hidden_state
     assert torch.equal(frozen, after)
@@ -112,17 +108,15 @@ def _decoder(rig: Rig) -> dict[str, torch.Tensor]:
 
 def test_what_is_written_is_what_is_counted_and_nothing_else(rig, tmp_path):
     shape = rig.backbone.shape
-    prompt = EncodedPrompt(width=3, hidden=12)
-    embedding = Edit(site=Site.EMBEDDING, write=Port.EMBEDDING, read=None, form=prompt, gate=Prepend())
     cases = [
         (at_heads(hidden=5), 2 * 2 * 3 * shape.key_value_width),  # two layers, keys and values, three rows
-        (embedding, 3 * shape.width),
+        (edit(Port.EMBEDDING, None, EncodedPrompt(width=3, hidden=12), Prepend()), 3 * shape.width),
         (whole(Full()), shape.frozen_parameters),
         (whole(Sparse(width=50)), 50),
         (whole(Intrinsic(width=60, per_tensor=True)), 60),
     ]
-    for edit, stored in cases:
-        folder = exported(rig, trial_of(rig, edit), tmp_path / edit.form.name)
+    for one, stored in cases:
+        folder = exported(rig, trial_of(rig, one), tmp_path / one.form.name)
         tensors = load_file(folder / "delta.safetensors")
         trained = [tensor for tensor in tensors.values() if tensor.is_floating_point()]
         head = 3 * shape.width + 3
@@ -403,8 +397,8 @@ def test_only_networks_that_serve_training_are_folded(rig):
     assert not trained_of(rig, trial_of(rig, at_heads())).is_folded
     folded = trained_of(rig, trial_of(rig, at_heads(hidden=5)))
     assert folded.is_folded
-    (edit,) = folded.configuration.edits
-    assert edit.form == SoftmaxMemory(width=3, heads=Heads.KEY_VALUE)
+    (one,) = folded.configuration.edits
+    assert one.form == SoftmaxMemory(width=3, heads=Heads.KEY_VALUE)
 
 
 @pytest.mark.slow

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import torch
+from support.edits import edit
 from support.export_cases import (
     LABELS,
     TEXTS,
@@ -22,10 +23,8 @@ from support.rounding import rounding
 from support.tiny_backbones import rig_of
 from support.whole_blocks import WIDTH, in_whole_blocks
 
-from search_space.dimensions import Port, Site
-from search_space.edit import Edit
+from search_space.dimensions import Port
 from search_space.forms import Dora, LowRank
-from search_space.gates import Add
 from trial_runner.backbones import BackboneSource
 from trial_runner.backbones.backbone import loading_options
 from trial_runner.errors import ExportError
@@ -37,14 +36,11 @@ from trial_runner.silence import quiet_quantizers
 
 pytestmark = pytest.mark.filterwarnings("ignore:.is_gradient_checkpointing. is deprecated:FutureWarning")
 
-LORA = tuple(
-    Edit(site=Site.ATTENTION, write=port, read=read, form=LowRank(width=2), gate=Add())
-    for port, read in ((Port.Q, Port.X_ATTN), (Port.V, Port.CTX))
-)
+LORA = tuple(edit(*ports, LowRank(width=2)) for ports in ((Port.Q, Port.X_ATTN), (Port.V, Port.CTX)))
 PRODUCTS = 2 * 8
 """One after another, attention's own among them."""
 
-DORA = tuple(replace(edit, form=Dora(width=2)) for edit in LORA)
+DORA = tuple(replace(one, form=Dora(width=2)) for one in LORA)
 KINDS = (("nf4", DORA), ("int8", LORA), ("int4", LORA))
 OTHERS = (("nf4", LORA), ("int8", DORA), ("int4", DORA))
 
@@ -67,6 +63,11 @@ def exported(rig: Rig, trial: Trial, place: Path) -> Path:
     with new_folder(place) as unfinished:
         write_delta(unfinished, trained_of(rig, trial), backbone=facts_on(rig))
     return place
+
+
+def hidden_with(rig: Rig, trial: Trial) -> torch.Tensor:
+    with rig.attachment.using(trial.deltas):
+        return hidden_of(rig.backbone.model, rig.backbone)
 
 
 def stock(folder: Path, auto_class: str, kind: str, **options: Any) -> Any:
@@ -93,6 +94,7 @@ def test_a_delta_on_codes_is_attached_to_what_is_held_alike_and_to_nothing_else(
     rig.attachment.detach()
     opened = open_delta(place)
     assert (opened.logits(TEXTS) - wanted).abs().max() <= bound
+    assert (opened.labels, opened.backbone.quantization) == (LABELS, kind)
     opened.detach()
     model = stock(folder, "AutoModel", kind)
     before = hidden_of(model, rig.backbone)
@@ -125,8 +127,7 @@ def test_a_delta_on_weights_in_bf16_is_attached_to_those(folder, tmp_path):
 def test_peft_on_a_base_in_codes_has_the_logits_of_the_training(folder, tmp_path, kind, edits):
     rig = rig_on(folder, quantization=kind)
     trial = trial_of(rig, *edits)
-    with rig.attachment.using(trial.deltas):
-        wanted = hidden_of(rig.backbone.model, rig.backbone)
+    wanted = hidden_with(rig, trial)
     plain = hidden_of(rig.backbone.model, rig.backbone)
     with new_folder(tmp_path / "adapter") as place:
         trained = replace(trained_of(rig, trial), head=None)
@@ -152,8 +153,7 @@ def test_merged_weights_are_dense_and_compute_what_the_delta_did(folder, tmp_pat
 
     rig = rig_on(folder, quantization=kind)
     trial = trial_of(rig, *edits)
-    with rig.attachment.using(trial.deltas):
-        wanted = hidden_of(rig.backbone.model, rig.backbone)
+    wanted = hidden_with(rig, trial)
     rig.attachment.detach()
     (tmp_path / "merged").mkdir()
     write_merged(tmp_path / "merged", rig.backbone, trial.deltas, None)
@@ -164,11 +164,3 @@ def test_merged_weights_are_dense_and_compute_what_the_delta_did(folder, tmp_pat
     mask = torch.from_numpy(TEXTS.attention_mask)
     bound = PRODUCTS * torch.finfo(torch.float32).eps * WIDTH**1.5 * wanted.abs().max()
     assert (found - wanted)[mask].abs().max() <= bound
-
-
-def test_labels_are_kept_beside(folder, tmp_path):
-    rig = rig_on(folder, quantization="nf4")
-    opened = open_delta(exported(rig, trial_of(rig, *LORA), tmp_path / "delta"))
-    assert opened.labels == LABELS
-    assert opened.backbone.quantization == "nf4"
-    opened.detach()

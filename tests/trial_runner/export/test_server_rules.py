@@ -10,26 +10,21 @@ from typing import Any
 import pytest
 import torch
 from safetensors.torch import load_file
+from support.edits import edit
 from support.export_cases import facts_of, trained_of, trial_of
 from support.tiny_backbones import parameters
 from torch import Tensor
 
-from search_space.dimensions import Port, Site
+from search_space.dimensions import Port
 from search_space.edit import Edit
 from search_space.forms import LowRank
-from search_space.gates import Add, FixedScale
+from search_space.gates import FixedScale
 from trial_runner.export import merge, new_folder, write_peft
 from trial_runner.port_discovery.rig import Rig
 
-
-def lora(site: Site, write: Port, read: Port, width: int, scale: float | None = None) -> Edit:
-    gate = Add() if scale is None else FixedScale(value=scale)
-    return Edit(site=site, write=write, read=read, form=LowRank(width=width), gate=gate)
-
-
-ATTENTION, FFN = Site.ATTENTION, Site.FFN
-Q, V = (lora(ATTENTION, port, read, 2, 4.0) for port, read in ((Port.Q, Port.X_ATTN), (Port.V, Port.CTX)))
-DOWN = lora(FFN, Port.F, Port.M, 5)
+FOUR_TIMES = LowRank(width=2), FixedScale(value=4.0)
+Q, V = edit(Port.Q, Port.X_ATTN, *FOUR_TIMES), edit(Port.V, Port.CTX, *FOUR_TIMES)
+DOWN = edit(Port.F, Port.M, LowRank(width=5))
 CASES: Mapping[str, tuple[tuple[Edit, ...], int, float]] = {
     "one scale": ((Q, V), 2, 4.0),
     "two ranks and two scales": ((Q, V, DOWN), 5, 1.0),

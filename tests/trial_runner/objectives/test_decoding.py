@@ -15,25 +15,21 @@ from support.text_cases import (
     moved_pass,
     objective_of,
     plain_pass,
-    requests,
     text_runner,
     write_task,
 )
 
 from trial_runner.objectives.decoding import Writer
-from trial_runner.requests import Reading
+from trial_runner.requests import Reading, TrainingPlan
 from trial_runner.runner import TorchRunner
 from trial_runner.tasks import PROXY_LOSS, Decoding
-
-LORA = ("lora_qv",)
 
 NewRunner = Callable[..., TorchRunner]
 
 
 def test_a_text_ends_at_the_end_of_text_and_holds_no_special_tokens(new_text_runner):
     runner = new_text_runner("bart")
-    tokenizer = runner.backbone.load_tokenizer()
-    writer: Writer = objective_of(runner)._writer
+    tokenizer, writer = runner.backbone.load_tokenizer(), objective_of(runner)._writer
     ids = tokenizer("ab c")["input_ids"]
     assert writer.text([*ids, *ids, runner.backbone.pad_token_id]) == "a ##b c"
     assert writer.text([tokenizer.eos_token_id, *ids]) == ""
@@ -159,9 +155,7 @@ def test_a_metric_is_the_librarys_of_what_was_written(new_text_runner, family, k
 
 def test_the_final_reading_is_measured_on_what_is_written_then(new_text_runner):
     runner = new_text_runner("t5_gated", metric="chrf", metrics=("chrf", "bleu"))
-    trials = requests(runner, ("lora_qv", "prefix_tuning"), steps=4)
-    pack = runner.open_pack(2)
-    slots = [pack.admit(trial) for trial in trials]
+    pack, slots = admitted(runner, ("lora_qv", "prefix_tuning"), steps=4)
     readings = [each for each in pack.advance(4) if isinstance(each, Reading) and each.step == 4]
     split = objective_of(runner)._task.splits["validation"]
     for slot, reading in zip(slots, readings, strict=True):
@@ -211,12 +205,10 @@ def test_slots_at_a_rung_and_at_their_end_are_measured_each_in_its_way(new_text_
 
 
 def test_confirmations_are_measured_on_the_test_split(new_text_runner):
-    from trial_runner.requests import TrainingPlan
-
     runner = new_text_runner("bart", metrics=("bleu", "loss"))
     plan = TrainingPlan(steps=1, batch_size=2, evaluate_at_steps=(1,), measured_split="test")
     pack = runner.open_pack(1)
-    slot = pack.admit(request_for(configurations(runner, LORA)[0], 0, steps=2, plan=plan))
+    slot = pack.admit(request_for(configurations(runner, ("lora_qv",))[0], 0, steps=2, plan=plan))
     (reading,) = pack.advance(1)
     together = plain_pass(runner, pack, [slot])
     assert isinstance(reading, Reading)

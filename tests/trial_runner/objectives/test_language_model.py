@@ -2,7 +2,6 @@
 
 import math
 import shutil
-from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -23,11 +22,11 @@ from torch import Tensor
 
 from search_space.published import published_method
 from trial_runner.attachment.attention import ATTENTION
-from trial_runner.attachment.frozen_model import FrozenModel
+from trial_runner.attachment.frozen_model import FrozenModel, Pass
 from trial_runner.attachment.inputs import start_token
 from trial_runner.backbones import load_backbone, load_language_model
 from trial_runner.errors import AttachError, BackboneError, RequestError
-from trial_runner.objectives.language_model import token_losses
+from trial_runner.objectives.language_model import LanguageModelObjective, token_losses
 from trial_runner.requests import Reading
 from trial_runner.runner import TorchRunner
 from trial_runner.tasks import IGNORED, Decoding
@@ -36,8 +35,6 @@ from trial_runner.tasks.splits import some_rows
 EXACT = 1e-9
 HALF = 2.0**-10
 """Twice the rounding of a number to a half float."""
-
-NewRunner = Callable[..., TorchRunner]
 
 
 def reference_loss(runner: TorchRunner, rows: list[int]) -> Tensor:
@@ -59,6 +56,18 @@ def reference_loss(runner: TorchRunner, rows: list[int]) -> Tensor:
         losses += torch.nn.functional.cross_entropy(logits, target[counts], reduction="sum")
         tokens += int(counts.sum())
     return torch.as_tensor(losses / tokens)
+
+
+def alone(runner: TorchRunner) -> tuple[LanguageModelObjective, Pass]:
+    """What the runner's trials learn, and a pass of one of them, which starts as nothing."""
+    pack, slots = admitted(runner)
+    return objective_of(runner), plain_pass(runner, pack, slots)
+
+
+def assert_loss_is_the_models_own(runner: TorchRunner, rows: list[int]) -> None:
+    objective, together = alone(runner)
+    (loss,) = objective.losses(together, objective.batch("train", np.array(rows)))
+    assert torch.allclose(loss, reference_loss(runner, rows), rtol=EXACT, atol=0)
 
 
 # ---- backbones
@@ -93,12 +102,7 @@ def test_a_text_task_needs_the_head_of_the_backbone(new_text_runner, tiny_backbo
 
 @pytest.mark.parametrize("family", [*in_turn(*WRITERS), "gemma2", "granite"])  # whose logits are bent, or scaled
 def test_the_loss_is_the_models_own_of_the_targets_tokens(new_text_runner, family):
-    runner = new_text_runner(family)
-    pack, slots = admitted(runner)  # which starts as nothing
-    objective = objective_of(runner)
-    rows = [3, 8, 0, 11]
-    (loss,) = objective.losses(plain_pass(runner, pack, slots), objective.batch("train", np.array(rows)))
-    assert torch.allclose(loss, reference_loss(runner, rows), rtol=EXACT, atol=0)
+    assert_loss_is_the_models_own(new_text_runner(family), [3, 8, 0, 11])
 
 
 def test_an_untied_head_is_of_the_size_of_its_own_weights(tmp_path, tiny_backbone):
@@ -113,10 +117,7 @@ def test_an_untied_head_is_of_the_size_of_its_own_weights(tmp_path, tiny_backbon
     runner = text_runner(folder, write_task(tmp_path / "task"))
     model = language_model(runner)
     assert model.lm_head.weight is not model.shared.weight
-    pack, slots = admitted(runner)
-    objective = objective_of(runner)
-    (loss,) = objective.losses(plain_pass(runner, pack, slots), objective.batch("train", np.array([4, 1])))
-    assert torch.allclose(loss, reference_loss(runner, [4, 1]), rtol=EXACT, atol=0)
+    assert_loss_is_the_models_own(runner, [4, 1])
     runner.close()
 
 
@@ -133,11 +134,9 @@ def test_label_smoothing_is_a_mixture_with_the_uniform_distribution(smoothing):
 
 
 def test_training_smooths_and_validation_does_not(new_text_runner):
-    plain, smooth = (new_text_runner("bart", label_smoothing=each) for each in (0.0, 0.3))
     losses, validation = [], []
-    for runner in (plain, smooth):
-        pack, slots = admitted(runner)
-        together, objective = plain_pass(runner, pack, slots), objective_of(runner)
+    for smoothing in (0.0, 0.3):
+        objective, together = alone(new_text_runner("bart", label_smoothing=smoothing))
         losses.append(float(objective.losses(together, objective.batch("train", np.arange(4)))[0].detach()))
         validation.append(objective.measure(together, "validation", is_final=False)[0].metrics["validation_loss"])
     assert abs(losses[0] - losses[1]) > 1e-3
@@ -171,9 +170,7 @@ def test_logits_are_computed_in_parts_where_they_are_many(monkeypatch):
 
 
 def test_validation_loss_is_the_mean_over_all_tokens_of_the_split(new_text_runner, monkeypatch):
-    runner = new_text_runner("gpt2", metrics=("bleu", "loss", "perplexity"))
-    pack, slots = admitted(runner)
-    objective, together = objective_of(runner), plain_pass(runner, pack, slots)
+    objective, together = alone(new_text_runner("gpt2", metrics=("bleu", "loss", "perplexity")))
     split = objective._task.splits["validation"]
     monkeypatch.setattr(FrozenModel, "evaluated_together", lambda self, slots, tokens: 3)
     (found,) = objective.measure(together, "validation", is_final=False)
@@ -213,8 +210,7 @@ def test_full_fine_tuning_changes_a_tied_head_and_no_other(new_text_runner, fami
         for name, parameter in runner.backbone.model.named_parameters():
             parameter.copy_(changed[name])
         assert torch.allclose(loss, reference_loss(runner, [0, 1, 2, 3]), rtol=EXACT, atol=0)
-    frozen = admitted(runner)
-    assert objective.predictions(plain_pass(runner, *frozen), "validation") == written
+    assert objective.predictions(alone(runner)[1], "validation") == written
     with torch.no_grad():
         for parameter, own in zip(language_model(runner).parameters(), before, strict=True):
             parameter.copy_(own)
@@ -222,16 +218,15 @@ def test_full_fine_tuning_changes_a_tied_head_and_no_other(new_text_runner, fami
 
 def test_a_snapshot_has_no_head_and_can_be_gone_on_from(new_text_runner):
     runner = new_text_runner("t5", label_smoothing=0.1)
-    trials = requests(runner, ("prefix_tuning", "lora_qv"), steps=4)
-    pack = runner.open_pack(2)
-    slots = [pack.admit(trial) for trial in trials]
+    methods = ("prefix_tuning", "lora_qv")
+    pack, slots = admitted(runner, methods, steps=4)
     pack.advance(2)
     snapshots = [pack.snapshot(slot) for slot in slots]
     assert all(snapshot.facts["labels"] == [] for snapshot in snapshots)
     assert not any("head." in name for snapshot in snapshots for name in snapshot.tensors)
     expected = [each.metrics for each in pack.advance(2) if isinstance(each, Reading)]
     other = runner.open_pack(2)
-    for trial, snapshot in zip(trials, snapshots, strict=True):
+    for trial, snapshot in zip(requests(runner, methods, steps=4), snapshots, strict=True):
         other.restore(trial, snapshot)
     found = [each.metrics for each in other.advance(2) if isinstance(each, Reading)]
     assert found == expected

@@ -1,7 +1,5 @@
 """Trials that write texts, in packs against the same trials alone."""
 
-from collections.abc import Callable
-
 import numpy as np
 import pytest
 import torch
@@ -10,7 +8,6 @@ from support.text_cases import METHODS, WRITERS, admitted, moved_pass, objective
 from support.tiny_backbones import in_turn
 
 from trial_runner.attachment.frozen_model import FrozenModel
-from trial_runner.runner import TorchRunner
 from trial_runner.tasks import Decoding
 
 EXACT = 2e-9
@@ -18,8 +15,6 @@ EXACT = 2e-9
 MEASURED = 1e-6
 FEW = ("bart", "t5_gated", "gpt2", "llama")
 SEARCHES = {"greedy": Decoding(max_new_tokens=6), "beam": Decoding(max_new_tokens=6, beams=3, length_penalty=0.7)}
-
-NewRunner = Callable[..., TorchRunner]
 
 
 @pytest.mark.slow
@@ -42,9 +37,7 @@ def test_a_trial_in_a_pack_is_the_trial_alone(new_text_runner, family, dropout):
 def test_slots_write_in_one_batch_what_they_write_alone(new_text_runner, family, search):
     runner = new_text_runner(family, decoding=search)
     objective = objective_of(runner)
-    trials = requests(runner)
-    pack = runner.open_pack(len(trials))
-    slots = [pack.admit(request) for request in trials]
+    pack, slots = admitted(runner, METHODS)
     together = moved_pass(runner, pack)
     written = objective.predictions(together(slots), "validation")
     assert written == [objective.predictions(together([slot]), "validation")[0] for slot in slots]
@@ -56,9 +49,7 @@ def test_slots_write_in_one_batch_what_they_write_alone(new_text_runner, family,
 def test_padding_changes_nothing_that_is_written(new_text_runner, monkeypatch, family, search):
     runner = new_text_runner(family, decoding=search)
     objective = objective_of(runner)
-    trials = requests(runner)
-    pack = runner.open_pack(len(trials))
-    slots = [pack.admit(request) for request in trials]
+    pack, slots = admitted(runner, METHODS)
     together = moved_pass(runner, pack)(slots)
     written = objective.predictions(together, "validation")
     monkeypatch.setattr(FrozenModel, "evaluated_together", lambda self, slots, tokens: 1)
@@ -69,9 +60,7 @@ def test_padding_changes_nothing_that_is_written(new_text_runner, monkeypatch, f
 def test_each_slot_has_the_mean_over_the_tokens_of_its_own_targets(new_text_runner):
     runner = new_text_runner("bart")
     objective = objective_of(runner)
-    trials = requests(runner, ("lora_qv", "lora_qv", "prefix_tuning"))
-    pack = runner.open_pack(3)
-    slots = [pack.admit(request) for request in trials]
+    pack, slots = admitted(runner, ("lora_qv", "lora_qv", "prefix_tuning"))
     together = moved_pass(runner, pack)
     rows = np.array([[0, 1, 2], [3, 4, 5], [0, 1, 2]])
     losses = objective.losses(together(slots), objective.batch("train", rows.flatten()))
@@ -85,9 +74,7 @@ def test_each_slot_has_the_mean_over_the_tokens_of_its_own_targets(new_text_runn
 def test_nobody_sees_the_rows_behind_a_shorter_prompt_where_no_mask_is_given(new_text_runner, family):
     runner = new_text_runner(family)
     frozen = runner._frozen
-    trials = requests(runner, ("prompt_tuning", "lora_qv"))
-    pack = runner.open_pack(2)
-    slots = [pack.admit(request) for request in trials]
+    pack, slots = admitted(runner, ("prompt_tuning", "lora_qv"))
     words = torch.arange(6, 36).view(6, 5)
     inputs = {"input_ids": words}
     if runner.backbone.shape.decoder_layers and runner.backbone.shape.encoder_layers:

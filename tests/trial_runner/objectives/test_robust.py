@@ -1,5 +1,6 @@
 """Robust prefixes: projections in closed form, and what tuning at prediction time does and leaves alone."""
 
+import copy
 import dataclasses
 import functools
 from collections.abc import Callable, Iterator
@@ -8,11 +9,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from support.edits import edit
 from support.packing_cases import runner_of
 
 from search_space.configuration import Configuration
-from search_space.dimensions import Heads, Port, Site
-from search_space.edit import Edit
+from search_space.dimensions import Heads, Port
 from search_space.forms import SoftmaxMemory
 from search_space.gates import ConvexGate
 from search_space.layers import AllLayers, LayerRange, Layers
@@ -35,25 +36,19 @@ def random(*shape: int, seed: int = 0) -> torch.Tensor:
     return torch.randn(shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
 
 
-def near_a_plane(rows: int, width: int, noise: float) -> torch.Tensor:
-    """Points of a plane through a point far from the origin, and a little noise."""
-    points = random(rows, 2, seed=1) @ random(2, width, seed=2) + 5 * random(width, seed=3)
-    return points + noise * random(rows, width, seed=4)
+def near_a_plane(rows: int, width: int) -> torch.Tensor:
+    """Points of a plane through a point far from the origin."""
+    return random(rows, 2, seed=1) @ random(2, width, seed=2) + 5 * random(width, seed=3)
 
 
-def test_what_lies_on_the_manifold_is_at_distance_zero():
-    points = near_a_plane(40, 8, 0.0)
+def test_what_lies_on_the_manifold_is_at_distance_zero_and_a_step_off_it_at_its_mean_square():
+    points = near_a_plane(40, 8)
     manifold = Manifold.through(points, share=0.99)
     assert manifold.basis.shape == (8, 2)
     assert float(manifold.distance(points)) == pytest.approx(0, abs=1e-24)
     between = points[:1] * 3 - points[1:2] * 2
     assert float(manifold.distance(between)) == pytest.approx(0, abs=1e-24)
     assert float(manifold.distance(between + 1)) > 0.01
-
-
-def test_a_step_off_the_manifold_is_its_squared_length_over_the_width():
-    points = near_a_plane(40, 8, 0.0)
-    manifold = Manifold.through(points, share=0.99)
     step = random(8, seed=5)
     step = step - manifold.basis @ (manifold.basis.T @ step)
     expected = float(step.square().sum()) / 8
@@ -76,11 +71,7 @@ TASK = PreparedTask(
     name="halves",
     labels=("high", "low"),
     metric="accuracy",
-    splits={
-        "train": make_split(0, 60),
-        "validation": make_split(1, 40, noise=0.4),
-        "test": make_split(2, 10),
-    },
+    splits={"train": make_split(0, 60), "validation": make_split(1, 40, noise=0.4), "test": make_split(2, 10)},
     notes=(),
     fingerprint="0",
 )
@@ -97,13 +88,11 @@ def request(
     *, robust: bool = True, reparameterization: int | None = None, layers: Layers | None = None
 ) -> TrialRequest:
     form = SoftmaxMemory(width=3, heads=Heads.KEY_VALUE, reparameterization=reparameterization, robust=robust)
-    edit = Edit(
-        site=Site.ATTENTION, write=Port.HEAD, read=Port.Q, form=form, gate=ConvexGate(), layers=layers or AllLayers()
-    )
+    prefix = edit(Port.HEAD, Port.Q, form, ConvexGate(), layers=layers or AllLayers())
     return TrialRequest(
         trial=0,
         attempt=1,
-        configuration=Configuration(edits=(edit,)),
+        configuration=Configuration(edits=(prefix,)),
         learning_rates=LearningRates(attention=0.05, ffn=None, head=0.05),
         plan=TrainingPlan(steps=STEPS, batch_size=8, evaluate_at_steps=(10, STEPS)),
         seed=5,
@@ -123,19 +112,20 @@ def pack(runner: TorchRunner) -> TrialPack:
 
 
 def predictor_of(runner: TorchRunner, pack: TrialPack, **tuning: float) -> RobustPredictor:
+    """A predictor that has learned nothing yet."""
     slot = pack.trial(0)
     return RobustPredictor(
         model=runner.backbone.model,
         shape=runner.backbone.shape,
         deltas=slot.deltas,
         predict=lambda batch: runner._objective.logits(pass_of(runner._frozen, [slot]), batch)[0],
-        tuning=dataclasses.replace(RobustTuning(), **tuning),
+        tuning=RobustTuning(**tuning),
     )
 
 
-def learned(runner: TorchRunner, pack: TrialPack, **tuning: float) -> RobustPredictor:
+def learned(runner: TorchRunner, pack: TrialPack, *, least: int = 20, **tuning: float) -> RobustPredictor:
     predictor = predictor_of(runner, pack, **tuning)
-    assert predictor.learn(TASK.splits["train"], 1, seed=0) > 20
+    assert predictor.learn(TASK.splits["train"], 1, seed=0) > least
     return predictor
 
 
@@ -148,11 +138,9 @@ def test_disturbed_inputs_come_nearer_to_the_manifolds_and_are_predicted_from_th
     pack, _ = trained(runner, request(reparameterization=reparameterization))
     predictor = learned(runner, pack, share=0.5, learning_rate=0.02)
     with torch.no_grad():
-        plain = predictor.predict(batch_of())
-        robust = predictor.logits(batch_of())
-    losses = predictor.losses
-    assert len(losses) == 10
-    assert losses[-1] < 0.98 * losses[0]
+        plain, robust = predictor.predict(batch_of()), predictor.logits(batch_of())
+    first, *_, last = predictor.losses
+    assert (len(predictor.losses), last < 0.98 * first) == (10, True)
     assert float((robust - plain).abs().max()) > 1e-4
     assert not robust.requires_grad
 
@@ -161,8 +149,7 @@ def test_disturbed_inputs_come_nearer_to_the_manifolds_and_are_predicted_from_th
 def test_every_kind_of_backbone_can_be_pulled_back(tiny_backbone, family):
     runner = runner_of(tiny_backbone(family), task=TASK)
     pack, _ = trained(runner, request())
-    predictor = predictor_of(runner, pack, share=0.5, learning_rate=0.01)
-    assert predictor.learn(TASK.splits["train"], 1, seed=0) > 10
+    predictor = learned(runner, pack, least=10, share=0.5, learning_rate=0.01)
     with torch.no_grad():
         predictor.logits(batch_of())
     runner.close()
@@ -173,17 +160,14 @@ def test_every_kind_of_backbone_can_be_pulled_back(tiny_backbone, family):
 def test_nothing_of_the_trial_changes(runner, pack):
     slot = pack.trial(0)
     model = runner.backbone.model
-    before = {name: tensor.clone() for name, tensor in slot.tensors().items()}
-    backbone = {name: tensor.clone() for name, tensor in model.state_dict().items()}
+    before, backbone = copy.deepcopy(slot.tensors()), copy.deepcopy(model.state_dict())
     slot.optimizer.zero_grad(set_to_none=True)
     hooks = [len(module._forward_hooks) for module in model.modules()]
     predictor = learned(runner, pack)
     with torch.no_grad():
         predictor.logits(batch_of())
-    after = slot.tensors()
-    assert before.keys() == after.keys()
-    assert all(torch.equal(before[name], after[name]) for name in before)
-    assert all(torch.equal(backbone[name], tensor) for name, tensor in model.state_dict().items())
+    torch.testing.assert_close(slot.tensors(), before, rtol=0, atol=0)
+    torch.testing.assert_close(model.state_dict(), backbone, rtol=0, atol=0)
     assert all(parameter.grad is None for parameter in slot.parameters), "gradients belong to the second table alone"
     assert [len(module._forward_hooks) for module in model.modules()] == hooks
     prefixes = [module for module in slot.deltas.modules() if hasattr(module, "offset")]

@@ -5,21 +5,19 @@ from pathlib import Path
 
 import pytest
 import torch
+from support.edits import edit
 from support.tiny_backbones import rig_of
 
 from search_space.configuration import Configuration
-from search_space.dimensions import Activation, Port, Site
-from search_space.edit import Edit
+from search_space.dimensions import Activation, Port
 from search_space.forms import LowRank, Phm
-from search_space.gates import Add, SigmoidGate
+from search_space.gates import SigmoidGate
 from search_space.layers import LayerRange
 from trial_runner.errors import BrokenPromiseError
 from trial_runner.port_discovery.promises import build, check_everything, in_double
 from trial_runner.port_discovery.rig import Rig
 
-LORA = Configuration(
-    edits=(Edit(site=Site.ATTENTION, write=Port.Q, read=Port.X_ATTN, form=LowRank(width=2), gate=Add()),)
-)
+LORA = Configuration(edits=(edit(Port.Q, Port.X_ATTN, LowRank(width=2)),))
 
 
 @pytest.fixture(scope="module")
@@ -51,8 +49,7 @@ def test_a_start_that_norms_in_float32_round_away_is_felt_in_float64(rig):
     """
     form = Phm(width=12, n=4, factor_rank=1, shared=True, activation=Activation.GELU)
     last = LayerRange(first=1, last=1)
-    edit = Edit(site=Site.ATTENTION, write=Port.K, read=Port.K, form=form, gate=SigmoidGate(), layers=last)
-    configuration = Configuration(edits=(edit,))
+    configuration = Configuration(edits=(edit(Port.K, Port.K, form, SigmoidGate(), layers=last),))
     deltas = build(rig, configuration)
     seen: list[torch.Tensor] = []
     output = rig.backbone.model.get_submodule("layers.1.self_attn.o_proj")
