@@ -13,7 +13,6 @@ from dashboards.terminal.text import share_text
 from search_space.backbones.shape import BackboneShape
 from search_space.configuration import Configuration
 from search_space.conventions import CONVENTIONS, conventions
-from search_space.edit import Edit
 from search_space.parameter_counts.counts import Counts, count, places
 from search_space.published import METHODS, PublishedMethod, Values
 from search_space.words.describe import Difference, SideView, phrase, ranked_published, sentence, side_view
@@ -48,9 +47,9 @@ class MethodView:
     """
 
     method: PublishedMethod
-    attention: SideView | None
-    ffn: SideView | None
-    invalid: str | None
+    attention: SideView | None = None
+    ffn: SideView | None = None
+    invalid: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,16 +146,15 @@ def view_count(method: PublishedMethod, shape: BackboneShape, settings: Values) 
 
 def method_views(shape: BackboneShape) -> tuple[MethodView, ...]:
     """Every published method on a backbone, those that are not valid there with the reason."""
-    views = []
-    for method in METHODS.values():
-        invalid = method.validity(shape)
-        if invalid is not None:
-            views.append(MethodView(method=method, attention=None, ffn=None, invalid=invalid))
-            continue
-        configuration = method.configuration(shape)
-        attention, ffn = side_view(configuration.attention), side_view(configuration.ffn)
-        views.append(MethodView(method=method, attention=attention, ffn=ffn, invalid=None))
-    return tuple(views)
+    return tuple(_method_view(method, shape) for method in METHODS.values())
+
+
+def _method_view(method: PublishedMethod, shape: BackboneShape) -> MethodView:
+    invalid = method.validity(shape)
+    if invalid is not None:
+        return MethodView(method=method, invalid=invalid)
+    configuration = method.configuration(shape)
+    return MethodView(method=method, attention=side_view(configuration.attention), ffn=side_view(configuration.ffn))
 
 
 def view_configuration(
@@ -180,17 +178,16 @@ def view_configuration(
         sentence=(phrase if is_published else sentence)(configuration, shape),
         attention=side_view(configuration.attention),
         ffn=side_view(configuration.ffn),
-        edits=tuple(_edit_view(edit, shape) for edit in configuration.edits),
+        edits=tuple(
+            EditView(site=edit.site.value, sublayers=places(edit, shape), formula=edit.formula(shape))
+            for edit in configuration.edits
+        ),
         counts=count(configuration, shape),
         backbone_parameters=shape.parameters,
         nearest=tuple(ranked_published(configuration, shape)[:_NEAREST]),
         title=title,
         subtitle=subtitle,
     )
-
-
-def _edit_view(edit: Edit, shape: BackboneShape) -> EditView:
-    return EditView(site=edit.site.value, sublayers=places(edit, shape), formula=edit.formula(shape))
 
 
 def methods_table(views: Sequence[MethodView]) -> RenderableType:
@@ -236,11 +233,19 @@ def _method_places(view: MethodView) -> list[tuple[str | Text, SideView | None]]
 
 def counts_table(counts: Counts, backbone_parameters: int) -> Table:
     """Parameters by counting convention, and their percentage of the backbone."""
-    table = plain_table("parameters", "", "of the backbone", right=("", "of the backbone"))
-    for convention, name in _CONVENTIONS.items():
-        number = getattr(counts, convention)
-        table.add_row(name, f"{number:,}", share_text(number / backbone_parameters, digits=4))
-    return table
+    numbers = {name: getattr(counts, convention) for convention, name in _CONVENTIONS.items()}
+    return _counted_table("parameters", numbers, backbone_parameters)
+
+
+def _counted_table(
+    title: str, numbers: Mapping[str, int], whole: int, meanings: Mapping[str, str] | None = None
+) -> Table:
+    rows = [
+        [name, f"{number:,}", share_text(number / whole, digits=4), *([meanings[name]] if meanings else [])]
+        for name, number in numbers.items()
+    ]
+    heads = (title, "", "of the backbone", *(["what it counts"] if meanings else []))
+    return plain_table(*heads, right=("", "of the backbone"), rows=rows)
 
 
 def count_renderable(view: CountView, *, backbone: str) -> RenderableType:
@@ -253,27 +258,17 @@ def count_renderable(view: CountView, *, backbone: str) -> RenderableType:
     attached = {name: getattr(view.counts, name) for name in _CONVENTIONS}
     others = {name: number for name, number in view.conventions.items() if attached.get(name) != number}
     if others:
-        parts += [Text(), _conventions_table(others, view)]
+        parts += [Text(), _counted_table("convention", others, total, view.meanings)]
     return Group(*parts)
-
-
-def _conventions_table(conventions: Mapping[str, int], view: CountView) -> Table:
-    table = plain_table("convention", "", "of the backbone", "what it counts", right=("", "of the backbone"))
-    for name, number in conventions.items():
-        share = share_text(number / view.backbone_parameters, digits=4)
-        table.add_row(name, f"{number:,}", share, view.meanings[name])
-    return table
 
 
 def configuration_renderable(view: ConfigurationView) -> RenderableType:
     """What a configuration does: sentence, dimensions, formulas, counts, nearest published methods."""
     head = Text.assemble((view.title, "bold"), f": {view.sentence}") if view.title else Text(view.sentence)
-    edits = plain_table("site", "sublayers", "what it computes", folds=True)
-    for edit in view.edits:
-        edits.add_row(edit.site, str(edit.sublayers), Text(edit.formula))
-    near = plain_table("nearest published", "what differs")
-    for one in view.nearest:
-        near.add_row(one.method.name, Text("; ".join(one.differences) or "nothing but sizes"))
+    formulas = [(edit.site, str(edit.sublayers), Text(edit.formula)) for edit in view.edits]
+    edits = plain_table("site", "sublayers", "what it computes", folds=True, rows=formulas)
+    nearest = [(one.method.name, Text("; ".join(one.differences) or "nothing but sizes")) for one in view.nearest]
+    near = plain_table("nearest published", "what differs", rows=nearest)
     parts: list[RenderableType] = [head, *([Text(view.subtitle)] if view.subtitle else [])]
     for part in (_dimensions(view), edits, counts_table(view.counts, view.backbone_parameters), near):
         parts += [Text(), part]
@@ -281,12 +276,11 @@ def configuration_renderable(view: ConfigurationView) -> RenderableType:
 
 
 def _dimensions(view: ConfigurationView) -> Table:
-    table = plain_table("", "attention", _elsewhere(view.ffn))
-    rows: Mapping[str, str] = {**_DIMENSIONS, **{name: name for name in _DETAILS}}
-    for title, key in rows.items():
-        cells = [getattr(side, key) if side is not None else None for side in (view.attention, view.ffn)]
-        table.add_row(title, *("-" if cell is None else escape(str(cell)) for cell in cells))
-    return table
+    rows = []
+    for title, key in {**_DIMENSIONS, **{name: name for name in _DETAILS}}.items():
+        cells = [getattr(side, key, None) for side in (view.attention, view.ffn)]
+        rows.append([title, *("-" if cell is None else escape(str(cell)) for cell in cells)])
+    return plain_table("", "attention", _elsewhere(view.ffn), rows=rows)
 
 
 def _elsewhere(side: SideView | None) -> str:

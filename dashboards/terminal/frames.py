@@ -81,11 +81,10 @@ def frame_table(frame: "pandas.DataFrame") -> Table:
 
 def rows_table(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> Table:
     """Any rows, such as those of a query."""
-    table = plain_table()
-    for column, is_number in zip(columns, _are_numeric(columns, rows), strict=True):
-        table.add_column(escape(column), overflow="fold", justify="right" if is_number else "left")
-    for row in rows:
-        table.add_row(*(Text(_shortened(value_text(value))) for value in row))
+    texts = ((Text(_shortened(value_text(value))) for value in row) for row in rows)
+    table = plain_table(*map(escape, columns), folds=True, rows=texts)
+    for column, is_number in zip(table.columns, _are_numeric(columns, rows), strict=True):
+        column.justify = "right" if is_number else "left"
     return table
 
 

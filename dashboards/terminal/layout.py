@@ -55,17 +55,22 @@ class Fitted:
         yield self._made(self._given, options.max_width)
 
 
-def plain_table(*heads: str, right: Collection[str] = (), folds: bool = False) -> Table:
-    """An empty table in the house's look.
+def plain_table(
+    *heads: str, right: Collection[str] = (), folds: bool = False, rows: Iterable[Iterable[str | Text]] = ()
+) -> Table:
+    """A table in the house's look.
 
     Args:
         heads: Names of its columns; more can be added.
         right: Those that stand right.
         folds: Whether words that are too long go on in the next line.
+        rows: Cells, as markup.
     """
     table = Table(header_style="bold", box=None, pad_edge=False, padding=(0, _GAP, 0, 0))
     for head in heads:
         table.add_column(head, justify="right" if head in right else "left", overflow="fold" if folds else "ellipsis")
+    for row in rows:
+        table.add_row(*row)
     return table
 
 
@@ -81,20 +86,16 @@ def one_line_table(
         least: Widths that the first columns have at least.
     """
     *first, last = heads
-    widths = [
-        max(
-            [Text.from_markup(cell).cell_len for cell in (head, *(row[place] for row in rows))]
-            + [*least[place : place + 1]]
-        )
-        for place, head in enumerate(first)
-    ]
-    table = plain_table()
-    for head, one in zip(first, widths, strict=True):
-        table.add_column(head, justify="right", no_wrap=True, width=one)
-    left = max(len(last), width - sum(widths) - _GAP * len(widths))
-    table.add_column(last, no_wrap=True, overflow="ellipsis", width=left)
-    for row in rows:
-        table.add_row(*row)
+    table = plain_table(*heads, right=first, rows=rows)
+    left = width
+    for place, column in enumerate(table.columns):
+        column.no_wrap = True
+        if place < len(first):
+            cells = (heads[place], *(row[place] for row in rows))
+            column.width = max(*(Text.from_markup(cell).cell_len for cell in cells), *least[place : place + 1])
+            left -= column.width + _GAP
+        else:
+            column.width = max(len(last), left)
     return table
 
 

@@ -1,7 +1,7 @@
 """Search spaces for the terminal: dimensions, sizes, the rules that cut them, and sample configurations."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from rich.console import Group, RenderableType
@@ -133,8 +133,6 @@ def _dimensions(view: SpaceView) -> Table:
 
 
 def _sizes(counted: Census) -> Table:
-    numbers = (*(part.part for part in counted.parts), "layers", "together")
-    table = plain_table("structures, sizes and learning rates aside", *numbers, right=numbers)
     rows = {
         "product of the dimensions": ([part.product for part in counted.parts], counted.layers[0], counted.product),
         "refused by a rule": ([sum(part.refused.values()) for part in counted.parts], None, None),
@@ -144,32 +142,34 @@ def _sizes(counted: Census) -> Table:
         "can be proposed": ([part.proposed for part in counted.parts], counted.layers[0], counted.proposed),
         "different functions": ([part.distinct for part in counted.parts], counted.layers[1], counted.distinct),
     }
-    if any(part.pairs is not None for part in counted.parts):
-        rows |= _rows_of_two([part.pairs for part in counted.parts])
-    for name, (of_parts, layers, together) in rows.items():
-        cells = (*of_parts, layers, together)
-        table.add_row(name, *("" if number is None else f"{number:,}" for number in cells))
-    return table
+    pairs = [part.pairs for part in counted.parts]
+    if any(pairs):
+        for name, of in _OF_TWO.items():
+            rows[f"two edits: {name}"] = ([0 if two is None else of(two) for two in pairs], None, None)
+    cells = [
+        (name, *("" if number is None else f"{number:,}" for number in (*of_parts, layers, together)))
+        for name, (of_parts, layers, together) in rows.items()
+    ]
+    heads = (*(part.part for part in counted.parts), "layers", "together")
+    return plain_table("structures, sizes and learning rates aside", *heads, right=heads, rows=cells)
 
 
-def _rows_of_two(pairs: Sequence[PairCensus | None]) -> dict[str, tuple[list[int], None, None]]:
-    """What the numbers of both together have beside one edit at each part."""
-    rows = {
-        "two edits: combinations of two structures": [0 if two is None else two.product for two in pairs],
-        "two edits: that may not go together": [0 if two is None else sum(two.refused.values()) for two in pairs],
-        "two edits: too large for the budget": [0 if two is None else two.too_large for two in pairs],
-        "two edits: can be proposed": [0 if two is None else two.proposed for two in pairs],
-        "two edits: different functions": [0 if two is None else two.distinct for two in pairs],
-    }
-    return {name: (numbers, None, None) for name, numbers in rows.items()}
+_OF_TWO: Mapping[str, Callable[[PairCensus], int]] = {
+    "combinations of two structures": lambda two: two.product,
+    "that may not go together": lambda two: sum(two.refused.values()),
+    "too large for the budget": lambda two: two.too_large,
+    "can be proposed": lambda two: two.proposed,
+    "different functions": lambda two: two.distinct,
+}
 
 
 def _rules(view: SpaceView) -> Table:
     parts = [part.part for part in view.census.parts]
-    table = plain_table("rule", *parts, "what it says", right=parts, folds=True)
-    for rule, text in view.rules.items():
-        table.add_row(rule, *(f"{_refused(part).get(rule, 0):,}" for part in view.census.parts), escape(text))
-    return table
+    rows = [
+        (rule, *(f"{_refused(part).get(rule, 0):,}" for part in view.census.parts), escape(text))
+        for rule, text in view.rules.items()
+    ]
+    return plain_table("rule", *parts, "what it says", right=parts, folds=True, rows=rows)
 
 
 def _refused(part: PartCensus) -> Mapping[str, int]:
@@ -180,13 +180,12 @@ def _refused(part: PartCensus) -> Mapping[str, int]:
 def _sample_lines(number: int, sample: SampleView, view: SpaceView) -> RenderableType:
     stored, share = sample.counts.stored, share_text(sample.share_of_budget)
     of_backbone = share_text(stored / view.backbone_parameters, digits=3)
-    rates = (f"attention {rate_text(sample.attention_learning_rate)}", f"FFN {rate_text(sample.ffn_learning_rate)}")
-    lines = [Text.assemble((f"{number}. ", "bold"), sample.sentence)]
-    lines += [Text(f"   {edit.site}, {edit.sublayers} times: {edit.formula}") for edit in sample.edits]
-    lines.append(
+    attention, ffn = rate_text(sample.attention_learning_rate), rate_text(sample.ffn_learning_rate)
+    return Group(
+        Text.assemble((f"{number}. ", "bold"), sample.sentence),
+        *(Text(f"   {edit.site}, {edit.sublayers} times: {edit.formula}") for edit in sample.edits),
         Text(
             f"   stores {stored:,} parameters, {share} of the budget, {of_backbone} of the backbone; "
-            f"trains {sample.counts.trained:,}; learning rates: {', '.join(rates)}"
-        )
+            f"trains {sample.counts.trained:,}; learning rates: attention {attention}, FFN {ffn}"
+        ),
     )
-    return Group(*lines)

@@ -55,11 +55,6 @@ def summary_text(summary: StudySummary, examples: ExampleCounts | None = None) -
     return Text.from_markup("\n".join(lines))
 
 
-def _counted(examples: ExampleCounts) -> str:
-    at_rungs = "" if examples.rungs == examples.whole else f" (at rungs {examples.rungs:,})"
-    return f"{examples.whole:,}{at_rungs}"
-
-
 def leaderboard_table(board: Leaderboard) -> RenderableType:
     """How the study stands, and its trials best first; discoveries are bold."""
     if not board.rows:
@@ -70,16 +65,11 @@ def leaderboard_table(board: Leaderboard) -> RenderableType:
     if board.verdict:
         parts += [Text(), Text(board.verdict)]
     parts += [Text(line, "dim") for line in _legend(board)]
-    if board.examples is not None:
-        parts.append(Text(f"± of a score: 95%, by the {_counted(board.examples)} examples that it is of.", "dim"))
-    if board.hidden:
-        shown = f"{len(board.rows)} trials are shown: the best, and the best of each published method."
-        parts.append(Text(f"{shown} --top {len(board.rows) + board.hidden} shows all.", "dim"))
     return Group(*parts)
 
 
 def _legend(board: Leaderboard) -> Iterator[str]:
-    """How to read the columns."""
+    """How to read the columns, and what is not shown."""
     if any(row.estimate is not None for row in board.rows):
         yield "estimate: the expected score if it is trained again, on these examples, ± 95%; it orders the table."
     most = max(row.seeds for row in board.rows)
@@ -91,15 +81,20 @@ def _legend(board: Leaderboard) -> Iterator[str]:
     if any("low-rank map" in row.sentence for row in board.rows):
         yield "low-rank map: LoRA that reads further upstream (parallel) or what its projection writes (sequential)."
     yield f"of budget: stored parameters as a share of the budget of {board.summary.budget_parameters:,}."
+    if board.examples is not None:
+        whole, rungs = board.examples.whole, board.examples.rungs
+        at_rungs = "" if rungs == whole else f" (at rungs {rungs:,})"
+        yield f"± of a score: 95%, by the {whole:,}{at_rungs} examples that it is of."
+    if board.hidden:
+        shown = f"{len(board.rows)} trials are shown: the best, and the best of each published method."
+        yield f"{shown} --top {len(board.rows) + board.hidden} shows all."
 
 
 def _front(front: Front, metric: str) -> list[RenderableType]:
     """The best within every size, the smallest first."""
     words = WORDS[front.objective]
-    table = plain_table()
-    for name in (words, "of largest" if words == "extra FLOPs" else "of budget", metric, "trial"):
-        table.add_column(name, justify="right", no_wrap=True)
-    table.add_column("what it is", ratio=1, overflow="fold")
+    numbers = (words, "of largest" if words == "extra FLOPs" else "of budget", metric, "trial")
+    table = _table_of_sentences((*numbers, "what it is"), right=numbers)
     for point in front.points:
         is_found = point.method == DISCOVERED
         table.add_row(
@@ -110,31 +105,18 @@ def _front(front: Front, metric: str) -> list[RenderableType]:
             escape(point.sentence if is_found else f"{point.method}: {point.sentence}"),
             style="bold" if is_found else None,
         )
-    heading = f"The best within every size, fewest {words} first:"
-    if front.hypervolume is None:
-        return [Text(heading), table]
-    held = estimate_text(front.hypervolume.mean, front.hypervolume.high)
-    return [
-        Text(heading),
-        table,
-        Text(f"Hypervolume {held}: the mean over sizes of {metric} above {front.reference:.4f}."),
-    ]
+    parts: list[RenderableType] = [Text(f"The best within every size, fewest {words} first:"), table]
+    if front.hypervolume is not None:
+        held = estimate_text(front.hypervolume.mean, front.hypervolume.high)
+        parts.append(Text(f"Hypervolume {held}: the mean over sizes of {metric} above {front.reference:.4f}."))
+    return parts
 
 
 def _board_rows(board: Leaderboard, width: int) -> Table:
     """The rows of a leaderboard; sentences fold."""
     has_estimates = any(row.estimate is not None for row in board.rows)
     columns = _columns(board.summary.metric, width, has_estimates=has_estimates)
-    table = plain_table()
-    for name in columns:
-        is_text = name in ("method", "what it is")
-        table.add_column(
-            name,
-            justify="left" if is_text else "right",
-            no_wrap=name != "what it is",
-            overflow="fold",
-            ratio=1 if name == "what it is" else None,
-        )
+    table = _table_of_sentences(columns, right={*columns} - {"method", "what it is"})
     for row in board.rows:
         cells = _cells(row, board)
         if "method" not in columns:
@@ -142,6 +124,16 @@ def _board_rows(board: Leaderboard, width: int) -> Table:
         if width < _NARROW_WIDTH:
             cells |= _narrow(row, board, cells)
         table.add_row(*(cells[name] for name in columns), style="bold" if row.is_discovered else None)
+    return table
+
+
+def _table_of_sentences(heads: Sequence[str], *, right: Collection[str]) -> Table:
+    """An empty table whose sentences take the width that is left, and fold."""
+    table = plain_table(*heads, right=right)
+    for column in table.columns:
+        column.no_wrap = True
+        if column.header == "what it is":
+            column.no_wrap, column.overflow, column.ratio = False, "fold", 1
     return table
 
 
@@ -238,11 +230,12 @@ def _trial_head(trial: TrialRecord, page: TrialPage) -> Text:
     is_by_loss = scored_by(trial, study) != study.metric
     score = score_text(newest, trial.state, trial.steps, early_by_loss=is_by_loss)
     times = f", the mean of {len(page.scores)} trainings" if len(page.scores) > 1 else ""
+    repeats = "" if trial.replicate_of is None else f"replicate of trial {trial.replicate_of}, "
     of_budget = share_text(trial.stored_parameters / study.budget_parameters)
     of_backbone = share_text(trial.stored_parameters / study.backbone_parameters, digits=3)
     lines = [
         f"[bold]trial {trial.number} of {escape(study.name)}[/]: {escape(trial.description)}",
-        f"{escape(trial.method) if trial.method else 'discovered'}, {_repeats(trial)}{state_text(trial.state)}, "
+        f"{escape(trial.method) if trial.method else 'discovered'}, {repeats}{state_text(trial.state)}, "
         f"{escape(study.metric)} [bold]{score}[/]{times}",
         f"{trial.stored_parameters:,} parameters stored ({of_budget} of the budget, {of_backbone} of the backbone), "
         f"{trial.trained_parameters:,} trained, and a task head of {trial.head_parameters:,}",
@@ -257,10 +250,6 @@ def _trial_head(trial: TrialRecord, page: TrialPage) -> Text:
     if trial.reason:
         lines.append(f"reason: {escape(trial.reason)}")
     return Text.from_markup("\n".join(lines))
-
-
-def _repeats(trial: TrialRecord) -> str:
-    return "" if trial.replicate_of is None else f"replicate of trial {trial.replicate_of}, "
 
 
 def _repeated(trial: TrialRecord) -> str:
@@ -283,10 +272,7 @@ def _dimension(site: SiteDimensions | None, name: str) -> str:
 
 def _table(heads: Sequence[str], rows: Iterable[Sequence[str]], *, right: Collection[str] = ()) -> Table:
     """Rows of texts; words that are too long go on in the next line."""
-    table = plain_table(*heads, right=right, folds=True)
-    for row in rows:
-        table.add_row(*map(escape, row))
-    return table
+    return plain_table(*heads, right=right, folds=True, rows=(map(escape, row) for row in rows))
 
 
 def _readings(page: TrialPage) -> Table:
