@@ -69,12 +69,12 @@ def plan(
         RunnerError: If the backbone has no config.
     """
     from dashboards.terminal.plans import PlanView
-    from studies.resource_estimates.memory_plan import GPUS, Wanted, gpus_of
+    from studies.resource_estimates.memory_plan import GPUS, gpus_of
     from studies.resource_estimates.memory_plan import plan as planned
     from studies.study_file import specification_of
 
-    wanted = Wanted(slots=pack, tokens=tokens)
-    return PlanView(planned(specification_of(study, overrides), GPUS if gpu is None else gpus_of(gpu), wanted))
+    gpus = GPUS if gpu is None else gpus_of(gpu)
+    return PlanView(planned(specification_of(study, overrides), gpus, pack=pack, tokens=tokens))
 
 
 def init(

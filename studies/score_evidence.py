@@ -48,13 +48,8 @@ class Evidence:
         ]
 
 
-def loss_evidence(first: ExampleLosses, second: ExampleLosses) -> Evidence | None:
-    """How much lower the loss of the first is, example by example; None where there are not as many examples."""
-    return None if len(first) != len(second) else loss_evidences([first], second)[0]
-
-
 def loss_evidences(firsts: Sequence[ExampleLosses], second: ExampleLosses) -> list[Evidence]:
-    """The same of many, all of as many examples as the second."""
+    """How much lower the losses of many are, example by example; all are of as many examples as the second."""
     blocks = (firsts[begin : begin + _ROWS] for begin in range(0, len(firsts), _ROWS))
     differences = (np.stack([one.negated_losses for one in block]) - second.negated_losses for block in blocks)
     return [evidence for block in differences for evidence in Evidence.of_each(block)]
@@ -65,8 +60,8 @@ def paired_evidence(first: ExampleLosses, second: ExampleLosses) -> Evidence | N
 
     None where they were not measured on as many examples.
     """
-    if first.correct is None or second.correct is None:
-        return loss_evidence(first, second)
     if len(first) != len(second):
         return None
+    if first.correct is None or second.correct is None:
+        return loss_evidences([first], second)[0]
     return Evidence.of(first.scores - second.scores)

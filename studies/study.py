@@ -4,7 +4,7 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Never, Self
+from typing import TYPE_CHECKING, Any, Literal, Never, Self, TypeVar
 
 from search_space.published.point import PublishedPoint
 from studies.analysis.frames import frame, frame_of
@@ -15,6 +15,7 @@ from studies.analysis.sql import Limits, run_query
 from studies.analysis.summaries import StudySummary, best_number, summary_of
 from studies.errors import UnknownTrialError
 from studies.ledger.ledger import Ledger
+from studies.records import StudyRecord
 from studies.runtime.progress import Observer, ProgressView, no_view, observed
 from studies.trial import Trial, absent
 
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
     from studies.exports.repair import Mended
     from studies.observer import Observer as TrialObserver
     from trial_runner.requests import Reading
+
+T = TypeVar("T")
 
 _OTHER_NAMES = {
     "best_trial": "best",
@@ -80,8 +83,7 @@ class Study:
     @property
     def summary(self) -> StudySummary:
         """How it stands: its task, budget and metric, its trials by state, and the best one."""
-        with _opened(self.storage) as ledger:
-            return summary_of(ledger, ledger.study(self.name))
+        return self._ask(summary_of)
 
     @property
     def trials(self) -> "pandas.DataFrame":
@@ -90,20 +92,17 @@ class Study:
         Shares are in [0, 1], learning rates are peaks, scores are the study's metric on validation. States, origins,
         methods and the words of the dimensions are categories, whole numbers ``Int64``, times in UTC.
         """
-        with _opened(self.storage) as ledger:
-            return trials_table(ledger, self.name)
+        return self._ask(lambda ledger, study: trials_table(ledger, study.name))
 
     @property
     def readings(self) -> "pandas.DataFrame":
         """The measurements of all trials, by trial and step; times in seconds."""
-        with _opened(self.storage) as ledger:
-            return readings_table(ledger.readings(ledger.study(self.name).id))
+        return readings_table(self._ask(lambda ledger, study: ledger.readings(study.id)))
 
     @property
     def events(self) -> "pandas.DataFrame":
         """What happened, oldest first: how launches ended, workers that were lost, methods that were left out."""
-        with _opened(self.storage) as ledger:
-            events = ledger.events(ledger.study(self.name).id)
+        events = self._ask(lambda ledger, study: ledger.events(study.id))
         columns = ("at", "kind", "trial", "text")
         return frame([{name: getattr(event, name) for name in columns} for event in events], columns=columns)
 
@@ -128,15 +127,12 @@ class Study:
         Raises:
             StudiesError: If no complete trial is so small.
         """
-        with _opened(self.storage) as ledger:
-            number = best_within(ledger, self.name, size)
-        return self.trial(number)
+        return self.trial(self._ask(lambda ledger, study: best_within(ledger, study.name, size)))
 
     @property
     def front(self) -> "pandas.DataFrame":
         """The best within every size, the smallest first; sizes are what the study wants small, or parameters."""
-        with _opened(self.storage) as ledger:
-            return front_of(ledger, ledger.study(self.name)).table()
+        return self._ask(front_of).table()
 
     def trial(self, number: int | Literal["best"]) -> Trial:
         """One trial, by its number or as the best.
@@ -160,8 +156,7 @@ class Study:
             top: How many rows; the best trial of every published method is added whatever its place, so there may be
                 more (``attrs["note"]`` says how many). None keeps all.
         """
-        with _opened(self.storage) as ledger:
-            return leaderboard(ledger, self.name, top=top).table()
+        return self._ask(lambda ledger, study: leaderboard(ledger, study.name, top=top)).table()
 
     def query(self, sql: str, *, limit: int | None = None, timeout_seconds: float | None = None) -> "pandas.DataFrame":
         """The answer of the study's database to one SQL statement that only reads.
@@ -203,8 +198,9 @@ class Study:
         from studies.analysis.discover import discovered, knowledge_of
         from studies.study_file.recorded_specification import recorded_space
 
-        with _opened(self.storage) as ledger:
-            return discovered(knowledge_of(ledger, self.name, recorded_space, seed=seed), views)
+        return self._ask(
+            lambda ledger, study: discovered(knowledge_of(ledger, study.name, recorded_space, seed=seed), views)
+        )
 
     def confirm(  # noqa: PLR0913 - one argument per wish
         self,
@@ -353,8 +349,11 @@ class Study:
         """
         from studies.exports.optuna import optuna_study
 
+        return self._ask(lambda ledger, study: optuna_study(ledger, study.name))
+
+    def _ask(self, ask: Callable[[Ledger, StudyRecord], T]) -> T:
         with _opened(self.storage) as ledger:
-            return optuna_study(ledger, self.name)
+            return ask(ledger, ledger.study(self.name))
 
     def __len__(self) -> int:
         """Number of trials, whatever their state."""

@@ -55,19 +55,6 @@ GPUS = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
-    """What a plan is made for, beside the study.
-
-    Attributes:
-        slots: Trials of a pack; None for as many as fit.
-        tokens: Of every text; None for as many as the study lets it have.
-    """
-
-    slots: int | None = None
-    tokens: int | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class OnGpu:
     """What a study takes on one kind of GPU.
 
@@ -128,13 +115,14 @@ class ResourcePlan:
     """What a study would take.
 
     Attributes:
+        pack: Trials of a pack that were asked for; None for as many as fit.
         weights: Of the backbone.
         tokens: Of every text.
         devices: On each kind of GPU.
     """
 
     specification: Specification
-    wanted: Wanted
+    pack: int | None
     weights: "HeldWeights"
     tokens: int
     devices: tuple[OnGpu, ...]
@@ -148,7 +136,7 @@ class ResourcePlan:
             lines.append("training.checkpointing: auto keeps the inputs of blocks alone")
         if study.backbone.quantization == "none" and found.shards == 1:
             lines.append("backbone.quantization: nf4 holds linear layers in 4 bits")
-        if self.wanted.slots is not None and self.wanted.slots > 1:
+        if self.pack is not None and self.pack > 1:
             lines.append("a smaller pack: fleet.pack: auto takes what fits")
         texts = study.training.examples_of(self.tokens)
         if found.batch_size is not None and found.batch_size < texts:
@@ -164,8 +152,14 @@ class ResourcePlan:
         return tuple(lines)
 
 
-def plan(specification: Specification, gpus: tuple[Gpu, ...], wanted: Wanted) -> ResourcePlan:
+def plan(
+    specification: Specification, gpus: tuple[Gpu, ...], *, pack: int | None = None, tokens: int | None = None
+) -> ResourcePlan:
     """What a study would take on some kinds of GPUs.
+
+    Args:
+        pack: Trials of a pack; None for as many as fit.
+        tokens: Of every text; None for as many as the study lets it have.
 
     Raises:
         BackboneError: If the backbone has no config.
@@ -173,8 +167,8 @@ def plan(specification: Specification, gpus: tuple[Gpu, ...], wanted: Wanted) ->
     """
     from trial_runner.meta_backbone import ImaginedPack
 
-    if wanted.tokens is not None:
-        specification = specification.model_copy(update={"task": replace(specification.task, max_tokens=wanted.tokens)})
+    if tokens is not None:
+        specification = specification.model_copy(update={"task": replace(specification.task, max_tokens=tokens)})
     whole = ImaginedPack(specification.backbone, specification.task, slots=1)
     ways = _Ways(specification, specification.training.examples_of(whole.tokens))
     weights = HeldWeights(
@@ -182,10 +176,10 @@ def plan(specification: Specification, gpus: tuple[Gpu, ...], wanted: Wanted) ->
     )
     return ResourcePlan(
         specification=specification,
-        wanted=wanted,
+        pack=pack,
         weights=weights,
         tokens=whole.tokens,
-        devices=tuple(_on(gpu, specification, wanted, weights, ways) for gpu in gpus),
+        devices=tuple(_on(gpu, specification, pack, weights, ways) for gpu in gpus),
     )
 
 
@@ -250,12 +244,11 @@ def _probes(shape: BackboneShape, budget: int) -> list[Configuration]:
     return found
 
 
-def _on(gpu: Gpu, specification: Specification, wanted: Wanted, weights: HeldWeights, ways: _Ways) -> OnGpu:
+def _on(gpu: Gpu, specification: Specification, pack: int | None, weights: HeldWeights, ways: _Ways) -> OnGpu:
     from trial_runner.packs.memory import MOST_ON_GPU, USABLE, fit
 
     free = int(USABLE * max(0, gpu.memory_bytes - weights.held_bytes - _CONTEXT_BYTES))
-    most = wanted.slots or min(MOST_ON_GPU, most_slots(specification.trials, weights.shards))
-    least = wanted.slots or 1
+    most = pack or min(MOST_ON_GPU, most_slots(specification.trials, weights.shards))
     alone = False
     for way in ways:
         if alone and way[1] is not None and specification.training.micro_batch == "auto":
@@ -264,8 +257,8 @@ def _on(gpu: Gpu, specification: Specification, wanted: Wanted, weights: HeldWei
         one, two = ways.of(way)
         alone = one.of_training.slot_bytes <= free
         fitting, halvings = fit(free, most, one, two)
-        slots = fitting if wanted.slots is None else wanted.slots
-        fits = fitting >= least and alone
+        slots = fitting if pack is None else pack
+        fits = fitting >= (pack or 1) and alone
         if fits:
             break
     batch_size = _batch_that_fits(one, free, ways.examples) if size is None else None

@@ -184,10 +184,6 @@ class Search(Section):
                 sampler_of(self.sampler)
             except LaunchError as error:
                 raise ValueError(str(error)) from error
-        return self
-
-    @model_validator(mode="after")
-    def _check_who_learns(self) -> Self:
         if self.learn_from != "none" and self.sampler in OWN_SAMPLERS and self.sampler != "factored":
             raise ValueError(f"must learn from no earlier study unless the sampler is factored; got {self.sampler}")
         return self

@@ -1,8 +1,9 @@
 """A study file, validated, and what the packages below are told of it."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict
+from itertools import chain
 from pathlib import Path
 from typing import Annotated, Self
 
@@ -66,61 +67,52 @@ class Specification(Section):
         return self
 
     @model_validator(mode="after")
-    def _check_what_is_searched(self) -> Self:
-        space, options = self.space, self.space_options
+    def _check(self) -> Self:
+        for problem in chain(self._problems(), self._problems_of_shards()):
+            raise ValueError(problem)
+        return self
+
+    def _problems(self) -> Iterator[str]:
+        space, first, steps = self.space, self.pruning.first_rung_steps, self.training.steps
         if SizeMeasure.EXTRA_FLOPS in self.search.objectives and space.mergeable:
-            raise ValueError(
+            yield (
                 "search.objectives: must leave extra FLOPs to be few where they are an objective; what is "
                 "mergeable has none"
             )
-        if not space.attention_forms and not space.ffn_forms and not options.published_points:
-            raise ValueError(
+        if not space.attention_forms and not space.ffn_forms and not self.space_options.published_points:
+            yield (
                 "space: must leave something to search; got no form at attention, none at the FFN and no published "
                 "method"
             )
-        return self
-
-    @model_validator(mode="after")
-    def _check_rungs(self) -> Self:
-        first = self.pruning.first_rung_steps
-        if isinstance(first, int) and first > self.training.steps:
-            raise ValueError(
-                f"pruning.first_rung_steps: must be at most training.steps ({self.training.steps}); got {first}"
-            )
-        return self
-
-    @model_validator(mode="after")
-    def _check_products(self) -> Self:
+        if isinstance(first, int) and first > steps:
+            yield f"pruning.first_rung_steps: must be at most training.steps ({steps}); got {first}"
         if self.backbone.dtype == "bf16" and self.training.precision == "fp32":
-            raise ValueError(
+            yield (
                 "training.precision: must be bf16 or auto where backbone.dtype is bf16, whose products are of bf16; "
                 "got fp32"
             )
-        return self
 
-    @model_validator(mode="after")
-    def _check_shards(self) -> Self:
-        fleet, worker, quantization = self.fleet, self.fleet.worker, self.backbone.quantization
-        if worker.shards == 1:
-            return self
-        if fleet.pack == "auto":
-            raise ValueError(
-                f"fleet.pack: must be a number where fleet.worker.shards is {worker.shards}, of the trials of each; "
+    def _problems_of_shards(self) -> Iterator[str]:
+        shards, quantization = self.fleet.worker.shards, self.backbone.quantization
+        if shards == 1:
+            return
+        if self.fleet.pack == "auto":
+            yield (
+                f"fleet.pack: must be a number where fleet.worker.shards is {shards}, of the trials of each; "
                 "got auto. deltaspace plan says how many fit"
             )
         if quantization != "none":
-            raise ValueError(
+            yield (
                 f"fleet.worker.shards: must be 1 where backbone.quantization is {quantization}, whose codes are not "
-                f"shared out; got {worker.shards}"
+                f"shared out; got {shards}"
             )
         for key in ("attention_forms", "ffn_forms"):
             named = [name for name in getattr(self.space, key) if FORMS[name].needs_weights]
             if named:
-                raise ValueError(
+                yield (
                     f"space.{key}: must leave out what is computed of whole weights where fleet.worker.shards is "
-                    f"{worker.shards}; got {named[0]}"
+                    f"{shards}; got {named[0]}"
                 )
-        return self
 
     @property
     def rung_steps(self) -> tuple[int, ...]:

@@ -84,8 +84,7 @@ class Between:
     def steps(self) -> tuple[Step, ...]:
         """The players of the differences in the order of the greedy path; their values sum to the difference."""
         weights = self._orders.weights()
-        place = {combination: number for number, combination in enumerate(self._orders.legal)}
-        found, made = [], 0
+        place, found, made = self._orders.column, [], 0
         for player in self._orders.greedy(self._means):
             before, after = place[made], place[made | 1 << player]
             found.append(

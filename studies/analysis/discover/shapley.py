@@ -72,6 +72,11 @@ class LegalOrders:
         """What a combination of players changes."""
         return frozenset(change for player in _members(combination) for change in self.players[player])
 
+    @cached_property
+    def column(self) -> Mapping[int, int]:
+        """The place of every legal combination among all."""
+        return {combination: place for place, combination in enumerate(self.legal)}
+
     @property
     def count(self) -> int:
         """How many orders there are."""
@@ -97,15 +102,14 @@ class LegalOrders:
     def weights(self) -> Array:
         """Values of players are ``weights @ values of combinations``, ``(players, legal)``."""
         before, after = self._ways_from_nobody, self._ways_to_everybody
-        column = {combination: place for place, combination in enumerate(self.legal)}
         weights = np.zeros((len(self.players), len(self.legal)))
         for combination in self.legal:
             for player in _members(self.everybody ^ combination):
                 following = combination | 1 << player
                 share = before[combination] * after.get(following, 0) / self.count
                 if share:
-                    weights[player, column[following]] += share
-                    weights[player, column[combination]] -= share
+                    weights[player, self.column[following]] += share
+                    weights[player, self.column[combination]] -= share
         return weights
 
     def greedy(self, values: Array) -> tuple[int, ...]:
@@ -114,7 +118,6 @@ class LegalOrders:
         Args:
             values: Of the legal combinations, ``(legal,)``.
         """
-        column = {combination: place for place, combination in enumerate(self.legal)}
         order: list[int] = []
         combination = 0
         while combination != self.everybody:
@@ -123,7 +126,7 @@ class LegalOrders:
                 for player in _members(self.everybody ^ combination)
                 if self._ways_to_everybody.get(combination | 1 << player, 0)
             ]
-            order.append(max(open_, key=lambda player: values[column[combination | 1 << player]]))
+            order.append(max(open_, key=lambda player: values[self.column[combination | 1 << player]]))
             combination |= 1 << order[-1]
         return tuple(order)
 

@@ -13,7 +13,7 @@ from support import rotation
 from dashboards.terminal.plans import PlanView
 from studies.errors import SpecificationError
 from studies.resource_estimates import memory_plan as planning
-from studies.resource_estimates.memory_plan import GPUS, Wanted, gpus_of, plan
+from studies.resource_estimates.memory_plan import GPUS, gpus_of, plan
 from studies.study_file import Specification, specification_from_mapping
 from trial_runner.packs import memory
 
@@ -66,7 +66,7 @@ def test_a_deep_decoder_is_planned_by_its_first_blocks(checkpointing, config, tm
 def test_what_does_not_fit_says_what_to_change_and_checkpointing_comes_first(config, tmp_path):
     config = {**config, "num_hidden_layers": 2, "layer_types": ["full_attention"] * 2}
     study = study_of(tmp_path, config, batch_size=600, micro_batch=600)
-    found = plan(study, (SMALL, GPUS[-1]), Wanted())
+    found = plan(study, (SMALL, GPUS[-1]))
     small, large = found.devices
     assert (small.fits, large.fits) == (False, True)
     assert (small.checkpointing, large.checkpointing) == (True, False)
@@ -77,11 +77,10 @@ def test_what_does_not_fit_says_what_to_change_and_checkpointing_comes_first(con
     assert found.advice(large) == ()
     assert large.used_bytes < large.gpu.memory_bytes
     fitting = study_of(tmp_path, config, batch_size=small.batch_size)
-    assert plan(fitting, (SMALL,), Wanted(slots=1)).devices[0].fits
+    assert plan(fitting, (SMALL,), pack=1).devices[0].fits
     tokens = 600 * found.tokens
-    bound = plan(
-        study_of(tmp_path, config, batch_size=10_000, batch_tokens=tokens, micro_batch=10_000), (SMALL,), Wanted()
-    )
+    wide = study_of(tmp_path, config, batch_size=10_000, batch_tokens=tokens, micro_batch=10_000)
+    bound = plan(wide, (SMALL,))
     (same,) = bound.devices
     assert same.batch_size == small.batch_size, "of the examples that a step has, not of as many as it might"
     advice = " ".join(bound.advice(same))
@@ -91,9 +90,8 @@ def test_what_does_not_fit_says_what_to_change_and_checkpointing_comes_first(con
 
 def test_gpus_that_share_a_backbone_hold_a_part_of_its_blocks_each_and_train_a_pack_each(config, tmp_path):
     config = {**config, "num_hidden_layers": 2, "layer_types": ["full_attention"] * 2}
-    wanted = Wanted(slots=2)
-    whole = plan(study_of(tmp_path, config), (GPUS[-1],), wanted)
-    shared = plan(study_of(tmp_path, config, fleet={"worker": {"shards": 4}, "pack": 2}), (GPUS[-1],), wanted)
+    whole = plan(study_of(tmp_path, config), (GPUS[-1],), pack=2)
+    shared = plan(study_of(tmp_path, config, fleet={"worker": {"shards": 4}, "pack": 2}), (GPUS[-1],), pack=2)
     blocks, every = sum(whole.weights.blocks_bytes), whole.weights.all_bytes
     assert whole.weights.held_bytes == every
     assert 0 < blocks < every
@@ -108,7 +106,7 @@ def test_gpus_that_share_a_backbone_hold_a_part_of_its_blocks_each_and_train_a_p
 @pytest.mark.slow
 def test_steps_are_split_where_a_trial_would_not_fit_checkpointed(config, tmp_path):
     config = {**config, "num_hidden_layers": 2, "layer_types": ["full_attention"] * 2}
-    (found,) = plan(study_of(tmp_path, config, batch_size=600), (SMALL,), Wanted()).devices
+    (found,) = plan(study_of(tmp_path, config, batch_size=600), (SMALL,)).devices
     assert (found.fits, found.checkpointing) == (True, True)
     assert found.micro_batch < 600
     assert found.used_bytes < SMALL.memory_bytes
