@@ -7,9 +7,9 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from types import FrameType
-from typing import TYPE_CHECKING, Protocol, Self
+from typing import TYPE_CHECKING, Self
 
-from studies.runtime.progress import Progress, Standing, TimeLeft
+from studies.runtime.progress import Observer, Progress, Standing, TimeLeft
 from studies.runtime.study_plan import StudyPlan
 from studies.study_file.sections import Fleet
 from studies.study_file.study import Specification
@@ -22,9 +22,6 @@ if TYPE_CHECKING:
     from torch.distributed.device_mesh import DeviceMesh
 
     from trial_runner.runner import TorchRunner
-
-Observer = Callable[[Progress], None]
-"""Shown the study's progress about twice a second, in the launching process."""
 
 RunnerFactory = Callable[[int], PackRunner]
 """Makes a worker's runner, given its number of threads. Travels between processes."""
@@ -67,23 +64,15 @@ def asked_threads() -> int | None:
     return int(first) or None if first.isdecimal() else None
 
 
-class Backend(Protocol):
-    """Runs the workers of one study until it is done or they are sent away."""
-
-    def __call__(self, plan: StudyPlan, factory: RunnerFactory, options: Fleet, watch: "Watch") -> Standing:
-        """Run, and return where the study stands in the end.
-
-        Raises:
-            StudiesError: If the launch cannot go on. Nothing is lost: launching again continues.
-        """
-        ...
-
-
 class Watch:
     """Looks at the clock and at the user's wishes, and shows the progress."""
 
     def __init__(self, observer: Observer, interrupts: "Interrupts", time_budget_seconds: float | None) -> None:
-        """Start the clock."""
+        """Start the clock.
+
+        Args:
+            observer: Shown the study's progress about twice a second, in the launching process.
+        """
         self._observer = observer
         self._interrupts = interrupts
         self._time_budget_seconds = time_budget_seconds
@@ -124,6 +113,13 @@ class Watch:
             if left is None or left.seconds > remaining:
                 left = TimeLeft(seconds=remaining)
         self._observer(replace(progress, seconds_elapsed=self.seconds_elapsed, left=left))
+
+
+Backend = Callable[[StudyPlan, RunnerFactory, Fleet, Watch], Standing]
+"""Runs the workers of one study until it is done or they are sent away, and returns where it stands in the end.
+
+It raises a `StudiesError` if the launch cannot go on. Nothing is lost: launching again continues.
+"""
 
 
 class Interrupts:

@@ -26,7 +26,7 @@ from ray.exceptions import AuthenticationError
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from studies.backends.backend import SNAPSHOT_SECONDS, pack_size
-from studies.backends.driver_process import DriverOrder, Ended, Shown, Started, not_taken_in
+from studies.backends.driver_process import DriverOrder, Ended, Shown, not_taken_in
 from studies.backends.keeper_actor import FILES, PULSE, KeeperActor
 from studies.backends.keeper_monitor import KeeperWatch
 from studies.backends.placement import Nodes, share_of
@@ -52,13 +52,13 @@ def main() -> None:
     _end_with(parent)
     order: DriverOrder = pickle.loads(Path(sys.argv[3]).read_bytes())
     try:
-        ended = Ended(standing=_driven(order, connection))
+        ended: Ended = _driven(order, connection)
     except StudiesError as error:
-        ended = Ended(error=error)
+        ended = error
     except (EOFError, BrokenPipeError):
         os._exit(1)  # nobody is left to tell
     except Exception as error:  # noqa: BLE001 - Ray has many ways to say that it cannot go on
-        ended = Ended(error=_explained(error))
+        ended = _explained(error)
     connection.send(ended)
     if order.address is not None:
         ray.shutdown()
@@ -85,7 +85,7 @@ def _explained(error: Exception) -> LaunchError:
 
 def _driven(order: DriverOrder, connection: Connection) -> Standing:
     """Run the fleet until the study is done or it is told to stop."""
-    connection.send(Started(processes=_start_ray(order)))
+    connection.send(_start_ray(order))
     plan, options = order.plan, order.options
     share = share_of(Nodes().staying, options, is_own=order.address is None)
     workers = None if options.workers == "auto" else int(options.workers)

@@ -64,15 +64,8 @@ class DriverOrder:
     mark: FolderMark | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Started:
-    """From the driver: Ray runs.
-
-    Attributes:
-        processes: Those of this machine without which it does not, by name; none of a Ray that ran already.
-    """
-
-    processes: dict[str, int]
+Processes = dict[str, int]
+"""From the driver, once Ray runs: those of this machine without which it does not; none of a Ray that ran already."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,20 +81,10 @@ class Shown:
     waits_for: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ended:
-    """From the driver: the fleet has come to its end.
+Ended = Standing | StudiesError
+"""From the driver: the fleet has come to its end, and there the study stands; or what ended it."""
 
-    Attributes:
-        standing: Where the study stands; None after an error.
-        error: What ended it; None without one.
-    """
-
-    standing: Standing | None = None
-    error: StudiesError | None = None
-
-
-Said = Started | Shown | Ended
+Said = Processes | Shown | Ended
 
 
 def not_taken_in(address: str) -> str:

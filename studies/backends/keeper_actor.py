@@ -1,7 +1,7 @@
 """The keeper in a process of its own, and how workers reach it, also while it is being restarted."""
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -11,7 +11,6 @@ from ray.exceptions import GetTimeoutError, RayActorError, RayTaskError
 
 from studies.backends.placement import Nodes
 from studies.errors import FencedError, LaunchError, StudiesError
-from studies.runtime.messages import WorkerAnswer, WorkerReport
 from studies.runtime.study_plan import StudyPlan
 
 if TYPE_CHECKING:  # workers and the driver have this module too, and need neither a database nor a sampler
@@ -178,18 +177,6 @@ class KeeperClient:
             self.halt(error)
             raise
 
-    def join(self, worker: str) -> None:
-        """See `studies.runtime.messages.Keeper`."""
-        self._call("join", worker)
-
-    def note(self, text: str) -> None:
-        """See `studies.runtime.keeper.StudyKeeper.note`."""
-        self._call("note", text)
-
-    def must_move(self, worker: str) -> bool:
-        """See `studies.runtime.keeper.StudyKeeper.must_move`."""
-        return bool(self._call("must_move", worker))
-
     def take_file(self, trial: int, attempt: int, name: str, content: bytes) -> str:
         """See `KeeperActor.take_file`."""
         return str(self._asked(lambda: self._handle.take_file.remote(trial, attempt, name, content)))
@@ -199,30 +186,9 @@ class KeeperClient:
         content: bytes | None = self._asked(lambda: self._handle.give_file.remote(path))
         return content
 
-    def exchange(self, worker: str, reports: Sequence[WorkerReport], free_slots: int) -> WorkerAnswer:
-        """See `studies.runtime.messages.Keeper`."""
-        answer: WorkerAnswer = self._call("exchange", worker, reports, free_slots)
-        return answer
-
-    def heartbeat(self, worker: str) -> bool:
-        """See `studies.runtime.messages.Keeper`."""
-        return bool(self._call("heartbeat", worker))
-
-    def leave(self, worker: str, reports: Sequence[WorkerReport]) -> None:
-        """See `studies.runtime.messages.Keeper`."""
-        self._call("leave", worker, reports)
-
-    def crash(self, worker: str, text: str) -> None:
-        """See `studies.runtime.keeper.StudyKeeper.crash`."""
-        self._call("crash", worker, text)
-
-    def halt(self, error: StudiesError) -> None:
-        """See `studies.runtime.keeper.StudyKeeper.halt`."""
-        self._call("halt", error)
-
-    def _call(self, method: str, *arguments: object) -> Any:
-        """Call a method of the keeper that serves one call at a time."""
-        return self._asked(lambda: self._handle.call.remote(method, *arguments))
+    def __getattr__(self, method: str) -> Callable[..., Any]:
+        """A method of the `studies.runtime.keeper.StudyKeeper`, which serves one call at a time."""
+        return lambda *arguments: self._asked(lambda: self._handle.call.remote(method, *arguments))
 
     def _asked(self, ask: Callable[[], Any]) -> Any:
         """Ask, and ask again while the actor is being restarted.

@@ -141,24 +141,18 @@ def differences(there: Mapping[str, str], here: Mapping[str, str]) -> Iterator[s
 def main() -> None:
     """Ask every node, and print what each answered."""
     import ray
+    from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
     address, questions = sys.argv[1], json.loads(sys.argv[2])
     ray.init(address, log_to_driver=False, logging_level="ERROR", configure_logging=True)
-    asked = {node: _asked(node, questions) for node in Nodes().staying}
+    look = ray.remote(num_cpus=0, max_retries=0)(look_here)
+    there = {node: NodeAffinitySchedulingStrategy(node.key, soft=False) for node in Nodes().staying}
+    asked = {node: look.options(scheduling_strategy=place).remote(questions) for node, place in there.items()}
     ray.wait(list(asked.values()), num_returns=len(asked), timeout=_ANSWER_SECONDS)
     found = tuple(NodeFacts(node=node, **_answered(answer)) for node, answer in asked.items())
     sys.stdout.write(_ANSWERS.dump_json(found).decode())
     sys.stdout.flush()
     ray.shutdown()
-
-
-def _asked(node: ClusterNode, questions: dict[str, str]) -> Any:
-    import ray
-    from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
-
-    there = NodeAffinitySchedulingStrategy(node.key, soft=False)
-    look = ray.remote(num_cpus=0, max_retries=0)(look_here)
-    return look.options(scheduling_strategy=there).remote(questions)
 
 
 def _answered(answer: Any) -> dict[str, Any]:

@@ -18,8 +18,8 @@ from studies.backends.driver_process import (
     DriverOrder,
     DriverProcess,
     Ended,
+    Processes,
     Shown,
-    Started,
     is_alive,
     launch_folder,
     not_taken_in,
@@ -141,7 +141,7 @@ class _Supervisor:
         self._clock = ListeningClock(order.plan.lease_seconds)
         self._heard_at = self._clock.look()
         self._began_at = time.monotonic()
-        self._processes: dict[str, int] | None = None
+        self._processes: Processes | None = None
         self._progress: Progress | None = None
         self._stop_reason = ""
         self._stop_by = 0.0
@@ -198,10 +198,10 @@ class _Supervisor:
                 return ended
         return None
 
-    def _note(self, said: Started | Shown) -> None:
+    def _note(self, said: Processes | Shown) -> None:
         self._heard_at = self._clock.look()
-        if isinstance(said, Started):
-            self._processes = said.processes
+        if isinstance(said, dict):
+            self._processes = said
         elif said.progress is not None or said.waits_for:
             progress = said.progress or self._progress or progress_before(self._plan)
             self._progress = replace(progress, waits_for=said.waits_for)
@@ -230,12 +230,12 @@ class _Supervisor:
         return ""
 
     def _ended(self, ended: Ended) -> Standing:
-        if ended.standing is not None:
-            self._watch.show(ended.standing.progress)
-            return ended.standing
+        if isinstance(ended, Standing):
+            self._watch.show(ended.progress)
+            return ended
         if self._stop_reason:
             return self._as_left()
-        raise ended.error or LaunchError(f"Ray must say how the workers ended; it did not. {_AGAIN}")
+        raise ended
 
     def _lost(self, what: str) -> Standing:
         """End a launch that has lost its Ray; whoever wanted to stop has what they wanted.

@@ -173,7 +173,7 @@ class PackTrainable(Trainable):  # type: ignore[misc]
 
     def _must_move(self) -> bool:
         try:
-            return self._keeper.must_move(self._name)
+            return bool(self._keeper.must_move(self._name))
         except StudiesError:
             return False
 

@@ -9,7 +9,7 @@ from search_space.space.space import SearchSpace
 from studies.analysis.discover import knowledge_of
 from studies.analysis.estimates import estimates_of
 from studies.analysis.ranks import mean_scores
-from studies.backends.backend import Observer, RunnerFactory
+from studies.backends.backend import RunnerFactory
 from studies.confirmation.ablation import path_entries
 from studies.confirmation.ablation_path import comparisons_of
 from studies.confirmation.contenders import ContenderEntry, entries_of, trials_of
@@ -26,6 +26,7 @@ from studies.observer import Observer as TrialObserver
 from studies.pruning.rungs import RungPlan
 from studies.records import ConfirmationRecord, NewStudy, NewTrial, StudyKind, StudyRecord, TrialRecord, TrialState
 from studies.runtime.artefacts import study_folder
+from studies.runtime.progress import Observer
 from studies.runtime.study_plan import StudyPlan
 from studies.runtime.workload import replaceable
 from studies.search.initial_design import InitialDesign

@@ -4,11 +4,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from studies.backends import BACKENDS
-from studies.backends.backend import Interrupts, Observer, RunnerFactory, TorchRunnerFactory, Watch
+from studies.backends.backend import Interrupts, RunnerFactory, TorchRunnerFactory, Watch
 from studies.ledger.ledger import Ledger
 from studies.observer import Observer as TrialObserver
 from studies.observer import Telling
 from studies.records import StudyRecord
+from studies.runtime.progress import Observer
 from studies.runtime.study_plan import StudyPlan
 from studies.runtime.workload import occupied
 from studies.study_file import Specification

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
-from studies.backends.backend import Observer, RunnerFactory
+from studies.backends.backend import RunnerFactory
 from studies.errors import StorageError
 from studies.launch.execution import LaunchResult, run_fleet
 from studies.launch.preparation import absolute_url, opening_of, plan_of, prepared, space_of
@@ -17,6 +17,7 @@ from studies.observer import Observer as TrialObserver
 from studies.records import StudyRecord
 from studies.resource_estimates.data import data_counts
 from studies.resource_estimates.noise import noise_warning_of
+from studies.runtime.progress import Observer
 from studies.runtime.workload import replaceable
 from studies.study_file import Specification
 from trial_runner.gc_pause import uncollected

@@ -1,8 +1,8 @@
 """How far a launched study is: what the live view shows, and the clocks that tell the time that is left."""
 
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 
 from studies.errors import StudiesError
@@ -251,10 +251,9 @@ ProgressView = Callable[[], AbstractContextManager[Observer]]
 """Opens a view of a running launch: a function that shows every progress it is called with."""
 
 
-@contextmanager
-def no_view() -> Iterator[Observer]:
+def no_view() -> AbstractContextManager[Observer]:
     """Show nothing."""
-    yield lambda progress: None
+    return nullcontext(lambda progress: None)
 
 
 def observed(progress: Observer | bool, view: ProgressView) -> AbstractContextManager[Observer]:

@@ -14,7 +14,6 @@ from support.small_study import small_study
 from support.trivial_runner import TrivialRunner
 
 from studies.backends import tune
-from studies.backends.driver_process import Ended, Started
 from studies.backends.tune import _environment, cluster_address
 from studies.errors import LaunchError
 from studies.launch.execution import LaunchResult
@@ -69,7 +68,7 @@ class Poisoned:
 @pytest.mark.parametrize(("last", "said"), [("a damaged file", "a damaged file"), ("", "its gcs_server was lost")])
 def test_a_last_word_is_heard_though_ray_is_gone_with_the_driver_that_said_it(monkeypatch, last, said):
     """On a busy machine the launching process sees who has ended before it takes in what was said before that."""
-    heard = iter([Started(processes={"gcs_server": 1}), *[None] * 5, Ended(error=LaunchError(last)) if last else "end"])
+    heard = iter([{"gcs_server": 1}, *[None] * 5, LaunchError(last) if last else "end"])
 
     def hear(seconds: float) -> Any:
         word = next(heard)
