@@ -1,6 +1,6 @@
 """What is measured of a trial, and its files."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from datetime import datetime
 from typing import Self
 
@@ -26,16 +26,7 @@ class ReadingRecord(Reading):
     @classmethod
     def of(cls, reading: Reading, *, attempt: int, rung: int | None) -> Self:
         """A reading of a pack, as it is recorded."""
-        return cls(
-            trial=reading.trial,
-            step=reading.step,
-            score=reading.score,
-            metrics=dict(reading.metrics),
-            train_loss=reading.train_loss,
-            seconds=reading.seconds,
-            attempt=attempt,
-            rung=rung,
-        )
+        return cls(**{one.name: getattr(reading, one.name) for one in fields(Reading)}, attempt=attempt, rung=rung)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

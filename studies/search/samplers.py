@@ -63,7 +63,7 @@ class Sampler:
     sees_published: bool = True
 
 
-class StructureSampler(BaseSampler):
+class StructureSampler(RandomSampler):
     """Draws a structure, every one as likely, and all numbers uniformly in their ranges."""
 
     def __init__(
@@ -77,8 +77,8 @@ class StructureSampler(BaseSampler):
             seed: Of the numbers.
             retry: How many proposals for the trial had been tried before.
         """
+        super().__init__(seed=seed)
         self._draws, self._spaces, self._retry = draws, spaces, retry
-        self._numbers = RandomSampler(seed=seed)
 
     def infer_relative_search_space(self, study: Study, trial: FrozenTrial) -> dict[str, BaseDistribution]:
         """Every parameter of the space."""
@@ -87,21 +87,16 @@ class StructureSampler(BaseSampler):
     def sample_relative(
         self, study: Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
     ) -> dict[str, Any]:
-        """The structure."""
+        """The structure; numbers, and what a published method leaves open, are drawn one by one."""
         return {} if self._draws is None else dict(self._draws.draw(trial.number, self._retry))
 
-    def sample_independent(
-        self, study: Study, trial: FrozenTrial, param_name: str, param_distribution: BaseDistribution
-    ) -> Any:
-        """A number, or what a published method leaves open."""
-        return self._numbers.sample_independent(study, trial, param_name, param_distribution)
 
-
-class SequenceSampler(BaseSampler):
+class SequenceSampler(RandomSampler):
     """Points of a scrambled Sobol sequence over the whole space, one per trial number.
 
     Optuna's own sampler counts its points in the study and skips conditional parameters; here the number is the
-    index, so that a replay needs no counter, and a parameter that a trial does not ask for is simply not used.
+    index, so that a replay needs no counter, and a parameter that a trial does not ask for is simply not used. One that
+    is not of the space, of which none is asked, would be random.
     """
 
     def __init__(self, spaces: Mapping[str, BaseDistribution], *, seed: int) -> None:
@@ -111,6 +106,7 @@ class SequenceSampler(BaseSampler):
             spaces: Every parameter of the space.
             seed: Of the scrambling, the same for all trials.
         """
+        super().__init__(seed=seed)
         self._spaces = dict(sorted(spaces.items()))
         self._seed = seed
 
@@ -131,13 +127,6 @@ class SequenceSampler(BaseSampler):
             engine.fast_forward(trial.number)
         point = engine.random(1)[0]
         return {name: _at(space, float(x)) for (name, space), x in zip(search_space.items(), point, strict=True)}
-
-    def sample_independent(
-        self, study: Study, trial: FrozenTrial, param_name: str, param_distribution: BaseDistribution
-    ) -> Any:
-        """A random value, for a parameter outside the space."""
-        sampler = RandomSampler(seed=hashed_seed(self._seed, trial.number, param_name))
-        return sampler.sample_independent(study, trial, param_name, param_distribution)
 
 
 def _at(space: BaseDistribution, x: float) -> Any:

@@ -4,6 +4,7 @@ Optuna divides the trials into good and bad ones, and reads all of them, anew fo
 has dozens. Here that is done once a proposal; what is proposed is the same to the last bit.
 """
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -48,27 +49,17 @@ class ParameterGroups(_GroupDecomposedSearchSpace):
         return found
 
 
-class _ParameterValues:
-    """The values of a parameter among some trials: in which it is asked, and what it is there."""
-
-    def __init__(self) -> None:
-        self.places: list[int] = []
-        self.values: list[float] = []
-
-
 class _TrialColumns(list[FrozenTrial]):
     """Trials whose parameters are read once, whatever groups are asked for."""
 
     def __init__(self, trials: Iterable[FrozenTrial]) -> None:
         super().__init__(trials)
-        columns: dict[str, _ParameterValues] = {}
+        found: dict[str, dict[int, float]] = defaultdict(dict)
         for place, trial in enumerate(self):
             for name, value in trial.params.items():
-                column = columns.setdefault(name, _ParameterValues())
-                column.places.append(place)
-                column.values.append(trial.distributions[name].to_internal_repr(value))
+                found[name][place] = trial.distributions[name].to_internal_repr(value)
         self._columns: Mapping[str, tuple[Indices, Array]] = {
-            name: (np.array(one.places), np.array(one.values)) for name, one in columns.items()
+            name: (np.array([*values]), np.array([*values.values()])) for name, values in found.items()
         }
 
     def of(self, names: Sequence[str]) -> dict[str, Array]:

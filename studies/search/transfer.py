@@ -226,11 +226,11 @@ def _rates(posteriors: Sequence[_SourcePosterior], space: SearchSpace) -> dict[s
 
 def _optimum(posterior: _SourcePosterior, form: str) -> tuple[float, float] | None:
     """Mean and deviation of the natural logarithm of the best rate of a form; None if it was not tried there."""
-    alike = [one for one in posterior.ranked if form in _forms(one)][:_ALIKE]
+    alike = [one for one in posterior.ranked if form in one.forms][:_ALIKE]
     if not alike or form not in posterior.source.ranges:
         return None
     low, high = posterior.source.ranges[form]
-    views = [_at(posterior.view(one), _forms(one), form, float(unit_lr)) for one in alike for unit_lr in _GRID]
+    views = [_at(posterior.view(one), one.forms, form, float(unit_lr)) for one in alike for unit_lr in _GRID]
     means, covariance = posterior.belief.joint(views)
     grid, count = len(_GRID), len(alike)
     mean = means.reshape(count, grid).mean(axis=0)
@@ -241,14 +241,6 @@ def _optimum(posterior: _SourcePosterior, form: str) -> tuple[float, float] | No
     best = _GRID[np.argmax(drawn, axis=1)]
     half = math.log(high / low) / 2
     return math.log(lr_at(float(best.mean()), low, high)), half * float(best.std())
-
-
-def _forms(trial: Observation) -> tuple[str | None, str | None]:
-    """Of the first edits at attention and at the FFN, whose rates are theirs."""
-    attention, ffn = (
-        edits[0].form.name if edits else None for edits in (trial.configuration.attention, trial.configuration.ffn)
-    )
-    return attention, ffn
 
 
 def _at(view: Features, forms: tuple[str | None, str | None], form: str, unit_lr: float) -> Features:

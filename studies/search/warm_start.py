@@ -5,6 +5,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from pydantic import TypeAdapter
+
 from studies.surrogate.features import unit_lr_of
 from studies.surrogate.prior_mean import ExpectedOptimum
 
@@ -75,9 +77,4 @@ class WarmStart:
 
 def lessons_from_json(stored: Mapping[str, Any]) -> WarmStart:
     """The lessons of a study file that was stored, which was checked when it was read."""
-    return WarmStart(
-        sources=tuple(stored.get("sources", ())),
-        starts=tuple(WarmStartTrial(**start) for start in stored.get("starts", ())),
-        replaced=tuple(stored.get("replaced", ())),
-        rates={form: ExpectedRate(**rate) for form, rate in stored.get("rates", {}).items()},
-    )
+    return TypeAdapter(WarmStart).validate_python(stored)

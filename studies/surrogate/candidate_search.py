@@ -18,7 +18,7 @@ from studies.surrogate.mutation import Moves, Mutation, Parents
 from studies.surrogate.observation import Observation
 from studies.surrogate.posterior import Posterior, SurrogateFitter
 from studies.surrogate.prior_mean import Places
-from studies.surrogate.random_candidates import Cell, RandomCandidates
+from studies.surrogate.random_candidates import RandomCandidates
 from studies.surrogate.size_objective import SizeObjective
 from studies.surrogate.structure_distances import Array, Indices
 from studies.surrogate.win_probabilities import WinProbabilities
@@ -125,13 +125,11 @@ class FactoredSearch:
         heard = self._believer.trials_heard_of(history)
         if heard >= settings.startup and kind >= settings.fresh:
             belief = self._belief(history)
-            if kind < settings.fresh + settings.rated:
-                found = self._rated(draw, history, belief)
+            is_rated = kind < settings.fresh + settings.rated
+            for propose in (self._rated, self._best) if is_rated else (self._best,):
+                found = propose(draw, history, belief, tried)
                 if found is not None:
                     return found
-            found = self._best(draw, history, belief)
-            if found is not None:
-                return found
         return self._fresh(draw, history, tried, is_stratified=heard < settings.startup)
 
     def _belief(self, history: Sequence[Observation]) -> Posterior:
@@ -146,18 +144,19 @@ class FactoredSearch:
     def _fresh(
         self, draw: random.Random, history: Sequence[Observation], tried: set[str], *, is_stratified: bool
     ) -> Candidate | None:
-        used = [_cell(one) for one in history] if is_stratified else None
+        used = [one.forms for one in history] if is_stratified else None
         for _ in range(_PATIENCE):
             candidate = self._genome.candidate(self._drawer.fresh(draw, used))
             if candidate.fingerprint not in tried:
                 return candidate
         return None
 
-    def _best(self, draw: random.Random, history: Sequence[Observation], belief: Posterior) -> Candidate | None:
+    def _best(
+        self, draw: random.Random, history: Sequence[Observation], belief: Posterior, tried: set[str]
+    ) -> Candidate | None:
         """The best of many children of good parents."""
-        known = [history[trial] for trial in belief.trials]
-        means, sizes = belief.process.own_means(len(known)), self._sizing.of_trials(known)
-        ranked = np.argsort(-self._sizing.standing(means, sizes), kind="stable")[:_PARENTS]
+        known, read = self._read(history, belief)
+        ranked = np.argsort(-self._sizing.standing(*read), kind="stable")[:_PARENTS]
         genes = [one for one in dict.fromkeys(self._known_genes(known[place]) for place in ranked) if one is not None]
         if not genes:
             return None
@@ -166,17 +165,28 @@ class FactoredSearch:
         children = dict.fromkeys(self._mover.child(draw, parents) for _ in range(self._settings.candidates))
         made = [*children]
         points = belief.points([self._genome.view(one) for one in made])
-        worth = self._worth(points, self._sizing.of_genes(made), belief, (means, sizes))
+        worth = self._worth(points, self._sizing.of_genes(made), belief, read)
         # those of a structure that was tried often come last
         worth = _last(worth, _times_tried(points, belief) >= most)
-        tried = {one.fingerprint for one in history}
         return self._first_new(worth, lambda place: self._genome.candidate(made[place]), tried)
 
-    def _worth(self, points: Points, sizes: Array, belief: Posterior, known: tuple[Array, Array]) -> Array:
-        """The logarithm of what is expected to be gained beyond what is known; what is nearly known comes last."""
-        return _new_first(self._sizing.log_gain(*belief.process.predict(points), sizes, known), points, belief)
+    def _read(self, history: Sequence[Observation], belief: Posterior) -> tuple[list[Observation], tuple[Array, Array]]:
+        """The trials that were read, and their posterior means and the places of their sizes."""
+        known = [history[trial] for trial in belief.trials]
+        return known, (belief.process.own_means(len(known)), self._sizing.of_trials(known))
 
-    def _rated(self, draw: random.Random, history: Sequence[Observation], belief: Posterior) -> Candidate | None:
+    def _worth(self, points: Points, sizes: Array, belief: Posterior, read: tuple[Array, Array]) -> Array:
+        """The logarithm of what is expected to be gained beyond what was read.
+
+        What is nearly a trial that was heard of, or that runs, comes last. With much noise a good configuration would
+        else be tried again and again at nearly its rates; whether it is good is for replicates to find out.
+        """
+        worth = self._sizing.log_gain(*belief.process.predict(points), sizes, read)
+        return _last(worth, np.asarray(nearly_equal(points, belief.process.points).any(axis=1)))
+
+    def _rated(
+        self, draw: random.Random, history: Sequence[Observation], belief: Posterior, tried: set[str]
+    ) -> Candidate | None:
         """A published structure at the rates that promise most."""
         published = {one.method: self._believer.view(one) for one in history if one.method is not None}
         methods = [method for method, view in published.items() if view.attention is not None or view.ffn is not None]
@@ -185,10 +195,7 @@ class FactoredSearch:
         asked = [(method, _rerated(draw, published[method])) for method in methods for _ in range(_RATES)]
         points = belief.points([view for _, view in asked])
         sizes = self._sizing.of_methods([method for method, _ in asked])
-        known = [history[trial] for trial in belief.trials]
-        read = belief.process.own_means(len(known)), self._sizing.of_trials(known)
-        worth = self._worth(points, sizes, belief, read)
-        tried = {one.fingerprint for one in history}
+        worth = self._worth(points, sizes, belief, self._read(history, belief)[1])
         return self._first_new(worth, lambda place: self._genome.published(*asked[place]), tried)
 
     @staticmethod
@@ -198,15 +205,6 @@ class FactoredSearch:
             if candidate.fingerprint not in tried:
                 return candidate
         return None
-
-
-def _new_first(worth: Array, points: Points, belief: Posterior) -> Array:
-    """What is nearly a trial that was heard of, or that runs, is worth less than anything new.
-
-    With much noise a good configuration would else be tried again and again at nearly its rates; whether it is good is
-    for replicates to find out.
-    """
-    return _last(worth, np.asarray(nearly_equal(points, belief.process.points).any(axis=1)))
 
 
 def _last(worth: Array, which: NDArray[np.bool_]) -> Array:
@@ -222,16 +220,11 @@ def _times_tried(points: Points, belief: Posterior) -> Indices:
 
 def nearly_equal(points: Points, others: Points) -> NDArray[np.bool_]:
     """Which points are of one structure with nearly the same rates and sizes, (N, M)."""
-    return np.asarray(
-        (
-            (points.structures[:, None] == others.structures[None])
-            & (np.abs(points.unit_lrs[:, None] - others.unit_lrs[None]) < SAME_UNIT_LR)
-            & (
-                np.abs(points.log2_budget_fractions[:, None] - others.log2_budget_fractions[None])
-                < SAME_LOG2_BUDGET_FRACTION
-            )
-        ).all(axis=2)
-    )
+    is_same = points.structures[:, None] == others.structures[None]
+    rates = points.unit_lrs[:, None] - others.unit_lrs[None]
+    sizes = points.log2_budget_fractions[:, None] - others.log2_budget_fractions[None]
+    is_near = (np.abs(rates) < SAME_UNIT_LR) & (np.abs(sizes) < SAME_LOG2_BUDGET_FRACTION)
+    return np.asarray((is_same & is_near).all(axis=2))
 
 
 def _rerated(draw: random.Random, view: Features) -> Features:
@@ -242,9 +235,3 @@ def _rerated(draw: random.Random, view: Features) -> Features:
         return Features(attention, None)
     is_one_form = attention is not None and attention.structure.form == view.ffn.structure.form
     return Features(attention, replace(view.ffn, unit_lr=unit_lr if is_one_form else draw.uniform(-1, 1)))
-
-
-def _cell(observation: Observation) -> Cell:
-    configuration = observation.configuration
-    attention, ffn = (edits[0].form.name if edits else None for edits in (configuration.attention, configuration.ffn))
-    return attention, ffn

@@ -198,32 +198,28 @@ class Encoding:
 
     def view(self, genes: EncodedConfiguration) -> Features:
         """What the model sees of them."""
-        placed = self._at_layers_that_fit(genes)
-        facts = [None if side is None else self.facts(side) for side in placed]
-        costs, units = self._spent(genes)
         sides: list[TrainedSide | None] = []
-        for side, fact, cost, used in zip(placed, facts, costs, units, strict=True):
-            if side is None or fact is None:
+        for side, cost, used in self._spent(genes):
+            if side is None:
                 sides.append(None)
                 continue
+            fact = self.facts(side)
             stored = cost.cost(used) + sum(n**3 for n in fact.products)
             halves = cost.first.cost(used[0]), cost.second.cost(used[1])
             structure = with_share(fact.structure, dict(zip(fact.mixed, halves, strict=False)))
             sides.append(TrainedSide(structure, side.unit_lr, log2_budget_fraction(stored, self.space.budget)))
         return Features(*sides)
 
-    def _spent(self, genes: EncodedConfiguration) -> tuple[list[SplitCost], Units]:
-        """What both sides cost, and how many units of it they have."""
+    def _spent(self, genes: EncodedConfiguration) -> list[tuple[EncodedSide | None, SplitCost, Units]]:
+        """Both sides, what they cost, and how many units of it they have."""
         sides = self._at_layers_that_fit(genes)
-        facts = [None if side is None else self.facts(side) for side in sides]
-        splits = [0.5 if side is None else side.split for side in sides]
-        costs = [self._nothing if fact is None else fact.cost_at(one) for fact, one in zip(facts, splits, strict=True)]
-        is_sized = facts[0] is not None and facts[0].is_sized
-        products = frozenset[int]().union(*(fact.products for fact in facts if fact is not None))
+        costs = [self._nothing if side is None else self.facts(side).cost_at(side.split) for side in sides]
+        is_sized = sides[0] is not None and self.facts(sides[0]).is_sized
+        products = frozenset[int]().union(*(self.facts(side).products for side in sides if side is not None))
         share = genes.attention_share if self.is_shared(genes) else float(is_sized)
         both = SplitCost(first=costs[0], second=costs[1], share=share)
         own = math.floor(genes.budget_fraction * self.space.budget) - sum(n**3 for n in products)
-        return costs, largest_units(both, own, self.space.options.max_extra_flops)
+        return list(zip(sides, costs, largest_units(both, own, self.space.options.max_extra_flops), strict=True))
 
     def _at_layers_that_fit(self, genes: EncodedConfiguration) -> tuple[EncodedSide | None, EncodedSide | None]:
         """Both sides as the space proposes them together: where they do not fit the budget, at fewer layers."""
@@ -242,13 +238,11 @@ class Encoding:
 
     def extra_flops(self, genes: EncodedConfiguration) -> int:
         """FLOPs per token that they add at inference."""
-        costs, units = self._spent(genes)
-        return sum(cost.flops(used) for cost, used in zip(costs, units, strict=True))
+        return sum(cost.flops(used) for _, cost, used in self._spent(genes))
 
     def parameters(self, genes: EncodedConfiguration) -> int:
         """That they store, what both sides have in common aside."""
-        costs, units = self._spent(genes)
-        return sum(cost.cost(used) for cost, used in zip(costs, units, strict=True))
+        return sum(cost.cost(used) for _, cost, used in self._spent(genes))
 
     def view_of(self, observation: Observation) -> Features:
         """What the model sees of a trial."""

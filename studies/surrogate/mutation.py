@@ -146,18 +146,14 @@ class Mutation:
             return replace(genes, budget_fraction=2.0**stepped)
         split = [side for side in genes.sides if self._genome.facts(side).is_split]
         if split and (draw.random() < 0.5 or not self._genome.is_shared(genes)):
-            return self._change_split(draw, genes, draw.choice(split))
+            side = draw.choice(split)
+            low, high = self._genome.space.options.split
+            changed = replace(side, split=reflected(side.split + draw.gauss(0, SHARE_STEP), low, high))
+            return genes.with_side(ATTENTION if side is genes.attention else FFN, changed)
         if not self._genome.is_shared(genes):
             return None
         low, high = self._genome.space.options.attention_share
         return replace(genes, attention_share=reflected(genes.attention_share + draw.gauss(0, SHARE_STEP), low, high))
-
-    def _change_split(
-        self, draw: random.Random, genes: EncodedConfiguration, side: EncodedSide
-    ) -> EncodedConfiguration:
-        low, high = self._genome.space.options.split
-        changed = replace(side, split=reflected(side.split + draw.gauss(0, SHARE_STEP), low, high))
-        return genes.with_side(ATTENTION if side is genes.attention else FFN, changed)
 
     def _change_side(
         self, draw: random.Random, genes: EncodedConfiguration, parents: Parents
@@ -190,8 +186,7 @@ class Mutation:
         if len(places) == 1:
             return self._drawer.with_second(draw, side, part) if part in self._genome.space.pairs else None
         left_out = draw.choice(places)
-        kept = (*parts[:left_out], *parts[left_out + 1 :])
-        return replace(side, parts=kept)
+        return replace(side, parts=(*parts[:left_out], *parts[left_out + 1 :]))
 
     def _edited(self, draw: random.Random, side: EncodedSide) -> EncodedSide | None:
         """Another value of one of the dimensions of one part, or of the layers; each that has another one as often."""

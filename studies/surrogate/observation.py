@@ -62,6 +62,13 @@ class Observation:
     values: tuple[float, ...] | None = None
     proposal: Mapping[str, object] = field(default_factory=dict)
 
+    @property
+    def forms(self) -> tuple[str | None, str | None]:
+        """Of the first edits at attention and at the FFN, whose rates are theirs; None without edits there."""
+        sides = (self.configuration.attention, self.configuration.ffn)
+        attention, ffn = (edits[0].form.name if edits else None for edits in sides)
+        return attention, ffn
+
     @classmethod
     def of(
         cls,

@@ -6,6 +6,7 @@ numbers and therefore exact: no distance depends on the order in which structure
 """
 
 from collections.abc import Iterable, Sequence
+from dataclasses import fields
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,18 +17,7 @@ from studies.surrogate.features import SideStructure
 Array = NDArray[np.float64]
 Indices = NDArray[np.int64]
 
-DIMENSIONS: tuple[str, ...] = (
-    "form",
-    "write",
-    "read",
-    "insertion",
-    "heads",
-    "gate",
-    "activation",
-    "other",
-    "layers",
-    "scale",
-)
+DIMENSIONS = tuple(one.name for one in fields(SideStructure))
 """The dimensions of a side that have a distance, in the order of the arrays."""
 
 _PLAIN = (Add.name, FixedScale.name, LearnedScale.name)
