@@ -8,14 +8,7 @@ from search_space.affine import AffineCount
 from search_space.backbones.shape import BackboneShape
 from search_space.dimensions import Activation, Heads, Port
 from search_space.edit_protocol import Ends, block_widths
-from search_space.forms.form import (
-    SizedForm,
-    composed,
-    named,
-    order,
-    reads_query_at_heads,
-    table_surplus,
-)
+from search_space.forms.form import SizedForm, composed, named, order, reads_query_at_heads, table_surplus
 from search_space.gates.gate import Logits
 from search_space.rules import refusal
 from search_space.symbols import Delta, normed_source, root, two_matrices

@@ -7,13 +7,7 @@ from search_space.affine import AffineCount
 from search_space.backbones.shape import BackboneShape
 from search_space.dimensions import Heads
 from search_space.edit_protocol import Ends, block_widths
-from search_space.forms.form import (
-    SizedForm,
-    composed,
-    order,
-    reads_query_at_heads,
-    table_surplus,
-)
+from search_space.forms.form import SizedForm, composed, order, reads_query_at_heads, table_surplus
 from search_space.gates.gate import Logits
 from search_space.rules import refusal
 from search_space.symbols import Delta, normed_source, root

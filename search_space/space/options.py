@@ -11,22 +11,8 @@ from pydantic.dataclasses import dataclass
 from search_space.checked import Distinct, Positive, Size, Whole, choice, distinct
 from search_space.dimensions import Activation, ScalePer
 from search_space.errors import SearchSpaceError, SettingError
-from search_space.forms import (
-    FORMS,
-    Bottleneck,
-    Constant,
-    Diagonal,
-    Init,
-    LowRank,
-    OwnNorm,
-    SoftmaxMemory,
-)
-from search_space.gates import (
-    GATES,
-    ConvexGate,
-    Gate,
-    InducerGate,
-)
+from search_space.forms import FORMS, Bottleneck, Constant, Diagonal, Init, LowRank, OwnNorm, SoftmaxMemory
+from search_space.gates import GATES, ConvexGate, Gate, InducerGate
 from search_space.published import COMPARED, METHODS
 from search_space.published.point import PublishedPoint
 from search_space.space.product import BIASES, EVERYTHING, Values, by_text

@@ -20,12 +20,7 @@ from search_space.parameter_counts.budget import smallest_count, solve
 from search_space.parameter_counts.counts import Counts, count, count_edits, shared_count
 from search_space.published.point import PublishedPoint
 from search_space.space.budget_fit import Fitting, check_limits
-from search_space.space.layer_choice import (
-    available_layers,
-    depth_of,
-    layer_answers,
-    suggest_layers,
-)
+from search_space.space.layer_choice import available_layers, depth_of, layer_answers, suggest_layers
 from search_space.space.options import SpaceOptions
 from search_space.space.pairs import PortPairs
 from search_space.space.parameters import HEAD_RATE as HEAD_RATE

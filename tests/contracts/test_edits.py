@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from support.tiny_backbones import BACKBONES, SOME_FAMILIES, parameters, rig_of
+from support.tiny_backbones import BACKBONES, SOME_FAMILIES, checked, parameters, rig_of
 
 from search_space.backbones import FAMILIES
 from search_space.configuration import Configuration
@@ -15,7 +15,7 @@ from search_space.errors import InvalidEditError
 from search_space.forms import FORMS, LowRank
 from search_space.gates import GATES, Add, ConvexSampleGate, SampleGate
 from trial_runner.port_discovery.examples import FORM_EXAMPLES, GATE_EXAMPLES, examples_at
-from trial_runner.port_discovery.promises import build, check_everything, moved
+from trial_runner.port_discovery.promises import build, moved
 from trial_runner.port_discovery.rig import Rig, sites_of
 
 
@@ -51,11 +51,7 @@ def test_every_example_is_of_its_form_or_gate_and_belongs_somewhere(rig):
 def test_every_example_keeps_the_contract(rig):
     for site in sites_of(rig.backbone):
         for edit in examples_at(site, rig.backbone.shape):
-            try:
-                check_everything(rig, Configuration(edits=(edit,)))
-            except Exception as error:
-                error.add_note(str(edit))
-                raise
+            checked(rig, Configuration(edits=(edit,)))
 
 
 def hooks_of(model: torch.nn.Module) -> int:

@@ -13,7 +13,7 @@ import pytest
 import torch
 from support import rotation
 from support.covers import covering_configurations, legal, pairs
-from support.tiny_backbones import EVERY_BACKBONE, SOME_BACKBONES, parameters, rig_of
+from support.tiny_backbones import EVERY_BACKBONE, SOME_BACKBONES, checked, parameters, rig_of
 
 from search_space.backbones.shape import BackboneShape
 from search_space.configuration import Configuration
@@ -22,7 +22,7 @@ from search_space.edit import Edit
 from search_space.forms import Bottleneck, LowRank, Phm, SoftmaxMemory
 from search_space.layers import AllLayers, LayerRange
 from search_space.published import METHODS
-from trial_runner.port_discovery.promises import build, check_everything
+from trial_runner.port_discovery.promises import build
 from trial_runner.port_discovery.rig import Rig, sites_of
 
 COVERS = 9
@@ -47,14 +47,6 @@ def rig(request: pytest.FixtureRequest, tiny_backbone: Callable[[str], Path]) ->
     rig = rig_of(tiny_backbone(request.param))
     yield rig
     rig.attachment.detach()
-
-
-def checked(rig: Rig, configuration: Configuration) -> None:
-    try:
-        check_everything(rig, configuration)
-    except Exception as error:
-        error.add_note(str(configuration))
-        raise
 
 
 def sized(edit: Edit, layers: AllLayers | LayerRange) -> Edit:

@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 import warnings
+from collections.abc import Callable
 
 import pytest
 from support.simulated_search import next_after_a_replay, proposer_of, readings_of, search, whole_space
@@ -14,6 +15,7 @@ from search_space.parameter_counts.counts import count
 from search_space.space.options import SpaceOptions
 from search_space.space.space import SearchSpace
 from search_space.validity import check_on
+from studies.records import TrialRecord
 from studies.search.initial_design import InitialDesign
 from studies.search.proposer import Proposer
 from studies.search.samplers import SAMPLERS
@@ -38,13 +40,23 @@ def test_every_proposal_is_legal_within_the_budget_and_unlike_all_before(space, 
     assert len(seen) == 24
 
 
-def test_a_replayed_proposer_proposes_what_the_lost_one_would_have(space, sampler):
-    lost = proposer_of(space, sampler)
-    history = search(lost, space, 32, [])
-    replayed = proposer_of(space, sampler)
-    replayed.replay(history, readings_of(history))
-    following = search(lost, space, 3, [])
-    assert [trial.fingerprint for trial in search(replayed, space, 3, [])] == [one.fingerprint for one in following]
+def facts(proposer: Proposer) -> list[object]:
+    return [(one.state, one.params, one.distributions, one.values) for one in proposer.history()]
+
+
+def replayed(make: Callable[[], Proposer], space: SearchSpace, trials: int, following: int) -> list[TrialRecord]:
+    """Trials of a proposer that is lost, after another one of their replay went on as it would have."""
+    lost, other = make(), make()
+    history = search(lost, space, trials, [])
+    other.replay(history, readings_of(history))
+    assert facts(other) == facts(lost)
+    after, again = (search(proposer, space, following, []) for proposer in (lost, other))
+    assert [trial.fingerprint for trial in again] == [trial.fingerprint for trial in after]
+    return history
+
+
+def test_a_replayed_proposer_has_the_history_and_proposes_what_the_lost_one_would_have(space, sampler):
+    replayed(lambda: proposer_of(space, sampler), space, 32, 3)
 
 
 def test_a_replay_in_another_process_proposes_the_same(space, sampler):
@@ -67,18 +79,6 @@ def test_what_is_drawn_depends_on_the_seed_and_the_number(space, sampler):
     assert len({*first_two(0), *first_two(1)}) == 4
 
 
-def test_a_replay_gives_optuna_the_same_history(space, sampler):
-    lost = proposer_of(space, sampler)
-    history = search(lost, space, 24, [])
-    replayed = proposer_of(space, sampler)
-    replayed.replay(history, readings_of(history))
-
-    def facts(proposer: Proposer) -> list[object]:
-        return [(one.state, one.params, one.distributions, one.values) for one in proposer.history()]
-
-    assert facts(replayed) == facts(lost)
-
-
 def test_optuna_is_silent(space, sampler, capfd, caplog):
     with warnings.catch_warnings(), caplog.at_level(logging.DEBUG):
         warnings.simplefilter("error")
@@ -91,15 +91,7 @@ def test_optuna_is_silent(space, sampler, capfd, caplog):
 def test_two_edits_on_a_side_and_patterns_of_layers_are_replayed(space, sampler):
     options = SpaceOptions(edits_per_side=(1, 2), layers=("all", "pattern"), inits=(Init.LORA, Init.INDUCER))
     wide = SearchSpace(shape=space.shape, budget=space.budget, options=options)
-    published = ("mam_inducer:rk=4,sl=2,s=2,init=lora",)
-
-    def proposer() -> Proposer:
-        return Proposer(wide, sampler=sampler, seed=5, opening=InitialDesign(published=published))
-
-    lost, replayed = proposer(), proposer()
-    history = search(lost, wide, 16, [])
+    opening = InitialDesign(published=("mam_inducer:rk=4,sl=2,s=2,init=lora",))
+    history = replayed(lambda: Proposer(wide, sampler=sampler, seed=5, opening=opening), wide, 16, 2)
     assert any(str(name).endswith("_split") for trial in history for name in trial.proposal)
     assert any("pattern" in str(name) for trial in history for name in trial.proposal)
-    replayed.replay(history, readings_of(history))
-    following = search(lost, wide, 2, [])
-    assert [trial.fingerprint for trial in search(replayed, wide, 2, [])] == [one.fingerprint for one in following]

@@ -9,9 +9,11 @@ from _pytest.mark import ParameterSet
 from support import rotation
 
 from search_space.backbones import FAMILIES
+from search_space.configuration import Configuration
 from search_space.dimensions import StackKind
 from trial_runner.attachment.attention import ATTENTION, register_attention
 from trial_runner.backbones import BackboneSource, load_backbone
+from trial_runner.port_discovery.promises import check_everything
 from trial_runner.port_discovery.rig import Rig, rig_on
 from trial_runner.runner import TorchRunner
 
@@ -112,3 +114,12 @@ def rig_of(folder: Path | BackboneSource, **options: Any) -> Rig:
     backbone = load_backbone(source, attn_implementation=ATTENTION, **({"precision": "float64"} | options))
     backbone.model.config.use_cache = False  # it costs time, and the tests of generation are about it
     return rig_on(backbone)
+
+
+def checked(rig: Rig, configuration: Configuration) -> None:
+    """Keep the contract of edits, or say of which."""
+    try:
+        check_everything(rig, configuration)
+    except Exception as error:
+        error.add_note(str(configuration))
+        raise

@@ -4,27 +4,8 @@ import dataclasses
 
 import pytest
 
-from search_space.backbones.shape import BackboneShape
-from search_space.dimensions import Heads, NormPlacement, Port, StackKind
+from search_space.dimensions import Heads, Port
 from search_space.errors import UnsupportedBackboneError
-
-# Every size differs from the others, so that no test passes on a mixed-up field.
-SHAPE = BackboneShape(
-    family="made_up",
-    kind=StackKind.ENCODER_DECODER,
-    norm=NormPlacement.PRE,
-    encoder_layers=2,
-    decoder_layers=3,
-    width=11,
-    query_heads=6,
-    key_value_heads=2,
-    head_width=5,
-    ffn_width=17,
-    gated_ffn=True,
-    parameters=1000,
-    biased_ports=frozenset(),
-    stack_norms=0,
-)
 
 
 @pytest.mark.parametrize(
@@ -36,12 +17,12 @@ SHAPE = BackboneShape(
         ((Port.G, Port.U, Port.M), 17),
     ],
 )
-def test_a_port_is_as_wide_as_its_tensor(ports, width):
-    assert {port: SHAPE.port_width(port) for port in ports} == dict.fromkeys(ports, width)
+def test_a_port_is_as_wide_as_its_tensor(ports, width, odd):
+    assert {port: odd.port_width(port) for port in ports} == dict.fromkeys(ports, width)
 
 
-def test_heads_stand_for_the_number_of_blocks():
-    assert {heads: SHAPE.heads(heads) for heads in Heads} == {
+def test_heads_stand_for_the_number_of_blocks(odd):
+    assert {heads: odd.heads(heads) for heads in Heads} == {
         Heads.SINGLE: 1,
         Heads.QUERY: 6,
         Heads.KEY_VALUE: 2,
@@ -49,16 +30,16 @@ def test_heads_stand_for_the_number_of_blocks():
 
 
 @pytest.mark.parametrize("size", ["width", "query_heads", "key_value_heads", "head_width", "ffn_width", "parameters"])
-def test_a_size_below_one_is_refused_by_name(size):
+def test_a_size_below_one_is_refused_by_name(size, odd):
     with pytest.raises(UnsupportedBackboneError, match=f"^{size} of a backbone must be at least 1; got 0"):
-        dataclasses.replace(SHAPE, **{size: 0})
+        dataclasses.replace(odd, **{size: 0})
 
 
-def test_a_broken_group_of_query_heads_is_refused():
+def test_a_broken_group_of_query_heads_is_refused(odd):
     with pytest.raises(UnsupportedBackboneError, match="multiple of key/value heads; got 6 and 4"):
-        dataclasses.replace(SHAPE, key_value_heads=4)
+        dataclasses.replace(odd, key_value_heads=4)
 
 
-def test_a_backbone_without_layers_is_refused():
+def test_a_backbone_without_layers_is_refused(odd):
     with pytest.raises(UnsupportedBackboneError, match="at least one layer"):
-        dataclasses.replace(SHAPE, encoder_layers=0, decoder_layers=0)
+        dataclasses.replace(odd, encoder_layers=0, decoder_layers=0)

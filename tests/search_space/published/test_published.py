@@ -11,18 +11,7 @@ from search_space.configuration import Configuration
 from search_space.dimensions import Activation, Heads, Port, Site
 from search_space.edit import Edit
 from search_space.errors import BudgetError, InvalidEditError, SettingError, UnknownMethodError
-from search_space.forms import (
-    Bottleneck,
-    Constant,
-    Full,
-    Init,
-    Intrinsic,
-    LowRank,
-    OwnNorm,
-    Phm,
-    SoftmaxMemory,
-    Sparse,
-)
+from search_space.forms import Bottleneck, Constant, Full, Init, Intrinsic, LowRank, OwnNorm, Phm, SoftmaxMemory, Sparse
 from search_space.gates import ConvexGate, ConvexInducerGate, FixedScale, Gate, InducerGate, LearnedScale
 from search_space.parameter_counts.counts import count
 from search_space.published import METHODS, published_method

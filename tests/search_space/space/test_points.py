@@ -4,6 +4,7 @@ import dataclasses
 
 import pytest
 from support.covers import legal
+from support.edits import edit
 
 from search_space.backbones.shape import BackboneShape
 from search_space.configuration import Configuration
@@ -15,10 +16,6 @@ from search_space.parameter_counts.flops import extra_flops
 from search_space.space.options import SEARCHED_FORMS, SEARCHED_GATES, SpaceOptions
 from search_space.space.points import PointCost, least_cost, points_of
 from search_space.space.product import Point
-
-ADDITIVE = ("add", "scale", "scale_learned", "sigmoid")
-KNOWN_GATES = ("add", "scale", "scale_learned", "tanh", "sigmoid", "lse_convex", "lse_add", "inducer", "inducer_convex")
-"""Those that this test knows; others have their own."""
 
 
 def points(
@@ -48,52 +45,12 @@ def test_with_near_duplicates_the_points_are_all_that_is_legal(part, backbone, s
     assert set(points(part, shape, gates=SEARCHED_GATES, **options)) <= set(everything)
 
 
-def gates_of(
-    form: str, write: str, read: str, heads: str, allowed: tuple[str, ...], shape: BackboneShape, **options: object
-) -> tuple[str, ...]:
-    """The gates that may follow, in their order."""
-    part = "ffn" if write in ("u", "m", "f", "sum") else "attention"
-    start = (("form", form), ("write", write), ("read", read), ("heads", heads))
-    found = points(part, shape, (form,), allowed, near_duplicates=True, **options)
-    return tuple(dict.fromkeys(dict(point.path)["gate"] for point in found if point.path[:4] == start))
-
-
-def test_the_gates_of_a_point_are_those_that_are_legal(roberta):
-    prefix = ("softmax_memory", "head", "q", "key_value_heads")
-    plain = ("add", "scale", "scale_learned", "tanh", "sigmoid")
-    few = {"key_widths": (None,)}
-    assert gates_of(*prefix, KNOWN_GATES, roberta) == ("lse_convex", "lse_add", *plain)
-    assert gates_of(*prefix, ("add",), roberta) == ("add",)
-    for memory in (("o", "o", "single"), ("head", "head", "key_value_heads"), ("head", "x_attn", "key_value_heads")):
-        assert gates_of("softmax_memory", *memory, KNOWN_GATES, roberta) == plain
-    for at_heads in (("bottleneck", "o", "q"), ("bottleneck", "head", "q"), ("lowrank", "head", "q")):
-        found = gates_of(*at_heads, "query_heads", KNOWN_GATES, roberta, **few)
-        assert found == (*ADDITIVE, "inducer", "inducer_convex")
-    for other in (
-        ("bottleneck", "o", "q", "single"),
-        ("bottleneck", "head", "head", "query_heads"),
-        ("lowrank", "q", "x_attn", "single"),
-    ):
-        assert gates_of(*other, KNOWN_GATES, roberta) == ADDITIVE
-    extension = ("bottleneck", "o", "q", "query_heads")
-    assert gates_of(*extension, ("inducer", "add"), roberta, key_widths=(None, 4)) == ("add", "inducer", "inducer:4")
-
-
 def test_several_writes_are_an_edit_each(roberta):
     found = {(point.path[0][1], point.path[1][1]): point.edits for point in points("attention", roberta)}
-    linear = found["lowrank", "q+k+v+o"]
-    assert [(edit.write, edit.read) for edit in linear] == [
-        ("q", "x_attn"),
-        ("k", "ctx"),
-        ("v", "ctx"),
-        ("o", "concat"),
-    ]
-    assert [(edit.write, edit.read, edit.form) for edit in found["const", "q+v"]] == [
-        (port, None, Constant()) for port in ("q", "v")
-    ]
-    assert [(edit.write, edit.form, edit.gate) for edit in found["diag", "k+v"]] == [
-        (port, Diagonal(), Multiply()) for port in ("k", "v")
-    ]
+    lora = (("q", "x_attn"), ("k", "ctx"), ("v", "ctx"), ("o", "concat"))
+    assert found["lowrank", "q+k+v+o"] == tuple(edit(write, read, LowRank(width=1)) for write, read in lora)
+    assert found["const", "q+v"] == tuple(edit(port, None, Constant()) for port in ("q", "v"))
+    assert found["diag", "k+v"] == tuple(edit(port, port, Diagonal(), Multiply()) for port in ("k", "v"))
 
 
 def parameters_of(point: Point, shape: BackboneShape, options: SpaceOptions, step: int = 1) -> int:

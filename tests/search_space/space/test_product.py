@@ -7,25 +7,8 @@ from support.covers import every_element, legal, values_of
 
 from search_space.dimensions import Activation, Heads, Port, ScalePer, Site
 from search_space.errors import InvalidEditError
-from search_space.forms import (
-    FORMS,
-    Bottleneck,
-    EncodedPrompt,
-    Full,
-    Init,
-    Intrinsic,
-    OwnNorm,
-    Phm,
-    Prompt,
-    Sparse,
-)
-from search_space.gates import (
-    GATES,
-    Add,
-    FixedScale,
-    LearnedScale,
-    Prepend,
-)
+from search_space.forms import FORMS, Bottleneck, EncodedPrompt, Full, Init, Intrinsic, OwnNorm, Phm, Prompt, Sparse
+from search_space.gates import GATES, Add, FixedScale, LearnedScale, Prepend
 from search_space.layers import AllLayers, LayerRange
 from search_space.rules import RULES, writable_at
 from search_space.space.product import (
