@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from support.best_share import BestShare
+from support.kept_study import KeptStudy
 
 from search_space.backbones import shape_of
 from search_space.space.space import SearchSpace, SpaceOptions
@@ -83,3 +84,16 @@ def keep() -> Iterator[Callable[..., StudyKeeper]]:
     yield make
     for keeper in keepers:
         keeper.close()
+
+
+@pytest.fixture
+def begin(new_plan: PlanMaker, keep: Callable[..., StudyKeeper]) -> Iterator[Callable[..., KeptStudy]]:
+    """Begins studies with their keepers; in the end their ledgers hold nothing that cannot be."""
+    begun: list[KeptStudy] = []
+
+    def make(url: str | None = None, *, machines: Machines = Machines(), **fields: object) -> KeptStudy:  # noqa: B008
+        begun.append(KeptStudy(new_plan(url, **fields), lambda plan: keep(plan, machines)))
+        return begun[-1]
+
+    yield make
+    assert [line for study in begun if study.is_checked for line in study.broken()] == []

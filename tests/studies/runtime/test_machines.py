@@ -3,11 +3,8 @@
 import pytest
 
 from studies.errors import LaunchError
-from studies.ledger.ledger import Ledger
-from studies.records import TrialState
 from studies.runtime.keeper import MAX_CRASHES
 from studies.runtime.roster import MAX_LOSSES
-from studies.runtime.study_plan import StudyPlan
 
 
 class KnownMachines:
@@ -29,40 +26,33 @@ def machines() -> KnownMachines:
     return KnownMachines()
 
 
-def ledger_says(plan: StudyPlan) -> tuple[TrialState, dict[int, int]]:
-    """State of trial 0, and what is held against trials."""
-    with Ledger.open(plan.storage_url, read_only=True) as ledger:
-        key = ledger.study(plan.study).id
-        return ledger.trial(key, 0).state, ledger.losses(key)
-
-
-def test_losses_with_their_machine_fail_no_trial_whatever_their_number(new_plan, keep, storage_url, machines):
-    plan = new_plan(storage_url)
-    keeper = keep(plan, machines)
+def test_losses_with_their_machine_fail_no_trial_whatever_their_number(storage_url, begin, machines):
+    study = begin(storage_url, machines=machines)
+    keeper = study.keeper
     for number in range(MAX_LOSSES + 2):
         keeper.join(f"w/{number}")
         (lease,) = keeper.exchange(f"w/{number}", (), 1).leases
         assert (lease.request.trial, lease.request.attempt) == (0, number + 1)
         machines.gone.add(f"w/{number}")
     keeper.join("w/last")
-    assert ledger_says(plan) == (TrialState.QUEUED, {})
+    assert (study.states, study.losses) == (["queued"], {})
 
 
-def test_losses_on_machines_that_live_fail_a_trial_also_among_others(new_plan, keep, machines):
-    plan = new_plan()
-    keeper = keep(plan, machines)
+def test_losses_on_machines_that_live_fail_a_trial_also_among_others(begin, machines):
+    study = begin(machines=machines)
+    keeper = study.keeper
     for number in range(2 * MAX_LOSSES):
-        assert ledger_says(plan)[0] is not TrialState.FAILED if number else True
+        assert "failed" not in study.states
         keeper.join(f"w/{number}")
         keeper.exchange(f"w/{number}", (), 1)
         if number % 2:
             machines.gone.add(f"w/{number}")
     keeper.join("w/last")
-    assert ledger_says(plan)[0] is TrialState.FAILED
+    assert study.states[0] == "failed"
 
 
-def test_a_worker_on_a_machine_that_leaves_is_sent_away_and_wanted_elsewhere(new_plan, keep, machines):
-    keeper = keep(new_plan(), machines)
+def test_a_worker_on_a_machine_that_leaves_is_sent_away_and_wanted_elsewhere(begin, machines):
+    keeper = begin(machines=machines).keeper
     keeper.join("w/1")
     assert keeper.exchange("w/1", (), 1).leases
     assert not keeper.heartbeat("w/1")
@@ -77,16 +67,16 @@ def test_a_worker_on_a_machine_that_leaves_is_sent_away_and_wanted_elsewhere(new
     assert not keeper.must_move("w/1")
 
 
-def test_workers_that_are_lost_in_loading_again_and_again_end_the_launch(new_plan, keep, machines):
-    keeper = keep(new_plan(), machines)
+def test_workers_that_are_lost_in_loading_again_and_again_end_the_launch(begin, machines):
+    keeper = begin(machines=machines).keeper
     for number in range(MAX_CRASHES):
         keeper.join(f"w/{number}")
     with pytest.raises(LaunchError, match="5 in a row were lost while they did, perhaps for want of memory"):
         keeper.join("w/last")
 
 
-def test_neither_those_that_took_trials_nor_those_lost_with_their_machine_are_lost_in_loading(new_plan, keep, machines):
-    keeper = keep(new_plan(target_trials=40), machines)
+def test_neither_those_that_took_trials_nor_those_lost_with_their_machine_are_lost_in_loading(begin, machines):
+    keeper = begin(target_trials=40, machines=machines).keeper
     for number in range(2 * MAX_CRASHES):
         keeper.join(f"w/{number}")
         machines.gone.add(f"w/{number}")

@@ -3,16 +3,13 @@
 from dataclasses import replace
 
 import pytest
+from sqlalchemy import text
+from support.kept_study import KeptStudy, report
 
-from studies.ledger.invariants import violations
-from studies.ledger.ledger import Ledger
-from studies.records import TrialRecord, TrialState
-from studies.runtime.messages import Decision, Lease, WorkerReport
+from studies.records import TrialState
+from studies.runtime.messages import Decision, WorkerReport
 from studies.runtime.replicates import ReplicateRound, finalists_of, replicate_count, rounds
-from studies.runtime.study_plan import StudyPlan
 from studies.search.initial_design import InitialDesign
-from studies.verification import replay_violations
-from trial_runner.requests import Reading
 
 
 @pytest.mark.parametrize(("trials", "count"), [(25, 0), (95, 0), (96, 12), (100, 12), (320, 40), (500, 40), (896, 112)])
@@ -41,45 +38,33 @@ def test_finalists_are_halved_and_their_seeds_doubled(count, expected):
 # ---- in a keeper
 
 
-def report(lease: Lease, step: int, score: float) -> WorkerReport:
-    reading = Reading(trial=lease.request.trial, step=step, score=score, train_loss=0.5, seconds=0.1)
-    return WorkerReport(trial=lease.request.trial, attempt=lease.request.attempt, reading=reading)
-
-
-def recorded(plan: StudyPlan) -> list[TrialRecord]:
-    with Ledger.open(plan.storage_url) as ledger:
-        return ledger.trials(ledger.study(plan.study).id)
-
-
 @pytest.fixture
-def searched(new_plan, keep):
-    """A keeper whose eight trials have ended, number 5 being the best, 2 the next; six replicates follow."""
+def searched(begin):
+    """A study whose eight trials are about to end, number 5 being the best, 2 the next; six replicates follow."""
 
-    def make(**fields: object):
-        plan = new_plan(**{"target_trials": 14, "replicates": 6, **fields})
-        keeper = keep(plan)
-        leases = keeper.exchange("w/1", [], 14).leases
+    def make(**fields: object) -> tuple[KeptStudy, list[WorkerReport]]:
+        study = begin(target_trials=14, replicates=6, **fields)
+        leases = study.take(14)
         assert [lease.request.trial for lease in leases] == list(range(8))
         scores = [0.1, 0.2, 0.8, 0.3, 0.4, 0.9, 0.5, 0.6]
-        ending = [report(lease, 16, score) for lease, score in zip(leases, scores, strict=True)]
-        return plan, keeper, ending
+        return study, [report(lease, 16, score) for lease, score in zip(leases, scores, strict=True)]
 
     return make
 
 
 def test_replicates_wait_until_every_trial_before_has_ended(searched):
-    _, keeper, ending = searched()
-    answer = keeper.exchange("w/1", ending[:-1], 1)
+    study, ending = searched()
+    answer = study.keeper.exchange("w/1", ending[:-1], 1)
     assert answer.leases == ()
     assert not answer.is_over
-    answer = keeper.exchange("w/1", ending[-1:], 8)
+    answer = study.keeper.exchange("w/1", ending[-1:], 8)
     assert [lease.request.trial for lease in answer.leases] == list(range(8, 14))
 
 
 def test_replicates_are_their_originals_with_other_seeds(searched):
-    plan, keeper, ending = searched()
-    keeper.exchange("w/1", ending, 8)
-    trials = recorded(plan)
+    study, ending = searched()
+    study.keeper.exchange("w/1", ending, 8)
+    trials = study.trials
     assert [trial.replicate_of for trial in trials[8:]] == [5, 2, 5, 2, 5, 2]
     assert {trial.origin for trial in trials[8:]} == {"replicate"}
     assert len({trial.seed for trial in trials}) == len({trial.fingerprint for trial in trials}) == 14
@@ -104,75 +89,62 @@ def test_replicates_are_their_originals_with_other_seeds(searched):
     ],
 )
 def test_the_best_published_method_is_among_finalists(searched, methods, expected):
-    plan, *_ = searched()
-    trial = recorded(plan)[0]
+    study, _ = searched()
+    trial = study.trials[0]
     ranked = [replace(trial, number=number, method=method) for number, method in enumerate(methods)]
     found = finalists_of(ReplicateRound(begins_at=9, trials=6, finalists=2), ranked)
     assert [trial.number for trial in found] == expected
 
 
-def test_a_keeper_trains_the_best_published_method_again_beside_two_discoveries(new_plan, keep):
-    plan = new_plan(target_trials=14, replicates=6, opening=InitialDesign(published=("lora_qv", "mam_adapter")))
-    keeper = keep(plan)
-    leases = keeper.exchange("w/1", [], 8).leases
-    scores = [0.1, 0.2, 0.8, 0.3, 0.4, 0.9, 0.5, 0.6]
-    keeper.exchange("w/1", [report(lease, 16, score) for lease, score in zip(leases, scores, strict=True)], 8)
-    assert [trial.replicate_of for trial in recorded(plan)[8:]] == [5, 2, 1, 5, 2, 1]
+def test_a_keeper_trains_the_best_published_method_again_beside_two_discoveries(searched):
+    study, ending = searched(opening=InitialDesign(published=("lora_qv", "mam_adapter")))
+    study.keeper.exchange("w/1", ending, 8)
+    assert [trial.replicate_of for trial in study.trials[8:]] == [5, 2, 1, 5, 2, 1]
 
 
 def test_replicates_are_never_pruned_and_hold_no_rung(searched):
-    plan, keeper, ending = searched()
-    leases = keeper.exchange("w/1", ending, 8).leases
+    study, ending = searched()
+    leases = study.keeper.exchange("w/1", ending, 8).leases
     poor = [report(lease, step, 0.01) for step in (4, 8) for lease in leases]
-    assert {*keeper.exchange("w/1", poor, 0).decisions} == {Decision.GO_ON}
-    keeper.exchange("w/1", [report(lease, 16, 0.5) for lease in leases], 0)
-    assert keeper.progress().best.number == 5
-    assert [trial.state for trial in recorded(plan)[8:]] == [TrialState.COMPLETE] * 6
-    with Ledger.open(plan.storage_url) as ledger:
-        key = ledger.study(plan.study).id
-        assert violations(ledger, key, rung_steps=plan.rungs.steps) == []
-        assert list(replay_violations(ledger, key, keeper.proposer)) == []
+    assert {*study.keeper.exchange("w/1", poor, 0).decisions} == {Decision.GO_ON}
+    study.keeper.exchange("w/1", [report(lease, 16, 0.5) for lease in leases], 0)
+    assert study.keeper.progress().best.number == 5
+    assert [trial.state for trial in study.trials[8:]] == [TrialState.COMPLETE] * 6
 
 
-def test_a_keeper_that_takes_over_among_replicates_continues_the_round(searched, keep):
-    plan, keeper, ending = searched()
+def test_a_keeper_that_takes_over_among_replicates_continues_the_round(searched):
+    study, ending = searched()
     # eight slots come free, but six of them are taken
-    first = keeper.exchange("w/1", ending, -6).leases
+    first = study.keeper.exchange("w/1", ending, -6).leases
     assert [lease.request.trial for lease in first] == [8, 9]
-    keeper.exchange("w/1", [report(lease, 16, 0.01) for lease in first], 0)
-    successor = keep(plan)
-    successor.exchange("w/2", [], 8)
+    study.keeper.exchange("w/1", [report(lease, 16, 0.01) for lease in first], 0)
+    study.take_over()
+    study.take(8, "w/2")
     # what the first two scored is of the next round, of which there is none
-    assert [trial.replicate_of for trial in recorded(plan)[8:]] == [5, 2, 5, 2, 5, 2]
+    assert [trial.replicate_of for trial in study.trials[8:]] == [5, 2, 5, 2, 5, 2]
 
 
-def test_without_a_complete_trial_the_search_goes_on(new_plan, keep):
-    plan = new_plan(target_trials=4, replicates=2)
-    keeper = keep(plan)
-    leases = keeper.exchange("w/1", [], 4).leases
-    failed = [WorkerReport(trial=one.request.trial, attempt=1, failure="no") for one in leases]
-    keeper.exchange("w/1", failed, 4)
-    assert [trial.origin for trial in recorded(plan)] == ["proposed"] * 4
+def test_without_a_complete_trial_the_search_goes_on(begin):
+    study = begin(target_trials=4, replicates=2)
+    failed = [WorkerReport(trial=one.request.trial, attempt=1, failure="no") for one in study.take(4)]
+    study.keeper.exchange("w/1", failed, 4)
+    assert [trial.origin for trial in study.trials] == ["proposed"] * 4
 
 
-def test_published_methods_come_before_replicates(new_plan, keep):
-    plan = new_plan(target_trials=3, replicates=2, opening=InitialDesign(published=("lora_qv", "mam_adapter")))
-    leases = keep(plan).exchange("w/1", [], 3).leases
-    assert [lease.request.trial for lease in leases] == [0, 1]
-    assert [trial.method for trial in recorded(plan)] == ["lora_qv", "mam_adapter"]
+def test_published_methods_come_before_replicates(begin):
+    study = begin(target_trials=3, replicates=2, opening=InitialDesign(published=("lora_qv", "mam_adapter")))
+    assert [lease.request.trial for lease in study.take(3)] == [0, 1]
+    assert [trial.method for trial in study.trials] == ["lora_qv", "mam_adapter"]
 
 
 def test_an_invariant_says_what_a_replicate_must_be(searched):
-    plan, keeper, ending = searched()
-    keeper.exchange("w/1", ending, 8)
-    with Ledger.open(plan.storage_url) as ledger:
-        key = ledger.study(plan.study).id
-        assert violations(ledger, key) == []
-        from sqlalchemy import text
-
-        with ledger._database.once(writes=True) as link:
-            link.execute(text("UPDATE trials SET replicate_of = 8 WHERE number = 9"))
-            link.execute(text("UPDATE trials SET replicate_of = 0 WHERE number = 10"))
-        found = violations(ledger, key)
-    assert [line for line in found if "trial 9: it must repeat an earlier trial; got 8" in line]
-    assert [line for line in found if "trial 10: it must be trial 0 but for the seed" in line]
+    study, ending = searched()
+    study.keeper.exchange("w/1", ending, 8)
+    assert study.broken() == []
+    with study.opened() as (ledger, _), ledger._database.once(writes=True) as link:
+        link.execute(text("UPDATE trials SET replicate_of = 8 WHERE number = 9"))
+        link.execute(text("UPDATE trials SET replicate_of = 0 WHERE number = 10"))
+    found = "\n".join(study.broken())
+    assert "trial 9: it must repeat an earlier trial; got 8" in found
+    assert "trial 10: it must be trial 0 but for the seed" in found
+    study.is_checked = False

@@ -1,0 +1,84 @@
+"""A study with its keeper, and what workers say to it."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import datetime
+
+from studies.ledger.invariants import violations
+from studies.ledger.ledger import Ledger
+from studies.records import ArtefactRecord, TrialRecord
+from studies.runtime.artefacts import attempt_folder, describe_file
+from studies.runtime.keeper import StudyKeeper
+from studies.runtime.messages import Decision, Lease, WorkerReport
+from studies.runtime.study_plan import StudyPlan
+from studies.verification import replay_violations
+from trial_runner.requests import Reading
+
+
+def report(lease: Lease, step: int, score: float, artefact: ArtefactRecord | None = None) -> WorkerReport:
+    trial, metrics = lease.request.trial, {"accuracy": score}
+    reading = Reading(trial=trial, step=step, score=score, metrics=metrics, train_loss=0.5, seconds=0.1)
+    return WorkerReport(trial=trial, attempt=lease.request.attempt, reading=reading, artefact=artefact)
+
+
+class KeptStudy:
+    """A study of the storage.
+
+    Attributes:
+        keeper: The newest.
+        is_checked: Whether a test ends with what can be.
+    """
+
+    def __init__(self, plan: StudyPlan, keep: Callable[[StudyPlan], StudyKeeper]) -> None:
+        self.plan, self._keep, self.is_checked = plan, keep, True
+        self.keeper = keep(plan)
+
+    def take_over(self) -> None:
+        self.keeper = self._keep(self.plan)
+
+    def take(self, count: int, worker: str = "w/1") -> list[Lease]:
+        return list(self.keeper.exchange(worker, [], count).leases)
+
+    def tell(self, *reports: WorkerReport, worker: str = "w/1") -> list[Decision]:
+        return list(self.keeper.exchange(worker, reports, 0).decisions)
+
+    @contextmanager
+    def opened(self) -> Iterator[tuple[Ledger, int]]:
+        with Ledger.open(self.plan.storage_url) as ledger:
+            yield ledger, ledger.study(self.plan.study).id
+
+    @property
+    def trials(self) -> list[TrialRecord]:
+        with self.opened() as (ledger, key):
+            return ledger.trials(key)
+
+    @property
+    def states(self) -> list[str]:
+        return [trial.state.value for trial in self.trials]
+
+    @property
+    def artefacts(self) -> list[ArtefactRecord]:
+        with self.opened() as (ledger, key):
+            return ledger.artefacts(key)
+
+    @property
+    def losses(self) -> dict[int, int]:
+        with self.opened() as (ledger, key):
+            return ledger.losses(key)
+
+    def said(self, kind: str) -> list[str]:
+        """The events of a kind."""
+        with self.opened() as (ledger, key):
+            return [event.text for event in ledger.events(key) if event.kind == kind]
+
+    def broken(self, now: datetime | None = None) -> list[str]:
+        with self.opened() as (ledger, key):
+            found = violations(ledger, key, rung_steps=self.plan.rungs.steps, now=now)
+            return [*found, *replay_violations(ledger, key, self.keeper.proposer)]
+
+    def written(self, lease: Lease, step: int) -> ArtefactRecord:
+        """A snapshot file, and its record."""
+        path = attempt_folder(self.plan.artefacts, lease.request.trial, lease.request.attempt) / f"step-{step}.json"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(str(step))
+        return describe_file(path, trial=lease.request.trial, kind="snapshot", step=step)
