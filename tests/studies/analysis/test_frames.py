@@ -17,13 +17,8 @@ def test_columns_are_typed_by_their_values():
         ("n", "x", "is", "text", "at", "told", "big"),
         [(1, 0.5, True, "a", datetime(2026, 1, 2, tzinfo=UTC), STAMP, 2**70), (None,) * 7],
     )
-    kinds = {name: str(made[name].dtype) for name in made.columns}
-    assert kinds["n"] == "Int64"
-    assert kinds["x"] == "float64"
-    assert kinds["is"] == "boolean"
-    assert kinds["text"] == "string"
-    assert kinds["at"].endswith("UTC]")
-    assert kinds["told"].endswith("UTC]")
+    kinds = [str(made[name].dtype).rpartition(", ")[2] for name in made.columns]
+    assert kinds == ["Int64", "float64", "boolean", "string", "UTC]", "UTC]", "object"]
     assert made["big"][0] == 2**70
 
 

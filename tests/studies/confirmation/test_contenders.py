@@ -8,8 +8,8 @@ import pytest
 
 from search_space.canonical import fingerprint
 from search_space.published.point import PublishedPoint
-from search_space.space.space import Candidate, SearchSpace
-from studies.confirmation.contenders import Contender, entries_of, trials_of
+from search_space.space.space import SearchSpace
+from studies.confirmation.contenders import Contender, ContenderEntry, entries_of, trials_of
 from studies.records import NewTrial, TrialRecord, TrialState
 from studies.search.candidates import new_trial
 from studies.search.proposer import Proposer
@@ -26,18 +26,9 @@ def points(*names: str) -> tuple[PublishedPoint, ...]:
 def recorded(new: NewTrial, score: float | None = None, state: TrialState = TrialState.COMPLETE) -> TrialRecord:
     """A trial of the ledger that has ended."""
     given = {name: getattr(new, name) for name in NewTrial.__dataclass_fields__}
-    return TrialRecord(
-        **given,
-        study_id=1,
-        state=state,
-        score=score,
-        steps=0,
-        last_score=None,
-        reason=None if state is TrialState.COMPLETE else "why",
-        attempt=1,
-        created_at=TIME,
-        ended_at=TIME,
-    )
+    given |= {"study_id": 1, "state": state, "score": score, "steps": 0, "last_score": None, "attempt": 1}
+    given |= {"reason": None if state is TrialState.COMPLETE else "why", "created_at": TIME, "ended_at": TIME}
+    return TrialRecord(**given)
 
 
 class Rates:
@@ -53,16 +44,13 @@ class Rates:
         return low + self.place * (high - low)
 
 
-def trial_of(space: SearchSpace, number: int, candidate: Candidate) -> NewTrial:
-    return new_trial(candidate, space.shape, number=number, head_parameters=1538)
-
-
 @pytest.fixture
 def published(space: SearchSpace) -> Recorded:
     """Makes the trial of a published method, with learning rates from a place of their range."""
 
     def make(name: str, number: int, score: float | None, place: float = 0.5, **given: object) -> TrialRecord:
-        new = trial_of(space, number, space.suggest_published(name, Rates(place)))
+        candidate = space.suggest_published(name, Rates(place))
+        new = new_trial(candidate, space.shape, number=number, head_parameters=1538)
         return recorded(replace(new, **given), score, TrialState.COMPLETE if score is not None else TrialState.PRUNED)
 
     return make
@@ -80,6 +68,11 @@ def proposed(space: SearchSpace) -> list[TrialRecord]:
 def contenders(trials: list[TrialRecord], space: SearchSpace, top: int, *against: str) -> list[Contender]:
     entries, _ = entries_of(trials, space, top=top, against=points(*against))
     return [entry.contender for entry in entries]
+
+
+def baseline(trials: list[TrialRecord], space: SearchSpace, name: str) -> ContenderEntry:
+    """The entry of a method beside the best configuration."""
+    return entries_of(trials, space, top=1, against=points(name))[0][1]
 
 
 def test_one_configuration_with_several_learning_rates_is_one_contender(published, proposed, space):
@@ -103,12 +96,7 @@ def test_a_baseline_is_the_studys_own_trial_with_its_best_learning_rates(publish
         published("mam_adapter", 5, 0.65, 0.9, method=None, origin="proposed"),  # rediscovered
         published("lora_qv", 6, 0.50),
     ]
-    found = entries_of(
-        [*proposed, *trials],
-        space,
-        top=1,
-        against=points("mam_adapter"),
-    )[0][1]
+    found = baseline([*proposed, *trials], space, "mam_adapter")
     assert (found.contender.label, found.contender.trial, found.contender.validation_score) == ("mam_adapter", 5, 0.65)
     assert found.template.ffn == trials[1].ffn
     assert found.template.configuration == trials[0].configuration
@@ -121,16 +109,9 @@ def test_a_method_that_the_study_searched_as_a_point_is_that_point(published, pr
 
 
 @pytest.mark.parametrize("was_pruned", [False, True])
-def test_a_baseline_without_a_complete_trial_is_resized_with_rates_of_the_middle(
-    published, proposed, space, was_pruned
-):
+def test_a_baseline_without_a_complete_trial_has_rates_of_the_middle(published, proposed, space, was_pruned):
     trials = [*proposed, published("lora_qv", 4, None, 0.9)] if was_pruned else proposed
-    entry = entries_of(
-        trials,
-        space,
-        top=1,
-        against=points("lora_qv"),
-    )[0][1]
+    entry = baseline(trials, space, "lora_qv")
     low, high = space.options.learning_rates["lowrank"]
     assert entry.contender.trial is None
     assert entry.contender.validation_score is None
@@ -141,13 +122,7 @@ def test_a_baseline_without_a_complete_trial_is_resized_with_rates_of_the_middle
 
 
 def test_full_fine_tuning_is_not_bound_by_the_budget(proposed, space):
-    entry = entries_of(
-        proposed,
-        space,
-        top=1,
-        against=points("full_finetuning"),
-    )[0][1]
-    assert entry.template.stored_parameters > 100 * space.budget
+    assert baseline(proposed, space, "full_finetuning").template.stored_parameters > 100 * space.budget
 
 
 def test_a_winner_that_is_a_baseline_is_there_once(published, proposed, space):

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -23,16 +24,6 @@ Scores = dict[int, float]
 Confirmed = Callable[..., ConfirmationResult]
 
 
-class Told:
-    """Makes runners that measure what they are told, by number of the trial."""
-
-    def __init__(self, scores: Scores, fails_at: dict[int, int] | None = None) -> None:
-        self.scores, self.fails_at = scores, fails_at or {}
-
-    def __call__(self, threads: int) -> TrivialRunner:
-        return TrivialRunner(scores=self.scores, fails_at=self.fails_at)
-
-
 def around(mean: float, place: int) -> Scores:
     """Scores of the contender at a place, one per seed, with a standard deviation of 0.00158."""
     return {place * SEEDS + seed: mean + (seed - 2) / 1000 for seed in range(SEEDS)}
@@ -45,14 +36,13 @@ def confirmed(tmp_path: Path) -> Confirmed:
     def make(validation: list[float], *means: float, **given: object) -> ConfirmationResult:
         url = f"sqlite:///{tmp_path / 'ledger.db'}"
         search = {"sampler": "random", "published": ["mam_adapter", "bitfit"]}
-        study = small_study(
-            tmp_path, trials=4, steps=4, first_rung=None, name="reviews", search=search, fleet={"pack": 4}
-        )
-        launch(study, storage_url=url, factory=Told(dict(enumerate(validation))))
+        own = {"trials": 4, "steps": 4, "first_rung": None, "name": "reviews", "search": search, "fleet": {"pack": 4}}
+        factory = partial(TrivialRunner, scores=dict(enumerate(validation)))
+        launch(small_study(tmp_path, **own), storage_url=url, factory=lambda threads: factory())
         scores = {number: score for place, mean in enumerate(means) for number, score in around(mean, place).items()}
-        told = Told(scores | given.pop("scores", {}), given.pop("fails_at", None))  # type: ignore[operator, arg-type]
-        request = ConfirmationRequest(study="reviews", **{"top": 1, "seeds": SEEDS, **given})  # type: ignore[arg-type]
-        confirm(request, storage_url=url, factory=told)
+        told = partial(TrivialRunner, scores=scores | given.pop("scores", {}), fails_at=given.pop("fails_at", {}))
+        request = ConfirmationRequest(study="reviews", **{"top": 1, "seeds": SEEDS, **given})
+        confirm(request, storage_url=url, factory=lambda threads: told())
         with Ledger.open(url, read_only=True) as ledger:
             with pytest.raises(ConfirmationError, match="'reviews' must be a confirmation"):
                 confirmation_result(ledger, "reviews")

@@ -38,19 +38,11 @@ def export(tmp_path: Path) -> Path:
     return folder
 
 
-def test_an_export_is_one_repository_with_all_its_files(hub, export):
+def test_no_path_of_this_machine_goes_along_and_the_export_stays_as_it_is(hub, export):
     assert push_folder(export, "me/winner") == f"{hub.url}/me/winner"
     files = hub.files["me/winner"]
-    names = {"weights.safetensors", "sub/more.txt", "README.md", "delta.json", "adapter_config.json", "config.json"}
-    assert set(files) == names
-    assert files["weights.safetensors"] == WEIGHTS
-    assert list(hub.objects.values()) == [WEIGHTS]
-    assert files["README.md"].decode() == CARD
-
-
-def test_no_path_of_this_machine_goes_along_and_the_export_stays_as_it_is(hub, export):
-    push_folder(export, "me/winner")
-    files = hub.files["me/winner"]
+    assert set(files) == {file.relative_to(export).as_posix() for file in export.rglob("*") if file.is_file()}
+    assert (files["README.md"].decode(), [*hub.objects.values()]) == (CARD, [WEIGHTS])
     delta = json.loads(files["delta.json"])
     assert delta == {"backbone": {"name": "tiny"}, "task": {"folder": "data", "hub": "org/data"}}
     assert json.loads(files["adapter_config.json"]) == {**PEFT, "base_model_name_or_path": "tiny"}

@@ -22,17 +22,8 @@ from studies.records import (
     TrialState,
 )
 
-PREFIX = Configuration(
-    edits=(
-        Edit(
-            site=Site.ATTENTION,
-            write=Port.HEAD,
-            read=Port.Q,
-            form=SoftmaxMemory(width=12, heads=Heads.KEY_VALUE),
-            gate=ConvexGate(),
-        ),
-    )
-)
+FORM = SoftmaxMemory(width=12, heads=Heads.KEY_VALUE)
+PREFIX = Configuration(edits=(Edit(site=Site.ATTENTION, write=Port.HEAD, read=Port.Q, form=FORM, gate=ConvexGate()),))
 
 
 @dataclass(frozen=True)
@@ -86,28 +77,12 @@ class Values:
         return NewTrial(**values | changes)
 
     def reading(self, trial: int, step: int, **changes: object) -> ReadingRecord:
-        values = {
-            "trial": trial,
-            "step": step,
-            "attempt": 1,
-            "score": 0.5,
-            "metrics": {"accuracy": 0.5},
-            "train_loss": 1.5,
-            "seconds": 2.0,
-            "rung": None,
-        }
-        return ReadingRecord(**values | changes)
+        values = {"attempt": 1, "score": 0.5, "metrics": {"accuracy": 0.5}, "train_loss": 1.5, "seconds": 2.0}
+        return ReadingRecord(**{"trial": trial, "step": step, "rung": None, **values, **changes})
 
     def artefact(self, trial: int, step: int, **changes: object) -> ArtefactRecord:
-        values = {
-            "trial": trial,
-            "kind": "snapshot",
-            "step": step,
-            "path": f"/snapshots/{trial}-{step}",
-            "sha256": "00" * 32,
-            "size_bytes": 10,
-        }
-        return ArtefactRecord(**values | changes)
+        values = {"kind": "snapshot", "path": f"/snapshots/{trial}-{step}", "sha256": "00" * 32, "size_bytes": 10}
+        return ArtefactRecord(**{"trial": trial, "step": step, **values, **changes})
 
 
 @pytest.fixture

@@ -32,10 +32,8 @@ def test_a_confirmation_is_created_with_its_trials_queued(kept, confirmation):
     assert found == confirmation
     assert (found.kind, found.parent_id) == (StudyKind.CONFIRMATION, kept.id)
     trials = kept.ledger.trials(confirmation.id)
-    assert [(trial.number, trial.state, trial.attempt) for trial in trials] == [
-        (0, TrialState.QUEUED, 0),
-        (1, TrialState.QUEUED, 0),
-    ]
+    found = [(trial.number, trial.state, trial.attempt) for trial in trials]
+    assert found == [(number, TrialState.QUEUED, 0) for number in range(2)]
 
 
 def test_what_a_confirmation_is_is_read_as_it_was_written(kept, confirmation):

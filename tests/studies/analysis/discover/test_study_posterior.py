@@ -55,16 +55,11 @@ def test_importance_ranks_forms_and_rates_above_what_does_nothing(knowledge):
 
 def test_trials_that_tell_nothing_are_said_to_tell_nothing():
     noise = np.random.default_rng(0)
-    history = [
-        replace(
-            one,
-            readings=tuple(
-                replace(reading, score=0.5 + 0.02 * noise.standard_normal(), standard_error=0.02)
-                for reading in one.readings
-            ),
-        )
-        for one in drawn(SPACE, 14)
-    ]
+
+    def noisy(reading):
+        return replace(reading, score=0.5 + 0.02 * noise.standard_normal(), standard_error=0.02)
+
+    history = [replace(one, readings=tuple(map(noisy, one.readings))) for one in drawn(SPACE, 14)]
     known = StudyPosterior(SPACE, history, metric="accuracy")
     cards = discovered(known)
     said = summary(known, cards)

@@ -33,43 +33,6 @@ def knowledge(space: SearchSpace, history: list[Observation]) -> StudyPosterior:
     return StudyPosterior(space, history, metric="accuracy")
 
 
-class Planted(StudyPosterior):
-    """Believes of every configuration what it is told, with one deviation and one correlation of any two."""
-
-    def __init__(
-        self, space: SearchSpace, history: list[Observation], deviation: float, correlation: float = 0.0
-    ) -> None:
-        super().__init__(space, history, metric="accuracy")
-        self._correlation = correlation
-        self._deviation = deviation
-        self._told = {one.fingerprint: one.readings[-1].score for one in history}
-
-    def joint(self, asked):  # type: ignore[no-untyped-def]
-        means = np.array([self._told[one.fingerprint] for one in asked])
-        shared = self._correlation + (1 - self._correlation) * np.eye(len(means))
-        return means, self._deviation**2 * shared
-
-    def views(self, trials):  # type: ignore[no-untyped-def]
-        return self.candidates(trials)
-
-    def means(self, asked):  # type: ignore[no-untyped-def]
-        return self.joint(asked)[0]
-
-
-def two_complete(history: list[Observation], first: float, second: float) -> list[Observation]:
-    """Two complete trials of planted scores, the first of them the smaller; all others are pruned."""
-    sizes_first = sorted((one for one in history if one.number % 3 != 2), key=lambda one: one.number)
-    kept = {sizes_first[0].number: first, sizes_first[1].number: second}
-    found = []
-    for one in history:
-        if one.number in kept:
-            last = replace(one.readings[-1], score=kept[one.number])
-            found.append(replace(one, state=TrialState.COMPLETE, readings=(*one.readings[:-1], last)))
-        else:
-            found.append(replace(one, state=TrialState.PRUNED))
-    return found
-
-
 def test_values_of_differences_sum_to_what_the_winner_is_ahead(knowledge):
     card = differences(knowledge)
     winner = knowledge.winner
@@ -86,10 +49,9 @@ def test_values_of_differences_sum_to_what_the_winner_is_ahead(knowledge):
 
 
 def test_trials_are_compared_by_the_estimates_of_the_leaderboard(space, history):
-    def posterior(views):  # type: ignore[no-untyped-def]
-        means = np.array(
-            [sum(side.log2_budget_fraction for side in (view.attention, view.ffn) if side) for view in views]
-        )
+    def posterior(views):
+        sides = [[side for side in (view.attention, view.ffn) if side] for view in views]
+        means = np.array([sum(side.log2_budget_fraction for side in each) for each in sides])
         return means, 1e-8 * np.eye(len(means))
 
     told = StudyPosterior(space, history, metric="accuracy", posterior=posterior)
@@ -133,12 +95,13 @@ def test_a_method_that_cannot_be_there_gives_way_to_the_best_published_one(knowl
     assert any(f"and {name}," in answer.question for name in ("lora_qv", "mam_adapter"))
 
 
-@pytest.mark.parametrize(("lead", "slack"), [(0.0, 0.005), (0.01, 0.005), (-0.02, 0.005)])
-def test_the_probability_to_be_within_half_a_point_is_that_of_two_normal_scores(space, history, lead, slack):
-    planted = Planted(space, two_complete(history, 0.5, 0.5 + lead), deviation=0.01)
-    by_trial = sizes(planted).points.set_index("trial")["as_good"]
-    first, second = (one.number for one in planted.complete)
-    apart = NormalDist(0, 0.01 * 2**0.5)
+@pytest.mark.parametrize("lead", [0.0, 0.01, -0.02])
+def test_the_probability_to_be_within_half_a_point_is_that_of_two_normal_scores(space, history, lead):
+    first, second = (one.number for one in history[:2])
+    two = [one if one.number in (first, second) else replace(one, state=TrialState.PRUNED) for one in history]
+    told = np.array([0.5, 0.5 + lead]), 1e-4 * np.eye(2)
+    by_trial = sizes(StudyPosterior(space, two, posterior=lambda _: told)).points.set_index("trial")["as_good"]
+    apart, slack = NormalDist(0, 0.01 * 2**0.5), 0.005
     # 4,000 draws: four standard errors of a share are at most 0.032
     assert by_trial[first] == pytest.approx(apart.cdf(slack - lead), abs=0.032)
     assert by_trial[second] == pytest.approx(apart.cdf(slack + lead), abs=0.032)
