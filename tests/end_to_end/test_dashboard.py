@@ -9,8 +9,8 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -70,6 +70,12 @@ def storage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 @pytest.fixture(scope="module")
+def trials(storage: str) -> list[TrialRecord]:
+    with Ledger.open(storage, read_only=True) as ledger:
+        return ledger.trials(ledger.study("planted").id)
+
+
+@pytest.fixture(scope="module")
 def address(storage: str) -> Iterator[str]:
     with serving(storage) as found:
         yield found
@@ -79,13 +85,31 @@ def address(storage: str) -> Iterator[str]:
 def look(opened: Any, address: str) -> Iterator[Tab]:
     with tab(opened, address) as found:
         yield found
-        assert found.problems == []
+
+
+@contextmanager
+def looking(opened: Any, url: str, door: Door | None = None) -> Iterator[Tab]:
+    """At a dashboard of a storage of its own."""
+    with serving(url, door) as address, tab(opened, address) as look:
+        yield look
 
 
 def wait_for_views(look: Tab) -> None:
     look.page.wait_for_function(
         "() => ![...document.querySelectorAll('#page .quiet')].some((one) => one.textContent.includes('worked out'))"
     )
+
+
+def shown_numbers(look: Tab) -> list[int]:
+    """The trials of the board, from the top."""
+    numbers = "(rows) => rows.map((row) => Number(row.dataset.number))"
+    return [*look.page.eval_on_selector_all("#board tbody tr", numbers)]
+
+
+def wait_for_trials(look: Tab, numbers: Sequence[int]) -> None:
+    """Until the board shows these, in any order."""
+    look.page.wait_for_function(f"() => document.querySelectorAll('#board tbody tr').length === {len(numbers)}")
+    assert sorted(shown_numbers(look)) == sorted(numbers)
 
 
 def wait_for_ranking(look: Tab) -> None:
@@ -125,7 +149,6 @@ def test_pages_show_their_study_fit_their_window_and_keep_nobody_out(opened, add
             assert picture.stat().st_size > 5000
             if picture.parent == PICTURES:
                 _make_small(picture)
-        assert look.problems == []
 
 
 def _make_small(picture: Path) -> None:
@@ -154,15 +177,8 @@ def test_the_leaderboard_is_that_of_the_command(look, storage):
         board = leaderboard(ledger, "planted")
     look.open(PATHS["leaderboard"])
     wait_for_ranking(look)
-    shown = look.page.eval_on_selector_all("#board tbody tr", "(rows) => rows.map((row) => Number(row.dataset.number))")
-    assert shown[: len(board.rows)] == [row.number for row in board.rows]
+    assert shown_numbers(look)[: len(board.rows)] == [row.number for row in board.rows]
     assert look.text(".verdict").replace("\n", " ") == board.verdict
-
-
-def shown_numbers(look: Tab) -> list[int]:
-    return sorted(
-        look.page.eval_on_selector_all("#board tbody tr", "(rows) => rows.map((row) => Number(row.dataset.number))")
-    )
 
 
 FILTERS: tuple[tuple[str, str, Callable[[TrialRecord], bool]], ...] = (
@@ -177,9 +193,7 @@ FILTERS: tuple[tuple[str, str, Callable[[TrialRecord], bool]], ...] = (
 )
 
 
-def test_every_filter_acts_on_the_table_and_on_every_plot(look, storage):
-    with Ledger.open(storage, read_only=True) as ledger:
-        trials = ledger.trials(ledger.study("planted").id)
+def test_every_filter_acts_on_the_table_and_on_every_plot(look, trials):
     look.open(PATHS["leaderboard"]).settle()
     wait_for_ranking(look)
     for name, value, holds in FILTERS:
@@ -189,17 +203,16 @@ def test_every_filter_acts_on_the_table_and_on_every_plot(look, storage):
         field = look.page.locator(f"[name={name}]")
         is_choice = field.evaluate("(one) => one.tagName") == "SELECT"
         (field.select_option if is_choice else field.fill)(value)
-        rows = "document.querySelectorAll('#board tbody tr').length"
-        look.page.wait_for_function(f"() => location.search.includes('{name}=') && {rows} === {len(wanted)}")
-        assert shown_numbers(look) == wanted
+        look.page.wait_for_function(f"() => location.search.includes('{name}=')")
+        wait_for_trials(look, wanted)
         for plot in range(7):
             look.page.wait_for_function(_SHOWS, arg=[plot, measured])
         look.page.get_by_role("button", name="Clear").click()
-        look.page.wait_for_function(f"() => !location.search.includes('{name}=') && {rows} === {len(trials)}")
+        look.page.wait_for_function(f"() => !location.search.includes('{name}=')")
+        wait_for_trials(look, range(len(trials)))
     look.open(f"{PATHS['leaderboard']}?state=pruned&text=adapter")
     wanted = [one.number for one in trials if one.state is TrialState.PRUNED and "adapter" in one.description.lower()]
-    look.page.wait_for_function(f"() => document.querySelectorAll('#board tbody tr').length === {len(wanted)}")
-    assert shown_numbers(look) == wanted
+    wait_for_trials(look, wanted)
 
 
 _SHOWS = """([plot, wanted]) => {
@@ -274,9 +287,7 @@ _COMPARES = """(numbers) => {
 }"""
 
 
-def test_what_is_dragged_over_on_a_parallel_coordinate_filters_all(look, storage):
-    with Ledger.open(storage, read_only=True) as ledger:
-        trials = ledger.trials(ledger.study("planted").id)
+def test_what_is_dragged_over_on_a_parallel_coordinate_filters_all(look, trials):
     look.open(PATHS["leaderboard"]).settle()
     wait_for_ranking(look)
     left, top, right, bottom = look.page.evaluate(_ON_THE_LAST_AXIS, [0.5, 1.05])
@@ -288,8 +299,7 @@ def test_what_is_dragged_over_on_a_parallel_coordinate_filters_all(look, storage
     scores = {one.number: one.last_score for one in trials if one.last_score is not None}
     least = (max(scores.values()) + min(scores.values())) / 2
     wanted = sorted(number for number, score in scores.items() if score >= least - 1e-3)
-    look.page.wait_for_function(f"() => document.querySelectorAll('#board tbody tr').length === {len(wanted)}")
-    assert shown_numbers(look) == wanted
+    wait_for_trials(look, wanted)
     for plot in range(7):
         look.page.wait_for_function(_SHOWS, arg=[plot, wanted])
     faint = "() => document.querySelector('#parallel .plot').data.filter((one) => one.hoverinfo === 'skip').length"
@@ -299,14 +309,13 @@ def test_what_is_dragged_over_on_a_parallel_coordinate_filters_all(look, storage
     look.page.locator("[name=kept]").select_option("lowrank")
     both = [number for number in wanted if (side := trials[number].ffn) is not None and side.form == "lowrank"]
     assert 0 < len(both) < len(wanted)
-    look.page.wait_for_function(f"() => document.querySelectorAll('#board tbody tr').length === {len(both)}")
-    assert shown_numbers(look) == both
+    wait_for_trials(look, both)
     look.page.reload()
-    look.page.wait_for_function(f"() => document.querySelectorAll('#board tbody tr').length === {len(both)}")
+    wait_for_trials(look, both)
     look.page.get_by_label("any score").click()
     look.page.wait_for_function("() => !location.search.includes('score')")
     look.page.get_by_label("any form, FFN").click()
-    look.page.wait_for_function(f"() => document.querySelectorAll('#board tbody tr').length === {len(trials)}")
+    wait_for_trials(look, range(len(trials)))
 
 
 _ON_THE_LAST_AXIS = """([low, high]) => {
@@ -334,7 +343,7 @@ def test_the_timeline_has_every_attempt_beside_its_worker(look, storage):
     assert counts == [36, 6, 5]
 
 
-def test_columns_are_chosen_and_the_table_is_taken_away(look, storage):
+def test_columns_are_chosen_and_the_table_is_taken_away(look, trials):
     look.open(f"{PATHS['leaderboard']}?state=complete&sort-board=parameters:down")
     wait_for_ranking_or_order = "() => document.querySelectorAll('#board tbody tr').length === 36"
     look.page.wait_for_function(wait_for_ranking_or_order)
@@ -358,8 +367,6 @@ def test_columns_are_chosen_and_the_table_is_taken_away(look, storage):
     assert [*rows[0]] == [*entries[0]]
     assert "ffn_gate" in rows[0]
     assert "description" not in rows[0]
-    with Ledger.open(storage, read_only=True) as ledger:
-        trials = ledger.trials(1)
     assert {entry["number"]: (entry["parameters"], entry["ffn_gate"]) for entry in entries} == {
         one.number: (one.stored_parameters, None if one.ffn is None else one.ffn.gate)
         for one in trials
@@ -371,7 +378,7 @@ def test_columns_are_chosen_and_the_table_is_taken_away(look, storage):
 def test_notes_and_tags_are_written_and_found_again(opened, tmp_path):
     url = f"sqlite:///{tmp_path / 'noted.db'}"
     planted = Planted(url, 6)
-    with serving(url) as address, tab(opened, address) as look:
+    with looking(opened, url) as look:
         look.open(f"{STUDY}trial/?number=3").settle()
         look.page.get_by_label("Note").fill("diverged at first\n<b>try</b> a lower rate")
         planted.ledger.annotate(planted.study.id, EventKind.TAGS, "of another", 3)
@@ -392,14 +399,12 @@ def test_notes_and_tags_are_written_and_found_again(opened, tmp_path):
         assert look.text("#board td .tag") == "odd"
         look.open(f"{STUDY}compare/?trials=2,3")
         look.wait_for_text("tbody", "<b>try</b> a lower rate")
-        assert look.problems == []
-    with serving(url, Door(read_only=True)) as address, tab(opened, address) as look:
+    with looking(opened, url, Door(read_only=True)) as look:
         look.open(STUDY)
         look.wait_for_text(".remarks", "the third try")
         assert look.count(".remarks input") == 0
         look.open(f"{STUDY}trial/?number=3")
         look.wait_for_text(".remarks .tag", "odd")
-        assert look.problems == []
     with planted.ledger as ledger:
         said = [(one.kind, one.trial, one.text) for one in ledger.said_by_people(planted.study.id)]
     assert said == [
@@ -415,7 +420,7 @@ def test_studies_of_a_task_stand_beside_each_other(opened, tmp_path):
     url = f"sqlite:///{tmp_path / 'several.db'}"
     first = Planted(url, 6)
     other = Planted(url, 9, noise=0.05, study=first.new_study("planted, again", {"trials": 9}))
-    with serving(url) as address, tab(opened, address) as look:
+    with looking(opened, url) as look:
         look.open("")
         look.page.locator("tbody a", has_text="planted").nth(1).click()
         look.page.wait_for_function("() => document.body?.dataset.ready && document.body.dataset.page === 'task'")
@@ -428,7 +433,6 @@ def test_studies_of_a_task_stand_beside_each_other(opened, tmp_path):
             one.study.name: max(trial.score or 0 for trial in one.ledger.trials(one.study.id)) for one in (first, other)
         }
         assert dict(ends) == {name: pytest.approx(score) for name, score in best.items()}
-        assert look.problems == []
     for planted in (first, other):
         planted.ledger.close()
 
@@ -438,7 +442,7 @@ def test_a_trial_that_was_trained_again_has_its_mean_on_every_page(opened: Any, 
     scores = [planted.truth(5), 0.1]
     planted.replicate(5, scores[1])
     mean = f"{sum(scores) / 2:.4f}"
-    with serving(planted.ledger.url) as address, tab(opened, address) as look:
+    with looking(opened, planted.ledger.url) as look:
         look.open(PATHS["leaderboard"])
         wait_for_ranking(look)
         look.wait_for_text("#board tr[data-number='5']", f"{mean} ×2")
@@ -451,7 +455,6 @@ def test_a_trial_that_was_trained_again_has_its_mean_on_every_page(opened: Any, 
         assert look.page.evaluate(
             "(mean) => document.querySelectorAll('.plot')[1].data[0].y.some((one) => one.toFixed(4) === mean)", mean
         )
-        assert look.problems == []
     planted.ledger.close()
 
 
@@ -539,7 +542,6 @@ def test_the_keyboard_reaches_all_of_a_page_in_sight(opened, address, name):
             found.append(here["number"])
             assert (here["outline"], here["isHidden"]) == ("solid", False), here
         assert found == [*range(wanted)]
-        assert look.problems == []
 
 
 _NUMBER_WHAT_HAS_FOCUS = """() => {
@@ -578,11 +580,10 @@ def test_what_is_pressed_keeps_the_focus_and_the_place(look):
     ]
 
 
-def test_trials_of_alike_sizes_stand_side_by_side(look, storage):
+def test_trials_of_alike_sizes_stand_side_by_side(look, trials):
     look.open(PATHS["leaderboard"]).settle()
     wait_for_ranking(look)
-    with Ledger.open(storage, read_only=True) as ledger:
-        sizes = {one.number: one.stored_parameters for one in ledger.trials(1) if one.last_score is not None}
+    sizes = {one.number: one.stored_parameters for one in trials if one.last_score is not None}
     for plot in (3, 4):
         rates = f"document.querySelectorAll('#plots .plot')[{plot}].querySelectorAll('.xtick text')"
         assert look.page.evaluate(f"() => {rates}.length") == 4
@@ -665,7 +666,7 @@ def test_sql_is_asked_and_refused(look):
 def test_hostile_names_and_values_are_text(opened, sample_trials, tmp_path):
     url = f"sqlite:///{tmp_path / 'hostile.db'}"
     hostile_study(url, sample_trials)
-    with serving(url) as address, tab(opened, address) as look:
+    with looking(opened, url) as look:
         for name, path in PATHS.items():
             wanted = path.replace("trials=5,1,7", "trials=3,1").replace("name=docstrings", f"name={quote(HOSTILE)}")
             if name == "query":
@@ -682,8 +683,7 @@ def test_hostile_names_and_values_are_text(opened, sample_trials, tmp_path):
             assert "{{7*7}}" in body or "49" not in body
             assert look.page.evaluate("() => window.pwned") is None
             assert look.count("#page img") == 0
-        problems = [one for one in look.problems if "404" not in one]
-        assert problems == []
+        look.problems[:] = [one for one in look.problems if "404" not in one]
     with Ledger.open(url, read_only=True) as ledger:
         assert [study.name for study in ledger.studies()] == [HOSTILE.replace("\x00", "")]
 
@@ -727,7 +727,7 @@ def test_a_page_follows_a_study_that_runs(opened, storage_url, tmp_path):
     quick = None
     try:
         slow.wait_for(slow.newest)
-        with serving(storage_url) as address, tab(opened, address) as look:
+        with looking(opened, storage_url) as look:
             look.open(STUDY)
             look.wait_for_text("#standing", "live")
             for _ in range(2):
@@ -755,7 +755,6 @@ def test_a_page_follows_a_study_that_runs(opened, storage_url, tmp_path):
                 look.open(path)
                 assert look.count("#page > *") > 0, name
                 assert look.count(".problem") == 0, name
-            assert look.problems == []
     finally:
         for program in (slow, quick):
             if program is not None:
@@ -786,7 +785,6 @@ def test_an_export_works_on_any_web_server(opened, storage, tmp_path):
             look.page.wait_for_function("() => document.querySelectorAll('#board tbody tr').length === 8")
             look.page.locator("#board tbody tr a").first.click()
             look.page.wait_for_selector(".picture svg")
-            assert look.problems == []
         server.shutdown()
     names = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
     assert "static/plotly/plotly.min.js" in names

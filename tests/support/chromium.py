@@ -75,7 +75,7 @@ class Tab:
 
 @contextmanager
 def tab(opened: Any, address: str, *, width: int = 1280, scheme: str = "light") -> Iterator[Tab]:
-    """A fresh window; everything that it says is wrong, or asks of another address, is kept."""
+    """A fresh window; in the end it must have said of nothing that it is wrong, and asked no other address."""
     context = opened.new_context(
         viewport={"width": width, "height": 900}, color_scheme=scheme, accept_downloads=True, reduced_motion="reduce"
     )
@@ -88,6 +88,7 @@ def tab(opened: Any, address: str, *, width: int = 1280, scheme: str = "light") 
     page.on("request", lambda request: _asked(found, request.url))
     try:
         yield found
+        assert found.problems == []
     finally:
         page.unroute_all(behavior="ignoreErrors")  # a page that is closed may just have asked for news
         context.close()

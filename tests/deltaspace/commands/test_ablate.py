@@ -10,13 +10,12 @@ from support.trivial_ablation import BEST, launch_study
 from support.trivial_runner import TrivialRunner
 
 import studies.confirmation.execution
-from deltaspace.commands.main import main
 
 Run = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture
-def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ran: Run) -> Run:
     """Runs a command in a storage with the study ``reviews``; returns exit code, stdout and stderr."""
     url = f"sqlite:///{tmp_path / 'ledger.db'}"
     monkeypatch.setenv("DELTASPACE_STORAGE", url)
@@ -27,12 +26,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureF
     )
     monkeypatch.setattr(studies.confirmation.execution, "confirm", confirm)
 
-    def invoke(*arguments: str) -> tuple[int, str, str]:
-        code = main([*arguments])
-        printed = capsys.readouterr()
-        return code, printed.out, printed.err
-
-    return invoke
+    return ran
 
 
 @pytest.mark.slow

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.small_study import small_study
 from support.trivial_runner import TrivialFactory, TrivialRunner
 
 import studies.confirmation.execution
@@ -16,9 +17,6 @@ from deltaspace.commands.confirmation import confirm as command
 from studies.confirmation.request import AGAINST, ConfirmationRequest
 from studies.launch.execution import LaunchResult
 from studies.launch.launch import launch
-from studies.study_file import specification_from_mapping
-
-BACKBONES = Path(__file__).parents[2] / "data" / "backbones"
 
 Run = Callable[..., tuple[int, str, str]]
 
@@ -36,19 +34,8 @@ class Factory(TrivialFactory):
 def searched(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the study ``reviews``."""
     folder = tmp_path_factory.mktemp("searched")
-    study = specification_from_mapping(
-        {
-            "name": "reviews",
-            "backbone": str(BACKBONES / "roberta_base"),
-            "task": {"name": "docstrings"},
-            "budget": "0.5%",
-            "trials": 4,
-            "training": {"steps": 4},
-            "pruning": {"first_rung_steps": None},
-            "search": {"sampler": "random", "published": ["mam_adapter", "bitfit"]},
-            "fleet": {"backend": "inline", "pack": 4},
-        }
-    )
+    search = {"sampler": "random", "published": ["mam_adapter", "bitfit"]}
+    study = small_study(folder, name="reviews", trials=4, steps=4, first_rung=None, search=search, fleet={"pack": 4})
     launch(study, storage_url=f"sqlite:///{folder / 'ledger.db'}", factory=Factory())
     return folder
 

@@ -2,7 +2,6 @@
 
 import gzip
 import json
-from collections.abc import Callable
 from contextlib import suppress
 from itertools import combinations
 from pathlib import Path
@@ -113,64 +112,39 @@ def test_three_columns_of_texts_are_refused_and_one_is_taken_by_its_name(here: P
     assert yaml.safe_load(file.read_text())["task"]["text"] == "text"
 
 
-def folder_named_like_a_file(here: Path) -> str:
-    (here / "d" / "train.jsonl").mkdir(parents=True)
-    return "d"
-
-
-def no_such_file(here: Path) -> str:
-    return "reviews.csv"
-
-
-def no_such_hub_name(here: Path) -> str:
-    return "nobody/has-this"
-
-
-def not_even_a_name(here: Path) -> str:
-    return "what is this?"
-
-
-def an_empty_folder(here: Path) -> str:
-    (here / "d").mkdir()
-    return "d"
-
-
-def two_that_may_be_train(here: Path) -> str:
-    (here / "d").mkdir()
-    for name in ("a_train.csv", "b_train.csv"):
-        (here / "d" / name).write_text(separated(TEXTS))
-    return "d"
-
-
-def none_that_is_train(here: Path) -> str:
-    (here / "d").mkdir()
-    for name in ("one.csv", "two.csv"):
-        (here / "d" / name).write_text(separated(TEXTS))
-    return "d"
-
-
-def a_file_that_may_not_be_read(here: Path) -> str:
-    (here / "data.csv").symlink_to(here / "gone.csv")
-    return "data.csv"
-
-
-PLACES: dict[Callable[[Path], str], str] = {
-    folder_named_like_a_file: r"train\.jsonl of d must be a file; it is a folder",
-    no_such_file: r"there is no reviews\.csv",
-    no_such_hub_name: "must be on the hub or in its cache",
-    not_even_a_name: r"there is no what is this\?",
-    an_empty_folder: "d holds: nothing",
-    two_that_may_be_train: r"these may be: a_train, b_train\. Name the files of one study",
-    none_that_is_train: r"one file must be train; the data has: one, two\.",
-    a_file_that_may_not_be_read: r"there is no data\.csv",
+PLACES: dict[str, tuple[str, tuple[str, ...], str]] = {
+    "a folder named like a file": ("d", ("d/train.jsonl/",), r"train\.jsonl of d must be a file; it is a folder"),
+    "no such file": ("reviews.csv", (), r"there is no reviews\.csv"),
+    "no such hub name": ("nobody/has-this", (), "must be on the hub or in its cache"),
+    "not even a name": ("what is this?", (), r"there is no what is this\?"),
+    "an empty folder": ("d", ("d/",), "d holds: nothing"),
+    "two that may be train": (
+        "d",
+        ("d/a_train.csv", "d/b_train.csv"),
+        r"these may be: a_train, b_train\. Name the files of one study",
+    ),
+    "none that is train": ("d", ("d/one.csv", "d/two.csv"), r"one file must be train; the data has: one, two\."),
 }
+"""What is named, the folders and files that are there, and what is said."""
 
 
-@pytest.mark.parametrize("place", PLACES, ids=lambda place: place.__name__)
-def test_a_place_without_data_is_one_line(place: Callable[[Path], str], here: Path) -> None:
-    with pytest.raises((RunnerError, StudiesError), match=PLACES[place]) as refused:
-        deltaspace.init(place(here), takes_steps=False)
+@pytest.mark.parametrize("case", PLACES)
+def test_a_place_without_data_is_one_line(case: str, here: Path) -> None:
+    named, there, message = PLACES[case]
+    for one in there:
+        folder, _, file = one.rpartition("/")
+        (here / folder).mkdir(parents=True, exist_ok=True)
+        if file:
+            (here / one).write_text(separated(TEXTS))
+    with pytest.raises((RunnerError, StudiesError), match=message) as refused:
+        deltaspace.init(named, takes_steps=False)
     assert "\n" not in str(refused.value)
+
+
+def test_a_file_that_may_not_be_read_is_said_not_to_be_there(here: Path) -> None:
+    (here / "data.csv").symlink_to(here / "gone.csv")
+    with pytest.raises(RunnerError, match=r"there is no data\.csv"):
+        deltaspace.init("data.csv", takes_steps=False)
 
 
 def test_a_gigabyte_is_looked_at_from_its_beginning(here: Path) -> None:

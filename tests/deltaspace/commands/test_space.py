@@ -1,7 +1,5 @@
 """``deltaspace space``: the dimensions, the size, the rules and the samples of a study's search space."""
 
-import contextlib
-import io
 import json
 import re
 from collections.abc import Callable
@@ -32,13 +30,10 @@ def read(text: str) -> dict[str, Any]:
     return data
 
 
-@pytest.fixture(scope="module")
-def usual() -> dict[str, Any]:
+@pytest.fixture
+def usual(run) -> dict[str, Any]:
     """The space without further options, as JSON."""
-    printed = io.StringIO()
-    with contextlib.redirect_stdout(printed):
-        assert main(["space", "docstrings", "--set", f"backbone={ROBERTA}", "--json"]) == 0
-    return read(printed.getvalue())
+    return read(run("--json"))
 
 
 def row(text: str, name: str) -> list[int]:
@@ -57,24 +52,19 @@ def test_the_space_of_a_study_is_shown_with_its_dimensions_size_and_rules(run, u
     assert "learning_rate.full" not in text
     assert "mam_adapter" in text
     assert "two edits" not in text
-    data = usual
-    attention, ffn = data["census"]["parts"]
-    assert row(text, "product of the dimensions") == [
-        attention["product"],
-        ffn["product"],
-        1,
-        data["census"]["product"],
-    ]
-    assert row(text, "different functions")[-1] == data["census"]["distinct"]
+    census = usual["census"]
+    attention, ffn = census["parts"]
+    products = [attention["product"], ffn["product"], 1, census["product"]]
+    assert row(text, "product of the dimensions") == products
+    assert row(text, "different functions")[-1] == census["distinct"]
     for rule in {*attention["refused"], *ffn["refused"]}:
         assert re.search(rf"(?m)^{rule} +{attention['refused'].get(rule, 0):,} +{ffn['refused'].get(rule, 0):,} ", text)
 
 
 def test_rules_that_cut_are_told_with_what_they_say(usual):
-    data = usual
-    assert {"V1", "V10", "V14", "V15", "mul", "read"} <= set(data["rules"])
-    assert all(RULES[rule] == text for rule, text in data["rules"].items())
-    assert data["census"]["parts"][1]["refused"]["ports"] > 0  # no gate projection
+    assert {"V1", "V10", "V14", "V15", "mul", "read"} <= set(usual["rules"])
+    assert all(RULES[rule] == text for rule, text in usual["rules"].items())
+    assert usual["census"]["parts"][1]["refused"]["ports"] > 0  # no gate projection
 
 
 def test_samples_have_words_formulas_counts_and_a_share_of_the_budget(run, usual):

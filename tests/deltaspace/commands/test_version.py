@@ -6,19 +6,11 @@ from importlib.metadata import version
 
 import pytest
 
-from deltaspace.commands.main import main
 from studies.ledger.migrations import NEWEST
 
 
-def printed(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
-    assert main(["version", *arguments]) == 0
-    out, err = capsys.readouterr()
-    assert err == ""
-    return out
-
-
-def test_a_report_has_versions_machine_schema_and_storage(capsys, sample_storage):
-    facts = json.loads(printed(capsys, "--verbose", "--json", "--storage", sample_storage))
+def test_a_report_has_versions_machine_schema_and_storage(printed, sample_storage):
+    facts = json.loads(printed("version", "--verbose", "--json", "--storage", sample_storage))
     packages = ("torch", "transformers", "datasets", "accelerate", "optuna", "ray", "sqlalchemy")
     assert {name: facts[name] for name in packages} == {name: version(name) for name in packages}
     assert facts["python"].startswith(platform.python_version())
@@ -26,19 +18,19 @@ def test_a_report_has_versions_machine_schema_and_storage(capsys, sample_storage
     assert facts["schema"] == f"version {NEWEST}"
     assert facts["storage"] == f"{sample_storage}, 1 study"
     assert {"cpu", "gpus"} <= set(facts)
-    lines = printed(capsys, "--verbose", "--storage", sample_storage).splitlines()
+    lines = printed("version", "--verbose", "--storage", sample_storage).splitlines()
     assert [line.split(maxsplit=1) for line in lines] == [list(fact) for fact in facts.items()]
 
 
 @pytest.mark.parametrize(
     "url", ["postgresql://me:secret@127.0.0.1:1/none", "postgresql://me@127.0.0.1:1/none?password=secret"]
 )
-def test_the_password_of_a_storage_is_hidden(capsys, url):
-    out = printed(capsys, "--verbose", "--storage", url)
+def test_the_password_of_a_storage_is_hidden(printed, url):
+    out = printed("version", "--verbose", "--storage", url)
     assert "secret" not in out
     assert "127.0.0.1" in out
 
 
-def test_a_storage_that_is_not_there_is_no_failure(capsys, tmp_path):
-    assert "no database at sqlite:" in printed(capsys, "--verbose", "--storage", f"sqlite:///{tmp_path / 'a.db'}")
+def test_a_storage_that_is_not_there_is_no_failure(printed, tmp_path):
+    assert "no database at sqlite:" in printed("version", "--verbose", "--storage", f"sqlite:///{tmp_path / 'a.db'}")
     assert list(tmp_path.iterdir()) == []
