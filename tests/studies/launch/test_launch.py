@@ -196,10 +196,8 @@ def test_a_study_gives_the_same_trials_whatever_the_number_of_launches(tmp_path)
     for trials in (5, 11, 17, 24):
         part = specification(tmp_path, search={"sampler": "tpe"}, fleet={"pack": 1}, trials=trials)
         launch(part, storage_url=urls[1], factory=TrivialFactory())
-    whole, parts = trials_of(urls[0]), trials_of(urls[1])
-    assert [(one.fingerprint, one.seed, one.state, one.score) for one in whole] == [
-        (one.fingerprint, one.seed, one.state, one.score) for one in parts
-    ]
+    whole, parts = ([(one.fingerprint, one.seed, one.state, one.score) for one in trials_of(url)] for url in urls)
+    assert whole == parts
 
 
 def test_the_last_trials_repeat_the_best_and_the_same_study_repeats_the_same(tmp_path):

@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from support.asked_ledger import asked
 from support.trivial_runner import TrivialFactory
 
 from search_space.backbones import family_of, shape_of
@@ -13,11 +14,10 @@ from search_space.backbones.declared import declaration
 from studies.confirmation.execution import confirm
 from studies.confirmation.request import ConfirmationRequest
 from studies.errors import StudyChangedError
-from studies.exports.export import Export, export_trial
+from studies.exports.export import export_trial
 from studies.launch.launch import launch
-from studies.ledger.ledger import Ledger
 from studies.study_file import Specification, specification_from_mapping
-from studies.study_file.recorded_specification import recorded_specification
+from studies.study_file.recorded_specification import MadeTable, recorded_specification
 from trial_runner.backbones import BackboneSource
 from trial_runner.backbones.locate import entries_of
 from trial_runner.backbones.tables import keep
@@ -54,23 +54,20 @@ def study(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Make:
     return make
 
 
-def export_of(url: str, folder: Path) -> Export:
-    with Ledger.open(url, read_only=True) as ledger:
-        return export_trial(ledger, "trivial", 0, folder)
+def table_of(url: str) -> MadeTable | None:
+    return asked(url, "trivial", lambda _, study: recorded_specification(study).made_table)
 
 
 def test_with_another_table_a_study_is_not_continued_confirmed_or_exported(study, tmp_path):
     url, request = f"sqlite:///{tmp_path / 'ledger.db'}", ConfirmationRequest(study="trivial", top=1, seeds=2)
     more = {"trials": 6}
     assert launch(study("encoder.layer.{layer}"), storage_url=url, factory=TrivialFactory()).finished
-    with Ledger.open(url, read_only=True) as ledger:
-        begun = recorded_specification(ledger.study("trivial")).made_table
-    assert begun is not None
+    assert table_of(url) is not None
     other = study("encoder.blocks.{layer}").model_copy(update=more)
     for go_on in (
         lambda: launch(other, storage_url=url, factory=TrivialFactory()),
         lambda: confirm(request, storage_url=url, factory=TrivialFactory()),
-        lambda: export_of(url, tmp_path / "away"),
+        lambda: asked(url, "trivial", lambda ledger, found: export_trial(ledger, found.name, 0, tmp_path / "away")),
     ):
         with pytest.raises(StudyChangedError, match=r"of its nobodys backbone .* with transformers [0-9.]+; ") as no:
             go_on()
@@ -84,5 +81,4 @@ def test_a_family_s_own_table_is_not_noted(tmp_path, study):
     url = f"sqlite:///{tmp_path / 'ledger.db'}"
     plain = study("encoder.layer.{layer}").model_copy(update={"backbone": BackboneSource(name=str(ROBERTA.parent))})
     assert launch(plain, storage_url=url, factory=TrivialFactory()).finished
-    with Ledger.open(url, read_only=True) as ledger:
-        assert recorded_specification(ledger.study("trivial")).made_table is None
+    assert table_of(url) is None

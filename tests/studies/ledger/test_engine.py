@@ -16,11 +16,17 @@ from studies.ledger.engine import Access, StorageAddress, open_engine
 from studies.ledger.ledger import Ledger
 
 
-def one_line(error):
-    text = str(error.value)
-    assert "\n" not in text
-    assert "Traceback" not in text
-    return text
+def refusal(use, *given, **options):
+    """The one line that something is refused with."""
+    with pytest.raises(StorageError) as error:
+        use(*given, **options)
+    assert "\n" not in str(error.value)
+    return str(error.value)
+
+
+def create(ledger_url, study, **options):
+    with Ledger.open(ledger_url, **options) as ledger:
+        ledger.create_study(study)
 
 
 @pytest.fixture
@@ -49,9 +55,7 @@ def filled(open_folder, values) -> Callable[[], Path]:
 def test_a_missing_database_is_not_created_by_reading(tmp_path):
     url = f"sqlite:///{tmp_path / 'none.db'}"
     for options in ({"read_only": True}, {"create": False}):
-        with pytest.raises(StorageError) as error:
-            Ledger.open(url, **options)
-        assert one_line(error) == f"no database at {url}; launch a study first."
+        assert refusal(Ledger.open, url, **options) == f"no database at {url}; launch a study first."
     assert list(tmp_path.iterdir()) == []
 
 
@@ -59,9 +63,7 @@ def test_a_file_of_another_kind_is_not_touched(tmp_path):
     file = tmp_path / "notes.txt"
     file.write_text("These are notes and no database. " * 100)
     for options in ({}, {"read_only": True}):
-        with pytest.raises(StorageError) as error:
-            Ledger.open(f"sqlite:///{file}", **options)
-        assert "must be an SQLite database" in one_line(error)
+        assert "must be an SQLite database" in refusal(Ledger.open, f"sqlite:///{file}", **options)
     assert file.read_text().startswith("These are notes")
 
 
@@ -69,20 +71,14 @@ def test_a_file_of_another_kind_is_not_touched(tmp_path):
 def test_a_read_only_file_cannot_be_launched_into(filled, open_folder, option, values):
     filled.chmod(stat.S_IRUSR | stat.S_IRGRP | stat.S_IROTH)
     open_folder.chmod(0o555)
-    with (
-        as_ordinary_user(),
-        pytest.raises(StorageError) as error,
-        Ledger.open(f"sqlite:///{filled}", **option) as ledger,
-    ):
-        ledger.create_study(values.study(name="more"))
-    assert "must be writable" in one_line(error)
+    with as_ordinary_user():
+        assert "must be writable" in refusal(create, f"sqlite:///{filled}", values.study(name="more"), **option)
 
 
 def test_a_folder_that_cannot_be_written_takes_no_new_database(open_folder):
     open_folder.chmod(0o555)
-    with as_ordinary_user(), pytest.raises(StorageError) as error:
-        Ledger.open(f"sqlite:///{open_folder}/new.db")
-    assert "is not accessible" in one_line(error)
+    with as_ordinary_user():
+        assert "is not accessible" in refusal(Ledger.open, f"sqlite:///{open_folder}/new.db")
 
 
 def test_a_database_in_a_read_only_folder_can_be_read(filled, open_folder):
@@ -108,9 +104,7 @@ def test_a_locked_database_is_reported_and_nothing_is_lost(filled, short_patienc
     with Ledger.open(url) as ledger:
         other = sqlite3.connect(filled, isolation_level=None)
         other.execute("BEGIN IMMEDIATE")
-        with pytest.raises(StorageError) as error:
-            ledger.create_study(values.study(name="more"))
-        assert "is locked by another process" in one_line(error)
+        assert "is locked by another process" in refusal(ledger.create_study, values.study(name="more"))
         assert len(ledger.studies()) == 1
         other.execute("ROLLBACK")
         other.close()
@@ -122,9 +116,7 @@ def test_an_empty_database_that_is_locked_is_reported_when_it_is_opened(tmp_path
     other = sqlite3.connect(tmp_path / "x.db", isolation_level=None)
     other.execute("PRAGMA journal_mode = WAL")
     other.execute("BEGIN IMMEDIATE")
-    with pytest.raises(StorageError) as error:
-        Ledger.open(f"sqlite:///{tmp_path / 'x.db'}")
-    assert "is locked by another process" in one_line(error)
+    assert "is locked by another process" in refusal(Ledger.open, f"sqlite:///{tmp_path / 'x.db'}")
     other.close()
 
 
@@ -144,9 +136,7 @@ def test_an_empty_database_that_is_locked_is_reported_when_it_is_opened(tmp_path
 )
 def test_a_url_that_makes_no_sense_is_refused(url, message):
     for use in (Ledger.open, lambda text: run_query(text, "SELECT 1")):
-        with pytest.raises(StorageError) as error:
-            use(url)
-        assert message in one_line(error)
+        assert message in refusal(use, url)
 
 
 @pytest.mark.parametrize("scheme", ["postgres", "postgresql", "postgresql+psycopg"])
@@ -176,9 +166,9 @@ def test_a_password_is_hidden_wherever_it_stands_in_a_url(url):
 
 
 def test_a_password_that_reaches_into_the_host_is_refused_and_not_shown():
-    with pytest.raises(StorageError, match="must be written %40") as error:
-        StorageAddress.parse("postgresql://user:a@secret@host/db")
-    assert "secret" not in one_line(error)
+    said = refusal(StorageAddress.parse, "postgresql://user:a@secret@host/db")
+    assert "must be written %40" in said
+    assert "secret" not in said
 
 
 def test_a_relative_file_stays_the_same_when_the_folder_changes(tmp_path, monkeypatch, values):
@@ -200,25 +190,21 @@ def test_a_file_name_may_hold_anything(tmp_path, values):
 
 def test_a_missing_driver_is_answered_with_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "psycopg", None)
-    with pytest.raises(StorageError) as error:
-        Ledger.open("postgresql://user:secret@host/db")
-    assert one_line(error).endswith("Run: pip install 'deltaspace[postgres]'")
-    assert "secret" not in str(error.value)
+    said = refusal(Ledger.open, "postgresql://user:secret@host/db")
+    assert said.endswith("Run: pip install 'deltaspace[postgres]'")
+    assert "secret" not in said
 
 
 def test_a_server_that_cannot_be_reached_is_reported_at_once_and_without_password(tmp_path):
     for use in (Ledger.open, lambda text: run_query(text, "SELECT 1")):
-        with pytest.raises(StorageError) as error:
-            use(f"postgresql://user:secret@/db?host={tmp_path}")
-        assert one_line(error).startswith("cannot reach postgresql://user:***@/db")
-        assert "secret" not in str(error.value)
+        said = refusal(use, f"postgresql://user:secret@/db?host={tmp_path}")
+        assert said.startswith("cannot reach postgresql://user:***@/db")
+        assert "secret" not in said
 
 
 @pytest.mark.postgres
 def test_a_database_that_the_server_does_not_have_is_reported(postgres_server):
-    with pytest.raises(StorageError) as error:
-        Ledger.open(postgres_server.url("nowhere"))
-    assert 'database "nowhere" does not exist' in one_line(error)
+    assert 'database "nowhere" does not exist' in refusal(Ledger.open, postgres_server.url("nowhere"))
 
 
 @pytest.mark.postgres
@@ -230,23 +216,19 @@ def test_a_locked_study_on_a_server_is_reported(postgres_url, monkeypatch, value
         study = ledger.create_study(values.study())
         with psycopg.connect(postgres_url) as other:
             other.execute("SELECT * FROM studies FOR UPDATE")
-            with pytest.raises(StorageError) as error:
-                ledger.take_over(study.id, "keeper")
-            assert "is locked by another process" in one_line(error)
+            assert "is locked by another process" in refusal(ledger.take_over, study.id, "keeper")
             other.rollback()
         assert ledger.take_over(study.id, "keeper") == 1
 
 
 @pytest.mark.postgres
 def test_the_users_own_server_options_are_kept(postgres_url):
-    with (
-        Ledger.open(f"{postgres_url}&options=-c%20work_mem%3D7MB") as ledger,
-        ledger._database.once(writes=False) as link,
-    ):
-        settings = {
-            name: link.exec_driver_sql(f"SHOW {name}").scalar() for name in ("work_mem", "timezone", "lock_timeout")
+    wanted = {"work_mem": "7MB", "timezone": "UTC", "lock_timeout": "10s"}
+    with Ledger.open(f"{postgres_url}&options=-c%20work_mem%3D7MB") as ledger:
+        asked = {
+            name: ledger.read(lambda link, of=name: link.exec_driver_sql(f"SHOW {of}").scalar()) for name in wanted
         }
-    assert settings == {"work_mem": "7MB", "timezone": "UTC", "lock_timeout": "10s"}
+    assert asked == wanted
 
 
 @pytest.mark.parametrize("access", list(Access))

@@ -43,11 +43,9 @@ def without_guards(storage_url, tamper):
 
     def run(*statements):
         if storage_url.startswith("postgresql"):
-            tables = ("trials", "attempts", "readings")
-            drops = [DROP_CHECKS.format(table=table) for table in tables]
-            tamper(
-                "SET session_replication_role = replica", *drops, *statements, "SET session_replication_role = origin"
-            )
+            drops = [DROP_CHECKS.format(table=table) for table in ("trials", "attempts", "readings")]
+            role = "SET session_replication_role ="
+            tamper(f"{role} replica", *drops, *statements, f"{role} origin")
         else:
             file = storage_url.removeprefix("sqlite:///")
             with closing(sqlite3.connect(file)) as connection, connection:
@@ -58,11 +56,7 @@ def without_guards(storage_url, tamper):
     return run
 
 
-DROPS = (
-    "DROP TRIGGER trials_are_final",
-    "DROP INDEX uq_attempts_one_open",
-    "DROP INDEX uq_attempts_one_final",
-)
+DROPS = ("DROP TRIGGER trials_are_final", "DROP INDEX uq_attempts_one_open", "DROP INDEX uq_attempts_one_final")
 DROP_CHECKS = """
 DO $$ DECLARE name text; BEGIN
   FOR name IN SELECT conname FROM pg_constraint WHERE conrelid = '{table}'::regclass AND contype = 'c' LOOP
@@ -72,68 +66,58 @@ DO $$ DECLARE name text; BEGIN
 END $$
 """
 
+
+def attempt_of(trial):
+    return f"trial_id = (SELECT id FROM trials WHERE number = {trial})"
+
+
+CLOSED = "one attempt closes a terminal trial, none another; got"
+OPENED = "a running trial has its newest attempt open and no other has; got"
+LAST = "readings SET {} WHERE step = 20"
+EARLIER = "readings SET attempt = {} WHERE step = 10 AND attempt = 1"
 BREAKS = {
     "a gap": ("UPDATE trials SET number = 9 WHERE number = 4", "missing [4]"),
     "complete without score": ("UPDATE trials SET score = NULL WHERE number = 0", "trial 0: a score belongs"),
     "pruned without reason": ("UPDATE trials SET reason = NULL WHERE number = 1", "trial 1: a reason belongs"),
-    "terminal without end": (
-        "UPDATE trials SET ended_at = NULL WHERE number = 2",
-        "trial 2: a terminal trial has an end",
-    ),
+    "terminal without end": ("UPDATE trials SET ended_at = NULL WHERE number = 2", "2: a terminal trial has an end"),
     "score changed later": ("UPDATE trials SET score = 0.9 WHERE number = 0", "score must be that of its last reading"),
-    "state changed later": (
-        "UPDATE trials SET state = 'failed' WHERE number = 1",
-        "trial 1: its row changed after its end",
-    ),
+    "state changed later": ("UPDATE trials SET state = 'failed' WHERE number = 1", "1: its row changed after its end"),
     "reopened": (
         "UPDATE trials SET state = 'queued', reason = NULL, ended_at = NULL WHERE number = 2",
-        "trial 2: one attempt closes a terminal trial, none another; got queued, closed 1 times",
+        f"trial 2: {CLOSED} queued, closed 1 times",
     ),
     "closed by nobody": (
         "UPDATE attempts SET ending = 'lost' WHERE ending = 'failed'",
-        "trial 2: one attempt closes a terminal trial, none another; got failed, closed 0 times",
+        f"trial 2: {CLOSED} failed, closed 0 times",
     ),
     "closed twice": (
-        "UPDATE attempts SET ending = 'failed' "
-        "WHERE attempt = 1 AND trial_id = (SELECT id FROM trials WHERE number = 2)",
-        "trial 2: one attempt closes a terminal trial, none another; got failed, closed 2 times",
+        f"UPDATE attempts SET ending = 'failed' WHERE attempt = 1 AND {attempt_of(2)}",
+        f"trial 2: {CLOSED} failed, closed 2 times",
     ),
     "running without attempt": (
         "UPDATE attempts SET ending = 'lost', ended_at = started_at WHERE ended_at IS NULL",
-        "trial 3: a running trial has its newest attempt open and no other has; got running, open []",
+        f"trial 3: {OPENED} running, open []",
     ),
     "open attempt of a queued trial": (
-        "UPDATE attempts SET ending = NULL, ended_at = NULL WHERE trial_id = (SELECT id FROM trials WHERE number = 4)",
-        "trial 4: a running trial has its newest attempt open and no other has; got queued, open [1]",
+        f"UPDATE attempts SET ending = NULL, ended_at = NULL WHERE {attempt_of(4)}",
+        f"trial 4: {OPENED} queued, open [1]",
     ),
     "lease in the past": (
         "UPDATE attempts SET lease_expires_at = started_at WHERE ended_at IS NULL",
         "trial 3: it runs without a live lease",
     ),
     "attempt missing": (
-        "DELETE FROM attempts WHERE attempt = 1 AND trial_id = (SELECT id FROM trials WHERE number = 3)",
-        "trial 3: attempts must be 1 to 2; got [2]",
+        f"DELETE FROM attempts WHERE attempt = 1 AND {attempt_of(3)}",
+        "attempts must be 1 to 2; got [2]",
     ),
-    "reading missing": (
-        "DELETE FROM readings WHERE step = 20",
-        "trial 0: its progress must be that of its last reading",
-    ),
-    "step below one": (
-        "UPDATE readings SET step = -5 WHERE step = 20",
-        "trial 0: steps of readings must ascend from 1",
-    ),
-    "reading by an earlier attempt": (
-        "UPDATE readings SET attempt = 2 WHERE step = 10 AND attempt = 1",
-        None,
-    ),
+    "reading missing": ("DELETE FROM readings WHERE step = 20", "0: its progress must be that of its last reading"),
+    "step below one": (f"UPDATE {LAST.format('step = -5')}", "trial 0: steps of readings must ascend from 1"),
+    "reading by an earlier attempt": (f"UPDATE {EARLIER.format(2)}", None),
     "reading by an attempt that is not there": (
-        "UPDATE readings SET attempt = 3 WHERE step = 10 AND attempt = 1",
+        f"UPDATE {EARLIER.format(3)}",
         "trial 0: attempts of readings must ascend within 1 to 2; got [3, 2]",
     ),
-    "wrong rung": (
-        "UPDATE readings SET rung = NULL WHERE step = 20",
-        "trial 0: the reading at step 20 must be of rung 1; got None",
-    ),
+    "wrong rung": (f"UPDATE {LAST.format('rung = NULL')}", "0: the reading at step 20 must be of rung 1; got None"),
 }
 
 
@@ -186,9 +170,8 @@ def test_a_file_in_a_folder_that_is_not_marked_as_the_studys_is_not_read(search,
     (tmp_path / "sst2" / MARKER).unlink()
     monkeypatch.setattr(files.hashlib, "file_digest", None)
     [line] = violations(search.ledger, search.id)
-    assert (
-        line == f"trial 3: {tmp_path}/sst2/trial-3/attempt-2/snapshot must be a file in the study's folder; it is not"
-    )
+    file = tmp_path / "sst2" / "trial-3" / "attempt-2" / "snapshot"
+    assert line == f"trial 3: {file} must be a file in the study's folder; it is not"
 
 
 def test_a_number_or_a_configuration_that_is_there_twice_is_found(search):

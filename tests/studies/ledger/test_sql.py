@@ -184,14 +184,6 @@ def test_limits_that_cannot_be_are_refused(limits):
         Limits(**limits)
 
 
-@pytest.fixture
-def file(tmp_path):
-    connection = sqlite3.connect(tmp_path / "x.db")
-    connection.execute("CREATE TABLE t (a)")
-    connection.close()
-    return tmp_path / "x.db"
-
-
 @pytest.mark.parametrize(
     "sql",
     [
@@ -204,11 +196,12 @@ def file(tmp_path):
         "SELECT load_extension('evil')",
     ],
 )
-def test_sqlite_does_nothing_but_read(file, sql):
-    assert refusal(f"sqlite:///{file}", sql.format(folder=file.parent)).startswith(
-        ("a query must", "the database refuses")
-    )
-    assert sorted(path.name for path in file.parent.iterdir()) == ["x.db"]
+def test_sqlite_does_nothing_but_read(tmp_path, sql):
+    with closing(sqlite3.connect(tmp_path / "x.db")) as connection:
+        connection.execute("CREATE TABLE t (a)")
+    said = refusal(f"sqlite:///{tmp_path / 'x.db'}", sql.format(folder=tmp_path))
+    assert said.startswith(("a query must", "the database refuses"))
+    assert [path.name for path in tmp_path.iterdir()] == ["x.db"]
 
 
 @pytest.mark.postgres
