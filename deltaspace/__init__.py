@@ -12,46 +12,29 @@ A name is imported when it is first used, so that importing the package takes no
 
 TYPE_CHECKING = False  # as type checkers read it; nothing is imported before `entry_point` is ready for Ctrl-C
 if TYPE_CHECKING:
-    from deltaspace import errors
-    from deltaspace.descriptions import count, describe, methods, shape_of
-    from deltaspace.launch_options import launch, open_study, studies
-    from deltaspace.startup import check, init, plan
-    from deltaspace.training import predict, train
-    from search_space.configuration import Configuration
-    from search_space.edit import Edit
-    from search_space.published import published_method
-    from search_space.space.space import SearchSpace
-    from studies.observer import Observer
-    from studies.study import Study
-    from studies.study_file import Specification
-    from studies.trial import Trial
-    from trial_runner.export import load_delta, open_delta
-
-__all__ = [
-    "Configuration",
-    "Edit",
-    "Observer",
-    "SearchSpace",
-    "Specification",
-    "Study",
-    "Trial",
-    "check",
-    "count",
-    "describe",
-    "errors",
-    "init",
-    "launch",
-    "load_delta",
-    "methods",
-    "open_delta",
-    "open_study",
-    "plan",
-    "predict",
-    "published_method",
-    "shape_of",
-    "studies",
-    "train",
-]
+    from deltaspace import errors as errors
+    from deltaspace.descriptions import count as count
+    from deltaspace.descriptions import describe as describe
+    from deltaspace.descriptions import methods as methods
+    from deltaspace.descriptions import shape_of as shape_of
+    from deltaspace.launch_options import launch as launch
+    from deltaspace.launch_options import open_study as open_study
+    from deltaspace.launch_options import studies as studies
+    from deltaspace.startup import check as check
+    from deltaspace.startup import init as init
+    from deltaspace.startup import plan as plan
+    from deltaspace.training import predict as predict
+    from deltaspace.training import train as train
+    from search_space.configuration import Configuration as Configuration
+    from search_space.edit import Edit as Edit
+    from search_space.published import published_method as published_method
+    from search_space.space.space import SearchSpace as SearchSpace
+    from studies.observer import Observer as Observer
+    from studies.study import Study as Study
+    from studies.study_file import Specification as Specification
+    from studies.trial import Trial as Trial
+    from trial_runner.export import load_delta as load_delta
+    from trial_runner.export import open_delta as open_delta
 
 _MODULES = {
     "search_space.configuration": ("Configuration",),
@@ -69,6 +52,8 @@ _MODULES = {
     "deltaspace.training": ("predict", "train"),
 }
 _PLACES = {name: module for module, names in _MODULES.items() for name in names}
+
+__all__ = sorted(("errors", *_PLACES))
 
 _OTHER_NAMES = {
     "load_study": "open_study",

@@ -95,8 +95,7 @@ def _count_entries(view: "CountView") -> dict[str, object]:
     help="Its config.json is read, no weights.  [default: embedded for a method, the study's own for a trial]",
 )
 @options.setting_option("Hyper-parameter of the method by name or letter; repeatable.")
-@options.storage_option
-@options.json_option
+@options.answer_options
 def describe(
     target: str,
     number: int | Literal["best"] | None,

@@ -42,12 +42,11 @@ if TYPE_CHECKING:
 )
 @click.option("--private", is_flag=True, help="With --push: a new repository is for its owner only.")
 @options.size_option
-@options.storage_option
-@options.json_option
+@options.answer_options
 def export(  # noqa: PLR0913 - one argument per option
     study: str,
     target: tuple[str, ...],
-    form: str,
+    form: Literal["deltaspace", "peft", "optuna"],
     merge: bool,
     retrain: bool,
     push: str | None,
@@ -72,8 +71,7 @@ def export(  # noqa: PLR0913 - one argument per option
     if merge and form != "deltaspace":
         raise click.UsageError(f"--merge and --format {form} exclude each other.")
     which, folder = _parse(target)
-    kinds: dict[str, ExportKind] = {"deltaspace": "deltaspace", "peft": "peft"}
-    kind = "merged" if merge else kinds[form]
+    kind: ExportKind = "merged" if merge else form
     if size is not None and which != "best":
         raise click.UsageError(f"--size chooses the best trial; got trial {which}.")
     if private and push is None:

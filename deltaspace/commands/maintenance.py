@@ -22,8 +22,7 @@ if TYPE_CHECKING:
 )
 @options.study_argument
 @click.option("--retrain", is_flag=True, help="First train trials anew whose weights are gone or changed.")
-@options.storage_option
-@options.json_option
+@options.answer_options
 def verify(study: str, retrain: bool, storage: str, as_json: bool) -> int:
     """Check that a study is whole: its records, its proposals, its files.
 

@@ -169,14 +169,6 @@ storage_option = click.option(
     callback=lambda context, parameter, given: storage_url(given),
     help="Database: sqlite:///FILE or postgresql://…",
 )
-columns_option = click.option(
-    "--columns", metavar="NAME,…", help="Print these columns, in this order, and nothing else."
-)
-format_option = click.option(
-    "--fmt",
-    type=click.Choice(_FORMATS),
-    help="Print all rows as plain columns, Markdown, CSV, TSV or JSON.  [default: as the terminal can show it]",
-)
 backbone_option = click.option(
     "--backbone",
     metavar="NAME|FOLDER",
@@ -196,6 +188,19 @@ size_option = click.option(
     metavar="N|0.1%",
     help="Most stored parameters: a number, or a share of the backbone; the best of those that are small enough.",
 )
+
+
+def answer_options(function: Function) -> Function:
+    """What a command takes that answers from a storage: ``--storage`` and ``--json``."""
+    return storage_option(json_option(function))
+
+
+def table_options(function: Function) -> Function:
+    """The like of one whose answer is a table: ``--columns`` and ``--fmt``, too."""
+    told = "Print all rows as plain columns, Markdown, CSV, TSV or JSON.  [default: as the terminal can show it]"
+    function = click.option("--fmt", type=click.Choice(_FORMATS), help=told)(answer_options(function))
+    told = "Print these columns, in this order, and nothing else."
+    return click.option("--columns", metavar="NAME,…", help=told)(function)
 
 
 def seeds_option(default: int, help_text: str) -> Callable[[Function], Function]:

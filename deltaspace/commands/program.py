@@ -7,7 +7,7 @@ from importlib.metadata import PackageNotFoundError, version
 import click
 from click.shell_completion import get_completion_class
 
-from deltaspace.commands.options import command, json_option, reading, say, storage_option
+from deltaspace.commands.options import answer_options, command, reading, say
 from deltaspace.commands.output import echo_json
 
 _PROGRAM, _VARIABLE = "deltaspace", "_DELTASPACE_COMPLETE"
@@ -36,8 +36,7 @@ def completion(context: click.Context, shell: str) -> None:
 
 @command("version", "deltaspace version", "deltaspace version --verbose")
 @click.option("--verbose", "-v", is_flag=True, help="Also Python, packages, processor, GPUs and storage.")
-@storage_option
-@json_option
+@answer_options
 def show_version(verbose: bool, storage: str, as_json: bool) -> None:
     """Print the version; with --verbose what a report of a bug needs.
 

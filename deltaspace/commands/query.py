@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from deltaspace.commands.options import command, in_a_folder, json_option, say, storage_option
+from deltaspace.commands.options import answer_options, command, in_a_folder, say
 from deltaspace.commands.output import show
 from studies.errors import QueryError, StudiesError
 
@@ -50,8 +50,7 @@ _MOST_ROWS = 1_000_000_000
 @click.option(
     "--timeout", metavar="TIME", help="Stop the query after 90s, 5m or 1h30m.  [default: never, on a server 1h]"
 )
-@storage_option
-@json_option
+@answer_options
 def query(  # noqa: PLR0913 - one argument per option
     sql: str, form: str | None, output: Path | None, limit: int | None, timeout: str | None, storage: str, as_json: bool
 ) -> None:

@@ -17,10 +17,7 @@ _VIEWS = ("matters", "winner", "rates", "sizes")
 
 
 @command("studies", "deltaspace studies", "deltaspace studies --storage sqlite:///other.db --json")
-@options.columns_option
-@options.format_option
-@options.storage_option
-@options.json_option
+@options.table_options
 def list_studies(columns: str | None, fmt: str | None, storage: str, as_json: bool) -> None:
     """List the studies of a storage.
 
@@ -52,10 +49,7 @@ def list_studies(columns: str | None, fmt: str | None, storage: str, as_json: bo
     show_default=True,
     help="Rows; the best trial of every published method is shown whatever its place.",
 )
-@options.columns_option
-@options.format_option
-@options.storage_option
-@options.json_option
+@options.table_options
 def show(study: str, top: int, columns: str | None, fmt: str | None, storage: str, as_json: bool) -> None:
     """Show the leaderboard of a study.
 
@@ -96,8 +90,7 @@ def show(study: str, top: int, columns: str | None, fmt: str | None, storage: st
 )
 @options.study_argument
 @options.size_option
-@options.storage_option
-@options.json_option
+@options.answer_options
 def best(study: str, size: str | None, storage: str, as_json: bool) -> None:
     """Show the best trial of a study: the complete one that is expected to score most.
 
@@ -118,8 +111,7 @@ def best(study: str, size: str | None, storage: str, as_json: bool) -> None:
 )
 @options.study_argument
 @click.argument("number", metavar=options.TRIAL, type=options.TrialNumber())
-@options.storage_option
-@options.json_option
+@options.answer_options
 def trial(study: str, number: int | Literal["best"], storage: str, as_json: bool) -> None:
     """Show one trial of a study.
 
@@ -149,8 +141,7 @@ def _show_trial(found: "Trial", *, as_json: bool) -> None:
     "--seed", metavar="N", type=click.IntRange(0, options.MOST_SEED), default=0, help="Of the draws of the space."
 )
 @options.against_option
-@options.storage_option
-@options.json_option
+@options.answer_options
 def discover(  # noqa: PLR0913 - one argument per option
     study: str,
     views: tuple[str, ...],
