@@ -27,6 +27,7 @@ from search_space.forms import FORMS
 from search_space.gates import GATES
 from search_space.published import METHODS
 from search_space.rules import RULES
+from search_space.words.dimensions import SideDimensions
 from search_space.words.ports import PORT_NAMES
 from studies import records
 from studies.ledger.tables import METADATA
@@ -295,7 +296,7 @@ def _meanings(table_name: str) -> dict[str, str]:
         return {}
     found = attributes(_RECORDS[table_name])
     if table_name == "trials":
-        sides = attributes(records.SiteDimensions).items()
+        sides = attributes(SideDimensions).items()
         found |= {f"{side}{name}": text for side in _SIDES for name, text in sides}
     return found
 

@@ -4,7 +4,7 @@ import os
 import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
@@ -28,17 +28,8 @@ _HOLD_SECONDS = 600.0
 """For so long other machines leave a study alone that is being deleted; this one sees whether the process lives."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Removal:
-    """What was deleted.
-
-    Attributes:
-        studies: Names of the study and of its confirmations.
-        left: A line for each file that could not be deleted.
-    """
-
-    studies: tuple[str, ...]
-    left: tuple[str, ...]
+Removal = tuple[list[str], list[str]]
+"""Names of the study and of its confirmations, which were deleted; and a line for each file that could not be."""
 
 
 def rename_study(ledger: Ledger, name: str, new: str) -> StudyRecord:
@@ -123,7 +114,7 @@ def delete_study(ledger: Ledger, name: str) -> Removal:
 def _delete(ledger: Ledger, studies: Sequence[StudyRecord], launches: Sequence[str]) -> Removal:
     left = [line for study in studies for line in delete_study_folder(study)]
     ledger.remove(studies, launches)
-    return Removal(studies=tuple(study.name for study in studies), left=tuple(left))
+    return [study.name for study in studies], left
 
 
 def archive_study(ledger: Ledger, name: str, folder: Path) -> Removal:

@@ -100,7 +100,7 @@ class Trial:
     def learning_rates(self) -> Mapping[str, float]:
         """Peak rates of ``attention`` and ``ffn``, of those that have edits."""
         sides = {"attention": self.page.trial.attention, "ffn": self.page.trial.ffn}
-        return {name: side.learning_rate for name, side in sides.items() if side is not None}
+        return {name: rate for name, side in sides.items() if side is not None and (rate := side.learning_rate)}
 
     @property
     def stored_parameters(self) -> int:

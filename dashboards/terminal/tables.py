@@ -18,13 +18,14 @@ from dashboards.terminal.text import (
     state_text,
     states_text,
 )
+from search_space.words.dimensions import SideDimensions
 from studies.analysis.fronts import Front
 from studies.analysis.leaderboard import Leaderboard, LeaderboardRow
 from studies.analysis.ranks import DISCOVERED
 from studies.analysis.readings import TrialPage, scored_by
 from studies.analysis.summaries import StudySummary
 from studies.analysis.verdict import WORDS
-from studies.records import ExampleCounts, SiteDimensions, TrialRecord, TrialState
+from studies.records import ExampleCounts, TrialRecord, TrialState
 from trial_runner.tasks.evaluation import PROXY_LOSS
 
 _DIMENSIONS = ("form", "write", "insertion", "gate", "heads", "bottleneck", "activation", "scale", "learning_rate")
@@ -263,7 +264,7 @@ def _dimensions_table(trial: TrialRecord) -> Table:
     return _table(("", "attention", "ffn"), rows)
 
 
-def _dimension(site: SiteDimensions | None, name: str) -> str:
+def _dimension(site: SideDimensions | None, name: str) -> str:
     value = getattr(site, name) if site is not None else None
     if value is None:
         return "-"

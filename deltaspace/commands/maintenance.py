@@ -11,7 +11,6 @@ from deltaspace.commands.output import echo_json
 
 if TYPE_CHECKING:
     from studies.exports.repair import Mended
-    from studies.maintenance import Removal
 
 
 @command(
@@ -89,8 +88,8 @@ def delete(study: str, yes: bool, storage: str) -> int:
         trials = sum(sum(ledger.state_counts(ledger.study(name).id).values()) for name in names)
         with_them = f" and {', '.join(others)}" if others else ""
         ask(f"Delete {study}{with_them}: {trials} trials and their files?", yes=yes)
-        removal = delete_study(ledger, study)
-    return _told(removal, f"deleted: {', '.join(removal.studies)}.")
+        names, left = delete_study(ledger, study)
+    return _told(left, f"deleted: {', '.join(names)}.")
 
 
 @command("archive", "deltaspace archive docstrings old/docstrings")
@@ -109,8 +108,8 @@ def archive(study: str, folder: Path, yes: bool, storage: str) -> int:
     with writing(storage) as ledger:
         ledger.study(study)
         ask(f"Move {study} out of {ledger.url} to {folder}?", yes=yes)
-        removal = archive_study(ledger, study, folder)
-    return _told(removal, f"archived: {', '.join(removal.studies)}; see --storage sqlite:///{folder / ARCHIVE}.")
+        names, left = archive_study(ledger, study, folder)
+    return _told(left, f"archived: {', '.join(names)}; see --storage sqlite:///{folder / ARCHIVE}.")
 
 
 @command("backup", "deltaspace backup monday.db", "deltaspace show docstrings --storage sqlite:///monday.db")
@@ -159,8 +158,8 @@ def merge(other: str, storage: str) -> None:
                 say(f"{one.name}: taken.", err=True)
 
 
-def _told(removal: "Removal", text: str) -> int:
+def _told(left: list[str], text: str) -> int:
     """Say what was done and what could not be; return the exit code."""
-    for line in (*removal.left, text):
+    for line in (*left, text):
         say(line, err=True)
-    return 1 if removal.left else 0
+    return 1 if left else 0

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 class SideDimensions:
     """The dimensions of the edits at attention or at the FFN; several values are joined by ``+``.
 
+    Edits that are not trained have no learning rate.
+
     Attributes:
         form: Functional form.
         write: Modified representation.
@@ -16,6 +18,7 @@ class SideDimensions:
         bottleneck: Prefix length, adapter bottleneck or rank, the smallest of several; None without one.
         activation: Nonlinearity; None without one.
         scale: Fixed scale; None without one.
+        learning_rate: Peak learning rate of these edits.
     """
 
     form: str
@@ -26,3 +29,4 @@ class SideDimensions:
     bottleneck: int | None
     activation: str | None
     scale: float | None
+    learning_rate: float | None = None

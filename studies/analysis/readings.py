@@ -5,12 +5,13 @@ from dataclasses import dataclass, fields
 from statistics import fmean
 from typing import TYPE_CHECKING
 
+from search_space.words.dimensions import SideDimensions
 from studies.analysis.estimates import Estimate, estimates_of
 from studies.analysis.frames import frame
 from studies.ledger.ledger import Ledger
 from studies.records.reading import ArtefactRecord, ReadingRecord
 from studies.records.study import EventRecord, StudyRecord
-from studies.records.trial import AttemptRecord, SiteDimensions, TrialRecord, TrialState
+from studies.records.trial import AttemptRecord, TrialRecord, TrialState
 from studies.score_evidence import Evidence, paired_evidence
 from trial_runner.tasks import METRICS, TASK_KINDS
 from trial_runner.tasks.metrics import Measures
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
 _BEFORE = ("number", "state", "score", "steps", "last_score", "method", "description")
 _SIDES = ("attention", "ffn")
-_DIMENSIONS = tuple(field.name for field in fields(SiteDimensions))
+_DIMENSIONS = tuple(field.name for field in fields(SideDimensions))
 _AFTER = (
     "attention_share",
     "stored_parameters",

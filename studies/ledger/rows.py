@@ -19,12 +19,13 @@ from search_space.codec import configuration_from_json, configuration_to_json
 from search_space.configuration import Configuration
 from search_space.errors import CodecError
 from search_space.json_text import read_json_text
+from search_space.words.dimensions import SideDimensions
 from studies.errors import DamagedError
 from studies.ledger.files import found_folder
 from studies.ledger.tables import CONFIRMATIONS, READINGS, STUDIES, TRIALS, UtcTime
 from studies.records.reading import ExampleRecord, ReadingRecord
 from studies.records.study import ConfirmationRecord, StudyKind, StudyRecord
-from studies.records.trial import NewTrial, SiteDimensions, TrialOutline, TrialRecord, TrialStanding, TrialState
+from studies.records.trial import NewTrial, TrialOutline, TrialRecord, TrialStanding, TrialState
 
 Word = TypeVar("Word", bound=StrEnum)
 
@@ -34,7 +35,7 @@ _SHOWN = 60
 _SITES = ("attention", "ffn")
 _CONFIGURATIONS = 2**15
 """Configurations that are kept: many trials share theirs, and the same trials are read again and again."""
-_DIMENSIONS = tuple(field.name for field in fields(SiteDimensions))
+_DIMENSIONS = tuple(field.name for field in fields(SideDimensions))
 _dimensions_of = attrgetter(*_DIMENSIONS)
 _SITE_COLUMNS = {site: tuple(f"{site}_{name}" for name in _DIMENSIONS) for site in _SITES}
 _PROPOSED = tuple(field.name for field in fields(NewTrial) if field.name not in _SITES)
@@ -146,7 +147,7 @@ def trial_to_row(trial: NewTrial) -> dict[str, Any]:
     """The columns of ``trials`` that the proposal determines."""
     row = {name: getattr(trial, name) for name in _PROPOSED}
     for site, columns in _SITE_COLUMNS.items():
-        dimensions: SiteDimensions | None = getattr(trial, site)
+        dimensions: SideDimensions | None = getattr(trial, site)
         values = (None,) * len(columns) if dimensions is None else _dimensions_of(dimensions)
         row |= zip(columns, values, strict=True)
     return row | {"configuration": configuration_to_json(trial.configuration), "proposal": dict(trial.proposal)}
@@ -197,9 +198,9 @@ def _check_proposal(proposal: Mapping[str, Any]) -> None:
             raise DamagedError.of("a proposal", ValueError(f"'{name[:_SHOWN]}' is {str(value)[:_SHOWN]}"))
 
 
-def _site(values: Sequence[Any]) -> SiteDimensions | None:
+def _site(values: Sequence[Any]) -> SideDimensions | None:
     named = dict(zip(_DIMENSIONS, values, strict=True))
-    return None if named["form"] is None else SiteDimensions(**named)
+    return None if named["form"] is None else SideDimensions(**named)
 
 
 def reading_to_row(reading: ReadingRecord, trial_id: int) -> dict[str, Any]:

@@ -2,8 +2,6 @@
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Self
 
 from trial_runner.requests import Reading
 from trial_runner.tasks import SAME_PREDICTION
@@ -18,41 +16,8 @@ RISE = 1.03
 """How many times as high as at the first rung losses are that have risen; less is the luck of the batches."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Learned:
-    """What a trial had learned at a rung.
-
-    Attributes:
-        train: Mean training loss since the rung before.
-        validation: Mean loss on the validation split; NaN where it was not measured.
-        same: Share of the validation examples that get the most frequent prediction; NaN where nothing was predicted.
-    """
-
-    train: float
-    validation: float
-    same: float = math.nan
-
-    @classmethod
-    def of(cls, reading: Reading) -> Self:
-        """Of what was measured."""
-        validation, same = (reading.metrics.get(name, math.nan) for name in ("validation_loss", SAME_PREDICTION))
-        return cls(train=reading.train_loss, validation=validation, same=same)
-
-    def is_a_guess(self, guessing: float | None) -> bool:
-        """Whether it predicts a constant, and both losses are no better than guessing by the frequencies of the labels.
-
-        A constant prediction cannot have a better loss, however sure it is; one that begins to learn can.
-        """
-        is_no_better = guessing is None or (self.train >= guessing and self.validation >= guessing)
-        return self.same == 1 and is_no_better
-
-    def has_risen(self, first: "Learned") -> bool:
-        """Whether both losses are above those at the first rung; each is a mean over many steps or examples."""
-        return self.train > RISE * first.train and self.validation > RISE * first.validation
-
-
 def collapse(
-    now: Learned, first: Learned | None, others: Iterable[tuple[Learned, Learned | None]], guessing: float | None
+    now: Reading, first: Reading | None, others: Iterable[tuple[Reading, Reading | None]], guessing: float | None
 ) -> str | None:
     """Why a trial has collapsed; None if it has not, or if nobody can tell.
 
@@ -76,10 +41,20 @@ def has_collapsed(reason: str | None) -> bool:
     return reason is not None and COLLAPSED in reason
 
 
-def _reason(now: Learned, first: Learned | None, guessing: float | None) -> str | None:
-    if now.is_a_guess(guessing):
+def _reason(now: Reading, first: Reading | None, guessing: float | None) -> str | None:
+    """Whether a trial predicts a constant and no loss is better than guessing, or both have risen; as a reason.
+
+    A constant prediction cannot have a better loss, however sure it is; one that begins to learn can.
+    """
+    losses = _losses(now)
+    if now.metrics.get(SAME_PREDICTION) == 1 and (guessing is None or all(loss >= guessing for loss in losses)):
         beside = "" if guessing is None else f", and guessing has {guessing:.4g}"
-        return f"{COLLAPSED}all its predictions are the same, its loss is {now.validation:.4g}{beside}"
-    if first is not None and now.has_risen(first):
-        return f"{COLLAPSED}its training loss has risen from {first.train:.4g} to {now.train:.4g}"
+        return f"{COLLAPSED}all its predictions are the same, its loss is {losses[1]:.4g}{beside}"
+    if first is not None and all(loss > RISE * early for loss, early in zip(losses, _losses(first), strict=True)):
+        return f"{COLLAPSED}its training loss has risen from {first.train_loss:.4g} to {now.train_loss:.4g}"
     return None
+
+
+def _losses(reading: Reading) -> tuple[float, float]:
+    """Of the training since the rung before, and of the validation split, NaN where that was not measured."""
+    return reading.train_loss, reading.metrics.get("validation_loss", math.nan)

@@ -32,7 +32,7 @@ from statistics import median
 from search_space.published import HEAD_ONLY
 from search_space.space.space import Candidate
 from studies.errors import LaunchError
-from studies.pruning.degenerate import Learned, collapse
+from studies.pruning.degenerate import collapse
 from studies.records import ExampleCounts, NewTrial
 from studies.score_evidence import Evidence, loss_evidences
 from studies.win_probability import WinProbability
@@ -272,8 +272,8 @@ class RungBoard:
         if not self.plan.stops_collapsed or self._methods.get(trial) == HEAD_ONLY.name:
             return None
         here, first = self._readings[rung], self._readings[0] if rung else {}
-        others = ((Learned.of(one), _learned(first.get(other))) for other, one in here.items() if other != trial)
-        return collapse(Learned.of(here[trial]), _learned(first.get(trial)), others, self.plan.guessing_loss)
+        others = ((one, first.get(other)) for other, one in here.items() if other != trial)
+        return collapse(here[trial], first.get(trial), others, self.plan.guessing_loss)
 
     def no_larger(self, rung: int, trial: int) -> list[Reading]:
         """The readings at a rung of trials that are no larger than one, its own included."""
@@ -310,7 +310,3 @@ class RungBoard:
         loss = reading.metrics.get("validation_loss", math.nan)
         lot = derived_seed(self.plan.seed, f"tie {self._fingerprints[reading.trial]}")
         return -reading.score, math.inf if math.isnan(loss) else loss, lot, reading.trial
-
-
-def _learned(reading: Reading | None) -> Learned | None:
-    return None if reading is None else Learned.of(reading)

@@ -18,7 +18,6 @@ from studies.records.trial import NewTrial as NewTrial
 from studies.records.trial import Outcome as Outcome
 from studies.records.trial import RankedTrial as RankedTrial
 from studies.records.trial import Settlement as Settlement
-from studies.records.trial import SiteDimensions as SiteDimensions
 from studies.records.trial import TrialOutline as TrialOutline
 from studies.records.trial import TrialRecord as TrialRecord
 from studies.records.trial import TrialStanding as TrialStanding

@@ -28,17 +28,6 @@ class TrialState(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SiteDimensions(SideDimensions):
-    """The design dimensions of the edits at one kind of sublayer, and how fast they learn.
-
-    Attributes:
-        learning_rate: Peak learning rate of these edits.
-    """
-
-    learning_rate: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class NewTrial:
     """A trial to be recorded before it is run.
 
@@ -70,8 +59,8 @@ class NewTrial:
     configuration: Configuration
     proposal: Mapping[str, object]
     seed: int
-    attention: SiteDimensions | None
-    ffn: SiteDimensions | None
+    attention: SideDimensions | None
+    ffn: SideDimensions | None
     attention_share: float
     stored_parameters: int
     trained_parameters: int
@@ -140,8 +129,8 @@ class TrialOutline(TrialStanding):
     attempt: int
     attention_share: float
     ended_at: datetime | None
-    attention: SiteDimensions | None
-    ffn: SiteDimensions | None
+    attention: SideDimensions | None
+    ffn: SideDimensions | None
 
     @classmethod
     def of(cls, trial: TrialRecord) -> Self:

@@ -155,7 +155,7 @@ class StudyKeeper:
         self.drain(str(error))
 
     def drain(self, reason: str) -> None:
-        """Lend nothing more and send the workers away; the study can be continued later."""
+        """Lend nothing more and send the workers away, if there is a reason; the study can be continued later."""
         self._drained = self._drained or reason
 
     @property

@@ -131,11 +131,6 @@ class Progress:
         return sum(count for state, count in self.counts.items() if state.is_terminal)
 
     @property
-    def seconds_left(self) -> float | None:
-        """Estimated; None while there is nothing to go by."""
-        return None if self.left is None else self.left.seconds
-
-    @property
     def best(self) -> EndedTrial | None:
         """The complete trial of the highest score; None before one is complete."""
         return self.top[0] if self.top else None

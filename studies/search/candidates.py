@@ -9,7 +9,7 @@ from search_space.parameter_counts.flops import extra_flops
 from search_space.space.space import HEAD_RATE, Candidate
 from search_space.words.describe import phrase, sentence, side_view
 from search_space.words.dimensions import SideDimensions
-from studies.records import NewTrial, SiteDimensions
+from studies.records import NewTrial
 from studies.seeds import hashed_seed
 from trial_runner.requests import LearningRates, TrainingPlan, TrialRequest
 
@@ -48,12 +48,12 @@ def _description(candidate: Candidate, shape: BackboneShape) -> str:
     return (sentence if candidate.method is None else phrase)(candidate.configuration, shape)
 
 
-def _dimensions(edits: Sequence[Edit], learning_rate: float | None) -> SiteDimensions | None:
+def _dimensions(edits: Sequence[Edit], learning_rate: float | None) -> SideDimensions | None:
     view = side_view(edits)
     if view is None or learning_rate is None:
         return None
-    shared = {one.name: getattr(view, one.name) for one in fields(SideDimensions)}
-    return SiteDimensions(**shared, learning_rate=learning_rate)
+    shown = {one.name: getattr(view, one.name) for one in fields(SideDimensions)}
+    return SideDimensions(**shown | {"learning_rate": learning_rate})
 
 
 def trial_request(trial: NewTrial, *, attempt: int, plan: TrainingPlan) -> TrialRequest:

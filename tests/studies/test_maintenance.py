@@ -127,14 +127,14 @@ def test_a_study_is_deleted_with_its_confirmations_and_files_and_nothing_else(he
     stranger.write_text("mine")
     kept = facts(url, "other")
     with Ledger.open(url) as ledger:
-        removal = delete_study(ledger, "trivial")
+        names, _ = delete_study(ledger, "trivial")
         assert [study.name for study in ledger.studies()] == ["other"]
         counts = ledger.read(
             lambda link: {
                 name: link.exec_driver_sql(f"SELECT count(*) FROM {name}").scalar_one() for name in METADATA.tables
             }
         )
-    assert removal.studies == ("trivial-confirm", "trivial")
+    assert names == ["trivial-confirm", "trivial"]
     assert counts["trials"] == len(kept["trials"])
     assert counts["readings"] == len(kept["readings"])
     assert (counts["confirmations"], counts["events"]) == (0, len(kept["events"]))

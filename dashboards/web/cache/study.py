@@ -11,13 +11,14 @@ from dashboards.web.cache.background import Background, CachedResult
 from search_space.backbones import shape_of
 from search_space.backbones.shape import BackboneShape
 from search_space.errors import SearchSpaceError
+from search_space.words.dimensions import SideDimensions
 from studies.analysis.ranks import Ranking, ranking_of
 from studies.analysis.verdict import verdict
 from studies.errors import StudiesError
 from studies.ledger.ledger import Ledger
 from studies.records.reading import ReadingRecord
 from studies.records.study import Annotation, EventRecord, StudyKind, StudyRecord, annotations_of
-from studies.records.trial import RankedTrial, SiteDimensions, TrialOutline, TrialState
+from studies.records.trial import RankedTrial, TrialOutline, TrialState
 from trial_runner.backbones.locate import config_of
 from trial_runner.errors import RunnerError
 
@@ -30,7 +31,7 @@ _ESTIMATED = 2000
 _OPEN = (TrialState.QUEUED, TrialState.RUNNING)
 
 _SIDES = ("attention", "ffn")
-_SITE = tuple(field.name for field in fields(SiteDimensions))
+_SITE = tuple(field.name for field in fields(SideDimensions))
 _PLAIN = tuple(field.name for field in fields(TrialOutline) if field.name not in (*_SIDES, "ended_at"))
 
 COLUMNS = (*_PLAIN, "ended_at", *(f"{side}_{name}" for side in _SIDES for name in _SITE))

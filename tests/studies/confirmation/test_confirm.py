@@ -233,7 +233,7 @@ def test_a_study_without_a_time_budget_of_its_own_is_not_stopped_by_that_of_the_
     seen: list[Progress] = []
     request = ConfirmationRequest(study="reviews", top=1, seeds=2, against=())
     confirm(request, storage_url=local.url, factory=TrivialFactory(step_seconds=0.02), observer=seen.append)
-    assert None in {one.seconds_left for one in seen}
+    assert None in {one.left for one in seen}
     # a seed is no best trial: its score on the test split is one of those that the mean is of
     assert {one.best for one in seen} == {None}
     assert not any(trial.is_best for one in seen for trial in one.just_ended)

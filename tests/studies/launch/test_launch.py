@@ -174,7 +174,7 @@ def test_the_observer_is_shown_the_progress_about_twice_a_second(tmp_path):
     assert 3 <= len(seen) <= 3 + 2 * seen[-1].seconds_elapsed
     assert [one.ended for one in seen] == sorted(one.ended for one in seen)
     assert seen[-1].ended == 20
-    assert all(one.seconds_left is not None and one.seconds_left <= 600 for one in seen)
+    assert all(one.left is not None and one.left.seconds <= 600 for one in seen)
     assert any(one.running for one in seen)
     assert seen[-1].best is not None
 

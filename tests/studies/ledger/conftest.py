@@ -11,6 +11,7 @@ from search_space.dimensions import Heads, Port, Site
 from search_space.edit import Edit
 from search_space.forms import SoftmaxMemory
 from search_space.gates import ConvexGate
+from search_space.words.dimensions import SideDimensions
 from studies.ledger.ledger import Ledger
 from studies.records import (
     ArtefactRecord,
@@ -18,7 +19,6 @@ from studies.records import (
     NewTrial,
     Outcome,
     ReadingRecord,
-    SiteDimensions,
     TrialState,
 )
 
@@ -47,7 +47,7 @@ class Values:
         return NewStudy(**values | changes)
 
     def trial(self, number: int, **changes: object) -> NewTrial:
-        prefix = SiteDimensions(
+        prefix = SideDimensions(
             form="softmax_memory",
             write="head",
             insertion="parallel",

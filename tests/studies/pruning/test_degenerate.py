@@ -1,30 +1,35 @@
 """Which trials stop because they learn nothing or unlearn, and which only begin slowly."""
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
 
 from search_space.published import HEAD_ONLY
-from studies.pruning.degenerate import FEWEST, Learned, collapse
+from studies.pruning.degenerate import FEWEST, collapse
 from studies.pruning.rungs import Protected, RungBoard, RungPlan
 from trial_runner.requests import Reading
 from trial_runner.tasks.classification.split import PreparedTask, Split
 
+
+def learned(train: float, validation: float, same: float = math.nan) -> Reading:
+    metrics = {"validation_loss": validation, "same_prediction": same}
+    return Reading(trial=0, step=50, score=0.5, metrics=metrics, train_loss=train, seconds=1.0)
+
+
 GUESSING = math.log(6)
-LEARNS = (Learned(train=1.6, validation=1.5, same=0.4), None)
-GUESSES = (Learned(train=GUESSING, validation=GUESSING + 0.1, same=1.0), None)
-BAD = Learned(train=1.9, validation=1.8, same=1.0)
+LEARNS = (learned(1.6, 1.5, 0.4), None)
+GUESSES = (learned(GUESSING, GUESSING + 0.1, 1.0), None)
+BAD = {"train": 1.9, "validation": 1.8, "same": 1.0}
 
 
-def told(now: Learned, others: int = FEWEST, guessing_others: int = 0, first: Learned | None = None) -> str | None:
-    return collapse(now, first, [LEARNS] * others + [GUESSES] * guessing_others, GUESSING)
+def told(others: int = FEWEST, guessing_others: int = 0, **changes: float) -> str | None:
+    return collapse(learned(**BAD | changes), None, [LEARNS] * others + [GUESSES] * guessing_others, GUESSING)
 
 
 def test_a_trial_that_predicts_a_constant_has_collapsed():
-    said = told(BAD)
-    assert said == "collapsed: all its predictions are the same, its loss is 1.8, and guessing has 1.792"
+    assert told() == "collapsed: all its predictions are the same, its loss is 1.8, and guessing has 1.792"
 
 
 @pytest.mark.parametrize(
@@ -38,30 +43,30 @@ def test_a_trial_that_predicts_a_constant_has_collapsed():
     ],
 )
 def test_one_loss_below_guessing_or_a_second_prediction_is_a_beginning(better):
-    assert told(replace(BAD, **better)) is None
+    assert told(**better) is None
 
 
 @pytest.mark.parametrize(("learning", "guessing"), [(FEWEST - 1, 0), (4, 4), (3, 5), (0, 20)])
 def test_nothing_is_said_where_few_others_are_known_or_as_many_guess_too(learning, guessing):
-    assert told(BAD, learning, guessing) is None
+    assert told(learning, guessing) is None
 
 
 def test_a_majority_of_others_that_learn_is_enough():
-    assert told(BAD, 5, 4) is not None
+    assert told(5, 4) is not None
 
 
 def test_texts_that_are_all_the_same_are_a_collapse_where_those_of_others_are_not():
-    said = collapse(BAD, None, [LEARNS] * FEWEST, None)
+    said = collapse(learned(**BAD), None, [LEARNS] * FEWEST, None)
     assert said == "collapsed: all its predictions are the same, its loss is 1.8"
 
 
 def test_a_loss_that_has_risen_since_the_first_rung_is_a_collapse_also_without_labels():
-    first, now = Learned(train=2.5, validation=2.4), Learned(train=2.6, validation=2.5)
-    others = [(Learned(train=2.0, validation=2.0), first)] * FEWEST
+    first, now = learned(2.5, 2.4), learned(2.6, 2.5)
+    others = [(learned(2.0, 2.0), first)] * FEWEST
     assert collapse(now, first, others, None) == "collapsed: its training loss has risen from 2.5 to 2.6"
-    assert collapse(Learned(train=2.57, validation=2.5), first, others, None) is None  # by the luck of the batches
-    assert collapse(Learned(train=2.6, validation=2.3), first, others, None) is None  # it generalises better
-    assert collapse(Learned(train=2.4, validation=2.9), first, others, None) is None  # it overfits
+    assert collapse(learned(2.57, 2.5), first, others, None) is None  # by the luck of the batches
+    assert collapse(learned(2.6, 2.3), first, others, None) is None  # it generalises better
+    assert collapse(learned(2.4, 2.9), first, others, None) is None  # it overfits
     assert collapse(now, None, others, None) is None
     assert collapse(now, first, [(now, first)] * FEWEST, None) is None
 

@@ -508,12 +508,12 @@ def test_progress_counts_names_the_best_and_lists_what_runs(begin):
     assert (progress.best.number, progress.best.score) == (1, 0.7)
     assert progress.best.stored_parameters <= progress.budget_parameters
     assert [(one.number, one.step, one.steps, one.last_score) for one in progress.running] == [(2, 4, 16, 0.6)]
-    assert progress.seconds_left is not None
+    assert progress.left is not None
     study.take_over()
     rebuilt = study.keeper.progress()
     assert (rebuilt.best, rebuilt.ended) == (progress.best, 2)
     assert rebuilt.counts[TrialState.QUEUED] == 1
-    assert rebuilt.seconds_left is None
+    assert rebuilt.left is None
 
 
 def test_a_study_whose_space_is_exhausted_is_done_before_its_target(begin, space):
