@@ -22,7 +22,8 @@ _EDIT_FIELDS = ("site", "layers", "write", "read", "form", "gate")
 
 def configuration_to_json(configuration: Configuration) -> dict[str, Any]:
     """The JSON form of a configuration, with its schema version."""
-    return {"schema_version": SCHEMA_VERSION, "edits": [_edit_to_json(edit) for edit in configuration.edits]}
+    edits = [{name: _to_json(getattr(edit, name)) for name in _EDIT_FIELDS} for edit in configuration.edits]
+    return {"schema_version": SCHEMA_VERSION, "edits": edits}
 
 
 def configuration_from_json(data: Mapping[str, Any]) -> Configuration:
@@ -48,23 +49,13 @@ def configuration_from_json(data: Mapping[str, Any]) -> Configuration:
         raise CodecError(f"a stored configuration must have values of its fields; got: {error}.") from error
 
 
-def _edit_to_json(edit: Edit) -> dict[str, Any]:
-    return {
-        "site": edit.site.value,
-        "layers": _value_to_json(edit.layers),
-        "write": edit.write.value,
-        "read": None if edit.read is None else edit.read.value,
-        "form": _value_to_json(edit.form),
-        "gate": _value_to_json(edit.gate),
-    }
-
-
-def _value_to_json(value: Form | Gate | Layers) -> dict[str, Any]:
-    entries = {field.name: getattr(value, field.name) for field in fields(value)}
-    return {"name": value.name} | {
-        name: entry.value if isinstance(entry, StrEnum) else list(entry) if isinstance(entry, tuple) else entry
-        for name, entry in entries.items()
-    }
+def _to_json(value: Any) -> Any:
+    """Of a form, a gate or a choice of layers its name and its fields; names as texts."""
+    if isinstance(value, Form | Gate | Layers):
+        return {"name": value.name} | {field.name: _to_json(getattr(value, field.name)) for field in fields(value)}
+    if isinstance(value, StrEnum):
+        return value.value
+    return list(value) if isinstance(value, tuple) else value
 
 
 def _check_fields(what: str, data: Mapping[str, Any], expected: Sequence[str]) -> None:

@@ -71,19 +71,15 @@ def count(configuration: Configuration, shape: BackboneShape) -> Counts:
 
 def count_edits(edits: tuple[Edit, ...], shape: BackboneShape) -> Counts:
     """Count some edits on a backbone they are valid on."""
-    shared = shared_count(edits)
-    weights_only, with_bias, stored, trained = shared, shared, shared, shared
+    weights, biases, extras, surplus = shared_count(edits), 0, 0, 0
     for edit in edits:
-        cost = affine_count(edit, shape)
-        number = places(edit, shape)
-        summed = total_width(edit, shape)
-        weights = number * cost.weights + summed * cost.weights_per_width
-        biases = number * cost.biases + summed * cost.biases_per_width
-        weights_only += weights
-        with_bias += weights + biases
-        stored += weights + biases + number * cost.extras
-        trained += weights + biases + number * cost.extras + edit.form.training_surplus(edit, shape)
-    return Counts(weights_only=weights_only, with_bias=with_bias, stored=stored, trained=trained)
+        cost, number, summed = affine_count(edit, shape), places(edit, shape), total_width(edit, shape)
+        weights += number * cost.weights + summed * cost.weights_per_width
+        biases += number * cost.biases + summed * cost.biases_per_width
+        extras += number * cost.extras
+        surplus += edit.form.training_surplus(edit, shape)
+    stored = weights + biases + extras
+    return Counts(weights_only=weights, with_bias=weights + biases, stored=stored, trained=stored + surplus)
 
 
 def total_width(edit: Edit, shape: BackboneShape) -> int:

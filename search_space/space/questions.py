@@ -20,6 +20,9 @@ _PORT_DIMENSIONS = ("form", "write", "read", "heads")
 class Tree:
     """What may be asked of one part of a model: ``attention``, ``ffn``, or one kind of attention.
 
+    Attributes:
+        choices: Of every decision, by its name.
+
     Args:
         prefix: First word of the names.
         points: The points; at least one.
@@ -35,7 +38,7 @@ class Tree:
             for place, decision in enumerate(point.path):
                 following.setdefault(point.path[:place], {})[decision] = None
         self._following = {path: tuple(decisions) for path, decisions in following.items()}
-        self._choices: dict[str, tuple[str, ...]] = {}
+        self.choices: dict[str, tuple[str, ...]] = {}
         self._names: dict[Path, str] = {}
         forks = [path for path, decisions in self._following.items() if len(decisions) > 1]
         for path in sorted(forks, key=lambda path: -len(self._following[path])):
@@ -45,8 +48,8 @@ class Tree:
         """One name stands for one set of choices; other sets of the same decision have their choices in the name."""
         choices = tuple(text for _, text in self._following[path])
         label = self._label(path, choices)
-        name = label if self._choices.get(label, choices) == choices else f"{label}[{','.join(choices)}]"
-        self._choices[name] = choices
+        name = label if self.choices.get(label, choices) == choices else f"{label}[{','.join(choices)}]"
+        self.choices[name] = choices
         return name
 
     def _label(self, path: Path, choices: Sequence[str]) -> str:
@@ -55,10 +58,6 @@ class Tree:
         if dimension in _PORT_DIMENSIONS:
             return ".".join((self.prefix, *ports, dimension))
         return f"{self.prefix}.{ports[0]}.{_gate_label(choices) if dimension == 'gate' else dimension}"
-
-    def parameters(self) -> dict[str, tuple[str, ...]]:
-        """Choices of every decision by its name."""
-        return dict(self._choices)
 
     def walk(self, choose: Callable[[str, Sequence[str]], str]) -> Point:
         """The point that some choices lead to.
@@ -71,7 +70,7 @@ class Tree:
             decision = self._following[path][0]
             if path in self._names:
                 name = self._names[path]
-                decision = decision[0], choose(name, self._choices[name])
+                decision = decision[0], choose(name, self.choices[name])
             path = (*path, decision)
         return self._by_path[path]
 
@@ -169,7 +168,7 @@ class Questions:
         return tuple(self.pairs.halves(edits).values()) or (tuple(edits),)
 
     def _questions(self, tree: Tree) -> dict[str, tuple[str, ...]]:
-        table = dict(tree.parameters())
+        table = dict(tree.choices)
         if any(point.has_activation for point in tree.points):
             table[f"{tree.prefix}.activation"] = tuple(by_text(self._options.activations))
         if any(point.has_scale for point in tree.points):

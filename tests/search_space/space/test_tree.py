@@ -54,7 +54,7 @@ def paths(tree: Tree) -> dict[tuple[tuple[str, str], ...], Point]:
 def test_every_point_has_one_path_and_a_name_one_set_of_choices(options, backbone, shape_named):
     points = points_of("attention", shape_named(backbone), options)
     tree = Tree("attention", points)
-    parameters, reached = tree.parameters(), paths(tree)
+    parameters, reached = tree.choices, paths(tree)
     assert sorted(map(str, reached.values())) == sorted(map(str, points))
     for path in reached:
         assert len({name for name, _ in path}) == len(path)  # nothing is asked twice
@@ -65,7 +65,7 @@ def test_every_point_has_one_path_and_a_name_one_set_of_choices(options, backbon
 
 
 def test_the_names_of_the_usual_decisions(roberta):
-    parameters = Tree("attention", points_of("attention", roberta, SpaceOptions())).parameters()
+    parameters = Tree("attention", points_of("attention", roberta, SpaceOptions())).choices
     plain = ("add", "scale", "scale_learned")
     assert parameters["attention.form"] == ("softmax_memory", "bottleneck", "lowrank", "diag", "const")
     assert parameters["attention.bottleneck.head.read"] == ("q", "x_attn", "head")
@@ -77,7 +77,7 @@ def test_the_names_of_the_usual_decisions(roberta):
 
 
 def test_another_set_of_choices_of_the_same_decision_has_another_name(roberta):
-    parameters = Tree("attention", points_of("attention", roberta, DEPENDENT)).parameters()
+    parameters = Tree("attention", points_of("attention", roberta, DEPENDENT)).choices
     gates = {name: choices for name, choices in parameters.items() if name.startswith("attention.bottleneck.gate")}
     assert gates == {
         "attention.bottleneck.gate": ("add", "scale_learned", "tanh"),
