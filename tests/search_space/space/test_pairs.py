@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from support.edits import rates_of
+from support.routes import DrawnTrial
 
 from search_space.backbones.shape import BackboneShape
 from search_space.canonical import canonical, fingerprint
@@ -119,15 +120,11 @@ def test_draws_of_structures_use_the_budget_and_have_two_edits_as_often_as_one(r
     space = space_of(roberta, dataclasses.replace(TWO, layers=("all", "pattern")))
     draws = StructureDraws(space, 1)
 
-    class Drawn(RandomTrial):
-        def suggest_categorical(self, name: str, choices: object) -> str:
-            return values[name]
-
     used, numbers, patterns = [], [], set()
     for number in range(300):
         values = draws.draw(number)
         assert set(values) <= set(space.parameters())
-        candidate = space.suggest(Drawn(number))
+        candidate = space.suggest(DrawnTrial(values, number))
         used.append(candidate.counts.stored / space.budget)
         numbers += [values[f"{part}.edits"] for part in ("attention", "ffn") if f"{part}.edits" in values]
         patterns |= {edit.layers for edit in candidate.configuration.edits if isinstance(edit.layers, LayerPattern)}

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 import pytest
 from support import rotation
 from support.loops import each
+from support.routes import Route, every_route
 
 from search_space.backbones.shape import BackboneShape
 from search_space.canonical import fingerprint
@@ -50,33 +51,20 @@ class FixedTrial:
         return float(self.given.get(name, low))
 
 
-class Path(FixedTrial):
-    """Takes the choices of a path, then the first ones, and notes how many there were at each fork."""
+class Routed(FixedTrial):
+    """Takes the choices of a route where no value is given."""
 
-    def __init__(self, path: Sequence[int], **only: str) -> None:
-        super().__init__(**only)
-        self.path, self.forks = tuple(path), list[int]()
+    def __init__(self, route: Route, **given: str) -> None:
+        super().__init__(**given)
+        self.route = route
 
     def suggest_categorical(self, name: str, choices: Sequence[str]) -> str:
-        if name in self.given:
-            return super().suggest_categorical(name, choices)
-        taken = self.path[len(self.forks)] if len(self.forks) < len(self.path) else 0
-        self.forks.append(len(choices))
-        return choices[taken]
+        return self.given[name] if name in self.given else self.route.choose(name, choices)
 
 
 def every_proposal(space: SearchSpace, **only: str) -> Iterator[Candidate]:
     """One proposal for every path of the tree, with some choices held."""
-    path: list[int] = []
-    while True:
-        trial = Path(path, **only)
-        yield space.suggest(trial)
-        path = [*path, *([0] * (len(trial.forks) - len(path)))]
-        while path and path[-1] + 1 == trial.forks[len(path) - 1]:
-            path.pop()
-        if not path:
-            return
-        path[-1] += 1
+    return every_route(lambda route: space.suggest(Routed(route, **only)))
 
 
 def assert_sound(candidate: Candidate, shape: BackboneShape, budget: int) -> None:

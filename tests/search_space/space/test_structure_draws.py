@@ -1,36 +1,22 @@
 """Draws that are uniform over structures: every one as likely within its form, forms side by side, the budget used."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
 
 import pytest
+from support.routes import DrawnTrial
 from support.simulated_search import whole_space
 
 from search_space.forms import OwnNorm
 from search_space.space.options import SpaceOptions
-from search_space.space.random_draw import RandomTrial
 from search_space.space.space import Candidate, SearchSpace
 from search_space.space.structure_draws import StructureDraws
 
 DRAWS = 2000
 
 
-class Drawn(RandomTrial):
-    """Answers with what was drawn; numbers at random."""
-
-    def __init__(self, values: Mapping[str, str], seed: int) -> None:
-        super().__init__(seed)
-        self._values = values
-
-    def suggest_categorical(self, name: str, choices: Sequence[str]) -> str:
-        value = self._values[name]
-        assert value in choices
-        return value
-
-
 def candidates(space: SearchSpace, count: int, seed: int = 1) -> list[Candidate]:
     draws = StructureDraws(space, seed)
-    return [space.suggest(Drawn(draws.draw(number), number)) for number in range(count)]
+    return [space.suggest(DrawnTrial(draws.draw(number), number)) for number in range(count)]
 
 
 @pytest.fixture(scope="module")

@@ -1,8 +1,7 @@
 """The tree of a part: every point is reached by one path, and a name always stands for the same choices."""
 
-from collections.abc import Sequence
-
 import pytest
+from support.routes import Route, every_route
 
 from search_space.forms import Init
 from search_space.space.options import SpaceOptions
@@ -19,34 +18,14 @@ DEPENDENT = SpaceOptions(
 )
 
 
-class Route:
-    """Takes the choices of a route, then the first ones, and notes what was asked."""
-
-    def __init__(self, route: Sequence[int]) -> None:
-        self.route = route
-        self.asked: list[tuple[str, str]] = []
-        self.forks: list[int] = []
-
-    def choose(self, name: str, choices: Sequence[str]) -> str:
-        index = self.route[len(self.forks)] if len(self.forks) < len(self.route) else 0
-        self.forks.append(len(choices))
-        self.asked.append((name, choices[index]))
-        return choices[index]
-
-
 def paths(tree: Tree) -> dict[tuple[tuple[str, str], ...], Point]:
     """Every path of a tree with the point it leads to."""
-    found, route = {}, list[int]()
-    while True:
-        walked = Route(route)
-        point = tree.walk(walked.choose)
-        found[tuple(walked.asked)] = point
-        route = [*route, *([0] * (len(walked.forks) - len(route)))]
-        while route and route[-1] + 1 == walked.forks[len(route) - 1]:
-            route.pop()
-        if not route:
-            return found
-        route[-1] += 1
+
+    def walk(route: Route) -> tuple[tuple[tuple[str, str], ...], Point]:
+        point = tree.walk(route.choose)
+        return tuple(route.asked), point
+
+    return dict(every_route(walk))
 
 
 @pytest.mark.parametrize("options", [SpaceOptions(), DEPENDENT])

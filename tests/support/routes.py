@@ -1,0 +1,50 @@
+"""Every way through questions, and answers that were drawn before."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TypeVar
+
+from search_space.space.random_draw import RandomTrial
+
+Found = TypeVar("Found")
+
+
+class Route:
+    """Takes the choices of a route, then the first ones, and notes what was asked."""
+
+    def __init__(self, route: Sequence[int]) -> None:
+        self.route = tuple(route)
+        self.asked: list[tuple[str, str]] = []
+        self.forks: list[int] = []
+
+    def choose(self, name: str, choices: Sequence[str]) -> str:
+        index = self.route[len(self.forks)] if len(self.forks) < len(self.route) else 0
+        self.forks.append(len(choices))
+        self.asked.append((name, choices[index]))
+        return choices[index]
+
+
+def every_route(walk: Callable[[Route], Found]) -> Iterator[Found]:
+    """What a walk finds on every route."""
+    route: list[int] = []
+    while True:
+        walked = Route(route)
+        yield walk(walked)
+        route = [*route, *([0] * (len(walked.forks) - len(route)))]
+        while route and route[-1] + 1 == walked.forks[len(route) - 1]:
+            route.pop()
+        if not route:
+            return
+        route[-1] += 1
+
+
+class DrawnTrial(RandomTrial):
+    """Answers with what was drawn; numbers at random."""
+
+    def __init__(self, values: Mapping[str, str], seed: int) -> None:
+        super().__init__(seed)
+        self._values = values
+
+    def suggest_categorical(self, name: str, choices: Sequence[str]) -> str:
+        value = self._values[name]
+        assert value in choices
+        return value
