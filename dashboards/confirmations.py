@@ -59,7 +59,7 @@ def confirmation_card(result: ConfirmationResult) -> ConfirmationCard:
         result=result,
         path=path,
         subject=f"from {path.steps[0].contender.label} to {path.steps[-1].contender.label} of {result.study}",
-        sentences=path_sentences(path),
-        notes=path_notes(path),
+        sentences=tuple(path_sentences(path)),
+        notes=tuple(path_notes(path)),
         tables=path.tables(),
     )

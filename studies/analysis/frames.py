@@ -29,8 +29,6 @@ _WORDS: Mapping[str, tuple[str, ...]] = {
 }
 """Columns of words, with those that come first, in their order; the others follow by the alphabet."""
 
-_SIDES = ("attention_", "ffn_")
-
 
 def frame(entries: Sequence[Mapping[str, object]], *, columns: Iterable[str] = ()) -> "pandas.DataFrame":
     """A frame of mappings that have the same keys; see `frame_of`.
@@ -60,8 +58,10 @@ def frame_of(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> "panda
     found = {}
     for place, (name, column) in enumerate(zip(columns, values, strict=True)):
         series = _series([value.value if isinstance(value, Enum) else value for value in column])
-        is_words = columns.count(name) == 1 and _without_side(name) in _WORDS and _is_of_words(series)
-        found[place] = _categories(series, _WORDS[_without_side(name)]) if is_words else series
+        word = name.removeprefix("attention_").removeprefix("ffn_")
+        is_text = str(series.dtype) == "string" or bool(series.isna().all())
+        is_words = columns.count(name) == 1 and word in _WORDS and is_text
+        found[place] = _categories(series, _WORDS[word]) if is_words else series
     made = pandas.DataFrame(found)
     made.columns = pandas.Index(columns, dtype="object")
     return made
@@ -87,17 +87,6 @@ def _plain(value: Any) -> object:
         return value.isoformat()
     found = value.item() if hasattr(value, "item") else value
     return None if isinstance(found, float) and not math.isfinite(found) else found
-
-
-def _without_side(name: str) -> str:
-    for side in _SIDES:
-        name = name.removeprefix(side)
-    return name
-
-
-def _is_of_words(column: Any) -> bool:
-    """Whether it holds text, or nothing at all."""
-    return str(column.dtype) == "string" or bool(column.isna().all())
 
 
 def _categories(column: Any, usual: Sequence[str]) -> Any:

@@ -108,7 +108,6 @@ def summary_of(ledger: Ledger, study: StudyRecord, ranking: Ranking | None = Non
         study: Its record.
         ranking: Of its trials, if that is known already.
     """
-    counts = ledger.state_counts(study.id)
     planned, lessons = study.specification.get("trials"), study.specification.get("lessons")
     ranking = None if study.kind is StudyKind.CONFIRMATION else ranking or ranking_of(ledger, study)
     best = None if ranking is None else ranking.best
@@ -120,7 +119,7 @@ def summary_of(ledger: Ledger, study: StudyRecord, ranking: Ranking | None = Non
         budget_parameters=study.budget_parameters,
         backbone_parameters=study.backbone_parameters,
         planned=planned if isinstance(planned, int) else 0,
-        counts={state: counts.get(state, 0) for state in TrialState},
+        counts=ledger.state_counts(study.id),
         best=None if best is None else ledger.trial(study.id, best.number),
         best_score=None if ranking is None or best is None else ranking.scores[best.number],
         created_at=study.created_at,

@@ -44,7 +44,12 @@ def path_entries(
         ConfirmationError: If the two ends are one configuration.
     """
     best = best_first(trials, space, estimates)
-    last = best[0] if request.trial == "best" else _numbered(request, trials)
+    last = best[0] if request.trial == "best" else next((one for one in trials if one.number == request.trial), None)
+    if last is None:
+        numbers = f"0 to {len(trials) - 1}" if trials else "none"
+        raise ConfirmationError(
+            f"study '{request.study}' must have the trial that is taken apart; got {request.trial}, it has {numbers}."
+        )
     published = (PublishedPoint(trial.method) for trial in best if trial.method is not None)
     against = request.against or next(published, AGAINST[0])
     first = baseline(against, best, trials, space)
@@ -66,16 +71,6 @@ def path_entries(
         *reversed(hybrids),
         entry(first, label=against, baselines=(against,)),
     ]
-
-
-def _numbered(request: AblationRequest, trials: Sequence[TrialRecord]) -> TrialRecord:
-    found = next((trial for trial in trials if trial.number == request.trial), None)
-    if found is None:
-        numbers = f"0 to {len(trials) - 1}" if trials else "none"
-        raise ConfirmationError(
-            f"study '{request.study}' must have the trial that is taken apart; got {request.trial}, it has {numbers}."
-        )
-    return found
 
 
 def _path(between: Between) -> list[tuple[Candidate, str]]:

@@ -117,19 +117,12 @@ def comparisons_of(result: ConfirmationResult) -> dict[str, Comparison]:
     return {one.contender.label: one.comparison for one in path_of(result).steps if one.comparison is not None}
 
 
-def path_sentences(result: AblationResult) -> tuple[str, ...]:
-    """What the whole is worth, and which steps are, in words; empty until every trial has ended."""
-    return tuple(_sentences(result)) if result.total is not None else ()
-
-
-def path_notes(result: AblationResult) -> tuple[str, ...]:
-    """What must be known to read it."""
-    return tuple(_notes(result))
-
-
-def _sentences(result: AblationResult) -> Iterator[str]:
+def path_sentences(result: AblationResult) -> Iterator[str]:
+    """What the whole is worth, and which steps are, in words; nothing until every trial has ended."""
     total, first, last = result.total, result.steps[0].contender, result.steps[-1].contender
-    if total is None or total.difference is None:
+    if total is None:
+        return
+    if total.difference is None:
         yield f"Between {last.label} and {first.label} nothing is decided: too few seeds gave a score of both."
         return
     yield (
@@ -155,7 +148,8 @@ def _figures(one: Comparison | None) -> str:
     )
 
 
-def _notes(result: AblationResult) -> Iterator[str]:
+def path_notes(result: AblationResult) -> Iterator[str]:
+    """What must be known to read it."""
     own, steps = result.confirmation, len(result.steps) - 1
     yield from (*progress_notes(own), *contender_notes(own))
     first = result.steps[0].contender.label

@@ -106,15 +106,25 @@ def write_export(source: ExportSource, folder: Path, *, kind: ExportKind = "delt
     Raises:
         RunnerError: If the folder is there already, or the trial cannot be written in this form.
     """
-    from trial_runner.export import new_folder, trained_delta
+    from trial_runner.export.origin import revision_of
+
+    from trial_runner.export import BackboneFacts, new_folder, trained_delta
     from trial_runner.linear_layers import frozen_weights
 
-    study, trial = source.study, source.trial
+    study, trial, held = source.study, source.trial, source.study.source
     backbone = _backbone(source, kind)
     frozen = None if backbone is None else frozen_weights(backbone.model)
     trained = trained_delta(source.snapshot, source.shape, frozen=frozen)
     with new_folder(folder) as place:
-        facts = _backbone_facts(source, trained)
+        facts = BackboneFacts(
+            name=study.backbone,
+            revision=revision_of(study.backbone),
+            weights_sha256=trained.backbone_sha256,
+            family=source.family.name,
+            parameters=study.backbone_parameters,
+            dtype=held.dtype,
+            quantization=held.quantization,
+        )
         _write(place, kind, source, trained, facts, backbone)
         (place / "README.md").write_text(model_card(source, trained, kind, folder), encoding="utf-8")
     return Export(
@@ -182,7 +192,7 @@ def _backbone(source: ExportSource, kind: ExportKind) -> "Backbone | None":
     from trial_runner.backbones import load_backbone
     from trial_runner.errors import ExportError
 
-    if kind != "merged" and not any(edit.form.needs_weights for edit in source.configuration.edits):
+    if kind != "merged" and not any(edit.form.needs_weights for edit in source.trial.configuration.edits):
         return None
     backbone = load_backbone(source.study.source)
     trained_on = source.snapshot.facts.get("backbone_sha256")
@@ -192,22 +202,6 @@ def _backbone(source: ExportSource, kind: ExportKind) -> "Backbone | None":
             f"{source.study.backbone} has {backbone.weights_sha256[:12]}. Restore it."
         )
     return backbone
-
-
-def _backbone_facts(source: ExportSource, trained: "TrainedDelta") -> "BackboneFacts":
-    from trial_runner.export import BackboneFacts
-    from trial_runner.export.facts import revision_of
-
-    held = source.study.source
-    return BackboneFacts(
-        name=source.study.backbone,
-        revision=revision_of(source.study.backbone),
-        weights_sha256=trained.backbone_sha256,
-        family=source.family.name,
-        parameters=source.study.backbone_parameters,
-        dtype=held.dtype,
-        quantization=held.quantization,
-    )
 
 
 def _write(

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from search_space.backbones import BackboneFamily
 from search_space.backbones.shape import BackboneShape
-from search_space.configuration import Configuration
 from studies.records import NewStudy, NewTrial, StudyKind
 from studies.study_file.sections import task_from_json
 from trial_runner.tasks import Task
@@ -37,11 +36,6 @@ class ExportSource:
     competitors: int
     confirmation: tuple[str, ...]
     is_alone: bool = False
-
-    @property
-    def configuration(self) -> Configuration:
-        """As it was asked for."""
-        return self.trial.configuration
 
     @property
     def split(self) -> str:

@@ -16,7 +16,7 @@ from studies.ledger.clock import WRITTEN_TIME
 from studies.ledger.copies import with_name
 from studies.ledger.database import address_of, home_of
 from studies.ledger.files import written_folder
-from studies.ledger.rows import clean, confirmation_to_row, study_from_row, trial_columns, trial_from_row, trial_to_row
+from studies.ledger.rows import clean, study_from_row, trial_columns, trial_from_row, trial_to_row
 from studies.ledger.tables import ARTEFACTS, ATTEMPTS, CONFIRMATIONS, EVENTS, EXAMPLES, READINGS, STUDIES, TRIALS
 from studies.records.study import ConfirmationRecord, Contender, EventKind, NewStudy, StudyRecord
 from studies.records.trial import NewTrial, TrialRecord, TrialState
@@ -129,7 +129,8 @@ def add_study(connection: Connection, study: NewStudy, in_doubt: StudyRecord | N
 def add_confirmation(connection: Connection, study_id: int, confirmation: ConfirmationRecord) -> None:
     """Record what a confirmation is, once."""
     if connection.execute(select(CONFIRMATIONS).where(CONFIRMATIONS.c.study_id == study_id)).one_or_none() is None:
-        connection.execute(insert(CONFIRMATIONS), confirmation_to_row(confirmation) | {"study_id": study_id})
+        row = {name: entry for name, entry in asdict(confirmation).items() if name != "study"}
+        connection.execute(insert(CONFIRMATIONS), row | {"study_id": study_id})
 
 
 def set_contenders(connection: Connection, study_id: int, contenders: Sequence[Contender]) -> None:

@@ -15,7 +15,7 @@ from sqlalchemy import Connection, Insert, Table, bindparam, delete, insert, sel
 from studies.ledger import reads
 from studies.ledger.clock import WRITTEN_TIME
 from studies.ledger.files import found_file, written_file
-from studies.ledger.rows import clean, examples_to_row, reading_to_row
+from studies.ledger.rows import clean, reading_to_row
 from studies.ledger.tables import ARTEFACTS, ATTEMPTS, EXAMPLES, READINGS, TRIALS
 from studies.records import ArtefactRecord, ExampleRecord, Outcome, ReadingRecord, Settlement, TrialState
 
@@ -98,7 +98,8 @@ def settle(connection: Connection, study_id: int, entry: ReportEntry, in_doubt: 
     if entry.readings:
         _add_readings(connection, entry.readings, int(trial.steps), of_trial)
     if entry.examples:
-        rows = [examples_to_row(examples, trial.id) for examples in entry.examples]
+        own = {"trial_id": trial.id}
+        rows = [own | {"step": one.step, "losses": one.losses, "correct": one.correct} for one in entry.examples]
         connection.execute(_insert_new(connection.dialect.name, EXAMPLES), rows)
     dropped: list[str] = []
     if entry.artefact is not None or entry.outcome is not None:

@@ -3,7 +3,7 @@
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, fields
+from dataclasses import fields
 from datetime import datetime
 from enum import StrEnum
 from functools import lru_cache
@@ -23,7 +23,7 @@ from search_space.words.dimensions import SideDimensions
 from studies.errors import DamagedError
 from studies.ledger.files import found_folder
 from studies.ledger.tables import CONFIRMATIONS, READINGS, STUDIES, TRIALS, UtcTime
-from studies.records.reading import ExampleRecord, ReadingRecord
+from studies.records.reading import ReadingRecord
 from studies.records.study import ConfirmationRecord, StudyKind, StudyRecord
 from studies.records.trial import NewTrial, TrialOutline, TrialRecord, TrialStanding, TrialState
 
@@ -126,11 +126,6 @@ def study_from_row(row: Row[Any], home: Path | None) -> StudyRecord:
     return StudyRecord(**{**values, "kind": word_of(StudyKind, row.kind), "folder": folder})
 
 
-def confirmation_to_row(confirmation: ConfirmationRecord) -> dict[str, Any]:
-    """A confirmation for ``confirmations``, but for its study."""
-    return {name: entry for name, entry in asdict(confirmation).items() if name != "study"}
-
-
 def confirmation_from_row(row: Row[Any]) -> ConfirmationRecord:
     """A row of ``confirmations`` with the name of the study that is confirmed."""
     values = {name: value for name, value in sound(row, CONFIRMATIONS)._mapping.items() if name != "study_id"}
@@ -209,11 +204,6 @@ def reading_to_row(reading: ReadingRecord, trial_id: int) -> dict[str, Any]:
     metrics = {name: float(value) if math.isfinite(value) else None for name, value in reading.metrics.items()}
     numbers = {name: float(row[name]) for name in ("score", "train_loss", "seconds")}
     return {**row, **numbers, "trial_id": trial_id, "metrics": metrics}
-
-
-def examples_to_row(examples: ExampleRecord, trial_id: int) -> dict[str, Any]:
-    """What a reading measured example by example for ``examples``."""
-    return {"trial_id": trial_id, "step": examples.step, "losses": examples.losses, "correct": examples.correct}
 
 
 def reading_from_row(row: Row[Any]) -> ReadingRecord:

@@ -143,18 +143,9 @@ CONFIRMATIONS = Table(
 
 def _dimensions(site: str) -> list[Column[Any]]:
     """The columns of the edits at a kind of sublayer; none of them is there without edits."""
-    kinds = {
-        "form": Text,
-        "write": Text,
-        "insertion": Text,
-        "gate": Text,
-        "heads": Text,
-        "bottleneck": Integer,
-        "activation": Text,
-        "scale": Double,
-        "learning_rate": Double,
-    }
-    return [Column(f"{site}_{name}", kind) for name, kind in kinds.items()]
+    kinds = {"bottleneck": Integer, "scale": Double, "learning_rate": Double}
+    names = ("form", "write", "insertion", "gate", "heads", "bottleneck", "activation", "scale", "learning_rate")
+    return [Column(f"{site}_{name}", kinds.get(name, Text)) for name in names]
 
 
 def _all_or_none(site: str) -> CheckConstraint:

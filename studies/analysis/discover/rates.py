@@ -32,7 +32,8 @@ def rates(knowledge: StudyPosterior) -> Card:
     points: list[dict[str, Any]] = []
     for side in knowledge.measure.parts:
         for form in knowledge.forms:
-            some = [one for one in knowledge.measure.draws if _form(knowledge, one, side) == form][:_STRUCTURES]
+            sides = ((one, one.side(side)) for one in knowledge.measure.draws)
+            some = [one for one, own in sides if own is not None and knowledge.form(own) == form][:_STRUCTURES]
             if some:
                 row, curve = _curve(knowledge, side, form, some)
                 rows.append(row)
@@ -45,11 +46,6 @@ def rates(knowledge: StudyPosterior) -> Card:
 
 
 _COLUMNS = ("at", "form", "best_rate", "from", "to", "score", "low", "high", "trials")
-
-
-def _form(knowledge: StudyPosterior, genes: EncodedConfiguration, side: str) -> str | None:
-    own = genes.side(side)
-    return None if own is None else knowledge.form(own)
 
 
 def _curve(
