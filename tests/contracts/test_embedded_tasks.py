@@ -1,5 +1,7 @@
 """What every embedded task keeps, the project's own and those of installed packages."""
 
+from dataclasses import replace
+
 import pytest
 from support.somebodys_package import run_with_package
 
@@ -24,14 +26,8 @@ def test_it_is_prepared_by_its_name_alone_and_read_once(name, tiny_backbone, tmp
     tokenizer = load_tokenizer(str(tiny_backbone(family)))
     task = Task(name=name, kind=embedded.kind, metric=kind.metrics[0])
     reads = []
-    monkeypatch.setattr(
-        "trial_runner.tasks.prepare.EMBEDDED_TASKS",
-        {
-            name: type(embedded)(
-                kind=embedded.kind, digest=embedded.digest, read=lambda: reads.append(1) or embedded.read()
-            )
-        },
-    )
+    counted = replace(embedded, read=lambda: reads.append(1) or embedded.read())
+    monkeypatch.setattr("trial_runner.tasks.prepare.EMBEDDED_TASKS", {name: counted})
     first, second = (
         prepare_task(task, tokenizer, tokenizer_id(tokenizer), tmp_path / "cache", stack=stack) for _ in range(2)
     )

@@ -247,16 +247,10 @@ def test_edits_that_differ_are_not_one_at_all_kinds_of_attention(bart):
 
 def test_stacks_of_unlike_depth_are_one_by_their_blocks(odd):
     first_two = dataclasses.replace(LORA_Q, layers=LayerRange(first=0, last=1))
-    apart = (
-        dataclasses.replace(LORA_Q, site=Site.ENCODER_SELF),  # has two blocks
-        *everywhere(first_two, Site.DECODER_SELF, Site.CROSS),
-    )
+    of_two_blocks = dataclasses.replace(LORA_Q, site=Site.ENCODER_SELF)
+    apart = (of_two_blocks, *everywhere(first_two, Site.DECODER_SELF, Site.CROSS))
     assert are_one(of(*apart), of(first_two), odd)
     assert not are_one(of(*apart), of(LORA_Q), odd)
-
-
-def with_site(one: Edit, site: Site) -> Edit:
-    return dataclasses.replace(one, site=site)
 
 
 def test_sequential_edits_are_merged_only_where_none_other_follows_or_goes_before(bart):
@@ -267,8 +261,8 @@ def test_sequential_edits_are_merged_only_where_none_other_follows_or_goes_befor
     assert first != last
     assert canonical(of(*everywhere(adapter)), bart) == of(adapter)
     encoder, decoder, cross = everywhere(adapter)
-    after, before = (decoder, with_site(linear, decoder.site)), (with_site(linear, decoder.site), decoder)
-    assert not are_one(of(*after, encoder, cross), of(*before, encoder, cross), bart)
+    beside = dataclasses.replace(linear, site=decoder.site)
+    assert not are_one(of(decoder, beside, encoder, cross), of(beside, decoder, encoder, cross), bart)
 
 
 def test_a_reparameterized_prefix_without_gate_has_a_canonical_form(roberta):

@@ -7,7 +7,6 @@ from support.edits import edit
 
 from search_space.configuration import Configuration
 from search_space.dimensions import Heads, Site
-from search_space.errors import InvalidEditError
 from search_space.forms import Bottleneck, Constant, LowRank, OwnNorm, SoftmaxMemory
 from search_space.gates import ConvexGate
 from search_space.published import METHODS, published_method
@@ -39,12 +38,6 @@ def test_resizing_changes_widths_and_nothing_else():
     )
     assert resized.edits == expected
     assert ALL.edits[0] is ADAPTER
-
-
-def test_resizing_refuses_a_width_of_nothing():
-    with pytest.raises(InvalidEditError) as caught:
-        ALL.resized(attention=(0, 0), ffn=(1, 0))
-    assert caught.value.rule == "width"
 
 
 # the bottlenecks that these have at attention differ

@@ -4,6 +4,7 @@ from collections import Counter
 
 import pytest
 from support.covers import every_element, legal, values_of
+from support.edits import edit
 
 from search_space.dimensions import Activation, Heads, Port, ScalePer, Site
 from search_space.errors import InvalidEditError
@@ -114,41 +115,14 @@ def family(form: str, write: Port, read: Port | None, heads: Heads = Heads.SINGL
 
 
 def test_an_edit_has_what_its_values_say(roberta):
-    adapter = family(
-        "bottleneck",
-        Port.O,
-        Port.CONCAT,
-        activation=Activation.TANH,
-        norm=OwnNorm.OUTPUT,
-        bias=False,
-        init=Init.INDUCER,
-        reparameterization=None,
-        gate=LearnedScale(per=ScalePer.CHANNEL),
-    )
-    (point,) = adapter.points(roberta)
-    (edit,) = point.edits
-    assert (edit.site, edit.write, edit.read, edit.gate) == (
-        Site.ATTENTION,
-        "o",
-        "concat",
-        LearnedScale(per=ScalePer.CHANNEL),
-    )
-    assert edit.form == Bottleneck(
-        width=1, activation=Activation.TANH, norm=OwnNorm.OUTPUT, bias=False, init=Init.INDUCER
-    )
-    kronecker = family(
-        "phm",
-        Port.F,
-        Port.F,
-        activation=Activation.GELU,
-        bias=True,
-        products=2,
-        factors=None,
-        sharing=False,
-        gate=Add(),
-    )
-    (point,) = kronecker.points(roberta)
-    assert point.edits[0].form == Phm(width=2, n=2, factor_rank=None, shared=False)
+    said = {"activation": Activation.TANH, "norm": OwnNorm.OUTPUT, "bias": False, "init": Init.INDUCER}
+    gate = LearnedScale(per=ScalePer.CHANNEL)
+    (adapter,) = family("bottleneck", Port.O, Port.CONCAT, **said, reparameterization=None, gate=gate).points(roberta)
+    assert adapter.edits == (edit("o", "concat", Bottleneck(width=1, **said), gate),)
+    usual = {"activation": Activation.GELU, "bias": True}
+    own = family("phm", Port.F, Port.F, **usual, products=2, factors=None, sharing=False, gate=Add())
+    (kronecker,) = own.points(roberta)
+    assert kronecker.edits == (edit("f", "f", Phm(width=2, n=2, factor_rank=None, shared=False)),)
 
 
 def test_adapters_usually_have_biases_but_not_at_the_keys_where_they_move_all_logits_alike(roberta):
@@ -160,7 +134,7 @@ def test_adapters_usually_have_biases_but_not_at_the_keys_where_they_move_all_lo
             heads = Heads.QUERY if write is Port.HEAD else Heads.SINGLE
             beside = {"activation": Activation.RELU} if form == "bottleneck" else {}
             (point,) = family(form, write, read, heads, **beside, bias=BIASES[text], gate=Add()).points(roberta)
-            found |= {edit.write.value for edit in point.edits if getattr(edit.form, "bias", False)}
+            found |= {one.write.value for one in point.edits if one.form.bias}
         return found
 
     assert with_bias("bottleneck", "usual") == {"q", "v", "o"}
@@ -172,8 +146,7 @@ def test_adapters_usually_have_biases_but_not_at_the_keys_where_they_move_all_lo
 def test_a_point_is_varied_in_what_it_leaves_open_and_in_nothing_else(roberta):
     (adapter,) = family("bottleneck", Port.F, Port.M, gate=FixedScale(value=2.0)).points(roberta)
     varied = adapter.with_activation(Activation.SILU).with_scale(3.0)
-    assert varied.edits[0].form == Bottleneck(width=1, activation=Activation.SILU)
-    assert varied.edits[0].gate == FixedScale(value=3.0)
+    assert varied.edits == (edit("f", "m", Bottleneck(width=1, activation=Activation.SILU), FixedScale(value=3.0)),)
     assert varied.path == (*adapter.path, ("activation", "silu"), ("scale", "3.0"))
     (linear,) = family("lowrank", Port.F, Port.M, gate=Add()).points(roberta)
     assert linear.with_activation(Activation.SILU).with_scale(3.0) is linear
