@@ -7,7 +7,7 @@ keys are those of the class of transformers that the task needs, and a task head
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from safetensors.torch import save_file
@@ -39,6 +39,7 @@ HEADS = ("classifier", "score")
 """Names that classes of transformers give to their heads, and that peft looks for."""
 
 Config = dict[str, object]
+_FormT = TypeVar("_FormT", DoraDelta, VeraDelta)
 
 
 def inexpressible(configuration: Configuration, shape: BackboneShape) -> dict[str, str]:
@@ -289,13 +290,18 @@ def _matrices(place: _PeftModule, scale: float) -> tuple[Tensor, Tensor]:
     return down.T.to("cpu", dtype), wide.to(dtype)
 
 
+def _form_of(place: _PeftModule, kind: type[_FormT]) -> _FormT:
+    form = place.delta.form
+    if not isinstance(form, kind):
+        raise ExportError(f"an adapter holds one kind of form; got {type(form).__name__}. This is a bug.")
+    return form
+
+
 def _magnitudes(layers: _Layers) -> dict[str, Tensor]:
     """Of all columns of each layer; those that no edit writes have their own norm, which is what peft divides by."""
     tensors: dict[str, Tensor] = {}
     for path, some in layers.items():
-        for form in (place.delta.form for place in some):
-            if not isinstance(form, DoraDelta):
-                raise ExportError(f"a magnitude needs DoRA; got {type(form).__name__}. This is a bug.")
+        for form in (_form_of(place, DoraDelta) for place in some):
             name = f"{_PREFIX}{path}.lora_magnitude_vector"
             tensors.setdefault(name, form.frozen.norms.to(form.magnitude.dtype))
             tensors[name][form.frozen.columns] = form.magnitude.detach().cpu()
@@ -304,7 +310,7 @@ def _magnitudes(layers: _Layers) -> dict[str, Tensor]:
 
 def _vera(places: list[_PeftModule], layers: _Layers) -> tuple[Config, dict[str, Tensor]]:
     """Edits of other matrices, or of other columns of a layer, are ranks of their own: peft's A and B are one pair."""
-    forms = [(place, _vera_form(place)) for place in places]
+    forms = [(place, _form_of(place, VeraDelta)) for place in places]
     known: dict[tuple[VeraMatrices, int], int] = {}
     ranks, in_width, out_width = 0, 0, 0
     for place, form in forms:
@@ -321,9 +327,9 @@ def _vera(places: list[_PeftModule], layers: _Layers) -> tuple[Config, dict[str,
         b[start : start + matrices.b.shape[1], own] = matrices.b.T.cpu()
     tensors = {"base_model.vera_A": a, "base_model.vera_B": b}
     for path, those in layers.items():
-        whole = those[0].location.whole(_vera_form(those[0]).b.numel())
+        whole = those[0].location.whole(_form_of(those[0], VeraDelta).b.numel())
         inner, outer = torch.zeros(ranks, dtype=dtype), torch.zeros(whole, dtype=dtype)
-        for place, form in ((place, _vera_form(place)) for place in those):
+        for place, form in ((place, _form_of(place, VeraDelta)) for place in those):
             columns = place.location.columns(whole)
             first = known[form.shared, columns.start]
             inner[first : first + form.d.numel()] = form.d.detach().cpu()
@@ -339,13 +345,6 @@ def _vera(places: list[_PeftModule], layers: _Layers) -> tuple[Config, dict[str,
         "bias": "none",
     }
     return config, tensors
-
-
-def _vera_form(place: _PeftModule) -> VeraDelta:
-    form = place.delta.form
-    if not isinstance(form, VeraDelta):
-        raise ExportError(f"random matrices need VeRA; got {type(form).__name__}. This is a bug.")
-    return form
 
 
 def _ia3(layers: _Layers) -> tuple[Config, dict[str, Tensor]]:

@@ -171,8 +171,8 @@ class OpenedExport:
         model.to(PartialState().device).eval()
 
         def logits(batch: Batch) -> Tensor:
-            found: Tensor = model(**model_inputs(batch, StackKind.ENCODER, PartialState().device, model.config)).logits
-            return found
+            inputs = model_inputs(batch, StackKind.ENCODER, PartialState().device, model.config)
+            return model(**inputs).logits  # type: ignore[no-any-return]
 
         return Labeller(logits=logits, config=model.config.backbone)
 
@@ -191,11 +191,9 @@ class OpenedExport:
             inputs = model_inputs(batch, kind, device, model.config)
             outputs, length = model(**inputs), inputs["input_ids"].shape[1]
             if head is not None:
-                found: Tensor = head(outputs.last_hidden_state[:, -length:], inputs["attention_mask"])
-                return found
+                return head(outputs.last_hidden_state[:, -length:], inputs["attention_mask"])  # type: ignore[no-any-return]
             real = inputs["attention_mask"].unsqueeze(-1)
-            mean: Tensor = (outputs.logits[:, -length:] * real).sum(dim=1) / real.sum(dim=1)
-            return mean
+            return (outputs.logits[:, -length:] * real).sum(dim=1) / real.sum(dim=1)  # type: ignore[no-any-return]
 
         return Labeller(logits=logits, config=config)
 

@@ -18,6 +18,7 @@ from trial_runner.objectives.robust import RobustPredictor
 from trial_runner.packed.stacks import by_slots
 from trial_runner.tasks import TASK_KINDS, Batch, PreparedTask, Split, compute, same_prediction
 from trial_runner.tasks.metrics.classes import ACCURACY
+from trial_runner.tasks.token_rows import by_length
 
 _GPU_TOKENS = 8
 _LABELS, _MASK = "labels", "attention_mask"
@@ -57,7 +58,7 @@ class ClassificationObjective(Objective):
     def check(self, deltas: DeltaSet) -> None:
         """See `Objective`."""
         splits = self._task.splits.values()
-        self._frozen.check_prompt(deltas, max(int(np.diff(split.offsets).max(initial=0)) for split in splits))
+        self._frozen.check_prompt(deltas, max(int(split.lengths.max(initial=0)) for split in splits))
 
     def head(self, *, seed: int) -> nn.Module:
         """See `Objective`."""
@@ -67,7 +68,7 @@ class ClassificationObjective(Objective):
 
     def lengths(self, split: str) -> NDArray[Any]:
         """See `Objective`."""
-        return np.diff(self._task.splits[split].offsets)
+        return self._task.splits[split].lengths
 
     def batch(self, split: str, indices: NDArray[Any]) -> TrainingBatch:
         """See `Objective`."""
@@ -149,12 +150,10 @@ class ClassificationObjective(Objective):
             predict: Logits ``(K, B, labels)`` of a batch.
             slots: K.
         """
-        by_length = np.argsort(np.diff(split.offsets), kind="stable")
         predictions = np.empty((slots, len(split)), dtype=split.labels.dtype)
         totals, losses = np.zeros(slots), np.empty((slots, len(split)))
-        size = self._frozen.evaluated_together(slots, int(np.diff(split.offsets).max(initial=1)))
-        for start in range(0, len(split), size):
-            rows: NDArray[np.int64] = by_length[start : start + size]
+        size = self._frozen.evaluated_together(slots, int(split.lengths.max(initial=1)))
+        for rows in by_length(split.lengths, size):
             batch = self._batch(split, rows)
             logits = predict(batch).float()  # (K, B, labels)
             labels = torch.from_numpy(batch.labels).to(logits.device).expand(slots, -1)

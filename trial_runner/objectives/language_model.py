@@ -1,7 +1,6 @@
 """Writing texts: the backbone's own language-model head, trained on the targets' tokens, measured on what it writes."""
 
-import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -32,6 +31,7 @@ from trial_runner.tasks import (
     same_prediction,
     score_of,
 )
+from trial_runner.tasks.token_rows import by_length
 
 _LOGITS_BYTES = 2**28
 """Of logits at a time, as their losses are computed of them: in 32 bits at least."""
@@ -222,11 +222,14 @@ class LanguageModelObjective(Objective):
         known = np.flatnonzero(labels != IGNORED)
         tokens = np.full(self._place_count(len(known)), IGNORED, dtype=labels.dtype)
         tokens[: len(known)] = labels[known]
+        named: dict[str, NDArray[Any]] = {"input_ids": batch.input_ids}
+        if self._frozen.needs_mask(batch.attention_mask):
+            named["attention_mask"] = batch.attention_mask
+        if batch.decoder_input_ids is not None:
+            named["decoder_input_ids"] = batch.decoder_input_ids
         wanted = {_PLACES: np.resize(known, len(tokens)), _TOKENS: tokens}
-        return {
-            **self._inputs(batch, copies),
-            **{name: on_device(each, device) for name, each in wanted.items()},
-        }
+        inputs = {name: on_device(part, device).repeat(copies, 1) for name, part in named.items()}
+        return inputs | {name: on_device(each, device) for name, each in wanted.items()}
 
     def _place_count(self, known: int) -> int:
         """How many places are computed for so many that have labels: the others count nothing.
@@ -243,29 +246,18 @@ class LanguageModelObjective(Objective):
         self, together: Pass, split: str, *, is_final: bool, most: int | None = None
     ) -> Sequence[ObjectiveMeasurement]:
         """See `Objective`."""
-        some = self._task.splits[split].some(most)
+        task, some = self._task, self._task.splits[split].some(most)
         losses, examples = self._validated(together, some)
-        measured = self._metrics(together, some, losses, is_final=is_final)
+        measured = [{**compute_loss(task.metrics, loss), "validation_loss": loss} for loss in losses]
+        if not is_final and self.metric not in measured[0]:
+            measured = [{**each, PROXY_LOSS: each["validation_loss"]} for each in measured]
+        elif is_final and self._is_written:
+            for each, texts in zip(measured, self._written(together, some), strict=True):
+                each |= compute_text(
+                    task.metrics, texts, some.references, groups=some.groups, answer_after=task.answer_after
+                )
+                each |= same_prediction(texts)
         return [ObjectiveMeasurement(metrics=each, examples=own) for each, own in zip(measured, examples, strict=True)]
-
-    def _metrics(
-        self, together: Pass, examples: WrittenSplit, losses: Sequence[float], *, is_final: bool
-    ) -> list[dict[str, float]]:
-        """The metrics of each slot, given its loss."""
-        task, names = self._task, self._task.metrics
-        measured = [{**compute_loss(names, loss), "validation_loss": loss} for loss in losses]
-        if self.metric in measured[0] and not is_final:
-            return measured
-        if not is_final:
-            return [{**each, PROXY_LOSS: each["validation_loss"]} for each in measured]
-        if all(name in measured[0] for name in names):
-            return measured
-        for each, texts in zip(measured, self._written(together, examples), strict=True):
-            measured_texts = compute_text(
-                names, texts, examples.references, groups=examples.groups, answer_after=task.answer_after
-            )
-            each |= measured_texts | same_prediction(texts)
-        return measured
 
     def rehearse(self, together: Pass, split: str) -> None:
         """See `Objective`: the longest sources, whose answers are as long as they may be."""
@@ -301,7 +293,7 @@ class LanguageModelObjective(Objective):
 
     def _written(self, together: Pass, examples: WrittenSplit) -> list[list[str]]:
         texts = [[""] * len(examples) for _ in range(together.slots)]
-        for rows in _by_length(examples.sources.lengths, self._written_together(together.slots)):
+        for rows in by_length(examples.sources.lengths, self._written_together(together.slots)):
             prompts = examples.prompts(rows, self._frozen.pad_token_id, multiple_of=self._multiple_of)
             with together.applied(), self._head.tied():
                 written = self._writer.write(prompts, copies=together.slots, device=self._frozen.device.device)
@@ -316,7 +308,7 @@ class LanguageModelObjective(Objective):
         totals, tokens = np.zeros(together.slots), np.zeros(together.slots)
         of_examples = np.empty((together.slots, len(examples)))
         size = self._frozen.evaluated_together(together.slots, int(examples.lengths.max(initial=1)))
-        for rows in _by_length(examples.lengths, size):
+        for rows in by_length(examples.lengths, size):
             tensors = self._tensors(self._batch(examples, rows), copies=together.slots)
             losses, counted = self._token_losses(together, tensors)  # (K, B, U)
             totals += losses.flatten(1).sum(dim=1).double().cpu().numpy()
@@ -333,23 +325,6 @@ class LanguageModelObjective(Objective):
             start_token_id=self._writer.start_token_id,
             multiple_of=self._multiple_of,
         )
-
-    def _inputs(self, batch: TextBatch, copies: int) -> dict[str, Tensor]:
-        """What the base model is called with, every row ``copies`` times: the batch, and again, and so on."""
-        named: dict[str, NDArray[Any]] = {"input_ids": batch.input_ids}
-        if self._frozen.needs_mask(batch.attention_mask):
-            named["attention_mask"] = batch.attention_mask
-        if batch.decoder_input_ids is not None:
-            named["decoder_input_ids"] = batch.decoder_input_ids
-        device = self._frozen.device.device
-        return {name: on_device(part, device).repeat(copies, 1) for name, part in named.items()}
-
-
-def _by_length(lengths: NDArray[Any], size: int) -> Iterator[NDArray[Any]]:
-    """All rows, those of alike lengths together."""
-    order = np.argsort(lengths, kind="stable")
-    for number in range(math.ceil(len(order) / size)):
-        yield order[number * size : (number + 1) * size]
 
 
 def _made(task: PreparedTextTask, frozen: FrozenModel, model: Backbone | LanguageModel) -> Objective:

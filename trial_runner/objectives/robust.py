@@ -28,8 +28,6 @@ from trial_runner.tasks import Batch, Split
 
 _ROWS = 128
 
-Prefix = TableDelta
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RobustTuning:
@@ -106,9 +104,9 @@ def refuse_robust_prefix(deltas: DeltaSet, task_kind: str) -> None:
         )
 
 
-def _robust_prefixes(deltas: DeltaSet) -> dict[tuple[str, int], list[Prefix]]:
+def _robust_prefixes(deltas: DeltaSet) -> dict[tuple[str, int], list[TableDelta]]:
     """Robust prefixes by stack and block."""
-    found: dict[tuple[str, int], list[Prefix]] = {}
+    found: dict[tuple[str, int], list[TableDelta]] = {}
     for sublayer, plan in deltas.plans.items():
         for delta in plan.lse:
             if not delta.edit.form.robust:
@@ -143,6 +141,7 @@ class RobustPredictor:
         deltas: Hold the prefixes.
         predict: Logits ``(B, labels)`` of a batch with the deltas applied.
         tuning: How to tune.
+        losses: Distance from the manifolds before each step of the last batch.
     """
 
     model: nn.Module
@@ -151,12 +150,7 @@ class RobustPredictor:
     predict: Callable[[Batch], Tensor]
     tuning: RobustTuning = RobustTuning()
     _manifolds: list[Manifold] = field(init=False, default_factory=list)
-    _losses: list[float] = field(init=False, default_factory=list)
-
-    @property
-    def losses(self) -> list[float]:
-        """Distance from the manifolds before each step of the last batch."""
-        return list(self._losses)
+    losses: list[float] = field(init=False, default_factory=list)
 
     @torch.no_grad()
     def learn(self, split: Split, pad_token_id: int, *, seed: int) -> int:
@@ -200,13 +194,13 @@ class RobustPredictor:
             for prefix in prefixes:
                 prefix.offset = None
 
-    def _tune(self, prefixes: list[Prefix], batch: Batch) -> None:
+    def _tune(self, prefixes: list[TableDelta], batch: Batch) -> None:
         for prefix in prefixes:
             keys, values = prefix.table()
             prefix.offset = (torch.zeros_like(keys).requires_grad_(), torch.zeros_like(values).requires_grad_())
         offsets = [part for prefix in prefixes for part in prefix.offset or ()]
         optimizer = torch.optim.Adam(offsets, lr=self.tuning.learning_rate)
-        self._losses.clear()
+        self.losses.clear()
         for _ in range(self.tuning.steps):
             activations, _ = self._forward(batch)
             pairs = zip(self._manifolds, activations, strict=True)
@@ -215,7 +209,7 @@ class RobustPredictor:
             for part, gradient in zip(offsets, torch.autograd.grad(loss, offsets, allow_unused=True), strict=True):
                 part.grad = gradient
             optimizer.step()
-            self._losses.append(float(loss.detach()))
+            self.losses.append(float(loss.detach()))
 
     def _forward(self, batch: Batch) -> tuple[list[Tensor], Tensor]:
         """Activations ``(B, D)`` of every block that counts, and logits."""

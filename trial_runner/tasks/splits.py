@@ -4,7 +4,7 @@ import hashlib
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Generic, Protocol, Self, TypeVar
 
@@ -68,6 +68,10 @@ class RawTask(Generic[RowsT]):
 
     splits: Mapping[str, RowsT]
     notes: tuple[str, ...] = ()
+
+    def with_split(self, name: str, rows: RowsT, note: str) -> "RawTask[RowsT]":
+        """The same with other rows in a split, and a note on it."""
+        return RawTask(splits={**self.splits, name: rows}, notes=(*self.notes, note))
 
     def digest(self) -> str:
         """SHA-256 over all rows, as hex."""
@@ -196,7 +200,6 @@ def drop_repeated(task: RawTask[RowsT]) -> RawTask[RowsT]:
     Raises:
         TaskError: If nothing of train remains.
     """
-    notes = list(task.notes)
     train = task.splits["train"]
     known = {name: set(split.keys()) for name, split in task.splits.items() if name != "train"}
     unseen = [row for row, key in enumerate(train.keys()) if not any(key in keys for keys in known.values())]
@@ -204,30 +207,26 @@ def drop_repeated(task: RawTask[RowsT]) -> RawTask[RowsT]:
         raise TaskError(
             f"train must have a text that is in no other split; each of its {len(train)} is in validation or test too."
         )
-    splits = dict(task.splits)
-    if len(unseen) < len(train):
-        splits["train"] = train.take(unseen)
-        count = len(train) - len(unseen)
-        notes.append(f"train: {count} of {len(train)} rows are not used, because their text is in validation or test")
+    if count := len(train) - len(unseen):
+        note = f"train: {count} of {len(train)} rows are not used, because their text is in validation or test"
+        task = task.with_split("train", train.take(unseen), note)
     if shared := len(known["validation"] & known["test"]):
-        notes.append(f"test: {shared} texts are in validation too")
-    return RawTask(splits=splits, notes=tuple(notes))
+        task = replace(task, notes=(*task.notes, f"test: {shared} texts are in validation too"))
+    return task
 
 
 def subsample(raw: RawTask[RowsT], task: Task) -> RawTask[RowsT]:
     """Keep as many examples of train and validation as were asked for, chosen by hash, in their order."""
-    splits = dict(raw.splits)
-    notes = list(raw.notes)
     for name, count in (("train", task.examples.train), ("validation", task.examples.validation)):
-        split = splits[name]
+        split = raw.splits[name]
         if count is None or count >= len(split):
             continue
         salt = f"{task.title}\x1f{name}"
         keys = _numbered(split.keys())
         by_hash = sorted(range(len(split)), key=lambda row: (text_hash(keys[row], salt), row))
-        splits[name] = split.take(sorted(by_hash[:count]))
-        notes.append(f"{name}: {count} of {len(split)} rows, chosen by a hash of the text")
-    return RawTask(splits=splits, notes=tuple(notes))
+        note = f"{name}: {count} of {len(split)} rows, chosen by a hash of the text"
+        raw = raw.with_split(name, split.take(sorted(by_hash[:count])), note)
+    return raw
 
 
 def _numbered(keys: list[str]) -> list[str]:

@@ -1,6 +1,6 @@
 """Rows of tokens, and what is generated from, as numpy arrays. No torch."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Self
 
@@ -84,6 +84,13 @@ class TokenRows:
         on_left = stack is StackKind.DECODER
         ids, mask = self.padded(rows, pad_token_id, multiple_of=multiple_of, on_left=on_left)
         return Prompts(input_ids=ids, attention_mask=mask)
+
+
+def by_length(lengths: npt.NDArray[np.int64], size: int) -> Iterator[npt.NDArray[np.int64]]:
+    """All rows, so many at a time, those of alike lengths together."""
+    order = np.argsort(lengths, kind="stable")
+    for start in range(0, len(order), size):
+        yield order[start : start + size]
 
 
 def rounded(width: int, multiple_of: int) -> int:

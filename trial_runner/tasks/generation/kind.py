@@ -144,17 +144,7 @@ class TextEncoder(Encoder):
                 tokenizer.src_lang, tokenizer.tgt_lang = before
 
 
-_MEASURED = ("validation", "test")
-
-
-_WRITTEN_KEYS = (
-    "metrics",
-    "max_target_tokens",
-    "label_smoothing",
-    "decoding",
-    "instruction",
-    "languages",
-)
+_WRITTEN_KEYS = ("metrics", "max_target_tokens", "label_smoothing", "decoding", "instruction", "languages")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -350,10 +340,8 @@ def drop_unanswered(raw: RawTask[RawTextSplit], task: Task) -> RawTask[RawTextSp
 
 def merge_sources(raw: RawTask[RawTextSplit]) -> RawTask[RawTextSplit]:
     """Make the rows of validation and test with the same source one, with all their references."""
-    splits = dict(raw.splits)
-    notes = list(raw.notes)
-    for name in _MEASURED:
-        split = splits[name]
+    for name in ("validation", "test"):
+        split = raw.splits[name]
         rows: dict[str, list[int]] = {}
         for row, text in enumerate(split.sources):
             rows.setdefault(text, []).append(row)
@@ -362,9 +350,9 @@ def merge_sources(raw: RawTask[RawTextSplit]) -> RawTask[RawTextSplit]:
                 tuple(dict.fromkeys(text for row in same for text in split.references[row])) for same in rows.values()
             ]
             first = split.take(same[0] for same in rows.values())
-            splits[name] = replace(first, references=tuple(merged))
-            notes.append(f"{name}: {len(split)} rows have {len(rows)} sources; those of a source are its references")
-    return RawTask(splits=splits, notes=tuple(notes))
+            note = f"{name}: {len(split)} rows have {len(rows)} sources; those of a source are its references"
+            raw = raw.with_split(name, replace(first, references=tuple(merged)), note)
+    return raw
 
 
 def learn_every_reference(raw: RawTask[RawTextSplit]) -> RawTask[RawTextSplit]:
@@ -377,4 +365,4 @@ def learn_every_reference(raw: RawTask[RawTextSplit]) -> RawTask[RawTextSplit]:
     targets = tuple(text for _, text in pairs)
     learned = replace(rows, targets=targets, references=tuple((text,) for text in targets))
     note = f"train: {len(train)} rows have {len(learned)} references; each is learned"
-    return RawTask(splits={**raw.splits, "train": learned}, notes=(*raw.notes, note))
+    return raw.with_split("train", learned, note)

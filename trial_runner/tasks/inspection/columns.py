@@ -1,7 +1,7 @@
 """What the columns of a dataset hold, from some of its rows: kinds of values, choices, lengths in tokens."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
 from string import ascii_uppercase
 from typing import TYPE_CHECKING, Any
@@ -66,26 +66,26 @@ def look_at(dataset: "Dataset") -> tuple[Column, ...]:
 def _look(dataset: "Dataset", name: str) -> Column:
     values = tuple(column(dataset, name, "train"))
     there = [value for value in values if value is not None and value != "" and value != []]
-    if not there:
-        return Column(name=name, kind=ColumnKind.EMPTY, values=values, filled=0.0)
-    return replace(_filled(dataset, name, values, there), filled=len(there) / len(values))
+    kind, more = _kind_of(dataset.features[name], there) if there else (ColumnKind.EMPTY, {})
+    return Column(name=name, kind=kind, values=values, filled=len(there) / len(values), **more)
 
 
-def _filled(dataset: "Dataset", name: str, values: tuple[Any, ...], there: list[Any]) -> Column:
-    if getattr(dataset.features[name], "names", None) is not None:
-        return Column(name=name, kind=ColumnKind.LABEL, values=values, distinct=len(set(there)))
+def _kind_of(feature: Any, there: list[Any]) -> tuple[ColumnKind, dict[str, Any]]:
+    """What values are, and other fields of their column."""
+    if getattr(feature, "names", None) is not None:
+        return ColumnKind.LABEL, {"distinct": len(set(there))}
     if all(isinstance(value, str | int | float) for value in there):
-        return _plain(name, values, there)
+        return _plain(there)
     if all(isinstance(value, list) for value in there):
-        return _lists(name, values, there)
+        return _lists(there)
     if all(isinstance(value, dict) for value in there):
         keys = tuple(dict.fromkeys(key for value in there for key in value))
         if all(isinstance(text, str | None) for value in there for text in value.values()):
-            return Column(name=name, kind=ColumnKind.LANGUAGES, values=values, keys=keys)
-    return Column(name=name, kind=ColumnKind.OTHER, values=values)
+            return ColumnKind.LANGUAGES, {"keys": keys}
+    return ColumnKind.OTHER, {}
 
 
-def _plain(name: str, values: tuple[Any, ...], there: list[Any]) -> Column:
+def _plain(there: list[Any]) -> tuple[ColumnKind, dict[str, Any]]:
     distinct = len(set(there))
     words = sum(len(str(value).split()) for value in there) / len(there)
     is_few = distinct <= max(_FEW_LABELS, len(there) // _ROWS_OF_A_LABEL) and 2 * distinct <= max(4, len(there))
@@ -95,22 +95,22 @@ def _plain(name: str, values: tuple[Any, ...], there: list[Any]) -> Column:
         kind = ColumnKind.LABEL
     else:
         kind = ColumnKind.TEXT if any(isinstance(value, str) for value in there) else ColumnKind.NUMBER
-    return Column(name=name, kind=kind, values=values, distinct=distinct, words=words)
+    return kind, {"distinct": distinct, "words": words}
 
 
-def _lists(name: str, values: tuple[Any, ...], there: list[list[Any]]) -> Column:
+def _lists(there: list[list[Any]]) -> tuple[ColumnKind, dict[str, Any]]:
+    are_triples = all(isinstance(linearise(value), str) for value in there)
     if all(map(is_conversation, there)):
         kind = ColumnKind.CONVERSATION
-    elif any(len(value) != 3 for value in there) and all(isinstance(linearise(value), str) for value in there):
+    elif are_triples and any(len(value) != 3 for value in there):
         kind = ColumnKind.TRIPLES
     elif all(isinstance(text, str) for value in there for text in value):
         kind = ColumnKind.TEXTS
-    elif all(isinstance(linearise(value), str) for value in there):
+    elif are_triples:
         kind = ColumnKind.TRIPLES
     else:
-        return Column(name=name, kind=ColumnKind.OTHER, values=values)
-    words = sum(len(str(text).split()) for value in there for text in value) / len(there)
-    return Column(name=name, kind=kind, values=values, words=words)
+        return ColumnKind.OTHER, {}
+    return kind, {"words": sum(len(str(text).split()) for value in there for text in value) / len(there)}
 
 
 _NAMES = ("choices", "choice", "options", "endings", "candidates", "answers", "alternatives")

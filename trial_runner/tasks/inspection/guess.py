@@ -195,19 +195,13 @@ def _guessed(
 
 def _label_names(columns: Mapping[str, Column]) -> list[str]:
     """Columns that may be the label, the likeliest first."""
-    by_name = [
-        name
-        for usual in _LABELS
-        for name, column in columns.items()
-        if name.lower() == usual and column.kind in (ColumnKind.LABEL, ColumnKind.NUMBER)
-    ]
-    others = [
-        name
-        for name, column in columns.items()
-        if column.kind is ColumnKind.LABEL and column.filled >= _FILLED and name not in by_name
-    ]
-    wide = [name for name in columns if name.lower() in _LABELS[:_STRONG_LABELS] and name not in by_name]
-    return [*by_name, *(name for name in wide if columns[name].kind is ColumnKind.TEXT), *reversed(others)]
+    usual = [name for one in _LABELS for name in columns if name.lower() == one]
+    by_name = [name for name in usual if columns[name].kind in (ColumnKind.LABEL, ColumnKind.NUMBER)]
+    left = {name: column for name, column in columns.items() if name not in by_name}
+    others = [name for name, one in left.items() if one.kind is ColumnKind.LABEL and one.filled >= _FILLED]
+    strong = _LABELS[:_STRONG_LABELS]
+    wide = [name for name, one in left.items() if name.lower() in strong and one.kind is ColumnKind.TEXT]
+    return [*by_name, *wide, *reversed(others)]
 
 
 def _text_names(columns: Mapping[str, Column], label: str | None) -> tuple[str, ...]:
@@ -240,26 +234,22 @@ def _labelled(
     columns: Mapping[str, Column], text: Sequence[str], label: str, kind: str | None, *, is_named: bool = False
 ) -> Guess:
     """A classification, or a regression where that is wished or the label is a scale."""
-    if kind == "regression" or (kind is None and label in columns and _is_scale(columns[label])):
-        join, why = _joined(columns, text)
-        keys = {"text": text[0] if len(text) == 1 else list(text), "label": label, **join}
-        if label in columns:
-            there = [value for value in columns[label].values if isinstance(value, int | float)]
+    join, why_join = _joined(columns, text)
+    keys = {"text": text[0] if len(text) == 1 else list(text), "label": label, **join}
+    column, why = columns.get(label), {}
+    if kind == "regression" or (kind is None and column is not None and _is_scale(column)):
+        if column is not None:
+            there = [value for value in column.values if isinstance(value, int | float)]
             range_of = f" from {min(there):g} to {max(there):g}" if there else ""
-            why = {"label": f"{columns[label].distinct} different numbers{range_of}", **why}
-        return Guess(kind="regression", keys=keys, why={"kind": "or classification", **why})
-    return _classification(columns, text, label, is_named=is_named)
-
-
-def _classification(columns: Mapping[str, Column], text: Sequence[str], label: str, *, is_named: bool) -> Guess:
-    why = {"label": f"{columns[label].distinct} different ones"} if label in columns and columns[label].distinct else {}
+            why["label"] = f"{column.distinct} different numbers{range_of}"
+        return Guess(kind="regression", keys=keys, why={"kind": "or classification", **why, **why_join})
+    if column is not None and column.distinct:
+        why["label"] = f"{column.distinct} different ones"
     named = None if is_named else _same_in_words(columns, label, text)
     if named is not None:
-        why["label"] = f"says the same as {label}, in words"
-    elif label in columns and columns[label].distinct > 2 and {*map(type, columns[label].values)} <= {int, float}:
+        keys["label"], why["label"] = named, f"says the same as {label}, in words"
+    elif column is not None and column.distinct > 2 and {*map(type, column.values)} <= {int, float}:
         why["kind"] = "or regression"
-    join, why_join = _joined(columns, text)
-    keys = {"text": text[0] if len(text) == 1 else list(text), "label": named or label, **join}
     return Guess(kind="classification", keys=keys, why={**why, **why_join})
 
 
@@ -282,10 +272,9 @@ def _dialogues(columns: Mapping[str, Column], name: str) -> Guess:
     for other in columns.values():
         mark = _mark_of(column, other) if other.name != name else None
         if mark is not None:
-            keys = {"messages": name, "references": other.name, "metric": "exact_match"}
-            dialogue = {"dialogue": {"answer_after": mark}}
+            measured = {"references": other.name, "metric": "exact_match", "dialogue": {"answer_after": mark}}
             why = {"references": f"each last message ends with it, behind {mark!r}"}
-            return Guess(kind="instruction", keys={**keys, **dialogue}, why=why)
+            return Guess(kind="instruction", keys={"messages": name, **measured}, why=why)
     return Guess(kind="instruction", keys={"messages": name}, why={"messages": "their answers are learned"})
 
 
@@ -323,8 +312,8 @@ def _by_names(splits: Mapping[str, Sequence[Column]], columns: Mapping[str, Colu
         for source in (readable[each] for each in sources if each in readable):
             for target in (readable[each] for each in targets if readable.get(each, source) != source):
                 is_free = kind == "summarisation" and source.lower() in _FROM_TO[-1][1]
-                found = _written(columns, kind, source, target, {}, metric="rougeL" if is_free else None)
-                return _with_references(splits, found, target)
+                metric = {"metric": "rougeL"} if is_free else {}
+                return _with_references(splits, _written(columns, kind, source, target, {}, **metric), target)
     return None
 
 
@@ -354,16 +343,10 @@ def _two_texts(columns: Mapping[str, Column], kind: str | None) -> Guess | None:
 
 
 def _written(
-    columns: Mapping[str, Column],
-    kind: str,
-    source: str,
-    target: str,
-    why: Mapping[str, str],
-    *,
-    metric: str | None = None,
+    columns: Mapping[str, Column], kind: str, source: str, target: str, why: Mapping[str, str], **more: str
 ) -> Guess:
     join, why_join = _joined(columns, (source,))
-    keys = {"source": source, "target": target, **join, **({} if metric is None else {"metric": metric})}
+    keys = {"source": source, "target": target, **join, **more}
     return Guess(kind=kind, keys=keys, why={**why, **why_join})
 
 
