@@ -218,15 +218,11 @@ def merge(ledger: Ledger, other_url: str) -> list[Copied]:
         StorageError: If it cannot be read.
     """
     with Ledger.open(other_url, read_only=True) as other:
-        if other.url == ledger.url or _is_same_file(ledger, other_url):
+        file, own = StorageAddress.parse(other_url).file, ledger.file
+        if other.url == ledger.url or (own is not None and file is not None and own.samefile(file)):
             raise WishError(f"two databases can be merged; got {other.url} twice.")
         copied = ledger.copy_from(other)
     for one in copied:
         if one.name != one.study.name and one.study.folder is not None:  # also of a merge that was killed before
             mark_renamed(one.study.folder, one.study, one.name)
     return copied
-
-
-def _is_same_file(ledger: Ledger, other_url: str) -> bool:
-    other, own = StorageAddress.parse(other_url).file, ledger.file
-    return own is not None and other is not None and own.samefile(other)

@@ -141,16 +141,10 @@ class Interrupts:
         self._earlier: dict[signal.Signals, object] = {}
 
     def __enter__(self) -> Self:
-        """Take the signals over."""
-        self.take()
-        return self
-
-    def take(self) -> None:
-        """Take the signals over, again if need be; outside the main thread there are none to take."""
+        """Take the signals over; outside the main thread there are none to take."""
         if threading.current_thread() is threading.main_thread():
-            for number in _REASONS:
-                handler = signal.signal(number, self._note)
-                self._earlier.setdefault(number, handler)
+            self._earlier = {number: signal.signal(number, self._note) for number in _REASONS}
+        return self
 
     def __exit__(self, *raised: object) -> None:
         """Give the signals back."""

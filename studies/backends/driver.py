@@ -16,6 +16,8 @@ import sys
 import threading
 import time
 import uuid
+from collections.abc import Callable
+from functools import partial
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
@@ -111,7 +113,7 @@ def _driven(order: DriverOrder, connection: Connection) -> Standing:
     failures = Failures()
     fleet = _DriverState(_tuner(trainable, growth, failures, order.folder))
     keeper = KeeperWatch(handle, plan)
-    return _watch_over(fleet, keeper, connection, _Beginning(keeper, growth, failures))
+    return _watch_over(fleet, keeper, connection, partial(_lacks, keeper, growth, failures, time.monotonic()))
 
 
 def _start_ray(order: DriverOrder) -> dict[str, int]:
@@ -164,37 +166,28 @@ class _DriverState(threading.Thread):
             self.error = error
 
 
-class _Beginning:
-    """Whether workers begin at all, and whether one that never begins is started again and again."""
+def _lacks(keeper: KeeperWatch, growth: Growth, failures: Failures, since: float) -> str:
+    """What no worker can begin without, as a sentence; empty when they begin, or have not had the time.
 
-    def __init__(self, keeper: KeeperWatch, growth: Growth, failures: Failures) -> None:
-        self._keeper = keeper
-        self._growth = growth
-        self._failures = failures
-        self._since = time.monotonic()
+    The keeper is told of processes that were ended for want of memory.
 
-    def look(self) -> str:
-        """What no worker can begin without, as a sentence; empty when they begin, or have not had the time.
-
-        The keeper is told of processes that were ended for want of memory.
-
-        Raises:
-            LaunchError: If workers end before they have begun.
-        """
-        for place, why in self._failures.hungry():
-            self._keeper.asked("ended", place, why)
-        self._failures.check(self._keeper.met)
-        if self._keeper.met or time.monotonic() - self._since < _PLACE_SECONDS:
-            return ""
-        return f"no node has {self._growth.share.words} free for a worker; waiting for one"
+    Raises:
+        LaunchError: If workers end before they have begun.
+    """
+    for place, why in failures.hungry():
+        keeper.asked("ended", place, why)
+    failures.check(keeper.met)
+    if keeper.met or time.monotonic() - since < _PLACE_SECONDS:
+        return ""
+    return f"no node has {growth.share.words} free for a worker; waiting for one"
 
 
-def _watch_over(fleet: _DriverState, keeper: KeeperWatch, connection: Connection, beginning: _Beginning) -> Standing:
+def _watch_over(fleet: _DriverState, keeper: KeeperWatch, connection: Connection, lacks: Callable[[], str]) -> Standing:
     """Show the progress until the last worker has left, or does not leave though nothing is left to do."""
     fleet.start()
     over_since: float | None = None
     while fleet.is_alive():
-        _look(keeper, connection, beginning.look())
+        _look(keeper, connection, lacks())
         if not _is_over(keeper.standing):
             over_since = None
         elif over_since is None:

@@ -132,10 +132,9 @@ class Nodes(Machines):
 
     def is_gone(self, worker: str) -> bool:
         """See `Machines`; of a worker that was not met nothing is known."""
-        if worker not in self._of:
+        if (key := self._of.get(worker)) is None:
             return False
         self._look()
-        key = self._of[worker]
         return key in self._leaving or all(node.key != key for node in self._alive)
 
     def is_leaving(self, worker: str) -> bool:

@@ -99,7 +99,7 @@ def cluster_facts(address: str, *, folder: Path, backbone: str) -> ClusterFacts:
         LaunchError: If the cluster does not take this machine in.
     """
     there = next(path for path in (folder, *folder.parents) if path.is_dir())
-    mark = FolderMark.new(there)
+    mark = FolderMark(folder=there)
     questions = json.dumps({"folder": str(there), "mark": mark.text, "backbone": backbone})
     paths = os.pathsep.join(dict.fromkeys(path or str(Path.cwd()) for path in sys.path))
     try:

@@ -11,9 +11,9 @@ import tempfile
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, Self
+from typing import TYPE_CHECKING, Protocol
 
 from studies.errors import LaunchError
 from studies.records import ArtefactRecord
@@ -100,12 +100,7 @@ class FolderMark:
     """
 
     folder: Path
-    text: str
-
-    @classmethod
-    def new(cls, folder: Path) -> Self:
-        """A mark that is not there yet."""
-        return cls(folder=folder, text=secrets.token_hex(16))
+    text: str = field(default_factory=lambda: secrets.token_hex(16))
 
     @property
     def path(self) -> Path:

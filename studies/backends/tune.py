@@ -11,7 +11,6 @@ import socket
 import time
 from contextlib import nullcontext, suppress
 from dataclasses import replace
-from pathlib import Path
 
 from studies.backends.backend import RunnerFactory, Watch, asked_threads
 from studies.backends.driver_process import (
@@ -59,7 +58,7 @@ _ENVIRONMENT = LARGE_PAGES | {
 def run_tune(plan: StudyPlan, factory: RunnerFactory, options: Fleet, watch: Watch) -> Standing:
     """Run the fleet until the study is done or the watch says stop. See `studies.backends.backend.Backend`."""
     address = cluster_address()
-    mark = None if address is None else FolderMark.new(plan.artefacts)
+    mark = None if address is None else FolderMark(folder=plan.artefacts)
     with launch_folder() as folder, nullcontext() if mark is None else mark.laid():
         order = DriverOrder(
             plan=plan,
@@ -114,7 +113,8 @@ def _environment(order: DriverOrder) -> dict[str, str]:
     settings = {name: value for name, value in wanted.items() if name not in os.environ}
     if order.address is None:
         token = order.folder / "token"
-        _write_secret(token, secrets.token_hex(32))
+        token.touch(0o600, exist_ok=False)  # its user's alone from the first moment
+        token.write_text(secrets.token_hex(32))
         settings |= {
             "RAY_ADDRESS": "",
             "RAY_AUTH_MODE": "token",
@@ -122,12 +122,6 @@ def _environment(order: DriverOrder) -> dict[str, str]:
             "RAY_AUTH_TOKEN_PATH": str(token),
         }
     return settings
-
-
-def _write_secret(path: Path, text: str) -> None:
-    """Write a file that is its user's alone from the first moment."""
-    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
-        file.write(text)
 
 
 class _Supervisor:

@@ -24,12 +24,14 @@ def new_trial(
     description: str | None = None,
 ) -> NewTrial:
     """The row of a proposal, before it is run; finding words for it takes as long as all else."""
+    # the name of a published method stands beside what it is
+    words = sentence if candidate.method is None else phrase
     return NewTrial(
         number=number,
         origin="proposed" if candidate.method is None else "published",
         method=candidate.method,
         fingerprint=candidate.fingerprint,
-        description=_description(candidate, shape) if description is None else description,
+        description=words(candidate.configuration, shape) if description is None else description,
         configuration=candidate.configuration,
         proposal=dict(candidate.parameters),
         seed=hashed_seed("trial", study_seed, number, bits=31),
@@ -41,11 +43,6 @@ def new_trial(
         head_parameters=head_parameters,
         extra_flops=extra_flops(candidate.configuration, shape),
     )
-
-
-def _description(candidate: Candidate, shape: BackboneShape) -> str:
-    """The name of a published method stands beside what it is."""
-    return (sentence if candidate.method is None else phrase)(candidate.configuration, shape)
 
 
 def _dimensions(edits: Sequence[Edit], learning_rate: float | None) -> SideDimensions | None:

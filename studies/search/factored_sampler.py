@@ -123,15 +123,13 @@ class FactoredSampler(BaseSampler):
         sign = -1.0 if study.directions[0] is StudyDirection.MINIMIZE else 1.0
         others = [one for one in study.get_trials(deepcopy=False) if one.number != trial.number]
         steps = self._steps or max((max(one.intermediate_values, default=1) for one in others), default=1)
-        found = [self._observation(one, steps, sign) for one in others if one.state in _STATES]
-        return [one for one in found if one is not None]
-
-    def _observation(self, trial: FrozenTrial, steps: int, sign: float) -> Observation | None:
-        candidate = self._candidate(trial)
-        if candidate is None:
-            return None
-        readings = tuple(self._readings(trial, steps, sign))
-        return Observation.of(candidate, number=trial.number, state=_STATES[trial.state], readings=readings)
+        return [
+            Observation.of(
+                candidate, number=one.number, state=_STATES[one.state], readings=self._readings(one, steps, sign)
+            )
+            for one in others
+            if one.state in _STATES and (candidate := self._candidate(one)) is not None
+        ]
 
     def _candidate(self, trial: FrozenTrial) -> Candidate | None:
         method = trial.user_attrs.get(METHOD)
@@ -145,15 +143,13 @@ class FactoredSampler(BaseSampler):
             self._candidates[key] = asked
         return self._candidates[key]
 
-    def _readings(self, trial: FrozenTrial, steps: int, sign: float) -> list[MeasuredScore]:
+    def _readings(self, trial: FrozenTrial, steps: int, sign: float) -> tuple[MeasuredScore, ...]:
         scores = {step / steps: score for step, score in trial.intermediate_values.items() if 0 < step < steps}
         if trial.values is not None and trial.state is OptunaState.COMPLETE:
             scores[1.0] = trial.values[0]
-        return [self._measured(fraction, sign * score) for fraction, score in sorted(scores.items())]
-
-    def _measured(self, fraction: float, score: float) -> MeasuredScore:
-        error = 0.0 if self._standard_error is None else self._standard_error(score)
-        return MeasuredScore(fraction=fraction, score=score, standard_error=error)
+        error = self._standard_error or (lambda score: 0.0)
+        signed = [(fraction, sign * score) for fraction, score in sorted(scores.items())]
+        return tuple(MeasuredScore(fraction=at, score=score, standard_error=error(score)) for at, score in signed)
 
 
 def head_peak_lr(history: Sequence[Observation], bounds: tuple[float, float], seed: int, number: int) -> float:
@@ -168,11 +164,10 @@ def head_peak_lr(history: Sequence[Observation], bounds: tuple[float, float], se
     low, high = bounds
     draw = random.Random(hashed_seed("head rate", seed, number))
     anywhere = math.exp(draw.uniform(math.log(low), math.log(high)))
-    tried = [(rate, one) for one in history if (rate := one.head_learning_rate) and one.state is TrialState.COMPLETE]
     scores = [
         (rate, max(one.readings, key=lambda read: read.fraction).score, one.number)
-        for rate, one in tried
-        if one.readings
+        for one in history
+        if (rate := one.head_learning_rate) and one.state is TrialState.COMPLETE and one.readings
     ]
     ranked = sorted(scores, key=lambda one: (-one[1], one[2]))
     well = ranked[: len(ranked) // _WELL]

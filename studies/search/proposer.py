@@ -181,7 +181,8 @@ class Proposer:
     @quiet_optuna()
     def _asked(self, number: int) -> Candidate:
         """What a sampler proposes."""
-        is_early = self._sampler.startup > 0 and self._results() < self._sampler.startup
+        seen = [one.state for one in self._visible()] if self._sampler.startup else []
+        is_early = seen.count(TrialState.COMPLETE) + seen.count(TrialState.PRUNED) < self._sampler.startup
         for retry in range(MAX_REPEATS):
             is_random = is_early or retry >= MODEL_REPEATS
             sampler = (self._ask_random if is_random else self._ask_sampler)(number, retry)
@@ -195,10 +196,6 @@ class Proposer:
             if candidate.fingerprint not in self._fingerprints:
                 return candidate
         raise SpaceExhausted(f"{MAX_REPEATS} proposals in a row had been tried before.")
-
-    def _results(self) -> int:
-        """Of how many trials the sampler may be shown a result."""
-        return sum(one.state in (TrialState.COMPLETE, TrialState.PRUNED) for one in self._visible())
 
     def _visible(self) -> list[Observation]:
         """The trials that the sampler may be shown."""

@@ -5,6 +5,7 @@ Everything goes by posterior means of the model of the search, never by scores: 
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -15,7 +16,6 @@ from search_space.space.space import Candidate, SearchSpace
 from studies.records import TrialState
 from studies.search.warm_start import ExpectedRate, WarmStart, WarmStartTrial
 from studies.seeds import hashed_seed
-from studies.surrogate.encoded_configuration import EncodedConfiguration
 from studies.surrogate.encoding import Encoding
 from studies.surrogate.features import Features, TrainedSide, lr_at, unit_lr_of
 from studies.surrogate.observation import Observation
@@ -174,13 +174,13 @@ def _bets(posteriors: Sequence[_SourcePosterior], space: SearchSpace) -> Iterato
     for posterior in posteriors:
         found = 0
         for trial in posterior.ranked:
-            genes = _genes(genome, trial) if trial.method is None else None
-            key = (
-                None
-                if genes is None
-                else tuple(side and (side.parts, side.layers) for side in (genes.attention, genes.ffn))
-            )
-            if genes is None or key in known:
+            genes = None
+            with suppress(SearchSpaceError):  # of a trial that is not in this space
+                genes = genome.genes_of(trial) if trial.method is None else None
+            if genes is None:
+                continue
+            key = tuple(side and (side.parts, side.layers) for side in (genes.attention, genes.ffn))
+            if key in known:
                 continue
             known.add(key)
             yield _Bet(of=posterior, trial=trial, candidate=genome.candidate(genes))
@@ -189,29 +189,17 @@ def _bets(posteriors: Sequence[_SourcePosterior], space: SearchSpace) -> Iterato
                 break
 
 
-def _genes(genome: Encoding, trial: Observation) -> EncodedConfiguration | None:
-    """A trial of another study in this space; None where it is not in it."""
-    try:
-        return genome.genes_of(trial)
-    except SearchSpaceError:
-        return None
-
-
 def _weakest(posteriors: Sequence[_SourcePosterior], methods: Sequence[str], count: int) -> tuple[str, ...]:
     """So many of some published methods: those whose best quantile is the worst in the mean over the sources."""
-    worth = {method: _method_worth(posteriors, method) for method in methods if method != _KEPT}
-    known = [(mean, method) for method, mean in worth.items() if mean is not None]
-    return tuple(method for _, method in sorted(known)[:count])
-
-
-def _method_worth(posteriors: Sequence[_SourcePosterior], method: str) -> float | None:
-    """The mean over the sources that tried a method of its best quantile; None if none did."""
-    found = []
-    for posterior in posteriors:
-        tried = [posterior.quantile(posterior.view(one)) for one in posterior.trials if one.method == method]
-        if tried:
-            found.append(max(tried))
-    return sum(found) / len(found) if found else None
+    worth = []
+    for method in methods:
+        tried = [
+            [one.quantile(one.view(trial)) for trial in one.trials if trial.method == method] for one in posteriors
+        ]
+        best = [max(quantiles) for quantiles in tried if quantiles]
+        if best and method != _KEPT:
+            worth.append((sum(best) / len(best), method))
+    return tuple(method for _, method in sorted(worth)[:count])
 
 
 def _rates(posteriors: Sequence[_SourcePosterior], space: SearchSpace) -> dict[str, ExpectedRate]:

@@ -8,7 +8,7 @@ from search_space.edit import Edit
 from search_space.forms import Phm
 from search_space.layers import Layers
 from search_space.parameter_counts.budget import SideCost, SplitCost
-from search_space.space.points import ATTENTION
+from search_space.space.points import ATTENTION, FFN
 from studies.surrogate.features import SideStructure, is_mixed
 
 
@@ -45,6 +45,12 @@ class EncodedConfiguration:
     ffn: EncodedSide | None
     attention_share: float
     budget_fraction: float = 1.0
+
+    @property
+    def by_name(self) -> dict[str, EncodedSide]:
+        """Those with edits, ``attention`` first."""
+        sides = {ATTENTION: self.attention, FFN: self.ffn}
+        return {name: side for name, side in sides.items() if side is not None}
 
     @property
     def sides(self) -> Sequence[EncodedSide]:

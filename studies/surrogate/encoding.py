@@ -1,6 +1,7 @@
 """The search space as moves need it: configurations to genes, genes to views, candidates and Optuna's parameters."""
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -127,9 +128,10 @@ class Encoding:
             found[part] = (found[part][0], point) if part in found else (point, None)
         return found
 
-    def _chosen(self, side: EncodedSide) -> dict[str, Structure]:
-        """The same as the space takes it."""
-        return {part: tuple(filter(None, points)) for part, points in self._points(side).items()}
+    def _chosen(self, genes: EncodedConfiguration) -> dict[str, Structure]:
+        """The same of both sides as the space takes it."""
+        parts = [part for side in genes.sides for part in self._points(side).items()]
+        return {part: tuple(filter(None, points)) for part, points in parts}
 
     def is_placed(self, genes: EncodedConfiguration) -> bool:
         """Whether the parts may be edited together, and the edits of each part."""
@@ -225,16 +227,12 @@ class Encoding:
         """Both sides as the space proposes them together: where they do not fit the budget, at fewer layers."""
         if self.space.fitting.is_everywhere:
             return genes.attention, genes.ffn
-        sides = {ATTENTION: genes.attention, FFN: genes.ffn}
-        edited = {name: side for name, side in sides.items() if side is not None}
-        key = tuple((side.parts, side.layers) for side in edited.values())
+        key = tuple((side.parts, side.layers) for side in genes.sides)
         if key not in self._layers:
-            chosen = {part: point for side in edited.values() for part, point in self._chosen(side).items()}
-            layers = {name: side.layers for name, side in edited.items()}
-            self._layers[key] = self.space.fitting.layers(chosen, layers)
-        fit = self._layers[key]
-        attention, ffn = (None if side is None else replace(side, layers=fit[name]) for name, side in sides.items())
-        return attention, ffn
+            layers = {name: side.layers for name, side in genes.by_name.items()}
+            self._layers[key] = self.space.fitting.layers(self._chosen(genes), layers)
+        sides = {name: replace(side, layers=self._layers[key][name]) for name, side in genes.by_name.items()}
+        return sides.get(ATTENTION), sides.get(FFN)
 
     def extra_flops(self, genes: EncodedConfiguration) -> int:
         """FLOPs per token that they add at inference."""
@@ -262,10 +260,9 @@ class Encoding:
 
     def _stored_by_form(self, edits: tuple[Edit, ...]) -> dict[str, int]:
         """What the edits of every form store, what several have in common aside."""
-        stored: dict[str, int] = {}
+        stored: Counter[str] = Counter()
         for edit in edits:
-            own = count_edits((edit,), self.space.shape).stored - shared_count((edit,))
-            stored[edit.form.name] = stored.get(edit.form.name, 0) + own
+            stored[edit.form.name] += count_edits((edit,), self.space.shape).stored - shared_count((edit,))
         return stored
 
     def candidate(self, genes: EncodedConfiguration) -> Candidate:
@@ -274,22 +271,14 @@ class Encoding:
         Raises:
             ValueError: If the genes are none of the space, which those of draws and moves are.
         """
-        points: dict[str, Structure] = {}
-        splits: dict[str, float] = {}
-        peak_lrs: dict[str, float] = {}
-        layers: dict[str, Layers] = {}
-        for name, side in ((ATTENTION, genes.attention), (FFN, genes.ffn)):
-            if side is not None:
-                points |= self._chosen(side)
-                splits[name] = side.split
-                layers[name] = side.layers
-                peak_lrs[name] = lr_at(side.unit_lr, *self.space.peak_lr_range(self.facts(side).edits))
+        sides = genes.by_name.items()
+        ranges = {name: self.space.peak_lr_range(self.facts(side).edits) for name, side in sides}
         parameters = self.space.answers(
-            points,
-            peak_lrs=peak_lrs,
+            self._chosen(genes),
+            peak_lrs={name: lr_at(side.unit_lr, *ranges[name]) for name, side in sides},
             share=genes.attention_share,
-            layers=layers,
-            splits=splits,
+            layers={name: side.layers for name, side in sides},
+            splits={name: side.split for name, side in sides},
             budget_fraction=genes.budget_fraction,
         )
         if parameters is None:

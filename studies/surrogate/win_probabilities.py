@@ -5,9 +5,8 @@ from collections.abc import Sequence
 from search_space.published import HEAD_ONLY
 from studies.records import TrialState
 from studies.surrogate.observation import Observation
-from studies.surrogate.posterior import Posterior, SurrogateFitter
+from studies.surrogate.posterior import SurrogateFitter
 from studies.surrogate.size_objective import SizeObjective
-from studies.surrogate.structure_distances import Array
 from studies.win_probability import WinProbability
 
 FEWEST = 4
@@ -52,13 +51,8 @@ class WinProbabilities:
                 if one.number != number and one.state is not TrialState.FAILED and sizes[place] <= size
             ]
             if len(others) >= FEWEST:
-                found[number] = self._prospect(belief, history[number], known, means, others)
+                published = [] if self._sizing.has_goal else [at for at in others if known[at].method not in _NO_RIVALS]
+                rival = known[max(published or others, key=means.__getitem__)]
+                chance = belief.chance(self._believer.view(history[number]), self._believer.view(rival))
+                found[number] = WinProbability(rival=rival.number, is_published=bool(published), chance=chance)
         return found
-
-    def _prospect(
-        self, belief: Posterior, trial: Observation, known: Sequence[Observation], means: Array, others: Sequence[int]
-    ) -> WinProbability:
-        published = [] if self._sizing.has_goal else [at for at in others if known[at].method not in _NO_RIVALS]
-        rival = known[max(published or others, key=lambda at: means[at])]
-        chance = belief.chance(self._believer.view(trial), self._believer.view(rival))
-        return WinProbability(rival=rival.number, is_published=bool(published), chance=chance)

@@ -84,8 +84,7 @@ def watched(keeper: SlowKeeper, last_word: Callable[[], None] = lambda: None) ->
     plan: Any = SimpleNamespace(lease_seconds=60.0, patience_seconds=60.0)
     connection: Any = SimpleNamespace(poll=lambda: False, send=lambda said: None)
     fleet: Any = Fleet(last_word)
-    beginning: Any = SimpleNamespace(look=lambda: "")
-    return driver._watch_over(fleet, KeeperWatch(keeper, plan), connection, beginning)
+    return driver._watch_over(fleet, KeeperWatch(keeper, plan), connection, lambda: "")
 
 
 def test_why_the_last_worker_left_is_heard_though_the_keeper_was_asked_before(keeper):

@@ -56,7 +56,7 @@ def test_workers_are_counted_as_a_launch_places_them(monkeypatch):
 
 
 def test_a_node_answers_for_its_folder_and_the_backbone(tmp_path):
-    mark = FolderMark.new(tmp_path)
+    mark = FolderMark(folder=tmp_path)
     asked = {"folder": str(tmp_path), "mark": mark.text, "backbone": str(tmp_path / "none")}
     assert not look_here(asked)["sees_folder"]
     with mark.laid():

@@ -70,7 +70,7 @@ def test_a_folder_is_seen_by_its_mark_and_not_by_its_name(tmp_path):
     here, like = tmp_path / "here", tmp_path / "like"
     here.mkdir()
     like.mkdir()
-    mark = FolderMark.new(here)
+    mark = FolderMark(folder=here)
     assert not sees_folder(mark)
     with mark.laid():
         assert sees_folder(mark)
