@@ -191,7 +191,7 @@ def _honest(found: Outcomes) -> Iterator[str]:
     both = [(one.search.expected, fmean(one.test)) for arms in found.values() for one in arms.values()]
     inside = [abs(100 * known[0] - test) <= 100 * known[1] for known, test in both if known is not None]
     if inside:
-        yield f"- {sum(inside)} of {len(inside)} test means lie in the 95% interval of the study's estimate."
+        yield f"- {sum(inside)} of {len(inside)} test means lie in the 95% interval of what the study says to expect."
 
 
 def main() -> None:

@@ -9,6 +9,7 @@ import deltaspace
 from rival_arms.setting import Cell, Search, Tried
 from rival_arms.training import OutOfTime
 from studies.analysis.ranks import Ranking, ranking_of
+from studies.analysis.verdict import on_new_examples
 from studies.ledger.ledger import Ledger
 from studies.records import TrialRecord, TrialState
 from studies.search.candidates import trial_request
@@ -40,7 +41,8 @@ def _study(cell: Cell, arm: str, overrides: dict[str, object]) -> Search:
     records, ranking = found
     tried = {one.number: _tried(cell, one) for one in records}
     chosen = ranking.trials[0]
-    estimate = None if ranking.estimates is None else ranking.estimates.of.get(chosen.number)
+    known = {} if ranking.estimates is None else ranking.estimates.of
+    estimate = on_new_examples(ranking) or known.get(chosen.number)
     expected = None if estimate is None else (estimate.mean, estimate.reach)
     return Search(trials=list(tried.values()), recommended=tried[chosen.number], expected=expected)
 

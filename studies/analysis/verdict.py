@@ -183,15 +183,25 @@ def closing(ranking: Ranking, study: str, metric: str) -> tuple[str, ...]:
 
 
 def _on_new_data(ranking: Ranking, metric: str) -> Iterator[str]:
-    """What to expect of the best trial on other examples: an estimate is of these, which all trials have in common."""
+    expected = on_new_examples(ranking)
+    if expected is not None and ranking.best is not None and ranking.examples is not None:
+        yield (
+            f"On new examples of the same kind expect {expected.mean:.4f} ± {expected.reach:.4f} {metric} of trial "
+            f"{ranking.best.number} (95%): its estimate, with the sampling error of {ranking.examples.whole} "
+            "validation examples."
+        )
+
+
+def on_new_examples(ranking: Ranking) -> Estimate | None:
+    """What the best trial will score on other examples: an estimate is of those that all trials have in common.
+
+    None where there is no estimate, or the sampling error of a score is not known.
+    """
     if ranking.best is None or ranking.estimates is None or ranking.examples is None:
-        return
-    count, expected = ranking.examples.whole, ranking.estimates.of[ranking.best.number]
-    reach = Z_95 * math.hypot(expected.deviation, binomial_error(expected.mean, count))
-    yield (
-        f"On new examples of the same kind expect {expected.mean:.4f} ± {reach:.4f} {metric} of trial "
-        f"{ranking.best.number} (95%): its estimate, with the sampling error of {count} validation examples."
-    )
+        return None
+    known = ranking.estimates.of[ranking.best.number]
+    sampling = binomial_error(known.mean, ranking.examples.whole)
+    return Estimate(mean=known.mean, deviation=math.hypot(known.deviation, sampling))
 
 
 def _chance(difference: Estimate) -> str:
