@@ -151,7 +151,7 @@ def test_a_spindle_group_of_four_blocks_is_its_block(tiny_backbone):
         layers = SpindleGroups(groups=groups) if groups else LayerRange(first=3, last=3)
         configuration = Configuration(edits=(replace(edit, layers=layers),))
         deltas = moved(DeltaSet(configuration, shape, seed=0, dtype=torch.float64))
-        assert [sublayer.layer for sublayer in deltas.plans] == [group - 1 for group in groups or (4,)]
+        assert [sublayer.layer for sublayer in deltas.sublayers] == [group - 1 for group in groups or (4,)]
         with torch.no_grad(), attachment.using(deltas):
             hidden.append(model(input_ids=tokens, output_hidden_states=True).hidden_states)
     last, second, third, both = hidden

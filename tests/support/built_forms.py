@@ -14,7 +14,7 @@ from search_space.forms import Form
 from trial_runner.deltas import DELTAS, FormDelta, SharedDelta
 from trial_runner.deltas.blocks import blocks_of
 from trial_runner.deltas.form_delta import FormPlace
-from trial_runner.deltas.gates import port_delta
+from trial_runner.deltas.gates import GATE_DELTAS
 from trial_runner.deltas.port_delta import PortDelta
 from trial_runner.deltas.whole_model import FrozenWeights, WholeModelDelta
 
@@ -62,7 +62,7 @@ def build_form(
     index: int = 0,
 ) -> FormDelta:
     place = FormPlace(blocks=blocks_of(edit, shape), width=width, shared=shared, index=index)
-    return DELTAS[edit.form.name].build(edit, place, generator)
+    return DELTAS[edit.form.name](edit, place, generator)
 
 
 def build_shared(edit: Edit, layers: int, shape: BackboneShape, generator: torch.Generator) -> SharedDelta:
@@ -72,7 +72,7 @@ def build_shared(edit: Edit, layers: int, shape: BackboneShape, generator: torch
 def build_delta(
     edit: Edit, width: int, shape: BackboneShape, generator: torch.Generator, *, shared: SharedDelta | None = None
 ) -> PortDelta:
-    return port_delta(edit, build_form(edit, width, shape, generator, shared=shared), shape, generator)
+    return GATE_DELTAS[edit.gate.name](edit, build_form(edit, width, shape, generator, shared=shared), shape, generator)
 
 
 def build_whole(form: Form, frozen: Mapping[str, Tensor], generator: torch.Generator) -> WholeModelDelta:

@@ -19,7 +19,7 @@ from trial_runner.attachment.inputs import REAL_TOKENS, is_padded_right, model_i
 from trial_runner.backbones import Backbone
 from trial_runner.deltas.delta_set import DeltaSet
 from trial_runner.errors import AttachError
-from trial_runner.packed.dropout import current, resumed
+from trial_runner.packed.dropout import current, dropping
 from trial_runner.packed.packed_deltas import PackedDeltas
 from trial_runner.packed.stacks import ModuleStack
 from trial_runner.tasks import Batch
@@ -66,7 +66,7 @@ class Recomputation:
 
         def compute(*positional: Any, **named: Any) -> Any:
             is_again = next(times) > 0
-            masks = resumed(dropout, began_at) if is_again and dropout is not None else nullcontext()
+            masks = dropping(dropout, began_at) if is_again and dropout is not None else nullcontext()
             with self._attachment.resumed(active), masks:
                 return forward(*positional, **named)
 

@@ -3,7 +3,7 @@
 Shapes: `B` examples, `T` queries, `S` keys, `H` query heads, `N` key/value heads, `R` rows of a table.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 
@@ -12,8 +12,9 @@ from torch import Tensor
 
 from search_space.dimensions import Heads, Insertion, Port
 from trial_runner.errors import AttachError
-from trial_runner.packed.packed_deltas import Group, PackedPlan, PassRound, SlotRows
+from trial_runner.packed.packed_deltas import Group, PackedPlan, SlotRows
 from trial_runner.packed.prefix import Prefix
+from trial_runner.packed.stacks import by_slots
 
 _PER_HEAD = (Port.Q, Port.HEAD)
 _READ_BY_PROJECTIONS = (Port.RES_IN, Port.X_ATTN, Port.CTX)
@@ -141,28 +142,50 @@ class HeadEdits:
         self._weights.clear()
         self._query = None
 
-    def compose(self, edits: PassRound, h: Tensor, own: Tensor | None = None) -> Tensor:
-        """A tensor with edits in it.
+    def compose(self, groups: Sequence[Group], h: Tensor, own: Tensor | None = None) -> Tensor:
+        """A tensor with the edits of a round in it, ``(K B, ...)``.
 
         Args:
-            edits: Of its port.
+            groups: Of its port.
+            h: The tensor, ``(K B, ...)``.
             own: What edits read that read their own port; None is ``h`` itself.
         """
-        itself = SlotRows(h, edits.slots)
-        reads_own = itself if own is None else SlotRows(own, edits.slots)
+        slots = groups[0].slots
+        itself = SlotRows(h, slots)
+        reads_own = itself if own is None else SlotRows(own, slots)
+        rows = by_slots(h, slots)  # (K, B, ...)
+        changed = rows
+        for group in groups:
+            given = self._arguments(group, itself, reads_own)
+            if len(group.places) == slots:
+                composed: Tensor = group.call("compose", rows, *given)
+                return composed.flatten(0, 1)
+            change: Tensor = group.call("delta", *given).to(h.dtype)
+            shape = (len(group.places), *rows.shape[1:])
+            if change.dim() < len(shape):
+                change = change.reshape(len(group.places), *(1,) * (len(shape) - change.dim()), *change.shape[1:])
+            change = change.expand(shape)
+            # the first is out of place, and nobody else has seen what the others change
+            changed = (
+                rows.index_add(0, group.index, change)
+                if changed is rows
+                else changed.index_add_(0, group.index, change)
+            )
+        return changed.flatten(0, 1)
 
-        def arguments(group: Group) -> tuple[Tensor | None, Tensor | None, float | None]:
-            edit = group.edit
-            real = self._real_tokens(group, edits.slots) if group.gate.is_of_sample else None
-            if edit.insertion is not Insertion.PARALLEL:
-                # what is read may be normalised; what is multiplied is the port itself
-                rows = itself if edit.gate.multiplies else reads_own
-                return rows.take(group.places), real, None
-            is_query = edit.read is Port.Q and edit.heads is not Heads.SINGLE
-            weight = real if group.gate.is_of_sample else self._weights.get(group)
-            return self._read(group), weight, self._scaling if is_query else None
-
-        return edits.compose(h, arguments)
+    def _arguments(
+        self, group: Group, itself: SlotRows, reads_own: SlotRows
+    ) -> tuple[Tensor | None, Tensor | None, float | None]:
+        """What a group reads and the weight of its rows, ``(G, B, ...)``; the scaling."""
+        edit = group.edit
+        real = self._real_tokens(group, group.slots) if group.gate.is_of_sample else None
+        if edit.insertion is not Insertion.PARALLEL:
+            # what is read may be normalised; what is multiplied is the port itself
+            rows = itself if edit.gate.multiplies else reads_own
+            return group.seen(rows.take(group.places)), real, None
+        is_query = edit.read is Port.Q and edit.heads is not Heads.SINGLE
+        weight = real if group.gate.is_of_sample else self._weights.get(group)
+        return group.seen(self._read(group)), weight, self._scaling if is_query else None
 
     def _read(self, group: Group) -> Tensor:
         """What a group reads, ``(G, B, ...)``, split by heads where the form works per head.

@@ -1,63 +1,26 @@
 """The trainable modules of one configuration, and what they do at each sublayer."""
 
 from collections.abc import Hashable, Iterator
-from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor, nn
 
 from search_space.backbones.shape import BackboneShape, Sublayer
 from search_space.configuration import Configuration
-from search_space.dimensions import Insertion, Port, Site
+from search_space.dimensions import Site
 from search_space.edit import Edit
 from search_space.parameter_counts.counts import count, count_edits, widths
 from trial_runner.deltas import DELTAS, FormDelta, SharedDelta
 from trial_runner.deltas.blocks import blocks_of
 from trial_runner.deltas.form_delta import FormPlace
 from trial_runner.deltas.frozen_matrix import Frozen, frozen_matrix
-from trial_runner.deltas.gates import port_delta
+from trial_runner.deltas.gates import GATE_DELTAS
 from trial_runner.deltas.port_delta import PortDelta
 from trial_runner.deltas.prompt import PromptDelta
 from trial_runner.deltas.whole_model import FrozenWeights, WholeModelDelta
 from trial_runner.errors import AttachError
 
 Named = Iterator[tuple[str, nn.Module]]
-
-
-@dataclass(slots=True)
-class SublayerPlan:
-    """What a delta set does at one sublayer.
-
-    Attributes:
-        parallel: Edits of a port that read another one.
-        sequential: Edits of a port that read itself (or nothing), in the order of the configuration.
-        reads: Ports whose tensors must be kept.
-        lse: The edits whose gates are of log-sum-exps of the attention logits; at most one of a configuration.
-    """
-
-    parallel: dict[Port, list[PortDelta]] = field(default_factory=dict)
-    sequential: dict[Port, list[PortDelta]] = field(default_factory=dict)
-    reads: set[Port] = field(default_factory=set)
-    lse: list[PortDelta] = field(default_factory=list)
-
-    def add(self, delta: PortDelta) -> None:
-        """Take an edit's module in."""
-        edit = delta.edit
-        if edit.gate.logits is not None:
-            self.lse.append(delta)
-            self.reads |= set() if delta.is_prefix else {Port.Q}
-        if delta.beside is not None:
-            self.reads.add(delta.beside)
-        if delta.is_prefix:
-            return
-        side = self.sequential if edit.insertion is Insertion.SEQUENTIAL else self.parallel
-        side.setdefault(edit.write, []).append(delta)
-        if edit.read is not None and edit.insertion is Insertion.PARALLEL:
-            self.reads.add(edit.read)
-
-    def touches(self, port: Port) -> bool:
-        """Whether an edit writes the port."""
-        return port in self.parallel or port in self.sequential
 
 
 class DeltaSet(nn.Module):
@@ -67,6 +30,9 @@ class DeltaSet(nn.Module):
         seed: Of the initial values, which do not depend on device or precision.
         device: Where the parameters live.
         frozen: Weights of the base model by name; needed by forms that are computed of them.
+
+    Attributes:
+        sublayers: The edits of each sublayer, in the order of the configuration.
 
     Raises:
         InvalidEditError: If the configuration is not valid on the backbone.
@@ -88,10 +54,9 @@ class DeltaSet(nn.Module):
         self.configuration = configuration
         self._shape = shape
         self.counts = count(configuration, shape)
-        self.plans: dict[Sublayer, SublayerPlan] = {}
+        self.sublayers: dict[Sublayer, list[PortDelta]] = {}
         self.attention = nn.ModuleDict()
         self.ffn = nn.ModuleDict()
-        self._outside: dict[str, nn.Module] = {}
         self._shared: dict[Hashable, SharedDelta] = {}
         generator = torch.Generator().manual_seed(seed)
         for index, edit in enumerate(configuration.edits):
@@ -104,14 +69,12 @@ class DeltaSet(nn.Module):
     @property
     def prompt(self) -> PromptDelta | None:
         """The rows before the embedded input; None without a prompt."""
-        module = self._outside.get("prompt")
-        return module if isinstance(module, PromptDelta) else None
+        return next((module for module in self.ffn.values() if isinstance(module, PromptDelta)), None)
 
     @property
     def whole(self) -> WholeModelDelta | None:
         """The change of the model's weights; None without one."""
-        module = self._outside.get("whole")
-        return module if isinstance(module, WholeModelDelta) else None
+        return next((module for module in self.ffn.values() if isinstance(module, WholeModelDelta)), None)
 
     def _build(self, index: int, edit: Edit, generator: torch.Generator, frozen: Frozen | None) -> Named:
         kind = DELTAS[edit.form.name]
@@ -126,11 +89,9 @@ class DeltaSet(nn.Module):
                     f"weights that are changed themselves must not be quantised; {edit.form.name} changes those of a "
                     "backbone in codes. Take backbone.quantization: none, or another form."
                 )
-            self._outside["whole"] = kind(edit.form, FrozenWeights(numbers), generator)
-            yield f"{index}_whole", self._outside["whole"]
+            yield f"{index}_whole", kind(edit.form, FrozenWeights(numbers), generator)
         else:
-            self._outside["prompt"] = PromptDelta(edit.form, self._shape.width, generator)
-            yield f"{index}_prompt", self._outside["prompt"]
+            yield f"{index}_prompt", PromptDelta(edit.form, self._shape.width, generator)
 
     def _build_at_sublayers(
         self, kind: type[FormDelta], index: int, edit: Edit, generator: torch.Generator, frozen: Frozen | None
@@ -155,8 +116,8 @@ class DeltaSet(nn.Module):
                 index=alike.index(sublayer.layer),
                 weight=frozen_matrix(frozen, shape, sublayer, edit) if edit.form.needs_weights else None,
             )
-            delta = port_delta(edit, kind.build(edit, place, generator), shape, generator)
-            self.plans.setdefault(sublayer, SublayerPlan()).add(delta)
+            delta = GATE_DELTAS[edit.gate.name](edit, kind(edit, place, generator), shape, generator)
+            self.sublayers.setdefault(sublayer, []).append(delta)
             yield f"{index}_{edit.form.name}_{sublayer.site}_{_stack_mark(sublayer, shape)}{sublayer.layer}", delta
 
     def _check_count(self) -> None:

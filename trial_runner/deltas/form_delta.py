@@ -121,7 +121,7 @@ class FormDelta(DeltaModule):
         is_table: Whether it is a softmax over a table, which at the heads meets queries as the base keys do.
         is_dropped: Whether it sees a part of what it reads while it is trained, where a study says so.
         holds_scale: Whether the scale of its gate is within what it computes, given as ``weight``.
-        layer: Which part of what it shares is its own; None where there are no parts.
+        layer: Which part of what a kind of sublayer shares is its own; None where there are no parts.
     """
 
     is_table: ClassVar[bool] = False
@@ -133,16 +133,11 @@ class FormDelta(DeltaModule):
         """What the modules of a form share; None for nothing."""
         return None
 
-    @classmethod
-    def build(cls, edit: Edit, place: FormPlace, generator: torch.Generator) -> "FormDelta":
-        """The module of an edit."""
-        return cls(edit, place, generator)
-
     def __init__(self, edit: Edit, place: FormPlace, generator: torch.Generator) -> None:
         """Draw the initial values on the CPU; what is shared is not registered a second time."""
         super().__init__()
         self.blocks = place.blocks
-        self.layer: int | None = None
+        self.layer = place.index if place.shared is not None and place.shared.is_of_one_site else None
         self._shared = (place.shared,)
 
     @property

@@ -1,6 +1,7 @@
 """What gates do to a contribution and train: one class of `PortDelta` for each, by name in `GATE_DELTAS`."""
 
 from collections.abc import Mapping
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -8,9 +9,7 @@ from torch import Tensor, nn
 from search_space import gates
 from search_space.backbones.shape import BackboneShape
 from search_space.dimensions import Port, ScalePer
-from search_space.edit import Edit
 from trial_runner.deltas.blocks import Blocks, block_product, blocks_of, remainder_normal
-from trial_runner.deltas.form_delta import FormDelta
 from trial_runner.deltas.port_delta import PortDelta
 
 
@@ -27,7 +26,7 @@ class FixedScaleDelta(PortDelta):
         """See `PortDelta`."""
         return out * self.fixed_scale
 
-    def scale_within(self) -> Tensor:
+    def common_factor(self) -> Tensor:
         """See `PortDelta`."""
         return self.fixed_scale
 
@@ -44,11 +43,7 @@ class LearnedScaleDelta(PortDelta):
         per = self.edit.gate.per if isinstance(self.edit.gate, gates.LearnedScale) else ScalePer.SUBLAYER
         self.scale = nn.Parameter(torch.ones(_size_of_scale(per, self.edit.write, shape), dtype=torch.float64))
 
-    def scaled(self, out: Tensor) -> Tensor:
-        """See `PortDelta`."""
-        return out * self.scale.to(out.dtype)
-
-    def scale_within(self) -> Tensor:
+    def common_factor(self) -> Tensor:
         """See `PortDelta`."""
         return self.scale
 
@@ -76,10 +71,10 @@ class TanhDelta(PortDelta):
         """See `PortDelta`."""
         self.factor = TanhFactor()
 
-    def scaled(self, out: Tensor) -> Tensor:
+    def common_factor(self) -> Tensor:
         """See `PortDelta`."""
         factor: Tensor = self.factor()
-        return out * factor.to(out.dtype)
+        return factor
 
 
 class SigmoidDelta(PortDelta):
@@ -145,10 +140,9 @@ class WeightedDelta(PortDelta):
         keys = self.table()[0].to(query.dtype)  # (N, R, d_h)
         keys = keys.repeat_interleave(query.shape[-2] // keys.shape[0], dim=0)
         logits = torch.einsum("bthd,hrd->bthr", query, keys).to(wide) * scaling
-        is_real = getattr(self.form, "is_real", None)
-        if is_real is not None:
-            logits = logits.masked_fill(~is_real, -torch.inf)
-        return torch.logsumexp(logits, dim=-1)
+        table: Any = self.form
+        masked: Tensor = table.masked(logits)
+        return torch.logsumexp(masked, dim=-1)
 
 
 class InducerDelta(PortDelta):
@@ -239,8 +233,3 @@ GATE_DELTAS: Mapping[str, type[PortDelta]] = {
     gates.ConvexSampleGate.name: ConvexSampleDelta,
 }
 """Every gate by its name; rows that come before others have nothing to join."""
-
-
-def port_delta(edit: Edit, form: FormDelta, shape: BackboneShape, generator: torch.Generator) -> PortDelta:
-    """The module of an edit at one sublayer: that of its gate around that of its form."""
-    return GATE_DELTAS[edit.gate.name](edit, form, shape, generator)

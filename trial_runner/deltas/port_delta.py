@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from search_space.backbones.shape import BackboneShape
-from search_space.dimensions import Port
+from search_space.dimensions import Insertion, Port
 from search_space.edit import Edit
 from trial_runner.deltas.affine import Affine
 from trial_runner.deltas.blocks import blocks_of
@@ -38,6 +38,18 @@ class PortDelta(nn.Module):
         self._is_summed = blocks_of(edit, shape).is_summed
         self.add_gate(shape, generator)
 
+    @property
+    def is_sequential(self) -> bool:
+        """Whether it changes its port after the edits that read another one."""
+        return self.edit.insertion is Insertion.SEQUENTIAL
+
+    @property
+    def reads(self) -> set[Port]:
+        """The ports whose tensors must be kept for it."""
+        read = None if self.is_sequential or self.is_prefix else self.edit.read
+        query = None if self.edit.gate.logits is None or self.is_prefix else Port.Q
+        return {port for port in (read, query, self.beside) if port is not None}
+
     def add_gate(self, shape: BackboneShape, generator: torch.Generator) -> None:
         """Register what the gate trains or fixes."""
 
@@ -50,13 +62,14 @@ class PortDelta(nn.Module):
         """
         return weight
 
-    def scaled(self, out: Tensor) -> Tensor:
-        """The contribution times what is the same for all tokens."""
-        return out
-
-    def scale_within(self) -> Tensor | None:
-        """The same factor for a form that holds it within what it computes; None is 1."""
+    def common_factor(self) -> Tensor | None:
+        """What the contribution is multiplied with, the same for all tokens; None is 1."""
         return None
+
+    def scaled(self, out: Tensor) -> Tensor:
+        """The contribution times it."""
+        factor = self.common_factor()
+        return out if factor is None else out * factor.to(out.dtype)
 
     def linear_factor(self) -> Tensor:
         """Factor of a linear contribution, in float64: a number ``()`` or one per channel ``(D_out,)``."""
@@ -79,7 +92,7 @@ class PortDelta(nn.Module):
             out = self.form(z)
             return out - z
         if self.form.holds_scale:
-            out = self.form(z, self.scale_within())
+            out = self.form(z, self.common_factor())
             return out
         weight = self.weighed(z, weight)
         out = self.form(z, weight if self._is_summed else None, scaling)

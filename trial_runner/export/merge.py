@@ -2,7 +2,8 @@
 
 import copy
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,8 @@ from search_space.mergeability import READ_BY, WRITTEN, unmergeable
 from trial_runner.backbones import Backbone, tokenizer_id
 from trial_runner.backbones.locate import padding_token
 from trial_runner.deltas.affine import Affine
-from trial_runner.deltas.delta_set import DeltaSet, SublayerPlan
+from trial_runner.deltas.delta_set import DeltaSet
+from trial_runner.deltas.port_delta import PortDelta
 from trial_runner.errors import ExportError, ExportWishError
 from trial_runner.export import mean_pooled
 from trial_runner.export.heads import TaskHead
@@ -102,37 +104,41 @@ def merge(model: nn.Module, deltas: DeltaSet, family: BackboneFamily, shape: Bac
             named[name].copy_(weight)
     hold_dense(model)
     table = family.ports(shape)
-    for sublayer, plan in deltas.plans.items():
+    for sublayer, some in deltas.sublayers.items():
         if sublayer.site is Site.STACK:
-            _merge_norm(model.get_submodule(table.stack_norms[sublayer.layer]), plan)
+            _merge_norm(model.get_submodule(table.stack_norms[sublayer.layer]), some)
         else:
-            _merge_sublayer(model, table, sublayer, plan)
+            _merge_sublayer(model, table, sublayer, some)
 
 
-def _merge_sublayer(model: nn.Module, table: PortTable, sublayer: Sublayer, plan: SublayerPlan) -> None:
+def _merge_sublayer(model: nn.Module, table: PortTable, sublayer: Sublayer, deltas: Sequence[PortDelta]) -> None:
     block = model.get_submodule(table.layers[sublayer.stack].format(layer=sublayer.layer))
     read_by = {written: read for read, written in READ_BY.items()}
     for port in WRITTEN:
         read = read_by.get(port, port)
-        if not (plan.touches(port) or plan.touches(read)):
+        own = [delta for delta in deltas if delta.edit.write is port]
+        before = [delta for delta in deltas if delta.edit.write is read is not port and delta.is_sequential]
+        if not own and not before:
             continue
         location = table.ports[sublayer.stack, sublayer.site, port]
         linear = LinearSlice(block.get_submodule(location.module), location)
-        for delta in plan.parallel.get(port, ()):
-            linear.add(delta.affine())
-        for delta in plan.sequential.get(port, ()):
-            linear.follow(delta.affine(), replaces=delta.edit.gate.multiplies)
-        for delta in reversed(plan.sequential.get(read, ()) if read is not port else ()):
+        for delta in sorted(own, key=attrgetter("is_sequential")):
+            if delta.is_sequential:
+                linear.follow(delta.affine(), replaces=delta.edit.gate.multiplies)
+            else:
+                linear.add(delta.affine())
+        for delta in reversed(before):
             linear.precede(delta.affine(), replaces=delta.edit.gate.multiplies)
         linear.store()
-    if plan.touches(Port.NORM):
+    of_norm = [delta for delta in deltas if delta.edit.write is Port.NORM]
+    if of_norm:
         location = table.ports[sublayer.stack, sublayer.site, Port.NORM]
-        _merge_norm(block.get_submodule(location.module), plan)
+        _merge_norm(block.get_submodule(location.module), of_norm)
 
 
-def _merge_norm(norm: nn.Module, plan: SublayerPlan) -> None:
+def _merge_norm(norm: nn.Module, deltas: Sequence[PortDelta]) -> None:
     """Constants move the bias of a LayerNorm; nothing else writes one."""
-    for delta in plan.sequential.get(Port.NORM, ()):
+    for delta in deltas:
         bias, shift = norm.bias, delta.affine().shift
         if not isinstance(bias, Tensor) or shift is None:
             raise ExportError("a constant must have a bias to move; this LayerNorm has none. This is a bug.")

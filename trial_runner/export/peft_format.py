@@ -6,6 +6,7 @@ keys are those of the class of transformers that the task needs, and a task head
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -222,9 +223,9 @@ _Layers = dict[str, list[_PeftModule]]
 
 def _modules(deltas: DeltaSet, family: BackboneFamily, shape: BackboneShape, *, inside: str) -> Iterator[_PeftModule]:
     table = family.ports(shape)
-    for sublayer, plan in deltas.plans.items():
+    for sublayer, some in deltas.sublayers.items():
         block = table.layers[sublayer.stack].format(layer=sublayer.layer)
-        for delta in (one for side in (plan.parallel, plan.sequential) for some in side.values() for one in some):
+        for delta in sorted((one for one in some if not one.is_prefix), key=attrgetter("is_sequential")):
             write = delta.edit.write
             location = table.ports[sublayer.stack, sublayer.site, READ_BY.get(write, write)]
             path = f"{inside}{block}.{location.module}"

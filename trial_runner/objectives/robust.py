@@ -22,7 +22,7 @@ from search_space.backbones import family_of_shape
 from search_space.backbones.shape import BackboneShape
 from search_space.dimensions import StackKind
 from trial_runner.deltas.delta_set import DeltaSet
-from trial_runner.deltas.softmax_memory import TableDelta
+from trial_runner.deltas.softmax_memory import SoftmaxMemoryDelta
 from trial_runner.errors import AttachError
 from trial_runner.tasks import Batch, Split
 
@@ -104,16 +104,13 @@ def refuse_robust_prefix(deltas: DeltaSet, task_kind: str) -> None:
         )
 
 
-def _robust_prefixes(deltas: DeltaSet) -> dict[tuple[str, int], list[TableDelta]]:
+def _robust_prefixes(deltas: DeltaSet) -> dict[tuple[str, int], list[SoftmaxMemoryDelta]]:
     """Robust prefixes by stack and block."""
-    found: dict[tuple[str, int], list[TableDelta]] = {}
-    for sublayer, plan in deltas.plans.items():
-        for delta in plan.lse:
-            if not delta.edit.form.robust:
-                continue
-            if not isinstance(delta.form, TableDelta):
-                raise AttachError(f"a robust prefix must have a table; got {type(delta.form).__name__}.")
-            found.setdefault((sublayer.stack, sublayer.layer), []).append(delta.form)
+    found: dict[tuple[str, int], list[SoftmaxMemoryDelta]] = {}
+    for sublayer, some in deltas.sublayers.items():
+        for delta in some:
+            if delta.edit.form.robust and isinstance(delta.form, SoftmaxMemoryDelta):
+                found.setdefault((sublayer.stack, sublayer.layer), []).append(delta.form)
     return found
 
 
@@ -194,7 +191,7 @@ class RobustPredictor:
             for prefix in prefixes:
                 prefix.offset = None
 
-    def _tune(self, prefixes: list[TableDelta], batch: Batch) -> None:
+    def _tune(self, prefixes: list[SoftmaxMemoryDelta], batch: Batch) -> None:
         for prefix in prefixes:
             keys, values = prefix.table()
             prefix.offset = (torch.zeros_like(keys).requires_grad_(), torch.zeros_like(values).requires_grad_())

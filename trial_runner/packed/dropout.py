@@ -180,22 +180,24 @@ def current() -> SlotDropout | None:
 
 
 @contextmanager
-def dropping(slot_dropout: SlotDropout) -> Iterator[None]:
-    """Compute one pass with every `torch.nn.functional.dropout`, called by `torch.nn.Dropout` or not, done by a pack's.
+def dropping(slot_dropout: SlotDropout, place: tuple[int, int] | None = None) -> Iterator[None]:
+    """Compute with every `torch.nn.functional.dropout`, called by `torch.nn.Dropout` or not, done by a pack's.
 
     Other kinds of dropout (of whole channels, alpha, inside PyTorch's fused attention) are left as they are.
+
+    Args:
+        place: Where a part of a pass began that is computed once more, as a backward pass does; None is a pass.
     """
-    slot_dropout.start_pass()
-    with _active_within(slot_dropout):
-        yield
-
-
-@contextmanager
-def resumed(slot_dropout: SlotDropout, place: tuple[int, int]) -> Iterator[None]:
-    """Compute a part of a pass once more, as a backward pass does, from the place where it began."""
-    slot_dropout.go_to(place)
-    with _active_within(slot_dropout):
-        yield
+    if place is None:
+        slot_dropout.start_pass()
+    else:
+        slot_dropout.go_to(place)
+    before = _active.set(slot_dropout)
+    try:
+        with _Dropping(slot_dropout):
+            yield
+    finally:
+        _active.reset(before)
 
 
 @contextmanager
@@ -207,16 +209,6 @@ def apart(slot_dropout: SlotDropout) -> Iterator[None]:
         yield
     finally:
         slot_dropout.rows_before, slot_dropout.examples_before = before
-
-
-@contextmanager
-def _active_within(slot_dropout: SlotDropout) -> Iterator[None]:
-    before = _active.set(slot_dropout)
-    try:
-        with _Dropping(slot_dropout):
-            yield
-    finally:
-        _active.reset(before)
 
 
 class _Dropping(TorchFunctionMode):

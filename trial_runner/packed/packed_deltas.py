@@ -5,7 +5,7 @@ examples, slot by slot.
 """
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import Any
@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from search_space.backbones.shape import Sublayer
 from search_space.dimensions import Port
-from trial_runner.deltas.delta_set import DeltaSet, SublayerPlan
+from trial_runner.deltas.delta_set import DeltaSet
 from trial_runner.deltas.port_delta import PortDelta
 from trial_runner.errors import AttachError
 from trial_runner.packed.dropout import current
@@ -73,7 +73,7 @@ class Group:
         self._number = number
         self.stack = stack
         self.places = stack.places
-        self._slots = slots
+        self.slots = slots
         self._shared = shared
         # made once, and of slots, not of rows: recordings of steps read it for as long as they live
         trained = (*stack.tensors.values(), *(() if shared is None else shared.stack.tensors.values()))
@@ -88,11 +88,11 @@ class Group:
 
     def spread(self, mine: Tensor) -> Tensor:
         """``(G, B, ...)`` to ``(K B, ...)``, zero in the rows of other slots."""
-        if len(self.places) == self._slots:
+        if len(self.places) == self.slots:
             return mine.flatten(0, 1)
         blocks = dict(zip(self.places, mine.unbind(0), strict=True))
         nothing = torch.zeros_like(mine[0])
-        return torch.cat([blocks.get(place, nothing) for place in range(self._slots)])
+        return torch.cat([blocks.get(place, nothing) for place in range(self.slots)])
 
     def call(self, method: str, *arguments: Any) -> Any:
         """A method of all modules, see `PortDelta`; tensors are the group's rows, ``(G, B, ...)``."""
@@ -112,60 +112,24 @@ class Group:
         return [module.table()[0].shape[-2] for module in self.stack.modules]  # type: ignore[operator]
 
 
-class PassRound:
-    """At most one edit of each slot, all of one port of one sublayer: they touch different rows."""
-
-    def __init__(self, groups: Sequence[Group], slots: int) -> None:
-        """Keep the groups."""
-        self.groups = tuple(groups)
-        self.slots = slots
-
-    def compose(
-        self, h: Tensor, arguments: Callable[[Group], tuple[Tensor | None, Tensor | None, float | None]]
-    ) -> Tensor:
-        """The port with the edits in it, ``(K B, ...)``.
-
-        Args:
-            h: The port, ``(K B, ...)``.
-            arguments: What a group reads and the weight of its rows, ``(G, B, ...)``; the scaling.
-        """
-        rows = by_slots(h, self.slots)  # (K, B, ...)
-        changed = rows
-        for group in self.groups:
-            z, weight, scaling = arguments(group)
-            if len(group.places) == self.slots:
-                composed: Tensor = group.call("compose", rows, group.seen(z), weight, scaling)
-                return composed.flatten(0, 1)
-            change: Tensor = group.call("delta", group.seen(z), weight, scaling).to(h.dtype)
-            shape = (len(group.places), *rows.shape[1:])
-            if change.dim() < len(shape):
-                change = change.reshape(len(group.places), *(1,) * (len(shape) - change.dim()), *change.shape[1:])
-            change = change.expand(shape)
-            # the first is out of place, and nobody else has seen what the others change
-            changed = (
-                rows.index_add(0, group.index, change)
-                if changed is rows
-                else changed.index_add_(0, group.index, change)
-            )
-        return changed.flatten(0, 1)
-
-
 @dataclass(slots=True)
 class PackedPlan:
-    """What the deltas of a pass do at one sublayer; see `SublayerPlan`.
+    """What the deltas of a pass do at one sublayer.
+
+    In a round is at most one edit of each slot, all of one port: they touch different rows.
 
     Attributes:
         slots: K.
-        parallel: Edits of a port that read another one.
-        sequential: Edits of a port that read itself, or nothing, in order.
+        parallel: Rounds of edits of a port that read another one.
+        sequential: Rounds of edits of a port that read itself, or nothing, in order.
         reads: Ports whose tensors must be kept.
         lse: Edits whose gates are of log-sum-exps of the attention logits; those whose rows stand before the keys
             are in no round.
     """
 
     slots: int
-    parallel: dict[Port, list[PassRound]] = field(default_factory=dict)
-    sequential: dict[Port, list[PassRound]] = field(default_factory=dict)
+    parallel: dict[Port, list[list[Group]]] = field(default_factory=dict)
+    sequential: dict[Port, list[list[Group]]] = field(default_factory=dict)
     reads: set[Port] = field(default_factory=set)
     lse: list[Group] = field(default_factory=list)
     _lengths: list[int] | None = None
@@ -175,7 +139,7 @@ class PackedPlan:
     def layout(self) -> Hashable:
         """See `PackedDeltas.layout`; of one sublayer."""
         sides = tuple(
-            (port, tuple(tuple(group.layout for group in one.groups) for one in rounds))
+            (port, tuple(tuple(group.layout for group in one) for one in rounds))
             for side in (self.parallel, self.sequential)
             for port, rounds in side.items()
         )
@@ -240,16 +204,16 @@ class PackedDeltas:
         self._slots = len(deltas)
         self._copies_all = copies_all
         self._lent: dict[int, tuple[ModuleStack, int]] = {}
-        sublayers = list(dict.fromkeys(sublayer for one in deltas for sublayer in one.plans))
-        by_slot = [[one.plans.get(sublayer, SublayerPlan()) for one in deltas] for sublayer in sublayers]
         self._stack_shared(deltas)
         prompts = [one.prompt for one in deltas]
         self.prompt = (
             PackedPrompt(prompts, copies_all=copies_all) if any(prompt is not None for prompt in prompts) else None
         )
         self.stacks.extend(() if self.prompt is None else self.prompt.stacks)
+        sublayers = dict.fromkeys(sublayer for one in deltas for sublayer in one.sublayers)
         self.plans: dict[Sublayer, PackedPlan] = {
-            sublayer: self._plan(sublayer, plans) for sublayer, plans in zip(sublayers, by_slot, strict=True)
+            sublayer: self._plan(sublayer, [one.sublayers.get(sublayer, []) for one in deltas])
+            for sublayer in sublayers
         }
 
     def _stack_shared(self, deltas: Sequence[DeltaSet]) -> None:
@@ -283,25 +247,25 @@ class PackedDeltas:
         lent = tuple(shared_structure(stack.modules[0]) for stack, _ in self._lent.values())  # type: ignore[arg-type]
         return stacks, plans, lent, None if self.prompt is None else self.prompt.lengths
 
-    def _plan(self, sublayer: Sublayer, plans: Sequence[SublayerPlan]) -> PackedPlan:
+    def _plan(self, sublayer: Sublayer, slots: Sequence[Sequence[PortDelta]]) -> PackedPlan:
+        """Of the edits of each slot; the order of each slot's is kept."""
         packed = PackedPlan(slots=self._slots)
-        for plan in plans:
-            packed.reads |= plan.reads
-        packed.lse.extend(self._grouped([[one for one in plan.lse if one.is_prefix] for plan in plans]))
-        for side in ("parallel", "sequential"):
-            edits: list[dict[Port, list[PortDelta]]] = [getattr(plan, side) for plan in plans]
-            for port in dict.fromkeys(port for some in edits for port in some):
+        packed.reads.update(port for some in slots for one in some for port in one.reads)
+        packed.lse.extend(self._grouped([[one for one in some if one.is_prefix] for some in slots]))
+        for side, is_sequential in (("parallel", False), ("sequential", True)):
+            edits = [
+                [one for one in some if one.is_sequential is is_sequential and not one.is_prefix] for some in slots
+            ]
+            for port in dict.fromkeys(one.edit.write for some in edits for one in some):
+                of_port = [[one for one in some if one.edit.write is port] for some in edits]
                 place = f"{sublayer.site} {sublayer.stack} {sublayer.layer} {side} {port}"
-                turns = self._turns([some.get(port, []) for some in edits], place)
-                rounds = [PassRound(groups, self._slots) for groups in turns]
+                rounds = [
+                    self._grouped([one[turn : turn + 1] for one in of_port], crc32(f"{place} {turn}".encode()))
+                    for turn in range(max(map(len, of_port)))
+                ]
                 getattr(packed, side)[port] = rounds
-                packed.lse.extend(group for one in rounds for group in one.groups if group.edit.gate.logits is not None)
+                packed.lse.extend(group for one in rounds for group in one if group.edit.gate.logits is not None)
         return packed
-
-    def _turns(self, lists: Sequence[Sequence[PortDelta]], place: str) -> Iterator[list[Group]]:
-        """The slots' first edits of a port, then their second ones, and so on: the order of each slot's is kept."""
-        for turn in range(max(map(len, lists))):
-            yield self._grouped([one[turn : turn + 1] for one in lists], crc32(f"{place} {turn}".encode()))
 
     def _grouped(self, lists: Sequence[Sequence[PortDelta]], number: int = 0) -> list[Group]:
         """One group for each structure among at most one edit of each slot."""
@@ -311,12 +275,12 @@ class PackedDeltas:
                 shared = delta.form.shared
                 lent = None if shared is None else id(self._lent[id(shared)][0])
                 alike.setdefault((structure(delta), lent), []).append((place, delta))
-        return [self._group(members, number) for members in alike.values()]
-
-    def _group(self, members: Sequence[tuple[int, PortDelta]], number: int) -> Group:
-        places, modules = zip(*members, strict=True)
-        stack = self._stack(modules, places)
-        return Group(stack, self._slots, self._lending(modules), number=number)
+        groups = []
+        for members in alike.values():
+            places, modules = zip(*members, strict=True)
+            stack = self._stack(modules, places)
+            groups.append(Group(stack, self._slots, self._lending(modules), number=number))
+        return groups
 
     def _lending(self, modules: Sequence[PortDelta]) -> Shared | None:
         shared = [module.form.shared for module in modules]
@@ -335,17 +299,10 @@ def _shared_modules(deltas: DeltaSet) -> Iterator[tuple[Hashable, nn.Module]]:
     """Each module that edits of several sublayers share, with what it must have in common with its like."""
     at_attention = {id(module) for module in deltas.attention.modules()}
     seen = set[int]()
-    for sublayer, plan in deltas.plans.items():
-        for delta in _edits(plan):
+    for sublayer, some in deltas.sublayers.items():
+        for delta in sorted(some, key=lambda one: (one.edit.gate.logits is None, one.is_sequential)):
             shared = delta.form.shared
             if shared is not None and id(shared) not in seen:
                 seen.add(id(shared))
                 where = sublayer.site if shared.is_of_one_site else id(shared) in at_attention
                 yield (where, shared_structure(shared)), shared
-
-
-def _edits(plan: SublayerPlan) -> Iterator[PortDelta]:
-    yield from plan.lse
-    for side in (plan.parallel, plan.sequential):
-        for some in side.values():
-            yield from some

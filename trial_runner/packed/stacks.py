@@ -183,7 +183,7 @@ def _real_rows(own: Sequence[Mapping[str, Tensor]], paddings: Mapping[str, Paddi
     """Buffers that say which rows of padded tables are real; none where all tables are of one length."""
     found: dict[str, Tensor] = {}
     for name, padding in paddings.items():
-        if padding.marks is None:
+        if padding.marks is None or name not in own[0]:
             continue
         lengths = [one[name].shape[padding.axis] for one in own]
         if len(set(lengths)) > 1:

@@ -124,7 +124,7 @@ def test_an_edit_of_queries_acts_on_positions_as_a_change_of_the_weights_does(ri
         ]
         before = [projection.weight.clone() for projection in projections]
         forms = [
-            deltas.plans[sublayer].parallel[port][0].form
+            next(one.form for one in deltas.sublayers[sublayer] if one.edit.write is port)
             for sublayer in rig.backbone.shape.sublayers(Site.ENCODER_SELF)
             for port in (Port.Q, Port.K)
         ]

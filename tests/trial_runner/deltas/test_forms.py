@@ -130,10 +130,9 @@ def test_an_adapter_computes_its_formula(rig, write, gate):
         deltas = deltas_of(rig, edit(write, read, form, gate))
         seen = seen_with(rig, deltas)
         for sublayer, at in seen.items():
-            if sublayer not in deltas.plans:
+            if sublayer not in deltas.sublayers:
                 continue
-            plan = deltas.plans[sublayer]
-            (delta,) = [*plan.parallel.get(write, ()), *plan.sequential.get(write, ())]
+            (delta,) = deltas.sublayers[sublayer]
             h = frozen_map(rig, sublayer, write, at(INPUTS[write]))
             z, own = h if read is write else at(read), delta.form
             z = functional.layer_norm(z, z.shape[-1:], own.norm.weight, own.norm.bias)
@@ -152,7 +151,7 @@ def test_an_adapter_after_the_sum_reads_it_as_its_block_passes_it_on(rig):
         h = at(Port.RES_F) + what_is_added(rig, sublayer, at(Port.F))
         norm = module_at(rig, rig.backbone.model, sublayer, Port.NORM)
         z = norm.forward(h) if is_post else h
-        own = deltas.plans[sublayer].sequential[Port.SUM][0].form
+        own = deltas.sublayers[sublayer][0].form
         out = torch.tanh(z @ own.down + own.down_bias) @ own.up + own.up_bias
         torch.testing.assert_close(at(Port.SUM), h + out, rtol=1e-12, atol=1e-11)
 
@@ -183,7 +182,7 @@ def test_a_multi_head_adapter_computes_its_formula(rig, read):
             Port.X_ATTN: at(Port.X_ATTN)[:, :, None].expand(-1, -1, shape.query_heads, -1),
             Port.HEAD: heads,
         }[read]
-        own = deltas.plans[sublayer].parallel.get(Port.HEAD, deltas.plans[sublayer].sequential.get(Port.HEAD))[0].form
+        own = deltas.sublayers[sublayer][0].form
         hidden = torch.relu(torch.einsum("bthi,hir->bthr", z, own.down))
         expected = heads + torch.einsum("bthr,hro->btho", hidden, own.up)
         torch.testing.assert_close(at(Port.CONCAT), expected.flatten(-2), rtol=0, atol=1e-11)
@@ -214,10 +213,7 @@ def test_parallel_edits_of_a_port_are_summed_and_sequential_ones_follow(rig):
     for sublayer, at in seen_with(rig, deltas).items():
         if sublayer.site is not Site.FFN:
             continue
-        plan = deltas.plans[sublayer]
-        product = {
-            delta.edit.read: delta.form.a @ delta.form.b for delta in (*plan.parallel[Port.F], *plan.sequential[Port.F])
-        }
+        product = {delta.edit.read: delta.form.a @ delta.form.b for delta in deltas.sublayers[sublayer]}
         h = frozen_map(rig, sublayer, Port.F, at(Port.M))
         h = h + at(Port.X_FFN) @ product[Port.X_FFN] + at(Port.M) @ product[Port.M]
         torch.testing.assert_close(at(Port.F), h + h @ product[Port.F], rtol=1e-12, atol=1e-11)

@@ -19,7 +19,6 @@ from search_space.forms import Form, SoftmaxMemory
 from search_space.gates import Add, ConvexGate, Gate, WeightedGate
 from trial_runner.attachment.attention import attend, tap_attention, untap_attention
 from trial_runner.attachment.head_edits import HeadEdits
-from trial_runner.deltas.delta_set import SublayerPlan
 from trial_runner.deltas.port_delta import PortDelta
 from trial_runner.packed.packed_deltas import PackedDeltas, SlotRows
 
@@ -82,11 +81,9 @@ class Problem:
 
     def attended(self, delta: PortDelta | None = None, v: Tensor | None = None) -> Tensor:
         """``(B, H, T, d_h)`` as production computes it, with an edit or without."""
-        module, plan = nn.Identity(), SublayerPlan()
-        if delta is not None:
-            plan.add(delta)
+        module, edits = nn.Identity(), [] if delta is None else [delta]
         values = {Port.Q: SlotRows(self.q.transpose(1, 2).flatten(-2), 1)}  # (B, T, d_q), as the hook on q keeps it
-        alone = SimpleNamespace(plans={HERE: plan}, attention=nn.ModuleDict(), prompt=None, whole=None)
+        alone = SimpleNamespace(sublayers={HERE: edits}, attention=nn.ModuleDict(), prompt=None, whole=None)
         packed = PackedDeltas([alone]).plans[HERE]
         tap = HeadEdits(lambda: packed, values)
         tap_attention(module, tap)

@@ -23,8 +23,7 @@ def trained(scale: float, rate_of_b: float, decay: float, decay_of_b: float) -> 
     shape = shape_of({**json.loads(CONFIG.read_text()), **SMALL, "num_hidden_layers": 1})
     structure = PublishedPoint("lora_qv").configuration(shape, parameters=80, scale=scale)
     deltas = DeltaSet(structure, shape, seed=0, dtype=torch.float64)
-    (plan,) = deltas.plans.values()
-    delta = next(iter(plan.parallel.values()))[0]
+    ((delta, *_),) = deltas.sublayers.values()
     draw = torch.Generator().manual_seed(7)
     rows, goal = (torch.randn(1, 6, 8, generator=draw, dtype=torch.float64) for _ in range(2))
     a, b = delta.form.a, delta.form.b

@@ -35,7 +35,7 @@ def groups(tiny_backbone: Callable[..., Path]) -> tuple[list[DeltaSet], list[Gro
         if sublayer.site is Site.ENCODER_SELF
         for port in (Port.Q, Port.V)
         for one in plan.parallel[port]
-        for group in one.groups
+        for group in one
     ]
     return deltas, found
 
@@ -89,7 +89,7 @@ def test_what_a_slot_sees_depends_on_no_other_slot_no_padding_and_no_call_before
     deltas, found = groups
     alone = PackedDeltas(deltas[2:]).plans
     plan = next(plan for sublayer, plan in alone.items() if sublayer.site is Site.ENCODER_SELF)
-    (group,) = plan.parallel[Port.Q][0].groups
+    (group,) = plan.parallel[Port.Q][0]
     slot_dropout = SlotDropout(torch.tensor(KEYS[2:]), of_low_rank=P)
     with dropping(slot_dropout):
         torch.nn.functional.dropout(torch.ones(4, 3), 0.5)
