@@ -148,10 +148,8 @@ def test_what_is_recommended_is_hardly_overrated(plant):
 def test_nothing_better_is_said_too_when_no_discovery_came_to_its_end(plant):
     planted = plant(20)
     ranking = ranking_of(planted.ledger, planted.study)
-    cut = [
-        replace(trial, state=TrialState.PRUNED, score=None, reason="cut") if trial.method is None else trial
-        for trial in ranking.trials
-    ]
+    end = {"state": TrialState.PRUNED, "score": None, "reason": "cut"}
+    cut = [replace(trial, **end) if trial.method is None else trial for trial in ranking.trials]
     none_left = replace(ranking, trials=tuple(cut), estimates=None)
     found = sum(trial.method is None for trial in cut)
     ended = f"0 of {found} discoveries ran to the end; {found} were pruned."

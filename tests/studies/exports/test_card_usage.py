@@ -7,6 +7,7 @@ import json
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +41,8 @@ QUESTIONS: dict[str, Any] = {
     "max_tokens": 40,
     "max_target_tokens": 12,
 }
-SLOW = [("gpt2", CLASSES), ("bart", CLASSES), ("bert", PAIRS)]
+TASKS = {"classes": CLASSES, "pairs": PAIRS, "texts": TEXTS, "questions": QUESTIONS}
+SLOW = [("gpt2", "classes"), ("bart", "classes"), ("bert", "pairs")]
 OPTIONS = {"deltaspace": [], "peft": ["--format", "peft"], "merged": ["--merge"]}
 ALONE = ("peft", "merged")
 ROWS = 60
@@ -106,20 +108,14 @@ def run(tmp_path_factory: pytest.TempPathFactory, tiny_backbone: Callable[[str],
     """Runs a study of one published method on a tiny backbone; the same one only once."""
     data = tmp_path_factory.mktemp("task")
     for first, name in enumerate(("train", "validation", "test")):
-        rows = [
-            {"source": text_of(number), "target": text_of(number)[::-1], "label": "none" if number % 11 < 6 else "some"}
-            for number in range(first * 20, first * 20 + 20)
-        ]
+        texts = [(number, text_of(number)) for number in range(first * 20, first * 20 + 20)]
+        labels = {True: "none", False: "some"}
+        rows = [{"source": text, "target": text[::-1], "label": labels[of % 11 < 6]} for of, text in texts]
         (data / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    runs: dict[str, Ran] = {}
 
-    def ran(family: str, task: dict[str, Any], method: str = "lora_qv") -> Ran:
-        key = f"{family} {task} {method}"
-        if key not in runs:
-            runs[key] = launched(family, task, method)
-        return runs[key]
-
-    def launched(family: str, task: dict[str, Any], method: str) -> Ran:
+    @cache
+    def launched(family: str, named: str, method: str = "lora_qv") -> Ran:
+        task = TASKS[named]
         folder = tmp_path_factory.mktemp("one")
         # enough to tell long texts from short ones; texts are written by whatever it is
         training = {"steps": 4} if "kind" in task else {"steps": 16, "head_learning_rate": 0.3}
@@ -141,7 +137,7 @@ def run(tmp_path_factory: pytest.TempPathFactory, tiny_backbone: Callable[[str],
         assert main(["launch", str(folder / "study.yaml"), "--storage", url, "--quiet"]) == 0
         return Ran(url=url, folder=folder)
 
-    return ran
+    return launched
 
 
 @pytest.fixture(scope="module")
@@ -155,12 +151,12 @@ NEW = [{"source": text_of(number), "target": text_of(number + 1)} for number in 
 
 @pytest.mark.parametrize(
     ("family", "task"),
-    [("roberta", CLASSES), *(pytest.param(*one, marks=pytest.mark.slow) for one in SLOW)],
+    [("roberta", "classes"), *(pytest.param(*one, marks=pytest.mark.slow) for one in SLOW)],
 )
 def test_no_label_of_a_classification_changes_where_there_is_nothing_but_the_folder(run, stock, family, task):
     ran = run(family, task)
     ours = ran.predicted(NEW)
-    texts = [(row["source"], row["target"]) for row in NEW] if task is PAIRS else [row["source"] for row in NEW]
+    texts = [(row["source"], row["target"]) for row in NEW] if task == "pairs" else [row["source"] for row in NEW]
     known = ran.executed("deltaspace", texts=texts)
     known["delta"].detach()
     assert known["answers"] == [line["prediction"] for line in ours]
@@ -168,10 +164,8 @@ def test_no_label_of_a_classification_changes_where_there_is_nothing_but_the_fol
         for one, line in zip(ran.predicted(NEW, form), ours, strict=True):
             assert one["prediction"] == line["prediction"]
             assert one["scores"] == pytest.approx(line["scores"], abs=1e-5)
-    programs = [(ran.folder / form, ran.code(form, texts=texts), ("answers", "logits")) for form in ALONE]
-    for form in ALONE:
-        uncut = ran.code(form, texts=texts).replace("truncation=True", "truncation=False")
-        programs += [(ran.folder / form, uncut, ("answers", "logits"))]
+    cut = [(ran.folder / form, ran.code(form, texts=texts), ("answers", "logits")) for form in ALONE]
+    programs = cut + [(home, code.replace("truncation=True", "truncation=False"), names) for home, code, names in cut]
     *found, without, cut_by_itself = run_afresh(programs, stock)
     for form, each in zip(ALONE, found, strict=True):
         changed = [one for one, line in zip(each["answers"], ours, strict=True) if one != line["prediction"]]
@@ -187,7 +181,7 @@ def test_no_label_of_a_classification_changes_where_there_is_nothing_but_the_fol
 
 @pytest.mark.parametrize("family", ["gpt2", pytest.param("bart", marks=pytest.mark.slow)])
 def test_every_form_of_an_export_writes_what_the_trial_writes(run, stock, family):
-    ran = run(family, TEXTS)
+    ran = run(family, "texts")
     answers = [line["prediction"] for line in ran.predicted(NEW[:12])]
     texts = [row["source"] for row in NEW[:12]]
     known = ran.executed("deltaspace", texts=texts)
@@ -202,7 +196,7 @@ def test_every_form_of_an_export_writes_what_the_trial_writes(run, stock, family
 
 
 def test_a_question_is_asked_as_in_training(run):
-    ran = run("gpt2", QUESTIONS)
+    ran = run("gpt2", "questions")
     texts = [(row["source"], row["target"]) for row in NEW[:6]]
     wanted = [line["prediction"] for line in ran.predicted(NEW[:6])]
     for form in ALONE:
@@ -215,11 +209,8 @@ def test_a_question_is_asked_as_in_training(run):
 @pytest.mark.parametrize(
     ("family", "task", "method"),
     [
-        ("gpt2", TEXTS, "prompt_tuning:l=4"),
-        ("t5", TEXTS, "prompt_tuning:l=4"),
-        ("gpt2", CLASSES, "prompt_tuning:l=4"),
-        ("t5", CLASSES, "prompt_tuning:l=4"),
-        ("olmo2", CLASSES, "ia3"),  # peft has no class for its head, which lies in a file
+        *((family, task, "prompt_tuning:l=4") for family in ("gpt2", "t5") for task in ("texts", "classes")),
+        ("olmo2", "classes", "ia3"),  # peft has no class for its head, which lies in a file
     ],
 )
 def test_an_adapter_of_peft_answers_as_the_trial(run, family, task, method):
@@ -236,7 +227,7 @@ def test_only_a_delta_on_the_embedded_backbone_needs_this_project(tmp_path):
 
 
 def test_a_card_says_labels_and_lengths_and_no_place_of_this_machine(run):
-    ran = run("roberta", CLASSES)
+    ran = run("roberta", "classes")
     for form in OPTIONS:
         card = ran.card(form)
         assert "cut to 24 tokens, as in training, and padded on the right. The labels are `none`, `some`." in card
@@ -244,7 +235,7 @@ def test_a_card_says_labels_and_lengths_and_no_place_of_this_machine(run):
 
 
 def test_the_curve_names_the_loss_where_nothing_else_was_measured(run):
-    ran = run("bart", TEXTS)
+    ran = run("bart", "texts")
     with Ledger.open(ran.url, read_only=True) as ledger:
         early, last = ledger.readings(ledger.study("one").id, 0)
     card = ran.card("deltaspace")

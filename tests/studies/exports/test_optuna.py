@@ -97,27 +97,13 @@ def assert_same(ours: TrialRecord, theirs: FrozenTrial, readings: dict[int, floa
 
 
 def test_trials_that_have_not_ended_are_there_too(url, tmp_path):
-    from search_space.backbones import shape_of
-    from search_space.space.space import SearchSpace
     from studies.exports.optuna import export_optuna
-    from studies.search.candidates import new_trial
-    from studies.search.proposer import Proposer
-    from trial_runner.backbones import config_of
 
     shutil.copy(url.removeprefix("sqlite:///"), tmp_path / "copy.db")
     with Ledger.open(f"sqlite:///{tmp_path / 'copy.db'}") as ledger:
         study = ledger.study("trivial")
-        shape = shape_of(config_of(study.backbone))
-        options = Specification.from_json(study.specification).space_options
-        proposer = Proposer(
-            SearchSpace(shape=shape, budget=study.budget_parameters, options=options), sampler="random", seed=99
-        )
-        proposer.replay(ledger.trials(study.id), {})
-        new = [
-            new_trial(proposer.propose(), shape, number=proposer.next_number - 1, study_seed=99, head_parameters=1)
-            for _ in range(2)
-        ]
-        epoch = ledger.take_over(study.id, "test")
+        last, epoch = ledger.trials(study.id)[-1], ledger.take_over(study.id, "test")
+        new = [last.again(number=number, fingerprint=str(number)) for number in (20, 21)]
         ledger.add_trials(study.id, epoch, new[:1], worker="worker-0")
         ledger.add_trials(study.id, epoch, new[1:])
         assert export_optuna(ledger, "trivial", tmp_path / "open.db") == 22

@@ -6,16 +6,8 @@ from studies.init.draft import FEWEST_STEPS, FEWEST_TRIALS, MOST_TRIALS, sized
 from studies.resource_estimates.duration import Workload, forecast
 from studies.resource_estimates.speed import Speed
 
-SPEED = Speed(
-    slots=1,
-    step_seconds=0.1,
-    example_seconds=0.0,
-    final_example_seconds=0.0,
-    slot_bytes=1.0,
-    backbone_bytes=1,
-    precision="fp32",
-    steps=5,
-)
+NOTHING = {"example_seconds": 0.0, "final_example_seconds": 0.0, "slot_bytes": 1.0, "backbone_bytes": 1}
+SPEED = Speed(slots=1, step_seconds=0.1, precision="fp32", steps=5, **NOTHING)
 WORK = Workload(trials=40, steps=300, rungs=2, examples=100, workers=2, parameters=10)  # 30 seconds a trial
 
 

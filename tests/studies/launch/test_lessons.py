@@ -53,6 +53,11 @@ def read(file: Path, name: str) -> tuple[list[TrialRecord], WarmStart | None]:
     return held[0], recorded_specification(held[1]).lessons
 
 
+def change(file: Path, values: str) -> None:
+    with sqlite3.connect(file) as link:
+        link.execute(f"UPDATE studies SET {values}")
+
+
 def tried(file: Path, name: str) -> list[str]:
     return [trial.fingerprint for trial in read(file, name)[0]]
 
@@ -80,8 +85,7 @@ def test_it_goes_on_as_it_began_whatever_becomes_of_its_source(database, tmp_pat
     for trials in (1, 4, 12):
         begin(database, specification(tmp_path, "later", trials, **LEARNING))
         begin(database, specification(tmp_path, "earlier", 24 + trials))
-    with sqlite3.connect(database) as link:
-        link.execute("UPDATE studies SET name = 'gone' WHERE name = 'earlier'")
+    change(database, "name = 'gone' WHERE name = 'earlier'")
     begin(database, specification(tmp_path, "later", 17, **LEARNING))
     assert tried(database, "later") == tried(whole, "later")
     assert read(database, "later")[1] == read(whole, "later")[1]
@@ -138,12 +142,10 @@ def test_methods_that_are_listed_one_by_one_all_stay(database, tmp_path):
 
 
 def test_other_families_and_other_kinds_of_metric_teach_nothing_unasked(database, tmp_path):
-    with sqlite3.connect(database) as link:
-        link.execute("UPDATE studies SET metric = 'bleu'")
+    change(database, "metric = 'bleu'")
     begin(database, specification(tmp_path, "later", 1, **LEARNING))
     assert read(database, "later")[1].sources == ()
-    with sqlite3.connect(database) as link:
-        link.execute("UPDATE studies SET metric = 'f1', backbone = '/no/such/folder'")
+    change(database, "metric = 'f1', backbone = '/no/such/folder'")
     begin(database, specification(tmp_path, "latest", 1, **LEARNING))
     assert read(database, "latest")[1].sources == ()
     begin(database, specification(tmp_path, "last", 1, learn_from=["earlier"]))

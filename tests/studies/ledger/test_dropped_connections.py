@@ -136,10 +136,8 @@ def test_a_keeper_that_was_replaced_meanwhile_is_fenced(kept, values, postgres_u
 
 
 def test_a_connection_that_died_while_idle_is_replaced(kept, postgres_server, values):
-    postgres_server.run_sql(
-        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'deltaspace' "
-        "AND pid <> pg_backend_pid()"
-    )
+    others = "usename = 'deltaspace' AND pid <> pg_backend_pid()"
+    postgres_server.run_sql(f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE {others}")
     assert len(kept.ledger.add_trials(kept.id, kept.epoch, [values.trial(0)])) == 1
 
 

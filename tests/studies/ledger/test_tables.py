@@ -2,25 +2,25 @@ import re
 from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
-from sqlalchemy import select
 from sqlalchemy.exc import StatementError
 
 from studies.errors import StorageError
 from studies.ledger.tables import TRIALS, UtcTime
 
 TIME = "'2026-01-01 00:00:00+00:00'"
+FIRST = "WHERE number = 0"
+ATTEMPT = "INSERT INTO attempts SELECT trial_id, {}, worker, lease_expires_at, started_at, {}"
+EXAMPLES = "INSERT INTO examples (trial_id, step, losses) SELECT"
 REFUSED = {
     "unknown state": "UPDATE trials SET state = 'done' WHERE number = 0",
     "complete without score": f"UPDATE trials SET state = 'complete', ended_at = {TIME} WHERE number = 0",
     "complete without end": "UPDATE trials SET state = 'complete', score = 1 WHERE number = 0",
-    "complete with reason": "UPDATE trials SET state = 'complete', score = 1, reason = 'x', "
-    f"ended_at = {TIME} WHERE number = 0",
+    "complete with reason": f"UPDATE trials SET state = 'complete', score = 1, reason = 'x', ended_at = {TIME} {FIRST}",
     "score while running": "UPDATE trials SET score = 1 WHERE number = 0",
     "end while running": f"UPDATE trials SET ended_at = {TIME} WHERE number = 0",
     "reason while running": "UPDATE trials SET reason = 'x' WHERE number = 0",
     "pruned without reason": f"UPDATE trials SET state = 'pruned', ended_at = {TIME} WHERE number = 0",
-    "failed with score": f"UPDATE trials SET state = 'failed', reason = 'x', score = 1, ended_at = {TIME} "
-    "WHERE number = 0",
+    "failed with score": f"UPDATE trials SET state = 'failed', reason = 'x', score = 1, ended_at = {TIME} {FIRST}",
     "infinite score": f"UPDATE trials SET state = 'complete', score = 9e999, ended_at = {TIME} WHERE number = 0",
     "running without attempt": "UPDATE trials SET attempt = 0 WHERE number = 0",
     "steps without score": "UPDATE trials SET steps = 5 WHERE number = 0",
@@ -34,21 +34,17 @@ REFUSED = {
     "study of nowhere": "UPDATE trials SET study_id = 99 WHERE number = 0",
     "terminal trial changed": "UPDATE trials SET score = 0.9 WHERE number = 1",
     "terminal trial reopened": "UPDATE trials SET state = 'queued', score = NULL, ended_at = NULL WHERE number = 1",
-    "attempt twice": "INSERT INTO attempts SELECT trial_id, attempt, worker, lease_expires_at, started_at, ended_at, "
-    "ending FROM attempts",
-    "two open attempts": "INSERT INTO attempts SELECT trial_id, 2, worker, lease_expires_at, started_at, NULL, NULL "
-    "FROM attempts WHERE ended_at IS NULL",
-    "two final attempts": "INSERT INTO attempts SELECT trial_id, 2, worker, lease_expires_at, started_at, ended_at, "
-    "'failed' FROM attempts WHERE ending = 'complete'",
+    "attempt twice": ATTEMPT.format("attempt", "ended_at, ending FROM attempts"),
+    "two open attempts": ATTEMPT.format(2, "NULL, NULL FROM attempts WHERE ended_at IS NULL"),
+    "two final attempts": ATTEMPT.format(2, "ended_at, 'failed' FROM attempts WHERE ending = 'complete'"),
     "ending without end": "UPDATE attempts SET ending = 'lost' WHERE ended_at IS NULL",
     "unknown ending": "UPDATE attempts SET ending = 'gone' WHERE ended_at IS NOT NULL",
     "reading of step zero": "UPDATE readings SET step = 0",
     "reading of no attempt": "UPDATE readings SET attempt = 5",
     "reading without score": "UPDATE readings SET score = NULL",
     "negative time": "UPDATE readings SET seconds = -1",
-    "examples of no reading": "INSERT INTO examples (trial_id, step, losses) SELECT trial_id, step + 1, 'ab' "
-    "FROM readings",
-    "no examples at all": "INSERT INTO examples (trial_id, step, losses) SELECT trial_id, step, '' FROM readings",
+    "examples of no reading": f"{EXAMPLES} trial_id, step + 1, 'ab' FROM readings",
+    "no examples at all": f"{EXAMPLES} trial_id, step, '' FROM readings",
     "replicate of nothing": "UPDATE trials SET origin = 'replicate' WHERE number = 0",
     "replicate of itself": "UPDATE trials SET origin = 'replicate', replicate_of = 0 WHERE number = 0",
     "replicate that is a proposal": "UPDATE trials SET replicate_of = 0 WHERE number = 0",
@@ -93,20 +89,16 @@ def test_the_database_refuses_what_must_not_be(two_trials, tamper):
 
 def test_times_are_utc_whatever_zone_they_came_in(two_trials):
     noon = datetime(2026, 7, 1, 12, tzinfo=timezone(timedelta(hours=5)))
-    with two_trials.ledger._database.once(writes=True) as connection:
-        connection.execute(TRIALS.update().where(TRIALS.c.number == 0).values(created_at=noon))
-        found = connection.execute(select(TRIALS.c.created_at).where(TRIALS.c.number == 0)).scalar_one()
+    changed = TRIALS.update().where(TRIALS.c.number == 0).values(created_at=noon).returning(TRIALS.c.created_at)
+    found = two_trials.ledger._database.write(lambda link, _: link.execute(changed).scalar_one())
     assert found == noon
     assert found.utcoffset() == timedelta(0)
 
 
 def test_a_time_without_zone_is_refused(two_trials):
     statement = TRIALS.update().values(created_at=datetime(2026, 7, 1, 12))
-    with (
-        pytest.raises(StatementError, match="must carry their zone"),
-        two_trials.ledger._database.once(writes=True) as c,
-    ):
-        c.execute(statement)
+    with pytest.raises(StatementError, match="must carry their zone"):
+        two_trials.ledger.read(lambda link: link.execute(statement))
 
 
 def test_times_as_text_sort_as_times():

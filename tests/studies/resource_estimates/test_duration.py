@@ -5,16 +5,8 @@ from dataclasses import replace
 from studies.resource_estimates.duration import Workload, forecast
 from studies.resource_estimates.speed import Speed
 
-SPEED = Speed(
-    slots=4,
-    step_seconds=0.5,
-    example_seconds=0.01,
-    final_example_seconds=0.03,
-    slot_bytes=1e6,
-    backbone_bytes=10,
-    precision="fp32",
-    steps=5,
-)
+MEASURED = {"step_seconds": 0.5, "example_seconds": 0.01, "final_example_seconds": 0.03, "steps": 5}
+SPEED = Speed(slots=4, slot_bytes=1e6, backbone_bytes=10, precision="fp32", **MEASURED)
 WORK = Workload(trials=10, steps=100, rungs=2, examples=200, workers=2, parameters=1000)
 
 

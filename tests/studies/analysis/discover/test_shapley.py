@@ -2,7 +2,7 @@
 
 import random
 from collections.abc import Callable
-from itertools import permutations
+from itertools import pairwise, permutations
 
 import numpy as np
 import pytest
@@ -21,11 +21,8 @@ def by_every_order(players: int, legal: set[frozenset[int]], worth: Callable[[fr
     for order in permutations(range(players)):
         steps = [frozenset(order[:count]) for count in range(players + 1)]
         if all(step in legal for step in steps):
-            gains = {
-                player: worth(after) - worth(before)
-                for player, before, after in zip(order, steps, steps[1:], strict=False)
-            }
-            found.append([gains[player] for player in range(players)])
+            gains = [worth(after) - worth(before) for before, after in pairwise(steps)]
+            found.append([gains[order.index(player)] for player in range(players)])
     return [float(mean) for mean in np.mean(found, axis=0)]
 
 
