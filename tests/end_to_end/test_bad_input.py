@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import yaml
 from support.processes import PROGRAM, run_python
+from support.whole_way import write_splits
 
 from deltaspace.commands.main import main
 from studies.ledger.ledger import Ledger
@@ -16,7 +17,7 @@ from studies.records import TrialState
 WORDS = ("good", "fine", "great", "nice", "bad", "poor", "awful", "worse")
 
 
-def rows(count: int, offset: int = 0) -> list[dict[str, Any]]:
+def rows(count: int, offset: int) -> list[dict[str, Any]]:
     """Texts whose label shows in their words."""
     return [
         {"text": f"{WORDS[(index * 3 + offset) % 8]} {index} {offset}", "label": int((index * 3 + offset) % 8 < 4)}
@@ -28,24 +29,17 @@ def rows(count: int, offset: int = 0) -> list[dict[str, Any]]:
 def study(tmp_path: Path, tiny_backbone: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     """A study that would run: a tiny backbone, forty texts, one process. Tests break one thing each."""
     monkeypatch.chdir(tmp_path)
-    data = tmp_path / "data"
-    data.mkdir()
-    for offset, (name, count) in enumerate((("train", 40), ("validation", 12), ("test", 12))):
-        write(data / f"{name}.jsonl", rows(count, offset))
+    write_splits(tmp_path / "data", rows, 40, 12, 12)
     return {
         "name": "broken",
         "backbone": str(tiny_backbone("roberta")),
-        "task": {"folder": str(data), "text": "text", "label": "label", "max_tokens": 16},
+        "task": {"folder": "data", "text": "text", "label": "label", "max_tokens": 16},
         "budget": 400,
         "trials": 3,
         "training": {"steps": 4, "batch_size": 4},
         "search": {"published": ["lora_qv", "mam_adapter"], "sampler": "random"},
         "fleet": {"backend": "inline"},
     }
-
-
-def write(path: Path, lines: list[dict[str, Any]]) -> None:
-    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
 
 
 def launch(study: dict[str, Any], *options: str) -> int:

@@ -1,12 +1,10 @@
 """A search and its confirmation on real backbones: deltas are trained, and the test split is measured."""
 
 import json
-from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 import yaml
-from support.letters import write_letters
+from support.letters import letters_study, write_letters
 
 from deltaspace.commands.main import main
 from studies.ledger.invariants import violations
@@ -15,30 +13,6 @@ from studies.records import TrialState
 
 TEST_EXAMPLES = 7
 """Shares a factor with no other split, so that an accuracy tells where it was measured."""
-
-Search = Callable[..., str]
-
-
-@pytest.fixture
-def search(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Search:
-    """Launches a search on a backbone to its end, and returns the storage."""
-    url = f"sqlite:///{tmp_path / 'ledger.db'}"
-    monkeypatch.setenv("DELTASPACE_STORAGE", url)
-
-    def launch(**given: object) -> str:
-        study = {
-            "name": "letters",
-            "trials": 5,
-            "seed": 3,
-            "search": {"sampler": "random", "published": ["mam_adapter", "lora_qv"]},
-            "fleet": {"backend": "inline", "pack": 4, "artefacts": str(tmp_path / "artefacts")},
-        }
-        path = tmp_path / "letters.yaml"
-        path.write_text(yaml.safe_dump(study | given))
-        assert main(["launch", str(path), "--quiet"]) == 0
-        return url
-
-    return launch
 
 
 def confirmed(url: str, capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, object]:
@@ -53,14 +27,19 @@ def confirmed(url: str, capsys: pytest.CaptureFixture[str], *arguments: str) -> 
     return found
 
 
-def test_a_search_on_a_tiny_backbone_is_confirmed_on_the_test_split(search, tiny_backbone, tmp_path, capsys):
+def test_a_search_on_a_tiny_backbone_is_confirmed_on_the_test_split(tiny_backbone, tmp_path, monkeypatch, capsys):
+    url = f"sqlite:///{tmp_path / 'ledger.db'}"
+    monkeypatch.setenv("DELTASPACE_STORAGE", url)
     write_letters(tmp_path / "letters", test=TEST_EXAMPLES)
-    url = search(
-        backbone=str(tiny_backbone("roberta")),
-        task={"folder": "letters", "text": "text", "label": "label", "max_tokens": 8},
-        budget=300,
-        training={"steps": 6, "batch_size": 8, "precision": "fp32"},
+    study = letters_study(
+        tmp_path,
+        tiny_backbone("roberta"),
+        trials=5,
+        search={"sampler": "random", "published": ["mam_adapter", "lora_qv"]},
+        fleet={"backend": "inline", "pack": 4, "artefacts": str(tmp_path / "artefacts")},
     )
+    (tmp_path / "letters.yaml").write_text(yaml.safe_dump(study))
+    assert main(["launch", str(tmp_path / "letters.yaml"), "--quiet"]) == 0
     found = confirmed(url, capsys, "--top", "2", "--seeds", "2")
     result = found["confirmation"]
     assert isinstance(result, dict)

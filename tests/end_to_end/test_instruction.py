@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from support.chat_cases import chat_backbone
+from support.whole_way import confirm, predictions, write_splits
 
 from deltaspace import predict
 from deltaspace.commands.main import main
@@ -24,8 +25,6 @@ from studies.study_file.parser import study_file
 BACKBONES = Path(__file__).parents[1] / "data" / "backbones"
 QWEN3_4B = {"hidden_size": 2560, "intermediate_size": 9728, "num_hidden_layers": 36, "num_attention_heads": 32}
 """What of its configuration is not as in Qwen3-0.6B."""
-LORA = "0"
-"""The published method comes first."""
 NEW_TOKENS = 6
 SYSTEM = "add"
 
@@ -53,16 +52,13 @@ def study(
     """The name of a study that was launched to its end."""
     monkeypatch.setenv("DELTASPACE_STORAGE", f"sqlite:///{tmp_path / 'ledger.db'}")
     monkeypatch.setenv("DELTASPACE_CACHE", str(tmp_path / "cache"))
-    data = tmp_path / "data"
-    data.mkdir()
-    for seed, (name, size) in enumerate({"train": 24, "validation": 10, "test": 8}.items()):
-        (data / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows_of(size, seed)))
+    write_splits(tmp_path / "data", rows_of, 24, 10, 8)
     backbone = chat_backbone(tiny_backbone("qwen3"), tmp_path / "backbone")
     config = json.loads((backbone / "config.json").read_text())
     (backbone / "config.json").write_text(json.dumps({**config, "max_position_embeddings": 300}))
     settings = {
         "backbone": backbone,
-        "task.folder": data,
+        "task.folder": tmp_path / "data",
         "task.dialogue.system": SYSTEM,
         "task.max_tokens": 250,
         "task.decoding.max_new_tokens": NEW_TOKENS,
@@ -129,24 +125,14 @@ def test_the_study_of_its_own_backbone_is_counted():
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.is_gradient_checkpointing. is deprecated:FutureWarning")
 def test_dialogues_go_all_the_way(study, tmp_path, capsys):
-    capsys.readouterr()
-    assert main(["show", study]) == 0
-    assert "exact_match" in capsys.readouterr().out
-    assert main(["confirm", study, "--top", "1", "--seeds", "2", "--quiet", "--json"]) == 0, capsys.readouterr().err
-    assert '"exact_match"' in capsys.readouterr().out
-    asked, given = rows_of(5, 9), tmp_path / "asked.jsonl"
-    given.write_text("".join(json.dumps({"messages": row["messages"]}) + "\n" for row in asked))
-    answers = {}
-    for form in ("deltaspace", "merged", "peft"):
-        folder, out = tmp_path / form, tmp_path / f"{form}.jsonl"
-        how = ["--merge"] if form == "merged" else ["--format", form]
-        assert main(["export", study, LORA, str(folder), *how]) == 0
-        card = (folder / "README.md").read_text()
+    confirm(study, "exact_match", capsys)
+    asked = rows_of(5, 9)
+    answers = predictions(study, [{"messages": row["messages"]} for row in asked], tmp_path)
+    for form in answers:
+        card = (tmp_path / form / "README.md").read_text()
         assert 'chats = [[{"role": "system", "content": "add"}, {"role": "user", "content": text}]' in card
-        assert main(["predict", str(folder), "--input", str(given), "--output", str(out)]) == 0
-        answers[form] = [json.loads(line)["prediction"] for line in out.read_text().splitlines()]
-        known = executed(card, folder)
-        assert known["answers"] == list(predict(folder, known["texts"])["prediction"])
+        known = executed(card, tmp_path / form)
+        assert known["answers"] == list(predict(tmp_path / form, known["texts"])["prediction"])
     assert answers["merged"] == answers["deltaspace"] == answers["peft"]
     assert written_by_transformers(tmp_path / "merged", asked) == answers["merged"]
     assert len(set(answers["merged"])) > 1

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from support.letters import write_letters
+from support.letters import letters_study, write_letters
 
 from deltaspace.commands.main import main
 from studies.study_file import specification_of
@@ -32,16 +32,15 @@ def test_the_share_of_full_fine_tuning_is_read_off_by_a_query(tmp_path, tiny_bac
     monkeypatch.setenv("DELTASPACE_STORAGE", f"sqlite:///{tmp_path / 'ledger.db'}")
     write_letters(tmp_path / "letters")
     points = ["full_finetuning", "intrinsic_did:dint=10", "intrinsic_did:dint=60", "intrinsic_did:dint=400"]
-    keys = {
-        **yaml.safe_load((ROOT / "studies" / "examples" / "intrinsic_dimension.yaml").read_text()),
-        "name": "letters",
-        "backbone": str(tiny_backbone("roberta")),
-        "task": {"folder": "letters", "text": "text", "label": "label", "max_tokens": 8},
-        "trials": len(points),
-        "training": {"steps": 6, "batch_size": 8, "precision": "fp32"},
-        "search": {"sampler": "random", "published": points},
-        "fleet": {"backend": "inline", "pack": 2, "artefacts": str(tmp_path / "artefacts")},
-    }
+    shipped = yaml.safe_load((ROOT / "studies" / "examples" / "intrinsic_dimension.yaml").read_text())
+    keys = shipped | letters_study(
+        tmp_path,
+        tiny_backbone("roberta"),
+        trials=len(points),
+        budget=shipped["budget"],
+        search={"sampler": "random", "published": points},
+        fleet={"backend": "inline", "pack": 2, "artefacts": str(tmp_path / "artefacts")},
+    )
     (tmp_path / "letters.yaml").write_text(yaml.safe_dump(keys))
     assert main(["launch", str(tmp_path / "letters.yaml"), "--quiet"]) == 0, capsys.readouterr().err
     capsys.readouterr()

@@ -1,6 +1,5 @@
 """A regression from a study file to predictions: launched, confirmed, exported in every form, predicted, carded."""
 
-import json
 import random
 from collections.abc import Callable
 from pathlib import Path
@@ -8,13 +7,12 @@ from typing import Any
 
 import pytest
 import yaml
+from support.whole_way import confirm, predictions, write_splits
 
 from deltaspace.commands.main import main
 
 WORDS = ["a", "man", "is", "playing", "the", "guitar", "dog", "runs"]
 TEXT = ["premise", "hypothesis"]
-LORA = "0"
-"""The published method comes first."""
 
 
 def rows_of(size: int, seed: int) -> list[dict[str, Any]]:
@@ -33,10 +31,7 @@ def rows_of(size: int, seed: int) -> list[dict[str, Any]]:
 def study(tmp_path: Path, tiny_backbone: Callable[..., Path], monkeypatch: pytest.MonkeyPatch) -> str:
     """The name of a study that was launched to its end."""
     monkeypatch.setenv("DELTASPACE_STORAGE", f"sqlite:///{tmp_path / 'ledger.db'}")
-    data = tmp_path / "data"
-    data.mkdir()
-    for seed, (name, size) in enumerate({"train": 32, "validation": 12, "test": 10}.items()):
-        (data / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows_of(size, seed)))
+    write_splits(tmp_path / "data", rows_of, 32, 12, 10)
     given = {
         "name": "alike",
         "backbone": str(tiny_backbone("roberta")),
@@ -56,25 +51,14 @@ def study(tmp_path: Path, tiny_backbone: Callable[..., Path], monkeypatch: pytes
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.is_gradient_checkpointing. is deprecated:FutureWarning")
 def test_a_regression_goes_all_the_way(study, tmp_path, capsys):
-    capsys.readouterr()
-    assert main(["show", study]) == 0
-    assert "pearson" in capsys.readouterr().out
-    assert main(["confirm", study, "--top", "1", "--seeds", "2", "--quiet", "--json"]) == 0, capsys.readouterr().err
-    assert '"pearson"' in capsys.readouterr().out
-    asked = tmp_path / "asked.jsonl"
-    asked.write_text("".join(json.dumps({key: row[key] for key in TEXT}) + "\n" for row in rows_of(5, 9)))
-    answers = {}
-    for form in ("deltaspace", "merged", "peft"):
-        folder, out = tmp_path / form, tmp_path / f"{form}.jsonl"
-        how = ["--merge"] if form == "merged" else ["--format", form]
-        assert main(["export", study, LORA, str(folder), *how]) == 0
-        assert "It predicts a number, `relatedness`." in (folder / "README.md").read_text()
-        assert "\n- pearsonr\n" in (folder / "README.md").read_text()  # as the hub calls it
-        assert "answers = logits.squeeze(-1).tolist()" in (folder / "README.md").read_text()
-        assert main(["predict", str(folder), "--input", str(asked), "--output", str(out)]) == 0
-        rows = [json.loads(line) for line in out.read_text().splitlines()]
-        assert all("scores" not in row for row in rows)
-        answers[form] = [float(row["prediction"]) for row in rows]
-    assert len(set(answers["deltaspace"])) > 1
-    for form in ("merged", "peft"):
+    confirm(study, "pearson", capsys)
+    asked = [{key: row[key] for key in TEXT} for row in rows_of(5, 9)]
+    answers = {form: [*map(float, said)] for form, said in predictions(study, asked, tmp_path).items()}
+    for form in answers:
+        card = (tmp_path / form / "README.md").read_text()
+        assert "It predicts a number, `relatedness`." in card
+        assert "\n- pearsonr\n" in card  # as the hub calls it
+        assert "answers = logits.squeeze(-1).tolist()" in card
+        assert '"scores"' not in (tmp_path / f"{form}.jsonl").read_text()
         assert answers[form] == pytest.approx(answers["deltaspace"], abs=1e-4)
+    assert len(set(answers["deltaspace"])) > 1

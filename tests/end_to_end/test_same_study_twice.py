@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 import yaml
-from support.letters import write_letters
+from support.letters import letters_study, write_letters
 from support.processes import PROGRAM, printed_by
 
 from deltaspace.commands.main import main
@@ -47,18 +47,15 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def launched(tiny_backbone: Callable[..., Path], place: Path) -> Launch:
     """Launches one study file into a fresh storage, and returns the file of that storage."""
     write_letters(place / "letters", validation=30)
-    study = {
-        "name": "letters",
-        "backbone": str(tiny_backbone("roberta", 0.1)),
-        "task": {"folder": "letters", "text": "text", "label": "label", "max_tokens": 8},
-        "budget": 300,
-        "trials": TRIALS,
-        "seed": 3,
-        "training": {"steps": 6, "batch_size": 8, "precision": "fp32", "head_learning_rate": 0.05},
-        "pruning": {"first_rung_steps": 2},
-        "search": {"sampler": "tpe", "published": list(PUBLISHED)},
-        "fleet": {"backend": "inline"},
-    }
+    study = letters_study(
+        place,
+        tiny_backbone("roberta", 0.1),
+        trials=TRIALS,
+        training={"steps": 6, "batch_size": 8, "precision": "fp32", "head_learning_rate": 0.05},
+        pruning={"first_rung_steps": 2},
+        search={"sampler": "tpe", "published": list(PUBLISHED)},
+        fleet={"backend": "inline"},
+    )
     (place / "letters.yaml").write_text(yaml.safe_dump(study))
 
     def launch(name: str, *options: str, by: Callable[[list[str]], None] = _launch_here) -> Path:

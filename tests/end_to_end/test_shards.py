@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from support import rotation
-from support.letters import write_letters
+from support.letters import letters_study, write_letters
 from support.sharded import DEATH, Mortal
 
 from studies.backends.backend import RunnerFactory, TorchRunnerFactory
@@ -26,17 +26,14 @@ def test_a_study_over_two_processes_one_of_which_is_killed_is_the_study_in_one(
 ):
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(TESTS.parent), str(TESTS)]))
     write_letters(tmp_path / "letters", train=32, validation=20)
-    study = {
-        "name": "letters",
-        "backbone": str(tiny_backbone("roberta", 0.1)),
-        "task": {"folder": str(tmp_path / "letters"), "text": "text", "label": "label", "max_tokens": 8},
-        "budget": 300,
-        "trials": TRIALS,
-        "seed": 3,
-        "training": {"steps": STEPS, "batch_size": 8, "head_learning_rate": 0.05},
-        "pruning": {"first_rung_steps": None},
-        "search": {"sampler": "random", "published": ["lora_qv", "mam_adapter"]},
-    }
+    study = letters_study(
+        tmp_path,
+        tiny_backbone("roberta", 0.1),
+        trials=TRIALS,
+        training={"steps": STEPS, "batch_size": 8, "head_learning_rate": 0.05},
+        pruning={"first_rung_steps": None},
+        search={"sampler": "random", "published": ["lora_qv", "mam_adapter"]},
+    )
 
     def launched(name: str, factory: RunnerFactory, **fleet: object) -> tuple[list[TrialRecord], list[AttemptRecord]]:
         given = {"workers": 1, "artefacts": str(tmp_path / name), **fleet}

@@ -19,6 +19,7 @@ from support import rotation
 from support.chat_studies import chat_study, short_training
 from support.fresh_python import run_afresh
 from support.whole_blocks import in_whole_blocks
+from support.whole_way import FIRST, FORMS, write_rows, write_splits
 from torch import Tensor
 
 from deltaspace import load_delta
@@ -28,10 +29,7 @@ from trial_runner.backbones.backbone import loading_options
 
 DECODERS = ("qwen3", "mistral", "gemma", "gemma3")
 ENCODERS = ("modernbert", "deberta-v2")
-FORMS = {"deltaspace": [], "peft": ["--format", "peft"], "merged": ["--merge"]}
 STOCK = {"peft": "AutoPeftModelForCausalLM", "merged": "AutoModelForCausalLM"}
-LORA = "0"
-"""The published method comes first."""
 ASKED = [[5, 9, 14, 7, 21], [11, 6, 30, 8, 17]]
 WITHIN = 1e-4
 """Of logits and probabilities below 10, in float32: a hundred times its rounding."""
@@ -59,12 +57,13 @@ PRODUCTS = 2 * 7
 
 def labelled_study(folder: Path, encoder: Path, *, name: str) -> Path:
     """As `chat_study`: texts of few or of many words."""
-    (folder / "data").mkdir(parents=True)
     draw = random.Random(0)
-    for split, size in {"train": 24, "validation": 10, "test": 8}.items():
+
+    def rows_of(size: int, number: int) -> list[dict[str, str]]:
         texts = [" ".join(draw.choices(["red", "sea", "x"], k=draw.randrange(1, 9))) for _ in range(size)]
-        rows = [{"text": f"{text} {split}", "label": "few" if len(text) < 12 else "many"} for text in texts]
-        (folder / "data" / f"{split}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+        return [{"text": f"{text} {number}", "label": "few" if len(text) < 12 else "many"} for text in texts]
+
+    write_splits(folder / "data", rows_of, 24, 10, 8)
     task = {"folder": "data", "text": "text", "label": "label", "max_tokens": 24}
     study = {"name": name, "backbone": str(encoder), "task": task, **short_training(folder, head_learning_rate=0.3)}
     (folder / "study.yaml").write_text(yaml.safe_dump(study))
@@ -89,7 +88,7 @@ class Taken:
         """What ``deltaspace predict`` makes of the texts."""
         key = "messages" if (self.place / "backbone").exists() else "text"
         asked, said = self.place / "asked.jsonl", self.place / f"said-{form}.jsonl"
-        asked.write_text("".join(json.dumps({key: text}) + "\n" for text in self.texts))
+        write_rows(asked, [{key: text} for text in self.texts])
         assert main(["predict", str(self.place / form), "--input", str(asked), "--output", str(said)]) == 0
         return [json.loads(line) for line in said.read_text().splitlines()]
 
@@ -154,7 +153,7 @@ def taken(
         assert main(confirmed) == 0
         assert json.loads(capsys.readouterr().out)["finished"]
         for form, how in FORMS.items():
-            assert main(["export", family, LORA, str(place / form), *how]) == 0
+            assert main(["export", family, FIRST, str(place / form), *how]) == 0
         texts = (
             ["7+8", "a long question of many words: 12+30, please!", "2", "xyz xyz", "0 0 0 0 0 0"]
             if is_decoder

@@ -7,8 +7,8 @@ from typing import Any
 
 import yaml
 from support.chat_cases import chat_backbone
+from support.whole_way import write_splits
 
-_SPLITS = {"train": 24, "validation": 10, "test": 8}
 _POSITIONS = 300
 
 
@@ -20,11 +20,8 @@ def _dialogue(draw: random.Random) -> dict[str, Any]:
 
 def chat_study(folder: Path, decoder: Path, *, name: str, system: str | None = None, method: str = "lora_qv") -> Path:
     """A study of two trials, a published method first, in a new folder with its data and its ``backbone``."""
-    (folder / "data").mkdir(parents=True)
     draw = random.Random(0)
-    for split, size in _SPLITS.items():
-        rows = [json.dumps(_dialogue(draw)) + "\n" for _ in range(size)]
-        (folder / "data" / f"{split}.jsonl").write_text("".join(rows))
+    write_splits(folder / "data", lambda size, _: [_dialogue(draw) for _ in range(size)], 24, 10, 8)
     backbone = chat_backbone(decoder, folder / "backbone")
     config = json.loads((backbone / "config.json").read_text())
     (backbone / "config.json").write_text(json.dumps({**config, "max_position_embeddings": _POSITIONS}))

@@ -1,17 +1,25 @@
 """A small task that a tiny backbone learns: which of two letters a text has more often."""
 
-import json
 import random
 from pathlib import Path
+
+from support.whole_way import write_splits
 
 
 def write_letters(folder: Path, *, train: int = 48, validation: int = 24, test: int = 7) -> None:
     """So many texts of each split; no two of a split are the same."""
     draw = random.Random(0)
-    folder.mkdir()
-    for name, size in (("train", train), ("validation", validation), ("test", test)):
-        rows = []
-        for index in range(size):
-            label, other = ("a", "b") if index % 2 else ("b", "a")
-            rows.append({"text": f"{' '.join(draw.choices([label, other], [4, 1], k=6))} {index}", "label": label})
-        (folder / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+    def row(index: int) -> dict[str, str]:
+        label, other = ("a", "b") if index % 2 else ("b", "a")
+        return {"text": f"{' '.join(draw.choices([label, other], [4, 1], k=6))} {index}", "label": label}
+
+    write_splits(folder, lambda size, _: [*map(row, range(size))], train, validation, test)
+
+
+def letters_study(folder: Path, backbone: Path, **keys: object) -> dict[str, object]:
+    """The study file of the task in ``letters`` of a folder, for a few steps of a tiny backbone; with other keys."""
+    task = {"folder": str(folder / "letters"), "text": "text", "label": "label", "max_tokens": 8}
+    training = {"steps": 6, "batch_size": 8, "precision": "fp32"}
+    plain: dict[str, object] = {"name": "letters", "budget": 300, "seed": 3}
+    return {**plain, "backbone": str(backbone), "task": task, "training": training, **keys}

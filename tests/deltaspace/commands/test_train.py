@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import yaml
+from support.whole_way import write_splits
 
 from search_space.codec import configuration_from_json
 from studies.study_file.parser import example_names
@@ -18,23 +19,21 @@ README = Path(__file__).parents[3] / "README.md"
 Train = Callable[..., tuple[int, str, str]]
 
 
-def sentences(seed: int, size: int) -> str:
+def sentences(size: int, seed: int) -> list[dict[str, str]]:
     """Rows whose label says whether there is an x among the words."""
     draw = random.Random(seed)
     rows = []
     for row in range(size):
         words = [draw.choice(["red", "blue", "hill", "sea"]) for _ in range(draw.randint(2, 5))]
-        rows.append(json.dumps({"text": " ".join([*words, *["x"] * (row % 2)]), "label": ["none", "some"][row % 2]}))
-    return "\n".join(rows) + "\n"
+        rows.append({"text": " ".join([*words, *["x"] * (row % 2)]), "label": ["none", "some"][row % 2]})
+    return rows
 
 
 @pytest.fixture(scope="module")
 def study(tiny_backbone: Callable[[str], Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A study file of a task of two labels on a tiny encoder."""
     folder = tmp_path_factory.mktemp("train")
-    (folder / "task").mkdir()
-    for seed, (name, size) in enumerate({"train": 24, "validation": 12, "test": 12}.items()):
-        (folder / "task" / f"{name}.jsonl").write_text(sentences(seed, size))
+    write_splits(folder / "task", sentences, 24, 12, 12)
     mapping = {
         "name": "reviews",
         "backbone": str(tiny_backbone("roberta")),

@@ -1,0 +1,52 @@
+"""From the rows of a task to what every form of an export predicts, by the command line."""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from deltaspace.commands.main import main
+
+FORMS = {"deltaspace": [], "peft": ["--format", "peft"], "merged": ["--merge"]}
+"""Options of an export."""
+FIRST = "0"
+"""A published method comes first."""
+
+Rows = Sequence[Mapping[str, Any]]
+
+
+def write_rows(file: Path, rows: Rows) -> None:
+    """A row a line."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+
+def write_splits(folder: Path, rows_of: Callable[[int, int], Rows], *sizes: int) -> None:
+    """The rows of train, validation and test, made of the size of each and of its number."""
+    for number, (name, size) in enumerate(zip(("train", "validation", "test"), sizes, strict=True)):
+        write_rows(folder / f"{name}.jsonl", rows_of(size, number))
+
+
+def confirm(study: str, metric: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Show a study and confirm it; both tell the metric."""
+    for command in (["show", study], ["confirm", study, "--top", "1", "--seeds", "2", "--quiet", "--json"]):
+        capsys.readouterr()
+        assert main(command) == 0, capsys.readouterr().err
+        assert metric in capsys.readouterr().out
+
+
+def predictions(study: str, rows: Rows, folder: Path) -> dict[str, list[Any]]:
+    """What the first trial predicts for rows, by the form of its export, which is a folder of that name."""
+    write_rows(folder / "asked.jsonl", rows)
+    for form, how in FORMS.items():
+        assert main(["export", study, FIRST, str(folder / form), *how]) == 0
+    return {form: predicted(folder / form, folder / "asked.jsonl") for form in FORMS}
+
+
+def predicted(export: Path, asked: Path) -> list[Any]:
+    """What an export predicts for the lines of a file."""
+    said = export.with_name(f"{export.name}.jsonl")
+    assert main(["predict", str(export), "--input", str(asked), "--output", str(said)]) == 0
+    return [json.loads(line)["prediction"] for line in said.read_text().splitlines()]
