@@ -35,7 +35,6 @@ class Registry(Mapping[str, EntryT]):
         self._own = dict(own)
         self._kind = kind
         self._group = group
-        self._loaded: dict[str, EntryT] = {}
 
     @cached_property
     def _added(self) -> dict[str, EntryPoint]:
@@ -58,11 +57,7 @@ class Registry(Mapping[str, EntryT]):
         """
         if name in self._own:
             return self._own[name]
-        if name not in self._loaded:
-            self._loaded[name] = self._load(self._added[name])
-        return self._loaded[name]
-
-    def _load(self, point: EntryPoint) -> EntryT:
+        point = self._added[name]
         try:
             entry = point.load()
         except Exception as error:

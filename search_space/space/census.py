@@ -130,10 +130,9 @@ def dimension_values(space: SearchSpace) -> dict[str, dict[str, tuple[str, ...]]
         for point in tree.points:
             for dimension, value in point.path:
                 values.setdefault(dimension, {})[value] = None
-        if any(point.has_activation for point in tree.points):
-            values["activation"] = dict.fromkeys(str(activation) for activation in space.options.activations)
-        if any(point.has_scale for point in tree.points):
-            values["scale"] = dict.fromkeys(str(scale) for scale in space.options.scales)
+        for dimension, some in space.options.varied.items():
+            if any(point.leaves_open(dimension) for point in tree.points):
+                values[dimension] = dict.fromkeys(some)
         if part in space.pairs:
             values["edits"] = dict.fromkeys(NUMBERS)
         found[part] = {dimension: tuple(some) for dimension, some in values.items()}
@@ -207,7 +206,7 @@ def _functions(structures: Iterable[Structure], space: SearchSpace) -> dict[tupl
     for structure in structures:
         edits = tuple(edit for point in structure for edit in point.edits)
         form = canonical(Configuration(edits=edits), space.shape)
-        forms[form.edits] = prod(number for point in structure if point.has_activation)
+        forms[form.edits] = prod(number for point in structure if point.leaves_open("activation"))
     return forms
 
 

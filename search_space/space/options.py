@@ -223,6 +223,11 @@ class SpaceOptions:
         return {gate.text: gate for name in self.gates for gate in GATES[name].each(listed)}
 
     @property
+    def varied(self) -> Values:
+        """Values of what goes with every point that leaves it open: nonlinearities and fixed scales."""
+        return {"activation": by_text(self.activations), "scale": by_text(self.scales)}
+
+    @property
     def attributes(self) -> Values:
         """Values of what a form has beside its ports, heads, activation and gate."""
         return {

@@ -90,33 +90,25 @@ class Point:
     path: Path
 
     @property
-    def has_activation(self) -> bool:
-        """Whether its form has a nonlinearity to choose."""
-        return any(edit.form.activation is not None for edit in self.edits)
-
-    @property
-    def has_scale(self) -> bool:
-        """Whether its gate has a scale to choose."""
-        return any(isinstance(edit.gate, FixedScale) for edit in self.edits)
-
-    @property
     def is_sized(self) -> bool:
         """Whether there is a bottleneck to size."""
         return any(edit.sized_form is not None for edit in self.edits)
 
-    def with_activation(self, activation: Activation) -> "Point":
-        """The point with a nonlinearity; itself if its form has none to choose."""
-        if not self.has_activation:
-            return self
-        edits = [replace(edit, form=replace(edit.form, activation=activation)) for edit in self.edits]
-        return Point(edits=tuple(edits), path=(*self.path, ("activation", str(activation))))
+    def leaves_open(self, dimension: str) -> bool:
+        """Whether its form has a nonlinearity to choose (``activation``), or its gate a number (``scale``)."""
+        if dimension == "activation":
+            return any(edit.form.activation is not None for edit in self.edits)
+        return any(isinstance(edit.gate, FixedScale) for edit in self.edits)
 
-    def with_scale(self, scale: float) -> "Point":
-        """The point with a fixed scale; itself if its gate has none to choose."""
-        if not self.has_scale:
+    def varied(self, dimension: str, value: Any) -> "Point":
+        """The point with a nonlinearity or a fixed scale; itself if it has none to choose."""
+        if not self.leaves_open(dimension):
             return self
-        edits = tuple(replace(edit, gate=FixedScale(value=scale)) for edit in self.edits)
-        return Point(edits=edits, path=(*self.path, ("scale", str(scale))))
+        if dimension == "activation":
+            edits = tuple(replace(edit, form=replace(edit.form, activation=value)) for edit in self.edits)
+        else:
+            edits = tuple(replace(edit, gate=FixedScale(value=value)) for edit in self.edits)
+        return Point(edits=edits, path=(*self.path, (dimension, str(value))))
 
     def at_layers(self, layers: Layers) -> tuple[Edit, ...]:
         """Its edits at some layers."""

@@ -10,7 +10,7 @@ from search_space.space.budget_fit import width_step
 from search_space.space.options import SpaceOptions
 from search_space.space.pairs import SECOND, PortPairs
 from search_space.space.points import PointCost
-from search_space.space.product import Path, Point, Structure, by_text
+from search_space.space.product import Path, Point, Structure
 from search_space.space.structures import StructureIndex
 from search_space.space.trial_protocol import Recorder
 
@@ -151,7 +151,7 @@ class Questions:
         """What must be answered for a structure, and possibly more."""
         found = {f"{self.name}.edits": NUMBERS[len(chosen) - 1]}
         for tree, point in zip(self._trees, chosen, strict=False):
-            varied = {f"{tree.prefix}.{name}": text for name, text in point.path if name in ("activation", "scale")}
+            varied = {f"{tree.prefix}.{name}": text for name, text in point.path if name in self._options.varied}
             found |= tree.answers(point) | varied
         return found
 
@@ -169,18 +169,14 @@ class Questions:
 
     def _questions(self, tree: Tree) -> dict[str, tuple[str, ...]]:
         table = dict(tree.choices)
-        if any(point.has_activation for point in tree.points):
-            table[f"{tree.prefix}.activation"] = tuple(by_text(self._options.activations))
-        if any(point.has_scale for point in tree.points):
-            table[f"{tree.prefix}.scale"] = tuple(by_text(self._options.scales))
+        for dimension, values in self._options.varied.items():
+            if any(point.leaves_open(dimension) for point in tree.points):
+                table[f"{tree.prefix}.{dimension}"] = tuple(values)
         return {name: choices for name, choices in table.items() if len(choices) > 1}
 
     def _suggest(self, tree: Tree, recorder: Recorder) -> Point:
         point = tree.walk(recorder.choose)
-        if point.has_activation:
-            activations = by_text(self._options.activations)
-            point = point.with_activation(activations[recorder.choose(f"{tree.prefix}.activation", tuple(activations))])
-        if point.has_scale:
-            scales = by_text(self._options.scales)
-            point = point.with_scale(scales[recorder.choose(f"{tree.prefix}.scale", tuple(scales))])
+        for dimension, values in self._options.varied.items():
+            if point.leaves_open(dimension):
+                point = point.varied(dimension, values[recorder.choose(f"{tree.prefix}.{dimension}", tuple(values))])
         return point

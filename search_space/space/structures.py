@@ -1,6 +1,6 @@
 """The structures of one part of a model: all that can be chosen for it, found by their edits."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import overload
@@ -68,9 +68,12 @@ class StructureIndex(Sequence[Point]):
         return canonical(Configuration(edits=edits), self._shape).edits
 
 
-def _varied(point: Point, options: SpaceOptions) -> Iterator[Point]:
-    for activated in map(point.with_activation, options.activations) if point.has_activation else (point,):
-        yield from map(activated.with_scale, options.scales) if point.has_scale else (activated,)
+def _varied(point: Point, options: SpaceOptions) -> list[Point]:
+    points = [point]
+    for dimension, values in options.varied.items():
+        if point.leaves_open(dimension):
+            points = [one.varied(dimension, value) for one in points for value in values.values()]
+    return points
 
 
 def _plain(edit: Edit) -> Edit:

@@ -38,7 +38,7 @@ def _legal(site: Site, shape: BackboneShape, texts: tuple[tuple[str, Sequence[st
     for family in families(site, values_of(dict(texts))):
         activations = family.values.get("activation", {}).values()
         for point in family.with_one_activation().points(shape):
-            found += [point.with_activation(one) for one in activations] if activations else [point]
+            found += [point.varied("activation", one) for one in activations] if activations else [point]
     return tuple(found)
 
 

@@ -79,7 +79,7 @@ def test_a_scale_of_one_and_alike_diagonals_are_one_function(roberta):
     attention, ffn = found.parts
     assert (attention.near_duplicates, ffn.near_duplicates) == (0, 0)
     assert attention.distinct < attention.proposed
-    scaled = [point for point in space.trees[FFN].points if point.has_scale]
+    scaled = [point for point in space.trees[FFN].points if point.leaves_open("scale")]
     assert ffn.proposed - ffn.distinct >= len(scaled)  # each of them once with the scale 1
     unscaled = dataclasses.replace(SMALL, gates=("add", "inducer"))
     _, plain = counted(roberta, unscaled, 600_000)

@@ -40,7 +40,7 @@ def test_with_near_duplicates_the_points_are_all_that_is_legal(part, backbone, s
     few = {"activation": ("relu",), "init": ("lora",), "norm": ("none",), "sharing": ("shared",), "factors": ("1",)}
     gates = ("scale_learned:channel", "scale_learned:head")
     wanted = {one.edits for one in legal(site, shape, few) if dict(one.path)["gate"] not in gates}
-    single = [point.with_activation(Activation.RELU) for point in everything if len(point.edits) == 1]
+    single = [point.varied("activation", Activation.RELU) for point in everything if len(point.edits) == 1]
     assert {point.edits for point in single} == wanted
     assert set(points(part, shape, gates=SEARCHED_GATES, **options)) <= set(everything)
 

@@ -145,11 +145,11 @@ def test_adapters_usually_have_biases_but_not_at_the_keys_where_they_move_all_lo
 
 def test_a_point_is_varied_in_what_it_leaves_open_and_in_nothing_else(roberta):
     (adapter,) = family("bottleneck", Port.F, Port.M, gate=FixedScale(value=2.0)).points(roberta)
-    varied = adapter.with_activation(Activation.SILU).with_scale(3.0)
+    varied = adapter.varied("activation", Activation.SILU).varied("scale", 3.0)
     assert varied.edits == (edit("f", "m", Bottleneck(width=1, activation=Activation.SILU), FixedScale(value=3.0)),)
     assert varied.path == (*adapter.path, ("activation", "silu"), ("scale", "3.0"))
     (linear,) = family("lowrank", Port.F, Port.M, gate=Add()).points(roberta)
-    assert linear.with_activation(Activation.SILU).with_scale(3.0) is linear
+    assert linear.varied("activation", Activation.SILU).varied("scale", 3.0) is linear
     assert linear.at_layers(AllLayers()) == linear.edits
     assert [edit.layers for edit in linear.at_layers(LayerRange(first=1, last=2))] == [LayerRange(first=1, last=2)]
 
