@@ -106,9 +106,8 @@ def write_export(source: ExportSource, folder: Path, *, kind: ExportKind = "delt
     Raises:
         RunnerError: If the folder is there already, or the trial cannot be written in this form.
     """
-    from trial_runner.export.origin import revision_of
-
     from trial_runner.export import BackboneFacts, new_folder, trained_delta
+    from trial_runner.export.facts import revision_of
     from trial_runner.linear_layers import frozen_weights
 
     study, trial, held = source.study, source.trial, source.study.source
