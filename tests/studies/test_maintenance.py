@@ -7,6 +7,7 @@ import sqlite3
 import subprocess
 import sys
 import warnings
+from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -73,6 +74,12 @@ def url(here: Path) -> str:
     return f"sqlite:///{here / 'ledger.db'}"
 
 
+@pytest.fixture
+def ledger(url: str) -> Iterator[Ledger]:
+    with Ledger.open(url) as ledger:
+        yield ledger
+
+
 def confirmed(folder: Path, url: str) -> None:
     request = ConfirmationRequest(study="trivial", top=1, seeds=2, against=("lora_qv",))
     assert confirm(request, storage_url=url, factory=TrivialFactory()).finished
@@ -83,10 +90,9 @@ def hold(folder: Path) -> None:
         link.execute("UPDATE studies SET holder = 'my-desk', held_until = '2999-01-01T00:00:00.000000+00:00'")
 
 
-def test_a_study_that_was_renamed_is_found_verified_and_continued_under_its_new_name(here, url):
+def test_a_study_that_was_renamed_is_found_verified_and_continued_under_its_new_name(here, url, ledger):
     before = facts(url, "trivial")
-    with Ledger.open(url) as ledger:
-        renamed = rename_study(ledger, "trivial", "other")
+    renamed = rename_study(ledger, "trivial", "other")
     assert renamed.folder == here / "artefacts" / "other"
     assert not (here / "artefacts" / "trivial").exists()
     after = facts(url, "other")
@@ -99,41 +105,39 @@ def test_a_study_that_was_renamed_is_found_verified_and_continued_under_its_new_
     assert Study.open("trivial", url).verify() == Study.open("other", url).verify() == []
 
 
-def test_a_renaming_that_stops_half_way_loses_no_file(here, url):
-    with Ledger.open(url) as ledger:
-        study = ledger.study("trivial")
-        mark_renamed(study.folder, study, "other")
-        assert is_marked(study.folder, study)
-        assert is_marked(study.folder, replace(study, name="other"))
-        assert not is_marked(study.folder, replace(study, name="third"))
-        ledger.rename(study, "other")
+def test_a_renaming_that_stops_half_way_loses_no_file(here, url, ledger):
+    study = ledger.study("trivial")
+    mark_renamed(study.folder, study, "other")
+    assert is_marked(study.folder, study)
+    assert is_marked(study.folder, replace(study, name="other"))
+    assert not is_marked(study.folder, replace(study, name="third"))
+    ledger.rename(study, "other")
     assert Study.open("other", url).verify() == []
     (here / "artefacts" / "trivial").rename(here / "artefacts" / "other")
     assert Study.open("other", url).verify() == []
 
 
 @pytest.mark.parametrize("name", ["", "A", "a/b", "../a", "trivial-confirm"])
-def test_a_name_that_is_none_or_taken_is_refused_and_nothing_changes(here, url, name):
+def test_a_name_that_is_none_or_taken_is_refused_and_nothing_changes(here, url, ledger, name):
     confirmed(here, url)
-    with Ledger.open(url) as ledger, pytest.raises(StudiesError, match="name"):
+    with pytest.raises(StudiesError, match="name"):
         rename_study(ledger, "trivial", name)
     assert Study.open("trivial", url).verify() == []
 
 
-def test_a_study_is_deleted_with_its_confirmations_and_files_and_nothing_else(here, url):
+def test_a_study_is_deleted_with_its_confirmations_and_files_and_nothing_else(here, url, ledger):
     confirmed(here, url)
     launched(here, url, name="other")
     stranger = here / "artefacts" / "trivial" / "notes.txt"
     stranger.write_text("mine")
     kept = facts(url, "other")
-    with Ledger.open(url) as ledger:
-        names, _ = delete_study(ledger, "trivial")
-        assert [study.name for study in ledger.studies()] == ["other"]
-        counts = ledger.read(
-            lambda link: {
-                name: link.exec_driver_sql(f"SELECT count(*) FROM {name}").scalar_one() for name in METADATA.tables
-            }
-        )
+    names, _ = delete_study(ledger, "trivial")
+    assert [study.name for study in ledger.studies()] == ["other"]
+    counts = ledger.read(
+        lambda link: {
+            name: link.exec_driver_sql(f"SELECT count(*) FROM {name}").scalar_one() for name in METADATA.tables
+        }
+    )
     assert names == ["trivial-confirm", "trivial"]
     assert counts["trials"] == len(kept["trials"])
     assert counts["readings"] == len(kept["readings"])
@@ -145,35 +149,32 @@ def test_a_study_is_deleted_with_its_confirmations_and_files_and_nothing_else(he
     assert not (here / "artefacts" / "trivial-confirm").exists()
 
 
-def test_a_folder_that_is_not_marked_as_the_studys_is_not_deleted(here, url):
+def test_a_folder_that_is_not_marked_as_the_studys_is_not_deleted(here, url, ledger):
     folder = here / "artefacts" / "trivial"
     (folder / "study.json").write_text("{}")
-    with Ledger.open(url) as ledger:
-        delete_study(ledger, "trivial")
+    delete_study(ledger, "trivial")
     assert list(folder.glob("trial-*"))
 
 
-def test_a_folder_of_somebody_elses_that_a_database_names_is_not_copied_moved_or_deleted(here, url, tmp_path):
+def test_a_folder_of_somebody_elses_that_a_database_names_is_not_copied_moved_or_deleted(here, url, ledger, tmp_path):
     private = tmp_path / "trivial"
     private.mkdir()
     (private / "key").write_text("secret")
     with closing(sqlite3.connect(here / "ledger.db")) as link, link:
         link.execute("UPDATE studies SET folder = ?", [str(private)])
-    with Ledger.open(url) as ledger:
-        rename_study(ledger, "trivial", "other")
-        with closing(sqlite3.connect(here / "ledger.db")) as link, link:
-            link.execute("UPDATE studies SET folder = ?", [str(private)])
-        archive_study(ledger, "other", tmp_path / "archive")
-        assert ledger.studies() == []
+    rename_study(ledger, "trivial", "other")
+    with closing(sqlite3.connect(here / "ledger.db")) as link, link:
+        link.execute("UPDATE studies SET folder = ?", [str(private)])
+    archive_study(ledger, "other", tmp_path / "archive")
+    assert ledger.studies() == []
     assert [path.name for path in (tmp_path / "archive").rglob("*")] == ["deltaspace.db"]
     assert (private / "key").read_text() == "secret"
 
 
-def test_a_backup_takes_nothing_over_from_one_that_was_killed(here, url, tmp_path):
+def test_a_backup_takes_nothing_over_from_one_that_was_killed(here, url, ledger, tmp_path):
     left = tmp_path / f".copy.db.{os.getpid()}"
     left.write_text("of another container, with this process's number")
-    with Ledger.open(url) as ledger:
-        assert len(back_up(ledger, tmp_path / "copy.db")) == 1
+    assert len(back_up(ledger, tmp_path / "copy.db")) == 1
     assert left.exists()
     assert facts(f"sqlite:///{tmp_path / 'copy.db'}", "trivial")["trials"] == facts(url, "trivial")["trials"]
 
@@ -184,17 +185,16 @@ def test_a_place_without_a_name_is_refused_in_a_line(url, capsys):
         assert "/ is there already" in capsys.readouterr().err
 
 
-def test_what_a_launch_runs_is_not_renamed_deleted_or_archived(here, url, tmp_path):
+def test_what_a_launch_runs_is_not_renamed_deleted_or_archived(here, url, ledger, tmp_path):
     before = facts(url, "trivial")
     hold(here)
-    with Ledger.open(url) as ledger:
-        for change in (
-            lambda: rename_study(ledger, "trivial", "other"),
-            lambda: delete_study(ledger, "trivial"),
-            lambda: archive_study(ledger, "trivial", tmp_path / "archive"),
-        ):
-            with pytest.raises(StudyHeldError, match="my-desk runs it"):
-                change()
+    for change in (
+        lambda: rename_study(ledger, "trivial", "other"),
+        lambda: delete_study(ledger, "trivial"),
+        lambda: archive_study(ledger, "trivial", tmp_path / "archive"),
+    ):
+        with pytest.raises(StudyHeldError, match="my-desk runs it"):
+            change()
     assert facts(url, "trivial") == before
     assert not (tmp_path / "archive").exists()
     assert Study.open("trivial", url).verify() == []
@@ -258,28 +258,26 @@ def test_a_study_whose_name_is_taken_comes_in_under_another_with_its_files(here,
     assert Study.open("trivial-2", target).verify() == []
 
 
-def test_a_database_is_not_merged_with_itself(here, url):
+def test_a_database_is_not_merged_with_itself(here, url, ledger):
     (here.parent / "link.db").symlink_to(here / "ledger.db")
     for other in (url, f"sqlite:///{here.parent / 'link.db'}"):
-        with Ledger.open(url) as ledger, pytest.raises(WishError, match="twice"):
+        with pytest.raises(WishError, match="twice"):
             merge(ledger, other)
 
 
-def test_an_archive_is_whole_where_it_is_moved_to_and_can_be_taken_back(here, url, tmp_path):
+def test_an_archive_is_whole_where_it_is_moved_to_and_can_be_taken_back(here, url, ledger, tmp_path):
     confirmed(here, url)
     launched(here, url, name="other")
     before = {name: facts(url, name)["trials"] for name in ("trivial", "trivial-confirm")}
     assert main(["archive", "trivial", str(tmp_path / "archive"), "--yes", "--storage", url]) == 0
-    with Ledger.open(url) as ledger:
-        assert [study.name for study in ledger.studies()] == ["other"]
+    assert [study.name for study in ledger.studies()] == ["other"]
     assert [path.name for path in (here / "artefacts").iterdir()] == ["other"]
     moved = (tmp_path / "archive").rename(tmp_path / "moved")
     archive = f"sqlite:///{moved / 'deltaspace.db'}"
     for name, trials in before.items():
         assert Study.open(name, archive).verify() == []
         assert facts(archive, name)["trials"] == trials
-    with Ledger.open(url) as ledger:
-        merge(ledger, archive)
+    merge(ledger, archive)
     assert Study.open("trivial", url).verify() == Study.open("other", url).verify() == []
 
 

@@ -29,30 +29,15 @@ def worker_of(study: KeptStudy, runner: TrivialRunner, **given: object) -> PackW
 
 
 @pytest.mark.parametrize("slots", [1, 3, 20])
-def test_a_worker_brings_every_trial_to_an_end_whatever_the_size_of_its_pack(begin, slots):
+def test_a_worker_brings_every_trial_to_its_end_whatever_the_size_of_its_pack(begin, slots):
     study = begin(target_trials=12)
     assert worker_of(study, TrivialRunner(), slots=slots).work()
-    trials = study.trials
-    assert [trial.number for trial in trials] == list(range(12))
-    assert all(trial.state.is_terminal for trial in trials)
-    assert {trial.state for trial in trials} == {TrialState.COMPLETE, TrialState.PRUNED}
-
-
-def test_final_scores_are_those_of_undisturbed_trials(begin):
-    study = begin()
-    worker_of(study, TrivialRunner()).work()
-    complete = [trial for trial in study.trials if trial.state is TrialState.COMPLETE]
-    assert complete
-    assert [trial.score for trial in complete] == [score_at(trial.seed, 16) for trial in complete]
-
-
-def test_pruned_trials_say_at_which_rung_and_keep_no_files(begin):
-    study = begin(target_trials=12)
-    worker_of(study, TrivialRunner()).work()
-    pruned = [trial for trial in study.trials if trial.state is TrialState.PRUNED]
-    assert pruned
-    assert all(trial.reason is not None and trial.reason.startswith("rung ") for trial in pruned)
-    assert not any((study.plan.artefacts / f"trial-{trial.number}").exists() for trial in pruned)
+    assert [trial.number for trial in study.trials] == list(range(12))
+    assert {*study.states} == {"complete", "pruned"}
+    for trial in study.trials:
+        assert trial.score == (score_at(trial.seed, 16) if trial.state is TrialState.COMPLETE else None)
+        assert (trial.state is TrialState.PRUNED) == str(trial.reason).startswith("rung ")
+        assert (trial.state is TrialState.PRUNED) != (study.plan.artefacts / f"trial-{trial.number}").exists()
 
 
 def test_a_complete_trial_keeps_its_delta_and_nothing_else(begin):
@@ -63,22 +48,20 @@ def test_a_complete_trial_keeps_its_delta_and_nothing_else(begin):
     assert [str(path) for path in study.plan.artefacts.glob("trial-*/*/*")] == [kept[0].path]
 
 
-def test_a_trial_that_cannot_be_attached_fails_alone(begin):
-    study = begin()
-    worker_of(study, TrivialRunner(refused=frozenset({2})), slots=3).work()
-    trials = study.trials
-    assert trials[2].state is TrialState.FAILED
-    assert trials[2].reason == "trial 2 cannot be attached."
-    assert [trial.number for trial in trials if trial.state is TrialState.FAILED] == [2]
-
-
-def test_a_diverging_trial_fails_with_reason_and_step_and_is_not_tried_again(begin):
-    study = begin()
-    runner = TrivialRunner(fails_at={0: 6})
-    worker_of(study, runner, slots=2).work()
-    failed = study.trials[0]
-    assert (failed.state, failed.reason, failed.attempt) == (TrialState.FAILED, "the loss is nan at step 6", 1)
-    assert runner.admitted.count((0, 1)) == 1
+@pytest.mark.parametrize(
+    ("how", "number", "reason"),
+    [
+        ({"refused": frozenset({2})}, 2, "trial 2 cannot be attached."),
+        ({"fails_at": {0: 6}}, 0, "the loss is nan at step 6"),
+        ({"scores": {3: float("nan")}}, 3, "score is nan at step 4"),
+    ],
+)
+def test_a_bad_trial_fails_alone_with_its_reason_and_is_not_tried_again(begin, how, number, reason):
+    study, runner = begin(), TrivialRunner(**how)
+    worker_of(study, runner, slots=4).work()
+    failed = [(one.number, one.reason, one.attempt) for one in study.trials if one.state is TrialState.FAILED]
+    assert failed == [(number, reason, 1)]
+    assert runner.admitted.count((number, 1)) == ("refused" not in how)
 
 
 @pytest.mark.parametrize("fails_at", [{0: 6}, {0: 1, 1: 5, 2: 3}])
@@ -99,13 +82,6 @@ def test_what_a_worker_hands_in_and_when_depends_on_no_clock(begin, monkeypatch,
         worker_of(study, TrivialRunner(fails_at=fails_at), slots=3).work()
     assert told[0] == told[1]
     assert {trial for trial, step in told[0] if step is None} == set(fails_at)
-
-
-def test_a_score_that_is_not_a_number_fails_the_trial(begin):
-    study = begin()
-    worker_of(study, TrivialRunner(scores={3: float("nan")}), slots=4).work()
-    trial = study.trials[3]
-    assert (trial.state, trial.reason) == (TrialState.FAILED, "score is nan at step 4")
 
 
 def leaves_at(runner: TrivialRunner, trial: int, step: int) -> Callable[[], bool]:
@@ -129,24 +105,8 @@ def test_a_worker_that_leaves_lays_its_trials_aside_where_they_stand(begin, one_
     assert (newest.kind, newest.step) == ("snapshot", 6)
 
 
-def test_a_trial_that_was_laid_aside_ends_with_the_score_of_one_that_was_not(begin, one_step_at_a_time):
-    study = begin(target_trials=1)
-    runner = TrivialRunner()
-    worker_of(study, runner, should_leave=leaves_at(runner, 0, 6)).work()
-    study.take_over()
-    again = TrivialRunner()
-    worker_of(study, again).work()
-    trial = study.trials[0]
-    assert again.restored == [(0, 2, 6)]
-    assert trial.score == score_at(trial.seed, 16)
-
-
-def damage(path: str) -> None:
-    Path(path).write_text("{")
-
-
-@pytest.mark.parametrize(("damaged", "restored"), [(1, [(0, 2, 4)]), (2, [])])
-def test_damaged_snapshots_are_passed_over_for_older_ones_and_then_for_the_start(
+@pytest.mark.parametrize(("damaged", "restored"), [(0, [(0, 2, 6)]), (1, [(0, 2, 4)]), (2, [])])
+def test_a_trial_that_was_laid_aside_goes_on_from_its_newest_whole_snapshot_to_the_same_score(
     begin, one_step_at_a_time, damaged, restored
 ):
     study = begin(target_trials=1)
@@ -154,8 +114,8 @@ def test_damaged_snapshots_are_passed_over_for_older_ones_and_then_for_the_start
     worker_of(study, runner, should_leave=leaves_at(runner, 0, 6)).work()
     snapshots = study.artefacts
     assert [one.step for one in snapshots] == [4, 6]
-    for snapshot in snapshots[-damaged:]:
-        damage(snapshot.path)
+    for snapshot in snapshots[2 - damaged :]:
+        Path(snapshot.path).write_text("{")
     study.take_over()
     again = TrivialRunner()
     worker_of(study, again).work()

@@ -36,41 +36,25 @@ def arrive(board: RungBoard, *scores: Score) -> list[str | None]:
     return verdicts
 
 
-def board(reduction: int = 2, steps: tuple[int, ...] = (25, 50)) -> RungBoard:
-    return RungBoard(RungPlan(steps=steps, reduction=reduction, rule=BestShare()))
+def plan(rule: Rule | BestShare = Rule.SIGNIFICANCE, **given: object) -> RungPlan:
+    return RungPlan(**{"steps": (25, 50), "reduction": 2, "rule": rule, **given})
 
 
-def test_every_trial_goes_on_while_a_rung_has_fewer_readings_than_the_reduction():
-    verdicts = arrive(board(3), Score(0, 25, 0.9), Score(1, 25, 0.1))
-    assert verdicts == [None, None]
-
-
-def test_the_top_half_goes_on_at_reduction_two():
-    verdicts = arrive(
-        board(), Score(0, 25, 0.5), Score(1, 25, 0.4), Score(2, 25, 0.6), Score(3, 25, 0.55), Score(4, 25, 0.58)
-    )
-    assert [verdict is None for verdict in verdicts] == [True, False, True, True, True]
-
-
-def test_the_reason_names_rung_step_score_and_cut():
-    assert (
-        arrive(board(), Score(0, 50, 0.455), Score(1, 50, 0.412))[1] == "rung 1 (50 steps): 0.412 below the cut 0.455"
-    )
+def test_by_the_best_share_the_top_half_goes_on_and_the_reason_names_rung_step_score_and_cut():
+    assert arrive(RungBoard(plan(BestShare(), reduction=3)), Score(0, 25, 0.9), Score(1, 25, 0.1)) == [None, None]
+    scores = [Score(trial, 50, score) for trial, score in enumerate((0.455, 0.412, 0.6, 0.55, 0.58))]
+    said = [None, "rung 1 (50 steps): 0.412 below the cut 0.455", None, None, None]
+    assert arrive(RungBoard(plan(BestShare())), *scores) == said
 
 
 def significant(
     *others: float, own: float = 0.5, reduction: int = 2, examples: int | None = 100, protected: tuple[int, ...] = ()
 ) -> str | None:
     """The verdict on a trial that arrives after others, some of them published methods that are protected."""
-    plan = RungPlan(
-        steps=(25, 50), reduction=reduction, rule=Rule.SIGNIFICANCE, protected=Protected.ALL, examples=examples
-    )
-    board = RungBoard(plan)
+    board = RungBoard(plan(reduction=reduction, protected=Protected.ALL, examples=examples))
     for trial, score in enumerate(others):
         board.add(Score(trial, 25, score), Contestant("mam_adapter" if trial in protected else None))
-    last = Score(len(others), 25, own)
-    board.add(last)
-    return board.verdict(last)
+    return arrive(board, Score(len(others), 25, own))[0]
 
 
 def test_a_trial_stops_where_others_are_better_by_more_than_their_noise():
@@ -79,12 +63,9 @@ def test_a_trial_stops_where_others_are_better_by_more_than_their_noise():
     assert significant(0.559, 0.559, 0.559, 0.559) is None
 
 
-def test_the_reason_names_how_many_are_better():
+def test_as_many_as_one_in_reduction_must_be_better_and_the_reason_names_how_many_are():
     said = significant(0.9, 0.9, 0.9, 0.9, 0.4)
     assert said == "rung 0 (25 steps): 0.5, and 4 of 5 are better by more than their noise"
-
-
-def test_as_many_as_one_in_reduction_must_be_better():
     # with its own there are 7, and ceil(7 / 2) is 4, ceil(7 / 3) is 3
     three_of_six = (0.9, 0.9, 0.9, 0.4, 0.4, 0.4)
     assert significant(*three_of_six) is None
@@ -99,8 +80,8 @@ def test_nothing_stops_before_four_others_are_there():
 
 def test_protected_trials_do_not_hold_the_rung_and_are_not_stopped():
     assert significant(0.9, 0.9, 0.9, 0.9, 0.4, protected=(0, 1, 2, 3)) is None
-    plan = RungPlan(steps=(25,), reduction=2, rule=Rule.SIGNIFICANCE, protected=Protected.ALL, examples=100)
-    guarded = RungBoard(plan, [Score(trial, 25, 0.9) for trial in range(6)])
+    everybody = plan(protected=Protected.ALL, examples=100)
+    guarded = RungBoard(everybody, [Score(trial, 25, 0.9) for trial in range(6)])
     guarded.add(Score(6, 25, 0.1), Contestant("lora_qv"))
     assert guarded.verdict(Score(6, 25, 0.1)) is None
 
@@ -118,8 +99,7 @@ def test_a_score_of_none_right_is_not_without_noise():
 
 
 def test_the_three_best_published_methods_and_the_head_are_protected():
-    plan = RungPlan(steps=(25, 50), reduction=2, rule=Rule.SIGNIFICANCE, protected=Protected.BEST, examples=10_000)
-    rungs = RungBoard(plan)
+    rungs = RungBoard(plan(protected=Protected.BEST, examples=10_000))
     methods = ["head_only", "bitfit", "lora_qv", "lora_ffn", "mam_adapter", "prefix_tuning"]
     scores = [Score(trial, 25, score) for trial, score in enumerate([0.1, 0.2, 0.5, 0.6, 0.7, 0.3])]
     for score, method in zip(scores, methods, strict=True):
@@ -131,14 +111,14 @@ def test_the_three_best_published_methods_and_the_head_are_protected():
 
 
 def test_verdicts_do_not_depend_on_the_order_in_which_a_ledger_is_read():
-    plan = RungPlan(steps=(25,), reduction=2, rule=Rule.SIGNIFICANCE, protected=Protected.BEST, examples=200)
+    best = plan(protected=Protected.BEST, examples=200)
     scores = [Score(trial, 25, (trial * 37 % 41) / 41) for trial in range(41)]
     named = ["head_only", "bitfit", "lora_qv", "lora_ffn", "mam_adapter"]
     methods = {trial: Contestant(method) for trial, method in enumerate(named)}
-    grown = RungBoard(plan)
+    grown = RungBoard(best)
     for score in scores:
         grown.add(score, methods.get(score.trial))
-    rebuilt = RungBoard(plan, list(reversed(scores)), methods)
+    rebuilt = RungBoard(best, list(reversed(scores)), methods)
     verdicts = [grown.verdict(score) for score in scores]
     assert verdicts == [rebuilt.verdict(score) for score in scores]
     assert 5 < sum(verdict is not None for verdict in verdicts) < 36
@@ -154,8 +134,7 @@ def measured(right: int, *, examples: int = 400, first: int = 0) -> ExampleLosse
 
 def compared(*, is_paired: bool, right_of_the_last: int = 200, first: int = 0) -> str | None:
     """The verdict on a trial that is 2 points below five others, of 400 examples, or as far from them as is said."""
-    plan = RungPlan(steps=(25,), reduction=2, rule=Rule.SIGNIFICANCE, examples=400)
-    board = RungBoard(plan)
+    board = RungBoard(plan(examples=400))
     for trial, right in enumerate([208, 208, 208, 208, 208, right_of_the_last]):
         if is_paired:
             board.remember(trial, 25, measured(right, first=first if trial == 5 else 0))
@@ -185,7 +164,7 @@ def test_a_trial_that_is_better_on_the_same_examples_goes_on_and_so_does_one_wit
 
 def judged(own_score: float, own_losses: float, others_score: float = 0.5, others_losses: float = 1.5) -> str | None:
     """The verdict on a trial beside five others, all losses of each about as they are said, of 100 examples."""
-    rungs = RungBoard(RungPlan(steps=(25,), reduction=2, rule=Rule.SIGNIFICANCE, examples=100))
+    rungs = RungBoard(plan(examples=100))
     wave = 0.5 * np.sin(np.arange(100))
     for trial in range(6):
         score, losses = (own_score, own_losses) if trial == 5 else (others_score, others_losses)
@@ -195,34 +174,28 @@ def judged(own_score: float, own_losses: float, others_score: float = 0.5, other
     return rungs.verdict(Score(5, 25, own_score))
 
 
-def test_a_loss_that_is_clearly_higher_stops_a_trial_of_the_same_score():
+def test_a_loss_that_is_clearly_higher_stops_a_trial_of_no_higher_score_and_a_lower_one_none():
     # the losses differ by 0.5 and by waves of amplitude 0.5 to 2.5, which have errors of 0.035 to 0.18
     assert judged(0.5, 2.0) is not None
     assert judged(0.5, 1.55) is None
-
-
-def test_a_trial_with_a_higher_score_goes_on_however_high_its_loss_is():
     assert judged(0.51, 4.0) is None
     assert judged(0.49, 4.0) is not None
-
-
-def test_a_trial_with_a_lower_loss_goes_on_however_low_its_score_is():
     assert judged(0.1, 1.4) is None
 
 
 def test_examples_are_remembered_by_significance_alone():
-    board = RungBoard(RungPlan(steps=(25,), reduction=2, rule=Rule.CHANCE))
+    board = RungBoard(plan(Rule.CHANCE))
     board.remember(0, 25, measured(3))
     board.remember(1, 25, measured(3))
     assert board.loss_differences(0, [0], 1) == [None]
 
 
 def test_without_a_rule_nothing_stops():
-    board = RungBoard(RungPlan(steps=(25,), reduction=2))
+    board = RungBoard(plan(Rule.NONE))
     assert arrive(board, *(Score(trial, 25, 0.9 - 0.1 * trial) for trial in range(8))) == [None] * 8
 
 
-SURE = RungPlan(steps=(25,), reduction=2, rule=Rule.SIGNIFICANCE, examples=500)
+SURE = plan(examples=500)
 
 
 def sized_verdict(plan: RungPlan, readings: list[tuple[float, float]]) -> str | None:
@@ -233,15 +206,13 @@ def sized_verdict(plan: RungPlan, readings: list[tuple[float, float]]) -> str | 
     return rungs.verdict(Score(len(readings) - 1, 25, readings[-1][0]))
 
 
-@pytest.mark.parametrize(
-    "plan", [SURE, RungPlan(steps=(25,), reduction=2, rule=BestShare())], ids=["significance", "best share"]
-)
-def test_nothing_is_stopped_because_something_larger_scores_more(plan):
+@pytest.mark.parametrize("by", [SURE, plan(BestShare())], ids=["significance", "best share"])
+def test_nothing_is_stopped_because_something_larger_scores_more(by):
     larger = [(0.9, 100.0 + trial) for trial in range(6)]
-    assert sized_verdict(plan, [*larger, (0.3, 99.0)]) is None
-    assert sized_verdict(plan, [*larger, (0.3, 200.0)]) is not None
+    assert sized_verdict(by, [*larger, (0.3, 99.0)]) is None
+    assert sized_verdict(by, [*larger, (0.3, 200.0)]) is not None
     # of equal size they count
-    assert sized_verdict(plan, [*((0.9, 100.0) for _ in range(6)), (0.3, 100.0)]) is not None
+    assert sized_verdict(by, [*((0.9, 100.0) for _ in range(6)), (0.3, 100.0)]) is not None
 
 
 def test_of_those_that_are_no_larger_as_many_must_be_better_as_without_sizes():
@@ -256,10 +227,9 @@ def test_of_those_that_are_no_larger_as_many_must_be_better_as_without_sizes():
 @pytest.mark.parametrize("rule", [BestShare(), Rule.SIGNIFICANCE])
 def test_with_one_size_the_rule_is_the_one_without_sizes(rule):
     generator = np.random.default_rng(3)
-    plan = RungPlan(steps=(25, 50), reduction=2, rule=rule, examples=400, protected=Protected.BEST)
-    stopped = 0
+    best, stopped = plan(rule, examples=400, protected=Protected.BEST), 0
     for _ in range(20):
-        with_sizes, without = RungBoard(plan), RungBoard(plan)
+        with_sizes, without = RungBoard(best), RungBoard(best)
         for trial, right in enumerate(generator.integers(100, 300, 30)):
             score, who = Score(trial, 25, right / 400), Contestant("lora_qv" if trial < 5 else None, f"{trial}")
             with_sizes.add(score, who, size=7.0)
@@ -270,14 +240,11 @@ def test_with_one_size_the_rule_is_the_one_without_sizes(rule):
 
 
 def test_a_board_that_is_rebuilt_knows_the_sizes():
-    sizes = {trial: 100.0 + trial for trial in range(6)}
     readings = [Score(trial, 25, 0.9) for trial in range(6)]
-    rebuilt = RungBoard(SURE, readings, sizes=sizes)
-    rebuilt.add(Score(6, 25, 0.3), size=99.0)
-    assert rebuilt.verdict(Score(6, 25, 0.3)) is None
-    forgetful = RungBoard(SURE, readings)
-    forgetful.add(Score(6, 25, 0.3), size=99.0)
-    assert forgetful.verdict(Score(6, 25, 0.3)) is not None
+    for sizes, stops in (({trial: 100.0 + trial for trial in range(6)}, False), (None, True)):
+        rebuilt = RungBoard(SURE, readings, sizes=sizes)
+        rebuilt.add(Score(6, 25, 0.3), size=99.0)
+        assert (rebuilt.verdict(Score(6, 25, 0.3)) is not None) is stops
 
 
 def prospect(chance: float, *, is_published: bool = True) -> WinProbability:
@@ -295,7 +262,7 @@ def prospect(chance: float, *, is_published: bool = True) -> WinProbability:
     ],
 )
 def test_by_chance_a_trial_stops_that_is_unlikely_to_be_better(chance, is_published, said):
-    rungs = RungBoard(RungPlan(steps=(25,), reduction=2, rule=Rule.CHANCE))
+    rungs = RungBoard(plan(Rule.CHANCE))
     reading = Score(9, 25, 0.4)
     rungs.add(reading)
     verdict = rungs.verdict(reading, prospect(chance, is_published=is_published))
@@ -303,9 +270,7 @@ def test_by_chance_a_trial_stops_that_is_unlikely_to_be_better(chance, is_publis
 
 
 def test_by_chance_nothing_stops_of_which_too_little_is_known_or_that_is_protected():
-    plan = RungPlan(steps=(25,), reduction=2, rule=Rule.CHANCE, protected=Protected.BEST)
-    hopeless = prospect(0.0)
-    rungs = RungBoard(plan)
+    rungs, hopeless = RungBoard(plan(Rule.CHANCE, protected=Protected.BEST)), prospect(0.0)
     reading = Score(0, 25, 0.4)
     rungs.add(reading, Contestant(method="lora_qv"))
     assert rungs.verdict(reading, hopeless) is None
@@ -316,8 +281,7 @@ def test_by_chance_nothing_stops_of_which_too_little_is_known_or_that_is_protect
 
 
 def test_by_chance_what_has_collapsed_stops_for_that():
-    plan = RungPlan(steps=(25,), reduction=2, rule=Rule.CHANCE, stops_collapsed=True, guessing_loss=0.7)
-    rungs = RungBoard(plan)
+    rungs = RungBoard(plan(Rule.CHANCE, stops_collapsed=True, guessing_loss=0.7))
     for trial in range(4):
         rungs.add(Score(trial, 25, 0.8, 0.3, {"validation_loss": 0.3, "same_prediction": 0.6}))
     collapsed = Score(4, 25, 0.5, 0.71, {"validation_loss": 0.71, "same_prediction": 1.0})

@@ -13,11 +13,9 @@ from studies.records import TrialState
 from studies.search import optuna_history
 from studies.search.initial_design import InitialDesign
 from studies.search.proposer import Proposer, SpaceExhausted
-from studies.search.samplers import SAMPLERS, STARTUP_TRIALS, Sampler
-from studies.search.warm_start import WarmStart
+from studies.search.samplers import Sampler
 from studies.seeds import hashed_seed
 from studies.surrogate.observation import Observation
-from studies.surrogate.recorded_observations import ObservationModel
 
 
 def test_pruned_is_pruned_and_failed_is_failed_for_optuna(space):
@@ -55,16 +53,15 @@ def test_a_published_method_that_does_not_fit_is_left_out_with_its_reason(space)
     assert "needs at least" in proposer.left_out["mam_adapter"]
 
 
-def three_points(space: SearchSpace) -> SearchSpace:
-    """A space in which all that can be chosen is which bias of the FFN is trained: u, f or both."""
-    options = SpaceOptions(
-        attention_forms=(), ffn_forms=("const",), learning_rates={"const": (1e-3, 1e-3)}, published=()
-    )
+def biases(space: SearchSpace, *attention: str) -> SearchSpace:
+    """A space in which all that can be chosen is which biases are trained; of the FFN u, f or both."""
+    rates = {"const": (1e-3, 1e-3)}
+    options = SpaceOptions(attention_forms=attention, ffn_forms=("const",), learning_rates=rates, published=())
     return SearchSpace(shape=space.shape, budget=600_000, options=options)
 
 
 def test_a_space_that_holds_no_more_says_so_and_goes_on_numbering_without_a_gap(space):
-    proposer = proposer_of(three_points(space), "random", ())
+    proposer = proposer_of(biases(space), "random", ())
     assert len({proposer.propose().fingerprint for _ in range(3)}) == 3
     with pytest.raises(SpaceExhausted, match="had been tried"):
         proposer.propose()
@@ -87,22 +84,12 @@ def test_a_study_of_published_points_alone_ends_with_them(space, sampler):
 @pytest.mark.parametrize("sampler", ["tpe", "factored"])
 def test_a_sampler_that_insists_on_its_favourite_does_not_end_the_search_early(space, sampler):
     # attention: q, v, o, q+v; FFN: u, f, u+f; one of them or both: 4 * 3 + 4 + 3 points
-    fixed = {"const": (1e-3, 1e-3)}
-    options = SpaceOptions(attention_forms=("const",), ffn_forms=("const",), learning_rates=fixed, published=())
-    small = SearchSpace(shape=space.shape, budget=600_000, options=options)
-    proposer = proposer_of(small, sampler, ())
+    proposer = proposer_of(biases(space, "const"), sampler, ())
     for number in range(19):
         is_favourite = proposer.propose().parameters["placement"] == "ffn"
         proposer.close(number, TrialState.COMPLETE, float(is_favourite))
     with pytest.raises(SpaceExhausted):
         proposer.propose()
-
-
-def test_tpe_is_multivariate_and_grouped_with_a_constant_liar(space):
-    sampler = SAMPLERS["tpe"].of(space, 0, WarmStart(), ObservationModel())(0, 0)
-    assert isinstance(sampler, optuna.samplers.TPESampler)
-    assert (sampler._multivariate, sampler._group, sampler._constant_liar) == (True, True, True)
-    assert sampler._n_startup_trials == STARTUP_TRIALS
 
 
 def test_an_unknown_sampler_is_refused_with_the_known_ones(space):

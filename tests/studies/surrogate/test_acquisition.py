@@ -7,6 +7,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 from scipy.integrate import quad
+from scipy.stats import norm
 
 from studies.objectives import SizeScale
 from studies.pareto import Staircase
@@ -16,8 +17,7 @@ from studies.surrogate.acquisition import log_expected_hypervolume, log_expected
 @pytest.mark.parametrize(("mean", "deviation", "best"), [(0.0, 1.0, 0.0), (0.5, 0.2, 0.1), (-1.0, 0.5, 0.6), (0, 2, 3)])
 def test_the_expected_improvement_is_its_integral(mean, deviation, best):
     def integrand(score: float) -> float:
-        density = math.exp(-(((score - mean) / deviation) ** 2) / 2) / (deviation * math.sqrt(2 * math.pi))
-        return (score - best) * density
+        return (score - best) * norm.pdf(score, mean, deviation)
 
     expected = quad(integrand, best, mean + 12 * deviation, epsabs=0, epsrel=1e-12)[0]
     found = log_expected_improvement(np.array([mean]), np.array([deviation]), best)
@@ -82,8 +82,7 @@ CASES = [(-3.0, 0.0, 0.5), (-2.2, 0.3, 0.2), (-1.0, 0.6, 0.3), (-0.1, 1.2, 0.4),
 @pytest.mark.parametrize(("place", "mean", "deviation"), CASES)
 def test_the_expected_gain_of_hypervolume_is_its_integral(place, mean, deviation):
     def integrand(score: float) -> float:
-        density = math.exp(-(((score - mean) / deviation) ** 2) / 2) / (deviation * math.sqrt(2 * math.pi))
-        return gained(place, score) * density
+        return gained(place, score) * norm.pdf(score, mean, deviation)
 
     ends = [mean - 10 * deviation, *stairs().levels, mean + 12 * deviation]
     expected = sum(
@@ -91,15 +90,6 @@ def test_the_expected_gain_of_hypervolume_is_its_integral(place, mean, deviation
     )
     found = log_expected_hypervolume(np.array([mean]), np.array([deviation]), np.array([place]), stairs())
     assert found[0] == pytest.approx(math.log(expected), abs=1e-7)
-
-
-@pytest.mark.parametrize(("place", "mean", "deviation"), CASES)
-def test_the_expected_gain_of_hypervolume_is_the_mean_over_draws(place, mean, deviation):
-    draws = np.random.default_rng(7).normal(mean, deviation, 4000)
-    gains = np.array([gained(place, float(score)) for score in draws])
-    found = math.exp(log_expected_hypervolume(*(np.array([one]) for one in (mean, deviation, place)), stairs())[0])
-    # five standard errors of the mean
-    assert found == pytest.approx(gains.mean(), abs=5 * gains.std() / math.sqrt(len(draws)))
 
 
 def test_where_there_is_one_step_it_is_the_expected_improvement_times_its_width():
