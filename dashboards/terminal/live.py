@@ -146,7 +146,11 @@ class _Trials:
         rows = [
             [
                 *self._ended(one),
-                *([f"{one.stored_parameters:,}", self._share(one)] if is_wide else []),
+                *(
+                    [f"{one.stored_parameters:,}", share_text(one.stored_parameters / self._progress.budget_parameters)]
+                    if is_wide
+                    else []
+                ),
                 f"[bold]{escape(named(one))}[/]" if one.method is None else escape(named(one)),
             ]
             for one in self._progress.top[:count]
@@ -191,21 +195,15 @@ class _Trials:
         examples = self._progress.examples
         return measured_text(one.last_score, examples, state=TrialState.RUNNING, is_by_loss=one.is_by_loss)
 
-    def _share(self, one: EndedTrial) -> str:
-        return share_text(one.stored_parameters / self._progress.budget_parameters)
-
     def _what(self, one: EndedTrial) -> str:
         reason = reason_text(one)
         why = f" [dim]({escape(reason)})[/]" if reason and self._width >= _FULL_WIDTH else ""
-        return f"{_verdict(one)}: {escape(named(one))}{why}"
+        ended = "[bold green]highest so far[/]" if one.is_best else state_text(one.state, one.reason)
+        return f"{ended}: {escape(named(one))}{why}"
 
 
 def _step(one: RunningTrial) -> str:
     return f"{one.step}/{one.steps}"
-
-
-def _verdict(one: EndedTrial) -> str:
-    return "[bold green]highest so far[/]" if one.is_best else state_text(one.state, one.reason)
 
 
 def reason_text(one: EndedTrial) -> str:

@@ -35,11 +35,6 @@ def rate_text(rate: float | None) -> str:
     return "-" if rate is None else f"{rate:.1e}"
 
 
-def reach_of(score: float, examples: int | None) -> float | None:
-    """How far a share of right answers may be off at 95%, beside other trials of its study; None if unknown."""
-    return None if examples is None else Z_95 * share_error(examples)(score, 1.0)
-
-
 def measured_text(
     score: float | None,
     examples: ExampleCounts | None = None,
@@ -59,8 +54,8 @@ def measured_text(
         return "-"
     if is_by_loss:
         return f"loss {-score:.4f}"
-    reach = reach_of(score, None if examples is None else examples.of(state))
-    return f"{score:.4f}" if reach is None else f"{score:.4f} ± {reach:.4f}"
+    reach = "" if examples is None else f" ± {Z_95 * share_error(examples.of(state))(score, 1.0):.4f}"
+    return f"{score:.4f}{reach}"
 
 
 def score_text(

@@ -41,12 +41,12 @@ def rendered(page: Page, study: StudyRecord | None, *, is_live: bool, may_write:
         is_live: Whether a server answers; else it stands in a folder, with its data beside it.
         may_write: Whether notes, tags and requests to stop are taken.
     """
-    base = "" if study is None else folder_up(page)
-    root = _root(page, base, is_live=is_live and study is not None)
+    up = "./" if page.name in ("live", "studies") else "../"
+    root = f"{up}../../" if study is not None and is_live else up
     return _TEMPLATES.get_template("page.html").render(
         page=page,
         pages=[one for one in PAGES if one.of_study and one.is_listed and (is_live or one.is_exported)],
-        base=base,
+        base="" if study is None else up,
         root=root,
         api=f"{root}api/studies/{study.id}/" if study is not None and is_live else f"{root}api/",
         is_live=is_live,
@@ -55,15 +55,3 @@ def rendered(page: Page, study: StudyRecord | None, *, is_live: bool, may_write:
         colours=dict(FORM_COLOURS),
         styles=plotly_styles(),
     )
-
-
-def folder_up(page: Page) -> str:
-    """From a page of a study to the first one."""
-    return "./" if page.name == "live" else "../"
-
-
-def _root(page: Page, base: str, *, is_live: bool) -> str:
-    """From a page to the first of all."""
-    if base:
-        return f"{base}../../" if is_live else base
-    return "./" if page.name == "studies" else "../"

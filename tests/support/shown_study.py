@@ -4,6 +4,7 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
+from conftest import reading
 from support.planted_ledger import Planted
 
 from search_space.backbones import shape_of
@@ -17,7 +18,6 @@ from studies.records import (
     NewStudy,
     NewTrial,
     Outcome,
-    ReadingRecord,
     StudyKind,
     TrialState,
 )
@@ -44,14 +44,13 @@ def shown_study(url: str) -> int:
         candidate = planted.space.suggest(RandomTrial(5000 + number))
         planted.candidates.append(candidate)
         ledger.add_trials(key, epoch, [planted.trial(number, candidate)], worker=f"worker-{number % 2}")
-        first = _reading(number, 4, planted.truth(number) - 0.08, rung=0)
+        first = reading(number, 4, planted.truth(number) - 0.08, rung=0)
         if number < 44:
             why = f"rung 0 (4 steps): {first.score:.4f}, and 12 of 30 are better by more than their noise"
             ledger.settle(key, epoch, number, 1, readings=[first], outcome=Outcome(state=TrialState.PRUNED, reason=why))
         elif number == 44:
-            ledger.settle(
-                key, epoch, 44, 1, outcome=Outcome(state=TrialState.FAILED, reason="the loss is NaN at step 3")
-            )
+            failed = Outcome(state=TrialState.FAILED, reason="the loss is NaN at step 3")
+            ledger.settle(key, epoch, 44, 1, outcome=failed)
         else:
             ledger.settle(key, epoch, number, 1, readings=[first])
     ledger.record_event(key, "lost", "worker-1 was silent; its trials are queued again", trial=40)
@@ -73,19 +72,6 @@ def specification(trials: int) -> Specification:
             "pruning": {"first_rung_steps": 4},
             "search": {"published": ["lora_qv", "mam_adapter"]},
         }
-    )
-
-
-def _reading(trial: int, step: int, score: float, rung: int | None = None) -> ReadingRecord:
-    return ReadingRecord(
-        trial=trial,
-        step=step,
-        score=score,
-        metrics={"accuracy": score, "validation_loss": 1 - score},
-        train_loss=1.0,
-        seconds=1.5,
-        attempt=1,
-        rung=rung,
     )
 
 
@@ -130,7 +116,7 @@ def confirmation_of(planted: Planted) -> None:
             number = 4 * place + seed
             ledger.lease_all(study.id, epoch, [number], "worker-0")
             done = Outcome(state=TrialState.COMPLETE, score=score)
-            ledger.settle(study.id, epoch, number, 1, readings=[_reading(number, 8, score)], outcome=done)
+            ledger.settle(study.id, epoch, number, 1, readings=[reading(number, 8, score)], outcome=done)
 
 
 def hostile_study(url: str, trials: tuple[NewTrial, ...]) -> int:
@@ -154,18 +140,15 @@ def hostile_study(url: str, trials: tuple[NewTrial, ...]) -> int:
             }
             bad = replace(trial, description=HOSTILE, method=HOSTILE, origin="published", **sides)
             ledger.add_trials(key, epoch, [bad], worker=HOSTILE)
-            readings = [_reading(trial.number, 4, 0.5), _reading(trial.number, 8, 0.6)]
+            readings = [reading(trial.number, 4, 0.5), reading(trial.number, 8, 0.6)]
             file = ArtefactRecord(
                 trial=trial.number, kind="delta", step=8, path=HOSTILE, sha256="00" * 32, size_bytes=12
             )
             if trial.number == 0:
                 ledger.settle(key, epoch, 0, 1, readings=readings)
                 continue
-            ending = (
-                Outcome(state=TrialState.COMPLETE, score=0.6)
-                if trial.number % 2
-                else Outcome(state=TrialState.PRUNED, reason=HOSTILE)
-            )
+            complete = Outcome(state=TrialState.COMPLETE, score=0.6)
+            ending = complete if trial.number % 2 else Outcome(state=TrialState.PRUNED, reason=HOSTILE)
             ledger.settle(key, epoch, trial.number, 1, readings=readings, artefact=file, outcome=ending)
         ledger.record_event(key, HOSTILE, HOSTILE, trial=0)
     return key

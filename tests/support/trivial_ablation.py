@@ -16,7 +16,6 @@ from studies.confirmation.request import AblationRequest
 from studies.launch.launch import launch
 from trial_runner.requests import TrialRequest
 
-BACKBONE = Path(__file__).parents[1] / "data" / "backbones" / "roberta_base"
 STEPS = 16
 BEST = 9
 """The trial that scores most."""

@@ -9,6 +9,7 @@ from datetime import datetime, timedelta, tzinfo
 from pathlib import Path
 
 from sqlalchemy import Engine, event
+from support.small_study import small_study
 from support.trivial_runner import TrivialFactory
 
 from studies.confirmation.execution import confirm
@@ -17,9 +18,8 @@ from studies.launch.launch import launch
 from studies.ledger import clock
 from studies.runtime.progress import Progress
 from studies.search import proposer
-from studies.study_file import Specification, specification_from_mapping
+from studies.study_file import Specification
 
-BACKBONE = Path(__file__).parents[1] / "data" / "backbones" / "roberta_base"
 STEPS = 16
 
 OPTIONS = {
@@ -58,30 +58,14 @@ def specification(
     **fleet: str,
 ) -> Specification:
     objectives = {"objectives": ["score", objective]} if objective else {}
-    return specification_from_mapping(
-        {
-            "name": "trivial",
-            "backbone": str(BACKBONE),
-            "task": {"name": "docstrings"},
-            "budget": "0.5%",
-            "trials": trials,
-            "training": {"steps": STEPS},
-            "pruning": {"first_rung_steps": 4, "rule": rule},
-            "search": {
-                "sampler": sampler,
-                "published": ["mam_adapter", "bitfit"],
-                "replicates": replicates,
-                **objectives,
-            },
-            "fleet": {
-                "backend": backend,
-                "pack": 2,
-                "workers": 2,
-                "worker": {"gpus": gpus},
-                "artefacts": str(folder),
-                **fleet,
-            },
-        }
+    published = ["mam_adapter", "bitfit"]
+    return small_study(
+        folder,
+        trials=trials,
+        steps=STEPS,
+        pruning={"first_rung_steps": 4, "rule": rule},
+        search={"sampler": sampler, "published": published, "replicates": replicates, **objectives},
+        fleet={"backend": backend, "workers": 2, "worker": {"gpus": gpus}, "artefacts": str(folder), **fleet},
     )
 
 

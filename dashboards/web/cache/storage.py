@@ -39,17 +39,13 @@ class WatchedStorage:
                 self._ledger = Ledger.open(self.url, read_only=True)
             return self._ledger
 
-    def records(self) -> list[StudyRecord]:
+    def studies(self) -> list[WatchedStudy]:
         """All studies, oldest first.
 
         Raises:
             StorageError: If the storage is not there, or cannot be read.
         """
-        return self.ledger.studies()
-
-    def studies(self) -> list[WatchedStudy]:
-        """All studies, oldest first."""
-        return [self._watched(record) for record in self.records()]
+        return [self._watched(record) for record in self.ledger.studies()]
 
     def study(self, key: int) -> WatchedStudy:
         """The study of a key.
@@ -61,7 +57,7 @@ class WatchedStorage:
         known = self._studies.get(key)
         if known is not None:
             return known
-        for record in self.records():
+        for record in self.ledger.studies():
             if record.id == key:
                 return self._watched(record)
         raise UnknownStudyError(f"no study {key}. Look for it in the list of studies.")

@@ -6,7 +6,7 @@ from studies.records import Annotation, StudyRecord, TrialState, TrialTally, ann
 
 def _studies(asked: PageRequest) -> object:
     """All studies, told by the database: no trial is read for it, and none is ranked."""
-    records = asked.storage.records()
+    records = asked.storage.ledger.studies()
     tallies = asked.storage.ledger.tallies()
     names = {record.id: record.name for record in records}
     return {

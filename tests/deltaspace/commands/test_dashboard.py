@@ -1,39 +1,32 @@
 """``deltaspace dashboard``, and what serves beside a launch: what they say, and whom they refuse."""
 
-import http.client
 import json
 import socket
 import time
-from typing import Any
-from urllib.parse import urlsplit
+from types import SimpleNamespace
 
 import pytest
+from support.asked_dashboard import Asker
 
 import dashboards.web.server
 import deltaspace.commands.dashboard
+from dashboards.web.safety import Door
 from dashboards.web.server import beside
 from deltaspace.commands.main import main
 
 TOKEN = "a-secret-of-the-team"
 
 
-class Served:
-    """Stands where `serve` does: keeps what it is given."""
+@pytest.fixture
+def served(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
+    """What is served is kept: its storage, port and token."""
+    found = SimpleNamespace()
 
-    def __init__(self) -> None:
-        self.url = ""
-        self.port = 0
-        self.token = ""
-
-    def __call__(self, url: str, door: Any, listener: socket.socket) -> None:
-        self.url, self.port, self.token = url, listener.getsockname()[1], door.token
+    def serve(url: str, door: Door, listener: socket.socket) -> None:
+        found.url, found.port, found.token = url, listener.getsockname()[1], door.token
         listener.close()
 
-
-@pytest.fixture
-def served(monkeypatch: pytest.MonkeyPatch) -> Served:
-    found = Served()
-    monkeypatch.setattr(dashboards.web.server, "serve", found)
+    monkeypatch.setattr(dashboards.web.server, "serve", serve)
     return found
 
 
@@ -99,14 +92,10 @@ def test_a_study_is_written_to_a_new_folder(sample_storage, tmp_path, capsys):
 
 
 def answers(address: str) -> bool:
-    link = http.client.HTTPConnection(urlsplit(address).netloc, timeout=30)
     try:
-        link.request("GET", "/api/studies.json")
-        return link.getresponse().status == 200
+        return Asker(address).ask("/api/studies.json").status == 200
     except OSError:
         return False
-    finally:
-        link.close()
 
 
 @pytest.mark.slow

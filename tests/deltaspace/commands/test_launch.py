@@ -1,7 +1,7 @@
 """``deltaspace launch``: overrides, exit codes, and what goes to stdout and stderr. Nothing is trained here."""
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import pytest
 
@@ -44,18 +44,9 @@ class FakeLaunch:
         self._storage = storage
 
     def __call__(
-        self,
-        specification: Specification,
-        *,
-        storage_url: str,
-        observer: Observer,
-        announce: Announce | None,
-        take_over: bool,
-        observers: Sequence[object],
+        self, specification: Specification, *, observer: Observer, announce: Announce | None, **given: object
     ) -> LaunchResult:
-        assert not take_over
-        assert not observers
-        assert storage_url == self._storage
+        assert given == {"storage_url": self._storage, "take_over": False, "observers": []}
         if announce is not None:
             announce(self.worth_knowing)
         self.given = specification
@@ -64,7 +55,7 @@ class FakeLaunch:
         observer(PROGRESS)
         if self.after is not None:
             raise self.after
-        with Ledger.open(storage_url) as ledger:
+        with Ledger.open(self._storage) as ledger:
             study = ledger.study("sample")
         return LaunchResult(
             study=study,
