@@ -48,21 +48,15 @@ class TrainingPlan(Training):
     rung_examples: int | None = None
 
     def __post_init__(self) -> None:
-        """Check the ranges."""
-        if not all(0 <= beta < 1 for beta in self.betas):
-            raise RequestError(f"betas must be in [0, 1); got {self.betas}.")
+        """Check what `Training` has not."""
         if self.measured_split not in ("validation", "test"):
             raise RequestError(f"the measured split must be validation or test; got {self.measured_split!r}.")
-        if not self.steps >= 1 or not self.batch_size >= 1:
-            raise RequestError(f"steps and batch size must be at least 1; got {self.steps} and {self.batch_size}.")
         if self.rung_examples is not None and not self.rung_examples >= 1:
             raise RequestError(f"a measurement must be of at least 1 example; got {self.rung_examples}.")
         if not self.evaluate_at_steps or self.evaluate_at_steps[-1] != self.steps:
             raise RequestError(f"the last evaluation must be at step {self.steps}; got {self.evaluate_at_steps}.")
         if list(self.evaluate_at_steps) != sorted(set(self.evaluate_at_steps)) or self.evaluate_at_steps[0] < 1:
             raise RequestError(f"evaluation steps must ascend from 1; got {self.evaluate_at_steps}.")
-        if not 0 <= self.warmup_fraction < 1:
-            raise RequestError(f"warm-up fraction must be in [0, 1); got {self.warmup_fraction}.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,6 +5,7 @@ from every attention module. Prefixes live here, not in ``past_key_values``, so 
 """
 
 from collections.abc import Mapping
+from typing import Any
 from weakref import WeakKeyDictionary, ref
 
 import torch
@@ -139,7 +140,7 @@ def attend(  # noqa: PLR0913 - the signature is transformers'
         normaliser = torch.logsumexp(logits.to(_wide(logits)), dim=-1).transpose(1, 2)  # (B, T, H)
         heads = _weigh(logits, value, dropout, before)
     elif is_fused:
-        heads = _fused(query, key, value, _Causal() if is_named else mask, scaling, dropout)
+        heads = _fused(query, key, value, mask, scaling, dropout, is_causal=is_named)
     else:
         heads = _weigh(_logits(query, key, mask, scaling, softcap), value, dropout, before)
     heads = heads.transpose(1, 2)  # (B, T, H, d_h)
@@ -241,28 +242,20 @@ def _grouped(heads: Tensor, shared: Tensor) -> Tensor:
     return (heads.reshape(examples, groups, count // groups * rows, width) @ shared).view(examples, count, rows, -1)
 
 
-def _before_and_at(query: Tensor, key: Tensor) -> Tensor:
-    """A causal mask where there are keys before those of the queries; a GPU's kernels know it by its name."""
-    if not query.is_cuda:
-        return _causal_mask(query, key)
-    named: Tensor = causal_lower_right(query.shape[2], key.shape[2])
-    return named
-
-
-class _Causal:
-    """The mask under which a query sees its own place and those before, prefixes among them."""
-
-
-def _fused(
-    query: Tensor, key: Tensor, value: Tensor, mask: Tensor | _Causal | None, scaling: float, dropout: float
+def _fused(  # noqa: PLR0913 - the arguments are those of PyTorch's
+    query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, scaling: float, dropout: float, *, is_causal: bool
 ) -> Tensor:
-    """PyTorch's fused kernels: the faster way on a GPU."""
+    """PyTorch's fused kernels: the faster way on a GPU.
+
+    Args:
+        is_causal: Whether a query sees its own place and those before, prefixes among them; there is no mask then.
+    """
     groups = query.shape[1] // key.shape[1]
     if groups > 1 and query.dtype not in _HALVES:  # those of 32 bits take as many keys as queries
         key, value, groups = key.repeat_interleave(groups, dim=1), value.repeat_interleave(groups, dim=1), 1
-    is_causal = isinstance(mask, _Causal) and query.shape[2] == key.shape[2]
-    if isinstance(mask, _Causal):
-        mask = None if is_causal else _before_and_at(query, key)
+    if is_causal and query.shape[2] != key.shape[2]:  # a GPU's kernels know that, too, by its name
+        lower_right: Any = causal_lower_right(query.shape[2], key.shape[2])
+        mask, is_causal = lower_right if query.is_cuda else _causal_mask(query, key), False
     elif mask is not None and mask.dtype == torch.bool:
         # a query that sees nothing, as in the padding, must not become NaN
         mask = query.new_zeros(mask.shape).masked_fill(~mask, torch.finfo(query.dtype).min)

@@ -70,34 +70,27 @@ class Ranks:
         """Whether they can be asked; all of them, or none."""
         return self._end.alive
 
-    def ask(self, rank: int, name: str, *arguments: Any) -> RankAnswer:
-        """Ask one of them; see `trial_runner.sharding.rank.Desk`.
+    def ask(self, name: str, *arguments: Any, rank: int | None = None) -> list[RankAnswer]:
+        """Ask one of them, or all at once; see `trial_runner.sharding.rank.Desk`.
 
         Raises:
             RunnerError: If it says so.
             RuntimeError: If it is lost; then all are.
         """
-        return self._asked([rank], name, arguments)[rank]
-
-    def ask_all(self, name: str, *arguments: Any) -> list[RankAnswer]:
-        """Ask all of them at once; see `ask`."""
-        answers = self._asked(range(len(self._processes)), name, arguments)
-        return [answers[rank] for rank in range(len(self._processes))]
+        ranks = range(len(self._processes)) if rank is None else [rank]
+        message = pickle.dumps((name, arguments))
+        for one in ranks:
+            try:
+                self._connections[one].send_bytes(message)
+            except OSError:
+                raise self._lost(one, f"was asked to {name}") from None
+        return self._answers(ranks, f"was asked to {name}")
 
     def close(self) -> None:
         """End them."""
         self._end()
 
-    def _asked(self, ranks: Sequence[int], name: str, arguments: tuple[Any, ...]) -> dict[int, RankAnswer]:
-        message = pickle.dumps((name, arguments))
-        for rank in ranks:
-            try:
-                self._connections[rank].send_bytes(message)
-            except OSError:
-                raise self._lost(rank, f"was asked to {name}") from None
-        return self._answers(ranks, f"was asked to {name}")
-
-    def _answers(self, ranks: Sequence[int], what: str) -> dict[int, RankAnswer]:
+    def _answers(self, ranks: Sequence[int], what: str) -> list[RankAnswer]:
         """What ranks answer: of several, all do, for one that refuses takes part in what the others compute."""
         waiting = {self._connections[rank]: rank for rank in ranks}
         found: dict[int, RankAnswer] = {}
@@ -113,7 +106,7 @@ class Ranks:
         for answer in found.values():
             if answer.refusal is not None:
                 raise answer.refusal
-        return found
+        return [found[rank] for rank in ranks]
 
     def _start(self, rank: int, shape: Shape) -> None:
         own, its = Pipe()
@@ -200,13 +193,13 @@ class ShardedRunner:
     @property
     def held_bytes(self) -> Sequence[int]:
         """What each holds of all blocks between passes."""
-        return [int(answer.value) for answer in self._ranks.ask_all("held_bytes")]
+        return [int(answer.value) for answer in self._ranks.ask("held_bytes")]
 
     def open_pack(self, slots: int, *, fitting: TrainingPlan | None = None) -> "ShardedPack":
         """An empty pack of at least so many slots, as many in each rank."""
         if not self._ranks.are_there:
             self._ranks = Ranks(self._factory, self._shape)
-        opened = self._ranks.ask_all("open_pack", -(-slots // self._shape.ranks), fitting)
+        opened = self._ranks.ask("open_pack", -(-slots // self._shape.ranks), fitting)
         return ShardedPack(self._ranks, [answer.free_slots for answer in opened])
 
     def save(self, snapshot: Snapshot, folder: Path) -> Path:
@@ -250,7 +243,7 @@ class ShardedPack:
     def advance(self, steps: int) -> Sequence[SlotReading | Failure]:
         """See `Pack`."""
         results: list[SlotReading | Failure] = []
-        for rank, answer in enumerate(self._ranks.ask_all("advance", steps)):
+        for rank, answer in enumerate(self._ranks.ask("advance", steps)):
             self._free[rank] = answer.free_slots
             results.extend(replace(result, slot=self._slot(rank, result.slot)) for result in answer.value)
         return sorted(results, key=lambda result: (result.slot, result.step))
@@ -266,13 +259,13 @@ class ShardedPack:
 
     def _taken_in(self, name: str, *arguments: object) -> int:
         rank = max(range(len(self._free)), key=lambda one: (self._free[one], -one))
-        answer = self._ranks.ask(rank, name, *arguments)
+        (answer,) = self._ranks.ask(name, *arguments, rank=rank)
         self._free[rank] = answer.free_slots
         return self._slot(rank, answer.value)
 
     def _ask(self, slot: int, name: str) -> RankAnswer:
         local, rank = divmod(slot, len(self._free))
-        answer = self._ranks.ask(rank, name, local)
+        (answer,) = self._ranks.ask(name, local, rank=rank)
         self._free[rank] = answer.free_slots
         return answer
 

@@ -59,77 +59,78 @@ class Problem:
         self.mask = (causal & real[:, None, :])[:, None]  # (B, 1, T, S)
         self.module = nn.Identity()
 
-    def concatenated(self) -> Tensor:
-        tap = Tap((self.p_k, self.p_v))
-        tap_attention(self.module, tap)
+    @property
+    def repeated(self) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """Keys and values, and those of the prefix, once for every query head."""
+        group = HEADS // KV_HEADS
+        own = (part.repeat_interleave(group, 1) for part in (self.k, self.v))
+        k, v, p_k, p_v = *own, *(part.repeat_interleave(group, 0) for part in (self.p_k, self.p_v))
+        return k, v, p_k, p_v
+
+    @property
+    def with_prefix(self) -> "Tap":
+        return Tap((self.p_k, self.p_v))
+
+    def attended(self, mask: Tensor | None, tap: "Tap | None" = None, **options: Any) -> Tensor:
+        """``(B, H, T, d_h)``, with what a tap does."""
+        if tap is not None:
+            tap_attention(self.module, tap)
         try:
-            return attend(self.module, self.q, self.k, self.v, self.mask)[0].transpose(1, 2)
+            return attend(self.module, self.q, self.k, self.v, mask, **options)[0].transpose(1, 2)
         finally:
             untap_attention(self.module)
 
+    def concatenated(self) -> Tensor:
+        return self.attended(self.mask, self.with_prefix)
+
     def gated(self) -> Tensor:
         """``(1 - lambda) head + lambda softmax(q P_k^T / sqrt(d_h)) P_v``, written out."""
-        group = HEADS // KV_HEADS
-        k, v = self.k.repeat_interleave(group, 1), self.v.repeat_interleave(group, 1)
-        p_k, p_v = self.p_k.repeat_interleave(group, 0), self.p_v.repeat_interleave(group, 0)
+        k, v, p_k, p_v = self.repeated
         prefix_logits = self.q @ p_k.transpose(-1, -2) * WIDTH**-0.5
         seen = (self.q @ k.transpose(-1, -2) * WIDTH**-0.5).masked_fill(~self.mask, -torch.inf)
         share = torch.sigmoid(prefix_logits.logsumexp(-1, keepdim=True) - seen.logsumexp(-1, keepdim=True))
         return (1 - share) * seen.softmax(-1) @ v + share * prefix_logits.softmax(-1) @ p_v
 
 
-def test_without_a_prefix_it_is_plain_attention():
-    problem = Problem(torch.float64)
-    group = HEADS // KV_HEADS
-    expected = nn.functional.scaled_dot_product_attention(
-        problem.q, problem.k.repeat_interleave(group, 1), problem.v.repeat_interleave(group, 1), attn_mask=problem.mask
-    )
-    actual = attend(problem.module, problem.q, problem.k, problem.v, problem.mask)[0].transpose(1, 2)
+def same(actual: Tensor, expected: Tensor) -> None:
     torch.testing.assert_close(actual, expected, rtol=0, atol=1e-12)
 
 
-def test_a_missing_mask_of_a_causal_module_is_a_causal_one():
+@pytest.mark.parametrize("is_causal", [False, True])
+def test_without_a_prefix_it_is_plain_attention_and_a_missing_mask_of_a_causal_module_a_causal_one(is_causal):
     problem = Problem(torch.float64)
-    group = HEADS // KV_HEADS
-    expected = nn.functional.scaled_dot_product_attention(
-        problem.q, problem.k.repeat_interleave(group, 1), problem.v.repeat_interleave(group, 1), is_causal=True
-    )
-    actual = attend(problem.module, problem.q, problem.k, problem.v, None, is_causal=True)[0].transpose(1, 2)
-    torch.testing.assert_close(actual, expected, rtol=0, atol=1e-12)
-    tap = Tap((problem.p_k, problem.p_v))
-    tap_attention(problem.module, tap)
-    with_prefix = attend(problem.module, problem.q, problem.k, problem.v, None, is_causal=True)[0].transpose(1, 2)
-    untap_attention(problem.module)
-    problem.mask = torch.ones(TOKENS, TOKENS, dtype=torch.bool).tril()[None, None]
-    torch.testing.assert_close(with_prefix, problem.gated(), rtol=0, atol=1e-12)
+    k, v, _, _ = problem.repeated
+    given: Any = {"is_causal": True} if is_causal else {"attn_mask": problem.mask}
+    expected = nn.functional.scaled_dot_product_attention(problem.q, k, v, **given)
+    mask = None if is_causal else problem.mask
+    same(problem.attended(mask, is_causal=is_causal), expected)
+    with_prefix = problem.attended(mask, problem.with_prefix, is_causal=is_causal)
+    if is_causal:
+        problem.mask = torch.ones(TOKENS, TOKENS, dtype=torch.bool).tril()[None, None]
+    same(with_prefix, problem.gated())
 
 
 @pytest.mark.parametrize("kind", ["boolean", "additive", "none", "causal"])
 def test_the_normaliser_is_the_log_sum_exp_of_what_a_query_sees(kind):
     problem = Problem(torch.float64)
-    group = HEADS // KV_HEADS
-    logits = problem.q @ problem.k.repeat_interleave(group, 1).transpose(-1, -2) * WIDTH**-0.5
+    logits = problem.q @ problem.repeated[0].transpose(-1, -2) * WIDTH**-0.5
     causal = torch.ones(TOKENS, TOKENS, dtype=torch.bool).tril()[None, None]
     seen = {"none": torch.ones_like(causal), "causal": causal}.get(kind, problem.mask)
     additive = torch.zeros(seen.shape, dtype=torch.float64).masked_fill(~seen, -torch.inf)
     given = {"boolean": problem.mask, "additive": additive}.get(kind)
     tap = Tap(asks=True)
-    tap_attention(problem.module, tap)
-    asked = attend(problem.module, problem.q, problem.k, problem.v, given, is_causal=kind == "causal")[0]
-    untap_attention(problem.module)
-    unasked = attend(problem.module, problem.q, problem.k, problem.v, given, is_causal=kind == "causal")[0]
+    asked = problem.attended(given, tap, is_causal=kind == "causal")
+    unasked = problem.attended(given, is_causal=kind == "causal")
     expected = logits.masked_fill(~seen, -torch.inf).logsumexp(-1).transpose(1, 2)
     assert tap.normaliser is not None
-    torch.testing.assert_close(tap.normaliser, expected, rtol=0, atol=1e-12)
-    torch.testing.assert_close(asked, unasked, rtol=0, atol=1e-12)
+    same(tap.normaliser, expected)
+    same(asked, unasked)
 
 
 def test_a_tap_is_told_the_query_the_scaling_and_no_normaliser_it_did_not_ask_for():
     problem = Problem(torch.float64)
     tap = Tap()
-    tap_attention(problem.module, tap)
-    attend(problem.module, problem.q, problem.k, problem.v, problem.mask, scaling=1.0)
-    untap_attention(problem.module)
+    problem.attended(problem.mask, tap, scaling=1.0)
     assert tap.normaliser is None
     assert tap.scaling == 1.0
     assert tap.query is not None
@@ -142,46 +143,27 @@ def test_a_bias_of_positions_is_added_to_the_logits_of_the_own_keys_alone(is_mas
     problem = Problem(torch.float64)
     bias = torch.randn(1, HEADS, TOKENS, TOKENS, generator=torch.Generator().manual_seed(3), dtype=torch.float64)
     mask = problem.mask if is_masked else torch.ones_like(problem.mask)
-    group = HEADS // KV_HEADS
-    k, v = (part.repeat_interleave(group, 1) for part in (problem.k, problem.v))
+    k, v, p_k, p_v = problem.repeated
     own = (problem.q @ k.transpose(-1, -2) + bias).masked_fill(~mask, -torch.inf)
-    p_k, p_v = (part.repeat_interleave(group, 0) for part in (problem.p_k, problem.p_v))
     joint = torch.cat([problem.q @ p_k.transpose(-1, -2), own], dim=-1).softmax(-1)
     expected = joint[..., :LENGTH] @ p_v + joint[..., LENGTH:] @ v
-    tap = Tap((problem.p_k, problem.p_v))
-    tap_attention(problem.module, tap)
-    actual = attend(
-        problem.module,
-        problem.q,
-        problem.k,
-        problem.v,
-        problem.mask if is_masked else None,
-        scaling=1.0,
-        position_bias=bias,
-    )[0].transpose(1, 2)
-    untap_attention(problem.module)
-    torch.testing.assert_close(actual, expected, rtol=0, atol=1e-12)
+    given = problem.mask if is_masked else None
+    same(problem.attended(given, problem.with_prefix, scaling=1.0, position_bias=bias), expected)
 
 
 def test_capped_logits_are_bent_before_the_mask_those_of_prefixes_too():
     """Gemma 2: ``c tanh(logits / c)``; what is hidden stays hidden."""
     problem, cap = Problem(torch.float64), 0.7
-    group = HEADS // KV_HEADS
-    k, v, p_k, p_v = (
-        part.repeat_interleave(group, axis)
-        for part, axis in ((problem.k, 1), (problem.v, 1), (problem.p_k, 0), (problem.p_v, 0))
-    )
+    k, v, p_k, p_v = problem.repeated
     own, before = (cap * torch.tanh(problem.q @ keys.transpose(-1, -2) * WIDTH**-0.5 / cap) for keys in (k, p_k))
     seen = torch.cat([before, own.masked_fill(~problem.mask, -torch.inf)], dim=-1)
     weights = seen.softmax(-1)
     expected = weights[..., :LENGTH] @ p_v + weights[..., LENGTH:] @ v
     tap = Tap((problem.p_k, problem.p_v), asks=True)
-    tap_attention(problem.module, tap)
-    found = attend(problem.module, problem.q, problem.k, problem.v, problem.mask, softcap=cap)[0].transpose(1, 2)
-    untap_attention(problem.module)
-    torch.testing.assert_close(found, expected, rtol=0, atol=1e-12)
+    found = problem.attended(problem.mask, tap, softcap=cap)
+    same(found, expected)
     assert tap.normaliser is not None
-    torch.testing.assert_close(tap.normaliser, seen.logsumexp(-1).transpose(1, 2), rtol=0, atol=1e-12)
+    same(tap.normaliser, seen.logsumexp(-1).transpose(1, 2))
     assert tap.softcap == cap
     assert not torch.allclose(found, problem.concatenated(), rtol=0, atol=1e-3)
 
@@ -189,49 +171,46 @@ def test_capped_logits_are_bent_before_the_mask_those_of_prefixes_too():
 @pytest.mark.parametrize("keyword", ["s_aux", "indexer_mask", "cu_seq_lens_q"])
 def test_what_attention_does_not_compute_is_refused_by_name(keyword):
     problem = Problem(torch.float64)
-    given = problem.q, problem.k, problem.v, problem.mask
-    attend(problem.module, *given, **{keyword: None})
+    problem.attended(problem.mask, **{keyword: None})
     with pytest.raises(AttachError, match=f"got {keyword}\\. Use another backbone"):
-        attend(problem.module, *given, **{keyword: torch.zeros(HEADS)})
+        problem.attended(problem.mask, **{keyword: torch.zeros(HEADS)})
 
 
 def test_a_window_is_the_masks_matter():
     problem = Problem(torch.float64)
-    given = problem.q, problem.k, problem.v, problem.mask
-    assert torch.equal(attend(problem.module, *given, sliding_window=3)[0], attend(problem.module, *given)[0])
+    assert torch.equal(problem.attended(problem.mask, sliding_window=3), problem.attended(problem.mask))
 
 
 def test_one_query_of_a_causal_module_without_a_mask_sees_all_keys():
     """As a step of generation with a cache does."""
     problem = Problem(torch.float64)
-    last = problem.q[:, :, -1:]
-    group = HEADS // KV_HEADS
-    expected = nn.functional.scaled_dot_product_attention(
-        last, problem.k.repeat_interleave(group, 1), problem.v.repeat_interleave(group, 1)
-    )
-    actual = attend(problem.module, last, problem.k, problem.v, None, is_causal=True)[0].transpose(1, 2)
-    torch.testing.assert_close(actual, expected, rtol=0, atol=1e-12)
+    problem.q = problem.q[:, :, -1:]
+    expected = nn.functional.scaled_dot_product_attention(problem.q, *problem.repeated[:2])
+    same(problem.attended(None, is_causal=True), expected)
+
+
+@pytest.fixture
+def told(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, dict[str, Any]]]:
+    """How many heads of keys PyTorch's fused kernels are given, and with what."""
+    found, fused = [], nn.functional.scaled_dot_product_attention
+
+    def watched(query: Tensor, key: Tensor, value: Tensor, **options: Any) -> Tensor:
+        found.append((key.shape[1], options))
+        return fused(query, key, value, **options)
+
+    monkeypatch.setattr(nn.functional, "scaled_dot_product_attention", watched)
+    return found
 
 
 @pytest.mark.parametrize("has_prefix", [False, True])
 @pytest.mark.parametrize(("dtype", "bound"), [(torch.float64, 1e-12), (torch.bfloat16, 8e-2)])
-def test_the_kernels_of_a_gpu_are_told_a_causal_mask_by_its_name(monkeypatch, dtype, bound, has_prefix):
-    problem, told = Problem(dtype), []
-    fused = nn.functional.scaled_dot_product_attention
-
-    def watched(query: Tensor, key: Tensor, value: Tensor, **options: Any) -> Tensor:
-        told.append((key.shape[1], options))
-        return fused(query, key, value, **options)
-
-    monkeypatch.setattr(nn.functional, "scaled_dot_product_attention", watched)
-    tap = Tap((problem.p_k, problem.p_v) if has_prefix else None)
-    tap_attention(problem.module, tap)
-    given = problem.module, problem.q, problem.k, problem.v, None
-    plain = attend(*given, is_causal=True)[0]
+def test_the_kernels_of_a_gpu_are_told_a_causal_mask_by_its_name(told, dtype, bound, has_prefix):
+    problem = Problem(dtype)
+    tap = problem.with_prefix if has_prefix else Tap()
+    plain = problem.attended(None, tap, is_causal=True)
     assert told == []
     with as_on_gpu():
-        found = attend(*given, is_causal=True)[0]
-    untap_attention(problem.module)
+        found = problem.attended(None, tap, is_causal=True)
     ((heads, options),) = told
     assert options["is_causal"] is not has_prefix
     # halves share keys among a group, others have them repeated
@@ -245,28 +224,20 @@ def test_the_kernels_of_a_gpu_are_told_a_causal_mask_by_its_name(monkeypatch, dt
 
 
 @pytest.mark.parametrize("why", ["mask", "bias", "visible"])
-def test_what_is_more_than_causal_is_told_by_a_mask(monkeypatch, why):
-    problem, told = Problem(torch.float64), []
-    fused = nn.functional.scaled_dot_product_attention
-
-    def watched(*given: Tensor, **options: Any) -> Tensor:
-        told.append(options)
-        return fused(*given, **options)
-
-    monkeypatch.setattr(nn.functional, "scaled_dot_product_attention", watched)
-    tap = Tap((problem.p_k, problem.p_v))
+def test_what_is_more_than_causal_is_told_by_a_mask(told, monkeypatch, why):
+    problem = Problem(torch.float64)
+    tap = problem.with_prefix
     if why == "visible":
         some = torch.arange(LENGTH)[None] < 20
         prefix = Prefix(keys=problem.p_k[None], values=problem.p_v[None], visible=some)
         monkeypatch.setattr(tap, "prefix", lambda: prefix)
     bias = torch.randn(1, HEADS, TOKENS, TOKENS, generator=torch.Generator().manual_seed(3), dtype=torch.float64)
-    options: Any = {"position_bias": bias} if why == "bias" else {}
-    tap_attention(problem.module, tap)
-    given = problem.module, problem.q, problem.k, problem.v, problem.mask if why == "mask" else None
-    plain = attend(*given, is_causal=True, **options)[0]
+    given: Any = {"position_bias": bias} if why == "bias" else {}
+    mask = problem.mask if why == "mask" else None
+    plain = problem.attended(mask, tap, is_causal=True, **given)
     with as_on_gpu():
-        found = attend(*given, is_causal=True, **options)[0]
-    untap_attention(problem.module)
-    assert told[0]["attn_mask"] is not None
-    assert not told[0].get("is_causal", False)
+        found = problem.attended(mask, tap, is_causal=True, **given)
+    ((_, options),) = told
+    assert options["attn_mask"] is not None
+    assert not options.get("is_causal", False)
     assert (found - plain).abs().max() <= 1e-12

@@ -79,30 +79,21 @@ class IntrinsicDelta(WholeModelDelta):
         self.z = nn.Parameter(torch.zeros(form.width - number * form.per_tensor, dtype=torch.float64))
         self.factors = nn.Parameter(torch.ones(number, dtype=torch.float64)) if form.per_tensor else None
 
-    @property
-    def seeds(self) -> Tensor:
-        """Those of the projections, ``(number of tensors,)``: with z and the factors, all that need be stored."""
-        return self._seeds.clone()
-
-    @seeds.setter
-    def seeds(self, seeds: Tensor) -> None:
-        """Project as another one of these does."""
-        self._draw(seeds)
-
     def take(self, source: nn.Module) -> None:
         """See `DeltaModule`."""
         if isinstance(source, IntrinsicDelta):
-            self.seeds = source.seeds
+            self._draw(source._seeds)
 
     def own_tensors(self) -> dict[str, Tensor]:
         """See `WholeModelDelta`."""
-        return {"seeds": self.seeds}
+        return {"seeds": self._seeds.clone()}
 
     def take_own(self, tensors: Mapping[str, Tensor]) -> None:
         """See `WholeModelDelta`."""
-        self.seeds = tensors["seeds"]
+        self._draw(tensors["seeds"])
 
     def _draw(self, seeds: Tensor) -> None:
+        """Project by these seeds, ``(number of tensors,)``: with z and the factors, all that need be stored."""
         self._seeds = seeds.detach().cpu().clone()
         sizes = self._frozen.sizes
         self._projections = [Fastfood(size, seed) for size, seed in zip(sizes, seeds.tolist(), strict=True)]
