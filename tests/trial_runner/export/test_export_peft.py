@@ -60,16 +60,16 @@ V = edit(Port.V, Port.CTX, LowRank(width=1), LearnedScale(per=ScalePer.CHANNEL))
 OUT = edit(Port.O, Port.CONCAT, RANK, LearnedScale())
 UP = edit(Port.U, Port.X_FFN, RANK, FixedScale(value=0.5))
 DOWN = edit(Port.F, Port.M, RANK)
-DORA_Q = edit(Port.Q, Port.X_ATTN, Dora(width=2, widened=1), FixedScale(value=3))
-DORA_V = edit(Port.V, Port.CTX, Dora(width=1), LearnedScale(per=ScalePer.CHANNEL))
-DORA_ELSEWHERE = (
+DORA = (
+    edit(Port.Q, Port.X_ATTN, Dora(width=2, widened=1), FixedScale(value=3)),
+    edit(Port.V, Port.CTX, Dora(width=1), LearnedScale(per=ScalePer.CHANNEL)),
     edit(Port.O, Port.CONCAT, Dora(width=2), FixedScale(value=0.5)),
     edit(Port.U, Port.X_FFN, Dora(width=2)),
     edit(Port.F, Port.M, Dora(width=1)),
 )
-VERA_Q = edit(Port.Q, Port.X_ATTN, Vera(width=2, widened=1), FixedScale(value=30))
-VERA_V = edit(Port.V, Port.CTX, Vera(width=15), LearnedScale(per=ScalePer.CHANNEL))
-VERA_ELSEWHERE = (
+VERA = (
+    edit(Port.Q, Port.X_ATTN, Vera(width=2, widened=1), FixedScale(value=30)),
+    edit(Port.V, Port.CTX, Vera(width=15), LearnedScale(per=ScalePer.CHANNEL)),
     edit(Port.O, Port.CONCAT, Vera(width=5)),
     edit(Port.U, Port.X_FFN, Vera(width=4)),
     edit(Port.F, Port.M, Vera(width=4, seed=3)),
@@ -82,18 +82,18 @@ ADAPTERS: dict[str, tuple[Edit, ...]] = {
     "lora everywhere": (Q, K, V, OUT, UP, DOWN),
     "lora of one layer": (edit(Port.Q, Port.X_ATTN, LowRank(width=2), layers=LAST), DOWN),
     "lora of the gate": (edit(Port.G, Port.X_FFN, LowRank(width=2)),),
-    "vera of q and v": (VERA_Q, VERA_V),
-    "vera everywhere": (VERA_Q, VERA_V, *VERA_ELSEWHERE),
-    "dora of q and v": (DORA_Q, DORA_V),
-    "dora everywhere": (DORA_Q, DORA_V, *DORA_ELSEWHERE),
+    "vera of q and v": VERA[:2],
+    "vera everywhere": VERA,
+    "dora of q and v": DORA[:2],
+    "dora everywhere": DORA,
     "lora of cross-attention": (edit(Port.K, Port.CTX, LowRank(width=2), site=Site.CROSS),),
     "ia3": (TIMES[Port.K], TIMES[Port.V], TIMES[Port.M]),
     "ia3 of other ports": (TIMES[Port.CONCAT], TIMES[Port.U]),
     "ia3 of one layer": (edit(Port.V, Port.V, Diagonal(), Multiply(), layers=LAST),),
 }
 PROMPTS = {
-    "prompt": edit(Port.EMBEDDING, None, Prompt(width=3), Prepend()),
-    "encoded": edit(Port.EMBEDDING, None, EncodedPrompt(width=3, hidden=5), Prepend()),
+    "prompt": (edit(Port.EMBEDDING, None, Prompt(width=3), Prepend()),),
+    "encoded": (edit(Port.EMBEDDING, None, EncodedPrompt(width=3, hidden=5), Prepend()),),
 }
 
 
@@ -122,9 +122,7 @@ def loaded(folder: Path) -> Any:
     config = json.loads((folder / "adapter_config.json").read_text())
     auto = getattr(peft, AUTO[config["task_type"]])
     backbone = config["base_model_name_or_path"]
-    attention = exact_attention(
-        next((name for name in ("gemma2", "deberta-v2", "mpnet") if name in backbone), "any other")
-    )
+    attention = exact_attention(next((one for one in ("gemma2", "deberta-v2", "mpnet") if one in backbone), "other"))
     options = {"dtype": torch.float64, "attn_implementation": attention, "experts_implementation": "eager"}
     if config["task_type"] == "TOKEN_CLS":
         options["num_labels"] = len(LABELS)
@@ -162,12 +160,13 @@ CASES = [
     for name in ADAPTERS
     if family.values[0] in ONLY.get(name, EVERY_DENSE_FAMILY)
 ]
+CASES += [pytest.param(family, name) for family in ("t5", "t5_gated", "gpt2", "llama", "qwen3") for name in PROMPTS]
 
 
 @pytest.mark.parametrize(("family", "name"), CASES)
 def test_peft_loads_an_adapter_with_its_head_to_the_same_outputs(rig_named, family, name, tmp_path):
     rig = rig_named(family)
-    folder, _, logits = exported(rig, tmp_path / "adapter", *ADAPTERS[name])
+    folder, _, logits = exported(rig, tmp_path / "adapter", *(ADAPTERS | PROMPTS)[name])
     torch.testing.assert_close(logits_by_peft(rig, folder), logits, rtol=0, atol=WITHIN)
     is_file = (folder / "head.safetensors").exists()
     assert is_file == (family in (*ENCODER_DECODERS, "modernbert", *WITHOUT_LABELS_OF_TOKENS))
@@ -208,14 +207,6 @@ def test_a_lone_scale_is_alpha_over_the_rank(rig_named, tmp_path):
     assert config["modules_to_save"] == ["classifier"]
 
 
-@pytest.mark.parametrize("name", PROMPTS)
-@pytest.mark.parametrize("family", ["t5", "t5_gated", "gpt2", "llama", "qwen3"])
-def test_peft_loads_a_prompt_with_its_head_to_the_same_outputs(rig_named, family, name, tmp_path):
-    rig = rig_named(family)
-    folder, _, logits = exported(rig, tmp_path / "adapter", PROMPTS[name])
-    torch.testing.assert_close(logits_by_peft(rig, folder), logits, rtol=0, atol=WITHIN)
-
-
 def test_a_head_that_was_changed_is_refused(rig_named, tmp_path):
     folder, _, _ = exported(rig_named("bart"), tmp_path / "adapter", Q)
     file = folder / "head.safetensors"
@@ -228,7 +219,7 @@ def test_a_head_that_was_changed_is_refused(rig_named, tmp_path):
 
 @pytest.mark.parametrize("family", ["roberta", "bert", "distilbert", "bart", "mbart", "marian"])
 def test_a_prompt_is_refused_where_peft_would_move_the_tokens(rig_named, family):
-    configuration = Configuration(edits=(PROMPTS["prompt"],))
+    configuration = Configuration(edits=PROMPTS["prompt"])
     (why,) = inexpressible(configuration, rig_named(family).backbone.shape).values()
     assert "the first positions" in why
 

@@ -28,79 +28,69 @@ def text(n: int) -> str:
     return f"{LONG} {n}"
 
 
-SCORED = {"text": "text", "label": "score"}
+def number(n: int) -> int:
+    return n
 
-CASES: dict[str, tuple[list[dict[str, Any]], str, dict[str, Any]]] = {
-    "SST-2": (
-        many(sentence=text, label=lambda n: n % 2, idx=lambda n: n),
-        "classification",
-        {"text": "sentence", "label": "label"},
-    ),
-    "SICK": (
-        many(premise=text, hypothesis=text, label=lambda n: n % 3, relatedness=lambda n: n / 7, id=lambda n: n),
-        "classification",
-        {"text": ["premise", "hypothesis"], "label": "label"},
-    ),
-    "banking77": (
-        many(text=text, label_text=lambda n: f"word_{n % 5}", label=lambda n: n % 5),
-        "classification",
-        {"text": "text", "label": "label_text"},
-    ),
-    "reviews without usual names": (
-        many(id=lambda n: f"r{n}", opinion=text, verdict=lambda n: ("good", "bad")[n % 2]),
-        "classification",
-        {"text": "opinion", "label": "verdict"},
-    ),
-    "dialogues": (
-        many(dialogue=lambda n: ["hello there", f"bye {n}"], emotion=lambda n: ("joy", "fear")[n % 2]),
-        "classification",
-        {"text": "dialogue", "label": "emotion", "join": "\n"},
-    ),
+
+def parity(n: int) -> int:
+    return n % 2
+
+
+def mood(n: int) -> str:
+    return ("good", "bad")[n % 2]
+
+
+def chat(n: int, ending: str = "") -> list[dict[str, str]]:
+    return [{"role": "user", "content": text(n)}, {"role": "assistant", "content": f"so it is.\nAnswer: {n}{ending}"}]
+
+
+PAIR = ["premise", "hypothesis"]
+SICK = many(premise=text, hypothesis=text, label=lambda n: n % 3, relatedness=lambda n: n / 7)
+BANKING = many(text=text, label_text=lambda n: f"word_{n % 5}", label=lambda n: n % 5)
+TALKS = many(dialogue=lambda n: ["hello there", f"bye {n}"], emotion=mood)
+TRIPLES = many(
+    category=mood,
+    modified_triple_sets=lambda n: [f"a{n} | is | b", "b | has | c"][: n % 2 + 1],
+    references=lambda n: [text(n), LONG],
+)
+SQUAD = many(context=text, question=text, answers=lambda n: {"text": [str(n)], "answer_start": [0]})
+PROMPTS, FREE = many(prompt=text, completion=text), {"metric": "rougeL"}
+
+CASES: dict[str, tuple[Rows, str, dict[str, Any]]] = {
+    "SST-2": (many(sentence=text, label=parity, idx=number), "classification", {"text": "sentence", "label": "label"}),
+    "SICK": (SICK, "classification", {"text": PAIR, "label": "label"}),
+    "banking77": (BANKING, "classification", {"text": "text", "label": "label_text"}),
+    "unusual names": (many(opinion=text, verdict=mood), "classification", {"text": "opinion", "label": "verdict"}),
+    "dialogues": (TALKS, "classification", {"text": "dialogue", "label": "emotion", "join": "\n"}),
     "XSum": (
-        many(document=lambda n: text(n) * 9, summary=text, id=lambda n: str(n)),
+        many(document=lambda n: text(n) * 9, summary=text, id=str),
         "summarisation",
         {"source": "document", "target": "summary"},
     ),
-    "WebNLG": (
-        many(
-            category=lambda n: ("Airport", "Food")[n % 2],
-            modified_triple_sets=lambda n: [f"a{n} | is | b", "b | has | c"][: n % 2 + 1],
-            references=lambda n: [text(n), LONG],
-        ),
-        "data_to_text",
-        {"source": "modified_triple_sets", "target": "references"},
-    ),
+    "WebNLG": (TRIPLES, "data_to_text", {"source": "modified_triple_sets", "target": "references"}),
     "Multi30k": (
         many(translation=lambda n: {"en": text(n), "de": f"ein {n}"}),
         "translation",
         {"source": "en", "target": "de"},
     ),
-    "SQuAD": (
-        many(context=text, question=text, answers=lambda n: {"text": [str(n)], "answer_start": [0]}),
-        "question_answering",
-        {"questions": {"context": "context", "question": "question", "answers": "answers"}},
-    ),
+    "SQuAD": (SQUAD, "question_answering", {"questions": {key: key for key in ("context", "question", "answers")}}),
     "a chat": (
-        many(messages=lambda n: [{"role": "user", "content": text(n)}, {"role": "assistant", "content": str(n)}]),
+        many(messages=chat),
         "summarisation",
-        {"source": "messages", "target": "messages", "join": "\n", "metric": "rougeL"},
+        {"source": "messages", "target": "messages", "join": "\n", **FREE},
     ),
     "STS-B": (
-        many(sentence1=text, sentence2=text, label=lambda n: n / 8, idx=lambda n: n),
+        many(sentence1=text, sentence2=text, label=lambda n: n / 8, idx=number),
         "regression",
         {"text": ["sentence1", "sentence2"], "label": "label"},
     ),
-    "a text and a score": (many(id=lambda n: n, text=text, score=lambda n: n / 3), "regression", SCORED),
-    "stars and their halves": (
+    "a score": (many(id=number, text=text, score=lambda n: n / 3), "regression", {"text": "text", "label": "score"}),
+    "half stars": (
         many(text=text, stars=lambda n: (n % 10 + 1) / 2),
         "classification",
         {"text": "text", "label": "stars"},
     ),
-    "prompts": (
-        many(prompt=text, completion=text),
-        "summarisation",
-        {"source": "prompt", "target": "completion", "metric": "rougeL"},
-    ),
+    "prompts": (PROMPTS, "summarisation", {"source": "prompt", "target": "completion", **FREE}),
     "a long and a short text": (
         many(before=lambda n: text(n) * 4, after=lambda n: f"few words {n}"),
         "summarisation",
@@ -114,10 +104,6 @@ def test_the_task_of_a_data_set_is_seen_in_its_columns(case):
     rows, kind, keys = CASES[case]
     found = seen(rows)
     assert (found.kind, dict(found.keys)) == (kind, keys)
-
-
-def chat(n: int, ending: str = "") -> list[dict[str, str]]:
-    return [{"role": "user", "content": text(n)}, {"role": "assistant", "content": f"so it is.\nAnswer: {n}{ending}"}]
 
 
 def test_dialogues_are_learned_as_such_where_the_backbone_can_be_talked_with():
@@ -137,13 +123,12 @@ def test_an_answer_that_ends_each_dialogue_is_what_it_is_measured_by():
 
 
 def test_a_scale_that_is_named_is_a_regression_unless_a_classification_is_wished():
-    rows = many(premise=text, hypothesis=text, label=lambda n: n % 3, relatedness=lambda n: n / 7)
-    found = seen(rows, ColumnOptions(columns={"label": "relatedness"}))
-    assert (found.kind, found.keys) == ("regression", {"text": ["premise", "hypothesis"], "label": "relatedness"})
+    found = seen(SICK, ColumnOptions(columns={"label": "relatedness"}))
+    assert (found.kind, found.keys) == ("regression", {"text": PAIR, "label": "relatedness"})
     assert found.why["label"] == "40 different numbers from 0 to 5.57143"
-    assert seen(rows, ColumnOptions(kind="regression")).keys == found.keys
+    assert seen(SICK, ColumnOptions(kind="regression")).keys == found.keys
     wished = ColumnOptions(kind="classification", columns={"label": "relatedness"})
-    assert seen(rows, wished).kind == "classification"
+    assert seen(SICK, wished).kind == "classification"
 
 
 def test_where_the_other_splits_lack_the_target_their_references_are_taken():
@@ -193,9 +178,7 @@ def test_a_text_and_a_label_that_are_both_named_are_taken_beside_choices():
 
 
 def test_a_label_that_is_named_and_chooses_nothing_is_taken_beside_choices():
-    rows = many(
-        question=text, choice=lambda n: ["one", f"choice {n}"], label=lambda n: n % 2, topic=lambda n: "ab"[n % 2]
-    )
+    rows = many(question=text, choice=lambda n: ["one", f"choice {n}"], label=parity, topic=lambda n: "ab"[n % 2])
     assert seen(rows, ColumnOptions(columns={"label": "topic"})).keys["label"] == "topic"
 
 

@@ -14,7 +14,7 @@ from trial_runner import chat_templates
 from trial_runner.backbones import load_tokenizer
 from trial_runner.errors import TaskError
 from trial_runner.tasks import IGNORED, Task
-from trial_runner.tasks.instruction.chats import RawChats
+from trial_runner.tasks.instruction.chats import RawChats, as_question, with_system
 from trial_runner.tasks.instruction.template import ChatEncoder
 from trial_runner.tasks.task import Dialogue
 
@@ -29,8 +29,11 @@ ONE = (say("user", "hi there"), say("assistant", "hello"))
 TWO = (say("system", "be kind"), *ONE, say("user", "and 7?"), say("assistant", "no, 3"))
 
 
+NewEncoder = Callable[..., ChatEncoder]
+
+
 @pytest.fixture
-def encoder(tiny_backbone: Callable[..., Path], tmp_path: Path) -> Callable[..., ChatEncoder]:
+def encoder(tiny_backbone: Callable[..., Path], tmp_path: Path) -> NewEncoder:
     def make(template: str = CHATML, task: Task = TASK) -> ChatEncoder:
         folder = chat_backbone(tiny_backbone("qwen3"), tmp_path / f"b{len(list(tmp_path.iterdir()))}", template)
         return ChatEncoder(task, load_tokenizer(str(folder)), StackKind.DECODER)
@@ -55,7 +58,7 @@ SECOND = "<|im_start|>user\nand 7?<|im_end|>\n<|im_start|>assistant\n"
 @pytest.mark.parametrize("template", [CHATML, TAGGED], ids=["by difference", "by its tags"])
 @pytest.mark.parametrize("turns", ["all", "last"])
 def test_tokens_are_those_of_the_template_and_answers_alone_are_learned(
-    template: str, turns: Any, encoder: Callable[..., ChatEncoder]
+    template: str, turns: Any, encoder: NewEncoder
 ) -> None:
     told = encoder(template, replace(TASK, dialogue=Dialogue(learned_turns=turns)))
     split, cuts, unused = told.encode(raw(TWO), "validation")
@@ -71,7 +74,7 @@ def test_tokens_are_those_of_the_template_and_answers_alone_are_learned(
     assert told.eos_token_id == ids_of(told, "<|im_end|>")[0]
 
 
-def test_labels_are_the_learned_tokens_one_place_earlier(encoder: Callable[..., ChatEncoder]) -> None:
+def test_labels_are_the_learned_tokens_one_place_earlier(encoder: NewEncoder) -> None:
     split, _, _ = encoder().encode(raw(ONE, TWO), "train")
     batch = split.batch([1, 0], pad_token_id=1)
     for row, which in enumerate((1, 0)):
@@ -85,13 +88,12 @@ def test_labels_are_the_learned_tokens_one_place_earlier(encoder: Callable[..., 
 
 
 def test_a_template_that_rewrites_what_was_said_is_refused_in_a_line_and_its_last_answers_are_not(
-    encoder: Callable[..., ChatEncoder],
+    encoder: NewEncoder,
 ) -> None:
     with pytest.raises(TaskError, match=r"must not rewrite .* in row 1 of train\. Learn the last answer alone with"):
         encoder(THINKING).encode(raw(TWO), "train")
-    last = encoder(
-        THINKING, replace(TASK, dialogue=Dialogue(learned_turns="last", template_options={"enable_thinking": False}))
-    )
+    silent = Dialogue(learned_turns="last", template_options={"enable_thinking": False})
+    last = encoder(THINKING, replace(TASK, dialogue=silent))
     split, _, _ = last.encode(raw(TWO), "validation")
     thoughts = "<think>\n\n</think>\n\n"
     assert split.sources.ids.tolist() == ids_of(last, f"{SYSTEM}{FIRST}hello<|im_end|>\n{SECOND}{thoughts}")
@@ -101,11 +103,7 @@ def test_a_template_that_rewrites_what_was_said_is_refused_in_a_line_and_its_las
     assert split.rows.ids[split.learned].tolist() == ids_of(thinking, f"{thoughts}hello<|im_end|>")
 
 
-def test_a_system_prompt_comes_before_dialogues_and_questions_that_have_none(
-    encoder: Callable[..., ChatEncoder],
-) -> None:
-    from trial_runner.tasks.instruction.chats import as_question, with_system
-
+def test_a_system_prompt_comes_before_dialogues_and_questions_that_have_none(encoder: NewEncoder) -> None:
     task = replace(TASK, dialogue=Dialogue(system="be kind"))
     told = encoder(task=task)
     assert with_system(ONE, task) == TWO[:3]
@@ -117,9 +115,7 @@ def test_a_system_prompt_comes_before_dialogues_and_questions_that_have_none(
     assert cut == 0
 
 
-def test_long_dialogues_end_with_the_last_answer_that_begins_early_enough(
-    encoder: Callable[..., ChatEncoder],
-) -> None:
+def test_long_dialogues_end_with_the_last_answer_that_begins_early_enough(encoder: NewEncoder) -> None:
     whole = encoder()
     first = len(ids_of(whole, SYSTEM + FIRST))
     told = encoder(task=replace(TASK, max_tokens=first + 2))
@@ -132,7 +128,7 @@ def test_long_dialogues_end_with_the_last_answer_that_begins_early_enough(
     assert encoder(task=replace(TASK, max_tokens=8)).encode(raw(TWO), "test")[2] == 1
 
 
-def test_of_a_plain_text_every_token_is_learned_but_the_first(encoder: Callable[..., ChatEncoder]) -> None:
+def test_of_a_plain_text_every_token_is_learned_but_the_first(encoder: NewEncoder) -> None:
     told = encoder(task=replace(TASK, text=("body",), metric="loss"))
     split, _, _ = told.encode(raw((say("text", "a plain text"),)), "train")
     ids = [*ids_of(told, "a plain text"), told._tokenizer.eos_token_id]
@@ -156,7 +152,7 @@ def test_of_a_plain_text_every_token_is_learned_but_the_first(encoder: Callable[
     ids=["none", "no end", "a refusal", "zero", "recursion", "bytes", "characters", "time", "a format"],
 )
 def test_templates_that_cannot_be_learned_are_refused_in_a_line(
-    template: str, match: str, encoder: Callable[..., ChatEncoder], monkeypatch: pytest.MonkeyPatch
+    template: str, match: str, encoder: NewEncoder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(chat_templates, "_SECONDS", 1.0)
     chat_templates._renderer_of.cache_clear()
