@@ -6,14 +6,13 @@ All draws are fixed by their keys, so the statistics are the same numbers at eve
 import math
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
+from support.operations import Operations
 from support.tiny_backbones import rig_of
 from torch import Tensor, nn
 from torch.nn import functional
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from trial_runner.packed.dropout import SlotDropout, current, dropping
 from trial_runner.port_discovery.rig import Inputs, Rig
@@ -124,20 +123,13 @@ class TestEquality:
         assert torch.equal(as_int32 > 0, kept((FIRST ^ (1 << 40),), 4, 7, 16))
 
     def test_the_number_of_operations_does_not_depend_on_the_slots(self):
-        class Counter(TorchDispatchMode):
-            count = 0
-
-            def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-                self.count += 1
-                return func(*args, **(kwargs or {}))
-
-        counts = []
+        done = []
         for keys in ((1,), tuple(range(64))):
             slots, tensor = dropout(*keys), torch.ones(128, 2, 7, 7)
-            with Counter() as counter:
+            with Operations() as operations:
                 slots.drop(tensor, P)
-            counts.append(counter.count)
-        assert counts[0] == counts[1]
+            done.append(operations.done)
+        assert done[0] == done[1]
 
 
 class TestValues:
@@ -189,32 +181,27 @@ class TestRandomness:
         drawn = deviations((FIRST, SECOND), 64, 64, 256, p=p)
         assert abs(float(drawn.mean())) * math.sqrt(drawn.numel()) < 5
 
-    @pytest.mark.parametrize("p", [0.1, 0.5])
-    @pytest.mark.parametrize("axis", [0, 1, 2])
-    def test_neighbours_are_independent(self, axis, p):
-        drawn = deviations((FIRST, SECOND), 64, 64, 256, p=p)
-        for distance in (1, 2, 3):
-            count = drawn.shape[axis] - distance
-            assert sigmas(drawn.narrow(axis, 0, count), drawn.narrow(axis, distance, count)) < 5
+    @pytest.mark.parametrize(
+        ("p", "shape"), [(0.1, (128, 64, 256)), (0.5, (128, 64, 256)), (P, (16, 12, 64, 128))], ids=str
+    )
+    def test_neighbours_are_independent(self, p, shape):
+        """Among hidden states, and among attention weights."""
+        drawn = deviations((FIRST, SECOND), *shape, p=p)
+        for axis, size in enumerate(shape):
+            for distance in (1, 2, 3):
+                count = size - distance
+                assert sigmas(drawn.narrow(axis, 0, count), drawn.narrow(axis, distance, count)) < 5
 
-    def test_attention_weights_are_independent_of_their_neighbours(self):
-        drawn = deviations((FIRST,), 16, 12, 64, 128)
-        for axis in range(4):
-            count = drawn.shape[axis] - 1
-            assert sigmas(drawn.narrow(axis, 0, count), drawn.narrow(axis, 1, count)) < 5
-
-    def test_steps_are_independent(self):
-        steps = [deviations((derived_seed(1, "dropout", step),), 16, 64, 1024) for step in range(4)]
-        assert all(sigmas(steps[one], steps[other]) < 5 for one in range(4) for other in range(one))
-
-    def test_calls_are_independent(self):
-        calls = [deviations((FIRST,), 16, 64, 1024, calls=number) for number in range(4)]
-        assert all(sigmas(calls[one], calls[other]) < 5 for one in range(4) for other in range(one))
-
-    @pytest.mark.parametrize("keys", [(FIRST, SECOND, THIRD), (0, 1, 2)])
-    def test_slots_are_independent(self, keys):
-        slots = deviations(keys, 48, 64, 1024).chunk(3)
-        assert all(sigmas(slots[one], slots[other]) < 5 for one in range(3) for other in range(one))
+    @pytest.mark.parametrize("kind", ["steps", "calls", "slots", "slots of small keys"])
+    def test_steps_calls_and_slots_are_independent(self, kind):
+        shape = (16, 64, 1024)
+        drawn = {
+            "steps": lambda: [deviations((derived_seed(1, "dropout", step),), *shape) for step in range(4)],
+            "calls": lambda: [deviations((FIRST,), *shape, calls=number) for number in range(4)],
+            "slots": lambda: deviations((FIRST, SECOND, THIRD), 48, 64, 1024).chunk(3),
+            "slots of small keys": lambda: deviations((0, 1, 2), 48, 64, 1024).chunk(3),
+        }[kind]()
+        assert all(sigmas(one, other) < 5 for place, one in enumerate(drawn) for other in drawn[:place])
 
     def test_the_numbers_of_elements_dropped_in_rows_and_columns_spread_as_those_of_draws(self):
         drawn = deviations(tuple(range(8)), 256, 64, 256).flatten(0, 1)

@@ -1,15 +1,15 @@
 """The optimiser of a lane against one `torch.optim.AdamW` with `clip_grad_norm_` per slot, in float64 within 1e-12."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
 import torch
+from support.operations import Operations
 from support.packing_cases import WAITING
 from torch import Tensor, nn
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from trial_runner.packs import optimizer as module
 from trial_runner.packs.optimizer import Owned, PackAdamW, SlotRule
@@ -70,14 +70,13 @@ class Packed:
 
     rules: Sequence[SlotRule] = RULES
     layouts: Sequence[Layout] = LAYOUTS
-    dtype: torch.dtype = torch.float64
     parameters: list[nn.Parameter] = field(init=False)
     optimizer: PackAdamW = field(init=False)
 
     def __post_init__(self) -> None:
         self.parameters = []
         for index, layout in enumerate(self.layouts):
-            stacked = drawn("start", index, (len(layout.places), *layout.shape)).to(self.dtype)
+            stacked = drawn("start", index, (len(layout.places), *layout.shape))
             self.parameters.append(nn.Parameter(stacked[0] if len(layout.places) == 1 else stacked))
         owned = [
             Owned(parameter=parameter, places=layout.places, side=layout.side)
@@ -110,7 +109,7 @@ class Packed:
 
     def step(self, step: int, rates: Tensor | None = None, losses: Tensor | None = None) -> Tensor:
         self.set_gradients(step)
-        sound = torch.zeros(len(self.rules), dtype=self.dtype)
+        sound = torch.zeros(len(self.rules), dtype=torch.float64)
         return self.optimizer.update(rates_at(step) if rates is None else rates, sound if losses is None else losses)
 
 
@@ -123,7 +122,7 @@ def given_moments(index: int, layout: Layout) -> tuple[Tensor, Tensor]:
     """Moments at the start, ``(G, ...)``: something for the slot that has steps behind it, else zero."""
     shape = (len(layout.places), *layout.shape)
     first, second = drawn("first", index, shape, scale=0.1), drawn("second", index, shape, scale=0.1).square()
-    fresh = torch.tensor([RULES[place].steps == 0 for place in layout.places])
+    fresh = torch.tensor([RULES[place % SLOTS].steps == 0 for place in layout.places])
     first[fresh], second[fresh] = 0.0, 0.0
     return first, second
 
@@ -133,7 +132,6 @@ class Alone:
     """One slot's parameters, with the optimiser of torch."""
 
     slot: int
-    dtype: torch.dtype = torch.float64
     parameters: dict[int, nn.Parameter] = field(init=False)
     optimizer: torch.optim.AdamW = field(init=False)
 
@@ -142,7 +140,7 @@ class Alone:
         self.parameters = {}
         for index, layout in enumerate(LAYOUTS):
             if self.slot in layout.places:
-                stacked = drawn("start", index, (len(layout.places), *layout.shape)).to(self.dtype)
+                stacked = drawn("start", index, (len(layout.places), *layout.shape))
                 self.parameters[index] = nn.Parameter(stacked[layout.places.index(self.slot)].clone())
         groups: list[dict[str, Any]] = [
             {"params": [parameter], "weight_decay": rule.weight_decays[LAYOUTS[index].side]}
@@ -152,16 +150,14 @@ class Alone:
         for index, parameter in self.parameters.items():
             first, second = (some[self.entry(index)] for some in given_moments(index, LAYOUTS[index]))
             state = {"step": torch.tensor(float(rule.steps)), "exp_avg": first, "exp_avg_sq": second}
-            self.optimizer.state[parameter] = {
-                name: value.clone() if name == "step" else value.to(self.dtype) for name, value in state.items()
-            }
+            self.optimizer.state[parameter] = {name: value.clone() for name, value in state.items()}
 
     def entry(self, index: int) -> int:
         return LAYOUTS[index].places.index(self.slot)
 
     def step(self, step: int) -> Tensor:
         for index, parameter in self.parameters.items():
-            parameter.grad = gradient_at(index, LAYOUTS[index], step)[self.entry(index)].to(self.dtype)
+            parameter.grad = gradient_at(index, LAYOUTS[index], step)[self.entry(index)]
         norm = nn.utils.clip_grad_norm_(list(self.parameters.values()), RULES[self.slot].clip_norm)
         for group, index in zip(self.optimizer.param_groups, self.parameters, strict=True):
             group["lr"] = float(rates_at(step)[self.slot, LAYOUTS[index].side])
@@ -175,11 +171,9 @@ class Alone:
         return [*(one.detach() for one in self.parameters.values()), *moments, states[0]["step"].double()]
 
 
-def assert_equal_within(
-    packed: Packed, alone: Sequence[Alone], relative: float = RELATIVE, absolute: float = 1e-15
-) -> None:
+def assert_equal(packed: Packed, alone: Sequence[Alone]) -> None:
     for slot, one in enumerate(alone):
-        torch.testing.assert_close(packed.state(slot), one.state(), rtol=relative, atol=absolute)
+        torch.testing.assert_close(packed.state(slot), one.state(), rtol=RELATIVE, atol=1e-15)
 
 
 def assert_identical(one: Sequence[Tensor], two: Sequence[Tensor]) -> None:
@@ -201,53 +195,39 @@ def test_every_slot_moves_as_it_does_with_an_optimiser_of_its_own(
         torch.testing.assert_close(norms, expected, rtol=RELATIVE, atol=0.0)
         clipped |= {(slot, bool(norm > RULES[slot].clip_norm)) for slot, norm in enumerate(expected)}
         if step % 7 == 0:
-            assert_equal_within(packed, alone)
-    assert_equal_within(packed, alone)
+            assert_equal(packed, alone)
+    assert_equal(packed, alone)
     assert clipped >= {(0, True), (0, False), (2, True), (2, False), (3, True), (1, False)}
 
 
 FAULTY = 1
 
 
-def with_rate(value: float) -> Callable[[Packed, int], None]:
-    def step(packed: Packed, number: int) -> None:
-        rates = rates_at(number)
-        rates[FAULTY] = value
-        packed.step(number, rates=rates)
-
-    return step
-
-
-def with_loss(value: float) -> Callable[[Packed, int], None]:
-    def step(packed: Packed, number: int) -> None:
-        losses = torch.zeros(SLOTS)
-        losses[FAULTY] = value
-        packed.step(number, losses=losses)
-
-    return step
-
-
-def with_gradient(value: float) -> Callable[[Packed, int], None]:
-    def step(packed: Packed, number: int) -> None:
-        packed.set_gradients(number)
-        gradients = [gradient_of(parameter) for parameter in packed.parameters]
-        entry = list(packed.entries(gradients, FAULTY).values())[-1]
-        entry[0, 0] = value
-        packed.optimizer.update(rates_at(number), torch.zeros(SLOTS))
-
-    return step
-
-
 FAULTS = {
-    "rate 0": with_rate(0.0),
-    "rate infinite": with_rate(math.inf),
-    "rate NaN": with_rate(math.nan),
-    "loss NaN": with_loss(math.nan),
-    "loss infinite": with_loss(-math.inf),
-    "gradient NaN": with_gradient(math.nan),
-    "gradient infinite": with_gradient(math.inf),
-    "gradient overflows": with_gradient(1e300),
+    "rate 0": {"rate": 0.0},
+    "rate infinite": {"rate": math.inf},
+    "rate NaN": {"rate": math.nan},
+    "loss NaN": {"loss": math.nan},
+    "loss infinite": {"loss": -math.inf},
+    "gradient NaN": {"gradient": math.nan},
+    "gradient infinite": {"gradient": math.inf},
+    "gradient overflows": {"gradient": 1e300},
 }
+
+
+def step_with(
+    packed: Packed, number: int, *, rate: float | None = None, loss: float = 0.0, gradient: float | None = None
+) -> None:
+    """A step with a fault of one slot."""
+    packed.set_gradients(number)
+    rates, losses = rates_at(number), torch.zeros(SLOTS)
+    losses[FAULTY] = loss
+    if rate is not None:
+        rates[FAULTY] = rate
+    if gradient is not None:
+        gradients = [gradient_of(parameter) for parameter in packed.parameters]
+        list(packed.entries(gradients, FAULTY).values())[-1][0, 0] = gradient
+    packed.optimizer.update(rates, losses)
 
 
 @pytest.mark.parametrize("fault", FAULTS)
@@ -255,7 +235,7 @@ def test_a_fault_of_one_slot_leaves_the_others_bit_identical(fault: str) -> None
     healthy, faulty = Packed(), Packed()
     for step in range(6):
         healthy.step(step)
-        FAULTS[fault](faulty, step)
+        step_with(faulty, step, **FAULTS[fault])
         for slot in range(SLOTS):
             if slot != FAULTY:
                 assert_identical(healthy.state(slot), faulty.state(slot))
@@ -267,7 +247,7 @@ def test_a_slot_whose_loss_or_gradient_is_not_finite_stays_as_it_is_and_can_go_o
     packed = Packed()
     packed.step(0)
     before = packed.state(FAULTY)
-    FAULTS[fault](packed, 1)
+    step_with(packed, 1, **FAULTS[fault])
     assert_identical(packed.state(FAULTY), before)
     packed.step(2)
     assert packed.optimizer.steps.tolist() == [3, 2, 10, 3]
@@ -294,20 +274,6 @@ def test_a_padded_part_without_gradients_stays_exactly_zero_under_weight_decay()
         assert bool((tensor[1, :, :2] != 0).all())
 
 
-class Operations(TorchDispatchMode):
-    """Records every operation by its full name."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.done: list[Any] = []
-
-    def __torch_dispatch__(
-        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
-    ) -> Any:
-        self.done.append(func)
-        return func(*args, **(kwargs or {}))
-
-
 def operations_of_an_update(copies: int) -> list[Any]:
     """Of a lane in which every slot of the layouts is there several times."""
     layouts = [
@@ -319,12 +285,7 @@ def operations_of_an_update(copies: int) -> list[Any]:
         for one in LAYOUTS
         if len(one.places) > 1
     ]
-    parameters = [nn.Parameter(drawn("start", 0, (len(one.places), *one.shape))) for one in layouts]
-    owned = [
-        Owned(parameter=parameter, places=one.places, side=one.side)
-        for parameter, one in zip(parameters, layouts, strict=True)
-    ]
-    packed = PackAdamW(owned, RULES * copies)
+    packed = Packed(rules=RULES * copies, layouts=layouts).optimizer
     rates, losses = PEAKS.repeat(copies, 1), torch.zeros(SLOTS * copies)
     with Operations() as operations:
         packed.update(rates, losses)

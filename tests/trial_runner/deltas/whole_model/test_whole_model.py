@@ -2,15 +2,16 @@
 
 import math
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 import torch
 from support.built_forms import build_whole, nudged
 from support.rounding import rounding
 from torch import Tensor, nn
-from transformers import BartConfig, BartModel, RobertaConfig, RobertaModel
 
 from search_space.forms import Full, Intrinsic, Sparse
+from trial_runner.backbones import load_backbone
 from trial_runner.deltas.whole_model import IntrinsicDelta, SparseDelta, WholeModelDelta, swapped
 from trial_runner.deltas.whole_model.intrinsic import Fastfood, walsh_hadamard
 from trial_runner.deltas.whole_model.sparse import hard_concrete
@@ -21,50 +22,15 @@ GlobalForm = Full | Intrinsic | Sparse
 FORMS: tuple[GlobalForm, ...] = (Full(), Sparse(width=50), DID, SAID)
 
 
-def roberta() -> nn.Module:
-    config = RobertaConfig(
-        hidden_size=16,
-        num_hidden_layers=2,
-        num_attention_heads=2,
-        intermediate_size=32,
-        vocab_size=50,
-        max_position_embeddings=40,
-        type_vocab_size=1,
-        initializer_range=0.2,
-    )
-    model: nn.Module = RobertaModel(config, add_pooling_layer=False)
-    return model
+@pytest.fixture
+def load(tiny_backbone: Callable[[str], Path]) -> Callable[[str], nn.Module]:
+    """Frozen base models in float64, anew each time."""
+    return lambda family: load_backbone(str(tiny_backbone(family)), precision="float64").model
 
 
-def bart_config() -> BartConfig:
-    layers = {"encoder_layers": 2, "decoder_layers": 2, "encoder_attention_heads": 2, "decoder_attention_heads": 2}
-    return BartConfig(
-        d_model=16,
-        encoder_ffn_dim=32,
-        decoder_ffn_dim=32,
-        vocab_size=50,
-        max_position_embeddings=40,
-        init_std=0.2,
-        dropout=0.0,
-        decoder_start_token_id=2,
-        forced_eos_token_id=None,
-        **layers,
-    )
-
-
-def bart() -> nn.Module:
-    model: nn.Module = BartModel(bart_config())
-    return model
-
-
-def frozen_double(make: Callable[[], nn.Module]) -> nn.Module:
-    torch.manual_seed(0)
-    return make().double().eval().requires_grad_(False)
-
-
-@pytest.fixture(params=[roberta, bart])
-def model(request: pytest.FixtureRequest) -> nn.Module:
-    return frozen_double(request.param)
+@pytest.fixture(params=["roberta", "bart"])
+def model(request: pytest.FixtureRequest, load: Callable[[str], nn.Module]) -> nn.Module:
+    return load(request.param)
 
 
 def build(form: GlobalForm, model: nn.Module, seed: int = 0) -> WholeModelDelta:
@@ -116,10 +82,10 @@ def test_swapping_back_restores_the_same_parameters_in_the_same_order(model):
     assert all(isinstance(parameter, nn.Parameter) for parameter in model.parameters())
 
 
-def test_every_alias_of_a_tied_tensor_is_replaced():
-    model = frozen_double(bart)
+def test_every_alias_of_a_tied_tensor_is_replaced(load):
+    model = load("bart")
     aliases = ("shared", "encoder.embed_tokens", "decoder.embed_tokens")
-    other = torch.ones(50, 16, dtype=torch.float64)
+    other = torch.ones_like(model.get_submodule(aliases[0]).weight)
     for name in aliases:
         with swapped(model, {f"{name}.weight": other}):
             assert all(model.get_submodule(alias).weight is other for alias in aliases)
