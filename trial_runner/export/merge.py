@@ -15,13 +15,14 @@ from search_space.backbones.shape import BackboneShape, Sublayer
 from search_space.dimensions import Port, Site, StackKind
 from search_space.mergeability import READ_BY, WRITTEN, unmergeable
 from trial_runner.backbones import Backbone, tokenizer_id
-from trial_runner.backbones.locate import padding_token
+from trial_runner.backbones.locate import padding_token, source_of
 from trial_runner.deltas.affine import Affine
 from trial_runner.deltas.delta_set import DeltaSet
 from trial_runner.deltas.port_delta import PortDelta
 from trial_runner.errors import ExportError, ExportWishError
 from trial_runner.export import mean_pooled
 from trial_runner.export.heads import TaskHead
+from trial_runner.export.mean_pooled import MeanPooledClassifier, MeanPooledConfig
 from trial_runner.huggingface import hub_access, quiet_transformers
 from trial_runner.linear_layers import dense_weight, hold_dense
 
@@ -76,9 +77,6 @@ class LinearSlice:
             raise ExportError(
                 "a bias must have a place in the layer that it is merged into; there is none. This is a bug."
             )
-
-
-_CLASSIFIER = mean_pooled.MeanPooledClassifier
 
 
 @torch.no_grad()
@@ -194,7 +192,7 @@ def merged_tokenizer(folder: Path) -> Any:
     from transformers import AutoTokenizer
 
     is_classifier = (folder / Path(mean_pooled.__file__).name).exists()
-    options = {"config": mean_pooled.MeanPooledConfig()} if is_classifier else {}
+    options = {"config": MeanPooledConfig()} if is_classifier else {}
     with quiet_transformers():
         return AutoTokenizer.from_pretrained(folder, **options)
 
@@ -202,16 +200,16 @@ def merged_tokenizer(folder: Path) -> Any:
 def _classifier(base: Any, head: TaskHead) -> Any:
     """A base model and a head as one model of transformers."""
     module = Path(mean_pooled.__file__).stem
-    classes = {"AutoConfig": mean_pooled.MeanPooledConfig, "AutoModelForSequenceClassification": _CLASSIFIER}
+    classes = {"AutoConfig": MeanPooledConfig, "AutoModelForSequenceClassification": MeanPooledClassifier}
     names = dict(enumerate(head.labels))
-    config = mean_pooled.MeanPooledConfig(
+    config = MeanPooledConfig(
         backbone=base.config.to_diff_dict() | {"model_type": base.config.model_type},
         id2label=names,
         label2id={name: index for index, name in names.items()},
         pad_token_id=padding_token(base.config.to_dict()),
         auto_map={auto: f"{module}.{kind.__name__}" for auto, kind in classes.items()},
     )
-    whole = _CLASSIFIER(config).to(base.dtype).eval()
+    whole = MeanPooledClassifier(config).to(base.dtype).eval()
     whole.backbone.load_state_dict(base.state_dict())
     whole.classifier.load_state_dict(head.tensors())
     return whole
@@ -232,8 +230,6 @@ def _cut(tokenizer: Any, max_tokens: int) -> dict[str, Any]:
 def _with_language_model(backbone: Backbone, base: Any) -> Any:
     """The language model that a checkpoint holds, with the weights of a base model; the base model if it holds none."""
     import transformers
-
-    from trial_runner.backbones.locate import source_of
 
     names = getattr(base.config, "architectures", None) or [type(base).__name__]
     kind: Any = getattr(transformers, names[0], None)

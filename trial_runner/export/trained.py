@@ -104,7 +104,7 @@ def _whole_path(deltas: DeltaSet) -> str:
     return next((f"{name}." for name, module in deltas.named_modules() if module is deltas.whole), "")
 
 
-_DELTAS, _BUFFERS, _HEAD = "deltas.", "buffers.deltas.", "head."
+_BUFFERS = "buffers.deltas."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -175,7 +175,7 @@ def trained_delta(snapshot: Snapshot, shape: BackboneShape, *, frozen: Frozen | 
         _check_fits(configuration, shape, tensors)
         deltas = _deltas(configuration, shape, tensors, seed, frozen)
         labels = tuple(str(label) for label in facts.get("labels", ()))
-        head = {name.removeprefix(_HEAD): one for name, one in tensors.items() if name.startswith(_HEAD)}
+        head = {name.removeprefix(HEAD_PREFIX): one for name, one in tensors.items() if name.startswith(HEAD_PREFIX)}
         return TrainedDelta(
             deltas=deltas,
             head=TaskHead.of(head, labels, width=shape.width) if head else None,
@@ -196,7 +196,7 @@ def trained_delta(snapshot: Snapshot, shape: BackboneShape, *, frozen: Frozen | 
 
 def _check_fits(configuration: Configuration, shape: BackboneShape, tensors: Mapping[str, Tensor]) -> None:
     """Refuse tensors that are not as many as a configuration trains, before anything is built of it."""
-    held = sum(tensor.numel() for name, tensor in tensors.items() if name.startswith(_DELTAS))
+    held = sum(tensor.numel() for name, tensor in tensors.items() if name.startswith(PREFIX))
     trained = count(configuration, shape).trained
     if held != trained:
         raise ValueError(f"its {held:,} parameters, where its configuration trains {trained:,}")
@@ -210,11 +210,11 @@ def _deltas(
     frozen: Frozen | None,
 ) -> DeltaSet:
     """The trained deltas, folded."""
-    dtype = next((one.dtype for name, one in tensors.items() if name.startswith(_DELTAS)), torch.float32)
+    dtype = next((one.dtype for name, one in tensors.items() if name.startswith(PREFIX)), torch.float32)
     deltas = DeltaSet(configuration, shape, seed=derived_seed(seed, "deltas"), dtype=dtype, frozen=frozen)
     with torch.no_grad():
         for name, held in deltas.state_dict(keep_vars=True).items():
-            stored = tensors[f"{_DELTAS}{name}" if isinstance(held, torch.nn.Parameter) else f"{_BUFFERS}{name}"]
+            stored = tensors[f"{PREFIX}{name}" if isinstance(held, torch.nn.Parameter) else f"{_BUFFERS}{name}"]
             if stored.shape != held.shape:
                 raise ValueError(f"{name}, which has shape {tuple(stored.shape)}, not {tuple(held.shape)}")
             held.copy_(stored)

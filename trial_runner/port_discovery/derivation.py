@@ -30,7 +30,7 @@ class DerivedPorts:
     Attributes:
         layers: Path of its blocks, with ``{layer}``.
         attention: Of a block the module that calls the attention function.
-        places: Of the ports of either side; a slice is the port itself among `fused`.
+        places: Of the ports of attention and of the FFN; a slice is the port itself among `fused`.
         fused: Of a module the ports that it writes in a row.
     """
 
@@ -40,8 +40,7 @@ class DerivedPorts:
     embeddings: str
     positions: Positions
     norm: NormPlacement = NormPlacement.PRE
-    attention_places: dict[Port, PortLocation] = field(default_factory=dict)
-    ffn_places: dict[Port, PortLocation] = field(default_factory=dict)
+    places: dict[Site, dict[Port, PortLocation]] = field(default_factory=lambda: {Site.ATTENTION: {}, Site.FFN: {}})
     fused: dict[str, tuple[Port, ...]] = field(default_factory=dict)
     stack_norms: tuple[str, ...] = ()
     position_module: str | None = None
@@ -66,12 +65,14 @@ class DerivedPorts:
                 place.module, place.side, together.index(port), tuple(share // gcd(*shares) for share in shares)
             )
 
-        sides = ((self.site, self.attention_places), (Site.FFN, self.ffn_places))
+        sites = {Site.ATTENTION: self.site, Site.FFN: Site.FFN}
         return PortTable(
             layers={stack: self.layers},
             attention_modules={self.site: self.attention},
             ports={
-                (stack, site, port): located(port, place) for site, places in sides for port, place in places.items()
+                (stack, sites[side], port): located(port, place)
+                for side, places in self.places.items()
+                for port, place in places.items()
             },
             stack_norms=self.stack_norms,
             embeddings=self.embeddings,
@@ -139,7 +140,7 @@ def derive(trace: Trace, config: Any, kind: StackKind) -> DerivedPorts:
     _ffn(block, found, config)
     _norms(block, found)
     _outside(trace, found)
-    if not {Port.Q, Port.V, Port.O} & found.attention_places.keys() and Port.F not in found.ffn_places:
+    if not {Port.Q, Port.V, Port.O} & found.places[Site.ATTENTION].keys() and Port.F not in found.places[Site.FFN]:
         raise UnsupportedBackboneError("no linear layer of its blocks could be told by what passes through it.")
     return found
 
@@ -161,7 +162,7 @@ def _blocks(trace: Trace) -> tuple[str, str]:
 def _by_value(block: _ModuleBlock, found: DerivedPorts) -> None:
     """Projections by what the attention function is given, and by what becomes of its heads."""
     query, key, value, heads = block.trace.attention[f"{block.path}.{found.attention}"]
-    places = found.attention_places
+    places = found.places[Site.ATTENTION]
     starts: dict[str, dict[Port, int]] = {}
     is_rotated = False
     for port, tensor in ((Port.Q, query), (Port.K, key), (Port.V, value)):
@@ -221,10 +222,10 @@ def _by_token(tensor: Tensor, wanted: Tensor) -> Tensor | None:
 
 def _ffn(block: _ModuleBlock, found: DerivedPorts, config: Any) -> None:
     """The linear layers between which the activation stands; without them the module that holds them."""
-    attention = {place.module for place in found.attention_places.values()}
+    attention = {place.module for place in found.places[Site.ATTENTION].values()}
     left = {name: seen for name, seen in block.linear.items() if name not in attention}
     name = next((getattr(config, one) for one in _ACTIVATIONS if isinstance(getattr(config, one, None), str)), "")
-    places = found.ffn_places
+    places = found.places[Site.FFN]
     for down, (m, f) in left.items() if name in ACT2FN else ():
         if f.shape == block.input.shape and _before(m, left, ACT2FN[name], found):
             places |= {Port.M: PortLocation(down, "input"), Port.F: PortLocation(down, "output")}
@@ -242,7 +243,7 @@ def _ffn(block: _ModuleBlock, found: DerivedPorts, config: Any) -> None:
 
 def _before(m: Tensor, left: Mapping[str, tuple[Tensor, Tensor]], activate: Any, found: DerivedPorts) -> bool:
     """Find what makes the hidden units: one layer, one with gate and up in a row, or one of each."""
-    places = found.ffn_places
+    places = found.places[Site.FFN]
     for one, (_, u) in left.items():
         if is_same(activate(u), m):
             places |= {Port.X_FFN: PortLocation(one, "input"), Port.U: PortLocation(one, "output")}
@@ -264,7 +265,7 @@ def _before(m: Tensor, left: Mapping[str, tuple[Tensor, Tensor]], activate: Any,
 
 def _norms(block: _ModuleBlock, found: DerivedPorts) -> None:
     """Where either sublayer is normalised, and what of it is the residual stream."""
-    trace, attention, ffn = block.trace, found.attention_places, found.ffn_places
+    trace, attention, ffn = block.trace, found.places[Site.ATTENTION], found.places[Site.FFN]
     read = next((attention[port] for port in (Port.Q, Port.K, Port.V) if port in attention), None)
     if read is not None:
         x = block.linear[read.module][0]

@@ -1,6 +1,6 @@
 """A small copy of a backbone, its shape where ports were found, and the contract of edits on it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any
@@ -207,8 +207,11 @@ def drawn(model: Any, seed: int = 0) -> Any:
     return model
 
 
-_ATTENTION = (Port.RES_IN, Port.X_ATTN, Port.CTX, Port.Q, Port.K, Port.V, Port.CONCAT, Port.O, Port.NORM)
-_FFN = (Port.RES_F, Port.X_FFN, Port.G, Port.U, Port.M, Port.F, Port.SUM, Port.NORM)
+_PORTS = {
+    Site.ATTENTION: (Port.RES_IN, Port.X_ATTN, Port.CTX, Port.Q, Port.K, Port.V, Port.CONCAT, Port.O, Port.NORM),
+    Site.FFN: (Port.RES_F, Port.X_FFN, Port.U, Port.M, Port.F, Port.SUM, Port.NORM),
+}
+"""Those that a shape without them lacks."""
 
 
 def shape_of_model(name: str, found: DerivedPorts, base: nn.Module, whole: nn.Module, config: Any) -> BackboneShape:
@@ -226,12 +229,13 @@ def shape_of_model(name: str, found: DerivedPorts, base: nn.Module, whole: nn.Mo
     block = base.get_submodule(found.layers.format(layer=0))
     embeddings: Any = base.get_submodule(found.embeddings)
     heads, key_heads, head_width = _heads(found, block, config)
-    out = found.attention_places.get(Port.O)
+    out = found.places[Site.ATTENTION].get(Port.O)
     width = int(config.hidden_size) if out is None else _linear(block, out.module).out_features
-    down = found.ffn_places.get(Port.M)
+    down = found.places[Site.FFN].get(Port.M)
     is_decoder = found.kind is StackKind.DECODER
     parameters = {id(one): one.numel() for one in whole.parameters()}
     frozen = {id(one): one.numel() for one in base.parameters()}
+    lacks = ((site, port) for site, ports in _PORTS.items() for port in ports if port not in found.places[site])
     return BackboneShape(
         family=name,
         kind=found.kind,
@@ -243,7 +247,7 @@ def shape_of_model(name: str, found: DerivedPorts, base: nn.Module, whole: nn.Mo
         key_value_heads=key_heads,
         head_width=head_width,
         ffn_width=4 * width if down is None else _linear(block, down.module).in_features,
-        gated_ffn=Port.G in found.ffn_places,
+        gated_ffn=Port.G in found.places[Site.FFN],
         parameters=sum(parameters.values()),
         biased_ports=_biased(found, block),
         stack_norms=len(found.stack_norms),
@@ -251,7 +255,7 @@ def shape_of_model(name: str, found: DerivedPorts, base: nn.Module, whole: nn.Mo
         unused_parameters=sum(parameters.values()) - sum(frozen.values()),
         parameter_tensors=len(frozen),
         embedding_width=None if embeddings.embedding_dim == width else embeddings.embedding_dim,
-        lacks=_lacks(found),
+        lacks=frozenset(lacks),
     )
 
 
@@ -264,7 +268,7 @@ def _linear(block: nn.Module, path: str) -> nn.Linear:
 
 def _heads(found: DerivedPorts, block: nn.Module, config: Any) -> tuple[int, int, int]:
     """Heads of queries, of keys, and their width."""
-    heads, places = int(config.num_attention_heads), found.attention_places
+    heads, places = int(config.num_attention_heads), found.places[Site.ATTENTION]
     out = places.get(Port.CONCAT)
     concat = int(config.hidden_size) if out is None else _linear(block, out.module).in_features
     width = concat // heads
@@ -278,21 +282,11 @@ def _heads(found: DerivedPorts, block: nn.Module, config: Any) -> tuple[int, int
 
 
 def _biased(found: DerivedPorts, block: nn.Module) -> frozenset[tuple[Site, Port]]:
-    sides: tuple[tuple[Site, Mapping[Port, Any]], ...] = (
-        (Site.ATTENTION, found.attention_places),
-        (Site.FFN, found.ffn_places),
-    )
     return frozenset(
         (site, port)
-        for site, places in sides
+        for site, places in found.places.items()
         for port, place in places.items()
         if place.side == "output"
         and place.module
         and getattr(block.get_submodule(place.module), "bias", None) is not None
     )
-
-
-def _lacks(found: DerivedPorts) -> frozenset[tuple[Site, Port]]:
-    lacked = {(Site.ATTENTION, port) for port in _ATTENTION if port not in found.attention_places}
-    lacked |= {(Site.FFN, port) for port in _FFN if port not in found.ffn_places and port is not Port.G}
-    return frozenset(lacked)
