@@ -83,13 +83,8 @@ class LearnedScale(Gate):
 
     def count(self, edit: Ends, shape: BackboneShape) -> AffineCount:
         """The numbers s."""
-        match self.per:
-            case ScalePer.SUBLAYER:
-                return AffineCount(extras=1)
-            case ScalePer.CHANNEL:
-                return AffineCount(extras=shape.port_width(edit.write))
-            case ScalePer.HEAD:
-                return AffineCount(extras=shape.query_heads)
+        channels, heads = shape.port_width(edit.write), shape.query_heads
+        return AffineCount(extras={ScalePer.SUBLAYER: 1, ScalePer.CHANNEL: channels, ScalePer.HEAD: heads}[self.per])
 
     @property
     def text(self) -> str:

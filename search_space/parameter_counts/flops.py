@@ -17,10 +17,13 @@ FLOPS = 2
 
 def extra_flops(configuration: Configuration, shape: BackboneShape) -> int:
     """FLOPs per token that a configuration adds at inference, on a backbone that it is valid on."""
-    costs = [(edit, affine_flops(edit, shape)) for edit in configuration.edits]
-    return sum(
-        places(edit, shape) * cost.weights + total_width(edit, shape) * cost.weights_per_width for edit, cost in costs
-    )
+    return sum(flops_of(edit, shape) for edit in configuration.edits)
+
+
+def flops_of(edit: Edit, shape: BackboneShape) -> int:
+    """FLOPs per token that an edit adds at inference."""
+    cost = affine_flops(edit, shape)
+    return places(edit, shape) * cost.weights + total_width(edit, shape) * cost.weights_per_width
 
 
 def affine_flops(edit: Edit, shape: BackboneShape) -> AffineCount:
