@@ -100,17 +100,6 @@ def test_every_step_has_the_same_fresh_seeds(finished: Study) -> None:
     assert finished.broken() == []
 
 
-def test_steps_are_measured_on_the_test_split_at_full_length(study: Study) -> None:
-    plans = set()
-
-    def note(request: TrialRequest, step: int) -> None:
-        plans.add(request.plan)
-
-    study.ablate(lambda threads: TrivialRunner(on_step=note), seeds=2)
-    (plan,) = plans
-    assert (plan.measured_split, plan.evaluate_at_steps) == ("test", (STEPS,))
-
-
 def test_differences_are_those_of_consecutive_steps_and_sum_to_the_whole(study: Study) -> None:
     class Rising(TrivialFactory):
         """The first contender of the ledger, the winner, is the best; each seed has luck of its own."""

@@ -14,7 +14,6 @@ from support.trivial_runner import TrivialFactory, TrivialRunner
 from support.work_clock import STEP_SECONDS, WorkClock
 
 from search_space.errors import BudgetError, UnsupportedBackboneError
-from studies.errors import StudyChangedError
 from studies.launch.launch import launch
 from studies.ledger.invariants import violations
 from studies.records import TrialRecord, TrialState
@@ -78,17 +77,6 @@ def test_a_study_runs_to_the_end_published_methods_first(tmp_path, storage_url):
     assert all(trial.state.is_terminal for trial in trials)
     assert all(trial.stored_parameters <= result.study.budget_parameters for trial in trials)
     assert broken(storage_url, study) == []
-
-
-def test_a_study_file_that_changed_is_refused_with_what_differs(tmp_path, storage_url):
-    launch(specification(tmp_path, trials=1), storage_url=storage_url, factory=TrivialFactory())
-    changed = specification(tmp_path, trials=1, seed=7, training={"steps": 32})
-    with pytest.raises(StudyChangedError) as refused:
-        launch(changed, storage_url=storage_url, factory=TrivialFactory())
-    lines = str(refused.value).splitlines()
-    assert "study 'trivial' must be continued with the study file it was begun with" in lines[0]
-    assert "  seed: 0 -> 7" in lines
-    assert "  training.steps: 16 -> 32" in lines
 
 
 @pytest.mark.parametrize(
