@@ -52,14 +52,7 @@ def test_the_blocks_of_a_page_run(page, searched, tmp_path, monkeypatch, capsys)
     monkeypatch.chdir(here)
     monkeypatch.delenv("DELTASPACE_STORAGE", raising=False)
     monkeypatch.setenv("DELTASPACE_AUTO_PRECISION", "fp32")  # bf16 is slow where a processor has no such products
-    run = PageRun(capsys)
-    for block in blocks_of(page):
-        if block.runs:
-            try:
-                run.run(block)
-            except (Exception, SystemExit) as error:
-                error.add_note(f"{page.relative_to(ROOT)}:{block.line}")
-                raise
+    PageRun(capsys).run_page(page)
 
 
 def test_every_block_says_its_language():

@@ -1,10 +1,9 @@
 """The tutorial, from its table to predictions where this project is not installed, which are those made here."""
 
-import re
-
 import pytest
 from support.fresh_python import run_afresh
 from support.pages import ROOT, PageRun, blocks_of
+from support.whole_way import card_lines
 
 import deltaspace
 
@@ -19,14 +18,7 @@ def test_a_table_becomes_predictions_of_stock_transformers_and_peft(tmp_path, mo
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("DELTASPACE_STORAGE", raising=False)
     monkeypatch.setenv("DELTASPACE_AUTO_PRECISION", "fp32")  # as stock transformers computes; bf16 is 4e-3 off
-    run = PageRun(capsys)
-    for block in blocks_of(PAGE):
-        if block.runs:
-            try:
-                run.run(block)
-            except (Exception, SystemExit) as error:
-                error.add_note(f"{PAGE.name}:{block.line}")
-                raise
+    PageRun(capsys).run_page(PAGE)
     lines = (tmp_path / "reviews.csv").read_text().splitlines()[1:41]
     texts = [line.rpartition(",")[0].strip('"') * (1 + number % 3) for number, line in enumerate(lines)]
     (alone,) = (block.text for block in blocks_of(PAGE) if block.file)
@@ -34,10 +26,8 @@ def test_a_table_becomes_predictions_of_stock_transformers_and_peft(tmp_path, mo
         (tmp_path, f"texts = {texts!r}\n{alone}\nscores = [one['score'] for one in scored]", ("answers", "scores"))
     ]
     for folder in ("merged", "adapter"):
-        (code,) = re.findall(r"```python\n(.*?)```", (tmp_path / folder / "README.md").read_text(), re.DOTALL)
-        code = re.sub(r"^texts = .*$", lambda _: f"texts = {texts!r}", code, flags=re.MULTILINE)
         scores = "\nscores = logits.softmax(dim=-1).amax(dim=-1)"
-        programs.append((tmp_path / folder, code + scores, ("answers", "scores")))
+        programs.append((tmp_path / folder, card_lines(tmp_path / folder, texts) + scores, ("answers", "scores")))
     by_pipeline, by_card, by_peft = run_afresh(programs, tmp_path)
     winner, merged, adapter = (deltaspace.predict(name, texts) for name in ("winner", "merged", "adapter"))
     for ours, theirs in ((winner, by_pipeline), (winner, by_card), (merged, by_card), (adapter, by_peft)):

@@ -5,14 +5,13 @@ What it is on its own backbone is counted, and a trial's memory is planned.
 
 import json
 import random
-import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from support.chat_cases import chat_backbone
-from support.whole_way import confirm, predictions, write_splits
+from support.whole_way import card_lines, confirm, predictions, write_splits
 
 from deltaspace import predict
 from deltaspace.commands.main import main
@@ -98,13 +97,12 @@ def written_by_transformers(folder: Path, rows: list[dict[str, Any]]) -> list[st
     return answers
 
 
-def executed(card: str, folder: Path) -> dict[str, Any]:
+def executed(export: Path) -> dict[str, Any]:
     """What the lines of a model card define."""
-    (code,) = re.findall(r"```python\n(.*?)```", card, re.DOTALL)
     known: dict[str, Any] = {}
     with pytest.MonkeyPatch.context() as patch:
-        patch.chdir(folder)
-        exec(code, known)
+        patch.chdir(export)
+        exec(card_lines(export), known)
     return known
 
 
@@ -131,7 +129,7 @@ def test_dialogues_go_all_the_way(study, tmp_path, capsys):
     for form in answers:
         card = (tmp_path / form / "README.md").read_text()
         assert 'chats = [[{"role": "system", "content": "add"}, {"role": "user", "content": text}]' in card
-        known = executed(card, tmp_path / form)
+        known = executed(tmp_path / form)
         assert known["answers"] == list(predict(tmp_path / form, known["texts"])["prediction"])
     assert answers["merged"] == answers["deltaspace"] == answers["peft"]
     assert written_by_transformers(tmp_path / "merged", asked) == answers["merged"]

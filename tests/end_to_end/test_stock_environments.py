@@ -6,7 +6,6 @@ Each is launched, confirmed and exported in the forms that stock libraries load;
 
 import json
 import random
-import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +18,7 @@ from support import rotation
 from support.chat_studies import chat_study, short_training
 from support.fresh_python import run_afresh
 from support.whole_blocks import in_whole_blocks
-from support.whole_way import FIRST, FORMS, write_rows, write_splits
+from support.whole_way import FIRST, FORMS, card_lines, write_rows, write_splits
 from torch import Tensor
 
 from deltaspace import load_delta
@@ -101,14 +100,8 @@ class Taken:
             held = f", quantization_config={options}" if options else ""
             before = ON_ANY_PROCESSOR if options else ""
             logits = LOGITS.format(library=library, name=name, held=held)
-            found.append((self.place / form, before + self.card(form), ("answers",)))
+            found.append((self.place / form, before + card_lines(self.place / form, self.texts), ("answers",)))
             found.append((self.place / form, before + logits, ("logits",)))
-        return found
-
-    def card(self, form: str) -> str:
-        """The lines of Python on a card, asked our texts."""
-        (code,) = re.findall(r"```python\n(.*?)```", (self.place / form / "README.md").read_text(), re.DOTALL)
-        found: str = re.sub(r"^texts = .*$", lambda _: f"texts = {self.texts!r}", code, flags=re.MULTILINE)
         return found
 
     def logits(self) -> tuple[Tensor, Tensor]:
@@ -190,7 +183,10 @@ def test_a_decoder_answers_in_stock_libraries_as_here(taken, family, kind, tmp_p
 def test_an_encoder_labels_in_stock_libraries_as_here(taken, family, tmp_path):
     trial = taken(family)
     scores = "\nscores = logits.softmax(dim=-1)"
-    programs = [(trial.place / form, trial.card(form) + scores, ("answers", "scores")) for form in STOCK]
+    programs = [
+        (trial.place / form, card_lines(trial.place / form, trial.texts) + scores, ("answers", "scores"))
+        for form in STOCK
+    ]
     lines = trial.predicted()
     ours = torch.tensor([list(line["scores"].values()) for line in lines])
     assert ours.std(dim=0).min() > 0.01

@@ -7,7 +7,6 @@ What they learn is made here, and far too little to learn anything: what is test
 import json
 import os
 import random
-import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
@@ -20,6 +19,7 @@ import yaml
 from safetensors.torch import load_file
 from support.left_out import WORDS
 from support.tiny_backbones import rig_of
+from support.whole_way import card_lines, write_rows
 from torch import Tensor
 from transformers import AutoModel
 
@@ -107,8 +107,7 @@ def studied(model: Path, tmp_path_factory: pytest.TempPathFactory) -> Studied:
     """Three trials of two steps, measured to the end."""
     place, kind = tmp_path_factory.mktemp(model.name), kind_of(model)
     for split, size in ROWS.items():
-        rows = [json.dumps(row(kind, number)) + "\n" for number in range(size)]
-        (place / f"{split}.jsonl").write_text("".join(rows))
+        write_rows(place / f"{split}.jsonl", [row(kind, number) for number in range(size)])
     columns = {
         "classification": {"text": "text", "label": "label"},
         "instruction": {"messages": "messages", "metric": "rougeL", "max_tokens": 96},
@@ -148,10 +147,9 @@ def card_of(monkeypatch: pytest.MonkeyPatch) -> Callable[[Path], list[str]]:
     """What the lines of Python on the card of an export answer to our texts."""
 
     def answers(folder: Path) -> list[str]:
-        (code,) = re.findall(r"```python\n(.*?)```", (folder / "README.md").read_text(), re.DOTALL)
         monkeypatch.chdir(folder)
         known: dict[str, Any] = {"__name__": "card"}
-        exec(re.sub(r"^texts = .*$", lambda _: f"texts = {TEXTS!r}", code, flags=re.MULTILINE), known)
+        exec(card_lines(folder, TEXTS), known)
         return list(known["answers"])
 
     return answers

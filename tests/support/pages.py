@@ -70,8 +70,16 @@ class PageRun:
         self._names: dict[str, object] = {"__name__": "page"}
         self._written: set[str] = set()
 
-    def run(self, block: Block) -> None:
-        {"console": self._commands, "python": self._program, "yaml": self._study}[block.language](block)
+    def run_page(self, page: Path) -> None:
+        """Every block that runs; an error says where it stands."""
+        run = {"console": self._commands, "python": self._program, "yaml": self._study}
+        for block in blocks_of(page):
+            try:
+                if block.runs:
+                    run[block.language](block)
+            except (Exception, SystemExit) as error:
+                error.add_note(f"{page.relative_to(ROOT)}:{block.line}")
+                raise
 
     def _program(self, block: Block) -> None:
         fewer = re.sub(r"\bseeds=\d+", f"seeds={SEEDS}", block.text)

@@ -1,6 +1,7 @@
 """From the rows of a task to what every form of an export predicts, by the command line."""
 
 import json
+import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -50,3 +51,9 @@ def predicted(export: Path, asked: Path) -> list[Any]:
     said = export.with_name(f"{export.name}.jsonl")
     assert main(["predict", str(export), "--input", str(asked), "--output", str(said)]) == 0
     return [json.loads(line)["prediction"] for line in said.read_text().splitlines()]
+
+
+def card_lines(export: Path, texts: Sequence[object] | None = None) -> str:
+    """The lines of Python on the card of an export, asked some texts instead of those that stand there."""
+    (code,) = re.findall(r"```python\n(.*?)```", (export / "README.md").read_text(), re.DOTALL)
+    return str(code if texts is None else re.sub(r"(?m)^texts = .*$", lambda _: f"texts = {texts!r}", code))
