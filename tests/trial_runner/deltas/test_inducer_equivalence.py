@@ -141,48 +141,36 @@ GATES = [
 ]  # the convex gate leaves the head out of the extra value
 
 
+@pytest.mark.parametrize(("write", "with_lora"), [(Port.HEAD, False), (Port.O, False), (Port.O, True)], ids=str)
 @pytest.mark.parametrize("gate", GATES, ids=str)
-def test_at_the_heads_an_inducer_is_one_more_key_and_value(backbone, attachment, gate):
-    """Value ``h + MLP_v(q)`` for ``h + lambda MLP_v(q)``; ``MLP_v(q)`` for ``(1 - lambda) h + lambda MLP_v(q)``."""
-    deltas = moved(Configuration(edits=(inducer(Port.HEAD, gate),)), backbone)
-    with torch.no_grad(), attachment.using(deltas):
-        seen = run_seeing(backbone)
-        first, delta = FirstAttention(backbone, seen), next(iter(deltas.attention.values()))
-        heads = []
-        for head in range(backbone.shape.query_heads):
-            base = first.logits[:, head].softmax(-1) @ first.v[:, head]
-            value = hidden_units(first, delta, head) @ delta.form.up[head] + delta.form.up_bias[head]
-            if isinstance(gate, InducerGate):
-                value = base + value
-            weights = joint_weights(first, delta, head)
-            heads.append(weights[..., :1] * value + weights[..., 1:] @ first.v[:, head])
-    torch.testing.assert_close(seen["o:in"][REAL], torch.cat(heads, dim=-1)[REAL], rtol=0, atol=1e-12)
+def test_an_inducer_is_one_more_key_and_value(backbone, attachment, gate, write, with_lora):
+    """Value ``h + MLP_v(q)`` for ``h + lambda MLP_v(q)``; ``MLP_v(q)`` for ``(1 - lambda) h + lambda MLP_v(q)``.
 
-
-@pytest.mark.parametrize("with_lora", [False, True])
-@pytest.mark.parametrize("gate", GATES, ids=str)
-def test_extended_to_o_an_inducer_is_one_more_key_and_value(backbone, attachment, gate, with_lora):
-    """A head's values are ``v W_o`` then, and MLP_v computes one as wide; its bias is shared and not gated.
-
-    An inducer reads the query with LoRA in it.
+    Extended to o, a head's values are ``v W_o``, and MLP_v computes one as wide; its bias is shared and not gated. An
+    inducer reads the query with LoRA in it.
     """
+    shape, at_heads = backbone.shape, write is Port.HEAD
     lora = Edit(site=Site.ATTENTION, write=Port.Q, read=Port.X_ATTN, form=LowRank(width=2), gate=Add())
-    edits = (inducer(Port.O, gate), *((lora,) if with_lora else ()))
-    deltas = moved(Configuration(edits=edits), backbone)
+    deltas = moved(Configuration(edits=(inducer(write, gate), *((lora,) if with_lora else ()))), backbone)
     with torch.no_grad(), attachment.using(deltas):
         seen = run_seeing(backbone)
         first, delta = FirstAttention(backbone, seen), next(iter(deltas.attention.values()))
-        module = backbone.model.get_submodule(PROJECTIONS[backbone.shape.family]["o"])
-        matrix = module.weight if backbone.shape.family == "gpt2" else module.weight.T
-        out = delta.form.up_bias + (0 if module.bias is None else module.bias)
-        for head, rows in enumerate(matrix.split(backbone.shape.head_width)):  # (d_h, d) per head
-            base = first.logits[:, head].softmax(-1) @ first.v[:, head] @ rows
+        module = backbone.model.get_submodule(PROJECTIONS[shape.family]["o"])
+        matrix = module.weight if shape.family == "gpt2" else module.weight.T
+        own = torch.eye(shape.head_width, dtype=torch.float64)
+        maps = [own] * shape.query_heads if at_heads else matrix.split(shape.head_width)  # (d_h, d) per head
+        heads = []
+        for head, rows in enumerate(maps):
+            values = first.v[:, head] @ rows
             value = hidden_units(first, delta, head) @ delta.form.up[head]
+            value = value + delta.form.up_bias[head] if at_heads else value
             if isinstance(gate, InducerGate):
-                value = base + value
+                value = first.logits[:, head].softmax(-1) @ values + value
             weights = joint_weights(first, delta, head)
-            out = out + weights[..., :1] * value + weights[..., 1:] @ first.v[:, head] @ rows
-    torch.testing.assert_close(seen["o"][REAL], out[REAL], rtol=0, atol=1e-12)
+            heads.append(weights[..., :1] * value + weights[..., 1:] @ values)
+        summed = delta.form.up_bias + (0 if module.bias is None else module.bias) + sum(heads) if not at_heads else None
+    found, expected = (seen["o:in"], torch.cat(heads, dim=-1)) if at_heads else (seen["o"], summed)
+    torch.testing.assert_close(found[REAL], expected[REAL], rtol=0, atol=1e-12)
 
 
 def test_an_inducers_gate_is_neither_open_nor_closed_here(backbone, attachment):

@@ -69,33 +69,24 @@ def batch(value: float, width: int = 4) -> Tensors:
     return {"x": torch.full((3, width), value)}
 
 
-def test_steps_of_one_shape_are_recorded_once_and_run_on_their_own_inputs():
+@pytest.mark.parametrize(
+    ("steps", "widths", "warm", "counts"),
+    [
+        pytest.param(8, (4,), 0, (3, 1, 4), id="one shape is recorded once"),
+        pytest.param(12, (4, 5), 0, (3, 2, 7), id="each shape from its first step on"),
+        # what a pass makes when it is first computed must not be made while a step is recorded
+        pytest.param(4, (4,), 3, (4, 1, 2), id="one step as it is where others have warmed the worker"),
+    ],
+)
+def test_steps_are_recorded_by_their_shapes_and_run_on_their_own_inputs(steps, widths, warm, counts):
     recorder = Replayer()
-    recording = Recording(recorder=recorder)
+    recording = Recording(recorder=recorder, run=warm)
     graphs = StepGraphs(doubled, recording)
-    found = [graphs.run(batch(value))["losses"] for value in range(8)]
-    assert (recorder.recorded, recorder.replayed) == (1, 5)
-    assert (recording.run, recording.recorded, recording.replayed) == (3, 1, 4)
-    assert [each.tolist() for each in found] == [[8.0 * value] * 3 for value in range(8)], "results must not be shared"
-
-
-def test_every_shape_has_a_recording_of_its_own_from_its_first_step_on():
-    recorder = Replayer()
-    recording = Recording(recorder=recorder)
-    graphs = StepGraphs(doubled, recording)
-    for value in range(12):
-        width = 4 + value % 2
-        assert graphs.run(batch(value, width))["losses"].tolist() == [2.0 * value * width] * 3
-    assert (recording.run, recording.recorded, recording.replayed) == (3, 2, 7)
-
-
-def test_a_lane_runs_one_step_as_it_is_where_others_have_warmed_the_worker():
-    """What a pass makes when it is first computed must not be made while a step is recorded."""
-    recording = Recording(recorder=Replayer(), run=3)
-    graphs = StepGraphs(doubled, recording)
-    for value in range(4):
-        graphs.run(batch(value))
-    assert (recording.run, recording.recorded, recording.replayed) == (4, 1, 2)
+    given = [(value, widths[value % len(widths)]) for value in range(steps)]
+    found = [graphs.run(batch(value, width))["losses"] for value, width in given]
+    assert [each.tolist() for each in found] == [[2.0 * value * width] * 3 for value, width in given], "none is shared"
+    assert (recording.run, recording.recorded, recording.replayed) == counts
+    assert (recorder.recorded, recorder.replayed) == (counts[1], counts[1] + counts[2])
 
 
 @pytest.mark.slow

@@ -27,6 +27,13 @@ def requests_for(runner: TorchRunner) -> list[TrialRequest]:
     return [request_for(sized(each, trial % 2), trial, steps=STEPS) for trial, each in enumerate(structures)]
 
 
+def assert_same(traces: list[Any], references: list[Any], requests: list[TrialRequest], *, within: float) -> None:
+    """Trained alike, and measured alike within a bound."""
+    for trace, reference, request in zip(traces, references, requests, strict=True):
+        assert deviation(trace, reference).share <= EXACT, (deviation(trace, reference), request)
+        assert measured(trace, reference).share <= within
+
+
 def exhausted() -> None:
     raise torch.OutOfMemoryError("tried to allocate more than there is")
 
@@ -74,9 +81,8 @@ def test_a_pack_that_does_not_fit_goes_on_with_fewer_slots_at_once(when, togethe
     pack = runner.open_pack(SLOTS)
     with memory_for(runner, together * BATCH, when=when) as seen:
         trials = [watch(pack, pack.admit(request)) for request in requests]
-        for _ in range(STEPS):
-            results = pack.advance(1)
-            assert not [result for result in results if isinstance(result, Failure)]
+        results = [result for _ in range(STEPS) for result in pack.advance(1)]
+    assert not [result for result in results if isinstance(result, Failure)]
     assert [each.state.step for each in trials] == [STEPS] * SLOTS
     assert max(seen) >= BATCH
     assert pack.free_slots <= 0
@@ -100,35 +106,22 @@ def test_a_pack_in_which_a_newcomer_does_not_fit_gives_no_more_slots(runner):
         pack = runner.open_pack(SLOTS)
         traces = train(pack, requests, arrivals=[0, 0, 2, 2, 2, 2])
     assert 1 <= pack.free_slots <= 2
-    for trace, reference, request in zip(traces, references, requests, strict=True):
-        assert deviation(trace, reference).share <= EXACT, (deviation(trace, reference), request)
-        assert measured(trace, reference).share <= EXACT
+    assert_same(traces, references, requests, within=EXACT)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("rows", [2 * len(TASK.splits["validation"]), 7])
+@pytest.mark.parametrize("rows", [2 * len(TASK.splits["validation"]), 7, 2])
 def test_trials_that_do_not_fit_while_they_are_measured_are_measured_on_fewer_examples(runner, rows):
-    """The pack stays as large as its steps allow, also where not one example of all slots fits."""
+    """The pack stays as large as its steps allow, but where two examples of all slots are too many: then, apart."""
     requests = requests_for(runner)
     references = train(runner.open_pack(SLOTS), requests)
     pack = runner.open_pack(SLOTS)
     with memory_for(runner, rows, when="measuring") as seen:
         traces = train(pack, requests)
-    assert pack.most_together == SLOTS
-    assert 1 < max(number for number in seen if number != BATCH * SLOTS) <= rows
-    for trace, reference, request in zip(traces, references, requests, strict=True):
-        assert deviation(trace, reference).share <= EXACT, (deviation(trace, reference), request)
-        assert measured(trace, reference).share <= ROUNDED
-
-
-@pytest.mark.slow
-def test_trials_that_do_not_fit_one_example_of_each_are_measured_apart(runner):
-    requests = requests_for(runner)
-    references = train(runner.open_pack(SLOTS), requests)
-    with memory_for(runner, 2, when="measuring"):
-        traces = train(runner.open_pack(SLOTS), requests)
-    for trace, reference in zip(traces, references, strict=True):
-        assert measured(trace, reference).share <= ROUNDED
+    if rows > 2:
+        assert pack.most_together == SLOTS
+        assert 1 < max(number for number in seen if number != BATCH * SLOTS) <= rows
+    assert_same(traces, references, requests, within=ROUNDED)
 
 
 def test_a_trial_that_does_not_fit_alone_fails_and_says_so(runner):

@@ -34,15 +34,9 @@ TASK = halves_task()
 
 
 @pytest.fixture
-def runner(tiny_backbone: Callable[..., Path]) -> Iterator[TorchRunner]:
-    runner = runner_of(tiny_backbone("roberta"), task=TASK)
-    yield runner
-    runner.close()
-
-
-@pytest.fixture
-def dropout_runner(tiny_backbone: Callable[..., Path]) -> Iterator[TorchRunner]:
-    runner = runner_of(tiny_backbone("roberta", 0.1), task=TASK)
+def runner(request: pytest.FixtureRequest, tiny_backbone: Callable[..., Path]) -> Iterator[TorchRunner]:
+    """Over a backbone without dropout, or with what the test's parameter says."""
+    runner = runner_of(tiny_backbone("roberta", getattr(request, "param", 0.0)), task=TASK)
     yield runner
     runner.close()
 
@@ -238,18 +232,17 @@ def test_chosen_examples_are_those_of_the_split():
     assert split.some(None) is split.some(len(split)) is split
 
 
-@pytest.mark.parametrize("kind", ["plain", "dropout"])
-def test_a_restored_trial_goes_on_as_if_it_had_not_stopped(kind, tmp_path, runner, dropout_runner):
-    chosen = {"plain": runner, "dropout": dropout_runner}[kind]
-    straight, first = chosen.open_pack(1), chosen.open_pack(1)
-    straight.admit(request(chosen, 0))
-    first.admit(request(chosen, 0))
+@pytest.mark.parametrize("runner", [0.0, 0.1], indirect=True)
+def test_a_restored_trial_goes_on_as_if_it_had_not_stopped(tmp_path, runner):
+    straight, first = runner.open_pack(1), runner.open_pack(1)
+    straight.admit(request(runner, 0))
+    first.admit(request(runner, 0))
     straight.advance(STEPS)
     first.advance(7)
-    path = chosen.save(first.snapshot(0), tmp_path)
-    second = chosen.open_pack(3)
-    second.admit(request(chosen, 1))
-    slot = second.restore(request(chosen, 0, attempt=2), chosen.load(path))
+    path = runner.save(first.snapshot(0), tmp_path)
+    second = runner.open_pack(3)
+    second.admit(request(runner, 1))
+    slot = second.restore(request(runner, 0, attempt=2), runner.load(path))
     assert second.trial(slot).step == 7
     second.advance(STEPS - 7)
     torch.testing.assert_close(parameters_of(second, slot), parameters_of(straight, 0), rtol=1e-9, atol=1e-12)

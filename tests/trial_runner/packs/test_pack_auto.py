@@ -179,14 +179,20 @@ def test_a_pack_left_to_memory_has_as_many_slots_as_fit(
     assert runner.open_pack(3).free_slots == 3
 
 
-def test_nothing_is_planned_twice(runner: TorchRunner, monkeypatch: pytest.MonkeyPatch) -> None:
-    own, planned = TrialPack.memory_of, []
+@pytest.fixture
+def planned(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Of how many trials memory is planned."""
+    own, found = TrialPack.memory_of, list[int]()
 
-    def memory_of(pack: TrialPack, *requests: TrialRequest, samples_blocks: bool = False) -> MemoryPlan:
-        planned.append(len(requests))
-        return own(pack, *requests, samples_blocks=samples_blocks)
+    def memory_of(pack: TrialPack, *requests: TrialRequest, **how: bool) -> MemoryPlan:
+        found.append(len(requests))
+        return own(pack, *requests, **how)
 
     monkeypatch.setattr(TrialPack, "memory_of", memory_of)
+    return found
+
+
+def test_nothing_is_planned_twice(runner: TorchRunner, monkeypatch: pytest.MonkeyPatch, planned: list[int]) -> None:
     monkeypatch.setattr(runners, "_LARGEST_SHARE", 1e15)
     runner.open_pack(3, fitting=PLAN)
     assert runner.trial_bytes(PLAN) > 0
@@ -218,13 +224,10 @@ def test_a_cpu_with_memory_beyond_doubt_is_not_planned_for(
     assert runner.open_pack(3, fitting=PLAN).free_slots == 3
 
 
-def test_a_cpu_computes_large_trials_one_by_one(runner: TorchRunner, monkeypatch: pytest.MonkeyPatch) -> None:
-    planned = []
+def test_a_cpu_computes_large_trials_one_by_one(
+    runner: TorchRunner, monkeypatch: pytest.MonkeyPatch, planned: list[int]
+) -> None:
     monkeypatch.setattr(runners, "_LARGE_STEP", 1.0)
     monkeypatch.setattr(TorchRunner, "_fit_beyond_doubt", lambda *_: False)
-    own = TrialPack.memory_of
-    monkeypatch.setattr(
-        TrialPack, "memory_of", lambda pack, *one, **how: planned.append(len(one)) or own(pack, *one, **how)
-    )
     assert runner.open_pack(3, fitting=PLAN).free_slots == 1
     assert planned == [1], "a second one is not planned for"
