@@ -10,7 +10,7 @@ import numpy as np
 from search_space.parameter_counts.budget import ParameterBudget
 from studies.analysis.estimates import Estimate, Estimates
 from studies.analysis.frames import frame
-from studies.analysis.ranks import DISCOVERED, Ranking, ranking_of
+from studies.analysis.ranks import Ranking, ranking_of, shown
 from studies.errors import WishError
 from studies.ledger.ledger import Ledger
 from studies.objectives import SMALLEST_SHARE, SizeGoal, SizeMeasure
@@ -190,19 +190,11 @@ def _worth(trial: RankedTrial, ranking: Ranking) -> float:
 
 
 def _point(trial: TrialRecord, ranking: Ranking, goal: SizeGoal) -> FrontPoint:
-    estimate = None if ranking.estimates is None else ranking.estimates.of.get(trial.number)
     return FrontPoint(
-        number=trial.number,
-        method=trial.method or DISCOVERED,
-        sentence=trial.description,
+        **shown(trial, ranking) | {"estimate": _worth(trial, ranking)},
         size=int(goal.size(trial)),
         share=goal.size(trial) / goal.scale.largest,
-        estimate=_worth(trial, ranking),
-        estimate_low=None if estimate is None else estimate.low,
-        estimate_high=None if estimate is None else estimate.high,
         score=ranking.scores[trial.number],
-        seeds=ranking.seeds.get(trial.number, 0),
-        parameters=trial.stored_parameters,
         extra_flops=trial.extra_flops,
     )
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from studies.analysis.estimates import Lead
 from studies.analysis.frames import frame
 from studies.analysis.fronts import Front, wanted_front
-from studies.analysis.ranks import DISCOVERED, Ranking, ranking_of
+from studies.analysis.ranks import DISCOVERED, Ranking, ranking_of, shown
 from studies.analysis.readings import scored_by
 from studies.analysis.summaries import StudySummary, summary_of
 from studies.analysis.verdict import trade, verdict
@@ -165,22 +165,13 @@ def _rows(ledger: Ledger, study: StudyRecord, ranking: Ranking, shown: Sequence[
 
 
 def _row(place: int, trial: TrialRecord, study: StudyRecord, ranking: Ranking) -> LeaderboardRow:
-    estimates = ranking.estimates
-    estimate = None if estimates is None else estimates.of.get(trial.number)
     return LeaderboardRow(
+        **shown(trial, ranking),
         place=place,
-        number=trial.number,
-        method=trial.method or DISCOVERED,
-        sentence=trial.description,
         state=trial.state,
-        estimate=None if estimate is None else estimate.mean,
-        estimate_low=None if estimate is None else estimate.low,
-        estimate_high=None if estimate is None else estimate.high,
-        seeds=ranking.seeds.get(trial.number, 0),
         score=ranking.scores[trial.number] if trial.state is TrialState.COMPLETE else trial.last_score,
         steps=trial.steps,
         scored_by=scored_by(trial, study),
-        parameters=trial.stored_parameters,
         budget_fraction=trial.stored_parameters / study.budget_parameters,
         backbone_fraction=trial.stored_parameters / study.backbone_parameters,
         attention_share=trial.attention_share,

@@ -3,11 +3,11 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from studies.analysis.estimates import Estimates, counted_examples, estimates_of
 from studies.ledger.ledger import Ledger
-from studies.records import ExampleCounts, RankedTrial, StudyRecord, TrialState
+from studies.records import ExampleCounts, RankedTrial, StudyRecord, TrialRecord, TrialState
 from trial_runner.tasks import SAME_PREDICTION
 
 DISCOVERED = "discovered"
@@ -94,6 +94,21 @@ def _are_constant(ledger: Ledger, study: StudyRecord, trials: Sequence[RankedTri
         if share != 1:
             return None if share is None else False
     return True if trials else None
+
+
+def shown(trial: TrialRecord, ranking: Ranking) -> dict[str, Any]:
+    """What a list of trials shows of one."""
+    estimate = None if ranking.estimates is None else ranking.estimates.of.get(trial.number)
+    return {
+        "number": trial.number,
+        "method": trial.method or DISCOVERED,
+        "sentence": trial.description,
+        "estimate": None if estimate is None else estimate.mean,
+        "estimate_low": None if estimate is None else estimate.low,
+        "estimate_high": None if estimate is None else estimate.high,
+        "seeds": ranking.seeds.get(trial.number, 0),
+        "parameters": trial.stored_parameters,
+    }
 
 
 def ranked(trials: Iterable[Trial], estimates: Estimates | None = None) -> tuple[Trial, ...]:

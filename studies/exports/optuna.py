@@ -65,7 +65,7 @@ def export_optuna(ledger: Ledger, study: str, file: Path) -> int:
         file.parent.mkdir(parents=True, exist_ok=True)
         with whole_file(file) as place, quiet_optuna():
             place.touch()  # SQLite would make it with a mode of its own
-            _write(record, trials, place, _best(ledger, record))
+            _write(ledger, record, trials, place)
             _check_is_new(file)
     except OSError as error:
         raise StudiesError(f"an Optuna database must be written; got: {error}. Choose another place.") from error
@@ -81,7 +81,7 @@ def optuna_study(ledger: Ledger, name: str) -> optuna.Study:
     record = ledger.study(name)
     trials = list(_frozen_trials(ledger, record))
     with quiet_optuna():
-        return _filled(record, trials, storage=None, best=_best(ledger, record))
+        return _filled(ledger, record, trials, storage=None)
 
 
 def _check_is_new(file: Path) -> None:
@@ -89,23 +89,19 @@ def _check_is_new(file: Path) -> None:
         raise WishError(f"an export must go to a new place; {file} is there already. Choose another or remove it.")
 
 
-def _best(ledger: Ledger, record: StudyRecord) -> int | None:
-    best = ranking_of(ledger, record).best
-    return None if best is None else best.number
-
-
-def _write(record: StudyRecord, trials: Sequence[FrozenTrial], file: Path, best: int | None) -> None:
+def _write(ledger: Ledger, record: StudyRecord, trials: Sequence[FrozenTrial], file: Path) -> None:
     storage = RDBStorage(f"sqlite:///{file}")
     try:
-        _filled(record, trials, storage, best)
+        _filled(ledger, record, trials, storage)
     finally:
         storage.remove_session()
         storage.engine.dispose()
 
 
 def _filled(
-    record: StudyRecord, trials: Sequence[FrozenTrial], storage: RDBStorage | None, best: int | None
+    ledger: Ledger, record: StudyRecord, trials: Sequence[FrozenTrial], storage: RDBStorage | None
 ) -> optuna.Study:
+    best = ranking_of(ledger, record).best
     goal = recorded_specification(record).goal(record.budget_parameters)
     study = optuna.create_study(storage=storage, study_name=record.name, directions=directions_of(goal))
     names = [record.metric] if goal is None else [record.metric, goal.objective.value]
@@ -115,7 +111,7 @@ def _filled(
     if goal is not None:
         study.set_user_attr("values", names)
     # Optuna's own best trial goes by one score; this is the one of the leaderboard
-    found = {"specification": dict(record.specification), "best_trial_by_estimate": best}
+    found = {"specification": dict(record.specification), "best_trial_by_estimate": best.number if best else None}
     for name, value in ({name: getattr(record, name) for name in _OF_STUDY} | found).items():
         study.set_user_attr(name, value)
     if storage is None:

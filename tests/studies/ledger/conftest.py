@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import pytest
 from sqlalchemy import text
@@ -105,6 +106,12 @@ class Kept:
     id: int
     epoch: int
 
+    def everything(self) -> list[list[object]]:
+        """All that is recorded of it."""
+        ledger = self.ledger
+        parts = (ledger.trials, ledger.attempts, ledger.readings, ledger.artefacts, ledger.events)
+        return [part(self.id) for part in parts]
+
 
 @pytest.fixture
 def kept(ledger: Ledger, values: Values) -> Kept:
@@ -123,3 +130,18 @@ def tamper(ledger: Ledger) -> Callable[..., None]:
                 connection.execute(text(statement))
 
     return run
+
+
+@pytest.fixture
+def two_trials(kept: Kept, values: Values) -> Kept:
+    """Trial 0 runs, trial 1 is complete; each kind of row is there."""
+    kept.ledger.add_trials(kept.id, kept.epoch, [values.trial(0), values.trial(1)], worker="w")
+    given = {"readings": [values.reading(1, 10, score=0.75)], "artefact": values.artefact(1, 10, kind="delta")}
+    kept.ledger.settle(kept.id, kept.epoch, 1, 1, outcome=values.complete, **given)
+    return kept
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    """Of a database that is not there yet."""
+    return tmp_path / "x.db"

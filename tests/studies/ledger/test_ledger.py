@@ -232,21 +232,16 @@ WRITES = {
 }
 
 
-def everything(ledger, study_id):
-    parts = (ledger.trials, ledger.attempts, ledger.readings, ledger.artefacts, ledger.events)
-    return [part(study_id) for part in parts]
-
-
 def test_a_fenced_keeper_writes_nothing(kept, values):
     kept.ledger.add_trials(kept.id, kept.epoch, [values.trial(0)], worker="w")
     kept.ledger.add_trials(kept.id, kept.epoch, [values.trial(1)])
     kept.ledger.settle(kept.id, kept.epoch, 0, 1, artefact=values.artefact(0, 5))
     kept.ledger.take_over(kept.id, "second")
-    before = everything(kept.ledger, kept.id)
+    before = kept.everything()
     for verb, write in WRITES.items():
         with pytest.raises(FencedError, match="study 'sst2' was taken over by keeper 2; this is keeper 1"):
             write(kept, values)
-        assert everything(kept.ledger, kept.id) == before, verb
+        assert kept.everything() == before, verb
 
 
 def test_a_study_that_does_not_exist_cannot_be_kept(ledger, values):

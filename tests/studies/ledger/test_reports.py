@@ -24,11 +24,6 @@ def settle(kept, attempt=1, **report):
     return kept.ledger.settle(kept.id, kept.epoch, 0, attempt, **report)
 
 
-def everything(kept):
-    parts = (kept.ledger.trials, kept.ledger.attempts, kept.ledger.readings, kept.ledger.artefacts)
-    return [part(kept.id) for part in parts]
-
-
 def test_readings_come_back_in_the_order_of_steps_and_move_the_trial_on(running, values):
     measured = {"accuracy": 0.7, "validation_loss": 0.1 + 0.2}
     readings = [values.reading(0, 20, score=0.7, rung=1, metrics=measured), values.reading(0, 10, score=0.6, rung=0)]
@@ -68,10 +63,10 @@ def test_a_metric_that_is_not_finite_is_kept_as_nan(running, values):
 
 @pytest.mark.parametrize("changes", [{"score": math.nan}, {"score": math.inf}, {"train_loss": math.nan}])
 def test_a_reading_that_is_not_finite_is_refused_with_all_of_its_report(running, values, changes):
-    before = everything(running)
+    before = running.everything()
     with pytest.raises(StorageError, match="refuses the record"):
         settle(running, readings=[values.reading(0, 5), values.reading(0, 10, **changes)])
-    assert everything(running) == before
+    assert running.everything() == before
 
 
 @pytest.mark.parametrize("ending", ["complete", "pruned", "failed"])
@@ -83,12 +78,12 @@ def test_an_end_closes_the_trial_and_its_attempt_at_one_moment(running, values, 
     [attempt] = running.ledger.attempts(running.id, 0)
     assert attempt.ending == ending
     assert attempt.ended_at == trial.ended_at is not None
-    before = everything(running)
+    before = running.everything()
     for again in (values.complete, values.pruned, values.failed):  # it ends once
         late = settle(running, readings=[values.reading(0, 99)], artefact=values.artefact(0, 99), outcome=again)
         assert late == REFUSED
     assert not settle(running, readings=[values.reading(0, 99)])
-    assert everything(running) == before
+    assert running.everything() == before
 
 
 def test_a_late_attempt_is_not_accepted(running, values):
@@ -96,9 +91,9 @@ def test_a_late_attempt_is_not_accepted(running, values):
     report = {"readings": [values.reading(0, 10)], "outcome": values.complete}
     assert settle(running, **report) == REFUSED
     running.ledger.lease_all(running.id, running.epoch, [0], "other")
-    before = everything(running)
+    before = running.everything()
     assert settle(running, **report) == REFUSED
-    assert everything(running) == before
+    assert running.everything() == before
     assert settle(running, attempt=2, outcome=values.complete) == ACCEPTED
     assert not running.ledger.settle(running.id, running.epoch, 7, 1, outcome=values.complete), "there is no such trial"
 

@@ -29,19 +29,6 @@ WRITES = {
 }
 
 
-@pytest.fixture
-def two_trials(kept, values):
-    kept.ledger.add_trials(kept.id, kept.epoch, [values.trial(0), values.trial(1)], worker="w")
-    reading = values.reading(1, 10, score=0.75, rung=0)
-    kept.ledger.settle(kept.id, kept.epoch, 1, 1, readings=[reading], outcome=values.complete)
-    return kept
-
-
-def everything(kept):
-    parts = (kept.ledger.trials, kept.ledger.attempts, kept.ledger.readings, kept.ledger.events)
-    return [part(kept.id) for part in parts]
-
-
 def refusal(url, sql):
     with pytest.raises(QueryError) as error:
         run_query(url, sql)
@@ -83,19 +70,19 @@ def test_reading_may_begin_in_several_ways(two_trials, storage_url):
 
 
 def test_a_query_that_writes_is_refused_also_with_a_limit(two_trials, storage_url):
-    before = everything(two_trials)
+    before = two_trials.everything()
     for name, sql in WRITES.items():
         assert "a query must" in refusal(storage_url, sql), name
         with pytest.raises(QueryError):
             run_query(storage_url, sql, Limits(rows=5, seconds=5))
-        assert everything(two_trials) == before, name
+        assert two_trials.everything() == before, name
 
 
 def test_several_statements_are_refused(two_trials, storage_url):
-    before = everything(two_trials)
+    before = two_trials.everything()
     for sql in ("SELECT 1; SELECT 2", "SELECT 1; DELETE FROM trials", "SELECT 1; COMMIT; DELETE FROM trials"):
         assert refusal(storage_url, sql) == "a query must be one statement; got several. Send them one by one."
-        assert everything(two_trials) == before
+        assert two_trials.everything() == before
 
 
 def test_a_query_that_is_wrong_is_answered_in_one_line(two_trials, storage_url):

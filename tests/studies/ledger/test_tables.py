@@ -61,16 +61,6 @@ REFUSED = {
 }
 
 
-@pytest.fixture
-def two_trials(kept, values):
-    """Trial 0 runs, trial 1 is complete; each kind of row is there."""
-    kept.ledger.add_trials(kept.id, kept.epoch, [values.trial(0), values.trial(1)], worker="w")
-    delta = values.artefact(1, 10, kind="delta")
-    reading = values.reading(1, 10, score=0.75)
-    kept.ledger.settle(kept.id, kept.epoch, 1, 1, readings=[reading], artefact=delta, outcome=values.complete)
-    return kept
-
-
 def answer(tamper, statement):
     try:
         tamper(statement)

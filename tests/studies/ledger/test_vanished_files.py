@@ -15,11 +15,6 @@ def vanish(file):
 
 
 @pytest.fixture
-def file(tmp_path):
-    return tmp_path / "x.db"
-
-
-@pytest.fixture
 def ledger(file):
     with Ledger.open(f"sqlite:///{file}") as ledger:
         yield ledger

@@ -4,14 +4,7 @@ import shutil
 import sqlite3
 from contextlib import closing
 
-import pytest
-
 from studies.ledger.ledger import Ledger
-
-
-@pytest.fixture
-def file(tmp_path):
-    return tmp_path / "x.db"
 
 
 def names_in_a_copy(file):
