@@ -11,7 +11,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 from support.asked_ledger import asked
-from support.trivial_ablation import BACKBONE, BEST, STEPS, launch_study
+from support.small_study import BACKBONE
+from support.trivial_ablation import BEST, STEPS, launch_study
 from support.trivial_runner import TrivialFactory, TrivialRunner, score_at
 
 from search_space.backbones import shape_of
