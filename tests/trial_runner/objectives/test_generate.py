@@ -99,10 +99,8 @@ def kinds(shape: BackboneShape) -> Iterator[tuple[Edit, ...]]:
 
 def test_every_family_that_writes_is_here():
     families = {family for family, names in BACKBONES.items() if {*names} & {*DECODERS, *ENCODER_DECODERS}}
-    shapes = {
-        name: shape_of({**FAMILIES[name].example, "model_type": FAMILIES[name].model_types[0]}) for name in BACKBONES
-    }
-    writing = {name for name, shape in shapes.items() if shape.kind is not StackKind.ENCODER}
+    examples = {name: {**FAMILIES[name].example, "model_type": FAMILIES[name].model_types[0]} for name in BACKBONES}
+    writing = {name for name, example in examples.items() if shape_of(example).kind is not StackKind.ENCODER}
     assert families == writing & {name.removesuffix("_gated") for name in EVERY_BACKBONE}
 
 

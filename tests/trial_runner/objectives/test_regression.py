@@ -1,6 +1,8 @@
 """The objective of regression against closed forms in float64, and packs of it against trials alone."""
 
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -27,6 +29,13 @@ def regression() -> PreparedRegression:
     )
 
 
+@pytest.fixture(scope="module")
+def runner(tiny_backbone: Callable[[str], Path]) -> Iterator[TorchRunner]:
+    runner = runner_of(tiny_backbone("roberta"), task=regression())
+    yield runner
+    runner.close()
+
+
 def run(runner: TorchRunner, *methods: str, steps: int = 6) -> list[list[SlotReading]]:
     pack = runner.open_pack(len(methods))
     for method in methods:
@@ -38,47 +47,34 @@ def run(runner: TorchRunner, *methods: str, steps: int = 6) -> list[list[SlotRea
     return [found[slot] for slot in sorted(found)]
 
 
-def test_a_head_that_is_trained_alone_begins_at_the_mean_and_learns_by_squared_errors(tiny_backbone):
+def test_a_head_that_is_trained_alone_begins_at_the_mean_and_learns_by_squared_errors(runner):
     task = regression()
-    runner = runner_of(tiny_backbone("roberta"), task=task)
     objective = runner._objective
     head = objective.head(seed=0)
     assert head.bias.item() == pytest.approx(task.mean, abs=1e-12)
     assert head.weight.shape == (1, 16)
     outputs, labels = torch.tensor([[101.0], [99.0]], dtype=torch.float64), torch.tensor([100.5, 99.0])
     assert objective.each_loss(outputs, labels).tolist() == [0.25, 0.0]
-    ((last,),) = [readings[-1:] for readings in run(runner, "head_only")]
-    runner.close()
+    ((*_, last),) = run(runner, "head_only")
     # a weight of 0.02 N(0, 1) moves the head's first outputs little from the mean of train
     assert last.train_loss == pytest.approx(task.guessing_loss, rel=0.5)
 
 
-def test_what_is_measured_is_that_of_the_predictions(tiny_backbone):
+def test_what_is_measured_is_that_of_the_predictions_and_a_constant_is_known_as_one(runner):
     task = regression()
-    runner = runner_of(tiny_backbone("roberta"), task=task)
     split = task.splits["validation"]
     measured = runner._objective.measured(split.labels * 2 - 3, np.ones(len(split)), 1.0, split)
-    runner.close()
     assert measured.metrics["pearson"] == pytest.approx(1.0, abs=1e-12)
     assert measured.metrics["spearman"] == pytest.approx(1.0, abs=1e-12)
     assert measured.metrics["mse"] == pytest.approx(((split.labels - 3) ** 2).mean())
     assert measured.metrics["same_prediction"] < 1
-
-
-def test_a_constant_prediction_is_known_as_one(tiny_backbone):
-    task = regression()
-    runner = runner_of(tiny_backbone("roberta"), task=task)
-    split = task.splits["validation"]
     constant = np.full(len(split), task.mean) + np.linspace(0, 1e-9, len(split))
     assert runner._objective.measured(constant, np.ones(len(split)), 1.0, split).metrics["same_prediction"] == 1
-    runner.close()
 
 
-def test_a_pack_learns_what_its_trials_learn_alone(tiny_backbone):
-    runner = runner_of(tiny_backbone("roberta"), task=regression())
+def test_a_pack_learns_what_its_trials_learn_alone(runner):
     together = run(runner, *METHODS[:3])
     alone = [run(runner, method)[0] for method in METHODS[:3]]
-    runner.close()
     for packed, single in zip(together, alone, strict=True):
         for one, other in zip(packed, single, strict=True):
             assert one.train_loss == pytest.approx(other.train_loss, rel=1e-9)
@@ -86,8 +82,6 @@ def test_a_pack_learns_what_its_trials_learn_alone(tiny_backbone):
             assert one.score == pytest.approx(other.score, abs=1e-7)
 
 
-def test_robust_prefixes_are_refused_for_they_need_classes(tiny_backbone):
-    runner = runner_of(tiny_backbone("roberta"), task=regression())
+def test_robust_prefixes_are_refused_for_they_need_classes(runner):
     with pytest.raises(AttachError, match="need a classification; got a regression task"):
         run(runner, "robust_prefix_tuning")
-    runner.close()
