@@ -12,7 +12,7 @@ from trial_runner.example_losses import ExampleLosses
 from trial_runner.objectives.classification import ClassificationObjective
 from trial_runner.objectives.objective import ObjectiveFactory, ObjectiveMeasurement
 from trial_runner.objectives.robust import refuse_robust_prefix
-from trial_runner.tasks import TASK_KINDS, Split, compute_numbers, same_prediction
+from trial_runner.tasks import TASK_KINDS, Split, compute, same_prediction
 from trial_runner.tasks.regression.kind import PreparedRegression
 
 _SAME = 3
@@ -53,7 +53,8 @@ class RegressionObjective(ClassificationObjective):
         self, predicted: NDArray[Any], losses: NDArray[Any], mean_loss: float, split: Split
     ) -> ObjectiveMeasurement:
         """See `ClassificationObjective.measured`."""
-        metrics = compute_numbers(TASK_KINDS["regression"].metrics, predicted, split.labels, groups=split.groups)
+        names = TASK_KINDS["regression"].metrics
+        metrics = compute(names, predicted, split.labels, classes=None, groups=split.groups)
         rounded = ((predicted - self._mean) / self._deviation).round(_SAME).tolist()
         metrics |= {"validation_loss": mean_loss, **same_prediction(rounded)}
         return ObjectiveMeasurement(metrics=metrics, examples=ExampleLosses.of(losses))

@@ -29,26 +29,6 @@ from trial_runner.tasks import Batch, Split
 _ROWS = 128
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RobustTuning:
-    """How the second table is tuned; the defaults are those of the released code unless said otherwise.
-
-    Attributes:
-        steps: Of Adam, for each batch.
-        learning_rate: Of Adam. The released examples use 0.05 against triggers and 0.15 against misspellings.
-        blocks: How many blocks, from the first one with a robust prefix on, are pulled to their manifolds. The
-            released code takes three hidden states, the first of which is the embedding, which no prefix changes.
-        share: Of the sum of the singular values, which the components of a manifold must exceed.
-        examples: At most so many correctly predicted training examples span a manifold (the paper takes all).
-    """
-
-    steps: int = 10
-    learning_rate: float = 0.05
-    blocks: int = 2
-    share: float = 0.99
-    examples: int = 1000
-
-
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Manifold:
     """The affine subspace near which activations lie.
@@ -137,7 +117,12 @@ class RobustPredictor:
     Attributes:
         deltas: Hold the prefixes.
         predict: Logits ``(B, labels)`` of a batch with the deltas applied.
-        tuning: How to tune.
+        steps: Of Adam, for each batch; this and what follows is as in the released code unless said otherwise.
+        learning_rate: Of Adam. The released examples use 0.05 against triggers and 0.15 against misspellings.
+        blocks: How many blocks, from the first one with a robust prefix on, are pulled to their manifolds. The
+            released code takes three hidden states, the first of which is the embedding, which no prefix changes.
+        share: Of the sum of the singular values, which the components of a manifold must exceed.
+        examples: At most so many correctly predicted training examples span a manifold (the paper takes all).
         losses: Distance from the manifolds before each step of the last batch.
     """
 
@@ -145,7 +130,11 @@ class RobustPredictor:
     shape: BackboneShape
     deltas: DeltaSet
     predict: Callable[[Batch], Tensor]
-    tuning: RobustTuning = RobustTuning()
+    steps: int = 10
+    learning_rate: float = 0.05
+    blocks: int = 2
+    share: float = 0.99
+    examples: int = 1000
     _manifolds: list[Manifold] = field(init=False, default_factory=list)
     losses: list[float] = field(init=False, default_factory=list)
 
@@ -163,7 +152,7 @@ class RobustPredictor:
         """
         order = np.random.default_rng(seed).permutation(len(split))
         found: list[list[Tensor]] = []
-        missing = self.tuning.examples
+        missing = self.examples
         for start in range(0, len(split), _ROWS):
             if not missing:
                 break
@@ -172,10 +161,10 @@ class RobustPredictor:
             correct = (logits.argmax(dim=-1).cpu() == torch.from_numpy(batch.labels)).nonzero().flatten()[:missing]
             found.append([each[correct.to(each.device)] for each in activations])
             missing -= len(correct)
-        spanning = self.tuning.examples - missing
+        spanning = self.examples - missing
         if spanning:
             together = [torch.cat(each) for each in zip(*found, strict=True)]
-            self._manifolds = [Manifold.through(each, share=self.tuning.share) for each in together]
+            self._manifolds = [Manifold.through(each, share=self.share) for each in together]
         return spanning
 
     def logits(self, batch: Batch) -> Tensor:
@@ -196,9 +185,9 @@ class RobustPredictor:
             keys, values = prefix.table()
             prefix.offset = (torch.zeros_like(keys).requires_grad_(), torch.zeros_like(values).requires_grad_())
         offsets = [part for prefix in prefixes for part in prefix.offset or ()]
-        optimizer = torch.optim.Adam(offsets, lr=self.tuning.learning_rate)
+        optimizer = torch.optim.Adam(offsets, lr=self.learning_rate)
         self.losses.clear()
-        for _ in range(self.tuning.steps):
+        for _ in range(self.steps):
             activations, _ = self._forward(batch)
             pairs = zip(self._manifolds, activations, strict=True)
             loss = torch.stack([manifold.distance(each) for manifold, each in pairs]).sum()
@@ -224,7 +213,7 @@ class RobustPredictor:
             stack, depth = "decoder", self.shape.decoder_layers
         first = min((layer for where, layer in _robust_prefixes(self.deltas) if where == stack), default=0)
         path = family.ports(self.shape).layers[stack]
-        last = min(depth, first + self.tuning.blocks)
+        last = min(depth, first + self.blocks)
         return [self.model.get_submodule(path.format(layer=layer)) for layer in range(first, last)]
 
 

@@ -40,39 +40,24 @@ def score_of(name: str, value: float) -> float:
 
 
 def compute(
-    names: Iterable[str], predictions: Any, labels: Any, *, classes: int, groups: Sequence[str] | None = None
+    names: Iterable[str], predictions: Any, labels: Any, *, classes: int | None, groups: Sequence[str] | None = None
 ) -> dict[str, float]:
-    """Measure predicted classes by several metrics.
+    """Measure predicted classes, or numbers, by several metrics.
 
     Args:
         names: Of the metrics.
-        predictions: Predicted class per example, ``(B,)``.
-        labels: True class per example, ``(B,)``.
-        classes: Number of classes of the task; two of them make F1 that of the last class.
+        predictions: Predicted class or number per example, ``(B,)``.
+        labels: True class or number per example, ``(B,)``.
+        classes: Number of classes of the task; two of them make F1 that of the last class. None of numbers.
         groups: Of each example; every group is measured on its own too, as ``accuracy_matched``.
 
     Raises:
         TaskError: If there is no metric of a name, or if the arguments are empty or of unequal length.
     """
-    predicted, true = _checked(predictions, labels, np.int64)
-    chosen = _chosen(names, "", Measures.CLASSES)
-    return _measured(chosen, lambda each, rows: each.compute(predicted[rows], true[rows], classes), len(true), groups)
-
-
-def compute_numbers(
-    names: Iterable[str], predictions: Any, labels: Any, *, groups: Sequence[str] | None = None
-) -> dict[str, float]:
-    """Measure predicted numbers by several metrics; see `compute`.
-
-    Args:
-        names: Of the metrics.
-        predictions: Predicted number per example, ``(B,)``.
-        labels: True number per example, ``(B,)``.
-        groups: Of each example.
-    """
-    predicted, true = _checked(predictions, labels, np.float64)
-    chosen = _chosen(names, " of numbers", Measures.NUMBERS)
-    return _measured(chosen, lambda each, rows: each.compute(predicted[rows], true[rows]), len(true), groups)
+    predicted, true = _checked(predictions, labels, np.float64 if classes is None else np.int64)
+    kind, of_what = (Measures.NUMBERS, " of numbers") if classes is None else (Measures.CLASSES, "")
+    chosen, more = _chosen(names, of_what, kind), () if classes is None else (classes,)
+    return _measured(chosen, lambda each, rows: each.compute(predicted[rows], true[rows], *more), len(true), groups)
 
 
 def compute_loss(names: Iterable[str], loss: float) -> dict[str, float]:

@@ -20,7 +20,6 @@ from search_space.layers import AllLayers, LayerRange, Layers
 from trial_runner.objectives.robust import (
     Manifold,
     RobustPredictor,
-    RobustTuning,
     has_robust_prefix,
 )
 from trial_runner.packs.lane import pass_of
@@ -119,7 +118,7 @@ def predictor_of(runner: TorchRunner, pack: TrialPack, **tuning: float) -> Robus
         shape=runner.backbone.shape,
         deltas=slot.deltas,
         predict=lambda batch: runner._objective.logits(pass_of(runner._frozen, [slot]), batch)[0],
-        tuning=RobustTuning(**tuning),
+        **tuning,  # type: ignore[arg-type]
     )
 
 
@@ -237,7 +236,7 @@ def test_only_correctly_predicted_training_examples_span_the_manifolds(runner, p
 
 def test_the_last_reading_is_robust_and_the_earlier_ones_are_not(runner, monkeypatch):
     # with 60 examples of width 16, all but 1% of the singular values is nearly the whole space
-    coarse = functools.partial(RobustPredictor, tuning=RobustTuning(share=0.5))
+    coarse = functools.partial(RobustPredictor, share=0.5)
     monkeypatch.setattr("trial_runner.objectives.classification.RobustPredictor", coarse)
     pack, (early, last) = trained(runner, request())
     plain, (plain_early, plain_last) = trained(runner, request(robust=False))

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -25,33 +26,30 @@ if TYPE_CHECKING:
 _HIDDEN = -1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Labelling:
-    """The classes of a task.
+Encode = Callable[[tuple[Label | None, ...], str], npt.NDArray[Any]]
+"""An array of the labels of a split, whose name it is told for messages."""
 
-    Attributes:
-        names: One per class index.
+
+def _class_indices(
+    names: tuple[str, ...], by_position: bool, labels: tuple[Label | None, ...], split: str
+) -> npt.NDArray[np.int64]:
+    """Class index of each label, ``(B,)``.
+
+    Args:
         by_position: Whether integers in the data are positions in ``names`` rather than names themselves.
+
+    Raises:
+        TaskError: If a label is not among the names.
     """
-
-    names: tuple[str, ...]
-    by_position: bool = False
-
-    def encode(self, labels: tuple[Label | None, ...], split: str) -> npt.NDArray[np.int64]:
-        """Class index of each label, ``(B,)``.
-
-        Raises:
-            TaskError: If a label is not among the names.
-        """
-        index: dict[Label, int] = {(row if self.by_position else name): row for row, name in enumerate(self.names)}
-        keys = labels if self.by_position else tuple(str(label) for label in labels)
-        for row, key in enumerate(keys, start=1):
-            if key not in index:
-                raise TaskError(
-                    f"labels must be among those of train: {_listed(self.names)}; got the unknown label {key!r} in "
-                    f"split {split!r}, row {row}."
-                )
-        return np.array([index[key] for key in keys if key is not None], dtype=np.int64)
+    index: dict[Label, int] = {(row if by_position else name): row for row, name in enumerate(names)}
+    keys = labels if by_position else tuple(str(label) for label in labels)
+    for row, key in enumerate(keys, start=1):
+        if key not in index:
+            raise TaskError(
+                f"labels must be among those of train: {_listed(names)}; got the unknown label {key!r} in "
+                f"split {split!r}, row {row}."
+            )
+    return np.array([index[key] for key in keys if key is not None], dtype=np.int64)
 
 
 def drop_unlabelled(task: RawTask[RawSplit]) -> RawTask[RawSplit]:
@@ -76,8 +74,8 @@ def drop_unlabelled(task: RawTask[RawSplit]) -> RawTask[RawSplit]:
     return usable_rows(task, labelled, hidden="labels", unused="{count} rows without a label are")
 
 
-def labelling_of(splits: Mapping[str, RawSplit], declared: tuple[str, ...] | None) -> Labelling:
-    """The classes of a task: as declared, else those that occur in train.
+def labelling_of(splits: Mapping[str, RawSplit], declared: tuple[str, ...] | None) -> tuple[tuple[str, ...], Encode]:
+    """The classes of a task, and what makes indices of labels: as declared, else those that occur in train.
 
     The order is that of the declaration, else of the data's own class list, else sorted (integers by value).
     Declared names that are none of train's integers name them by position.
@@ -92,13 +90,14 @@ def labelling_of(splits: Mapping[str, RawSplit], declared: tuple[str, ...] | Non
     if declared is not None:
         positions = {label for label in found if isinstance(label, int) and 0 <= label < len(declared)}
         by_position = positions == found and not {str(label) for label in found} & set(declared)
-        labelling = Labelling(names=declared, by_position=by_position)
-        labelling.encode(train.labels, "train")
-        return labelling
+        encode = partial(_class_indices, declared, by_position)
+        encode(train.labels, "train")
+        return declared, encode
     if train.class_names is not None:
-        return Labelling(names=tuple(name for name in train.class_names if name in found))
-    ordered = sorted(found, key=lambda label: (isinstance(label, str), label))
-    return Labelling(names=tuple(str(label) for label in ordered))
+        names = tuple(name for name in train.class_names if name in found)
+    else:
+        names = tuple(str(label) for label in sorted(found, key=lambda label: (isinstance(label, str), label)))
+    return names, partial(_class_indices, names, False)
 
 
 def _listed(names: tuple[str, ...] | list[str]) -> str:
@@ -137,9 +136,6 @@ def encode_split(
     return split, cut
 
 
-Encode = Callable[[tuple[Label | None, ...], str], npt.NDArray[Any]]
-
-
 @dataclass(frozen=True, slots=True)
 class ClassificationPreparation:
     """See `trial_runner.tasks.kind.Preparation`."""
@@ -175,8 +171,7 @@ class ClassificationPreparation:
 
     def encoder(self, splits: Mapping[str, RawSplit]) -> tuple[tuple[str, ...], Encode]:
         """The names of the classes, and what makes class indices of the labels of a split."""
-        labelling = labelling_of(splits, self.task.labels)
-        return labelling.names, labelling.encode
+        return labelling_of(splits, self.task.labels)
 
     def new_split(self, **held: Any) -> Split:
         """See `Preparation`."""

@@ -12,7 +12,7 @@ from trial_runner.errors import TaskError
 from trial_runner.tasks.classification.kind import ClassificationPreparation, Encode, Labelled
 from trial_runner.tasks.classification.raw import Label, RawSplit, label_column, read_split, text_columns
 from trial_runner.tasks.classification.split import PreparedTask
-from trial_runner.tasks.evaluation import compute_numbers, score_of
+from trial_runner.tasks.evaluation import compute, score_of
 from trial_runner.tasks.kind import place_facts
 from trial_runner.tasks.metrics import METRICS
 
@@ -40,7 +40,7 @@ class PreparedRegression(PreparedTask):
     def constant_score(self) -> float | None:
         """Score on validation of predicting the mean of train for everything."""
         true = self.splits["validation"].labels
-        value = compute_numbers([self.metric], np.full(len(true), self.mean), true)[self.metric]
+        value = compute([self.metric], np.full(len(true), self.mean), true, classes=None)[self.metric]
         return score_of(self.metric, value) if METRICS[self.metric].higher_is_better else None
 
 

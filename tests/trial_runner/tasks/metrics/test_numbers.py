@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from trial_runner.tasks.evaluation import compute_numbers
+from trial_runner.tasks import compute
 from trial_runner.tasks.metrics.numbers import PEARSON, SPEARMAN, SQUARED_ERROR
 
 
@@ -30,5 +30,6 @@ def test_a_constant_correlates_with_nothing(metric):
 
 
 def test_groups_are_measured_on_their_own():
-    found = compute_numbers(["pearson"], [1.0, 2.0, 2.0, 1.0], [1.0, 2.0, 1.0, 2.0], groups=("a", "a", "b", "b"))
+    predicted, true = [1.0, 2.0, 2.0, 1.0], [1.0, 2.0, 1.0, 2.0]
+    found = compute(["pearson"], predicted, true, classes=None, groups=("a", "a", "b", "b"))
     assert found == {"pearson": 0.0, "pearson_a": pytest.approx(1.0), "pearson_b": pytest.approx(-1.0)}

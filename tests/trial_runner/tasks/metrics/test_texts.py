@@ -16,7 +16,6 @@ from trial_runner.tasks import (
     compute_loss,
     compute_text,
     same_prediction,
-    score_of,
     signature,
 )
 from trial_runner.tasks.metrics.answers import exact_match, normalise_answer, token_f1
@@ -94,13 +93,6 @@ def test_predictions_and_references_that_do_not_match_are_one_clear_line():
 def test_perplexity_is_the_exponential_of_the_loss_and_never_fails():
     assert compute_loss(["loss", "perplexity", "bleu"], 2.0) == {"loss": 2.0, "perplexity": math.exp(2)}
     assert compute_loss(["perplexity"], 1e6) == {"perplexity": math.inf}
-
-
-def test_a_search_maximises_so_metrics_that_are_better_when_lower_are_negated():
-    assert [score_of(name, 2.0) for name in ("bleu", "rouge2", "accuracy")] == [2.0, 2.0, 2.0]
-    assert [score_of(name, 2.0) for name in ("ter", "loss", "perplexity")] == [-2.0, -2.0, -2.0]
-    better, worse = (compute_text(["ter"], [text], [("a b c d",)])["ter"] for text in ("a b c d", "a x c y"))
-    assert score_of("ter", better) > score_of("ter", worse)
 
 
 def test_every_kind_of_task_has_a_usual_metric_and_those_of_the_loss():
