@@ -1,6 +1,6 @@
 """The figures of a card: one function an analysis."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from dashboards.colours import BLUE, DISCOVERED, GREY, PUBLISHED, UNRESOLVED, VERMILION, colour_of
@@ -18,7 +18,7 @@ Entries = Sequence[Mapping[str, Any]]
 
 def figures_of(card: Card) -> tuple[Figure, ...]:
     """The figures of a card; none where it has no data."""
-    return () if card.data.empty or card.name not in _FIGURES else _FIGURES[card.name](card)
+    return () if card.data.empty or card.name not in _FIGURES else tuple(_FIGURES[card.name](card))
 
 
 def _intervals(rows: Entries, labels: Sequence[str], value: str, are_clear: Sequence[bool]) -> Mapping[str, Any]:
@@ -31,25 +31,23 @@ def _intervals(rows: Entries, labels: Sequence[str], value: str, are_clear: Sequ
     return points([row[value] for row in rows], ends, texts, marker=resolved_marker(are_clear))
 
 
-def _matters(card: Card) -> tuple[Figure, ...]:
+def _matters(card: Card) -> Iterator[Figure]:
     rows = entries_of(card.data)[:_MOST_ROWS]
     labels = [str(row["choice"]) for row in rows]
     layout = rows_layout(labels, "share of the variance of scores, 95% interval")
     layout["xaxis"].update(tickformat=".0%", rangemode="tozero")
-    return (
-        Figure(
-            name=card.name,
-            title=card.question,
-            says=" ".join(card.sentences),
-            data=[_intervals(rows, labels, "share", [bool(row["matters"]) for row in rows])],
-            layout=layout,
-        ),
+    yield Figure(
+        name=card.name,
+        title=card.question,
+        says=" ".join(card.sentences),
+        data=[_intervals(rows, labels, "share", [bool(row["matters"]) for row in rows])],
+        layout=layout,
     )
 
 
-def _winner(card: Card) -> tuple[Figure, ...]:
+def _winner(card: Card) -> Iterator[Figure]:
     rows = entries_of(card.data)
-    return _waterfall(rows, card.metric), _worths(rows, card.metric)
+    yield from (_waterfall(rows, card.metric), _worths(rows, card.metric))
 
 
 def _waterfall(rows: Entries, metric: str) -> Figure:
@@ -102,30 +100,26 @@ def _worths(rows: Entries, metric: str) -> Figure:
     )
 
 
-def _rates(card: Card) -> tuple[Figure, ...]:
+def _rates(card: Card) -> Iterator[Figure]:
     """One figure a side, one curve a form."""
     entries = entries_of(card.points)
-    found = []
     for side in dict.fromkeys(str(one["at"]) for one in entries):
         traces: list[Mapping[str, Any]] = []
         own = [one for one in entries if one["at"] == side]
         for form in dict.fromkeys(str(one["form"]) for one in own):
             traces += _curve([one for one in own if one["form"] == form], form, colour_of(form))
         where = {"attention": "attention", "ffn": "the FFN"}.get(side, side)
-        found.append(
-            Figure(
-                name=f"rates-{side}",
-                title=f"Learning rates at {where}; a star is the best of its form",
-                says=f"Expected {card.metric} against the peak learning rate at {where}, by form.",
-                data=traces,
-                layout={
-                    "xaxis": axis("peak learning rate (logarithmic)", type="log", exponentformat="power"),
-                    "yaxis": axis(f"expected {card.metric}, 95% band"),
-                    "height": 420,
-                },
-            )
+        yield Figure(
+            name=f"rates-{side}",
+            title=f"Learning rates at {where}; a star is the best of its form",
+            says=f"Expected {card.metric} against the peak learning rate at {where}, by form.",
+            data=traces,
+            layout={
+                "xaxis": axis("peak learning rate (logarithmic)", type="log", exponentformat="power"),
+                "yaxis": axis(f"expected {card.metric}, 95% band"),
+                "height": 420,
+            },
         )
-    return tuple(found)
 
 
 def _curve(some: Entries, name: str, colour: str) -> Sequence[Mapping[str, Any]]:
@@ -153,7 +147,7 @@ def _curve(some: Entries, name: str, colour: str) -> Sequence[Mapping[str, Any]]
     return [low, high, line]
 
 
-def _sizes(card: Card) -> tuple[Figure, ...]:
+def _sizes(card: Card) -> Iterator[Figure]:
     """Complete trials by what they store, and the best of all that are no larger."""
     front, rows = entries_of(card.data), entries_of(card.points)
     places, across = _size_axis(rows)
@@ -173,18 +167,12 @@ def _sizes(card: Card) -> tuple[Figure, ...]:
         _trials(own, places, "discovered", DISCOVERED, "circle"),
         _trials(others, places, "published", PUBLISHED, "diamond"),
     ]
-    return (
-        Figure(
-            name=card.name,
-            title=card.question,
-            says=f"{len(rows)} complete trials by stored parameters. {' '.join(card.sentences)}",
-            data=[trace for trace in traces if trace["x"]],
-            layout={
-                "xaxis": across,
-                "yaxis": axis(f"estimate of {card.metric}, 95% interval"),
-                "height": 440,
-            },
-        ),
+    yield Figure(
+        name=card.name,
+        title=card.question,
+        says=f"{len(rows)} complete trials by stored parameters. {' '.join(card.sentences)}",
+        data=[trace for trace in traces if trace["x"]],
+        layout={"xaxis": across, "yaxis": axis(f"estimate of {card.metric}, 95% interval"), "height": 440},
     )
 
 
@@ -221,7 +209,7 @@ def _trials(rows: Entries, places: Mapping[int, int], name: str, colour: str, sy
     )
 
 
-_FIGURES: Mapping[str, Callable[[Card], tuple[Figure, ...]]] = {
+_FIGURES: Mapping[str, Callable[[Card], Iterator[Figure]]] = {
     "matters": _matters,
     "winner": _winner,
     "rates": _rates,

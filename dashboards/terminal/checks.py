@@ -108,8 +108,7 @@ def _trial_rows(found: Check) -> Iterator[tuple[str, str]]:
     several = "unlike ones go one after another" if speed.slots > 1 else "several win nothing"
     alone = f"; {several} on a CPU where a step is as large as here" if speed.is_alone else ""
     yield "pack", f"{speed.slots} trial{'s' * (speed.slots > 1)} in one pass of a worker, {speed.precision}{alone}"
-    took = f"{1000 * speed.step_seconds:.1f} ms of one trial in its pack ({speed.steps} were timed)"
-    yield "a step", took
+    yield "a step", f"{1000 * speed.step_seconds:.1f} ms of one trial in its pack ({speed.steps} were timed)"
     yield "a trial", f"{duration_text(expected.trial_seconds)}, {expected.measuring_share:.0%} of it measuring"
     yield "the study", f"{duration_text(expected.most_seconds)} if no trial is pruned; pruning makes it shorter"
     yield "disk", f"about {bytes_text(expected.disk_bytes)}"

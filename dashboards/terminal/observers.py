@@ -40,7 +40,9 @@ def progress_view(file: TextIO, *, quiet: bool = False) -> Iterator[Observer]:
         with Live(Text(_BEFORE, "dim"), console=console, refresh_per_second=4) as live:
             yield lambda progress: live.update(LiveView(progress))
     elif _is_notebook():
-        yield _NotebookObserver()
+        display: Any = importlib.import_module("IPython.display")
+        shown = display.display(display.HTML(f"<p>{_BEFORE}</p>"), display_id=True)
+        yield lambda progress: shown.update(display.HTML(live_html(progress)))
     else:
         write_line(file, _BEFORE)
         yield _LineObserver(file)
@@ -50,17 +52,6 @@ def _is_notebook() -> bool:
     """Whether a kernel runs this, so that HTML can be shown."""
     shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
     return getattr(shell, "kernel", None) is not None
-
-
-class _NotebookObserver:
-    """The live view below the cell, replaced whenever there is something new."""
-
-    def __init__(self) -> None:
-        self._display: Any = importlib.import_module("IPython.display")
-        self._shown = self._display.display(self._display.HTML(f"<p>{_BEFORE}</p>"), display_id=True)
-
-    def __call__(self, progress: Progress) -> None:
-        self._shown.update(self._display.HTML(live_html(progress)))
 
 
 def live_html(progress: Progress) -> str:
