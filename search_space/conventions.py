@@ -48,8 +48,7 @@ class MethodCase:
         """Those of the method, with other values of the hyper-parameters it has."""
         if self.method.name == "bitfit" and not (self.shape.biased_ports or self.shape.stack_norms):
             return ()  # cannot be built, but the biases can be counted
-        known = {one.name for one in self.method.hyperparameters}
-        settings = dict(self.values) | {name: value for name, value in changes.items() if name in known}
+        settings = dict(self.values) | {name: value for name, value in changes.items() if self.has(name)}
         return self.method.configuration(self.shape, settings).edits
 
     def counts(self, **changes: float | str) -> Counts:

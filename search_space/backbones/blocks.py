@@ -1,7 +1,7 @@
 """The blocks of families as ``families.toml`` describes them, and the shape and the ports that follow from that."""
 
 import tomllib
-from collections.abc import Mapping
+from collections.abc import ItemsView, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
@@ -128,12 +128,8 @@ class TransformerBlocks:
         is_tied = not is_decoder or entries.flag("tie_word_embeddings", default=self._is_set("tie_word_embeddings"))
         head = _NOTHING if is_tied else table(entries.size("vocab_size"), shape.width)
         unused = (linear(shape.width, shape.width) if self.has_pooler else head).parameters
-        return replace(
-            shape,
-            parameters=base.parameters + unused,
-            unused_parameters=unused,
-            parameter_tensors=base.tensors,
-        )
+        total = base.parameters + unused
+        return replace(shape, parameters=total, unused_parameters=unused, parameter_tensors=base.tensors)
 
     def _is_set(self, flag: str) -> bool:
         """What a flag means that is left out."""
@@ -177,16 +173,14 @@ class TransformerBlocks:
             if self.cross and stack == "decoder":
                 modules[stack, Site.CROSS] = self.cross
             modules[stack, Site.FFN] = self.decoder_ffn if self.decoder_ffn and stack == "decoder" else self.ffn
+
+        def ports(site: Site, some: Modules) -> ItemsView[Port, PortLocation]:
+            return (self._attention_ports(some, shape) if site.is_attention else self._ffn_ports(some)).items()
+
         return PortTable(
             layers=self.layers,
             attention_modules={site: some["function"] for (_, site), some in modules.items() if site.is_attention},
-            ports={
-                (*where, port): place
-                for where, some in modules.items()
-                for port, place in (
-                    self._attention_ports(some, shape) if where[1].is_attention else self._ffn_ports(some)
-                ).items()
-            },
+            ports={(*where, port): place for where, some in modules.items() for port, place in ports(where[1], some)},
             stack_norms=self.stack_norms if shape.stack_norms else (),
             **self.outside,
         )

@@ -116,11 +116,10 @@ class PortPairs:
         Raises:
             InvalidEditError: If none may.
         """
-        kind, start = self._kind_of(first), self._places[second]
-        for step in range(len(self._structures)):
-            place = (start + step) % len(self._structures)
-            if self._refusal(kind, self._kinds[place]) is None:
-                return self.pair(first, self._structures[place])
+        start = self._places[second]
+        for one in (*self._structures[start:], *self._structures[:start]):
+            if self.are_legal(first, one):
+                return self.pair(first, one)
         raise InvalidEditError("an edit that may go with the first must be left; got none.", rule=ALIKE)
 
     def pair(self, one: Point, other: Point) -> Structure:
