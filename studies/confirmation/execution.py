@@ -17,7 +17,7 @@ from studies.confirmation.request import AblationRequest, Request
 from studies.confirmation.results import confirmation_result
 from studies.errors import ConfirmationError, StudyChangedError
 from studies.launch.execution import LaunchResult, run_fleet
-from studies.launch.preparation import absolute_url, label_count, space_of
+from studies.launch.preparation import absolute_url, prepared, space_of
 from studies.launch.study_creation import check_table, difference
 from studies.ledger.files import own_folder
 from studies.ledger.keeper_writes import LEASE_SECONDS
@@ -80,7 +80,7 @@ def confirm(  # noqa: PLR0913 - one argument per wish
         check_table(parent, space.shape)
         new = _new(ledger, parent, request, space) if existing is None else None
         if factory is None:
-            label_count(specification)
+            prepared(specification)  # whatever is wrong with the task is said now
         study = ledger.study(request.confirmation) if new is None else ledger.create_study(*new)
         target_trials = sum(ledger.state_counts(study.id).values())
     plan = plan_of(specification, study, space, storage_url=storage_url, target_trials=target_trials)

@@ -145,7 +145,7 @@ def train(
         SearchSpaceError: If the configuration is not valid on the backbone.
         RunnerError: If the backbone or the task cannot be had, or the folder is there already.
     """
-    from studies.launch.preparation import label_count
+    from studies.launch.preparation import prepared
     from studies.launch.study_creation import new_study
     from trial_runner.files import check_is_new
 
@@ -155,7 +155,7 @@ def train(
     config = config_of(specification.backbone.name)
     family = family_of(config)
     shape = family.read_shape(config)
-    heads = label_count(specification) * (shape.width + 1)
+    heads = len(prepared(specification).labels) * (shape.width + 1)
     candidate = _candidate(chosen, specification, shape, learning_rate)
     planned = new_trial(candidate, shape, head_parameters=heads)
     planned = replace(planned, seed=specification.seed)

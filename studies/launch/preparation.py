@@ -46,11 +46,6 @@ def space_of(specification: Specification, budget: int | None = None) -> SearchS
     return SearchSpace(shape=shape, budget=most, options=specification.space_options)
 
 
-def label_count(specification: Specification) -> int:
-    """Prepare the task, so that whatever is wrong with it is said now, and count its labels."""
-    return len(prepared(specification).labels)
-
-
 def opening_of(specification: BegunSpecification, task: Prepared | None) -> InitialDesign:
     """What comes first in a study. Texts have no task head that could be trained alone.
 

@@ -57,10 +57,6 @@ def parse_duration(value: object) -> float:
     return seconds
 
 
-def _duration(value: object) -> float | None:
-    return None if value is None else parse_duration(value)
-
-
 def count(*words: str | None, least: int = 1) -> BeforeValidator:
     """Takes one of some words, or a whole number from the least, also as text."""
     named = ", ".join(word for word in words if word)
@@ -125,7 +121,7 @@ def _source(value: object) -> object:
 
 Source = Annotated[BackboneSource, BeforeValidator(_source), PlainSerializer(BackboneSource.as_json)]
 Budget = Annotated[str | int | float, BeforeValidator(_budget)]
-Duration = Annotated[float | None, BeforeValidator(_duration)]
+Duration = Annotated[float | None, BeforeValidator(lambda value: None if value is None else parse_duration(value))]
 LearnFrom = Annotated[str | tuple[str, ...], BeforeValidator(_learn_from)]
 SamplerWish = Annotated[str | dict[str, Any], PlainValidator(_sampler)]
 AutoOrCount = Annotated[Literal["auto"] | int, count("auto")]

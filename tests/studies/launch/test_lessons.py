@@ -39,8 +39,11 @@ def earlier(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return file
 
 
-def begin(file: Path, study: Specification) -> None:
-    launch(study, storage_url=f"sqlite:///{file}", factory=TrivialFactory())
+def begin(file: Path, study: Specification) -> list[str]:
+    """What is said before it begins."""
+    told: list[str] = []
+    launch(study, storage_url=f"sqlite:///{file}", factory=TrivialFactory(), announce=told.extend)
+    return told
 
 
 @pytest.fixture
@@ -63,7 +66,9 @@ def tried(file: Path, name: str) -> list[str]:
 
 
 def test_its_first_trials_are_what_it_learned_in_the_places_of_the_weakest(database, tmp_path):
-    begin(database, specification(tmp_path, "later", 14, **LEARNING))
+    told = begin(database, specification(tmp_path, "later", 14, **LEARNING))
+    assert told[0].startswith("learned from earlier: ")
+    assert "in place of" in told[0]
     trials, lessons = read(database, "later")
     assert lessons.sources == ("earlier",)
     count = len(lessons.starts)
@@ -177,12 +182,3 @@ def test_words_that_cannot_be_are_refused_on_one_line(tmp_path, search, said):
         specification(tmp_path, "later", 2, **search)
     (line,) = str(refused.value).splitlines()[1:]
     assert said in line
-
-
-def test_a_launch_says_what_was_learned_before_it_begins(database, tmp_path):
-    told: list[str] = []
-    study = specification(tmp_path, "later", 14, **LEARNING)
-    url = f"sqlite:///{database}"
-    launch(study, storage_url=url, factory=TrivialFactory(), announce=told.extend)
-    assert told[0].startswith("learned from earlier: ")
-    assert "in place of" in told[0]

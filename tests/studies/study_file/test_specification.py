@@ -419,6 +419,7 @@ def test_numbers_that_yaml_takes_for_text_are_still_numbers(tmp_path):
         ("name: !!python/object:os.system x", "could not determine a constructor"),
         ("\tname: x", "line 1"),
         ("name: 2026-13-45", "must be"),
+        *((f"name: x\nseed: !!{tag} x", "must be YAML; ") for tag in ("timestamp", "bool", "int", "float")),
     ],
 )
 def test_a_file_that_is_no_mapping_is_refused_on_one_line(tmp_path, text, said):
@@ -449,19 +450,16 @@ def folder_study(folder: str) -> str:
     return yaml.safe_dump({**MINIMAL, "task": {"folder": folder, "text": ["a", "b"], "label": "c"}})
 
 
-def test_a_folder_is_relative_to_the_study_file(tmp_path, monkeypatch):
+def test_a_folder_is_relative_to_the_study_file_and_from_the_command_line_to_the_working_directory(
+    tmp_path, monkeypatch
+):
     (tmp_path / "data").mkdir()
-    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere" / "mine").mkdir(parents=True)
     monkeypatch.chdir(tmp_path / "elsewhere")
-    source = read_specification(written(tmp_path, folder_study("data"))).task
+    file = written(tmp_path, folder_study("data"))
+    source = read_specification(file).task
     assert (source.folder, source.text, source.label) == (str(tmp_path / "data"), ("a", "b"), "c")
-
-
-def test_a_folder_from_the_command_line_is_relative_to_the_working_directory(tmp_path, monkeypatch):
-    (tmp_path / "elsewhere" / "data").mkdir(parents=True)
-    monkeypatch.chdir(tmp_path / "elsewhere")
-    study = read_specification(written(tmp_path, folder_study("nowhere")), {"task.folder": "data"})
-    assert study.task.folder == str(tmp_path / "elsewhere" / "data")
+    assert read_specification(file, {"task.folder": "mine"}).task.folder == str(tmp_path / "elsewhere" / "mine")
 
 
 def test_a_missing_folder_is_said_with_all_other_problems(tmp_path):
@@ -565,8 +563,13 @@ def test_a_file_of_the_user_goes_before_an_example_of_that_name(tmp_path, monkey
     assert study_file("docstrings") == study_file("docstrings.yaml") == EXAMPLES / "docstrings.yaml"
     assert study_file("./docstrings.yaml") == Path("docstrings.yaml")
     assert study_file("mine.yaml") == Path("mine.yaml")
-    (tmp_path / "docstrings.yaml").touch()
-    assert study_file("docstrings.yaml") == Path("docstrings.yaml")
+    (tmp_path / "docstrings").mkdir()  # data in a folder of that name do not hide it
+    assert study_file("docstrings") == EXAMPLES / "docstrings.yaml"
+    (tmp_path / "mine").mkdir()
+    assert study_file("mine") == Path("mine")
+    for name in ("docstrings.yaml", "banking77"):
+        (tmp_path / name).touch()
+        assert study_file(name) == Path(name)
 
 
 def test_reading_a_study_file_loads_neither_database_nor_search_nor_learning_libraries():
@@ -640,22 +643,3 @@ def test_what_can_be_no_path_ends_in_no_error_of_the_system(tmp_path, key, path)
             read_specification(file)
     else:
         assert read_specification(file).name == "docstrings"
-
-
-def test_a_value_that_is_none_of_its_tag_is_refused_in_a_line(tmp_path):
-    for tagged in ("!!timestamp x", "!!bool x", "!!int x", "!!float x"):
-        file = written(tmp_path, f"name: x\nseed: {tagged}\n")
-        with pytest.raises(SpecificationError, match="must be YAML; ") as caught:
-            read_specification(file)
-        assert len(str(caught.value).splitlines()) == 1
-
-
-def test_data_in_a_folder_of_the_name_of_an_example_do_not_hide_it(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "banking77").mkdir()
-    (tmp_path / "mine").mkdir()
-    assert study_file("banking77") == EXAMPLES / "banking77.yaml"
-    assert study_file("mine") == Path("mine")
-    (tmp_path / "banking77").rmdir()
-    (tmp_path / "banking77").write_text("name: mine")
-    assert study_file("banking77") == Path("banking77")
