@@ -100,8 +100,7 @@ def test_it_runs_every_trial_to_its_end_once_and_shows_how_far_it_is(study):
 
 def test_a_trial_that_fails_fails_alone(study):
     assert study.launch(factory=TrivialFactory(fails_at={3: 5})).finished
-    failed = [trial.number for trial in study.trials() if trial.state is TrialState.FAILED]
-    assert failed == [3]
+    assert [trial.number for trial in study.trials() if trial.state is TrialState.FAILED] == [3]
     others = [trial for trial in study.trials() if trial.number != 3]
     assert [trial.score for trial in others] == [score_at(trial.seed, STEPS) for trial in others]
 
