@@ -10,6 +10,7 @@
 from collections.abc import Mapping
 
 from studies.backends.backend import Backend, RunnerFactory, Watch
+from studies.backends.tune import run_tune
 from studies.runtime.progress import Standing
 from studies.runtime.study_plan import StudyPlan
 from studies.study_file.fields import BackendName
@@ -22,11 +23,5 @@ def _inline(plan: StudyPlan, factory: RunnerFactory, options: Fleet, watch: Watc
     return run_inline(plan, factory, options, watch)
 
 
-def _ray(plan: StudyPlan, factory: RunnerFactory, options: Fleet, watch: Watch) -> Standing:
-    from studies.backends.tune import run_tune
-
-    return run_tune(plan, factory, options, watch)
-
-
-BACKENDS: Mapping[BackendName, Backend] = {"ray": _ray, "inline": _inline}
+BACKENDS: Mapping[BackendName, Backend] = {"ray": run_tune, "inline": _inline}
 """Who can run a study, by the name in its file. ``tests/contracts/test_backends.py`` says what each keeps."""

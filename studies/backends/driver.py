@@ -13,10 +13,10 @@ import os
 import pickle
 import signal
 import sys
-import threading
 import time
 import uuid
 from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from functools import partial
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -78,7 +78,7 @@ def _end_with(parent: int) -> None:
         os._exit(1)
 
 
-def _explained(error: Exception) -> LaunchError:
+def _explained(error: BaseException) -> LaunchError:
     return LaunchError(
         f"Ray must run the workers; it stopped: {type(error).__name__}: {said_line(error)}. "
         "Nothing is lost: launch again to continue."
@@ -111,7 +111,8 @@ def _driven(order: DriverOrder, connection: Connection) -> Standing:
     )
     heed_want_of_memory()
     failures = Failures()
-    fleet = _DriverState(_tuner(trainable, growth, failures, order.folder))
+    # Tune's own loop, beside the one that looks after the launch
+    fleet = ThreadPoolExecutor(1).submit(_tuner(trainable, growth, failures, order.folder).fit)
     keeper = KeeperWatch(handle, plan)
     return _watch_over(fleet, keeper, connection, partial(_lacks, keeper, growth, failures, time.monotonic()))
 
@@ -151,21 +152,6 @@ def _start_ray(order: DriverOrder) -> dict[str, int]:
     return {kind: info[0].process.pid for kind, info in node.all_processes.items() if kind in _VITAL}
 
 
-class _DriverState(threading.Thread):
-    """Tune's own loop, beside the one that looks after the launch."""
-
-    def __init__(self, tuner: tune.Tuner) -> None:
-        super().__init__(daemon=True)
-        self._tuner = tuner
-        self.error: Exception | None = None
-
-    def run(self) -> None:
-        try:
-            self._tuner.fit()
-        except Exception as error:  # noqa: BLE001 - raised again by the thread that looks after the launch
-            self.error = error
-
-
 def _lacks(keeper: KeeperWatch, growth: Growth, failures: Failures, since: float) -> str:
     """What no worker can begin without, as a sentence; empty when they begin, or have not had the time.
 
@@ -182,11 +168,10 @@ def _lacks(keeper: KeeperWatch, growth: Growth, failures: Failures, since: float
     return f"no node has {growth.share.words} free for a worker; waiting for one"
 
 
-def _watch_over(fleet: _DriverState, keeper: KeeperWatch, connection: Connection, lacks: Callable[[], str]) -> Standing:
+def _watch_over(fleet: Future[Any], keeper: KeeperWatch, connection: Connection, lacks: Callable[[], str]) -> Standing:
     """Show the progress until the last worker has left, or does not leave though nothing is left to do."""
-    fleet.start()
     over_since: float | None = None
-    while fleet.is_alive():
+    while not fleet.done():
         _look(keeper, connection, lacks())
         if not _is_over(keeper.standing):
             over_since = None
@@ -194,15 +179,16 @@ def _watch_over(fleet: _DriverState, keeper: KeeperWatch, connection: Connection
             over_since = time.monotonic()
         elif not keeper.met or time.monotonic() - over_since > _LEAVING_SECONDS:
             break
-        fleet.join(_LOOK_SECONDS)
+        wait([fleet], _LOOK_SECONDS)
     keeper.ask_anew()  # what was asked before the last worker told why it leaves is not how the launch ended
     while not _look(keeper, connection):
         time.sleep(_LOOK_SECONDS)
     standing = keeper.standing
     if standing is None:
         raise LaunchError("the keeper must say where the study stands; it did not.")
-    if fleet.error is not None and not standing.is_done and standing.halted is None:
-        raise _explained(fleet.error) from fleet.error
+    error = fleet.exception() if fleet.done() else None
+    if error is not None and not standing.is_done and standing.halted is None:
+        raise _explained(error) from error
     if standing.halted is None:
         is_noted = keeper.asked("finish", standing.summary)
         while not is_noted():

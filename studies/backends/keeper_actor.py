@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -32,17 +31,12 @@ _FIRST_PAUSE_SECONDS = 0.05
 _LONGEST_PAUSE_SECONDS = 2.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Pulse:
-    """A sign of life of the keeper.
+Pulse = tuple[str, dict[str, Any]]
+"""A sign of life of the keeper.
 
-    Attributes:
-        waits_for: See `studies.runtime.progress.Progress.waits_for`.
-        crew: The actors of the workers that were met, by the name of the worker.
-    """
-
-    waits_for: str = ""
-    crew: dict[str, Any] = field(default_factory=dict)
+What it waits for, see `studies.runtime.progress.Progress.waits_for`; and the actors of the workers that were met, by
+the name of the worker.
+"""
 
 
 class KeeperActor:
@@ -74,7 +68,7 @@ class KeeperActor:
     def pulse(self, stop: str) -> Pulse:
         """Say that it lives, and send the workers away if there is a reason to stop."""
         self._stop = self._stop or stop
-        return Pulse(waits_for=self._waits_for, crew=dict(self._crew))
+        return self._waits_for, dict(self._crew)
 
     @ray.method(concurrency_group=PULSE)  # type: ignore[untyped-decorator]
     def meet(self, worker: str, actor: Any, node: str) -> None:

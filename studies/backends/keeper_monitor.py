@@ -127,10 +127,10 @@ class KeeperWatch:
         pulse: Pulse | None = self._pulse.answer()
         if pulse is not None:
             self._replaced, self._has_answered = 0, True
-            self.waits_for = pulse.waits_for
-            places = {worker.partition("/")[0] for worker in pulse.crew}
+            self.waits_for, crew = pulse
+            places = {worker.partition("/")[0] for worker in crew}
             others = {name: one for name, one in self._crew.items() if name.partition("/")[0] not in places}
-            self._crew = others | pulse.crew
+            self._crew = others | crew
         standing: Standing | None = self._stand.answer()
         if standing is not None:
             self.standing = standing

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from studies.errors import LaunchError
 from studies.records import ArtefactRecord
@@ -25,23 +25,6 @@ if TYPE_CHECKING:
     from studies.backends.keeper_actor import KeeperClient
 
 
-class TrialFiles(Protocol):
-    """Keeps snapshots, and finds them again."""
-
-    def keep(self, snapshot: Snapshot, *, attempt: int, kind: str, step: int) -> ArtefactRecord:
-        """Write a snapshot, flushed to disk, and describe the file.
-
-        Raises:
-            OSError: If it cannot be written.
-            StudiesError: If it cannot be brought to where it is kept.
-        """
-        ...
-
-    def find(self, artefact: ArtefactRecord) -> Snapshot | None:
-        """What an earlier attempt has kept; None if it is not there as it was recorded, or cannot be read."""
-        ...
-
-
 class FilesInFolder:
     """Files straight in the study's folder, which this machine sees."""
 
@@ -51,13 +34,17 @@ class FilesInFolder:
         self._folder = folder
 
     def keep(self, snapshot: Snapshot, *, attempt: int, kind: str, step: int) -> ArtefactRecord:
-        """See `TrialFiles`."""
+        """Write a snapshot, flushed to disk, and describe the file.
+
+        Raises:
+            OSError: If it cannot be written.
+        """
         folder = make_attempt_folder(self._folder, snapshot.trial, attempt)
         path = self._runner.save(snapshot, folder)
         return describe_file(path, trial=snapshot.trial, kind=kind, step=step)
 
     def find(self, artefact: ArtefactRecord) -> Snapshot | None:
-        """See `TrialFiles`."""
+        """What an earlier attempt has kept; None if it is not there as it was recorded, or cannot be read."""
         with suppress(SnapshotError):
             return self._runner.load(Path(artefact.path)) if is_whole(artefact) else None
         return None
@@ -72,7 +59,12 @@ class CarriedFiles:
         self._keeper = keeper
 
     def keep(self, snapshot: Snapshot, *, attempt: int, kind: str, step: int) -> ArtefactRecord:
-        """See `TrialFiles`."""
+        """Write a snapshot, and describe the file.
+
+        Raises:
+            OSError: If it cannot be written here.
+            StudiesError: If it cannot be brought to where it is kept.
+        """
         with tempfile.TemporaryDirectory(prefix="deltaspace-carried-") as scratch:
             here = self._runner.save(snapshot, Path(scratch))
             content = here.read_bytes()
@@ -80,7 +72,7 @@ class CarriedFiles:
         return describe_content(content, there, trial=snapshot.trial, kind=kind, step=step)
 
     def find(self, artefact: ArtefactRecord) -> Snapshot | None:
-        """See `TrialFiles`."""
+        """What an earlier attempt has kept; None if it is not there as it was recorded, or cannot be read."""
         content = self._keeper.give_file(artefact.path)
         if content is None or hashlib.sha256(content).hexdigest() != artefact.sha256:
             return None
@@ -89,6 +81,10 @@ class CarriedFiles:
             path.write_bytes(content)
             return self._runner.load(path)
         return None
+
+
+TrialFiles = FilesInFolder | CarriedFiles
+"""Keeps snapshots, and finds them again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -27,7 +27,6 @@ from studies.runtime.roster import MAX_LOSSES
 from studies.runtime.state import StudyState, failure
 from studies.runtime.study_plan import StudyPlan
 from studies.runtime.trial_queue import TrialQueue
-from studies.search.proposer import Proposer
 
 MAX_CRASHES = 5
 """A launch ends after so many crashes of workers in a row without a reading, or losses of workers that load."""
@@ -39,7 +38,11 @@ STOPPED = "a person stopped it"
 
 
 class StudyKeeper:
-    """Keeps one study, from takeover to the end of a launch. Serves one call at a time, from whichever thread."""
+    """Keeps one study, from takeover to the end of a launch. Serves one call at a time, from whichever thread.
+
+    Attributes:
+        proposer: Told of all that is in the ledger.
+    """
 
     def __init__(
         self,
@@ -65,7 +68,7 @@ class StudyKeeper:
         self._state = StudyState(plan, name=name, patience=patience)
         self._queue = TrialQueue(self._state)
         self._results = Results(self._state)
-        self._ledger, self._roster = self._state.ledger, self._state.roster
+        self._ledger, self._roster, self.proposer = self._state.ledger, self._state.roster, self._state.proposer
         self._study, self._epoch = self._state.study, self._state.epoch
         self._clock = ListeningClock(plan.lease_seconds)
         self._drained = ""
@@ -74,11 +77,6 @@ class StudyKeeper:
         self._hold_again_at = self._heed_again_at = 0.0
         self._silent: list[str] = []
         self._why: dict[str, str] = {}
-
-    @property
-    def proposer(self) -> Proposer:
-        """Told of all that is in the ledger."""
-        return self._state.proposer
 
     def join(self, worker: str) -> None:
         """Begin to work; what an earlier incarnation of the worker still held goes back in the queue."""
@@ -92,7 +90,7 @@ class StudyKeeper:
         """Hand in reports, hear the decisions and take new leases."""
         with self._serving():
             self._hear(worker)
-            self._roster.begin(worker)
+            self._roster.begun.add(worker)
             self._unbegun = 0
             decisions = self._results.settle(worker, reports)
             is_dismissed = self._is_dismissed(worker)
@@ -231,7 +229,7 @@ class StudyKeeper:
         Raises:
             LaunchError: If they are too many.
         """
-        if self._roster.has_begun(lost) or self._machines.is_gone(lost):
+        if lost in self._roster.begun or self._machines.is_gone(lost):
             return
         self._unbegun += 1
         if self._unbegun >= MAX_CRASHES:

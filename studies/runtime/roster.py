@@ -50,13 +50,14 @@ class Roster:
 
     Attributes:
         trials: By number.
+        begun: The workers that have loaded what they need, and have asked for trials.
     """
 
     trials: dict[int, OpenTrial] = field(default_factory=dict)
     _incarnations: dict[str, str] = field(default_factory=dict)
     _heard_at: dict[str, float] = field(default_factory=dict)
     _renewed_at: dict[str, float] = field(default_factory=dict)
-    _begun: set[str] = field(default_factory=set)
+    begun: set[str] = field(default_factory=set)
 
     def queued(self) -> list[int]:
         """Numbers of the trials that wait, lowest first."""
@@ -129,14 +130,6 @@ class Roster:
     def is_replaced(self, worker: str) -> bool:
         """Whether another incarnation has taken the worker's place."""
         return self._incarnations.get(worker.partition("/")[0], worker) != worker
-
-    def begin(self, worker: str) -> None:
-        """Note that a worker has loaded what it needs, and asks for trials."""
-        self._begun.add(worker)
-
-    def has_begun(self, worker: str) -> bool:
-        """Whether a worker has ever asked for trials."""
-        return worker in self._begun
 
     def hear(self, worker: str, heard: float) -> None:
         """Note a sign of life."""

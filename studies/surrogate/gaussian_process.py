@@ -109,7 +109,8 @@ class KernelBlocks:
         total = self.kernel(of_trials) * self.faded(values)
         total += self.fixed + self.own_trial(values) * self.gains(values)
         total += self.shared_luck(values)
-        total[np.diag_indices_from(total)] += _nuggets(self.readings, values)
+        own = np.where(self.readings.are_losses, values["loss.nugget"] ** 2, values["nugget"] ** 2)
+        total[np.diag_indices_from(total)] += own * self.readings.slopes**2
         return np.asarray(total)
 
     def own_trial(self, values: Hyperparameters) -> Array:
@@ -161,11 +162,6 @@ def _gain(readings: Readings, values: Hyperparameters) -> Array:
     return np.where(readings.are_losses, values["loss.gain"], 1.0)
 
 
-def _nuggets(readings: Readings, values: Hyperparameters) -> Array:
-    """Variances of what is a reading's alone, (N,)."""
-    return np.where(readings.are_losses, values["loss.nugget"] ** 2, values["nugget"] ** 2) * readings.slopes**2
-
-
 def fitted(readings: Readings, structures: StructureDistances, priors: Priors) -> Hyperparameters:
     """The most probable hyper-parameters, from the medians of their priors on."""
     blocks = KernelBlocks(readings, structures)
@@ -182,7 +178,11 @@ def fitted(readings: Readings, structures: StructureDistances, priors: Priors) -
 
 
 class GaussianProcess:
-    """The posterior of what trials would score at full length, given readings."""
+    """The posterior of what trials would score at full length, given readings.
+
+    Attributes:
+        points: What the readings are of, a row for each trial; those that it was `told` of are among them.
+    """
 
     def __init__(self, readings: Readings, structures: StructureDistances, values: Hyperparameters) -> None:
         """Factorise the covariance of the readings; there may be none.
@@ -195,7 +195,7 @@ class GaussianProcess:
         self.values = values
         self._readings = readings
         self._structures = structures
-        self._points, self._places = readings.by_trial()
+        self.points, self._places = readings.by_trial()
         blocks = KernelBlocks(readings, structures)
         self._kernel = blocks.pairs.kernel(values)
         covariance = blocks.covariance(values, self._kernel)
@@ -211,7 +211,7 @@ class GaussianProcess:
 
     def _covariance(self, points: Points) -> Array:
         """Of the readings with what ``points`` would score at full length, (N, M)."""
-        return self._at_full_length(PointPairs(self._points, points, self._structures).kernel(self.values))
+        return self._at_full_length(PointPairs(self.points, points, self._structures).kernel(self.values))
 
     def _at_full_length(self, kernel: Array) -> Array:
         """The same, from the kernel of their trials with the points, (T, M)."""
@@ -220,18 +220,13 @@ class GaussianProcess:
         faded = _gain(self._readings, self.values)[:, None] * np.exp(-self.values["decay"] * apart)
         return np.asarray(shared * faded + RUNG_VARIANCE * ((apart == 0) & ~self._readings.are_losses[:, None]))
 
-    @property
-    def points(self) -> Points:
-        """What the readings are of, a row for each trial; those that it was `told` of are among them."""
-        return self._points
-
     def mean(self, points: Points) -> Array:
         """Posterior means, (M,)."""
         return np.asarray(points.trends @ self.values.trends + self._covariance(points).T @ self._weights)
 
     def own_means(self, count: int) -> Array:
         """Posterior means of the first trials that it has readings of, (count,)."""
-        trends = self._points.trends[:count] @ self.values.trends
+        trends = self.points.trends[:count] @ self.values.trends
         return np.asarray(trends + self._at_full_length(self._kernel[:, :count]).T @ self._weights)
 
     def predict(self, points: Points) -> tuple[Array, Array]:

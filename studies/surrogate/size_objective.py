@@ -16,7 +16,11 @@ from studies.surrogate.structure_distances import Array
 
 
 class SizeObjective:
-    """Places sizes on the scale of a goal; without one all are at the same place, and the best score is all."""
+    """Places sizes on the scale of a goal; without one all are at the same place, and the best score is all.
+
+    Attributes:
+        has_goal: Whether small configurations are wanted.
+    """
 
     def __init__(self, genome: Encoding, goal: SizeGoal | None) -> None:
         """Begin with nothing remembered.
@@ -25,14 +29,10 @@ class SizeObjective:
             genome: Of the space.
             goal: What is to be small; None where the score is all that is wanted.
         """
+        self.has_goal = goal is not None
         self._genome = genome
         self._goal = goal
         self._known: dict[str, float] = {}
-
-    @property
-    def has_goal(self) -> bool:
-        """Whether small configurations are wanted."""
-        return self._goal is not None
 
     def of_genes(self, genes: Sequence[EncodedConfiguration]) -> Array:
         """Places of configurations that are made, (M,)."""

@@ -1,6 +1,6 @@
 """How the driver says that a launch has ended: as the study stands then, not before the last worker has left."""
 
-from collections.abc import Callable
+from concurrent.futures import Future
 from types import SimpleNamespace
 from typing import Any
 
@@ -8,7 +8,6 @@ import pytest
 from ray.exceptions import RayActorError, RayTaskError
 
 from studies.backends import driver, keeper_monitor
-from studies.backends.keeper_actor import Pulse
 from studies.backends.keeper_monitor import KeeperWatch
 from studies.errors import FencedError, LaunchError, StudiesError
 from studies.runtime.progress import Standing
@@ -25,7 +24,7 @@ class SlowKeeper:
         self.looks: dict[int, int] = {}
         self.answers: dict[int, Any] = {}
         self.called: list[str] = []
-        self.pulse = SimpleNamespace(remote=lambda stop: self._asked(Pulse(crew={})))
+        self.pulse = SimpleNamespace(remote=lambda stop: self._asked(("", {})))
         self.call = SimpleNamespace(remote=self._call)
 
     def _call(self, method: str, *given: object) -> int:
@@ -52,43 +51,29 @@ class SlowKeeper:
         return self.answers[asked]
 
 
-class Fleet:
-    """Workers that leave after a look; the last says why."""
-
-    error = None
-
-    def __init__(self, last_word: Callable[[], None]) -> None:
-        self._last_word = last_word
-        self._is_alive = True
-
-    def start(self) -> None:
-        """Begin."""
-
-    def is_alive(self) -> bool:
-        return self._is_alive
-
-    def join(self, seconds: float) -> None:
-        self._last_word()
-        self._is_alive = False
-
-
 @pytest.fixture
 def keeper(monkeypatch: pytest.MonkeyPatch) -> SlowKeeper:
+    """One whose workers leave after a look."""
     keeper = SlowKeeper()
     monkeypatch.setattr(keeper_monitor, "ray", keeper)
     monkeypatch.setattr(driver, "_LOOK_SECONDS", 0.0)
+    monkeypatch.setattr(driver, "wait", lambda fleets, seconds: fleets[0].set_result(None))
     return keeper
 
 
-def watched(keeper: SlowKeeper, last_word: Callable[[], None] = lambda: None) -> Standing:
+def watched(keeper: SlowKeeper) -> Standing:
     plan: Any = SimpleNamespace(lease_seconds=60.0, patience_seconds=60.0)
     connection: Any = SimpleNamespace(poll=lambda: False, send=lambda said: None)
-    fleet: Any = Fleet(last_word)
-    return driver._watch_over(fleet, KeeperWatch(keeper, plan), connection, lambda: "")
+    return driver._watch_over(Future(), KeeperWatch(keeper, plan), connection, lambda: "")
 
 
-def test_why_the_last_worker_left_is_heard_though_the_keeper_was_asked_before(keeper):
-    standing = watched(keeper, lambda: setattr(keeper, "halted", DAMAGED))
+def test_why_the_last_worker_left_is_heard_though_the_keeper_was_asked_before(keeper, monkeypatch):
+    def leave(fleets: list[Future[object]], seconds: float) -> None:
+        keeper.halted = DAMAGED
+        fleets[0].set_result(None)
+
+    monkeypatch.setattr(driver, "wait", leave)
+    standing = watched(keeper)
     assert standing.halted is DAMAGED
     assert "finish" not in keeper.called
 
