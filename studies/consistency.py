@@ -91,14 +91,11 @@ def _times(
     begun_at: datetime, trial: TrialRecord, attempts: Sequence[AttemptRecord], readings: Sequence[ReadingRecord]
 ) -> Iterator[str]:
     """Nothing happens before what it needs."""
-    times = [begun_at, trial.created_at]
     for attempt in attempts:
-        times.append(attempt.started_at)
-        if attempt.ended_at is not None:
-            times.append(attempt.ended_at)
         if not attempt.lease_expires_at > attempt.started_at:
             yield f"the lease of attempt {attempt.attempt} must end after it began; it does not"
-    if any(later < earlier for earlier, later in pairwise(times)):
+    spent = [at for attempt in attempts for at in (attempt.started_at, attempt.ended_at) if at is not None]
+    if any(later < earlier for earlier, later in pairwise([begun_at, trial.created_at, *spent])):
         yield "it must be recorded, and its attempts begin and end, one after the other; they do not"
     spans = {attempt.attempt: attempt for attempt in attempts}
     heard = [reading.heard_at for reading in readings if reading.heard_at is not None]
@@ -108,10 +105,7 @@ def _times(
         span, at = spans.get(reading.attempt), reading.heard_at
         if at is None or not reading.seconds >= 0:
             yield f"the reading at step {reading.step} must have its time and its seconds; it has not"
-            continue
-        if span is None:
-            continue
-        if at < span.started_at or (span.ended_at is not None and at > span.ended_at):
+        elif span is not None and (at < span.started_at or (span.ended_at is not None and at > span.ended_at)):
             yield f"the reading at step {reading.step} must be heard of during attempt {reading.attempt}; it was not"
 
 
@@ -158,9 +152,7 @@ def _examples(records: Records) -> Iterator[str]:
     for one in records.examples:
         counts[one.step][len(one.losses)] += 1
     for number, readings in records.readings.items():
-        for reading in readings:
-            if reading.step not in counts:
-                continue
+        for reading in (one for one in readings if one.step in counts):
             found = by_reading.get((number, reading.step))
             usual = counts[reading.step].most_common(1)[0][0]
             if found is None or len(found.losses) != usual:

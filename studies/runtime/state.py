@@ -89,8 +89,7 @@ class StudyState:
         before = self.ledger.losses(self.study.id)
         dropped: list[str] = []
         for trial in self.ledger.trials(self.study.id, states=[TrialState.RUNNING]):
-            losses = before.get(trial.number, 0) + 1
-            if losses >= MAX_LOSSES:
+            if (losses := before.get(trial.number, 0) + 1) >= MAX_LOSSES:
                 outcome = failure(losses, "its launch ended with it")
                 settled = self.ledger.settle(self.study.id, self.epoch, trial.number, trial.attempt, outcome=outcome)
                 dropped += settled.dropped_paths

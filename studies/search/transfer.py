@@ -10,14 +10,13 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from search_space.edit import Edit
 from search_space.errors import SearchSpaceError
 from search_space.space.space import Candidate, SearchSpace
 from studies.records import TrialState
 from studies.search.warm_start import ExpectedRate, WarmStart, WarmStartTrial
 from studies.seeds import hashed_seed
 from studies.surrogate.encoding import Encoding
-from studies.surrogate.features import Features, TrainedSide, lr_at, unit_lr_of
+from studies.surrogate.features import Features, lr_at, unit_lr_of
 from studies.surrogate.observation import Observation
 from studies.surrogate.posterior import SurrogateFitter
 from studies.surrogate.prior_mean import BEST_UNIT_LR
@@ -144,25 +143,19 @@ class _Bet:
 
     @property
     def start(self) -> WarmStartTrial:
-        return WarmStartTrial(
-            study=self.of.source.name, trial=self.trial.number, proposal=dict(self.candidate.parameters)
-        )
+        proposal = dict(self.candidate.parameters)
+        return WarmStartTrial(study=self.of.source.name, trial=self.trial.number, proposal=proposal)
 
     def view_in(self, other: _SourcePosterior) -> Features:
-        """What another source sees of it: the same rates, in its own ranges."""
-        view, configuration = self.of.view(self.trial), self.trial.configuration
-        one, two = self.of.source.ranges, other.source.ranges
-        return Features(
-            _rerated(view.attention, configuration.attention, one, two), _rerated(view.ffn, configuration.ffn, one, two)
-        )
-
-
-def _rerated(side: TrainedSide | None, edits: Sequence[Edit], one: Ranges, two: Ranges) -> TrainedSide | None:
-    """A side that one source sees as another would: the same rate has another place in other ranges."""
-    form = edits[0].form.name if edits else ""
-    if side is None or form not in one or form not in two:
-        return side
-    return replace(side, unit_lr=unit_lr_of(lr_at(side.unit_lr, *one[form]), *two[form]))
+        """What another source sees of it: the same rates, which have other places in its ranges."""
+        view, one, two = self.of.view(self.trial), self.of.source.ranges, other.source.ranges
+        sides = [
+            replace(side, unit_lr=unit_lr_of(lr_at(side.unit_lr, *one[form]), *two[form]))
+            if side is not None and form is not None and form in one and form in two
+            else side
+            for side, form in zip((view.attention, view.ffn), self.trial.forms, strict=True)
+        ]
+        return Features(*sides)
 
 
 def _bets(posteriors: Sequence[_SourcePosterior], space: SearchSpace) -> Iterator[_Bet]:
