@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from support.asked_ledger import asked
 from support.cluster import Cluster, has_own_disks, is_under_way
 from support.killed_study import PATIENCE_SECONDS, Study, check_at_rest, finish, wait_for
 
@@ -53,9 +54,7 @@ def new_study(cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
 def recorded(study: Study) -> tuple[list[AttemptRecord], list[EventRecord]]:
     """Attempts and events of a study."""
-    with Ledger.open(study.url, read_only=True) as ledger:
-        key = ledger.study("trivial").id
-        return ledger.attempts(key), ledger.events(key)
+    return asked(study.url, "trivial", lambda ledger, own: (ledger.attempts(own.id), ledger.events(own.id)))
 
 
 def test_trials_of_a_node_that_dies_go_on_elsewhere_and_a_new_node_is_used(cluster, new_study, tmp_path):

@@ -1,6 +1,7 @@
 """Trials of the whole space with scores that a formula gives, for the tests of the factored sampler."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 
 from support.simulated_search import whole_space as whole_space
@@ -41,13 +42,13 @@ def drawn(
     space: SearchSpace, count: int, *, published: tuple[str, ...] = ("lora_qv", "mam_adapter"), seed: int = 0
 ) -> list[Observation]:
     """So many trials, published ones first and then at random."""
-    trials = []
-    for number in range(count):
-        draw = RandomTrial(1000 * seed + number)
-        is_published = number < len(published)
-        candidate = space.suggest_published(published[number], draw) if is_published else space.suggest(draw)
-        trials.append(observed(candidate, number))
-    return trials
+    return [observed(candidate_of(space, number, published, seed), number) for number in range(count)]
+
+
+def candidate_of(space: SearchSpace, number: int, published: Sequence[str], seed: int) -> Candidate:
+    """A published method, or one that is drawn at random where there are no more of them."""
+    draw = RandomTrial(1000 * seed + number)
+    return space.suggest_published(published[number], draw) if number < len(published) else space.suggest(draw)
 
 
 def proposed(search: FactoredSearch, history: list[Observation], slots: int = 1) -> list[Candidate]:

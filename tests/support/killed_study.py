@@ -89,12 +89,7 @@ class Study:
 
     def ended(self) -> int:
         """How many trials have ended."""
-        try:
-            with Ledger.open(self.url, read_only=True) as ledger:
-                counts = ledger.state_counts(ledger.study(self.name).id)
-        except StudiesError:
-            return 0
-        return sum(count for state, count in counts.items() if state.is_terminal)
+        return sum(trial.state.is_terminal for trial in self.recorded())
 
     def recorded(self) -> list[TrialRecord]:
         """What the ledger holds; nothing before the study is there."""

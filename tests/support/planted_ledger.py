@@ -5,9 +5,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
-from support.factored_search import score_of, whole_space
+from support.factored_search import candidate_of, score_of, whole_space
 
-from search_space.space.random_draw import RandomTrial
 from search_space.space.space import Candidate, SearchSpace
 from studies.ledger.ledger import Ledger
 from studies.records import (
@@ -65,11 +64,7 @@ class Planted:
         self._epoch = self.ledger.take_over(self.study.id, "planter")
         self.candidates: list[Candidate] = []
         for number in range(trials):
-            draw = RandomTrial(1000 * seed + number)
-            is_published = number < len(published)
-            candidate = (
-                self.space.suggest_published(published[number], draw) if is_published else self.space.suggest(draw)
-            )
+            candidate = candidate_of(self.space, number, published, seed)
             self.candidates.append(candidate)
             by_chance = self._chance(number, STEPS[-1])
             self.add(self.trial(number, candidate), self.truth(number) + (luck or {}).get(number, by_chance))

@@ -1,5 +1,7 @@
 """A launch at one moment, with something in every part of the live view."""
 
+from dataclasses import replace
+
 from studies.records import ExampleCounts, TrialState
 from studies.runtime.progress import EndedTrial, Progress, RunningTrial, TimeLeft
 
@@ -89,34 +91,28 @@ RUNNING = tuple(
 def shown_progress(*, is_early: bool = False) -> Progress:
     """How a study of 36 trials stands after 19; or at its beginning."""
     counts = dict.fromkeys(TrialState, 0) | {TrialState.RUNNING: len(RUNNING)}
-    if is_early:
-        return Progress(
-            study="docstrings",
-            metric="accuracy",
-            counts=counts,
-            target_trials=36,
-            constant=0.1667,
-            examples=ExampleCounts(whole=743, rungs=743),
-            budget_parameters=17_500,
-            seconds_elapsed=4,
-            left=None,
-            running=RUNNING,
-        )
-    counts |= {TrialState.COMPLETE: 12, TrialState.PRUNED: 5, TrialState.FAILED: 2}
-    return Progress(
+    early = Progress(
         study="docstrings",
         metric="accuracy",
         counts=counts,
         target_trials=36,
+        constant=0.1667,
+        examples=ExampleCounts(whole=743, rungs=743),
+        budget_parameters=17_500,
+        seconds_elapsed=4,
+        left=None,
+        running=RUNNING,
+    )
+    if is_early:
+        return early
+    return replace(
+        early,
+        counts=counts | {TrialState.COMPLETE: 12, TrialState.PRUNED: 5, TrialState.FAILED: 2},
         top=TOP,
         course=((1, 0.412), (3, 0.44), (5, 0.4507), (9, 0.4667), (15, 0.4801), (18, 0.487)),
         just_ended=JUST_ENDED,
         ended_here=19,
         head_only=0.412,
-        constant=0.1667,
-        examples=ExampleCounts(whole=743, rungs=743),
-        budget_parameters=17_500,
         seconds_elapsed=252,
         left=TimeLeft(seconds=185),
-        running=RUNNING,
     )
