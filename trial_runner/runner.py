@@ -40,7 +40,7 @@ from trial_runner.packs.out_of_memory import available_bytes, keep_freed
 from trial_runner.packs.pack import TrialPack
 from trial_runner.packs.snapshots import load_snapshot, save_snapshot
 from trial_runner.port_discovery.known_tables import make_known
-from trial_runner.requests import LearningRates, Snapshot, TrainingPlan, TrialRequest
+from trial_runner.requests import LearningRates, TrainingPlan, TrialRequest
 from trial_runner.tasks import Prepared, Task, prepare_task
 
 if TYPE_CHECKING:
@@ -212,13 +212,8 @@ class TorchRunner:
             for number in range(count)
         ]
 
-    def save(self, snapshot: Snapshot, folder: Path) -> Path:
-        """Write a snapshot to a new file in ``folder``; return its path."""
-        return save_snapshot(snapshot, folder)
-
-    def load(self, path: Path) -> Snapshot:
-        """Read a snapshot back. Raises `SnapshotError` if it is damaged."""
-        return load_snapshot(path)
+    save = staticmethod(save_snapshot)
+    load = staticmethod(load_snapshot)
 
     def close(self) -> None:
         """Take the hooks off the backbone."""

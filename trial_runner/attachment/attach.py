@@ -6,7 +6,7 @@ trials can share the backbone. Without an active set every hook passes its tenso
 
 import inspect
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager, nullcontext
 from functools import partial
 from typing import Any
 
@@ -32,12 +32,9 @@ Location = tuple[str, str]
 class _Tap:
     """The hooks of one sublayer: captures what is read, changes what is written."""
 
-    def __init__(
-        self, attachment: "Attachment", sublayer: Sublayer, *, sum_is_normed: bool, is_of_no_token: bool = False
-    ) -> None:
+    def __init__(self, attachment: "Attachment", sublayer: Sublayer, *, is_of_no_token: bool = False) -> None:
         self._attachment = attachment
         self._sublayer = sublayer
-        self._sum_is_normed = sum_is_normed
         self._is_of_no_token = is_of_no_token  # rows that all examples share, of which each slot gets its own
         self.values: dict[Port, SlotRows] = {}
         self.heads = HeadEdits(self.plan, self.values, lambda: attachment.real)
@@ -64,7 +61,7 @@ class _Tap:
             h = self.heads.compose(edits, h)
         for edits in plan.sequential.get(port, ()):
             # on post-LN backbones the Pfeiffer adapter reads the sum normalised (He et al. 2022, released code)
-            is_normed = port is Port.SUM and self._sum_is_normed
+            is_normed = port is Port.SUM and self._attachment.shape.norm is NormPlacement.POST
             h = self.heads.compose(edits, h, module.forward(h) if is_normed else None)
         return h
 
@@ -119,14 +116,14 @@ class Attachment:
         self.active: PackedDeltas | None = None
         self.real: Tensor | None = None
         self._model = model
-        self._shape = shape
+        self.shape = shape
         self._table = family.ports(shape)
         self._handles: list[Handle] = []
         self._tapped: list[nn.Module] = []
         self._taps: list[_Tap] = []
         self._prompts: PromptHooks | None = None
         try:
-            self._attach(model, self._table, shape)
+            self._attach(model, self._table)
             self._prompts = PromptHooks(model, self._table, shape, lambda: self.active.prompt if self.active else None)
             if shape.kind is StackKind.ENCODER:
                 # after prompts have put their rows before the mask
@@ -140,12 +137,12 @@ class Attachment:
         given = inspect.signature(model.forward).bind(*positional, **named).arguments if self.active else {}
         self.real = given.get("attention_mask")
 
-    def _attach(self, model: nn.Module, table: PortTable, shape: BackboneShape) -> None:
-        is_post = shape.norm is NormPlacement.POST
+    def _attach(self, model: nn.Module, table: PortTable) -> None:
         for site in (Site.ATTENTION, Site.FFN):
-            for sublayer in shape.sublayers(site):
+            for sublayer in self.shape.sublayers(site):
                 block = model.get_submodule(table.layers[sublayer.stack].format(layer=sublayer.layer))
-                tap = self._new_tap(sublayer, sum_is_normed=is_post)
+                tap = _Tap(self, sublayer)
+                self._taps.append(tap)
                 for (path, side), ports in _by_module(table, sublayer).items():
                     module = block.get_submodule(path) if path else block
                     self._handles.append(tap.hooks(module, side, ports))
@@ -156,25 +153,18 @@ class Attachment:
                     self._tapped.append(inner)
         for index, path in enumerate(table.stack_norms):
             sublayer = Sublayer(site=Site.STACK, stack="stack", layer=index)
-            is_of_no_token = path == table.relative_positions
-            tap = self._new_tap(sublayer, sum_is_normed=is_post, is_of_no_token=is_of_no_token)
+            tap = _Tap(self, sublayer, is_of_no_token=path == table.relative_positions)
+            self._taps.append(tap)
             location = PortLocation(path, "output")
             self._handles.append(tap.hooks(model.get_submodule(path), "output", {location: (Port.NORM,)}))
-
-    def _new_tap(self, sublayer: Sublayer, *, sum_is_normed: bool, is_of_no_token: bool = False) -> _Tap:
-        tap = _Tap(self, sublayer, sum_is_normed=sum_is_normed, is_of_no_token=is_of_no_token)
-        self._taps.append(tap)
-        return tap
 
     @contextmanager
     def using(self, deltas: DeltaSet | PackedDeltas) -> Iterator[None]:
         """Apply deltas to every forward pass within the block; those of several slots to a block of rows each."""
         packed = deltas if isinstance(deltas, PackedDeltas) else PackedDeltas([deltas])
-        with ExitStack() as stack:
-            if packed.whole is not None:
-                stack.enter_context(swapped(self._model, packed.whole.weights()))
-            with self.resumed(packed):
-                yield
+        weights = {} if packed.whole is None else packed.whole.weights()
+        with swapped(self._model, weights) if weights else nullcontext(), self.resumed(packed):
+            yield
 
     @contextmanager
     def resumed(self, packed: PackedDeltas) -> Iterator[None]:
@@ -189,7 +179,7 @@ class Attachment:
 
     def blocks(self) -> list[nn.Module]:
         """Of all stacks, from the input to the output."""
-        return [block for stack in stacks_of(self._model, self._table, self._shape) for block in stack]
+        return [block for stack in stacks_of(self._model, self._table, self.shape) for block in stack]
 
     def detach(self) -> None:
         """Take every hook off; the model is as it was before."""

@@ -42,11 +42,10 @@ class PromptHooks:
         stack = model.get_submodule("encoder") if shape.kind is StackKind.ENCODER_DECODER else model
         self._scale = float(getattr(stack, "embed_scale", 1.0))
         self._on_arguments(stack, self._insert)
-        if shape.kind is StackKind.ENCODER_DECODER:
+        self._is_read = shape.kind is StackKind.ENCODER_DECODER  # by the decoder, the prompts' rows among it
+        if self._is_read:
             self._on_arguments(model.get_submodule("decoder"), self._widen_cross_mask)
-            self._handles.append(stack.register_forward_hook(self._forget))
-        else:
-            self._handles.append(stack.register_forward_hook(self._take_away))
+        self._handles.append(stack.register_forward_hook(self._take_away))
         if table.positions is not None:
             positions = model.get_submodule(table.positions)
             self._handles.append(positions.register_forward_pre_hook(self._of_the_tokens))
@@ -144,14 +143,10 @@ class PromptHooks:
             return output
         return torch.cat([torch.zeros_like(output[..., :length, :]), output[..., length:, :]], dim=-2)
 
-    def _forget(self, _: nn.Module, __: tuple[Any, ...], ___: Any) -> None:
-        self._rows_before = 0
-        _count_from(0)
-
     def _take_away(self, _: nn.Module, __: tuple[Any, ...], output: Any) -> Any:
         length, self._rows_before = self._rows_before, 0
         _count_from(0)
-        if length:
+        if length and not self._is_read:
             output.last_hidden_state = output.last_hidden_state[:, length:]  # (B, T, D)
         return output
 

@@ -49,11 +49,6 @@ class Recording:
     recorded: int = 0
     replayed: int = 0
 
-    @property
-    def is_warm(self) -> bool:
-        """Whether libraries and caches are set up."""
-        return self.run >= _WARM_STEPS
-
 
 class _CapturedGraph:
     """A step that was recorded with inputs of its own."""
@@ -96,7 +91,8 @@ class StepGraphs:
         if recorded is not None:
             self._recording.replayed += 1
             return recorded.run(inputs)
-        if self._has_run and self._recording.is_warm and len(self._recorded) < _MOST_GRAPHS:
+        is_warm = self._has_run and self._recording.run >= _WARM_STEPS
+        if is_warm and len(self._recorded) < _MOST_GRAPHS:
             recorded = self._record(shapes, inputs)
         if recorded is not None:
             return recorded.run(inputs)

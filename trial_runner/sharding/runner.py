@@ -202,13 +202,8 @@ class ShardedRunner:
         opened = self._ranks.ask("open_pack", -(-slots // self._shape.ranks), fitting)
         return ShardedPack(self._ranks, [answer.free_slots for answer in opened])
 
-    def save(self, snapshot: Snapshot, folder: Path) -> Path:
-        """Write a snapshot to a new file in ``folder``; return its path."""
-        return save_snapshot(snapshot, folder)
-
-    def load(self, path: Path) -> Snapshot:
-        """Read a snapshot back. Raises `SnapshotError` if it is damaged."""
-        return load_snapshot(path)
+    save = staticmethod(save_snapshot)
+    load = staticmethod(load_snapshot)
 
     def close(self) -> None:
         """End the processes."""
