@@ -31,13 +31,12 @@ SNAPSHOT_SECONDS = 600.0
 """Between two measurements, after which trials are snapshot, so that no more is lost with a machine."""
 
 _GENERATIONS = 4
-_REASONS = {
-    signal.SIGINT: "interrupted by Ctrl-C",
-    signal.SIGTERM: "told to stop by SIGTERM",
-    signal.SIGUSR1: "told to stop by SIGUSR1",
+# why a launch stops, and for how long its workers have; container managers kill 10 s after SIGTERM
+_WISHES = {
+    signal.SIGINT: ("interrupted by Ctrl-C", 30.0),
+    signal.SIGTERM: ("told to stop by SIGTERM", 6.0),
+    signal.SIGUSR1: ("told to stop by SIGUSR1", 60.0),
 }
-# container managers kill 10 s after SIGTERM
-_GRACE_SECONDS = {signal.SIGINT: 30.0, signal.SIGTERM: 6.0, signal.SIGUSR1: 60.0}
 _ONE_BREATH_SECONDS = 1.0
 _LONGEST_GRACE_SECONDS = 120.0
 
@@ -143,7 +142,7 @@ class Interrupts:
     def __enter__(self) -> Self:
         """Take the signals over; outside the main thread there are none to take."""
         if threading.current_thread() is threading.main_thread():
-            self._earlier = {number: signal.signal(number, self._note) for number in _REASONS}
+            self._earlier = {number: signal.signal(number, self._note) for number in _WISHES}
         return self
 
     def __exit__(self, *raised: object) -> None:
@@ -158,8 +157,7 @@ class Interrupts:
                 return
             raise KeyboardInterrupt
         self._noted_at = time.monotonic()
-        self.reason = _REASONS[signal.Signals(number)]
-        self.grace_seconds = _GRACE_SECONDS[signal.Signals(number)]
+        self.reason, self.grace_seconds = _WISHES[signal.Signals(number)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

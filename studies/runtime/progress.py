@@ -69,7 +69,7 @@ class EndedTrial:
     step: int
     stored_parameters: int
     reason: str | None
-    is_best: bool
+    is_best: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,9 +120,9 @@ class Progress:
     constant: float | None = None
     examples: ExampleCounts | None = None
     budget_parameters: int
-    seconds_elapsed: float
-    left: TimeLeft | None
-    running: tuple[RunningTrial, ...]
+    seconds_elapsed: float = 0.0
+    left: TimeLeft | None = None
+    running: tuple[RunningTrial, ...] = ()
     waits_for: str = ""
 
     @property
@@ -148,9 +148,6 @@ def progress_before(plan: StudyPlan) -> Progress:
         counts=dict.fromkeys(TrialState, 0),
         target_trials=plan.target_trials,
         budget_parameters=plan.space.budget,
-        seconds_elapsed=0.0,
-        left=None,
-        running=(),
     )
 
 

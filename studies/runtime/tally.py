@@ -75,7 +75,6 @@ def _ended(trial: OpenTrial, outcome: Outcome) -> EndedTrial:
         step=trial.step,
         stored_parameters=trial.trial.stored_parameters,
         reason=outcome.reason,
-        is_best=False,
     )
 
 
