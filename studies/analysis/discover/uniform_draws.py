@@ -26,20 +26,18 @@ class UniformDraws:
     Args:
         genome: Of the space.
         seed: Of the draws.
-        count: How many.
     """
 
-    def __init__(self, genome: Encoding, seed: int, count: int = DRAWS) -> None:
+    def __init__(self, genome: Encoding, seed: int) -> None:
         """Draw nothing yet."""
         self.genome = genome
         self._seed = seed
-        self._count = count
 
     @cached_property
     def draws(self) -> tuple[EncodedConfiguration, ...]:
         """Uniform over sides, forms and structures; shares and rates are uniform in their ranges."""
         drawer, draw = RandomCandidates(self.genome), self.generator("draws")
-        return tuple(drawer.fresh(draw) for _ in range(self._count))
+        return tuple(drawer.fresh(draw) for _ in range(DRAWS))
 
     @cached_property
     def traits(self) -> Mapping[str, PartTraits]:
