@@ -27,7 +27,7 @@ def best_first(
     complete = [trial for trial in trials if trial.state is TrialState.COMPLETE and trial.score is not None]
     by_configuration: dict[str, TrialRecord] = {}
     for trial in ranked(complete, estimates):
-        by_configuration.setdefault(_configuration_key(trial, space), trial)
+        by_configuration.setdefault(fingerprint(trial.configuration, space.shape), trial)
     return list(by_configuration.values())
 
 
@@ -46,12 +46,12 @@ def baseline(
         BudgetError: If it does not fit.
         InvalidEditError: If it is not valid on the backbone.
     """
-    own = {_configuration_key(trial, space) for trial in trials if _is_of(trial, name)}
+    own = {fingerprint(trial.configuration, space.shape) for trial in trials if _is_of(trial, name)}
     candidate = None if own else resized(name, space)
     if candidate is not None:
         own = {fingerprint(candidate.configuration, space.shape)}
     for trial in best:
-        if _configuration_key(trial, space) in own:
+        if fingerprint(trial.configuration, space.shape) in own:
             return trial
     return candidate or resized(name, space)
 
@@ -72,8 +72,3 @@ def resized(name: PublishedPoint, space: SearchSpace) -> Candidate:
     if name.trains_everything(space.shape):
         space = SearchSpace(shape=space.shape, budget=space.shape.parameters, options=space.options)
     return space.suggest_published(name, _Middle())
-
-
-def _configuration_key(trial: TrialRecord, space: SearchSpace) -> str:
-    """What trials share that differ in their learning rates alone."""
-    return fingerprint(trial.configuration, space.shape)

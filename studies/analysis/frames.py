@@ -100,22 +100,18 @@ def _series(values: Sequence[object]) -> Any:
     """A column of the type that all its values have."""
     import pandas
 
-    kinds = {type(value) for value in values if value is not None}
+    given = [value for value in values if value is not None]
+    kinds = {type(value) for value in given}
     if kinds == {bool}:
         return pandas.Series(values, dtype="boolean")
     if kinds == {int} and all(-_LARGEST_INT <= value < _LARGEST_INT for value in values if isinstance(value, int)):
         return pandas.Series(values, dtype="Int64")
     if float in kinds and kinds <= {int, float}:
         return pandas.Series(values, dtype="float64")
-    if (kinds and kinds <= {datetime, date}) or _are_stamps(values):
+    # or times as a query gives them
+    if kinds and (kinds <= {datetime, date} or all(isinstance(one, str) and _STAMP.fullmatch(one) for one in given)):
         return pandas.Series(pandas.to_datetime([_utc(value) for value in values], utc=True))
     return pandas.Series(values, dtype="string" if kinds == {str} else "object")
-
-
-def _are_stamps(values: Sequence[object]) -> bool:
-    """Whether all values are times as a query gives them."""
-    given = [value for value in values if value is not None]
-    return bool(given) and all(isinstance(value, str) and _STAMP.fullmatch(value) for value in given)
 
 
 def _utc(value: object) -> object:

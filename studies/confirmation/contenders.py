@@ -75,16 +75,13 @@ def entries_of(
             left_out[name] = str(error)
             continue
         entry = entry_of(other, space, label=name, head_parameters=trials[0].head_parameters, baselines=(name,))
-        key = entry.template.fingerprint
-        found[key] = _as_baseline(found[key], name) if key in found else entry
+        earlier = found.get(entry.template.fingerprint)
+        if earlier is not None:  # it turns out to be a baseline, too; it is called by the first it is
+            own = earlier.contender
+            label = own.label if own.baselines else name
+            entry = replace(earlier, contender=replace(own, label=label, baselines=(*own.baselines, name)))
+        found[entry.template.fingerprint] = entry
     return list(found.values()), left_out
-
-
-def _as_baseline(entry: ContenderEntry, name: str) -> ContenderEntry:
-    """An entry that turns out to be a baseline, too; it is called by the first it is."""
-    earlier = entry.contender
-    label = earlier.label if earlier.baselines else name
-    return replace(entry, contender=replace(earlier, label=label, baselines=(*earlier.baselines, name)))
 
 
 def trials_of(entries: Sequence[ContenderEntry], seeds: Sequence[int]) -> list[NewTrial]:

@@ -115,7 +115,10 @@ def draft_study(source: DataSource, choices: Choices) -> Draft:
     """
     with source.opened() as datasets:
         looked = {name: look_at(_some(dataset)) for name, dataset in datasets.items()}
-        found = guess(looked, choices.wishes, can_chat=choices.backbone is None or _can_chat(choices.backbone))
+        given = choices.backbone
+        is_decoder = given is None or shape_of(config_of(given)).kind is StackKind.DECODER
+        can_chat = given is None or (is_decoder and bool(load_tokenizer(given).chat_template))
+        found = guess(looked, choices.wishes, can_chat=can_chat)
         backbone = choices.backbone or _USUAL.get(found.kind, _OF_TEXTS)
         study: dict[str, Any] = {
             "name": choices.name or source.title,
@@ -173,12 +176,6 @@ def _tokenizer(backbone: str, *, is_chosen: bool) -> "PreTrainedTokenizerFast | 
         if is_chosen:
             raise
         return None
-
-
-def _can_chat(backbone: str) -> bool:
-    """Whether a backbone is a decoder with a chat template."""
-    is_decoder = shape_of(config_of(backbone)).kind is StackKind.DECODER
-    return is_decoder and bool(load_tokenizer(backbone).chat_template)
 
 
 def _measure(

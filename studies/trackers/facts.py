@@ -37,11 +37,6 @@ def measured(reading: ReadingRecord) -> dict[str, float]:
     return {name: float(value) for name, value in values.items() if math.isfinite(value)}
 
 
-def run_name(trial: TrialRecord) -> str:
-    """Of the run of a trial."""
-    return f"trial-{trial.number}"
-
-
 def needed(module: str, extra: str) -> Any:
     """The package of a tracker.
 
