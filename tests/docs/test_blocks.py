@@ -1,12 +1,12 @@
 """Every block of the README and of the documentation, run where a reader stands after ``make search``."""
 
-import json
 import shutil
 from pathlib import Path
 
 import pytest
 import yaml
 from support.pages import PAGES, ROOT, SMALLER_TASK, PageRun, blocks_of
+from support.whole_way import write_rows
 
 from deltaspace.commands.main import main
 
@@ -31,10 +31,9 @@ def searched(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("reader")
     for name in ("articles", "gsm8k_chat", "DATA/gsm8k_chat", "DATA/user_instructions_chat"):
         (folder / name).mkdir(parents=True)
-    (folder / "reviews").mkdir()
     rows = [{"sentence": f"number {n} was {word}", "label": word} for n in range(ROWS) for word in ("good", "bad")]
-    (folder / "reviews" / "train.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    (folder / "new.jsonl").write_text(json.dumps({"sentence": "number 7 was good"}) + "\n")
+    write_rows(folder / "reviews" / "train.jsonl", rows)
+    write_rows(folder / "new.jsonl", [{"sentence": "number 7 was good"}])
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
         patch.delenv("DELTASPACE_STORAGE", raising=False)

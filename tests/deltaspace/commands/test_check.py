@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import yaml
+from support.whole_way import write_rows
 
 import deltaspace
 from deltaspace.commands.main import main
@@ -31,12 +32,9 @@ Run = Callable[..., str]
 def study(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A study of 120 reviews, all of which are cut."""
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "reviews").mkdir()
-    rows = [
-        {"text": f"number {n} was rather {WORDS[n % 3 == 0]} to look at", "label": WORDS[n % 3 == 0]}
-        for n in range(120)
-    ]
-    (tmp_path / "reviews" / "train.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    words = [WORDS[number % 3 == 0] for number in range(120)]
+    rows = [{"text": f"number {n} was rather {word} to look at", "label": word} for n, word in enumerate(words)]
+    write_rows(tmp_path / "reviews" / "train.jsonl", rows)
     (tmp_path / "study.yaml").write_text(yaml.safe_dump(STUDY))
     return tmp_path / "study.yaml"
 
@@ -112,7 +110,7 @@ def test_python_shows_the_same(study):
 @pytest.mark.parametrize("family", ["t5", "gpt2"])
 def test_texts_are_timed_too(family, study, tiny_backbone, capsys):
     rows = [{"from": f"words {n} and more", "to": f"{n} words"} for n in range(90)]
-    (study.parent / "reviews" / "train.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    write_rows(study.parent / "reviews" / "train.jsonl", rows)
     task = {"kind": "translation", "folder": "reviews", "source": "from", "target": "to", "max_tokens": 32}
     task |= {"max_target_tokens": 16}
     budget = {"backbone": str(tiny_backbone(family)), "budget": 2000}

@@ -1,7 +1,5 @@
 """``deltaspace init``: from data to a study file that is valid, and one line where there is none."""
 
-import csv
-import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -10,6 +8,7 @@ import datasets
 import pandas
 import pytest
 import yaml
+from support.whole_way import write_rows
 
 import deltaspace
 from deltaspace.commands.main import main
@@ -28,24 +27,20 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def said(here: Path, capsys: pytest.CaptureFixture[str]) -> Run:
+def said(here: Path, ran: Callable[..., tuple[int, str, str]]) -> Run:
     """Runs a command line that must come to an exit status, and returns what it says on stderr."""
 
     def invoke(*arguments: str, status: int = 0) -> str:
-        code = main(["init", "--no-steps", *arguments])
-        printed = capsys.readouterr()
-        assert code == status, printed.err
-        return printed.err
+        code, _, err = ran("init", "--no-steps", *arguments)
+        assert code == status, err
+        return err
 
     return invoke
 
 
 def write_csv(file: Path, rows: Sequence[Mapping[str, object]] = ROWS) -> None:
     file.parent.mkdir(exist_ok=True)
-    with file.open("w", newline="") as opened:
-        writer = csv.DictWriter(opened, list(rows[0]))
-        writer.writeheader()
-        writer.writerows(rows)
+    pandas.DataFrame(rows).to_csv(file, index=False)
 
 
 def test_a_label_of_numbers_may_be_a_class_or_a_scale(said, here):
@@ -147,11 +142,8 @@ def test_what_stands_in_a_module_is_found_by_its_name(said, here):
 def test_a_text_task_without_its_backbone_is_estimated_and_says_so(said, here, monkeypatch):
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     monkeypatch.setenv("HF_HOME", str(here / "empty"))
-    (here / "train.jsonl").write_text(
-        "".join(
-            json.dumps({"article": f"words and words {n} " * 9, "headline": f"words {n} and"}) + "\n" for n in range(60)
-        )
-    )
+    articles = [{"article": f"words and words {n} " * 9, "headline": f"words {n} and"} for n in range(60)]
+    write_rows(here / "train.jsonl", articles)
     said("train.jsonl", "--name", "news", "--backbone", "embedded", status=2)
     said("train.jsonl", "--name", "news")
     text = (here / "news.yaml").read_text()

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import yaml
+from support.whole_way import write_rows
 
 import deltaspace
 from deltaspace.commands.main import main
@@ -46,10 +47,9 @@ def as_lines(rows: list[dict[str, Any]]) -> str:
 
 def trained(folder: Path, backbone: Path, task: dict[str, Any], patch: pytest.MonkeyPatch) -> Path:
     """An export of three steps."""
-    (folder / "task").mkdir()
     rows = rows_of(40)
     for name, some in {"train": rows[:20], "validation": rows[20:30], "test": rows[30:]}.items():
-        (folder / "task" / f"{name}.jsonl").write_text(as_lines(some))
+        write_rows(folder / "task" / f"{name}.jsonl", some)
     training = {"steps": 3, "batch_size": 8, "precision": "fp32"}
     study = {"name": "reviews", "backbone": str(backbone), "task": task, "budget": 900, "training": training}
     (folder / "study.yaml").write_text(yaml.safe_dump(study))
@@ -68,7 +68,7 @@ def pairs(tiny_backbone: Callable[[str], Path], tmp_path_factory: pytest.TempPat
 
 @pytest.fixture
 def predict(pairs, tmp_path, ran) -> Predict:
-    """Runs the command on some lines; its exit code, stdout and stderr."""
+    """Runs the command on some lines in place of those before; its exit code, stdout and stderr."""
 
     def run(lines: str | bytes, *options: str, folder: Path = pairs) -> tuple[int, str, str]:
         data = lines.encode() if isinstance(lines, str) else lines
