@@ -100,7 +100,7 @@ def _labelled(kind: str, source: ExportSource, labels: tuple[str, ...]) -> dict[
     elif kind == "peft":
         from trial_runner.export.peft_format import HEAD_ON_TOKENS, peft_target
 
-        has_head_file = peft_target(source.shape.kind, source.study.backbone, has_head=True) is not HEAD_ON_TOKENS
+        has_head_file = peft_target(source.shape.kind, source.study.backbone, has_head=True) != HEAD_ON_TOKENS
         if not has_head_file:
             auto_class, options = "AutoModelForTokenClassification", f", num_labels={len(labels)}"
     return {

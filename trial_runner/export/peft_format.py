@@ -91,24 +91,19 @@ def _kind(edit: Edit, shape: BackboneShape) -> PeftKind | str:
             return "peft has no such adapter"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PeftTarget:
-    """The model that an adapter is put on: peft's word, and the class of transformers, as ``AutoPeftModel`` has it."""
-
-    task_type: str
-    auto_class: str
-
-
-_WRITES = {
-    StackKind.DECODER: PeftTarget(task_type="CAUSAL_LM", auto_class="AutoModelForCausalLM"),
-    StackKind.ENCODER_DECODER: PeftTarget(task_type="SEQ_2_SEQ_LM", auto_class="AutoModelForSeq2SeqLM"),
+HEAD_ON_TOKENS, _BARE = "TOKEN_CLS", "FEATURE_EXTRACTION"
+_WRITES = {StackKind.DECODER: "CAUSAL_LM", StackKind.ENCODER_DECODER: "SEQ_2_SEQ_LM"}
+AUTO_CLASSES = {
+    "CAUSAL_LM": "AutoModelForCausalLM",
+    "SEQ_2_SEQ_LM": "AutoModelForSeq2SeqLM",
+    HEAD_ON_TOKENS: "AutoModelForTokenClassification",
+    _BARE: "AutoModel",
 }
-HEAD_ON_TOKENS = PeftTarget(task_type="TOKEN_CLS", auto_class="AutoModelForTokenClassification")
-_BARE = PeftTarget(task_type="FEATURE_EXTRACTION", auto_class="AutoModel")
+"""Of transformers, by peft's word for the model that an adapter is put on, as ``AutoPeftModel`` has it."""
 
 
-def peft_target(kind: StackKind, backbone: str, *, has_head: bool) -> PeftTarget:
-    """What an adapter is put on.
+def peft_target(kind: StackKind, backbone: str, *, has_head: bool) -> str:
+    """What an adapter is put on, in peft's word.
 
     A head on the mean of the outputs is, as everything linear, the mean of a head on every output: that of transformers
     which labels tokens. Encoder-decoders have no such class whose outputs are the decoder's, some families have none at
@@ -149,7 +144,7 @@ def write_peft(
     kind = _kind(trained.configuration.edits[0], shape)
     match kind:
         case PeftKind.LORA | PeftKind.DORA:
-            config, tensors = _lora(layers, is_of_one_rank=target is _WRITES[StackKind.DECODER])
+            config, tensors = _lora(layers, is_of_one_rank=target == _WRITES[StackKind.DECODER])
             if kind is PeftKind.DORA:
                 config, tensors = {**config, "use_dora": True}, tensors | _magnitudes(layers)
         case PeftKind.VERA:
@@ -161,11 +156,11 @@ def write_peft(
     named: Config = {
         "base_model_name_or_path": source_of(backbone.name),
         "revision": backbone.revision,
-        "task_type": target.task_type,
+        "task_type": target,
     }
     is_prompt = kind is PeftKind.PROMPT
     layout: Config = {} if is_prompt else {"fan_in_fan_out": family.ports(shape).is_transposed}
-    if trained.head is not None and target is HEAD_ON_TOKENS:
+    if trained.head is not None and target == HEAD_ON_TOKENS:
         name = next(name for name, _ in model.named_children() if name in HEADS)
         prefix = f"{_PROMPT_PREFIX if is_prompt else _PREFIX}{name}."
         tensors |= {f"{prefix}{key}": tensor for key, tensor in trained.head.tensors().items()}
@@ -176,14 +171,14 @@ def write_peft(
     save_file(tensors, folder / _WEIGHTS, metadata={"format": "pt"})
 
 
-def _empty_model(target: PeftTarget, backbone: str) -> Any:
+def _empty_model(target: str, backbone: str) -> Any:
     """The model that an adapter is put on, without weights."""
     source = source_of(backbone)
     with hub_access(source), quiet_transformers(), torch.device("meta"):
         import transformers
 
         config = transformers.AutoConfig.from_pretrained(source, trust_remote_code=False)
-        return getattr(transformers, target.auto_class).from_config(config)
+        return getattr(transformers, AUTO_CLASSES[target]).from_config(config)
 
 
 def _labels_tokens(backbone: str) -> bool:

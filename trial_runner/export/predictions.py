@@ -11,6 +11,7 @@ import torch
 from accelerate import PartialState
 from numpy.typing import NDArray
 
+from search_space.dimensions import StackKind
 from trial_runner.backbones import position_limit
 from trial_runner.backbones.locate import padding_token
 from trial_runner.errors import ExportError
@@ -117,8 +118,8 @@ def write(
     texts = [""] * len(sources)
     with torch.inference_mode(), _computing(export.precision, place):
         for some in _batches(rows.lengths, 1 if opened.is_one_by_one else batch_size, tell):
-            prompts = rows.prompts(some, model.backbone.pad_token_id, encoder.stack)
-            (written,) = writer.write(prompts, copies=1, device=place)
+            prompts = rows.padded(some, model.backbone.pad_token_id, on_left=encoder.stack is StackKind.DECODER)
+            (written,) = writer.write(*prompts, copies=1, device=place)
             for row, text in zip(some, written, strict=True):
                 texts[row] = text
     opened.done()

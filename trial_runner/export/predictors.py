@@ -33,7 +33,7 @@ from trial_runner.export.heads import TaskHead, load_head
 from trial_runner.export.loader import base_tensors, load_delta
 from trial_runner.export.mean_pooled import MeanPooledClassifier
 from trial_runner.export.merge import merged_tokenizer
-from trial_runner.export.peft_format import HEAD_ON_TOKENS, HEADS, peft_target
+from trial_runner.export.peft_format import AUTO_CLASSES, HEAD_ON_TOKENS, HEADS, peft_target
 from trial_runner.export.trained import DELTA_FACTS, DELTASPACE
 from trial_runner.huggingface import hub_access, quiet_transformers
 from trial_runner.silence import quiet_quantizers
@@ -180,9 +180,9 @@ class OpenedExport:
         config = config_of(self.source)
         kind = shape_of(config).kind
         target = peft_target(kind, self.source, has_head=True)
-        options = {"num_labels": len(labels)} if target is HEAD_ON_TOKENS else {}
-        model = self._with_adapter(_whole(self._held, target.auto_class, **options))
-        head: TaskHead | None = None if target is HEAD_ON_TOKENS else load_head(self.folder)
+        options = {"num_labels": len(labels)} if target == HEAD_ON_TOKENS else {}
+        model = self._with_adapter(_whole(self._held, AUTO_CLASSES[target], **options))
+        head: TaskHead | None = None if target == HEAD_ON_TOKENS else load_head(self.folder)
         device = PartialState().device
         if head is not None:
             head.to(device)

@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 from transformers import (
     DynamicCache,
@@ -22,7 +23,7 @@ from search_space.dimensions import StackKind
 from trial_runner.attachment.inputs import start_token
 from trial_runner.backbones import LanguageModel
 from trial_runner.huggingface import quiet_transformers
-from trial_runner.tasks import PreparedTextTask, Prompts
+from trial_runner.tasks import PreparedTextTask
 from trial_runner.tasks.kind import Encoder
 
 if TYPE_CHECKING:
@@ -122,18 +123,16 @@ class Writer:
         return self._backbone.load_tokenizer()
 
     @torch.no_grad()
-    def write(self, prompts: Prompts, *, copies: int, device: torch.device) -> list[list[str]]:
+    def write(self, ids: NDArray[Any], mask: NDArray[Any], *, copies: int, device: torch.device) -> list[list[str]]:
         """A text for each source, K times M.
 
         Args:
-            prompts: M sources.
+            ids: M sources, padded, ``(M, T)``.
+            mask: Where their tokens are, ``(M, T)``.
             copies: K; the rows of the batch are the sources, and again, and so on.
             device: Where the model is.
         """
-        inputs = {
-            "input_ids": torch.from_numpy(prompts.input_ids),
-            "attention_mask": torch.from_numpy(prompts.attention_mask).long(),
-        }
+        inputs = {"input_ids": torch.from_numpy(ids), "attention_mask": torch.from_numpy(mask).long()}
         inputs = {name: tensor.to(device).repeat(copies, 1) for name, tensor in inputs.items()}
         with quiet_transformers():
             written: Tensor = self._model.generate(**inputs, generation_config=self._config)

@@ -296,7 +296,7 @@ class LanguageModelObjective(Objective):
         for rows in by_length(examples.sources.lengths, self._written_together(together.slots)):
             prompts = examples.prompts(rows, self._frozen.pad_token_id, multiple_of=self._multiple_of)
             with together.applied(), self._head.tied():
-                written = self._writer.write(prompts, copies=together.slots, device=self._frozen.device.device)
+                written = self._writer.write(*prompts, copies=together.slots, device=self._frozen.device.device)
             for own, new in zip(texts, written, strict=True):
                 for row, text in zip(rows, new, strict=True):
                     own[row] = text

@@ -19,7 +19,6 @@ from trial_runner.tasks.kinds import TASK_KINDS, check_task, kind_of
 from trial_runner.tasks.metrics import METRICS, Metric
 from trial_runner.tasks.prepare import prepare_task
 from trial_runner.tasks.task import SPLITS, Decoding, Grouping, Task
-from trial_runner.tasks.token_rows import Prompts
 
 __all__ = [
     "EMBEDDED_TASKS",
@@ -37,7 +36,6 @@ __all__ = [
     "Prepared",
     "PreparedTask",
     "PreparedTextTask",
-    "Prompts",
     "Split",
     "Task",
     "TaskKind",

@@ -1,4 +1,4 @@
-"""Rows of tokens, and what is generated from, as numpy arrays. No torch."""
+"""Rows of tokens as numpy arrays. No torch."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -7,26 +7,12 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from search_space.dimensions import StackKind
 from trial_runner.huggingface import quiet_transformers
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
 
 _ROWS_AT_ONCE = 8192
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Prompts:
-    """Sources to generate from, padded on the right, of a decoder on the left.
-
-    Attributes:
-        input_ids: ``(B, T)``.
-        attention_mask: True at tokens, false at padding, ``(B, T)``.
-    """
-
-    input_ids: npt.NDArray[np.int64]
-    attention_mask: npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -68,7 +54,7 @@ class TokenRows:
     def padded(
         self, rows: npt.NDArray[np.int64], filler: int, *, multiple_of: int = 1, on_left: bool = False
     ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
-        """Some of the rows and where their tokens are, both ``(B, T)``."""
+        """Some of the rows and where their tokens are, both ``(B, T)``, padded on the right unless on the left."""
         lengths = self.lengths[rows]
         width = rounded(int(lengths.max(initial=0)), multiple_of)
         columns = np.arange(width) - ((width - lengths)[:, None] if on_left else 0)
@@ -76,14 +62,6 @@ class TokenRows:
         padded = np.full(mask.shape, filler, dtype=np.int64)
         padded[mask] = self.ids[(self.offsets[rows][:, None] + columns)[mask]]
         return padded, mask
-
-    def prompts(
-        self, rows: npt.NDArray[np.int64], pad_token_id: int, stack: StackKind, *, multiple_of: int = 1
-    ) -> Prompts:
-        """Some of the rows to generate from, with a model of that kind."""
-        on_left = stack is StackKind.DECODER
-        ids, mask = self.padded(rows, pad_token_id, multiple_of=multiple_of, on_left=on_left)
-        return Prompts(input_ids=ids, attention_mask=mask)
 
 
 def by_length(lengths: npt.NDArray[np.int64], size: int) -> Iterator[npt.NDArray[np.int64]]:

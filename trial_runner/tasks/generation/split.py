@@ -12,7 +12,7 @@ from search_space.dimensions import StackKind
 from trial_runner.tasks.kind import Prepared
 from trial_runner.tasks.splits import Takeable
 from trial_runner.tasks.task import Decoding
-from trial_runner.tasks.token_rows import Prompts, TokenRows, rounded
+from trial_runner.tasks.token_rows import TokenRows, rounded
 
 IGNORED = -100
 """The label of places that the loss leaves out, as torch's cross-entropy does unless told otherwise."""
@@ -84,10 +84,12 @@ class WrittenSplit(Takeable):
             multiple_of: Lengths are rounded up to a multiple of it.
         """
 
-    def prompts(self, indices: npt.ArrayLike, pad_token_id: int, *, multiple_of: int = 1) -> Prompts:
-        """What is read of the given indices, to generate from, in their order; see `batch`."""
-        rows = np.asarray(indices, dtype=np.int64)
-        return self.sources.prompts(rows, pad_token_id, self.stack, multiple_of=multiple_of)
+    def prompts(
+        self, indices: npt.ArrayLike, pad_token_id: int, *, multiple_of: int = 1
+    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
+        """What is read of the given indices, to generate from, and where its tokens are; see `batch`."""
+        rows, on_left = np.asarray(indices, dtype=np.int64), self.stack is StackKind.DECODER
+        return self.sources.padded(rows, pad_token_id, multiple_of=multiple_of, on_left=on_left)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

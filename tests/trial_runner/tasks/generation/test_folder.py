@@ -81,12 +81,12 @@ def test_a_decoder_learns_the_target_behind_the_source_and_the_separator(folder,
 
 def test_prompts_of_a_decoder_are_padded_on_the_left_and_of_an_encoder_decoder_on_the_right(write_splits, prepared):
     folder = write_splits(lambda split: [{"en": split[1], "de": "x"}, {"en": split[1] * 3, "de": "y"}])
-    left = prepared(folder, "gpt2").splits["test"].prompts([0, 1], 9)
-    assert left.attention_mask.tolist() == [[False, False, True, True], [True] * 4]
-    assert left.input_ids[0][:2].tolist() == [9, 9]
-    assert (left.input_ids[:, -1] == 0).all()  # the separator comes last in both
-    right = prepared(folder, "bart").splits["test"].prompts([0, 1], 9, multiple_of=8)
-    assert right.attention_mask.tolist() == [[True] * 3 + [False] * 5, [True] * 5 + [False] * 3]
+    ids, mask = prepared(folder, "gpt2").splits["test"].prompts([0, 1], 9)
+    assert mask.tolist() == [[False, False, True, True], [True] * 4]
+    assert ids[0][:2].tolist() == [9, 9]
+    assert (ids[:, -1] == 0).all()  # the separator comes last in both
+    _, mask = prepared(folder, "bart").splits["test"].prompts([0, 1], 9, multiple_of=8)
+    assert mask.tolist() == [[True] * 3 + [False] * 5, [True] * 5 + [False] * 3]
 
 
 def test_the_loss_of_a_decoder_is_that_of_transformers_with_the_prompt_masked_out(
