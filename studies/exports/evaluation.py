@@ -17,7 +17,7 @@ from trial_runner.tasks import TASK_KINDS
 from trial_runner.tasks.instruction.kind import INSTRUCTION
 
 if TYPE_CHECKING:
-    from trial_runner.export.harness import Harness, HarnessRequest
+    from trial_runner.export.harness import Harness, Measuring
 
 Tell = Callable[[int, int], None]
 """Told how many trials of how many are measured, before each and at the end."""
@@ -51,13 +51,11 @@ def measure_by_harness(ledger: Ledger, name: str, harness: "Harness", tell: Tell
         StudiesError: If the confirmation has not ended, a launch runs it, or a trial's weights are gone.
         RunnerError: If an export or its backbone cannot be used.
     """
-    from trial_runner.export.harness import Measuring
-
     study = ledger.study(name)
     if not confirmation_result(ledger, name).is_finished:
         raise WishError(f"lm-eval measures confirmations that have ended; '{name}' has not. Call the command again.")
     ledger.check_is_free(study)
-    measuring = Measuring(asked_as(study))
+    measuring = _measuring(study)
     trials = [trial.number for trial in ledger.trials(study.id, states=[TrialState.COMPLETE])]
     known = {reading.trial: reading.metrics for reading in ledger.readings(study.id)}
     for done, number in enumerate(trials):
@@ -78,11 +76,11 @@ def measure_by_harness(ledger: Ledger, name: str, harness: "Harness", tell: Tell
     tell(len(trials), len(trials))
 
 
-def asked_as(study: NewStudy) -> "HarnessRequest":
+def _measuring(study: NewStudy) -> "Measuring":
     """How lm-eval asks a study's models: those that were tuned on dialogues as the dialogues were written."""
-    from trial_runner.export.harness import HarnessRequest
+    from trial_runner.export.harness import Measuring
 
     task = task_from_json(study.specification["task"])
     if task.kind != INSTRUCTION.name or task.text is not None:
-        return HarnessRequest()
-    return HarnessRequest(is_chat=True, system=task.dialogue.system, options=task.dialogue.template_options)
+        return Measuring()
+    return Measuring(is_chat=True, system=task.dialogue.system, options=task.dialogue.template_options)

@@ -79,9 +79,9 @@ class Harness:
             )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HarnessRequest:
-    """How a model that was tuned on dialogues is asked.
+@dataclass(slots=True, kw_only=True)
+class Measuring:
+    """Measures exports, one after another; deltas on the same backbone share it once it is loaded.
 
     Attributes:
         is_chat: Whether requests are written as the tokenizer's chat template writes them.
@@ -92,15 +92,7 @@ class HarnessRequest:
     is_chat: bool = False
     system: str | None = None
     options: Mapping[str, object] = field(default_factory=dict)
-
-
-class Measuring:
-    """Measures exports, one after another; deltas on the same backbone share it once it is loaded."""
-
-    def __init__(self, asked: HarnessRequest) -> None:
-        """Nothing is loaded yet."""
-        self._asked = asked
-        self._base: LanguageModel | None = None
+    _base: LanguageModel | None = field(init=False, default=None)
 
     def metrics(self, folder: Path, harness: Harness) -> dict[str, float]:
         """What lm-eval measures of an export: ``task/metric`` to its value, with the filter of answers if it has one.
@@ -131,7 +123,7 @@ class Measuring:
             tokenizer=export.tokenizer(),
             batch_size=1 if opened.is_one_by_one else harness.batch_size,
             mixed_precision_dtype="bfloat16" if is_bf16 else None,
-            chat_template_args=dict(self._asked.options),
+            chat_template_args=dict(self.options),
             max_length=_most_tokens(export, opened.model.backbone.position_limit_tokens),
         )
         manager = _manager(harness.tasks)
@@ -145,8 +137,8 @@ class Measuring:
                     limit=harness.limit,
                     bootstrap_iters=0,
                     log_samples=False,
-                    apply_chat_template=self._asked.is_chat,
-                    system_instruction=self._asked.system,
+                    apply_chat_template=self.is_chat,
+                    system_instruction=self.system,
                 )
             except OSError as error:
                 raise ExportError(f"lm-eval must be able to read the data of {task}; got: {error}.") from error
