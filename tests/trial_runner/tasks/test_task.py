@@ -45,12 +45,10 @@ def test_a_value_that_cannot_be_is_refused_where_it_stands(changes, key):
     [
         (TEXTS | {"kind": "translatoin"}, "no kind of task 'translatoin'; known: .* Did you mean 'translation'"),
         (TEXTS | {"folder": None, "name": "docstrings"}, "a translation task must come from a folder or the hub"),
-        (TEXTS | {"metric": "rouge1"}, "metric of a translation task must be one of bleu, chrf, .* got 'rouge1'"),
         (TEXTS | {"metrics": ["chrf", "accuracy"]}, "got 'accuracy'"),
         (TEXTS | {"metrics": ["chrf"]}, "metrics must contain the metric 'bleu'; got chrf"),
         (TEXTS | {"decoding": {"min_new_tokens": 65}}, r"from 0 to max_new_tokens \(64\); got 65"),
         (TEXTS | {"splits": {"test": {"Matched Set": "x"}}}, "named with a-z, 0-9 and '_'; got 'Matched Set'"),
-        (TEXTS | {"text": "en"}, "must not have text, because its kind is translation"),
         (CLASSES | {"folder": None, "name": "docstring"}, "known: docstrings. Did you mean 'docstrings'"),
         (CLASSES | {"text": "label"}, "beside its label column"),
         (CLASSES | {"text": ["a", "a"]}, "one or two text columns"),
