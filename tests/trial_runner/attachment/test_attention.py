@@ -4,14 +4,13 @@ from typing import Any
 
 import pytest
 import torch
+from support.attention_cases import HEADS, KV_HEADS, LENGTH, TOKENS, WIDTH, AttentionProblem
 from torch import Tensor, nn
 
 from trial_runner.attachment.attention import attend, tap_attention, untap_attention
 from trial_runner.errors import AttachError
 from trial_runner.packed.kernels import as_on_gpu
 from trial_runner.packed.prefix import Prefix
-
-BATCH, HEADS, KV_HEADS, TOKENS, LENGTH, WIDTH = 2, 16, 4, 64, 30, 64
 
 
 class Tap:
@@ -42,30 +41,12 @@ class Tap:
         return heads
 
 
-class Problem:
-    """Queries, keys, values, a prefix, and a mask that is causal with padding on the right."""
+class Problem(AttentionProblem):
+    """With a module that attends."""
 
     def __init__(self, dtype: torch.dtype) -> None:
-        generator = torch.Generator().manual_seed(0)
-
-        def draw(*shape: int) -> Tensor:
-            return torch.randn(*shape, generator=generator, dtype=torch.float64).to(dtype).requires_grad_()
-
-        self.q = draw(BATCH, HEADS, TOKENS, WIDTH)
-        self.k, self.v = draw(BATCH, KV_HEADS, TOKENS, WIDTH), draw(BATCH, KV_HEADS, TOKENS, WIDTH)
-        self.p_k, self.p_v = draw(KV_HEADS, LENGTH, WIDTH), draw(KV_HEADS, LENGTH, WIDTH)
-        causal = torch.ones(TOKENS, TOKENS, dtype=torch.bool).tril()
-        real = torch.arange(TOKENS) < torch.tensor([[TOKENS], [TOKENS - 11]])
-        self.mask = (causal & real[:, None, :])[:, None]  # (B, 1, T, S)
+        super().__init__(dtype)
         self.module = nn.Identity()
-
-    @property
-    def repeated(self) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """Keys and values, and those of the prefix, once for every query head."""
-        group = HEADS // KV_HEADS
-        own = (part.repeat_interleave(group, 1) for part in (self.k, self.v))
-        k, v, p_k, p_v = *own, *(part.repeat_interleave(group, 0) for part in (self.p_k, self.p_v))
-        return k, v, p_k, p_v
 
     @property
     def with_prefix(self) -> "Tap":

@@ -204,10 +204,7 @@ def test_a_trial_in_a_pack_on_codes_is_the_trial_alone_checkpointed_or_not(
     packed = train(runner.open_pack(len(names)), requests)
     references = [alone(runner, request) for request in requests]
     assert worst(packed, references, requests).share <= 1e-9
-    checkpointed = [
-        request_for(sized(one, number), number, steps=4, plan=replace(requests[number].plan, checkpointing=True))
-        for number, one in enumerate(structures)
-    ]
+    checkpointed = [replace(one, plan=replace(one.plan, checkpointing=True)) for one in requests]
     again = train(runner.open_pack(len(names)), checkpointed)
     assert worst(again, references, requests).share <= 1e-9
     runner.close()

@@ -10,7 +10,7 @@ from search_space.configuration import Configuration
 from search_space.dimensions import Heads, Port, Site
 from search_space.edit import Edit
 from search_space.forms import Bottleneck, EncodedPrompt, Form, LowRank, PromptEncoder, SoftmaxMemory, Sparse
-from search_space.gates import Add, ConvexGate, Gate, Prepend
+from search_space.gates import Add, ConvexGate, Gate, InducerGate, Prepend
 from trial_runner.attachment.attach import Attachment
 from trial_runner.attachment.attention import ATTENTION, register_attention
 from trial_runner.backbones import Backbone, load_backbone
@@ -32,6 +32,7 @@ EDITS = {
     "prefix": at_heads(SoftmaxMemory(width=3, heads=Heads.KEY_VALUE, reparameterization=5), ConvexGate()),
     "ungated": at_heads(SoftmaxMemory(width=3, heads=Heads.KEY_VALUE, reparameterization=5), Add()),
     "adapter": at_heads(Bottleneck(width=3, heads=Heads.QUERY, bias=False, reparameterization=5), Add()),
+    "inducer": at_heads(Bottleneck(width=3, heads=Heads.QUERY, bias=False, reparameterization=5), InducerGate()),
     "mlp": prompt(PromptEncoder.MLP),
     "lstm": prompt(PromptEncoder.LSTM),
 }

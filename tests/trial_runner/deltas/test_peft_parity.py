@@ -198,17 +198,27 @@ def test_lora_is_that_of_peft(pair: Callable[[str], Pair], family: str, name: st
     both = pair(family)
     edits = [low_rank(port) for port in LORA_PORTS[name]]
     deltas, theirs = both.deltas(*edits), both.wrapped(lora_config(both, edits))
-    matched: list[tuple[Tensor, Tensor]] = []
-    for of in edits:
-        for sublayer, form in both.places(deltas, of):
-            layer = theirs.base_model.model.get_submodule(both.path(sublayer, of.write))
-            matched += [(form.a, layer.lora_A["default"].weight), (form.b, layer.lora_B["default"].weight)]
+    matched = [
+        pair
+        for form, layer in layers_of(both, deltas, theirs, edits)
+        for pair in ((form.a, layer.lora_A["default"].weight), (form.b, layer.lora_B["default"].weight))
+    ]
     copy_transposed(matched)
     both.assert_same(deltas, theirs)
-    trained = [parameter for parameter in theirs.parameters() if parameter.requires_grad]
-    assert len(trained) == len(matched)
-    assert deltas.counts.trained == sum(parameter.numel() for parameter in trained)
+    assert len([parameter for parameter in theirs.parameters() if parameter.requires_grad]) == len(matched)
+    assert deltas.counts.trained == trained_by(theirs)
     assert_same_gradients(both, deltas, theirs, matched)
+
+
+def layers_of(both: Pair, deltas: DeltaSet, theirs: Any, edits: Sequence[Edit]) -> Iterator[tuple[Any, Any]]:
+    """The module of every form, with the layer of peft's at its place."""
+    for of in edits:
+        for sublayer, form in both.places(deltas, of):
+            yield form, theirs.base_model.model.get_submodule(both.path(sublayer, of.write))
+
+
+def trained_by(theirs: nn.Module) -> int:
+    return sum(parameter.numel() for parameter in theirs.parameters() if parameter.requires_grad)
 
 
 def copy_transposed(matched: Sequence[tuple[Tensor, Tensor]]) -> None:
@@ -269,8 +279,7 @@ def test_lora_on_fused_projections_as_peft_trains_it_is_three_edits_of_equal_a(p
                 weight[start : start + both.shape.width] = form.b.T
                 form.a.copy_(layer.lora_A["default"].weight.T)
     both.assert_same(deltas, theirs)
-    trained = sum(parameter.numel() for parameter in theirs.parameters() if parameter.requires_grad)
-    assert deltas.counts.trained - trained == 2 * both.shape.decoder_layers * RANK * both.shape.width
+    assert deltas.counts.trained - trained_by(theirs) == 2 * both.shape.decoder_layers * RANK * both.shape.width
 
 
 # --- DoRA -------------------------------------------------------------------------------------------------------------
@@ -290,16 +299,14 @@ def test_dora_is_that_of_peft(pair: Callable[[str], Pair], family: str) -> None:
     edits = [replace(low_rank(port), form=Dora(width=RANK)) for port in DORA_PORTS[family]]
     deltas, theirs = both.deltas(*edits), both.wrapped(lora_config(both, edits, use_dora=True))
     matched: list[tuple[Tensor, Tensor]] = []
-    for of in edits:
-        for sublayer, form in both.places(deltas, of):
-            layer = theirs.base_model.model.get_submodule(both.path(sublayer, of.write))
-            magnitude = layer.lora_magnitude_vector["default"].weight
-            torch.testing.assert_close(form.norms, magnitude.detach(), rtol=1e-12, atol=0)
-            matched += [(form.a, layer.lora_A["default"].weight), (form.b, layer.lora_B["default"].weight)]
-            matched.append((form.magnitude, magnitude))
+    for form, layer in layers_of(both, deltas, theirs, edits):
+        magnitude = layer.lora_magnitude_vector["default"].weight
+        torch.testing.assert_close(form.norms, magnitude.detach(), rtol=1e-12, atol=0)
+        matched += [(form.a, layer.lora_A["default"].weight), (form.b, layer.lora_B["default"].weight)]
+        matched.append((form.magnitude, magnitude))
     copy_transposed(matched)
     both.assert_same(deltas, theirs)
-    assert deltas.counts.trained == sum(one.numel() for one in theirs.parameters() if one.requires_grad)
+    assert deltas.counts.trained == trained_by(theirs)
     assert_same_gradients(both, deltas, theirs, matched)
 
 
@@ -329,7 +336,7 @@ def test_vera_is_that_of_peft_with_the_same_matrices(pair: Callable[[str], Pair]
                 other.copy_(one.T)
     copy_transposed(matched)
     both.assert_same(deltas, theirs)
-    assert deltas.counts.trained == sum(one.numel() for one in theirs.parameters() if one.requires_grad)
+    assert deltas.counts.trained == trained_by(theirs)
     assert_same_gradients(both, deltas, theirs, matched)
 
 
@@ -371,33 +378,29 @@ def copy_diagonals(both: Pair, deltas: DeltaSet, edits: Sequence[Edit], theirs: 
                 vector.copy_(form.scale)
 
 
-@pytest.mark.parametrize("family", [family for family in MODULES if family != "gpt2"])
-def test_ia3_is_that_of_peft_with_its_modules_named(pair: Callable[[str], Pair], family: str) -> None:
-    """k, v and m; GPT-2's fused k and v come with q, which is the comparison of the defaults."""
+@pytest.mark.parametrize(
+    ("family", "is_named"),
+    [(family, named) for family in MODULES for named in (False, True) if family != "gpt2" or not named],
+)
+def test_ia3_is_that_of_peft(pair: Callable[[str], Pair], family: str, is_named: bool) -> None:
+    """With its modules named, k, v and m; GPT-2's fused k and v come with q, as peft's defaults have them."""
     both = pair(family)
-    configuration = published_method("ia3").configuration(both.shape)
-    edits = configuration.edits
-    assert {of.write for of in edits} == {Port.K, Port.V, Port.M}
-    hidden = [both.path(place, Port.F) for of in edits if of.write is Port.M for place in sublayers_of(of, both.shape)]
-    keys = [
-        both.path(place, of.write) for of in edits if of.write is not Port.M for place in sublayers_of(of, both.shape)
-    ]
-    theirs = both.wrapped(IA3Config(target_modules=keys + hidden, feedforward_modules=hidden))
-    deltas = both.deltas(*edits)
+    edits: Sequence[Edit] = [diagonal(port) for port in IA3_DEFAULTS[family]]
+    config = IA3Config(fan_in_fan_out=family == "gpt2")
+    if is_named:
+        edits = published_method("ia3").configuration(both.shape).edits
+        assert {of.write for of in edits} == {Port.K, Port.V, Port.M}
+        named = [
+            (of, both.path(place, READ_BY.get(of.write, of.write)))
+            for of in edits
+            for place in sublayers_of(of, both.shape)
+        ]
+        hidden = [path for of, path in named if of.write is Port.M]
+        config = IA3Config(target_modules=[path for _, path in named], feedforward_modules=hidden)
+    theirs, deltas = both.wrapped(config), both.deltas(*edits)
     copy_diagonals(both, deltas, edits, theirs)
     both.assert_same(deltas, theirs)
-    assert deltas.counts.trained == sum(p.numel() for p in theirs.parameters() if p.requires_grad)
-
-
-@pytest.mark.parametrize("family", IA3_DEFAULTS)
-def test_ia3_with_the_defaults_of_peft_is_a_point_of_the_space(pair: Callable[[str], Pair], family: str) -> None:
-    both = pair(family)
-    edits = [diagonal(port) for port in IA3_DEFAULTS[family]]
-    theirs = both.wrapped(IA3Config(fan_in_fan_out=family == "gpt2"))
-    deltas = both.deltas(*edits)
-    copy_diagonals(both, deltas, edits, theirs)
-    both.assert_same(deltas, theirs)
-    assert deltas.counts.trained == sum(p.numel() for p in theirs.parameters() if p.requires_grad)
+    assert deltas.counts.trained == trained_by(theirs)
 
 
 # --- biases -----------------------------------------------------------------------------------------------------------

@@ -9,6 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 import torch
+from support.attention_cases import BATCH, GROUP, HEADS, KV_HEADS, LENGTH, TOKENS, WIDTH, AttentionProblem
 from support.built_forms import build_delta, made_up_shape
 from torch import Tensor, nn
 
@@ -22,8 +23,6 @@ from trial_runner.attachment.head_edits import HeadEdits
 from trial_runner.deltas.port_delta import PortDelta
 from trial_runner.packed.packed_deltas import PackedDeltas, SlotRows
 
-BATCH, HEADS, KV_HEADS, TOKENS, LENGTH, WIDTH = 2, 16, 4, 64, 30, 64
-GROUP = HEADS // KV_HEADS
 HERE = Sublayer(site=Site.ENCODER_SELF, stack="encoder", layer=0)
 
 # Bounds relative to the largest output; measured in float64: 9e-16, with queries eight times as large 4e-15.
@@ -49,23 +48,8 @@ def head_delta(form: Form, gate: Gate, dtype: torch.dtype) -> PortDelta:
     return build_delta(edit, LENGTH, SHAPE, generator).to(dtype)
 
 
-class Problem:
-    """Queries, keys, values, a prefix, and a mask that is causal with padding on the right."""
-
-    def __init__(self, dtype: torch.dtype, *, query_scale: float = 1.0, length: int = LENGTH) -> None:
-        generator = torch.Generator().manual_seed(0)
-
-        def draw(*shape: int, scale: float = 1.0) -> Tensor:
-            numbers = torch.randn(*shape, generator=generator, dtype=torch.float64) * scale
-            return numbers.to(dtype).requires_grad_()
-
-        self.dtype = dtype
-        self.q = draw(BATCH, HEADS, TOKENS, WIDTH, scale=query_scale)
-        self.k, self.v = draw(BATCH, KV_HEADS, TOKENS, WIDTH), draw(BATCH, KV_HEADS, TOKENS, WIDTH)
-        self.p_k, self.p_v = draw(KV_HEADS, length, WIDTH), draw(KV_HEADS, length, WIDTH)
-        causal = torch.ones(TOKENS, TOKENS, dtype=torch.bool).tril()
-        real = torch.arange(TOKENS) < torch.tensor([[TOKENS], [TOKENS - 11]])
-        self.mask = (causal & real[:, None, :])[:, None]  # (B, 1, T, S)
+class Problem(AttentionProblem):
+    """With what production makes of it."""
 
     @property
     def leaves(self) -> tuple[Tensor, ...]:
@@ -109,11 +93,11 @@ class Problem:
         return (1 - share) * self.attended() + share * self.prefix_alone()
 
     def logits(self) -> Tensor:
-        logits = self.q @ self.k.repeat_interleave(GROUP, 1).transpose(-1, -2) * WIDTH**-0.5
+        logits = self.q @ self.repeated[0].transpose(-1, -2) * WIDTH**-0.5
         return logits.masked_fill(~self.mask, -torch.inf)
 
     def prefix_logits(self) -> Tensor:
-        return self.q @ self.p_k.repeat_interleave(GROUP, 0).transpose(-1, -2) * WIDTH**-0.5
+        return self.q @ self.repeated[2].transpose(-1, -2) * WIDTH**-0.5
 
 
 def test_the_gated_form_has_the_same_outputs() -> None:

@@ -71,34 +71,22 @@ def of_first_layer(one: Edit) -> Edit:
 
 
 @torch.no_grad()
-def test_a_low_rank_map_is_multiplied_with_the_mean_over_the_real_tokens_of_each_sample(rig):
+@pytest.mark.parametrize("is_prefix", [False, True])
+def test_what_is_gated_is_multiplied_with_the_mean_over_the_real_tokens_of_each_sample(rig, is_prefix):
+    """A low-rank map is scaled by it; of a prefix keys and values are."""
     backbone, attachment = rig
-    gated = deltas_of(backbone, of_first_layer(edit(Port.Q, Port.X_ATTN, LOW_RANK, SampleGate())))
-    own = dict(gated.named_parameters())
-    together = outputs(backbone, attachment, gated)
-    for sample, found in enumerate(together):
-        share = float(first_gate(gated, backbone, sample))
-        fixed = deltas_of(backbone, of_first_layer(edit(Port.Q, Port.X_ATTN, LOW_RANK, FixedScale(value=share))))
-        for name, parameter in fixed.named_parameters():
-            parameter.copy_(own[name])
-        (expected,) = outputs(backbone, attachment, fixed, sample=sample)
-        torch.testing.assert_close(found, expected, rtol=0, atol=WITHIN)
-        (alone,) = outputs(backbone, attachment, gated, sample=sample)
-        torch.testing.assert_close(found, alone, rtol=0, atol=WITHIN)
-
-
-@torch.no_grad()
-def test_a_prefix_is_that_with_keys_and_values_times_the_mean(rig):
-    backbone, attachment = rig
-    gated = deltas_of(backbone, of_first_layer(edit(Port.HEAD, Port.Q, PREFIX, ConvexSampleGate())))
+    at = (Port.HEAD, Port.Q, PREFIX) if is_prefix else (Port.Q, Port.X_ATTN, LOW_RANK)
+    gated = deltas_of(backbone, of_first_layer(edit(*at, ConvexSampleGate() if is_prefix else SampleGate())))
     own = dict(gated.named_parameters())
     for sample, found in enumerate(outputs(backbone, attachment, gated)):
         share = first_gate(gated, backbone, sample)
-        plain = deltas_of(backbone, of_first_layer(edit(Port.HEAD, Port.Q, PREFIX, ConvexGate())))
+        gate = ConvexGate() if is_prefix else FixedScale(value=float(share))
+        plain = deltas_of(backbone, of_first_layer(edit(*at, gate)))
         for name, parameter in plain.named_parameters():
-            parameter.copy_(own[name] * share)
-        (expected,) = outputs(backbone, attachment, plain, sample=sample)
-        torch.testing.assert_close(found, expected, rtol=0, atol=WITHIN)
+            parameter.copy_(own[name] * share if is_prefix else own[name])
+        for alone in (plain, gated):
+            (expected,) = outputs(backbone, attachment, alone, sample=sample)
+            torch.testing.assert_close(found, expected, rtol=0, atol=WITHIN)
 
 
 @torch.no_grad()

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -207,12 +208,7 @@ def test_diff_pruning_equals_an_independent_loop(runner):
 
 def test_a_rate_of_zero_trains_neither_changes_nor_gates(runner):
     pack = runner.open_pack(1)
-    rates = LearningRates(attention=None, ffn=0.0, head=0.05)
-    fields = asked(SPARSE)
-    still = TrialRequest(
-        trial=0, attempt=1, configuration=fields.configuration, learning_rates=rates, plan=PLAN, seed=100
-    )
-    pack.admit(still)
+    pack.admit(replace(asked(SPARSE), learning_rates=replace(RATES, ffn=0.0)))
     pack.advance(3)
     assert not bool(sparse_of(pack).change.any())
     assert bool((sparse_of(pack).alpha == 5).all())
