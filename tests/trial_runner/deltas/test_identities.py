@@ -309,31 +309,31 @@ def test_v12_a_constant_at_a_norm_is_absorbed_where_only_linear_maps_read_it(sub
 # --- V13: diagonals ---------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("family", "is_same"), [("roberta", True), ("gpt2", True), ("llama", False)])
-def test_v13_a_diagonal_at_k_is_one_at_q_unless_positions_rotate(subject, family, is_same):
-    at = subject(family)
-    at_k, at_q = diagonal(Port.K), diagonal(Port.Q)
-    one, other = at.deltas(at_k), at.deltas(at_q)
-    with torch.no_grad():
-        for k, q in zip(modules(one, at_k), modules(other, at_q), strict=True):
-            q.form.scale.copy_(per_query_head(at, k.form.scale))
-        assert_not_same(at.run(one), at.run())
-        (assert_same if is_same else assert_not_same)(at.run(one), at.run(other))
+V13 = [
+    *((family, Port.K, Port.Q, False, family != "llama") for family in ("roberta", "gpt2", "llama")),
+    *(
+        (family, Port.V, Port.CONCAT, has_prefix, not has_prefix)
+        for family in ("roberta", "gpt2", "llama", "qwen3")
+        for has_prefix in (False, True)
+    ),
+]
 
 
-@pytest.mark.parametrize("has_prefix", [False, True])
-@pytest.mark.parametrize("family", ["roberta", "gpt2", "llama", "qwen3"])
-def test_v13_a_diagonal_at_v_is_one_at_the_heads_unless_there_is_a_prefix(subject, family, has_prefix):
+@pytest.mark.parametrize(("family", "inner", "outer", "has_prefix", "is_same"), V13)
+def test_v13_a_diagonal_at_k_or_v_is_one_at_q_or_the_heads_unless_positions_rotate_or_a_prefix_stands_there(
+    subject, family, inner, outer, has_prefix, is_same
+):
     at = subject(family)
-    at_v, at_heads = diagonal(Port.V), diagonal(Port.CONCAT)
+    of_inner, of_outer = diagonal(inner), diagonal(outer)
     first = (prefix(),) if has_prefix else ()
-    one, other = at.deltas(*first, at_v), at.deltas(*first, at_heads)
+    one, other = at.deltas(*first, of_inner), at.deltas(*first, of_outer)
     if has_prefix:
         with_prefix_alike(one, other)
     with torch.no_grad():
-        for v, heads in zip(modules(one, at_v), modules(other, at_heads), strict=True):
-            heads.form.scale.copy_(per_query_head(at, v.form.scale))
-        (assert_not_same if has_prefix else assert_same)(at.run(one), at.run(other))
+        for few, many in zip(modules(one, of_inner), modules(other, of_outer), strict=True):
+            many.form.scale.copy_(per_query_head(at, few.form.scale))
+        assert_not_same(at.run(one), at.run())
+        (assert_same if is_same else assert_not_same)(at.run(one), at.run(other))
 
 
 def per_query_head(at: Subject, vector: Tensor) -> Tensor:

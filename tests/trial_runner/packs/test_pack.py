@@ -62,6 +62,13 @@ def request(runner: TorchRunner, trial: int, **changes: object) -> TrialRequest:
     return TrialRequest(**(fields | changes))  # type: ignore[arg-type]
 
 
+def opened(runner: TorchRunner, asked: TrialRequest, slots: int = 1) -> TrialPack:
+    """A pack with a trial in it."""
+    pack = runner.open_pack(slots)
+    pack.admit(asked)
+    return pack
+
+
 def losses_of(pack: TrialPack, slots: Sequence[int], steps: int) -> dict[int, list[float]]:
     """Training loss of every step, by slot."""
     losses: dict[int, list[float]] = {slot: [] for slot in slots}
@@ -121,8 +128,7 @@ def reference_losses(runner: TorchRunner, asked: TrialRequest) -> list[float]:
 
 def test_training_equals_an_independent_loop(runner):
     asked = request(runner, 0)
-    pack = runner.open_pack(1)
-    pack.admit(asked)
+    pack = opened(runner, asked)
     assert losses_of(pack, [0], STEPS)[0] == pytest.approx(reference_losses(runner, asked), rel=1e-9)
 
 
@@ -154,16 +160,14 @@ def test_the_schedule_of_a_plan_is_the_one_its_slots_follow(runner):
     for schedule in ("linear", "constant"):
         asked = request(runner, 0)
         plan = dataclasses.replace(asked.plan, schedule=schedule)
-        pack = runner.open_pack(1)
-        pack.admit(dataclasses.replace(asked, plan=plan))
+        pack = opened(runner, dataclasses.replace(asked, plan=plan))
         (reading,) = [one for one in pack.advance(STEPS) if isinstance(one, Reading)][-1:]
         changed[schedule] = [reading.train_loss, reading.metrics["validation_loss"]]
     assert changed["linear"] != changed["constant"]
 
 
 def test_readings_fall_at_the_steps_of_the_plan(runner):
-    pack = runner.open_pack(2)
-    pack.admit(request(runner, 0))
+    pack = opened(runner, request(runner, 0), slots=2)
     results = [result for _ in range(8) for result in pack.advance(3)]
     assert [result.step for result in results] == [5, 10, STEPS]
     assert pack.trial(0).step == STEPS
@@ -176,8 +180,7 @@ def test_readings_fall_at_the_steps_of_the_plan(runner):
 
 
 def test_a_reading_is_what_a_plain_pass_over_the_validation_split_gives(runner):
-    pack = runner.open_pack(1)
-    pack.admit(request(runner, 0))
+    pack = opened(runner, request(runner, 0))
     (reading,) = [result for result in pack.advance(5) if isinstance(result, Reading)]
     slot, split = pack.trial(0), TASK.splits["validation"]
     hits, total = 0, 0.0
@@ -234,9 +237,7 @@ def test_chosen_examples_are_those_of_the_split():
 
 @pytest.mark.parametrize("runner", [0.0, 0.1], indirect=True)
 def test_a_restored_trial_goes_on_as_if_it_had_not_stopped(tmp_path, runner):
-    straight, first = runner.open_pack(1), runner.open_pack(1)
-    straight.admit(request(runner, 0))
-    first.admit(request(runner, 0))
+    straight, first = (opened(runner, request(runner, 0)) for _ in range(2))
     straight.advance(STEPS)
     first.advance(7)
     path = runner.save(first.snapshot(0), tmp_path)
@@ -249,8 +250,7 @@ def test_a_restored_trial_goes_on_as_if_it_had_not_stopped(tmp_path, runner):
 
 
 def test_a_snapshot_of_another_trial_or_backbone_is_refused(runner):
-    pack = runner.open_pack(2)
-    pack.admit(request(runner, 0))
+    pack = opened(runner, request(runner, 0), slots=2)
     snapshot = pack.snapshot(0)
     for change in ({"seed": 5}, {"configuration": configuration(runner, "lora_qv")}):
         with pytest.raises(SnapshotError, match=r"must have its own (seed|configuration)"):
@@ -266,8 +266,7 @@ def test_a_snapshot_of_another_trial_or_backbone_is_refused(runner):
 
 
 def test_a_damaged_snapshot_is_refused(runner, tmp_path):
-    pack = runner.open_pack(1)
-    pack.admit(request(runner, 0))
+    pack = opened(runner, request(runner, 0))
     path = runner.save(pack.snapshot(0), tmp_path)
     path.write_bytes(path.read_bytes()[:-100])
     with pytest.raises(SnapshotError, match="whole safetensors file"):
@@ -278,8 +277,7 @@ def test_a_damaged_snapshot_is_refused(runner, tmp_path):
 
 
 def test_a_snapshot_that_a_disk_does_not_hold_as_it_was_written_is_none(runner, tmp_path, monkeypatch):
-    pack = runner.open_pack(1)
-    pack.admit(request(runner, 0))
+    pack = opened(runner, request(runner, 0))
     monkeypatch.setattr("os.fsync", lambda handle: os.ftruncate(handle, 100))
     with pytest.raises(OSError, match="does not hold what was written"):
         runner.save(pack.snapshot(0), tmp_path)
@@ -296,9 +294,8 @@ def test_a_configuration_that_the_backbone_cannot_hold_is_refused_alone(runner):
 
 def test_training_learns_and_leaves_the_backbone_as_it_was(runner):
     weights = {name: tensor.clone() for name, tensor in runner.backbone.model.state_dict().items()}
-    pack = runner.open_pack(1)
     plan = TrainingPlan(steps=60, batch_size=8, evaluate_at_steps=(1, 60))
-    pack.admit(request(runner, 0, plan=plan))
+    pack = opened(runner, request(runner, 0, plan=plan))
     first, last = (result for result in pack.advance(60) if isinstance(result, Reading))
     assert last.train_loss < 0.8 * first.train_loss
     for name, tensor in runner.backbone.model.state_dict().items():

@@ -8,7 +8,7 @@ import pytest
 import torch
 from support import rotation
 from support.packing_cases import every_structure, request_for, sized, twins
-from support.packing_traces import Watched, advance, alone, deviation, measured, tensors_of, train, watch
+from support.packing_traces import Trace, Watched, advance, alone, deviation, measured, tensors_of, train, watch
 from torch import Tensor
 
 from search_space.configuration import Configuration
@@ -46,6 +46,12 @@ def assert_identical(one: dict[str, Tensor], other: dict[str, Tensor]) -> None:
         assert torch.equal(tensor, other[name]), name
 
 
+def assert_same(trace: Trace, reference: Trace) -> None:
+    """Trained and measured alike."""
+    assert deviation(trace, reference).share <= EXACT, deviation(trace, reference)
+    assert measured(trace, reference).share <= EXACT
+
+
 def assert_same_until_now(one: TrialPack, other: TrialPack, watched: Sequence[tuple[Watched, Watched]]) -> None:
     for mine, theirs in watched:
         assert mine.losses == theirs.losses
@@ -71,8 +77,7 @@ def test_no_learning_rate_disturbs_another_slot(name, rate, runner):
             assert_same_until_now(disturbed, calm, pairs)
     for one, other in pairs:
         trace, reference = one.trace(disturbed), other.trace(calm)
-        assert deviation(trace, reference).share <= EXACT, deviation(trace, reference)
-        assert measured(trace, reference).share <= EXACT
+        assert_same(trace, reference)
     if rate == 0:
         assert not failures
         assert trials[1].state.step == STEPS
@@ -170,8 +175,7 @@ def test_others_that_come_and_go_change_a_trial_by_rounding_alone(change, runner
         assert not advance(pack, staying)
     for each in staying:
         trace, reference = each.trace(pack), alone(runner, each.state.request)
-        assert deviation(trace, reference).share <= EXACT, deviation(trace, reference)
-        assert measured(trace, reference).share <= EXACT
+        assert_same(trace, reference)
     if newcomer is not None:
         assert newcomer.state.step == STEPS - 5
         single = runner.open_pack(1)

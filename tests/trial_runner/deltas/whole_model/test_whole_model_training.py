@@ -108,8 +108,7 @@ def test_a_stopped_trial_goes_on_as_if_it_had_not_stopped(form, stop, tmp_path, 
 
 
 def test_a_trial_of_diff_pruning_ends_with_as_many_changes_as_it_may_keep(runner):
-    pack = runner.open_pack(1)
-    pack.admit(asked(SPARSE))
+    pack = trained(runner, SPARSE, 0)
     frozen = dict(runner.backbone.model.named_parameters())
     total = sum(tensor.numel() for tensor in frozen.values())
     for step in range(1, STEPS + 1):
@@ -125,8 +124,7 @@ def test_a_trial_of_diff_pruning_ends_with_as_many_changes_as_it_may_keep(runner
 
 def test_the_stored_changes_are_those_of_the_last_reading(runner):
     """Put into the frozen weights by hand, they give the same validation loss."""
-    pack = runner.open_pack(1)
-    pack.admit(asked(SPARSE))
+    pack = trained(runner, SPARSE, 0)
     results = [result for result in pack.advance(STEPS) if isinstance(result, Reading)]
     slot, split = pack.trial(0), TASK.splits["validation"]
     places, values = sparse_of(pack).kept()
@@ -191,8 +189,7 @@ def reference(runner: TorchRunner, steps: int) -> tuple[list[float], dict[str, t
 
 
 def test_diff_pruning_equals_an_independent_loop(runner):
-    pack = runner.open_pack(1)
-    pack.admit(asked(SPARSE))
+    pack = trained(runner, SPARSE, 0)
     steps = HALF - 1
     sums = []
     for _ in range(steps):
