@@ -30,7 +30,7 @@ from trial_runner.packs.lane import Lane
 from trial_runner.packs.order import ExampleOrder
 from trial_runner.packs.slot import TrialSlot
 
-_DEEP, _FEW = 8, (2, 4)  # blocks; of more than so many, so few are planned, of kinds that take turns both kinds
+_DEEP, FEW = 8, (2, 4)  # blocks; of more than so many, so few are planned, of kinds that take turns both kinds
 _GPU_BLOCK = 512  # what PyTorch's allocator rounds up to
 _FIGURES = ("held_bytes", "step_bytes", "evaluation_bytes")
 _MARGIN = 1.05  # for what kernels take by themselves
@@ -131,12 +131,10 @@ class SampledBlocks:
 
     Attributes:
         blocks: All blocks.
-        counts: The two numbers of first blocks that are planned.
     """
 
     blocks: nn.ModuleList
     config: Any
-    counts: tuple[int, int]
 
     @classmethod
     def of(cls, frozen: FrozenModel) -> "SampledBlocks | None":
@@ -150,7 +148,7 @@ class SampledBlocks:
             return None
         if getattr(config, "num_hidden_layers", None) != len(blocks):
             return None
-        return cls(blocks=blocks, config=config, counts=_FEW)
+        return cls(blocks=blocks, config=config)
 
     @contextmanager
     def only(self, count: int) -> Iterator[None]:
@@ -169,8 +167,8 @@ class SampledBlocks:
             self.config.layer_types = kinds
 
     def planned(self, few: MemoryPlan, more: MemoryPlan) -> MemoryPlan:
-        """The plan of all blocks, from those of the two counts."""
-        first, second = self.counts
+        """The plan of all blocks, from those of `FEW`."""
+        first, second = FEW
         return few.towards(more, (len(self.blocks) - first) / (second - first))
 
 

@@ -25,7 +25,7 @@ from trial_runner.objectives.objective import ObjectiveMeasurement
 from trial_runner.objectives.robust import has_robust_prefix
 from trial_runner.packs.graphs import CudaRecorder, Recording
 from trial_runner.packs.lane import Failures, Lane, computed_together, pass_of
-from trial_runner.packs.memory import MemoryPlan, SampledBlocks, planned_memory
+from trial_runner.packs.memory import FEW, MemoryPlan, SampledBlocks, planned_memory
 from trial_runner.packs.order import ExampleOrder, LengthBuckets, bucket_count
 from trial_runner.packs.out_of_memory import OUT_OF_MEMORY, is_out_of_memory, release_memory
 from trial_runner.packs.slot import TrialSlot
@@ -122,7 +122,7 @@ class TrialPack:
         sampled = SampledBlocks.of(self._frozen) if samples_blocks else None
         if sampled is None:
             return self._planned(requests)
-        return sampled.planned(*(self._planned(requests, partial(sampled.only, count)) for count in sampled.counts))
+        return sampled.planned(*(self._planned(requests, partial(sampled.only, count)) for count in FEW))
 
     def _planned(
         self, requests: Sequence[TrialRequest], model: Callable[[], AbstractContextManager[None]] = nullcontext

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 import torch
+from support.edits import edit
 from torch import Tensor
 
 from search_space.configuration import Configuration
-from search_space.dimensions import Port, Site
-from search_space.edit import Edit
+from search_space.dimensions import Port
 from search_space.forms import Prompt
 from search_space.gates import Prepend
 from trial_runner.attachment.attach import Attachment
@@ -35,8 +35,8 @@ def loaded(tiny_backbone: Callable[[str], Path]) -> Callable[[str], Backbone]:
 
 
 def prompted(backbone: Backbone) -> DeltaSet:
-    edit = Edit(site=Site.EMBEDDING, write=Port.EMBEDDING, read=None, form=Prompt(width=LENGTH), gate=Prepend())
-    deltas = DeltaSet(Configuration(edits=(edit,)), backbone.shape, seed=2, dtype=torch.float64)
+    prompt = edit(Port.EMBEDDING, None, Prompt(width=LENGTH), Prepend())
+    deltas = DeltaSet(Configuration(edits=(prompt,)), backbone.shape, seed=2, dtype=torch.float64)
     assert deltas.prompt is not None
     with torch.no_grad():
         deltas.prompt.table.mul_(20)

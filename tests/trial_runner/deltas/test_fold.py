@@ -5,9 +5,10 @@ from pathlib import Path
 
 import pytest
 import torch
+from support.edits import edit
 
 from search_space.configuration import Configuration
-from search_space.dimensions import Heads, Port, Site
+from search_space.dimensions import Heads, Port
 from search_space.edit import Edit
 from search_space.forms import Bottleneck, EncodedPrompt, Form, LowRank, PromptEncoder, SoftmaxMemory, Sparse
 from search_space.gates import Add, ConvexGate, Gate, InducerGate, Prepend
@@ -19,15 +20,14 @@ from trial_runner.deltas.fold import fold, folded_configuration
 
 
 def at_heads(form: Form, gate: Gate) -> Edit:
-    return Edit(site=Site.ATTENTION, write=Port.HEAD, read=Port.Q, form=form, gate=gate)
+    return edit(Port.HEAD, Port.Q, form, gate)
 
 
 def prompt(encoder: PromptEncoder) -> Edit:
-    form = EncodedPrompt(width=3, encoder=encoder, hidden=4)
-    return Edit(site=Site.EMBEDDING, write=Port.EMBEDDING, read=None, form=form, gate=Prepend())
+    return edit(Port.EMBEDDING, None, EncodedPrompt(width=3, encoder=encoder, hidden=4), Prepend())
 
 
-LORA = Edit(site=Site.FFN, write=Port.F, read=Port.M, form=LowRank(width=2), gate=Add())
+LORA = edit(Port.F, Port.M, LowRank(width=2))
 EDITS = {
     "prefix": at_heads(SoftmaxMemory(width=3, heads=Heads.KEY_VALUE, reparameterization=5), ConvexGate()),
     "ungated": at_heads(SoftmaxMemory(width=3, heads=Heads.KEY_VALUE, reparameterization=5), Add()),
@@ -54,9 +54,9 @@ def output(backbone: Backbone, deltas: DeltaSet) -> torch.Tensor:
         attachment.detach()
 
 
-@pytest.mark.parametrize("edit", EDITS.values(), ids=EDITS)
-def test_a_folded_delta_set_computes_the_same_with_the_stored_parameters_alone(edit, backbone):
-    deltas = DeltaSet(Configuration(edits=(edit, LORA)), backbone.shape, seed=3, dtype=torch.float64)
+@pytest.mark.parametrize("of", EDITS.values(), ids=EDITS)
+def test_a_folded_delta_set_computes_the_same_with_the_stored_parameters_alone(of, backbone):
+    deltas = DeltaSet(Configuration(edits=(of, LORA)), backbone.shape, seed=3, dtype=torch.float64)
     with torch.no_grad():
         for parameter in deltas.parameters():
             parameter.add_(0.1)
@@ -75,10 +75,9 @@ def test_a_configuration_without_networks_is_its_own_fold(backbone):
 
 
 def test_a_change_of_the_whole_model_is_folded_with_its_mask(backbone):
-    form = Sparse(width=7)
-    edit = Edit(site=Site.GLOBAL, write=Port.WEIGHTS, read=None, form=form, gate=Add())
+    of = edit(Port.WEIGHTS, None, Sparse(width=7))
     frozen = dict(backbone.model.named_parameters())
-    deltas = DeltaSet(Configuration(edits=(edit,)), backbone.shape, seed=3, dtype=torch.float64, frozen=frozen)
+    deltas = DeltaSet(Configuration(edits=(of,)), backbone.shape, seed=3, dtype=torch.float64, frozen=frozen)
     with torch.no_grad():
         for parameter in deltas.parameters():
             parameter.add_(torch.randn(parameter.shape, generator=torch.Generator().manual_seed(1)))

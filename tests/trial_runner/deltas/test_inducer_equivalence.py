@@ -10,13 +10,14 @@ from pathlib import Path
 import pytest
 import torch
 from support.built_forms import nudged
+from support.edits import edit
 from torch import Tensor, nn
 
 from search_space.configuration import Configuration
-from search_space.dimensions import Activation, Heads, Port, Site
+from search_space.dimensions import Activation, Heads, Port
 from search_space.edit import Edit
 from search_space.forms import Bottleneck, Init, LowRank
-from search_space.gates import Add, ConvexInducerGate, Gate, InducerGate
+from search_space.gates import ConvexInducerGate, Gate, InducerGate
 from trial_runner.attachment.attach import Attachment
 from trial_runner.attachment.attention import ATTENTION, register_attention
 from trial_runner.backbones import Backbone, load_backbone
@@ -114,7 +115,7 @@ class FirstAttention:
 
 def inducer(write: Port, gate: Gate) -> Edit:
     form = Bottleneck(width=4, activation=Activation.TANH, heads=Heads.QUERY, init=Init.INDUCER)
-    return Edit(site=Site.ATTENTION, write=write, read=Port.Q, form=form, gate=gate)
+    return edit(write, Port.Q, form, gate)
 
 
 def moved(configuration: Configuration, backbone: Backbone) -> DeltaSet:
@@ -150,7 +151,7 @@ def test_an_inducer_is_one_more_key_and_value(backbone, attachment, gate, write,
     inducer reads the query with LoRA in it.
     """
     shape, at_heads = backbone.shape, write is Port.HEAD
-    lora = Edit(site=Site.ATTENTION, write=Port.Q, read=Port.X_ATTN, form=LowRank(width=2), gate=Add())
+    lora = edit(Port.Q, Port.X_ATTN, LowRank(width=2))
     deltas = moved(Configuration(edits=(inducer(write, gate), *((lora,) if with_lora else ()))), backbone)
     with torch.no_grad(), attachment.using(deltas):
         seen = run_seeing(backbone)

@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 import torch
 from peft import BeftConfig, IA3Config, LoraConfig, VeraConfig, get_peft_model
+from support.edits import edit
 from support.peft_pairs import PeftPair, peft_pairs
 from torch import Tensor, nn
 
@@ -158,14 +159,11 @@ def pair(tiny_backbone: Callable[[str], Path]) -> Iterator[Callable[[str], Pair]
 
 
 def low_rank(port: Port) -> Edit:
-    site = Site.FFN if port in (Port.G, Port.U, Port.F) else Site.ATTENTION
-    form, gate = LowRank(width=RANK), FixedScale(value=ALPHA / RANK)
-    return Edit(site=site, write=port, read=PROJECTION_INPUTS[port], form=form, gate=gate)
+    return edit(port, PROJECTION_INPUTS[port], LowRank(width=RANK), FixedScale(value=ALPHA / RANK))
 
 
 def diagonal(port: Port) -> Edit:
-    site = Site.FFN if port is Port.M else Site.ATTENTION
-    return Edit(site=site, write=port, read=port, form=Diagonal(), gate=Multiply())
+    return edit(port, port, Diagonal(), Multiply())
 
 
 # --- LoRA -------------------------------------------------------------------------------------------------------------
@@ -449,7 +447,7 @@ def constants(both: Pair, deltas: DeltaSet, of: Edit) -> Iterator[tuple[str, int
 @pytest.mark.parametrize("family", ["roberta", "bart", "qwen2"])
 def test_a_constant_at_v_is_beft_of_peft(pair: Callable[[str], Pair], family: str) -> None:
     both = pair(family)
-    of = Edit(site=Site.ATTENTION, write=Port.V, read=None, form=Constant(), gate=Add())
+    of = edit(Port.V, None, Constant())
     deltas, theirs = both.deltas(of), both.wrapped(BeftConfig(target_modules=both.targets([of])))
     with torch.no_grad():
         for sublayer, form in both.places(deltas, of):

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 import torch
 from peft import AdaptionPromptConfig, PrefixTuningConfig, PromptEncoderConfig, PromptTuningConfig, get_peft_model
+from support.edits import edit
 from support.peft_pairs import TOKENS, PeftPair, peft_pairs
 from support.rounding import rounding
 from torch import Tensor
@@ -80,8 +81,7 @@ def move_positions(model: Any, path: str, first: int, *, token_types: Tensor | N
 
 
 def prompt(form: Prompt | EncodedPrompt | None = None) -> Edit:
-    form = form or Prompt(width=LENGTH)
-    return Edit(site=Site.EMBEDDING, write=Port.EMBEDDING, read=None, form=form, gate=Prepend())
+    return edit(Port.EMBEDDING, None, form or Prompt(width=LENGTH), Prepend())
 
 
 def peft_prompt(both: Pair, config: Any) -> Any:
@@ -144,7 +144,7 @@ def copy_encoder(deltas: DeltaSet, theirs: Any) -> None:
 
 def prefix(site: Site = Site.ATTENTION, hidden: int | None = None) -> Edit:
     form = SoftmaxMemory(width=LENGTH, heads=Heads.KEY_VALUE, reparameterization=hidden)
-    return Edit(site=site, write=Port.HEAD, read=Port.Q, form=form, gate=ConvexGate())
+    return edit(Port.HEAD, Port.Q, form, ConvexGate(), site=site)
 
 
 def flat_prefix(deltas: DeltaSet) -> Tensor:
@@ -239,9 +239,7 @@ def deal_as_peft(deltas: DeltaSet) -> None:
 def test_a_memory_under_a_tanh_gate_is_the_adaption_prompt_of_peft(pair: Callable[[str], Pair]) -> None:
     """LLaMA-Adapter: keys and values are frozen projections of its prompt, a memory has them as they are."""
     both = pair("llama")
-    form = SoftmaxMemory(width=LENGTH, heads=Heads.KEY_VALUE)
-    of = Edit(site=Site.ATTENTION, write=Port.HEAD, read=Port.Q, form=form, gate=TanhGate())
-    deltas = both.deltas(of)
+    deltas = both.deltas(edit(Port.HEAD, Port.Q, SoftmaxMemory(width=LENGTH, heads=Heads.KEY_VALUE), TanhGate()))
     blocks = both.shape.decoder_layers
     options = {"adapter_len": LENGTH, "adapter_layers": blocks, "target_modules": "self_attn"}
     theirs = get_peft_model(both.fresh(), AdaptionPromptConfig(task_type=both.task, **options)).double()

@@ -11,11 +11,11 @@ import pytest
 import torch
 from support.attention_cases import BATCH, GROUP, HEADS, KV_HEADS, LENGTH, TOKENS, WIDTH, AttentionProblem
 from support.built_forms import build_delta, made_up_shape
+from support.edits import edit
 from torch import Tensor, nn
 
 from search_space.backbones.shape import Sublayer
 from search_space.dimensions import Heads, Port, Site
-from search_space.edit import Edit
 from search_space.forms import Form, SoftmaxMemory
 from search_space.gates import Add, ConvexGate, Gate, WeightedGate
 from trial_runner.attachment.attention import attend, tap_attention, untap_attention
@@ -43,9 +43,7 @@ SHAPE = made_up_shape(
 
 def head_delta(form: Form, gate: Gate, dtype: torch.dtype) -> PortDelta:
     """The module of an edit from q to the heads."""
-    edit = Edit(site=Site.ATTENTION, write=Port.HEAD, read=Port.Q, form=form, gate=gate)
-    generator = torch.Generator().manual_seed(1)
-    return build_delta(edit, LENGTH, SHAPE, generator).to(dtype)
+    return build_delta(edit(Port.HEAD, Port.Q, form, gate), LENGTH, SHAPE, torch.Generator().manual_seed(1)).to(dtype)
 
 
 class Problem(AttentionProblem):

@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 import torch
+from support.edits import edit
 from support.halves_task import halves_task
 from support.packing_cases import runner_of
 
 from search_space.configuration import Configuration
-from search_space.dimensions import Port, Site
-from search_space.edit import Edit
+from search_space.dimensions import Port
 from search_space.forms import EncodedPrompt, Form, Full, Intrinsic, Prompt, PromptEncoder, Sparse
-from search_space.gates import Add, Prepend
+from search_space.gates import Prepend
 from trial_runner.deltas.whole_model import SparseDelta
 from trial_runner.packs.pack import TrialPack
 from trial_runner.packs.slot import learning_rate_factor
@@ -45,11 +45,9 @@ def runner(request: pytest.FixtureRequest, tiny_backbone: Callable[..., Path]) -
 
 
 def asked(form: Form, trial: int = 0, plan: TrainingPlan = PLAN) -> TrialRequest:
-    if isinstance(form, Prompt | EncodedPrompt):
-        edit = Edit(site=Site.EMBEDDING, write=Port.EMBEDDING, read=None, form=form, gate=Prepend())
-    else:
-        edit = Edit(site=Site.GLOBAL, write=Port.WEIGHTS, read=None, form=form, gate=Add())
-    configuration = Configuration(edits=(edit,))
+    is_prompt = isinstance(form, Prompt | EncodedPrompt)
+    of = edit(Port.EMBEDDING, None, form, Prepend()) if is_prompt else edit(Port.WEIGHTS, None, form)
+    configuration = Configuration(edits=(of,))
     return TrialRequest(
         trial=trial, attempt=1, configuration=configuration, learning_rates=RATES, plan=plan, seed=trial + 100
     )
