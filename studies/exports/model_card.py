@@ -116,10 +116,11 @@ def _reading(source: ExportSource, trained: "TrainedDelta") -> str:
     """How texts are cut and padded, and what the labels are."""
     side = "left" if trained.head is None and source.shape.kind is StackKind.DECODER else "right"
     cut = f"Texts are cut to {source.task.max_tokens} tokens, as in training, and padded on the {side}."
-    labels = () if trained.head is None else trained.head.labels
-    names = ", ".join(f"`{name}`" for name in labels)
-    answers = f" The labels are {names}." if len(labels) > 1 else f" It predicts a number, {names}." * len(labels)
-    return f"In this folder; {cut[0].lower()}{cut[1:]}{answers}"
+    said = f"In this folder; {cut[0].lower()}{cut[1:]}"
+    if trained.head is None:
+        return said
+    names = ", ".join(f"`{name}`" for name in trained.head.labels)
+    return said + (f" The labels are {names}." if len(trained.head.labels) > 1 else f" It predicts a number, {names}.")
 
 
 def _unconfirmed(source: ExportSource) -> str:
