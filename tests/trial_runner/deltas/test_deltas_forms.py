@@ -5,13 +5,13 @@ from collections.abc import Callable
 import pytest
 import torch
 from support.built_forms import assert_equal, build_form, build_shared, draw, made_up_shape
+from support.edits import edit
 from torch import Tensor, nn
 from torch.nn import functional
 
-from search_space.dimensions import Activation, Heads, Port, Site
-from search_space.edit import Edit
+from search_space.dimensions import Activation, Heads, Port
 from search_space.forms import Bottleneck, Form, LowRank, OwnNorm, Phm, SoftmaxMemory
-from search_space.gates import Add, ConvexGate, Gate
+from search_space.gates import ConvexGate, Gate
 from trial_runner.deltas.phm import PhmMatrix, PhmShared
 
 SHAPE = made_up_shape()
@@ -34,11 +34,10 @@ def disturbed(module: nn.Module) -> nn.Module:
 
 
 def built(write: Port, read: Port, form: Form, gate: Gate | None = None) -> nn.Module:
-    site = Site.FFN if write in (Port.M, Port.F) else Site.DECODER_SELF
-    edit = Edit(site=site, write=write, read=read, form=form, gate=gate or Add())
-    width = edit.sized_form.width if edit.sized_form is not None else 0
+    of = edit(write, read, form, gate)
+    width = of.sized_form.width if of.sized_form is not None else 0
     shared = PhmShared(form.n, torch.Generator().manual_seed(7)) if isinstance(form, Phm) and form.shared else None
-    return disturbed(build_form(edit, width, SHAPE, torch.Generator(), shared=shared))
+    return disturbed(build_form(of, width, SHAPE, torch.Generator(), shared=shared))
 
 
 @pytest.mark.parametrize("norm", OwnNorm)
@@ -124,13 +123,13 @@ def test_forms_that_read_scaled_queries_take_the_scale_of_their_attention():
 def test_a_reparameterized_adapter_is_a_prefix_with_another_nonlinearity(heads):
     """``relu(q P_k^T / sqrt(d_h)) P_v`` with the rows of a prefix's MLP (He et al. 2022, released code)."""
     form = Bottleneck(width=3, heads=heads, bias=False, reparameterization=6)
-    edit = Edit(site=Site.DECODER_SELF, write=Port.HEAD, read=Port.Q, form=form, gate=Add())
-    stack = disturbed(build_shared(edit, 2, SHAPE, torch.Generator()))
+    of = edit(Port.HEAD, Port.Q, form)
+    stack = disturbed(build_shared(of, 2, SHAPE, torch.Generator()))
     q, blocks = draw(BATCH, TOKENS, HEADS, 4), SHAPE.heads(heads)
     hidden = torch.tanh(stack.embedding @ stack.middle.weight.T + stack.middle.bias)
     tables = (hidden @ stack.outer.weight.T + stack.outer.bias).view(3, 2, 2, blocks, 4)  # (R, L, 2, N, d_h)
     for layer in range(2):
-        out = build_form(edit, 3, SHAPE, torch.Generator(), shared=stack, index=layer)(q)
+        out = build_form(of, 3, SHAPE, torch.Generator(), shared=stack, index=layer)(q)
         for head in range(HEADS):
             keys, values = tables[:, layer, :, head * blocks // HEADS].unbind(dim=1)
             assert_equal(out[:, :, head], torch.relu(q[:, :, head] / 2 @ keys.T) @ values)
@@ -162,8 +161,8 @@ def test_a_phm_form_is_a_bottleneck_with_those_matrices(has_bias):
 
 def test_all_phm_forms_of_a_configuration_share_one_rule_that_none_of_them_owns():
     shared = PhmShared(2, torch.Generator().manual_seed(0))
-    edit = Edit(site=Site.FFN, write=Port.F, read=Port.F, form=Phm(width=4, n=2), gate=Add())
-    one, other = (build_form(edit, 4, SHAPE, torch.Generator().manual_seed(s), shared=shared) for s in (1, 2))
+    of = edit(Port.F, Port.F, Phm(width=4, n=2))
+    one, other = (build_form(of, 4, SHAPE, torch.Generator().manual_seed(s), shared=shared) for s in (1, 2))
     names = {name for name, _ in one.named_parameters()}
     assert names == {"down.left", "down.right", "up.left", "up.right", "down_bias", "up_bias"}
     z = draw(BATCH, TOKENS, 12)
@@ -180,19 +179,19 @@ def test_all_phm_forms_of_a_configuration_share_one_rule_that_none_of_them_owns(
 
 
 def test_a_phm_form_with_rules_of_its_own_uses_no_shared_one():
-    edit = Edit(site=Site.FFN, write=Port.F, read=Port.F, form=Phm(width=4, n=2, shared=False), gate=Add())
-    form = build_form(edit, 4, SHAPE, torch.Generator().manual_seed(1), shared=PhmShared(2, torch.Generator()))
+    of = edit(Port.F, Port.F, Phm(width=4, n=2, shared=False))
+    form = build_form(of, 4, SHAPE, torch.Generator().manual_seed(1), shared=PhmShared(2, torch.Generator()))
     assert {"down.rule", "up.rule"} < {name for name, _ in form.named_parameters()}
     assert not torch.equal(form.down.rule, form.up.rule)
 
 
 def test_an_offset_moves_a_table_and_is_no_part_of_the_state():
     form = SoftmaxMemory(width=3, heads=Heads.KEY_VALUE, reparameterization=6)
-    edit = Edit(site=Site.DECODER_SELF, write=Port.HEAD, read=Port.Q, form=form, gate=ConvexGate())
-    stack = build_shared(edit, 2, SHAPE, torch.Generator().manual_seed(0))
+    of = edit(Port.HEAD, Port.Q, form, ConvexGate())
+    stack = build_shared(of, 2, SHAPE, torch.Generator().manual_seed(0))
     for memory in (
-        build_form(edit, 3, SHAPE, torch.Generator()),
-        build_form(edit, 3, SHAPE, torch.Generator(), shared=stack, index=1),
+        build_form(of, 3, SHAPE, torch.Generator()),
+        build_form(of, 3, SHAPE, torch.Generator(), shared=stack, index=1),
     ):
         keys, values = memory.table()
         names = set(memory.state_dict())

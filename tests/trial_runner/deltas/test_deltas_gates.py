@@ -3,9 +3,9 @@
 import pytest
 import torch
 from support.built_forms import assert_equal, build_delta, draw, made_up_shape
+from support.edits import edit
 
 from search_space.dimensions import Heads, Port, ScalePer, Site
-from search_space.edit import Edit
 from search_space.forms import Bottleneck, Constant, Diagonal, Form, Init, LowRank, SoftmaxMemory
 from search_space.gates import (
     Add,
@@ -26,11 +26,9 @@ PER_GROUP = Bottleneck(width=3, heads=Heads.KEY_VALUE, init=Init.BERT)
 
 
 def built(write: Port, read: Port | None, form: Form, gate: Gate) -> PortDelta:
-    site = Site.FFN if write in (Port.M, Port.F) else Site.DECODER_SELF
-    edit = Edit(site=site, write=write, read=read, form=form, gate=gate)
-    generator = torch.Generator().manual_seed(3)
-    width = edit.sized_form.width if edit.sized_form is not None else 0
-    return build_delta(edit, width, SHAPE, generator)
+    of = edit(write, read, form, gate)
+    width = of.sized_form.width if of.sized_form is not None else 0
+    return build_delta(of, width, SHAPE, torch.Generator().manual_seed(3))
 
 
 def disturbed(delta: PortDelta) -> PortDelta:

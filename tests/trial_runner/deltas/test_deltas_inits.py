@@ -5,12 +5,12 @@ import math
 import pytest
 import torch
 from support.built_forms import build_delta, made_up_shape
+from support.edits import edit
 from torch import Tensor, nn
 
-from search_space.dimensions import Heads, Port, Site
-from search_space.edit import Edit
+from search_space.dimensions import Heads, Port
 from search_space.forms import Bottleneck, Form, Init, LowRank, OwnNorm, Phm
-from search_space.gates import Add, Gate, InducerGate
+from search_space.gates import Gate, InducerGate
 from trial_runner.deltas.phm import PhmShared
 from trial_runner.deltas.vera import VeraMatrices
 
@@ -34,10 +34,7 @@ TRUNCATED = 1e-3 * deviation_of(_GRID * _INSIDE) / deviation_of(_INSIDE)
 def built(
     form: Form, *, gate: Gate | None = None, write: Port = Port.F, read: Port = Port.M, seed: int = 0
 ) -> nn.Module:
-    site = Site.FFN if write is Port.F else Site.DECODER_SELF
-    edit = Edit(site=site, write=write, read=read, form=form, gate=gate or Add())
-    generator = torch.Generator().manual_seed(seed)
-    return build_delta(edit, WIDTH, SHAPE, generator)
+    return build_delta(edit(write, read, form, gate), WIDTH, SHAPE, torch.Generator().manual_seed(seed))
 
 
 def assert_deviates(values: Tensor, deviation: float) -> None:
