@@ -18,7 +18,8 @@ from trial_runner.attachment.head_edits import HeadEdits, capped
 from trial_runner.errors import AttachError
 from trial_runner.packed.dropout import current
 from trial_runner.packed.kernels import has_gpu_kernels
-from trial_runner.packed.prefix import Prefix
+from trial_runner.packed.packed_deltas import Prefix
+from trial_runner.packed.stacks import for_examples
 
 ATTENTION = "deltaspace"
 _HALVES = (torch.bfloat16, torch.float16)
@@ -153,15 +154,14 @@ def _with_prefix(
     prefix: Prefix, key: Tensor, value: Tensor, mask: Tensor | None
 ) -> tuple[Tensor, Tensor, Tensor | None]:
     """Prefix rows before the real ones; every query of a block sees those of its block, under any mask."""
-    slots, _, length, _ = prefix.keys.shape
-    examples = key.shape[0] // slots
-    keys, values = (_for_examples(part.to(key.dtype), examples) for part in (prefix.keys, prefix.values))
+    length = prefix.keys.shape[-2]
+    keys, values = (for_examples(part.to(key.dtype), key.shape[0]) for part in (prefix.keys, prefix.values))
     if prefix.share is not None:
         keys, values = keys * prefix.share.to(keys.dtype), values * prefix.share.to(values.dtype)
     if mask is None and prefix.visible is not None:
         mask = torch.ones((1, 1, 1, key.shape[2]), dtype=torch.bool, device=key.device)
     if mask is not None:
-        mask = _widened(mask, prefix.visible, length, examples)
+        mask = _widened(mask, prefix.visible, length, key.shape[0])
     return torch.cat([keys, key], dim=2), torch.cat([values, value], dim=2), mask
 
 
@@ -171,16 +171,11 @@ def _widened(mask: Tensor, visible: Tensor | None, length: int, examples: int) -
     if visible is None:
         shown = torch.ones((), dtype=mask.dtype, device=mask.device) if is_bool else mask.new_zeros(())
         return torch.cat([shown.expand(*mask.shape[:-1], length), mask], dim=-1)
-    rows = _for_examples(visible, examples)[:, None, None, :]  # (K B, 1, 1, R)
+    rows = for_examples(visible, examples)[:, None, None, :]  # (K B, 1, 1, R)
     if not is_bool:
         rows = mask.new_zeros(rows.shape).masked_fill(~rows, torch.finfo(mask.dtype).min)
     mask = mask.expand(rows.shape[0], -1, -1, -1)
     return torch.cat([rows.expand(*mask.shape[:-1], length), mask], dim=-1)
-
-
-def _for_examples(blocks: Tensor, examples: int) -> Tensor:
-    """``(K, ...)`` as ``(K B, ...)``."""
-    return blocks.unsqueeze(1).expand(-1, examples, *blocks.shape[1:]).flatten(0, 1)
 
 
 def _causal_mask(query: Tensor, key: Tensor) -> Tensor:

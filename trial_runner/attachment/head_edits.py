@@ -12,8 +12,7 @@ from torch import Tensor
 
 from search_space.dimensions import Heads, Insertion, Port
 from trial_runner.errors import AttachError
-from trial_runner.packed.packed_deltas import Group, PackedPlan, SlotRows
-from trial_runner.packed.prefix import Prefix
+from trial_runner.packed.packed_deltas import Group, PackedPlan, Prefix, SlotRows
 from trial_runner.packed.stacks import by_slots
 
 _PER_HEAD = (Port.Q, Port.HEAD)

@@ -18,6 +18,7 @@ from search_space.backbones.shape import BackboneShape
 from search_space.dimensions import Positions, StackKind
 from trial_runner.packed.dropout import current
 from trial_runner.packed.packed_prompt import PackedPrompt
+from trial_runner.packed.stacks import for_examples
 
 Arguments = dict[str, Any]
 
@@ -100,7 +101,7 @@ class PromptHooks:
         arguments.pop("input_ids", None)
         if embedded is None:
             embedded = self._embeddings(tokens) * self._scale if self._scale != 1 else self._embeddings(tokens)
-        head = _for_examples(rows.to(embedded.dtype), embedded.shape[0])
+        head = for_examples(rows.to(embedded.dtype), embedded.shape[0])
         arguments["inputs_embeds"] = torch.cat([head, embedded], dim=1)  # (K B, L+T, D)
         if self._has_token_types:
             # given even where nobody asked for them: an encoder's own default ends at its last position
@@ -163,21 +164,16 @@ def _before(tensor: Tensor, length: int, value: int) -> Tensor:
     return torch.cat([tensor.new_full((tensor.shape[0], length), value), tensor], dim=1)
 
 
-def _for_examples(blocks: Tensor, rows: int) -> Tensor:
-    """``(K, ...)`` as ``(K B, ...)``, each block for an equal share of the rows."""
-    return blocks.repeat_interleave(rows // blocks.shape[0], dim=0)
-
-
 def _masked(prompt: PackedPrompt, mask: Tensor) -> Tensor:
     """A mask ``(K B, T)`` with the prompts' rows before it."""
     if prompt.is_even:
         return _before(mask, prompt.length, 1)
-    return torch.cat([_for_examples(prompt.visible, mask.shape[0]).to(mask.dtype), mask], dim=1)
+    return torch.cat([for_examples(prompt.visible, mask.shape[0]).to(mask.dtype), mask], dim=1)
 
 
 def _shifted(positions: Tensor, prompt: PackedPrompt, *, with_rows: bool) -> Tensor:
     """Position ids ``(K B, T)`` of tokens that follow prompts, with those of the prompts if they are inserted."""
-    behind = _for_examples(prompt.shifts, positions.shape[0]).unsqueeze(1)  # (K B, 1)
+    behind = for_examples(prompt.shifts, positions.shape[0]).unsqueeze(1)  # (K B, 1)
     moved = positions + prompt.length - behind
     if not with_rows:
         return moved

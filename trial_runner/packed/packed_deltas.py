@@ -21,7 +21,6 @@ from trial_runner.deltas.port_delta import PortDelta
 from trial_runner.errors import AttachError
 from trial_runner.packed.dropout import current
 from trial_runner.packed.packed_prompt import PackedPrompt
-from trial_runner.packed.prefix import Prefix
 from trial_runner.packed.stacks import ModuleStack, Shared, by_slots, last_rows, paddings, shared_structure, structure
 
 
@@ -110,6 +109,23 @@ class Group:
     def lengths(self) -> list[int]:
         """Rows of each prefix."""
         return [module.table()[0].shape[-2] for module in self.stack.modules]  # type: ignore[operator]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Prefix:
+    """What stands before the keys and values of an attention module, for each of K equal blocks of rows.
+
+    Attributes:
+        keys: ``(K, N_kv, R, d_h)``.
+        values: Of the same shape.
+        visible: Which rows a block has, ``(K, R)``; None for all.
+        share: What keys and values are multiplied with for each sample, ``(K B, 1, 1, 1)``; None for nothing.
+    """
+
+    keys: Tensor
+    values: Tensor
+    visible: Tensor | None
+    share: Tensor | None = None
 
 
 @dataclass(slots=True)

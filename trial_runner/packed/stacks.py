@@ -27,6 +27,11 @@ def by_slots(rows: Tensor, slots: int) -> Tensor:
     return rows.reshape(slots, rows.shape[0] // slots, *rows.shape[1:])
 
 
+def for_examples(blocks: Tensor, rows: int) -> Tensor:
+    """``(K, ...)`` as ``(K B, ...)``, each block for an equal share of the rows."""
+    return blocks.unsqueeze(1).expand(-1, rows // blocks.shape[0], *blocks.shape[1:]).flatten(0, 1)
+
+
 class ModuleStack:
     """Several modules of one class, each with numbers of its own, computed as one.
 

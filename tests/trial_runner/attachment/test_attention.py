@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from trial_runner.attachment.attention import attend, tap_attention, untap_attention
 from trial_runner.errors import AttachError
 from trial_runner.packed.kernels import as_on_gpu
-from trial_runner.packed.prefix import Prefix
+from trial_runner.packed.packed_deltas import Prefix
 
 
 class Tap:
