@@ -17,7 +17,7 @@ from studies.surrogate.reading_arrays import (
     FIRST_CHECKPOINT,
     LARGEST,
     ReadingArrays,
-    heard_readings,
+    ReadingCollector,
     thinned,
     with_losses,
 )
@@ -123,11 +123,12 @@ class SurrogateFitter:
         self._view_of = view_of
         self._structures = StructureDistances()
         self._views: dict[str, Features] = {}
+        self._listener = ReadingCollector()
         self._fitted: dict[bool, tuple[int, bytes, tuple[Hyperparameters, Units]]] = {}
 
     def trials_heard_of(self, history: Sequence[Observation]) -> int:
         """Of how many trials something was read."""
-        return heard_readings(history).trial_count
+        return self._listener.hear(history).trial_count
 
     def view(self, observation: Observation) -> Features:
         """What the model sees of a trial."""
@@ -144,10 +145,8 @@ class SurrogateFitter:
             is_settled: Whether hyper-parameters are fitted to trials that have ended alone, and not again with every
                 reading of those that run.
         """
-        told = heard = heard_readings(history)
-        if is_settled:
-            is_ended = np.array([one.state.is_terminal for one in history], dtype=np.bool_)
-            told = heard.taken(np.flatnonzero(is_ended[heard.trials]))
+        heard = self._listener.hear(history)
+        told = _ended(heard, history) if is_settled else heard
         values, units = self._fit(told, history, is_settled=is_settled)
         readings, standard, _ = self._readings(heard, history, Units() if self._fits_to is None else units)
         process = GaussianProcess(readings, self._structures, values)
@@ -209,3 +208,9 @@ class SurrogateFitter:
             are_losses=np.arange(len(rows)) >= len(scored),
         )
         return readings, standard, losses
+
+
+def _ended(heard: ReadingArrays, history: Sequence[Observation]) -> ReadingArrays:
+    """What was read of trials that have ended."""
+    is_ended = np.array([one.state.is_terminal for one in history], dtype=np.bool_)
+    return heard.taken(np.flatnonzero(is_ended[heard.trials]))

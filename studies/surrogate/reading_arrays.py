@@ -52,28 +52,59 @@ class ReadingArrays:
 FIRST_CHECKPOINT = 12
 """Trials that were heard of, from which on hyper-parameters are fitted."""
 
+_COLUMNS = 7
 
-def heard_readings(history: Sequence[Observation]) -> ReadingArrays:
-    """The readings of a history."""
+
+class ReadingCollector:
+    """Turns histories into arrays; what has ended and was heard before is not read again."""
+
+    def __init__(self) -> None:
+        """Begin with nothing heard."""
+        self._ended: list[Observation] = []
+        self._rows: Array = np.zeros((0, _COLUMNS))
+
+    def hear(self, history: Sequence[Observation]) -> ReadingArrays:
+        """The readings of a history."""
+        known = self._known(history)
+        rest = _rows(history[known:], known)
+        table = np.concatenate([self._rows, rest]) if len(rest) else self._rows
+        time, number, fraction, trial, score, error, loss = table.T
+        order = np.lexsort((fraction, number, time))
+        trials = trial[order].astype(np.int64)
+        firsts = np.zeros(len(trials), dtype=np.bool_)
+        firsts[np.unique(trials, return_index=True)[1]] = True
+        return ReadingArrays(
+            trials=trials,
+            rungs=np.log2(fraction[order]),
+            scores=score[order],
+            errors=error[order],
+            losses=loss[order],
+            firsts=firsts,
+        )
+
+    def _known(self, history: Sequence[Observation]) -> int:
+        """How many trials at the beginning have ended and are held."""
+        held = self._ended
+        if list(history[: len(held)]) != held:
+            held.clear()
+            self._rows = np.zeros((0, _COLUMNS))
+        begin = end = len(held)
+        while end < len(history) and history[end].state.is_terminal:
+            end += 1
+        if end > begin:
+            self._rows = np.concatenate([self._rows, _rows(history[begin:end], begin)])
+            held.extend(history[begin:end])
+        return end
+
+
+def _rows(history: Sequence[Observation], begin: int) -> Array:
     rows = []
-    for place, one in enumerate(history):
-        ended_at = one.ended_at if one.state.is_terminal else math.inf
-        for read in one.readings:
-            told = math.nan if read.loss is None else read.loss
-            rows.append((ended_at, one.number, read.fraction, place, read.score, read.standard_error, told))
-    time, number, fraction, trial, score, error, loss = np.array(rows, dtype=np.float64).reshape(len(rows), 7).T
-    order = np.lexsort((fraction, number, time))
-    trials = trial[order].astype(np.int64)
-    firsts = np.zeros(len(trials), dtype=np.bool_)
-    firsts[np.unique(trials, return_index=True)[1]] = True
-    return ReadingArrays(
-        trials=trials,
-        rungs=np.log2(fraction[order]),
-        scores=score[order],
-        errors=error[order],
-        losses=loss[order],
-        firsts=firsts,
-    )
+    for place, trial in enumerate(history, begin):
+        time = trial.ended_at if trial.state.is_terminal else math.inf
+        for one in trial.readings:
+            loss = math.nan if one.loss is None else one.loss
+            rows.append((time, trial.number, one.fraction, place, one.score, one.standard_error, loss))
+    return np.array(rows, dtype=np.float64).reshape(len(rows), _COLUMNS)
 
 
 LARGEST = 320

@@ -6,23 +6,47 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from studies.records import TrialState
 from studies.surrogate.observation import MeasuredScore
 from studies.surrogate.posterior import SurrogateFitter, checkpoint
-from studies.surrogate.reading_arrays import LARGEST, LARGEST_LOSSES, heard_readings, thinned, with_losses
+from studies.surrogate.reading_arrays import (
+    LARGEST,
+    LARGEST_LOSSES,
+    ReadingArrays,
+    ReadingCollector,
+    thinned,
+    with_losses,
+)
 from studies.surrogate.score_warp import KNEE, standardised, unwarped, warp_slope, warped
+
+
+def same(one: ReadingArrays, other: ReadingArrays) -> bool:
+    return all(
+        np.array_equal(getattr(one, name), getattr(other, name), equal_nan=name == "losses")
+        for name in ReadingArrays.__slots__
+    )
 
 
 def test_readings_are_heard_in_the_order_of_time_and_number(history):
     trials = history(6)
     late = replace(trials[0], ended_at=99.0)
-    heard = heard_readings([late, *trials[1:]])
+    heard = ReadingCollector().hear([late, *trials[1:]])
     assert heard.trials.tolist() == [1, 1, 2, 3, 3, 4, 4, 5, 0, 0]
     assert heard.rungs.tolist() == [-1, 0, -1, -1, 0, -1, 0, -1, -1, 0]
     assert heard.trial_count == 6
 
 
+def test_a_listener_that_followed_a_study_holds_what_a_new_one_hears(history):
+    trials, follower = history(30), ReadingCollector()
+    for count in range(31):
+        running = [replace(one, state=TrialState.RUNNING, readings=()) for one in trials[count - 2 : count]]
+        now = [*trials[: max(0, count - 2)], *running]
+        assert same(follower.hear(now), ReadingCollector().hear(now))
+    assert same(follower.hear(trials[:4]), ReadingCollector().hear(trials[:4]))
+
+
 def test_few_readings_are_kept_whole_and_many_are_thinned_to_the_best_the_newest_and_some(history):
-    few = heard_readings(history(50))
+    few = ReadingCollector().hear(history(50))
     assert thinned(few, few.scores).tolist() == list(range(len(few)))
     draw = random.Random(0)
     some = history(2)[1]
@@ -30,7 +54,7 @@ def test_few_readings_are_kept_whole_and_many_are_thinned_to_the_best_the_newest
         replace(some, number=number, ended_at=number, readings=(MeasuredScore(fraction=1.0, score=draw.random()),))
         for number in range(3000)
     ]
-    heard = heard_readings(trials)
+    heard = ReadingCollector().hear(trials)
     kept = set(heard.trials[thinned(heard, heard.scores)].tolist())
     best = set(np.argsort(-heard.scores)[:120].tolist())
     assert len(kept) == LARGEST
@@ -42,7 +66,7 @@ def test_few_readings_are_kept_whole_and_many_are_thinned_to_the_best_the_newest
 
 def test_earlier_readings_go_before_any_trial_does(history):
     trials = history(250)
-    heard = heard_readings(trials)
+    heard = ReadingCollector().hear(trials)
     kept = thinned(heard, heard.scores)
     assert len(heard) > LARGEST == len(kept)
     told = heard.taken(kept)
@@ -106,16 +130,23 @@ def test_checkpoints_grow_by_a_third():
 
 def test_what_is_heard_later_is_measured_by_the_spread_that_amplitudes_are_of(genome, history):
     def near(one, by):
-        apart = [(read, by * (read.score - 0.45)) for read in one.readings]
-        told = [replace(read, score=0.45 + far, standard_error=1e-4, loss=0.55 - far) for read, far in apart]
-        return replace(one, readings=tuple(told))
+        readings = tuple(
+            replace(
+                reading,
+                score=0.45 + by * (reading.score - 0.45),
+                standard_error=1e-4,
+                loss=0.55 + by * (0.45 - reading.score),
+            )
+            for reading in one.readings
+        )
+        return replace(one, readings=readings)
 
     trials = history(30)
     early = [near(one, 1.0) for one in trials[:16]]
     late = [near(one, 0.1) for one in trials[16:]]  # as of a search that has found its favourites
     first = SurrogateFitter(genome.view_of, fits_to=16).belief(early)
     # until the sixteenth trial was heard of, its own later reading aside
-    alone = heard_readings(early).until(16)
+    alone = ReadingCollector().hear(early).until(16)
     spreads = standardised(alone.scores, alone.errors, alone.rungs).units
     for told in (early, [*early, *late]):
         found = SurrogateFitter(genome.view_of, fits_to=16).belief(told)
@@ -132,16 +163,20 @@ def test_the_last_losses_of_the_best_trials_are_heard(history):
         return replace(one, readings=tuple(replace(reading, loss=loss) for reading in one.readings))
 
     few = [with_loss(one, 0.5 if one.number % 2 else None) for one in history(12)]
-    heard = heard_readings(few)
+    heard = ReadingCollector().hear(few)
     rows = with_losses(heard, heard.scores)
     assert sorted(heard.trials[rows]) == [1, 3, 5, 7, 9, 11]
     for row in rows:
         assert heard.losses[row] == 0.5
         assert heard.rungs[row] == heard.rungs[heard.trials == heard.trials[row]].max()
     many = [
-        replace(few[0], number=number, readings=(MeasuredScore(fraction=1.0, score=number / 1e3, loss=1.0),))
-        for number in range(LARGEST_LOSSES + 20)
+        replace(
+            one,
+            number=number,
+            readings=(MeasuredScore(fraction=1.0, score=number / 1e3, loss=1.0),),
+        )
+        for number, one in enumerate(few[:1] * (LARGEST_LOSSES + 20))
     ]
-    heard = heard_readings(many)
+    heard = ReadingCollector().hear(many)
     assert heard.trials[with_losses(heard, heard.scores)].tolist() == list(range(20, LARGEST_LOSSES + 20))
-    assert not len(with_losses(heard_readings(history(12)), np.zeros(40)))
+    assert not len(with_losses(ReadingCollector().hear(history(12)), np.zeros(40)))

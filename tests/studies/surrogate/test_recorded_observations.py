@@ -12,7 +12,7 @@ from studies.analysis.predictions import history_of
 from studies.records import ExampleCounts, NewTrial, ReadingRecord, TrialRecord, TrialState
 from studies.search.candidates import new_trial
 from studies.surrogate.candidate_search import FactoredSearch
-from studies.surrogate.reading_arrays import heard_readings
+from studies.surrogate.reading_arrays import ReadingCollector
 from studies.surrogate.recorded_observations import ObservationModel, common_luck, share_error
 
 BEGAN_AT = datetime(2026, 1, 1, tzinfo=UTC)
@@ -60,7 +60,7 @@ def test_a_trial_of_the_ledger_is_the_trial_that_was_proposed(space):
 def test_readings_of_running_trials_are_heard_last(space):
     trials = [recorded(space, 0, TrialState.RUNNING), recorded(space, 2), recorded(space, 1)]
     told = history_of(trials, {one.number: readings_of(one) for one in trials}, None)
-    assert heard_readings(told).trials.tolist() == [2, 2, 1, 1, 0, 0]
+    assert ReadingCollector().hear(told).trials.tolist() == [2, 2, 1, 1, 0, 0]
     assert told[0].readings[0].standard_error == 0.0
 
 
