@@ -57,6 +57,7 @@ def name_of(path: Path) -> str:
     return path.relative_to(ROOT).as_posix()
 
 
+@pytest.mark.slow
 def test_a_heavy_import_would_be_noticed():
     assert heavy_modules_after("import sys, torch") == ["torch"]
 

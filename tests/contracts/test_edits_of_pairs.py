@@ -10,6 +10,7 @@ from search_space.space.space import SearchSpace
 from trial_runner.port_discovery.promises import check_everything
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("backbone", parameters("roberta", "qwen3"))
 def test_a_configuration_with_two_edits_on_both_sides_trains(backbone, tiny_backbone):
     torch.set_num_threads(1)

@@ -18,6 +18,7 @@ def test_its_kind_exists_and_its_digest_is_the_same_each_time(name):
     assert int(embedded.digest(), 16) >= 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", EMBEDDED_TASKS)
 def test_it_is_prepared_by_its_name_alone_and_read_once(name, tiny_backbone, tmp_path, monkeypatch):
     embedded = EMBEDDED_TASKS[name]
@@ -38,6 +39,7 @@ def test_it_is_prepared_by_its_name_alone_and_read_once(name, tiny_backbone, tmp
     assert all(len(first.splits[split]) for split in SPLITS)
 
 
+@pytest.mark.slow
 def test_an_installed_package_adds_an_embedded_task(tiny_backbone, tmp_path):
     folder = tmp_path / "site"
     folder.mkdir()

@@ -59,6 +59,7 @@ def test_a_replayed_proposer_has_the_history_and_proposes_what_the_lost_one_woul
     replayed(lambda: proposer_of(space, sampler), space, 32, 3)
 
 
+@pytest.mark.slow
 def test_a_replay_in_another_process_proposes_the_same(space, sampler):
     done = subprocess.run(
         [sys.executable, "-m", "support.simulated_search", sampler, "14"],

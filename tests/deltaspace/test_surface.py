@@ -83,6 +83,7 @@ def test_reading_a_study_loads_no_deep_learning_library(sample_storage):
     assert loaded_after(LOOKING.format(url=sample_storage), *HEAVY) == []
 
 
+@pytest.mark.slow
 def test_pandas_is_loaded_when_it_is_asked_for_and_torch_is_not(sample_storage):
     asked = (
         LOOKING.format(url=sample_storage)

@@ -66,6 +66,7 @@ def change(study: dict[str, Any], path: str, value: object) -> dict[str, Any]:
     return study
 
 
+@pytest.mark.slow
 def test_the_smallest_budget_that_is_named_really_fits(study, capsys):
     error = refusal(change(study, "budget", 3), capsys)
     smallest = int(error.split("the smallest that fits the study has ")[1].split(".")[0].replace(",", ""))

@@ -47,6 +47,7 @@ def new_study(tmp_path: Path) -> Iterator[Callable[..., Study]]:
 VICTIMS = ["worker", "keeper", "launch"]
 
 
+@pytest.mark.slow
 @on_the_other_storage
 @pytest.mark.parametrize("searched", [{}, {"sampler": "factored", "rule": "chance"}], ids=["tpe", "factored"])
 def test_a_killed_inline_study_loses_and_repeats_nothing(new_study, storage_url, searched):
@@ -55,6 +56,7 @@ def test_a_killed_inline_study_loses_and_repeats_nothing(new_study, storage_url,
     check_at_rest(study)
 
 
+@pytest.mark.slow
 def test_a_study_that_is_killed_among_its_replicates_repeats_what_it_would_have(new_study, tmp_path):
     url = f"sqlite:///{tmp_path / 'study.db'}"
     study = new_study(url, "inline", 32, replicates="12")
@@ -83,6 +85,7 @@ def test_a_study_that_is_killed_among_its_replicates_repeats_what_it_would_have(
             assert of == [finalists[place % len(finalists)] for place in range(len(of))]
 
 
+@pytest.mark.slow
 @on_the_other_storage
 def test_a_ray_study_survives_the_death_of_a_worker_the_keeper_and_the_launch(new_study, storage_url):
     study = new_study(storage_url, "ray", 14 * len(VICTIMS), step_seconds=0.03)

@@ -24,6 +24,7 @@ def umask(request: pytest.FixtureRequest) -> Iterator[int]:
     os.umask(before)
 
 
+@pytest.mark.slow
 def test_files_and_folders_are_as_readable_as_the_umask_says(umask, tmp_path):
     here = tmp_path / "here"
     here.mkdir()

@@ -62,6 +62,7 @@ def test_weights_are_reckoned_in_their_true_size(family, held, tiny_backbone, tm
     assert ImaginedPack(source, CLASSES, slots=1).weights_bytes == held_bytes(real)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("family", "task"),
     [("roberta", CLASSES), ("qwen3", TEXTS), ("qwen3_moe", TEXTS)],
@@ -95,6 +96,7 @@ def test_what_is_planned_by_the_config_alone_is_what_the_allocator_gives(family,
     runner.close()
 
 
+@pytest.mark.slow
 def test_an_imagined_gpu_keeps_half_of_the_products_and_no_table_of_attention(tiny_backbone, tmp_path):
     config = json.loads((tiny_backbone("qwen3") / "config.json").read_text())
     (tmp_path / "config.json").write_text(json.dumps(config | {"max_position_embeddings": 4096}))

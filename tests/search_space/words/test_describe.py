@@ -44,7 +44,7 @@ from search_space.gates import (
 )
 from search_space.layers import LayerPattern, LayerRange, SpindleGroups
 from search_space.published import METHODS, published_method
-from search_space.words.describe import difference, nearest_published, ranked_published, sentence, side_view
+from search_space.words.describe import SideView, difference, nearest_published, ranked_published, sentence, side_view
 
 WITH_EDITS = [name for name in METHODS if name != "head_only"]
 
@@ -218,7 +218,7 @@ def test_the_side_view_has_the_four_dimensions_and_joins_several_edits():
         edit("v", "ctx", LowRank(width=3)),
         edit("o", None, BIAS),
     )
-    # form, write, insertion, gate, heads, bottleneck, activation, scale, read
+    names = ("form", "write", "insertion", "gate", "heads", "bottleneck", "activation", "scale", "read")
     expected = {
         MAM.attention: ("softmax_memory", "head", "parallel", "lse_convex", "key_value_heads", 12, None, None, "q"),
         MAM.ffn: ("bottleneck", "f", "parallel", "scale", "single", 9, "relu", 2.0, "x_ffn"),
@@ -226,9 +226,7 @@ def test_the_side_view_has_the_four_dimensions_and_joins_several_edits():
         edits[2:]: ("const", "o", "sequential", "add", "single", None, None, None, "none"),
     }
     for some, values in expected.items():
-        view = side_view(some)
-        assert view is not None
-        assert dataclasses.astuple(view) == (*values, None, None, None)
+        assert side_view(some) == SideView(**dict(zip(names, values, strict=True)))
     assert side_view(()) is None
 
 

@@ -24,6 +24,7 @@ def test_workers_and_the_driver_load_neither_database_nor_sampler(module):
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.slow
 def test_launching_loads_no_sampler():
     script = (
         "import sys, studies.launch.launch\n"

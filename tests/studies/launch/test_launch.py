@@ -40,6 +40,7 @@ class ShownError(Exception):
     """Carries what workers would have been told."""
 
 
+@pytest.mark.slow
 def test_rungs_know_how_sure_a_score_is_and_what_guessing_loses(tmp_path, monkeypatch):
     def show(specification: Specification, study: object, plan: StudyPlan, **wishes: object) -> None:
         raise ShownError(plan.rungs)
@@ -188,6 +189,7 @@ def test_a_study_gives_the_same_trials_whatever_the_number_of_launches(tmp_path)
     assert whole == parts
 
 
+@pytest.mark.slow
 def test_the_last_trials_repeat_the_best_and_the_same_study_repeats_the_same(tmp_path):
     found = []
     for name in ("one", "other"):

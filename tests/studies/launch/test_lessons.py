@@ -83,6 +83,7 @@ def test_its_first_trials_are_what_it_learned_in_the_places_of_the_weakest(datab
     assert asked(f"sqlite:///{database}", "later", summary_of).learned_from == ("earlier",)
 
 
+@pytest.mark.slow
 def test_it_goes_on_as_it_began_whatever_becomes_of_its_source(database, tmp_path):
     """Begun, cut short among its first trials and later, the source grown and then gone: the same trials."""
     whole = Path(shutil.copy(database, tmp_path / "whole.db"))
@@ -99,6 +100,7 @@ def test_it_goes_on_as_it_began_whatever_becomes_of_its_source(database, tmp_pat
     assert read(database, "latest")[1].sources == ("gone", "later")
 
 
+@pytest.mark.slow
 def test_a_launch_that_is_killed_among_what_it_learned_loses_nothing(database, tmp_path):
     """Each launch of this process is one that another has left behind, its trials still running."""
     whole = Path(shutil.copy(database, tmp_path / "whole.db"))
@@ -130,6 +132,7 @@ def test_another_word_is_another_study(database, tmp_path):
         begin(database, specification(tmp_path, "earlier", 30, learn_from=["later"]))
 
 
+@pytest.mark.slow
 def test_where_there_is_nothing_to_learn_from_it_is_as_if_it_did_not_learn(tmp_path):
     for file, search in (("auto.db", LEARNING), ("none.db", {})):
         begin(tmp_path / file, specification(tmp_path, "first", 14, **search))

@@ -150,6 +150,7 @@ def test_a_database_of_optuna_is_refused_and_not_touched(tmp_path):
 OPENS = "import sys; from studies.ledger.ledger import Ledger; Ledger.open(sys.argv[1]).close()"
 
 
+@pytest.mark.slow
 def test_processes_that_create_the_same_database_take_turns(storage_url):
     openers = [subprocess.Popen([sys.executable, "-c", OPENS, storage_url]) for _ in range(4)]
     assert [opener.wait(timeout=60) for opener in openers] == [0] * 4

@@ -88,6 +88,7 @@ def test_what_does_not_fit_says_what_to_change_and_checkpointing_comes_first(con
     assert "training.batch_size" not in advice
 
 
+@pytest.mark.slow
 def test_gpus_that_share_a_backbone_hold_a_part_of_its_blocks_each_and_train_a_pack_each(config, tmp_path):
     config = {**config, "num_hidden_layers": 2, "layer_types": ["full_attention"] * 2}
     whole = plan(study_of(tmp_path, config), (GPUS[-1],), pack=2)

@@ -211,6 +211,7 @@ def test_another_incarnation_of_a_worker_takes_its_place(storage_url, begin):
     assert (again.request.trial, again.request.attempt) == (0, 2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("known", ["", "ended for want of memory"])
 def test_a_silent_worker_loses_its_trials_and_a_heartbeat_keeps_them(known, storage_url, begin):
     study = begin(storage_url, lease_seconds=2.5)  # a look at a database may take a second

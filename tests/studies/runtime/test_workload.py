@@ -94,6 +94,7 @@ def test_a_launch_that_takes_over_ends_the_other_which_lets_the_study_be(study):
     assert study.holder() is None
 
 
+@pytest.mark.slow
 def test_a_launch_that_failed_holds_nothing(study):
     def fail(progress: object) -> None:
         raise ZeroDivisionError

@@ -70,6 +70,7 @@ def test_free_slots_are_filled_as_if_the_earlier_ones_were_running(space):
     assert [proposer.propose().fingerprint for _ in range(4)] == [one.fingerprint for one in together]
 
 
+@pytest.mark.slow
 def test_a_published_method_at_other_rates_is_a_published_trial_with_its_name(space):
     proposer = proposer_of(space)
     found: list[Candidate] = []

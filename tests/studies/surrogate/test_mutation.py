@@ -39,6 +39,7 @@ SPACES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("part", [200, 5000])  # at a fiftieth of a percent most structures do not fit every layer
 @pytest.mark.parametrize("backbone", SPACES)
 def test_every_child_is_legal_and_within_the_budget(backbone, part):

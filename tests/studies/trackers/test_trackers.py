@@ -58,6 +58,7 @@ def test_tensorboard_has_a_run_per_trial_with_every_curve(tmp_path, monkeypatch)
         assert ("final_score" in points) == (trial.score is not None)
 
 
+@pytest.mark.slow
 def test_mlflow_has_an_experiment_per_study_and_a_run_per_trial(tmp_path, monkeypatch):
     monkeypatch.setenv("MLFLOW_TRACKING_URI", (tmp_path / "mlruns").as_uri())
     monkeypatch.setenv("MLFLOW_ALLOW_FILE_STORE", "true")
@@ -77,6 +78,7 @@ def test_mlflow_has_an_experiment_per_study_and_a_run_per_trial(tmp_path, monkey
         assert [(point.step, point.value) for point in history] == expected
 
 
+@pytest.mark.slow
 def test_weights_and_biases_has_a_run_per_trial_offline(tmp_path, monkeypatch):
     monkeypatch.setenv("WANDB_MODE", "offline")
     monkeypatch.setenv("WANDB_SILENT", "true")

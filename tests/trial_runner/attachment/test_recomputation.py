@@ -75,6 +75,7 @@ def test_a_step_takes_less_memory(runner):
     assert again.step_bytes < 0.8 * plain.step_bytes
 
 
+@pytest.mark.slow
 def test_auto_computes_again_where_a_trial_would_not_fit(runner, monkeypatch):
     from trial_runner import runner as runners
 
@@ -87,6 +88,7 @@ def test_auto_computes_again_where_a_trial_would_not_fit(runner, monkeypatch):
         assert runner._frozen.recomputation.is_on == is_on
 
 
+@pytest.mark.slow
 def test_a_trial_that_runs_out_of_memory_alone_is_tried_again_with_less(runner, monkeypatch):
     (request,) = requests_for(runner, is_on=False, names=("lora_qv",))
     asked = {

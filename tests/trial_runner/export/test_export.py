@@ -288,6 +288,7 @@ def test_a_model_takes_one_delta_at_a_time(rig, folder):
     load_delta(model, folder).detach()
 
 
+@pytest.mark.slow
 def test_a_model_keeps_its_delta_whether_or_not_the_result_is_kept(rig, folder):
     model, tokens = fresh_model(rig), torch.from_numpy(TEXTS.input_ids)
     frozen = model(input_ids=tokens).last_hidden_state

@@ -185,6 +185,7 @@ def written(rig: Rig, folder: Path, *edits: Edit, has_head: bool = True) -> tupl
     return folder, logits_of(rig, trial)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", in_turn(*EVERY_DENSE_FAMILY, at_once=("roberta", "bart", "gpt2", "t5_gated")))
 def test_a_merged_classification_has_its_head_and_its_labels(rig_named, family, tmp_path):
     rig = rig_named(family)

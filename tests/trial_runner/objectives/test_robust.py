@@ -144,6 +144,7 @@ def test_disturbed_inputs_come_nearer_to_the_manifolds_and_are_predicted_from_th
     assert not robust.requires_grad
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", ["bart", "t5", "gpt2", "qwen3"])
 def test_every_kind_of_backbone_can_be_pulled_back(tiny_backbone, family):
     runner = runner_of(tiny_backbone(family), task=TASK)

@@ -215,6 +215,7 @@ def test_every_step_could_be_recorded_and_measuring_frees_nothing_that_it_reads(
     assert not [one for one in watcher.read if one.expired()]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", parameters("gpt2", *rotation.parts(OTHER_WRITERS), at_once=("gpt2",)))
 def test_every_step_of_a_trial_that_writes_could_be_recorded(family, new_text_runner):
     runner = new_text_runner(family, dropout=0.1, precision="fp32", label_smoothing=0.1)
@@ -267,6 +268,7 @@ def test_slots_that_fill_the_places_of_others_learn_as_they_do_alone(tiny_backbo
         assert worst(one, other, requests).share <= 1e-9, worst(one, other, requests)
 
 
+@pytest.mark.slow
 def test_recordings_outlive_those_who_leave_and_their_memory_stays(tiny_backbone):
     runner = runner_of(tiny_backbone("roberta"), precision="fp32", task=EVEN_TASK)
     names = ("mam_adapter", "lora_qv", "ia3", "mam_adapter")

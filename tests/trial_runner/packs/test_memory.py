@@ -98,6 +98,7 @@ def _without_losses(trace: Any) -> Any:
     return type(trace)(losses=(), readings=(), tensors=trace.tensors)
 
 
+@pytest.mark.slow
 def test_a_pack_in_which_a_newcomer_does_not_fit_gives_no_more_slots(runner):
     """Trials that fit are admitted until the memory is full; the pack then keeps to what did fit."""
     requests = requests_for(runner)
@@ -124,6 +125,7 @@ def test_trials_that_do_not_fit_while_they_are_measured_are_measured_on_fewer_ex
     assert_same(traces, references, requests, within=ROUNDED)
 
 
+@pytest.mark.slow
 def test_a_trial_that_does_not_fit_alone_fails_and_says_so(runner):
     pack = runner.open_pack(2)
     for request in requests_for(runner)[:2]:

@@ -132,6 +132,7 @@ def test_auto_splits_a_step_where_a_trial_would_not_fit_checkpointed(long_runner
     long_runner.close()
 
 
+@pytest.mark.slow
 def test_a_trial_that_runs_out_of_memory_alone_is_computed_in_parts(long_runner, monkeypatch):
     (request,) = requests_for(long_runner, ("lora_qv",))
     losses = long_runner._objective.losses

@@ -208,6 +208,7 @@ def test_evaluations_are_made_small_before_a_pack_takes_fewer_trials() -> None:
     assert fit(230, 2, one, endless)[1] == 16
 
 
+@pytest.mark.slow
 def test_a_pack_evaluates_as_it_fits(runner: TorchRunner, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(runners, "available_bytes", lambda _: 1)
     monkeypatch.setattr(runners, "fit", lambda *_: (1, 2))

@@ -65,6 +65,7 @@ def test_of_a_known_family_the_same_table_and_shape_are_found(name):
     assert again.parameters == shape.frozen_parameters
 
 
+@pytest.mark.slow
 def test_a_backbone_of_no_family_is_used_by_a_table_that_passed_the_contract(tmp_path):
     folder = folder_of(tmp_path, "opt", OPT)
     with pytest.raises(UnsupportedBackboneError, match="must be one of"):

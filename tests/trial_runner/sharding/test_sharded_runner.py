@@ -33,6 +33,9 @@ EXACT = 1e-9
 """What is packed with others, alone; AdamW makes more of what rounding leaves."""
 
 
+pytestmark = pytest.mark.slow
+
+
 @pytest.fixture(scope="module")
 def factory(tiny_backbone: Callable[..., Path], tmp_path_factory: pytest.TempPathFactory) -> OfTexts:
     folder = tmp_path_factory.mktemp("sharded")

@@ -174,6 +174,7 @@ TOO_MUCH = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", TOO_MUCH)
 def test_a_file_that_holds_far_more_than_its_size_tells_is_refused(tmp_path, name):
     content, said = TOO_MUCH[name]

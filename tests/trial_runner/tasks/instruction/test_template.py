@@ -136,6 +136,7 @@ def test_of_a_plain_text_every_token_is_learned_but_the_first(encoder: NewEncode
     assert split.batch([0], 0).labels[0].tolist() == [*ids[1:], IGNORED]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("template", "match"),
     [
