@@ -242,18 +242,13 @@ def largest_units(both: SplitCost, parameters: int, extra_flops: int | None) -> 
     return both.units(least)
 
 
-def smallest_count(structure: Configuration, shape: BackboneShape, splits: Splits = MappingProxyType({})) -> int:
-    """Parameters that a structure stores with every bottleneck as small as `solve` can make it."""
-    sides = (SplitCost.of(edits, splits, shape) for edits in (structure.attention, structure.ffn))
-    return sum(side.least_cost for side in sides) + shared_count(structure.edits)
-
-
-def solve(
+def solve(  # noqa: PLR0913
     structure: Configuration,
     shape: BackboneShape,
     *,
     attention_share: float,
     parameters: int,
+    budget_fraction: float = 1.0,
     splits: Splits = MappingProxyType({}),
     extra_flops: int | None = None,
 ) -> Configuration:
@@ -267,22 +262,32 @@ def solve(
         structure: Its widths do not matter.
         attention_share: Share of the budget that attention should get, in [0, 1]; plays no part when one side has
             no bottleneck to size.
+        parameters: The budget; the smallest bottlenecks must fit it.
+        budget_fraction: Share of the budget that is used, in (0, 1]; the smallest bottlenecks may use more of it.
         splits: Of a side's budget between its edits, at most one for each side; all edits of a side have one width
             without.
         extra_flops: Most FLOPs per token that inference has more, beside those of the smallest bottlenecks; None for
             any number.
 
     Raises:
-        BudgetError: If the structure does not fit with every bottleneck at 1; the error says what it takes.
+        BudgetError: If the structure does not fit with every bottleneck at 1, and the error says what it takes; or if
+            a share or ``extra_flops`` is out of its range.
         InvalidEditError: If the structure is not valid on the backbone.
     """
     if not 0 <= attention_share <= 1:
         raise BudgetError(f"the share of attention must be in [0, 1]; got {attention_share}.")
+    if not 0 < budget_fraction <= 1:
+        raise BudgetError(
+            f"the size of a configuration must be a share of the budget in (0, 1]; got {budget_fraction}."
+        )
+    if extra_flops is not None and extra_flops < 0:
+        raise BudgetError(f"the most extra FLOPs must be at least 0; got {extra_flops}.")
     attention, ffn = (SplitCost.of(edits, splits, shape) for edits in (structure.attention, structure.ffn))
     both, shared = SplitCost(first=attention, second=ffn, share=attention_share), shared_count(structure.edits)
     least = both.least_cost + shared
     if least > parameters:
         raise BudgetError(f"this configuration needs at least {least:,} parameters; the budget is {parameters:,}.")
-    solved = structure.with_widths(both.widths(largest_units(both, parameters - shared, extra_flops)))
+    used = math.floor(budget_fraction * parameters) - shared
+    solved = structure.with_widths(both.widths(largest_units(both, used, extra_flops)))
     check_on(solved.edits, shape)
     return solved

@@ -16,7 +16,7 @@ from search_space.dimensions import Site
 from search_space.edit import Edit
 from search_space.errors import BudgetError, InvalidEditError, SearchSpaceError
 from search_space.layers import AllLayers, Layers
-from search_space.parameter_counts.budget import smallest_count, solve
+from search_space.parameter_counts.budget import solve
 from search_space.parameter_counts.counts import Counts, count, count_edits, shared_count
 from search_space.published.point import PublishedPoint
 from search_space.space.budget_fit import Fitting, check_limits
@@ -152,12 +152,12 @@ class SearchSpace:
             for side in sides(parts)
             if (first := split_edits(side, chosen, layers[side]))
         }
-        sized_for = math.floor(self._suggest_budget_fraction(structure, recorder) * self.budget)
         solved = solve(
             structure,
             self.shape,
             attention_share=share,
-            parameters=max(sized_for, smallest_count(structure, self.shape, splits)),
+            parameters=self.budget,
+            budget_fraction=self._suggest_budget_fraction(structure, recorder),
             splits=splits,
             extra_flops=self.options.max_extra_flops,
         )

@@ -6,13 +6,14 @@ That its shape and its ports are those of a model is for ``test_families_against
 from typing import Any
 
 import pytest
+from support.smallest import smallest_count
 
 from search_space.backbones import FAMILIES, REFUSED, BackboneFamily, family_of, shape_of
 from search_space.backbones.shape import BackboneShape
 from search_space.canonical import canonical
 from search_space.dimensions import Port, Site
 from search_space.errors import UnsupportedBackboneError
-from search_space.parameter_counts.budget import smallest_count, solve
+from search_space.parameter_counts.budget import solve
 from search_space.parameter_counts.counts import count
 from search_space.published import METHODS
 

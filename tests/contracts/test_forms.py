@@ -9,6 +9,7 @@ from dataclasses import replace
 
 import pytest
 from support.example_edits import assert_is_kept, examples_with, shapes
+from support.smallest import smallest_count
 
 from search_space.backbones.shape import BackboneShape
 from search_space.configuration import Configuration
@@ -16,7 +17,7 @@ from search_space.dimensions import Heads, Site
 from search_space.edit import Edit
 from search_space.errors import InvalidEditError
 from search_space.forms import FORMS, Form, SizedForm
-from search_space.parameter_counts.budget import smallest_count, solve
+from search_space.parameter_counts.budget import solve
 from search_space.parameter_counts.counts import affine_count, count, places, shared_count
 from search_space.space.options import LEARNING_RATES, SEARCHED_FORMS, SpaceOptions
 from search_space.space.points import points_of

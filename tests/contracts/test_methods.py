@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
+from support.smallest import smallest_count
 from support.somebodys_package import run_with_package
 
 from search_space.backbones import shape_of
@@ -11,7 +12,6 @@ from search_space.backbones.shape import BackboneShape
 from search_space.canonical import canonical
 from search_space.codec import configuration_from_json, configuration_to_json
 from search_space.conventions import conventions
-from search_space.parameter_counts.budget import smallest_count
 from search_space.parameter_counts.counts import count
 from search_space.published import METHODS, PublishedMethod, published_method
 from search_space.published.point import PublishedPoint

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 from support.edits import edit
+from support.smallest import smallest_count
 
 from search_space.backbones.shape import BackboneShape
 from search_space.configuration import Configuration
@@ -14,7 +15,7 @@ from search_space.edit import Edit
 from search_space.errors import BudgetError
 from search_space.forms import Bottleneck, Constant, Init, LowRank, OwnNorm, SoftmaxMemory
 from search_space.gates import ConvexGate, InducerGate, LearnedScale
-from search_space.parameter_counts.budget import ParameterBudget, smallest_count, solve
+from search_space.parameter_counts.budget import ParameterBudget, solve
 from search_space.parameter_counts.counts import affine_count, count, count_edits
 from search_space.published import published_method
 from search_space.validity import largest_width
@@ -217,9 +218,11 @@ def test_a_structure_that_does_not_fit_says_what_it_takes(edits, roberta):
     least = count(structure, roberta).stored
     assert str(caught.value) == (f"this configuration needs at least {least:,} parameters; the budget is 1,000.")
     assert smallest_count(structure, roberta) == least
-    assert count(solve(structure, roberta, attention_share=0.5, parameters=least), roberta).stored == least
-    with pytest.raises(BudgetError, match=f"at least {least:,} parameters"):
-        solve(structure, roberta, attention_share=0.5, parameters=least - 1)
+    for used in (1.0, 0.01):
+        solved = solve(structure, roberta, attention_share=0.5, parameters=least, budget_fraction=used)
+        assert count(solved, roberta).stored == least
+        with pytest.raises(BudgetError, match=f"at least {least:,} parameters"):
+            solve(structure, roberta, attention_share=0.5, parameters=least - 1, budget_fraction=used)
 
 
 def test_the_widths_of_a_structure_do_not_matter(roberta):

@@ -8,6 +8,7 @@ from support.edits import rates_of
 from search_space.backbones.shape import BackboneShape
 from search_space.errors import BudgetError, SearchSpaceError
 from search_space.mergeability import unmergeable
+from search_space.parameter_counts.budget import solve
 from search_space.parameter_counts.flops import extra_flops
 from search_space.space.options import SpaceOptions
 from search_space.space.random_draw import RandomTrial
@@ -40,7 +41,29 @@ def test_a_proposal_uses_its_share_of_the_budget_and_no_more(roberta):
         smallest = space.suggest({**found.parameters, SIZE: 1e-9}).counts.stored
         assert found.counts.stored <= max(allowed, smallest)
         used.append(found.counts.stored / allowed)
-    assert median(used) > 0.97
+    assert 0.97 < median(used) <= 1
+
+
+@pytest.mark.parametrize(
+    ("limits", "error"),
+    [
+        ({"budget_fraction": 0.0}, r"a share of the budget in \(0, 1\]; got 0.0"),
+        ({"budget_fraction": 1.5}, r"a share of the budget in \(0, 1\]; got 1.5"),
+        ({"extra_flops": -1}, "extra FLOPs must be at least 0; got -1"),
+    ],
+)
+def test_a_limit_out_of_its_range_is_refused(roberta, limits, error):
+    structure = _space(roberta).suggest(RandomTrial(0)).configuration
+    with pytest.raises(BudgetError, match=error):
+        solve(structure, roberta, attention_share=0.5, parameters=HALF_PERCENT, **limits)
+
+
+def test_no_proposal_is_beyond_the_budget_however_small_its_bottlenecks(roberta, monkeypatch):
+    space = _space(roberta, size=(0.125, 1.0))
+    found = space.suggest(RandomTrial(0))
+    monkeypatch.setattr(space, "budget", 10)
+    with pytest.raises(BudgetError, match="the budget is 10"):
+        space.suggest(found.parameters)
 
 
 def test_a_proposal_is_rebuilt_from_its_parameters_at_its_size(roberta):
