@@ -148,11 +148,12 @@ _Placed = tuple[int, RankedTrial]
 
 
 def _best_published(rest: Sequence[_Placed], shown: Sequence[_Placed]) -> list[_Placed]:
+    methods = {trial.method for _, trial in shown}
     best: dict[str, _Placed] = {}
     for place, trial in rest:
-        if trial.method is not None:
+        if trial.method is not None and trial.method not in methods:
             best.setdefault(trial.method, (place, trial))
-    return [one for method, one in best.items() if method not in {trial.method for _, trial in shown}]
+    return list(best.values())
 
 
 def _rows(ledger: Ledger, study: StudyRecord, ranking: Ranking, shown: Sequence[_Placed]) -> tuple[LeaderboardRow, ...]:

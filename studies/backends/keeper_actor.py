@@ -182,6 +182,8 @@ class KeeperClient:
 
     def __getattr__(self, method: str) -> Callable[..., Any]:
         """A method of the `studies.runtime.keeper.StudyKeeper`, which serves one call at a time."""
+        if method.startswith("_"):  # what copies and pickles asks for is not of the keeper
+            raise AttributeError(method)
         return lambda *arguments: self._asked(lambda: self._handle.call.remote(method, *arguments))
 
     def _asked(self, ask: Callable[[], Any]) -> Any:

@@ -29,7 +29,7 @@ _STATES = {**STATES, TrialState.QUEUED: optuna.trial.TrialState.WAITING}
 
 
 _OF_STUDY = ("metric", "backbone", "backbone_parameters", "budget_parameters", "seed")
-_OF_TRIAL: tuple[str, ...] = (
+_OF_TRIAL = (
     "description",
     "origin",
     "method",
@@ -38,8 +38,9 @@ _OF_TRIAL: tuple[str, ...] = (
     "attention_share",
     "stored_parameters",
     "extra_flops",
+    "trained_parameters",
+    "head_parameters",
 )
-_OF_TRIAL += ("trained_parameters", "head_parameters")
 BATCH = 1000
 Rows = dict[Any, list[dict[str, Any]]]
 

@@ -31,6 +31,11 @@ def facts_of(study: StudyRecord, trial: TrialRecord) -> dict[str, str | int | fl
     return {name: value for name, value in facts.items() if value is not None}
 
 
+def run_name(trial: TrialRecord) -> str:
+    """Of the run of a trial."""
+    return f"trial-{trial.number}"
+
+
 def measured(reading: ReadingRecord) -> dict[str, float]:
     """What a reading measured; what is not finite is left out."""
     values = {"score": reading.score, "train_loss": reading.train_loss, "seconds": reading.seconds, **reading.metrics}

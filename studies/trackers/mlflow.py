@@ -4,7 +4,7 @@ import time
 from typing import Any
 
 from studies.records import ReadingRecord, StudyRecord, TrialRecord, TrialState
-from studies.trackers.facts import facts_of, measured, needed
+from studies.trackers.facts import facts_of, measured, needed, run_name
 
 
 class MLflow:
@@ -20,7 +20,7 @@ class MLflow:
         """Create a run with what the trial is."""
         found = self._client.get_experiment_by_name(study.name)
         experiment = self._client.create_experiment(study.name) if found is None else found.experiment_id
-        run = self._client.create_run(experiment, run_name=f"trial-{trial.number}", tags={"study": study.name})
+        run = self._client.create_run(experiment, run_name=run_name(trial), tags={"study": study.name})
         self._runs[trial.number] = run.info.run_id
         for name, value in facts_of(study, trial).items():
             self._client.log_param(run.info.run_id, name, value)

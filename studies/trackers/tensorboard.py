@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from studies.records import ReadingRecord, StudyRecord, TrialRecord
-from studies.trackers.facts import facts_of, measured, needed
+from studies.trackers.facts import facts_of, measured, needed, run_name
 
 
 class TensorBoard:
@@ -20,7 +20,7 @@ class TensorBoard:
 
     def trial_began(self, study: StudyRecord, trial: TrialRecord) -> None:
         """Open a folder, and write what the trial is."""
-        writer = self._package.SummaryWriter(str(self._folder / study.name / f"trial-{trial.number}"))
+        writer = self._package.SummaryWriter(str(self._folder / study.name / run_name(trial)))
         writer.add_text("trial", f"`{json.dumps(facts_of(study, trial))}`")
         self._writers[trial.number] = writer
 

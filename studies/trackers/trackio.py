@@ -6,7 +6,7 @@ It has one run open at a time; so a trial is written when it ends.
 from typing import Any
 
 from studies.records import ReadingRecord, StudyRecord, TrialRecord
-from studies.trackers.facts import facts_of, measured, needed
+from studies.trackers.facts import facts_of, measured, needed, run_name
 
 
 class Trackio:
@@ -28,7 +28,7 @@ class Trackio:
     def trial_ended(self, study: StudyRecord, trial: TrialRecord) -> None:
         """Write the run."""
         config = {**facts_of(study, trial), "state": trial.state.value}
-        self._package.init(project=study.name, name=f"trial-{trial.number}", group=study.name, config=config)
+        self._package.init(project=study.name, name=run_name(trial), group=study.name, config=config)
         for reading in self._readings.pop(trial.number):
             self._package.log(measured(reading), step=reading.step)
         self._package.finish()

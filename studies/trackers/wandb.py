@@ -7,7 +7,7 @@ import os
 from typing import Any
 
 from studies.records import ReadingRecord, StudyRecord, TrialRecord
-from studies.trackers.facts import facts_of, measured, needed
+from studies.trackers.facts import facts_of, measured, needed, run_name
 
 
 class WeightsAndBiases:
@@ -24,7 +24,7 @@ class WeightsAndBiases:
         self._runs[trial.number] = self._package.init(
             project=self._project,
             group=study.name,
-            name=f"trial-{trial.number}",
+            name=run_name(trial),
             config=facts_of(study, trial),
             reinit="create_new",
         )
