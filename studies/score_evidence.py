@@ -12,9 +12,36 @@ from trial_runner.example_losses import ExampleLosses
 Z_95 = 1.959963984540054
 """Standard errors on either side of a normal number that hold 95% of it."""
 
-
 _ROWS = 256
 """Trials that are compared at once: all of thousands would take much memory for a moment."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Estimate:
+    """A normal distribution of what is not known for sure.
+
+    Attributes:
+        mean: What is expected.
+        deviation: Standard deviation about it.
+    """
+
+    mean: float
+    deviation: float
+
+    @property
+    def reach(self) -> float:
+        """Half the length of the interval that holds it with 95%."""
+        return Z_95 * self.deviation
+
+    @property
+    def low(self) -> float:
+        """The lower end of the interval."""
+        return self.mean - self.reach
+
+    @property
+    def high(self) -> float:
+        """The upper end of the interval."""
+        return self.mean + self.reach
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -94,7 +94,7 @@ def simulated(
             history[number] = replace(history[number], readings=(*history[number].readings, told))
             board.add(reading, candidate)
             board.remember(number, step, measurements.losses(reading, candidate.fingerprint))
-            if step < STEPS and board.verdict(reading, model.prospects.of(history, [number]).get(number)) is not None:
+            if step < STEPS and board.verdict(reading, model.prospects(history, [number]).get(number)) is not None:
                 break
         is_complete, cost = step == STEPS, cost + step / STEPS
         state = TrialState.COMPLETE if is_complete else TrialState.PRUNED

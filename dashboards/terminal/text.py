@@ -54,7 +54,7 @@ def measured_text(
         return "-"
     if is_by_loss:
         return f"loss {-score:.4f}"
-    reach = "" if examples is None else f" ± {Z_95 * share_error(examples.of(state))(score, 1.0):.4f}"
+    reach = "" if examples is None else f" ± {Z_95 * share_error(score, examples.of(state)):.4f}"
     return f"{score:.4f}{reach}"
 
 

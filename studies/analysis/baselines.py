@@ -1,6 +1,7 @@
 """Which trial of a study stands for a published method, and which for each of its configurations."""
 
 from collections.abc import Sequence
+from typing import TypeVar
 
 from search_space.canonical import fingerprint
 from search_space.published.point import PublishedPoint
@@ -8,6 +9,9 @@ from search_space.space.space import Candidate, SearchSpace
 from studies.analysis.estimates import Estimates
 from studies.analysis.ranks import ranked
 from studies.records import TrialRecord, TrialState
+from studies.surrogate.observation import Observation
+
+Tried = TypeVar("Tried", TrialRecord, Observation)
 
 
 class _Middle:
@@ -32,8 +36,8 @@ def best_first(
 
 
 def baseline(
-    name: PublishedPoint, best: Sequence[TrialRecord], trials: Sequence[TrialRecord], space: SearchSpace
-) -> TrialRecord | Candidate:
+    name: PublishedPoint, best: Sequence[Tried], trials: Sequence[Tried], space: SearchSpace
+) -> Tried | Candidate:
     """The study's best trial of a method, else the method with learning rates of the middle.
 
     Args:
@@ -46,7 +50,9 @@ def baseline(
         BudgetError: If it does not fit.
         InvalidEditError: If it is not valid on the backbone.
     """
-    own = {fingerprint(trial.configuration, space.shape) for trial in trials if _is_of(trial, name)}
+    # a bare name stands for every point of the method
+    named = [trial for trial in trials if trial.method and name in (trial.method, trial.method.partition(":")[0])]
+    own = {fingerprint(trial.configuration, space.shape) for trial in named}
     candidate = None if own else resized(name, space)
     if candidate is not None:
         own = {fingerprint(candidate.configuration, space.shape)}
@@ -54,12 +60,6 @@ def baseline(
         if fingerprint(trial.configuration, space.shape) in own:
             return trial
     return candidate or resized(name, space)
-
-
-def _is_of(trial: TrialRecord, name: str) -> bool:
-    """Whether a trial is of a published method or point; a bare name stands for every point of the method."""
-    method = trial.method or ""
-    return name in (method, method.partition(":")[0])
 
 
 def resized(name: PublishedPoint, space: SearchSpace) -> Candidate:

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from search_space.published import HEAD_ONLY
 from studies import surrogate
 from studies.records import ExampleCounts, RankedTrial, StudyKind, StudyRecord, TrialState
-from studies.score_evidence import Z_95
+from studies.score_evidence import Estimate
 from studies.surrogate.reading_arrays import FIRST_CHECKPOINT
 from trial_runner.files import default_cache_folder, whole_file
 from trial_runner.tasks.metrics.classes import ACCURACY
@@ -37,34 +37,6 @@ FEWEST = FIRST_CHECKPOINT
 FEWEST_COMPLETE = 4
 """Of them."""
 _BLOCK = 256
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Estimate:
-    """A normal distribution of what is not known for sure.
-
-    Attributes:
-        mean: What is expected.
-        deviation: Standard deviation about it.
-    """
-
-    mean: float
-    deviation: float
-
-    @property
-    def reach(self) -> float:
-        """Half the length of the interval that holds it with 95%."""
-        return Z_95 * self.deviation
-
-    @property
-    def low(self) -> float:
-        """The lower end of the interval."""
-        return self.mean - self.reach
-
-    @property
-    def high(self) -> float:
-        """The upper end of the interval."""
-        return self.mean + self.reach
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

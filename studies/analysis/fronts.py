@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from search_space.parameter_counts.budget import ParameterBudget
-from studies.analysis.estimates import Estimate, Estimates
+from studies.analysis.estimates import Estimates
 from studies.analysis.frames import frame
 from studies.analysis.ranks import Ranking, ranking_of, shown
 from studies.errors import WishError
@@ -16,6 +16,7 @@ from studies.ledger.ledger import Ledger
 from studies.objectives import SMALLEST_SHARE, SizeGoal, SizeMeasure
 from studies.pareto import Staircase, front
 from studies.records import RankedTrial, StudyRecord, TrialRecord, TrialState
+from studies.score_evidence import Estimate
 from studies.seeds import hashed_seed
 from studies.surrogate.structure_distances import Array
 
@@ -227,7 +228,6 @@ def posterior_draws(estimates: Estimates, numbers: Sequence[int], study: StudyRe
         count: How many.
     """
     means, covariance = estimates.joint(numbers)
-    values, vectors = np.linalg.eigh((covariance + covariance.T) / 2)
-    root = vectors * np.sqrt(np.maximum(values, 0.0))
     generator = np.random.default_rng(hashed_seed("front", study.seed, *numbers))
-    return np.asarray(means + generator.standard_normal((count, len(means))) @ root.T)
+    even = (covariance + covariance.T) / 2
+    return generator.multivariate_normal(means, even, count, method="eigh", check_valid="ignore")

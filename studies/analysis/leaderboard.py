@@ -130,12 +130,11 @@ def leaderboard(ledger: Ledger, name: str, *, top: int | None = None) -> Leaderb
     is_search, estimates = study.kind is StudyKind.SEARCH, ranking.estimates
     front = wanted_front(ledger, study, ranking) if is_search else None
     said = [verdict(ranking, study.metric) if is_search else "", "" if front is None else trade(front, study.metric)]
-    placed = list(enumerate(ranking.trials, start=1))
-    shown = placed if top is None else [*placed[:top], *_best_published(placed[top:], placed[:top])]
+    shown = _shown(ranking.trials, top)
     return Leaderboard(
         summary=summary_of(ledger, study, ranking),
         rows=_rows(ledger, study, ranking, shown),
-        hidden=len(placed) - len(shown),
+        hidden=len(ranking.trials) - len(shown),
         lead=None if estimates is None else estimates.lead,
         over_head=None if estimates is None else estimates.over_head,
         verdict=" ".join(filter(None, said)),
@@ -147,13 +146,15 @@ def leaderboard(ledger: Ledger, name: str, *, top: int | None = None) -> Leaderb
 _Placed = tuple[int, RankedTrial]
 
 
-def _best_published(rest: Sequence[_Placed], shown: Sequence[_Placed]) -> list[_Placed]:
-    methods = {trial.method for _, trial in shown}
-    best: dict[str, _Placed] = {}
-    for place, trial in rest:
-        if trial.method is not None and trial.method not in methods:
-            best.setdefault(trial.method, (place, trial))
-    return list(best.values())
+def _shown(trials: Sequence[RankedTrial], top: int | None) -> list[_Placed]:
+    """The first ones with their places, and the best of every published method."""
+    shown: list[_Placed] = []
+    methods: set[str | None] = {None}
+    for place, trial in enumerate(trials, start=1):
+        if top is None or place <= top or trial.method not in methods:
+            shown.append((place, trial))
+        methods.add(trial.method)
+    return shown
 
 
 def _rows(ledger: Ledger, study: StudyRecord, ranking: Ranking, shown: Sequence[_Placed]) -> tuple[LeaderboardRow, ...]:

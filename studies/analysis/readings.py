@@ -6,13 +6,13 @@ from statistics import fmean
 from typing import TYPE_CHECKING
 
 from search_space.words.dimensions import SideDimensions
-from studies.analysis.estimates import Estimate, estimates_of
+from studies.analysis.estimates import estimates_of
 from studies.analysis.frames import frame
 from studies.ledger.ledger import Ledger
 from studies.records.reading import ArtefactRecord, ReadingRecord
 from studies.records.study import EventRecord, StudyRecord
 from studies.records.trial import AttemptRecord, TrialRecord, TrialState
-from studies.score_evidence import Evidence, paired_evidence
+from studies.score_evidence import Estimate, Evidence, paired_evidence
 from trial_runner.tasks import METRICS, TASK_KINDS
 from trial_runner.tasks.metrics import Measures
 

@@ -5,12 +5,12 @@ import shlex
 from collections.abc import Callable, Iterator, Sequence
 
 from search_space.published import HEAD_ONLY
-from studies.analysis.estimates import FEWEST, FEWEST_COMPLETE, Estimate, Lead
+from studies.analysis.estimates import FEWEST, FEWEST_COMPLETE, Lead
 from studies.analysis.fronts import Front
 from studies.analysis.ranks import Ranking
 from studies.pruning.degenerate import has_collapsed
 from studies.records import RankedTrial, TrialState
-from studies.score_evidence import Z_95
+from studies.score_evidence import Z_95, Estimate
 from studies.surrogate.recorded_observations import binomial_error, share_error
 
 WORDS = {"parameters": "parameters", "extra_flops": "extra FLOPs"}
@@ -106,8 +106,7 @@ def _score_difference(one: RankedTrial, other: RankedTrial, ranking: Ranking) ->
     difference = scores[0] - scores[1]
     if ranking.examples is None:
         return difference, None
-    error = share_error(ranking.examples.whole)
-    return difference, Z_95 * math.hypot(*(error(score, 1.0) for score in scores))
+    return difference, Z_95 * math.hypot(*(share_error(score, ranking.examples.whole) for score in scores))
 
 
 def _worth(difference: float, reach: float | None) -> str:

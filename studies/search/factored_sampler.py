@@ -3,7 +3,7 @@
 import copy
 import math
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, Self
 
 from optuna.distributions import BaseDistribution
@@ -50,24 +50,10 @@ class FactoredSampler(BaseSampler):
         search: Who makes whole candidates.
     """
 
-    def __init__(
-        self,
-        search: FactoredSearch,
-        *,
-        steps: int | None = None,
-        standard_error: Callable[[float], float] | None = None,
-    ) -> None:
-        """Prepare for studies over the search's space.
-
-        Args:
-            search: Who makes whole candidates.
-            steps: Of a whole trial, in the unit of its intermediate values; None for the most that any trial has.
-            standard_error: Of a score; None where it is not known.
-        """
+    def __init__(self, search: FactoredSearch) -> None:
+        """Prepare for studies over the search's space."""
         self.search = search
         self._space = search.space
-        self._steps = steps
-        self._standard_error = standard_error
         self._retry = 0
         self._distributions = distributions(search.space)
         self._proposed: dict[int, dict[str, Any]] = {}
@@ -122,11 +108,10 @@ class FactoredSampler(BaseSampler):
             return study._storage.observations
         sign = -1.0 if study.directions[0] is StudyDirection.MINIMIZE else 1.0
         others = [one for one in study.get_trials(deepcopy=False) if one.number != trial.number]
-        steps = self._steps or max((max(one.intermediate_values, default=1) for one in others), default=1)
+        # a whole trial has the most steps that any has
+        steps = max((max(one.intermediate_values, default=1) for one in others), default=1)
         return [
-            Observation.of(
-                candidate, number=one.number, state=_STATES[one.state], readings=self._readings(one, steps, sign)
-            )
+            Observation.of(candidate, number=one.number, state=_STATES[one.state], readings=_readings(one, steps, sign))
             for one in others
             if one.state in _STATES and (candidate := self._candidate(one)) is not None
         ]
@@ -143,13 +128,12 @@ class FactoredSampler(BaseSampler):
             self._candidates[key] = asked
         return self._candidates[key]
 
-    def _readings(self, trial: FrozenTrial, steps: int, sign: float) -> tuple[MeasuredScore, ...]:
-        scores = {step / steps: score for step, score in trial.intermediate_values.items() if 0 < step < steps}
-        if trial.values is not None and trial.state is OptunaState.COMPLETE:
-            scores[1.0] = trial.values[0]
-        error = self._standard_error or (lambda score: 0.0)
-        signed = [(fraction, sign * score) for fraction, score in sorted(scores.items())]
-        return tuple(MeasuredScore(fraction=at, score=score, standard_error=error(score)) for at, score in signed)
+
+def _readings(trial: FrozenTrial, steps: int, sign: float) -> tuple[MeasuredScore, ...]:
+    scores = {step / steps: score for step, score in trial.intermediate_values.items() if 0 < step < steps}
+    if trial.values is not None and trial.state is OptunaState.COMPLETE:
+        scores[1.0] = trial.values[0]
+    return tuple(MeasuredScore(fraction=at, score=sign * score) for at, score in sorted(scores.items()))
 
 
 def head_peak_lr(history: Sequence[Observation], bounds: tuple[float, float], seed: int, number: int) -> float:

@@ -25,9 +25,9 @@ from studies.search.optuna_history import (
 )
 from studies.search.optuna_logging import quiet_optuna
 from studies.search.samplers import SAMPLERS, Sampler, factored_search, sampler_of
+from studies.surrogate.candidate_search import FactoredSearch
 from studies.surrogate.observation import Observation
 from studies.surrogate.recorded_observations import ObservationModel
-from studies.surrogate.win_probabilities import WinProbabilities
 from studies.win_probability import WinProbability
 
 MAX_REPEATS = 256
@@ -157,13 +157,12 @@ class Proposer:
 
     def prospects(self, numbers: Sequence[int]) -> Mapping[int, WinProbability]:
         """What of some trials is to be expected, whoever proposes; without those of which too little is known."""
-        return self._prospects.of(self.trials, numbers)
+        return self._search.prospects(self.trials, numbers)
 
     @cached_property
-    def _prospects(self) -> WinProbabilities:
+    def _search(self) -> FactoredSearch:
         sampler = self._ask_sampler(0, 0)
-        search = sampler.search if isinstance(sampler, FactoredSampler) else factored_search(*self._study)
-        return search.prospects
+        return sampler.search if isinstance(sampler, FactoredSampler) else factored_search(*self._study)
 
     def _first(self, method: str) -> Candidate | None:
         """The first trial of a published method; None if it is left out."""

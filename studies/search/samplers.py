@@ -63,70 +63,29 @@ class Sampler:
     sees_published: bool = True
 
 
-class StructureSampler(RandomSampler):
-    """Draws a structure, every one as likely, and all numbers uniformly in their ranges."""
+class PointSampler(RandomSampler):
+    """Proposes a point that is known beforehand; what it leaves open, or nobody knew of, is random."""
 
-    def __init__(
-        self, draws: StructureDraws | None, spaces: Mapping[str, BaseDistribution], seed: int, retry: int
-    ) -> None:
+    def __init__(self, point: Mapping[str, Any], spaces: Mapping[str, BaseDistribution], seed: int) -> None:
         """Prepare one proposal.
 
         Args:
-            draws: Of the study, spread evenly over the forms; None where there is nothing to draw.
-            spaces: Every parameter of the space.
-            seed: Of the numbers.
-            retry: How many proposals for the trial had been tried before.
+            point: Values of parameters.
+            spaces: Where parameters are drawn from.
+            seed: Of what is random.
         """
         super().__init__(seed=seed)
-        self._draws, self._spaces, self._retry = draws, spaces, retry
+        self._point, self._spaces = point, spaces
 
     def infer_relative_search_space(self, study: Study, trial: FrozenTrial) -> dict[str, BaseDistribution]:
-        """Every parameter of the space."""
+        """Every parameter."""
         return dict(self._spaces)
 
     def sample_relative(
         self, study: Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
     ) -> dict[str, Any]:
-        """The structure; numbers, and what a published method leaves open, are drawn one by one."""
-        return {} if self._draws is None else dict(self._draws.draw(trial.number, self._retry))
-
-
-class SequenceSampler(RandomSampler):
-    """Points of a scrambled Sobol sequence over the whole space, one per trial number.
-
-    Optuna's own sampler counts its points in the study and skips conditional parameters; here the number is the
-    index, so that a replay needs no counter, and a parameter that a trial does not ask for is simply not used. One that
-    is not of the space, of which none is asked, would be random.
-    """
-
-    def __init__(self, spaces: Mapping[str, BaseDistribution], *, seed: int) -> None:
-        """Prepare the point of one trial.
-
-        Args:
-            spaces: Every parameter of the space.
-            seed: Of the scrambling, the same for all trials.
-        """
-        super().__init__(seed=seed)
-        self._spaces = dict(sorted(spaces.items()))
-        self._seed = seed
-
-    def infer_relative_search_space(self, study: Study, trial: FrozenTrial) -> dict[str, BaseDistribution]:
-        """All parameters of the space."""
-        return {name: space for name, space in self._spaces.items() if not space.single()}
-
-    def sample_relative(
-        self, study: Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
-    ) -> dict[str, Any]:
-        """The point of this trial."""
-        if not search_space:
-            return {}
-        from scipy.stats import qmc  # type: ignore[import-untyped]
-
-        engine = qmc.Sobol(len(search_space), scramble=True, rng=self._seed)
-        if trial.number:
-            engine.fast_forward(trial.number)
-        point = engine.random(1)[0]
-        return {name: _at(space, float(x)) for (name, space), x in zip(search_space.items(), point, strict=True)}
+        """The point."""
+        return dict(self._point)
 
 
 def _at(space: BaseDistribution, x: float) -> Any:
@@ -165,13 +124,37 @@ def seeded(
 
 
 def _random(space: SearchSpace, seed: int, lessons: WarmStart, course: ObservationModel) -> OfProposal:
+    """A structure, every one as likely, the numbers uniform in their ranges."""
     draws, spaces = StructureDraws(space, seed) if space.trees else None, distributions(space)
-    return lambda number, retry: StructureSampler(draws, spaces, hashed_seed("sampler", seed, number, retry), retry)
+
+    def of_proposal(number: int, retry: int) -> BaseSampler:
+        structure = {} if draws is None else draws.draw(number, retry)
+        return PointSampler(structure, spaces, hashed_seed("sampler", seed, number, retry))
+
+    return of_proposal
 
 
 def _qmc(space: SearchSpace, seed: int, lessons: WarmStart, course: ObservationModel) -> OfProposal:
-    spaces = distributions(space)
-    return lambda number, retry: SequenceSampler(spaces, seed=hashed_seed("sequence", seed, retry))
+    """Points of a scrambled Sobol sequence over the whole space, one per trial number.
+
+    Optuna's own sampler counts its points in the study and skips conditional parameters; here the number is the
+    index, so that a replay needs no counter, and a parameter that a trial does not ask for is simply not used.
+    """
+    spaces = {name: one for name, one in sorted(distributions(space).items()) if not one.single()}
+
+    def of_proposal(number: int, retry: int) -> BaseSampler:
+        own = hashed_seed("sequence", seed, retry)
+        if not spaces:
+            return PointSampler({}, spaces, own)
+        from scipy.stats import qmc  # type: ignore[import-untyped]
+
+        engine = qmc.Sobol(len(spaces), scramble=True, rng=own)
+        if number:
+            engine.fast_forward(number)
+        places = zip(spaces.items(), engine.random(1)[0], strict=True)
+        return PointSampler({name: _at(one, float(x)) for (name, one), x in places}, spaces, own)
+
+    return of_proposal
 
 
 _FIRST: Mapping[str, Any] = {"n_startup_trials": STARTUP_TRIALS}

@@ -7,8 +7,8 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
+from studies.score_evidence import Estimate
 from studies.surrogate.features import unit_lr_of
-from studies.surrogate.prior_mean import ExpectedOptimum
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,12 +30,12 @@ class ExpectedRate:
                 f"an expected rate and its deviation must be above 0; got {self.rate} and {self.deviation}"
             )
 
-    def place(self, low: float, high: float) -> ExpectedOptimum:
+    def place(self, low: float, high: float) -> Estimate:
         """In a range of rates, from -1 at its low end to 1 at its high one, on a logarithmic scale."""
         if low == high:
-            return ExpectedOptimum(mean=0.0, deviation=1.0)
+            return Estimate(mean=0.0, deviation=1.0)
         inside = unit_lr_of(min(max(self.rate, low), high), low, high)
-        return ExpectedOptimum(mean=inside, deviation=2 * self.deviation / math.log(high / low))
+        return Estimate(mean=inside, deviation=2 * self.deviation / math.log(high / low))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +69,7 @@ class WarmStart:
     replaced: tuple[str, ...] = ()
     rates: Mapping[str, ExpectedRate] = field(default_factory=dict)
 
-    def places(self, ranges: Mapping[str, tuple[float, float]]) -> dict[str, ExpectedOptimum]:
+    def places(self, ranges: Mapping[str, tuple[float, float]]) -> dict[str, Estimate]:
         """Where the best rates are expected within some ranges, by form."""
         known = self.rates.items()
         return {form: rate.place(*ranges[form]) for form, rate in known if form in ranges}

@@ -7,8 +7,10 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from search_space.published import HEAD_ONLY
 from search_space.space.space import Candidate, SearchSpace
 from studies.objectives import SizeGoal
+from studies.records import TrialState
 from studies.seeds import hashed_seed
 from studies.surrogate.encoded_configuration import EncodedConfiguration
 from studies.surrogate.encoding import Encoding
@@ -21,7 +23,7 @@ from studies.surrogate.prior_mean import Places
 from studies.surrogate.random_candidates import RandomCandidates
 from studies.surrogate.size_objective import SizeObjective
 from studies.surrogate.structure_distances import Array, Indices
-from studies.surrogate.win_probabilities import WinProbabilities
+from studies.win_probability import WinProbability
 
 SAME_UNIT_LR = 0.25
 """Trials of one structure whose rates are nearer, in a range from -1 to 1, are told apart by luck alone."""
@@ -36,6 +38,10 @@ _PARENTS = 100
 _RATES = 16
 """Draws of rates that are compared for each published structure."""
 
+FEWEST = 4
+"""Other trials of which something was read before the probability that one wins is told."""
+
+_NO_RIVALS = (None, HEAD_ONLY.name)
 
 LONG = 100
 """Trials until which the share of structures never tried stays; later it falls with their number."""
@@ -53,7 +59,6 @@ class FactoredSettings:
         untried: Share of the other proposals that are of a structure never tried; ever less after `LONG` trials.
         most: Trials of one structure, and no less than one in twenty, beyond which others come first.
         decay: Ranks over which the probability to be a parent falls by a factor of e.
-        moves: How candidates are made.
         places: Where the rates of some forms are expected to be best, from earlier studies.
     """
 
@@ -64,7 +69,6 @@ class FactoredSettings:
     untried: float = 0.25
     most: int = 8
     decay: float = 6.0
-    moves: Moves = field(default_factory=Moves)
     places: Places = field(default_factory=dict)
 
     def untried_at(self, trials: int) -> float:
@@ -85,7 +89,6 @@ class FactoredSearch:
     Attributes:
         space: What may be proposed.
         seed: Of the study.
-        prospects: What is to be expected of trials that have begun, by the same model.
     """
 
     def __init__(
@@ -104,11 +107,10 @@ class FactoredSearch:
         self._genome = Encoding(space)
         self._settings = settings or FactoredSettings()
         self._drawer = RandomCandidates(self._genome, self._settings.places)
-        self._mover = Mutation(self._genome, self._drawer, self._settings.moves)
+        self._mover = Mutation(self._genome, self._drawer, Moves())
         self._believer = SurrogateFitter(self._genome.view_of, places=self._settings.places)
         self._genes: dict[str, EncodedConfiguration | None] = {}
         self._sizing = SizeObjective(self._genome, goal)
-        self.prospects = WinProbabilities(self._believer, self._sizing)
 
     def candidate(self, history: Sequence[Observation], *, number: int, retry: int = 0) -> Candidate | None:
         """One candidate that was not tried before; None if nothing new was drawn.
@@ -188,15 +190,44 @@ class FactoredSearch:
         self, draw: random.Random, history: Sequence[Observation], belief: Posterior, tried: set[str]
     ) -> Candidate | None:
         """A published structure at the rates that promise most."""
-        published = {one.method: self._believer.view(one) for one in history if one.method is not None}
-        methods = [method for method, view in published.items() if view.attention is not None or view.ffn is not None]
+        published = {one.method: one for one in history if one.method is not None}
+        views = {method: self._believer.view(one) for method, one in published.items()}
+        methods = [method for method, view in views.items() if view.attention is not None or view.ffn is not None]
         if not methods:
             return None
-        asked = [(method, _rerated(draw, published[method])) for method in methods for _ in range(_RATES)]
+        asked = [(method, _rerated(draw, views[method])) for method in methods for _ in range(_RATES)]
         points = belief.points([view for _, view in asked])
-        sizes = self._sizing.of_methods([method for method, _ in asked])
+        sizes = self._sizing.of_trials([published[method] for method, _ in asked])
         worth = self._worth(points, sizes, belief, self._read(history, belief)[1])
         return self._first_new(worth, lambda place: self._genome.published(*asked[place]), tried)
+
+    def prospects(self, history: Sequence[Observation], numbers: Sequence[int]) -> dict[int, WinProbability]:
+        """What is to be expected of trials that have begun, without those that fewer than `FEWEST` stand beside.
+
+        A trial is to beat the best published method of the study, the task head alone aside. Where there is none, or
+        small configurations are wanted, it is to beat the best of all other trials, those that are larger aside.
+
+        Args:
+            history: All trials, in the order of their numbers; their readings are all that is known.
+            numbers: Of those that are asked about.
+        """
+        belief = self._believer.belief(history, is_settled=True)
+        known, (means, sizes) = self._read(history, belief)
+        found = {}
+        for number in numbers:
+            (size,) = self._sizing.of_trials([history[number]])
+            others = [
+                place
+                for place, one in enumerate(known)
+                if one.number != number and one.state is not TrialState.FAILED and sizes[place] <= size
+            ]
+            if len(others) >= FEWEST:
+                is_rival = self._sizing.goal is None
+                published = [at for at in others if is_rival and known[at].method not in _NO_RIVALS]
+                rival = known[max(published or others, key=means.__getitem__)]
+                chance = belief.chance(self._believer.view(history[number]), self._believer.view(rival))
+                found[number] = WinProbability(rival=rival.number, is_published=bool(published), chance=chance)
+        return found
 
     @staticmethod
     def _first_new(worth: Array, candidate_of: Callable[[int], Candidate], tried: set[str]) -> Candidate | None:

@@ -9,7 +9,6 @@ from itertools import pairwise
 
 import numpy as np
 
-from search_space.configuration import Configuration
 from search_space.dimensions import Site
 from search_space.edit import Edit
 from search_space.layers import AllLayers, LayerRange, Layers, SpindleGroups
@@ -19,6 +18,7 @@ from search_space.space.layer_choice import depth_of, every_choice
 from search_space.space.points import ATTENTION, FFN, site_of
 from search_space.space.product import Point, Structure
 from search_space.space.space import Candidate, SearchSpace
+from studies.objectives import SizeMeasure
 from studies.surrogate.encoded_configuration import EncodedConfiguration, EncodedSide, SideFacts
 from studies.surrogate.features import (
     Features,
@@ -234,20 +234,16 @@ class Encoding:
         sides = {name: replace(side, layers=self._layers[key][name]) for name, side in genes.by_name.items()}
         return sides.get(ATTENTION), sides.get(FFN)
 
-    def extra_flops(self, genes: EncodedConfiguration) -> int:
-        """FLOPs per token that they add at inference."""
-        return sum(cost.flops(used) for _, cost, used in self._spent(genes))
+    def size(self, genes: EncodedConfiguration, measure: SizeMeasure) -> int:
+        """FLOPs per token that they add, or parameters that they store, what both sides have in common aside."""
+        is_flops = measure is SizeMeasure.EXTRA_FLOPS
+        return sum(cost.flops(used) if is_flops else cost.cost(used) for _, cost, used in self._spent(genes))
 
-    def parameters(self, genes: EncodedConfiguration) -> int:
-        """That they store, what both sides have in common aside."""
-        return sum(cost.cost(used) for _, cost, used in self._spent(genes))
-
-    def view_of(self, observation: Observation) -> Features:
+    def view_of(self, trial: Observation | Candidate) -> Features:
         """What the model sees of a trial."""
-        configuration = observation.configuration
         return Features(
-            self._side_view(configuration.attention, observation.attention_learning_rate),
-            self._side_view(configuration.ffn, observation.ffn_learning_rate),
+            self._side_view(trial.configuration.attention, trial.attention_learning_rate),
+            self._side_view(trial.configuration.ffn, trial.ffn_learning_rate),
         )
 
     def _side_view(self, edits: tuple[Edit, ...], peak_lr: float | None) -> TrainedSide | None:
@@ -294,12 +290,6 @@ class Encoding:
                     normalized_lr = lr_at(side.unit_lr, *self.space.options.learning_rates[form])
                     told.setdefault(f"learning_rate.{form}", normalized_lr)
         return self.space.suggest_published(method, told)
-
-    def published_configuration(self, method: str) -> Configuration:
-        """What a published method is in the space."""
-        ranges = self.space.options.learning_rates.items()
-        told = {f"learning_rate.{form}": lr_at(0.0, low, high) for form, (low, high) in ranges}
-        return self.space.suggest_published(method, told).configuration
 
     def genes_of(self, observation: Observation) -> EncodedConfiguration | None:
         """The nearest configuration of the space; None if no edit of the trial has a form that is searched."""

@@ -1,32 +1,19 @@
 """What is expected of a configuration before anything was tried: of its rates, and by the rules of the papers."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 
 from search_space.dimensions import Insertion, Port
 from search_space.gates import FixedScale, LearnedScale
+from studies.score_evidence import Estimate
 from studies.surrogate.features import Features, SideStructure, TrainedSide
 
 BEST_UNIT_LR = 0.4
 """Where in its form's range a rate is expected to be best; on docstrings that is in the upper half."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExpectedOptimum:
-    """Where in its form's range, from -1 to 1, a rate is expected to be best: a normal distribution.
-
-    Attributes:
-        mean: Of the place.
-        deviation: Standard deviation; above 0.
-    """
-
-    mean: float
-    deviation: float
-
-
-Places = Mapping[str, ExpectedOptimum]
-"""By form; the others are expected to be best at `BEST_UNIT_LR`."""
+Places = Mapping[str, Estimate]
+"""By form, where in its range, from -1 to 1, a rate is expected to be best; for others that is `BEST_UNIT_LR`."""
 
 NO_PLACES: Places = MappingProxyType({})
 

@@ -1,7 +1,7 @@
 """What a ledger holds as observations."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from search_space.space.space import HEAD_RATE
@@ -57,7 +57,8 @@ class ObservationModel:
         fraction = min(1.0, step / self.steps)
         error = 0.0
         if self.examples and 0 <= score <= 1:
-            error = share_error(self.examples, self.rung_examples)(score, fraction)
+            asked = self.examples if self.rung_examples is None or fraction >= 1 else self.rung_examples
+            error = share_error(score, asked, fraction)
         seen_loss = loss if self.use_validation_loss else None
         return MeasuredScore(fraction=fraction, score=score, standard_error=error, loss=seen_loss, step=step)
 
@@ -68,7 +69,7 @@ def loss_of(reading: Reading) -> float | None:
     return loss if math.isfinite(loss) and loss != -reading.score else None
 
 
-def share_error(examples: int, rung_examples: int | None = None) -> Callable[..., float]:
+def share_error(score: float, examples: int, fraction: float = 1.0) -> float:
     """The standard error of a share of right answers, such as an accuracy, beside other trials of the same study.
 
     All trials are asked the same examples: what makes a set easy or hard helps or hurts all of them alike and says
@@ -76,15 +77,11 @@ def share_error(examples: int, rung_examples: int | None = None) -> Callable[...
     `common_luck`.
 
     Args:
-        examples: That were asked after the last step.
-        rung_examples: That were asked before it; None for as many.
+        score: The share.
+        examples: That were asked.
+        fraction: Of the steps of a whole trial, after which they were.
     """
-
-    def error(score: float, fraction: float = 1.0) -> float:
-        asked = examples if rung_examples is None or fraction >= 1 else rung_examples
-        return binomial_error(score, asked, common_luck(fraction))
-
-    return error
+    return binomial_error(score, examples, common_luck(fraction))
 
 
 def binomial_error(share: float, examples: int, common: float = 0.0) -> float:

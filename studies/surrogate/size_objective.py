@@ -19,7 +19,7 @@ class SizeObjective:
     """Places sizes on the scale of a goal; without one all are at the same place, and the best score is all.
 
     Attributes:
-        has_goal: Whether small configurations are wanted.
+        goal: What is to be small; None where the score is all that is wanted.
     """
 
     def __init__(self, genome: Encoding, goal: SizeGoal | None) -> None:
@@ -29,27 +29,20 @@ class SizeObjective:
             genome: Of the space.
             goal: What is to be small; None where the score is all that is wanted.
         """
-        self.has_goal = goal is not None
+        self.goal = goal
         self._genome = genome
-        self._goal = goal
         self._known: dict[str, float] = {}
 
     def of_genes(self, genes: Sequence[EncodedConfiguration]) -> Array:
         """Places of configurations that are made, (M,)."""
-        goal = self._goal
+        goal = self.goal
         if goal is None:
             return np.zeros(len(genes))
-        is_flops = goal.objective is SizeMeasure.EXTRA_FLOPS
-        size = self._genome.extra_flops if is_flops else self._genome.parameters
-        return np.array([goal.scale.place(size(one)) for one in genes])
+        return np.array([goal.scale.place(self._genome.size(one, goal.objective)) for one in genes])
 
     def of_trials(self, trials: Sequence[Observation]) -> Array:
         """Places of trials, (N,)."""
-        return np.array([self._placed(one.fingerprint, one) for one in trials])
-
-    def of_methods(self, methods: Sequence[str]) -> Array:
-        """Places of published methods in the space, (M,)."""
-        return np.array([self._placed(one, None) for one in methods])
+        return np.array([self._placed(one) for one in trials])
 
     def log_gain(self, means: Array, deviations: Array, places: Array, known: tuple[Array, Array]) -> Array:
         """The logarithm of what is expected to be gained: a better best, or hypervolume beyond the front, (M,).
@@ -60,30 +53,27 @@ class SizeObjective:
             places: Of their sizes, (M,).
             known: Posterior means and places of the trials that were read, (N,) each.
         """
-        if self._goal is None:
+        if self.goal is None:
             best = float(known[0].max(initial=-np.inf if len(known[0]) else 0.0))
             return log_expected_improvement(means, deviations, best)
-        return log_expected_hypervolume(means, deviations, places, _stairs(*known, self._goal.scale))
+        return log_expected_hypervolume(means, deviations, places, _stairs(*known, self.goal.scale))
 
     def standing(self, means: Array, places: Array) -> Array:
         """How good trials are as parents, the higher the better: how far they are from being best within their size."""
-        if self._goal is None:
+        if self.goal is None:
             return means
-        stairs = _stairs(means, places, self._goal.scale)
+        stairs = _stairs(means, places, self.goal.scale)
         return np.asarray(means - np.array([stairs.at(place) for place in places]))
 
-    def _placed(self, key: str, trial: Observation | None) -> float:
-        """The place of a trial by its fingerprint, or of a published method by its name."""
-        goal = self._goal
-        if goal is None:
+    def _placed(self, trial: Observation) -> float:
+        if self.goal is None:
             return 0.0
-        if key not in self._known:
-            shape = self._genome.space.shape
-            made = self._genome.published_configuration(key) if trial is None else trial.configuration
-            is_flops = goal.objective is SizeMeasure.EXTRA_FLOPS
+        if trial.fingerprint not in self._known:
+            made, shape = trial.configuration, self._genome.space.shape
+            is_flops = self.goal.objective is SizeMeasure.EXTRA_FLOPS
             size = extra_flops(made, shape) if is_flops else count_edits(made.edits, shape).stored
-            self._known[key] = goal.scale.place(size)
-        return self._known[key]
+            self._known[trial.fingerprint] = self.goal.scale.place(size)
+        return self._known[trial.fingerprint]
 
 
 def _stairs(means: Array, places: Array, scale: SizeScale) -> Staircase:

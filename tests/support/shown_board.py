@@ -2,10 +2,11 @@
 
 from datetime import UTC, datetime
 
-from studies.analysis.estimates import Estimate, Lead
+from studies.analysis.estimates import Lead
 from studies.analysis.leaderboard import Leaderboard, LeaderboardRow
 from studies.analysis.summaries import StudySummary
 from studies.records import ExampleCounts, TrialState
+from studies.score_evidence import Estimate
 
 EXAMPLES = ExampleCounts(whole=743, rungs=743)
 

@@ -2,15 +2,15 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from search_space.space.space import Candidate, SearchSpace
 from studies.analysis.discover.hybrids import Change, Hybrids
-from studies.analysis.discover.shapley import LegalOrders
-from studies.analysis.estimates import Estimate
+from studies.analysis.discover.shapley import LegalOrders, members
+from studies.score_evidence import Estimate
 
 Array = NDArray[np.float64]
 Joint = Callable[[Sequence[Candidate]], tuple[Array, Array]]
@@ -61,49 +61,37 @@ class Between:
         """
         self.first, self.last = first, last
         hybrids = Hybrids(first, last, space)
-        self.changes = hybrids.changes
-        made: dict[frozenset[int], Candidate | None] = {}
-
-        def is_legal(some: frozenset[int]) -> bool:
-            made[some] = hybrids.hybrid(some)
-            return made[some] is not None
-
-        self._orders = LegalOrders.of(len(self.changes), is_legal)
-        nobody, everybody = frozenset[int](), frozenset(range(len(self.changes)))
-        made |= {everybody: last, nobody: first}
-        found = [made[self._orders.changes_of(one)] for one in self._orders.legal]
+        self.changes, hybrid = hybrids.changes, cache(hybrids.hybrid)
+        self._orders = LegalOrders.of(len(self.changes), lambda made: hybrid(made) is not None)
+        found = (hybrid(members(one)) for one in self._orders.legal)
         self._candidates = [one for one in found if one is not None]
         self._means, self._covariance = joint(self._candidates)
+        self._each = np.eye(len(self._means))
 
     @property
     def difference(self) -> Estimate:
         """How much better the last is than the first."""
-        return self._of({-1: 1.0, 0: -1.0}) if self.changes else Estimate(mean=0.0, deviation=0.0)
+        return self._weighed(self._each[-1] - self._each[0])
 
     @cached_property
     def steps(self) -> tuple[Step, ...]:
         """The players of the differences in the order of the greedy path; their values sum to the difference."""
-        weights = self._orders.weights()
-        place, found, made = self._orders.column, [], 0
+        weights, players = self._orders.weights(), self._orders.players
+        found, before, made = [], 0, 0
         for player in self._orders.greedy(self._means):
-            before, after = place[made], place[made | 1 << player]
+            made |= players[player]
+            after = self._orders.column[made]
             found.append(
                 Step(
-                    changes=tuple(self.changes[change] for change in self._orders.players[player]),
+                    changes=tuple(self.changes[change] for change in sorted(members(players[player]))),
                     value=self._weighed(weights[player]),
-                    gain=self._of({after: 1.0, before: -1.0}),
-                    reached=self._of({after: 1.0}),
+                    gain=self._weighed(self._each[after] - self._each[before]),
+                    reached=self._weighed(self._each[after]),
                     candidate=self._candidates[after],
                 )
             )
-            made |= 1 << player
+            before = after
         return tuple(found)
-
-    def _of(self, weights: dict[int, float]) -> Estimate:
-        row = np.zeros(len(self._means))
-        for place, weight in weights.items():
-            row[place] = weight
-        return self._weighed(row)
 
     def _weighed(self, row: Array) -> Estimate:
         variance = float(row @ self._covariance @ row)

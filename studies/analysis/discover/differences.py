@@ -2,12 +2,10 @@
 
 from typing import Any
 
-from search_space.canonical import fingerprint
-from search_space.configuration import Configuration
 from search_space.errors import BudgetError, InvalidEditError
 from search_space.published.point import PublishedPoint
 from search_space.space.space import Candidate
-from studies.analysis.baselines import resized
+from studies.analysis.baselines import baseline
 from studies.analysis.card import Card
 from studies.analysis.discover.between import Between
 from studies.analysis.discover.study_posterior import StudyPosterior
@@ -76,14 +74,12 @@ def _end(knowledge: StudyPosterior, first: Candidate) -> tuple[str, Observation 
     if knowledge.candidates([winner])[0].fingerprint != first.fingerprint:
         return "the winner", winner
     others = [one for one in knowledge.complete if one.method is None and one.number != winner.number]
-    found = _best(knowledge, others)
-    return ("the winner", None) if found is None else ("the best discovery", found)
+    return ("the best discovery", knowledge.best_of(others)) if others else ("the winner", None)
 
 
 def _card(
     knowledge: StudyPosterior, question: str, sentences: tuple[str, ...], rows: list[dict[str, Any]] | None = None
 ) -> Card:
-
     own: dict[str, Any] = {"name": "winner", "note": _NOTE if rows else "", "metric": knowledge.metric}
     return Card.of(rows or [], question=question, sentences=sentences, shown=len(rows or []), **own)
 
@@ -95,26 +91,9 @@ def _beginning(knowledge: StudyPosterior, method: PublishedPoint) -> Candidate:
         BudgetError: If it does not fit.
         InvalidEditError: If it is not valid on the backbone.
     """
-    candidate = resized(method, knowledge.space)
-    shape, key = knowledge.space.shape, fingerprint(candidate.configuration, knowledge.space.shape)
-    forms = _forms(candidate.configuration)
-    own = [
-        one
-        for one in knowledge.complete
-        if method in (one.method, (one.method or "").partition(":")[0])
-        or (_forms(one.configuration) == forms and fingerprint(one.configuration, shape) == key)
-    ]
-    found = _best(knowledge, own)
-    return candidate if found is None else knowledge.candidates([found])[0]
-
-
-def _forms(configuration: Configuration) -> list[str]:
-    """What configurations share that are one, and many others do not; quickly told."""
-    return sorted(edit.form.name for edit in configuration.edits)
-
-
-def _best(knowledge: StudyPosterior, trials: list[Observation]) -> Observation | None:
-    return knowledge.best_of(trials) if trials else None
+    best = knowledge.best_first(knowledge.complete)
+    found = baseline(method, best, best, knowledge.space)
+    return found if isinstance(found, Candidate) else knowledge.candidates([found])[0]
 
 
 def _rows(between: Between) -> list[dict[str, Any]]:

@@ -1,12 +1,12 @@
 """Which choice matters: the share of the variance of scores over the whole space that is due to it."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from studies.analysis.card import Card
-from studies.analysis.discover.sobol import TOGETHER, Factor, base, crossed, factors, together, total
+from studies.analysis.discover.sobol import Factor, base, factors, total
 from studies.analysis.discover.study_posterior import LEVEL, StudyPosterior
 from studies.analysis.discover.words import PLACES, listed
 from studies.surrogate.encoded_configuration import EncodedConfiguration
@@ -29,7 +29,6 @@ def importance(knowledge: StudyPosterior) -> Card:
     """Every choice at every side, the most important first."""
     some = base(knowledge.measure)
     rows = [_row(knowledge, some, factor) for factor in factors(knowledge.measure, some)]
-    rows += _both(knowledge, some)
     rows.sort(key=lambda row: (-row["matters"], -row["share"]))
     said, shown = _sentences(rows, knowledge), sum(row["matters"] for row in rows)
     own: dict[str, Any] = {"name": "matters", "question": QUESTION, "note": _NOTE, "metric": knowledge.metric}
@@ -39,19 +38,15 @@ def importance(knowledge: StudyPosterior) -> Card:
 def _row(knowledge: StudyPosterior, some: Sequence[EncodedConfiguration], factor: Factor) -> dict[str, Any]:
     draws = knowledge.sampled([*some, *factor.changed], _DRAWS, "matters", factor.side, factor.dimension)
     scores, changed = draws[:, : len(some)], draws[:, len(some) :]
-    return {"choice": choice_words(factor), **_share(total(scores, changed)), "matters": _differ(scores, factor)}
-
-
-def _both(knowledge: StudyPosterior, some: Sequence[EncodedConfiguration]) -> Iterator[dict[str, Any]]:
-    groups = crossed(knowledge.measure, some)
-    if groups:
-        draws = knowledge.sampled([one for group in groups for one in group], _DRAWS, "matters", TOGETHER)
-        yield {"choice": TOGETHER, **_share(together(np.split(draws, len(groups), axis=1))), "matters": False}
-
-
-def _share(shares: Array) -> dict[str, float]:
+    shares = total(scores, changed)
     low, high = np.quantile(shares, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
-    return {"share": float(shares.mean()), "low": float(low), "high": float(high)}
+    return {
+        "choice": choice_words(factor),
+        "share": float(shares.mean()),
+        "low": float(low),
+        "high": float(high),
+        "matters": _differ(scores, factor),
+    }
 
 
 def _differ(draws: Array, factor: Factor) -> bool:
@@ -77,7 +72,7 @@ def _sentences(rows: Sequence[dict[str, Any]], knowledge: StudyPosterior) -> tup
     matter = [
         f"the {row['choice']} ({row['low']:.0%} to {row['high']:.0%} of the variance)" for row in rows if row["matters"]
     ][:_MOST_NAMED]
-    small = [row["choice"] for row in rows if not row["matters"] and row["high"] < SMALL and row["choice"] != TOGETHER]
+    small = [row["choice"] for row in rows if not row["matters"] and row["high"] < SMALL]
     said = (
         [f"What mattered: {listed(matter)}."] if matter else [f"{knowledge.trials} do not tell which choice matters."]
     )

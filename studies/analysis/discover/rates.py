@@ -32,8 +32,8 @@ def rates(knowledge: StudyPosterior) -> Card:
     points: list[dict[str, Any]] = []
     for side in knowledge.measure.parts:
         for form in knowledge.forms:
-            sides = ((one, one.side(side)) for one in knowledge.measure.draws)
-            some = [one for one, own in sides if own is not None and knowledge.form(own) == form][:_STRUCTURES]
+            edited = (one for one in knowledge.measure.draws if side in one.by_name)
+            some = [one for one in edited if knowledge.genome.facts(one.by_name[side]).form == form][:_STRUCTURES]
             if some:
                 row, curve = _curve(knowledge, side, form, some)
                 rows.append(row)
@@ -51,9 +51,10 @@ _COLUMNS = ("at", "form", "best_rate", "from", "to", "score", "low", "high", "tr
 def _curve(
     knowledge: StudyPosterior, side: str, form: str, some: Sequence[EncodedConfiguration]
 ) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    means, covariance = knowledge.averages(
-        [[knowledge.with_unit_lr(one, form, unit_lr) for one in some] for unit_lr in UNIT_LRS]
-    )
+    asked = [knowledge.with_unit_lr(one, form, unit_lr) for unit_lr in UNIT_LRS for one in some]
+    each, joint = knowledge.joint(asked)
+    means = each.reshape(len(UNIT_LRS), -1).mean(axis=1)
+    covariance = joint.reshape(len(UNIT_LRS), len(some), len(UNIT_LRS), len(some)).mean(axis=(1, 3))
     best = int(np.argmax(means))
     reaches = REACH * np.sqrt(np.maximum(np.diag(covariance), 0.0))
     gaps = np.diag(covariance) + covariance[best, best] - 2 * covariance[:, best]
@@ -98,9 +99,7 @@ def _edge_probability(
     """How probable it is that the curve is highest in the outer tenth at the end that the best one is nearer to."""
     spread = covariance + 1e-9 * float(np.trace(covariance)) / len(means) * np.eye(len(means))
     generator = np.random.default_rng(knowledge.measure.generator("rates", side, form).getrandbits(64))
-    values, vectors = np.linalg.eigh(spread)
-    factor = vectors * np.sqrt(np.maximum(values, 0.0))
-    draws = means + generator.standard_normal((_DRAWS, len(means))) @ factor.T
+    draws = generator.multivariate_normal(means, spread, _DRAWS, method="eigh", check_valid="ignore")
     places = (np.array(UNIT_LRS)[np.argmax(draws, axis=1)] + 1) / 2
     is_low = UNIT_LRS[best] < 0
     return float(np.mean(places <= OUTER + 1e-9 if is_low else places >= 1 - OUTER - 1e-9))

@@ -9,7 +9,7 @@ Changes that need each other are one player: those that every legal combination 
 order is left even so, two players are joined, those after which there is one, and most is legal, until there is one.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
@@ -24,12 +24,14 @@ Array = NDArray[np.float64]
 class LegalOrders:
     """The orders in which players can join, every combination on the way being legal.
 
+    A combination is a whole number with a bit for every change that is made.
+
     Attributes:
         players: The changes that each of them makes.
-        legal: Combinations of players as bits, ascending; nobody and everybody are among them.
+        legal: Combinations of whole players, ascending; the first has nobody, the last everybody.
     """
 
-    players: tuple[tuple[int, ...], ...]
+    players: tuple[int, ...]
     legal: tuple[int, ...]
 
     @classmethod
@@ -41,9 +43,12 @@ class LegalOrders:
             is_legal: Of the changes that are made; not asked of none and of all, which are.
         """
         everybody = (1 << changes) - 1
-        inner = (mask for mask in range(1, everybody) if is_legal(frozenset(_members(mask))))
-        legal = sorted({0, everybody, *inner})
-        orders = cls._joined(_together(changes, legal), legal)
+        legal = sorted({0, everybody, *(one for one in range(1, everybody) if is_legal(members(one)))})
+        together: dict[tuple[int, ...], int] = {}
+        for change in range(changes):
+            where = tuple(one >> change & 1 for one in legal)
+            together[where] = together.get(where, 0) | 1 << change
+        orders = cls._joined(tuple(together.values()), legal)
         while not orders.count:
             orders = max(
                 (cls._joined(players, legal) for players in _with_two_joined(orders.players)),
@@ -52,25 +57,10 @@ class LegalOrders:
         return orders
 
     @classmethod
-    def _joined(cls, players: Iterable[Sequence[int]], legal: Iterable[int]) -> "LegalOrders":
-        """With some changes joined; what has a part of a player only is left out."""
-        members = tuple(tuple(player) for player in players)
-        masks = [sum(1 << change for change in player) for player in members]
-        found = set()
-        for combination in legal:
-            parts = [combination & mask for mask in masks]
-            if all(part in (0, mask) for part, mask in zip(parts, masks, strict=True)):
-                found.add(sum(1 << place for place, part in enumerate(parts) if part))
-        return cls(players=members, legal=tuple(sorted(found)))
-
-    @property
-    def everybody(self) -> int:
-        """All players."""
-        return (1 << len(self.players)) - 1
-
-    def changes_of(self, combination: int) -> frozenset[int]:
-        """What a combination of players changes."""
-        return frozenset(change for player in _members(combination) for change in self.players[player])
+    def _joined(cls, players: tuple[int, ...], legal: Sequence[int]) -> "LegalOrders":
+        """Of some players; what has a part of a player only is left out."""
+        whole = (one for one in legal if all(one & player in (0, player) for player in players))
+        return cls(players=players, legal=tuple(whole))
 
     @cached_property
     def column(self) -> Mapping[int, int]:
@@ -80,70 +70,61 @@ class LegalOrders:
     @property
     def count(self) -> int:
         """How many orders there are."""
-        return self._ways_from_nobody.get(self.everybody, 0)
+        return self._ways_from_nobody[self.legal[-1]]
 
     @cached_property
     def _ways_from_nobody(self) -> Mapping[int, int]:
         """Of every combination, in how many legal orders its players can have joined."""
         ways = {0: 1}
-        for combination in self.legal[1:]:
-            ways[combination] = sum(ways.get(combination ^ 1 << player, 0) for player in _members(combination))
+        for one in self.legal[1:]:
+            ways[one] = sum(ways.get(one ^ player, 0) for player in self.players if one & player)
         return ways
 
     @cached_property
     def _ways_to_everybody(self) -> Mapping[int, int]:
         """Of every combination, in how many legal orders the others can still join."""
-        ways = {self.everybody: 1}
-        for combination in self.legal[-2::-1]:
-            left = self.everybody ^ combination
-            ways[combination] = sum(ways.get(combination | 1 << player, 0) for player in _members(left))
+        ways = {self.legal[-1]: 1}
+        for one in self.legal[-2::-1]:
+            ways[one] = sum(ways.get(one | player, 0) for player in self.players if not one & player)
         return ways
 
     def weights(self) -> Array:
         """Values of players are ``weights @ values of combinations``, ``(players, legal)``."""
-        before, after = self._ways_from_nobody, self._ways_to_everybody
         weights = np.zeros((len(self.players), len(self.legal)))
-        for combination in self.legal:
-            for player in _members(self.everybody ^ combination):
-                following = combination | 1 << player
-                share = before[combination] * after.get(following, 0) / self.count
-                if share:
-                    weights[player, self.column[following]] += share
-                    weights[player, self.column[combination]] -= share
+        for one in self.legal:
+            for place, player in enumerate(self.players):
+                onwards = 0 if one & player else self._ways_to_everybody.get(one | player, 0)
+                if onwards:
+                    share = self._ways_from_nobody[one] * onwards / self.count
+                    weights[place, self.column[one | player]] += share
+                    weights[place, self.column[one]] -= share
         return weights
 
     def greedy(self, values: Array) -> tuple[int, ...]:
-        """The legal order in which the player joins next that gains most, the first of equals.
+        """Places of the players in the legal order in which that joins next which gains most, the first of equals.
 
         Args:
             values: Of the legal combinations, ``(legal,)``.
         """
         order: list[int] = []
-        combination = 0
-        while combination != self.everybody:
-            open_ = [
-                player
-                for player in _members(self.everybody ^ combination)
-                if self._ways_to_everybody.get(combination | 1 << player, 0)
-            ]
-            order.append(max(open_, key=lambda player: values[self.column[combination | 1 << player]]))
-            combination |= 1 << order[-1]
+        made = 0
+        while made != self.legal[-1]:
+            following = {
+                place: made | player
+                for place, player in enumerate(self.players)
+                if not made & player and self._ways_to_everybody.get(made | player, 0)
+            }
+            place = max(following, key=lambda one: values[self.column[following[one]]])
+            order.append(place)
+            made = following[place]
         return tuple(order)
 
 
-def _members(mask: int) -> list[int]:
-    return [place for place in range(mask.bit_length()) if mask >> place & 1]
+def members(combination: int) -> frozenset[int]:
+    """The changes that a combination makes."""
+    return frozenset(place for place in range(combination.bit_length()) if combination >> place & 1)
 
 
-def _together(changes: int, legal: Sequence[int]) -> list[list[int]]:
-    """The changes that every legal combination has both or neither of, in the order of the first of them."""
-    players: dict[tuple[int, ...], list[int]] = {}
-    for change in range(changes):
-        players.setdefault(tuple(mask >> change & 1 for mask in legal), []).append(change)
-    return list(players.values())
-
-
-def _with_two_joined(players: Sequence[Sequence[int]]) -> Iterable[list[tuple[int, ...]]]:
-    for one, other in combinations(range(len(players)), 2):
-        joined = tuple(sorted((*players[one], *players[other])))
-        yield [joined if place == one else tuple(player) for place, player in enumerate(players) if place != other]
+def _with_two_joined(players: Sequence[int]) -> Iterator[tuple[int, ...]]:
+    for one, other in combinations(players, 2):
+        yield tuple(one | other if player == one else player for player in players if player != other)

@@ -41,33 +41,28 @@ def sizes(knowledge: StudyPosterior) -> Card:
         StudiesError: If no trial is complete.
     """
     trials, stored = _worth_asking(knowledge)
-    asked = knowledge.views(trials)
-    means, covariance = knowledge.expected(asked)
+    means, covariance = knowledge.expected(trials)
     reaches = REACH * np.sqrt(np.maximum(np.diag(covariance), 0.0))
-    draws = knowledge.sampled(asked, _DRAWS, "sizes", known=(means, covariance))
+    draws = knowledge.sampled(trials, _DRAWS, "sizes", known=(means, covariance))
     slack = POINTS * point_of(knowledge.metric)
     within = (draws >= draws.max(axis=1, keepdims=True) - slack).mean(axis=0)
-    rows: list[dict[str, Any]] = []
-    best = -np.inf
-    for place in sorted(range(len(trials)), key=lambda place: (stored[place], -means[place])):
-        mean, is_front = float(means[place]), means[place] > best
-        best = max(best, mean)
-        rows.append(
-            {
-                "trial": trials[place].number,
-                "method": trials[place].method or DISCOVERED,
-                "parameters": stored[place],
-                "of_budget": stored[place] / knowledge.space.budget,
-                "estimate": mean,
-                "low": mean - float(reaches[place]),
-                "high": mean + float(reaches[place]),
-                "as_good": float(within[place]),
-                "is_front": bool(is_front),
-            }
-        )
-    front = [{name: value for name, value in row.items() if name != "is_front"} for row in rows if row["is_front"]]
+    rows = {
+        place: {
+            "trial": trials[place].number,
+            "method": trials[place].method or DISCOVERED,
+            "parameters": stored[place],
+            "of_budget": stored[place] / knowledge.space.budget,
+            "estimate": float(means[place]),
+            "low": float(means[place] - reaches[place]),
+            "high": float(means[place] + reaches[place]),
+            "as_good": float(within[place]),
+        }
+        for place in sorted(range(len(trials)), key=lambda place: (stored[place], -means[place]))
+    }
+    chosen = [rows[place] for place in front(stored, means)]
+    said = _sentences([*rows.values()], knowledge)
     own: dict[str, Any] = {"name": "sizes", "question": QUESTION, "note": _NOTE, "metric": knowledge.metric}
-    return Card.of(front, points=rows, sentences=_sentences(rows, knowledge), shown=len(front), **own)
+    return Card.of(chosen, points=[*rows.values()], sentences=said, shown=len(chosen), **own)
 
 
 def _worth_asking(knowledge: StudyPosterior) -> tuple[list[Observation], list[int]]:
@@ -81,7 +76,7 @@ def _worth_asking(knowledge: StudyPosterior) -> tuple[list[Observation], list[in
     stored = [count(one.configuration, knowledge.space.shape).stored for one in trials]
     if len(trials) <= MOST:
         return list(trials), stored
-    means = knowledge.expected_means(knowledge.views(trials))
+    means = knowledge.expected_means(trials)
     best = set(np.argsort(-means, kind="stable")[:MOST].tolist())
     chosen = sorted(best | set(front(stored, means.tolist())))
     return [trials[place] for place in chosen], [stored[place] for place in chosen]

@@ -1,16 +1,14 @@
 """Shares of variance by pick-freeze: of what a configuration scores, how much is due to one thing that was chosen.
 
 Configurations ``x`` are draws of the uniform measure that edit every side, and ``x'`` is the same but for one dimension
-that is drawn anew. With scores ``f`` of variance ``V``:
-
-* total: ``E (f(x) - f(x'))² / 2V`` (Jansen 1999), what is lost if the dimension alone is not known;
-* together, of both sides: ``E (f(A,F) - f(A',F) - f(A,F') + f(A',F'))² / 4V``, what neither side tells alone.
+that is drawn anew. With scores ``f`` of variance ``V`` the share is ``E (f(x) - f(x'))² / 2V`` (Jansen 1999): what is
+lost if the dimension alone is not known.
 
 The dimensions of a space depend on each other (who writes another tensor may have to read another one), so the shares
 need not sum to one.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -21,7 +19,6 @@ from studies.surrogate.structure_distances import Array, Indices
 
 STRUCTURAL: tuple[str, ...] = ("form", "write", "insertion", "gate", "heads", "activation", "scale")
 RATE, SHARE = "rate", "share"
-TOGETHER = "attention × FFN"
 BASE = 160
 """Configurations whose dimensions are drawn anew."""
 
@@ -44,6 +41,19 @@ class Factor:
     changed: tuple[EncodedConfiguration, ...]
     values: Indices
 
+    @classmethod
+    def of(
+        cls,
+        side: str,
+        dimension: str,
+        some: Sequence[EncodedConfiguration],
+        anew: Callable[[EncodedConfiguration], tuple[int, EncodedConfiguration]],
+    ) -> "Factor":
+        """Of base configurations, and what gives the value of one and what it is changed to."""
+        found = [anew(one) for one in some]
+        changed, values = tuple(one for _, one in found), np.array([value for value, _ in found])
+        return cls(side=side, dimension=dimension, changed=changed, values=values)
+
 
 def base(measure: UniformDraws) -> list[EncodedConfiguration]:
     """Draws that edit every side that is searched."""
@@ -51,77 +61,58 @@ def base(measure: UniformDraws) -> list[EncodedConfiguration]:
     return [one for one in measure.draws if len(one.sides) == sides][:BASE]
 
 
-def factors(measure: UniformDraws, some: Sequence[EncodedConfiguration]) -> list[Factor]:
+def factors(measure: UniformDraws, some: Sequence[EncodedConfiguration]) -> Iterator[Factor]:
     """Everything that is chosen at every side, and how the budget is shared."""
-    found = [
-        _structural(measure, some, side, dimension)
-        for side in measure.parts
-        for dimension in STRUCTURAL
-        if len(measure.values(side, dimension)) > 1
-    ]
-    found += [_rate(measure, some, side) for side in measure.parts]
+    for side in measure.parts:
+        for dimension in STRUCTURAL:
+            if len(measure.values(side, dimension)) > 1:
+                yield _structural(measure, some, side, dimension)
+    for side in measure.parts:
+        yield _rate(measure, some, side)
     if any(map(measure.genome.is_shared, some)):
-        found.append(_share(measure, some))
-    return found
+        yield _share(measure, some)
 
 
 def _structural(measure: UniformDraws, some: Sequence[EncodedConfiguration], side: str, dimension: str) -> Factor:
     """A dimension of the structure; of n values each is drawn as often, its own among them."""
     draw = measure.generator("matters", side, dimension)
-    names = measure.values(side, dimension)
-    changed, values = [], []
-    for genes in some:
-        own = measure.value(genes, side, dimension)
-        values.append(-1 if own is None else names.index(own))
+    names = {name: number for number, name in enumerate(measure.values(side, dimension))}
+
+    def anew(genes: EncodedConfiguration) -> tuple[int, EncodedConfiguration]:
         others = measure.others(genes, side, dimension)
         choice = draw.choice([None, *sorted(others)])
-        changed.append(genes if choice is None else draw.choice(others[choice]))
-    return Factor(side=side, dimension=dimension, changed=tuple(changed), values=np.array(values))
+        changed = genes if choice is None else draw.choice(others[choice])
+        return names.get(measure.value(genes, side, dimension), -1), changed
+
+    return Factor.of(side, dimension, some, anew)
 
 
 def _rate(measure: UniformDraws, some: Sequence[EncodedConfiguration], side: str) -> Factor:
     draw = measure.generator("matters", side, RATE)
-    changed, values = [], []
-    for genes in some:
-        own = genes.side(side)
-        if own is None:
-            values.append(-1)
-            changed.append(genes)
-            continue
-        values.append(_bin((own.unit_lr + 1) / 2))
+
+    def anew(genes: EncodedConfiguration) -> tuple[int, EncodedConfiguration]:
+        own = genes.by_name[side]
         form = measure.genome.facts(own).form
-        changed.append(measure.genome.rated(genes, {form: draw.uniform(-1, 1)}))
-    return Factor(side=side, dimension=RATE, changed=tuple(changed), values=np.array(values))
+        return _bin((own.unit_lr + 1) / 2), measure.genome.rated(genes, {form: draw.uniform(-1, 1)})
+
+    return Factor.of(side, RATE, some, anew)
 
 
 def _share(measure: UniformDraws, some: Sequence[EncodedConfiguration]) -> Factor:
     draw = measure.generator("matters", SHARE)
     low, high = measure.genome.space.options.attention_share
-    changed, values = [], []
-    for genes in some:
-        is_shared = measure.genome.is_shared(genes)
-        values.append(_bin((genes.attention_share - low) / (high - low)) if is_shared and high > low else -1)
-        changed.append(replace(genes, attention_share=draw.uniform(low, high)) if is_shared else genes)
-    return Factor(side="both", dimension=SHARE, changed=tuple(changed), values=np.array(values))
+
+    def anew(genes: EncodedConfiguration) -> tuple[int, EncodedConfiguration]:
+        if not measure.genome.is_shared(genes):
+            return -1, genes
+        value = _bin((genes.attention_share - low) / (high - low)) if high > low else -1
+        return value, replace(genes, attention_share=draw.uniform(low, high))
+
+    return Factor.of("both", SHARE, some, anew)
 
 
 def _bin(place: float) -> int:
     return min(_BINS - 1, max(0, int(place * _BINS)))
-
-
-def crossed(
-    measure: UniformDraws, some: Sequence[EncodedConfiguration]
-) -> tuple[tuple[EncodedConfiguration, ...], ...]:
-    """Configurations, the same with another's attention, with its FFN, and with both; empty with one side."""
-    if len(measure.parts) < 2:
-        return ()
-    others = [*some[1:], *some[:1]]
-    return (
-        tuple(some),
-        tuple(replace(one, attention=other.attention) for one, other in zip(some, others, strict=True)),
-        tuple(replace(one, ffn=other.ffn) for one, other in zip(some, others, strict=True)),
-        tuple(replace(one, attention=other.attention, ffn=other.ffn) for one, other in zip(some, others, strict=True)),
-    )
 
 
 def total(scores: Array, changed: Array) -> Array:
@@ -133,10 +124,3 @@ def total(scores: Array, changed: Array) -> Array:
     """
     variances = np.concatenate([scores, changed], axis=1).var(axis=1)
     return np.asarray(((scores - changed) ** 2).mean(axis=1) / (2 * np.maximum(variances, 1e-300)))
-
-
-def together(scores: Sequence[Array]) -> Array:
-    """Shares of the interaction of both sides, (S,), of the scores of `crossed` configurations, (S, N) each."""
-    one, attention, ffn, both = scores
-    variances = np.concatenate(list(scores), axis=1).var(axis=1)
-    return np.asarray(((one - attention - ffn + both) ** 2).mean(axis=1) / (4 * np.maximum(variances, 1e-300)))

@@ -6,6 +6,7 @@ which the search expects beforehand: what is said of a study is what its trials 
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
+from itertools import islice
 
 import numpy as np
 
@@ -15,18 +16,17 @@ from studies.analysis.discover.uniform_draws import UniformDraws
 from studies.errors import StudiesError
 from studies.records import TrialState
 from studies.score_evidence import Z_95
-from studies.surrogate.encoded_configuration import EncodedConfiguration, EncodedSide
+from studies.surrogate.encoded_configuration import EncodedConfiguration
 from studies.surrogate.encoding import Encoding
 from studies.surrogate.features import Features
 from studies.surrogate.hyperparameters import ANALYSIS_PRIORS
 from studies.surrogate.observation import Observation
 from studies.surrogate.posterior import SurrogateFitter
 from studies.surrogate.prior_mean import no_rules
-from studies.surrogate.random_candidates import Cell
 from studies.surrogate.structure_distances import Array
 
-Asked = EncodedConfiguration | Candidate | Features
-"""What can be asked about: genes of the space, any configuration on its backbone with its rates, or what is seen."""
+Asked = EncodedConfiguration | Candidate | Observation
+"""What can be asked about: genes of the space, any configuration on its backbone with its rates, or a trial."""
 
 Posterior = Callable[[Sequence[Features]], tuple[Array, Array]]
 """Means and covariance of true scores, (M,) and (M, M)."""
@@ -118,16 +118,16 @@ class StudyPosterior:
 
     def best_of(self, trials: Sequence[Observation]) -> Observation:
         """The trial that is expected to score most, the first of equals; at least one."""
-        return trials[int(np.argmax(self.expected_means(self.views(trials))))]
+        return self.best_first(trials)[0]
+
+    def best_first(self, trials: Sequence[Observation]) -> list[Observation]:
+        """Trials in the order of what they are expected to score."""
+        return [trials[place] for place in np.argsort(-self.expected_means(trials), kind="stable")]
 
     @property
     def trials(self) -> str:
         """How many trials have told something, as the subject of a sentence: ``60 trials``."""
         return f"{sum(bool(one.readings) for one in self.history)} trials"
-
-    def views(self, trials: Sequence[Observation]) -> Sequence[Asked]:
-        """Trials as the model sees them, so that the posterior can be asked about many."""
-        return [self._believer.view(one) for one in trials]
 
     def candidates(self, trials: Sequence[Observation]) -> list[Candidate]:
         """Trials as what a search proposes, so that the posterior can be asked about them."""
@@ -144,9 +144,7 @@ class StudyPosterior:
     def _view(self, asked: Asked) -> Features:
         if isinstance(asked, EncodedConfiguration):
             return self.genome.view(asked)
-        if isinstance(asked, Features):
-            return asked
-        return self.genome.view_of(Observation.of(asked, number=0))
+        return self._believer.view(asked) if isinstance(asked, Observation) else self.genome.view_of(asked)
 
     def means(self, asked: Sequence[Asked]) -> Array:
         """Posterior means of the true scores at full length, (M,)."""
@@ -163,7 +161,7 @@ class StudyPosterior:
     def expected_means(self, asked: Sequence[Asked]) -> Array:
         """The means of `expected`, (M,), of any number of trials: no two blocks of them are held beside each other."""
         blocks = [asked[start : start + _BLOCK] for start in range(0, len(asked), _BLOCK)]
-        return np.concatenate([self.expected(block)[0] for block in blocks])
+        return np.concatenate([np.zeros(0), *(self.expected(block)[0] for block in blocks)])
 
     def sampled(
         self, asked: Sequence[Asked], count: int, *words: object, known: tuple[Array, Array] | None = None
@@ -179,24 +177,18 @@ class StudyPosterior:
         means, found = self.joint(asked) if known is None else known
         covariance = found.copy()
         covariance[np.diag_indices_from(covariance)] += _JITTER + 1e-6 * float(np.mean(np.diag(covariance)))
-        factor = np.linalg.cholesky(covariance)
         generator = np.random.default_rng(self.measure.generator("sampled", *words).getrandbits(64))
-        return np.asarray(means + generator.standard_normal((count, len(means))) @ factor.T)
-
-    def averages(self, groups: Sequence[Sequence[Asked]]) -> tuple[Array, Array]:
-        """Posterior means and covariance of the mean true score of each of G groups, (G,) and (G, G)."""
-        means, covariance = self.joint([one for group in groups for one in group])
-        places = np.repeat(np.arange(len(groups)), [len(group) for group in groups])
-        weights = (places[None, :] == np.arange(len(groups))[:, None]).astype(np.float64)
-        weights /= weights.sum(axis=1, keepdims=True)
-        return weights @ means, np.asarray(weights @ covariance @ weights.T)
+        return generator.multivariate_normal(means, covariance, count, method="cholesky")
 
     @cached_property
     def best_unit_lrs(self) -> Mapping[str, float]:
         """By functional form the place of the rate with the highest posterior mean, over all its structures."""
         found: dict[str, float] = {}
         for form in self.forms:
-            some = [one for one in self.measure.draws if form in self.cell(one)][:_FOR_UNIT_LRS]
+            with_form = (
+                one for one in self.measure.draws if form in (self.genome.facts(side).form for side in one.sides)
+            )
+            some = list(islice(with_form, _FOR_UNIT_LRS))
             if some:
                 asked = [self.genome.rated(one, {form: unit_lr}) for unit_lr in UNIT_LRS for one in some]
                 response = self.means(asked).reshape(len(UNIT_LRS), len(some)).mean(axis=1)
@@ -211,12 +203,3 @@ class StudyPosterior:
     def with_unit_lr(self, genes: EncodedConfiguration, form: str, unit_lr: float) -> EncodedConfiguration:
         """The same with another rate of one form, and the most promising ones of the others."""
         return self.genome.rated(genes, {**self.best_unit_lrs, form: unit_lr})
-
-    def form(self, side: EncodedSide) -> str:
-        """Whose range the rate of a side is in."""
-        return self.genome.facts(side).form
-
-    def cell(self, genes: EncodedConfiguration) -> Cell:
-        """The forms at both sides; None without one."""
-        attention, ffn = (None if side is None else self.form(side) for side in (genes.attention, genes.ffn))
-        return attention, ffn

@@ -3,7 +3,7 @@
 from studies.analysis.card import Card
 from studies.analysis.discover.study_posterior import StudyPosterior
 from studies.analysis.discover.words import estimate_words
-from studies.analysis.estimates import Estimate
+from studies.score_evidence import Estimate
 from studies.surrogate.observation import Observation
 from studies.surrogate.posterior import difference_of
 
@@ -34,12 +34,12 @@ def _found(knowledge: StudyPosterior) -> str:
     own, published = ([one for one in knowledge.complete if (one.method is None) == is_own] for is_own in (True, False))
     if not own or not published:
         winner = knowledge.winner
-        mean = float(knowledge.expected(knowledge.views([winner]))[0][0])
+        mean = float(knowledge.expected([winner])[0][0])
         return (
             f"The best of {len(knowledge.complete)} complete trials is {_name(winner)}: {mean:.4f} {knowledge.metric}."
         )
     one, other = knowledge.best_of(own), knowledge.best_of(published)
-    mean, deviation = difference_of(*knowledge.expected(knowledge.views([one, other])))
+    mean, deviation = difference_of(*knowledge.expected([one, other]))
     gap = Estimate(mean=mean, deviation=deviation)
     worth = f"{estimate_words(gap, knowledge.metric)} by estimate (95%)"
     if gap.low > 0:

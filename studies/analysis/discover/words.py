@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from studies.analysis.estimates import Estimate
+from studies.score_evidence import Estimate
 
 PLACES = {"attention": "attention", "ffn": "the FFN"}
 """Either side, as it stands in a sentence."""

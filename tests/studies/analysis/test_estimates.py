@@ -11,13 +11,14 @@ import pytest
 from support.planted_ledger import PUBLISHED, Planted
 
 from studies.analysis import predictions
-from studies.analysis.estimates import FEWEST, Estimate, estimates_of
+from studies.analysis.estimates import FEWEST, estimates_of
 from studies.analysis.fronts import front_of
 from studies.analysis.leaderboard import leaderboard
 from studies.analysis.ranks import ranking_of
 from studies.analysis.summaries import study_summaries
 from studies.analysis.verdict import verdict
 from studies.records import TrialState
+from studies.score_evidence import Estimate
 from studies.study import Study
 
 LUCKY = 34

@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from studies.analysis.estimates import Estimate, Estimates, Lead
+from studies.analysis.estimates import Estimates, Lead
 from studies.analysis.ranks import Ranking, mean_scores, ranking_of
 from studies.analysis.verdict import closing, verdict
 from studies.ledger.ledger import Ledger
 from studies.records import ExampleCounts, RankedTrial, TrialState
+from studies.score_evidence import Estimate
 
 COLLAPSED = "rung 0 (25 steps): collapsed: its training loss has risen from 1.7 to 1.9"
 

@@ -10,12 +10,13 @@ import pytest
 from support.factored_search import ERROR, drawn, observed, whole_space
 
 from search_space.space.space import SearchSpace
+from studies.score_evidence import Estimate
 from studies.search.transfer import BETWEEN_TASKS, UNKNOWN, SourceStudy, combined, lessons_of
 from studies.search.warm_start import ExpectedRate, lessons_from_json
 from studies.surrogate.encoding import Encoding
 from studies.surrogate.features import unit_lr_of
 from studies.surrogate.observation import MeasuredScore, Observation
-from studies.surrogate.prior_mean import BEST_UNIT_LR, ExpectedOptimum, trends
+from studies.surrogate.prior_mean import BEST_UNIT_LR, trends
 from studies.surrogate.random_candidates import ANYWHERE, RandomCandidates
 
 LOW, HIGH = 1e-3, 1e-2
@@ -49,7 +50,7 @@ def test_an_expected_rate_is_placed_in_any_range_and_never_beyond_it():
     assert rate.place(LOW, HIGH).deviation == pytest.approx(0.5 / HALF)
     assert rate.place(LOW / 10, HIGH).mean == pytest.approx(0.5)
     assert rate.place(HIGH, 10 * HIGH).mean == -1.0
-    assert rate.place(LOW, LOW) == ExpectedOptimum(mean=0.0, deviation=1.0)
+    assert rate.place(LOW, LOW) == Estimate(mean=0.0, deviation=1.0)
     for bad in ({"rate": 0.0, "deviation": 1.0}, {"rate": 1e-3, "deviation": math.nan}):
         with pytest.raises(ValueError, match="must be above 0"):
             ExpectedRate(**bad)
@@ -125,7 +126,7 @@ def test_lessons_survive_json(space):
 
 def test_rates_are_drawn_where_they_are_expected_and_sometimes_anywhere(genome):
     draw = random.Random(0)
-    drawer = RandomCandidates(genome, {"lowrank": ExpectedOptimum(mean=0.7, deviation=0.05)})
+    drawer = RandomCandidates(genome, {"lowrank": Estimate(mean=0.7, deviation=0.05)})
     sides = [side for _ in range(3000) for side in drawer.fresh(draw).sides]
     by_form: dict[bool, list[float]] = {True: [], False: []}
     for side in sides:
@@ -140,7 +141,7 @@ def test_the_model_expects_most_of_rates_where_they_were_best(genome, space):
     view = genome.view_of(observed(space.suggest_published("lora_qv", {"learning_rate.lowrank": 3e-3}), 0))
     side = view.attention
     assert side is not None
-    places = {"lowrank": ExpectedOptimum(mean=0.4, deviation=0.1)}
+    places = {"lowrank": Estimate(mean=0.4, deviation=0.1)}
     for rate in (-0.2, 0.4, 0.9):
         at = replace(view, attention=replace(side, unit_lr=rate))
         assert trends(at, places)[0] == pytest.approx(-((rate - 0.4) ** 2), abs=1e-12)

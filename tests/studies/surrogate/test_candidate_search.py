@@ -116,7 +116,7 @@ def test_optuna_alone_can_use_it(space):
 
 
 def test_a_sampler_of_optuna_knows_every_parameter_it_proposes(space):
-    study = optuna.create_study(direction="maximize", sampler=FactoredSampler(FactoredSearch(space, seed=2), steps=10))
+    study = optuna.create_study(direction="maximize", sampler=FactoredSampler(FactoredSearch(space, seed=2)))
     for number in range(14):
         trial = study.ask()
         relative = dict(trial.relative_params)

@@ -53,7 +53,7 @@ def test_a_trial_of_the_ledger_is_the_trial_that_was_proposed(space):
     assert told[0].attention_learning_rate == candidate.attention_learning_rate
     assert told[0].ffn_learning_rate == candidate.ffn_learning_rate
     assert [one.fraction for one in told[0].readings] == [0.25, 0.5]
-    assert told[0].readings[0].standard_error == share_error(400)(trial.last_score, 0.25)
+    assert told[0].readings[0].standard_error == share_error(trial.last_score, 400, 0.25)
     assert (told[1].readings, told[1].state) == ((), TrialState.RUNNING)
 
 
@@ -73,16 +73,16 @@ def test_a_ledger_read_twice_is_proposed_for_alike(space):
 
 
 def test_the_error_of_a_share_is_binomial_less_the_luck_that_trials_share_and_never_nothing():
-    assert share_error(500)(0.5) == pytest.approx(math.sqrt(0.25 * 0.5 / 500))
-    assert share_error(500)(0.5, 0.5) == pytest.approx(math.sqrt(0.25 * 0.62 / 500))
-    assert share_error(500)(1.0) == pytest.approx(math.sqrt(0.001 * 0.999 * 0.5 / 500))
-    assert share_error(500)(0.0) == pytest.approx(share_error(500)(1.0))
+    assert share_error(0.5, 500) == pytest.approx(math.sqrt(0.25 * 0.5 / 500))
+    assert share_error(0.5, 500, 0.5) == pytest.approx(math.sqrt(0.25 * 0.62 / 500))
+    assert share_error(1.0, 500) == pytest.approx(math.sqrt(0.001 * 0.999 * 0.5 / 500))
+    assert share_error(0.0, 500) == pytest.approx(share_error(1.0, 500))
 
 
 def test_at_a_rung_with_fewer_examples_a_score_is_less_sure_by_their_number_and_at_the_end_it_is_not():
-    at_rungs = share_error(800, 200)
-    assert at_rungs(0.5, 0.25) == pytest.approx(2 * share_error(800)(0.5, 0.25))
-    assert at_rungs(0.5, 1.0) == share_error(800)(0.5, 1.0)
+    model = ObservationModel(steps=4, examples=800, rung_examples=200)
+    assert model.measured(1, 0.5).standard_error == pytest.approx(2 * share_error(0.5, 800, 0.25))
+    assert model.measured(4, 0.5).standard_error == share_error(0.5, 800)
 
 
 @pytest.mark.parametrize(("fraction", "common"), [(1.0, 0.5), (0.5, 0.38), (0.25, 0.26), (1 / 16, 0.02), (0.01, 0.0)])
@@ -99,4 +99,4 @@ def test_where_two_trials_share_half_of_their_luck_a_difference_scatters_as_it_i
     right = math.sqrt(latent) * common + math.sqrt(1 - latent) * own < 0.0
     assert np.mean([np.corrcoef(pair)[0, 1] for pair in right]) == pytest.approx(common_luck(1.0), abs=0.01)
     shares = right.mean(axis=2)
-    assert np.std(shares[:, 0] - shares[:, 1]) == pytest.approx(math.sqrt(2) * share_error(examples)(0.5), rel=0.04)
+    assert np.std(shares[:, 0] - shares[:, 1]) == pytest.approx(math.sqrt(2) * share_error(0.5, examples), rel=0.04)

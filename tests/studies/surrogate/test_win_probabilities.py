@@ -12,11 +12,11 @@ from support.factored_search import ERROR
 from search_space.space.space import SearchSpace
 from studies.objectives import SizeGoal, SizeMeasure
 from studies.records import TrialState
-from studies.surrogate.candidate_search import FactoredSearch
+from studies.surrogate.candidate_search import FEWEST, FactoredSearch
 from studies.surrogate.observation import MeasuredScore, Observation
 from studies.surrogate.posterior import SurrogateFitter
 from studies.surrogate.size_objective import SizeObjective
-from studies.surrogate.win_probabilities import FEWEST, WinProbabilities
+from studies.win_probability import WinProbability
 
 History = Callable[..., list[Observation]]
 
@@ -28,7 +28,7 @@ def half_way(trial: Observation, score: float) -> Observation:
 
 
 @pytest.fixture
-def prospects(space: SearchSpace) -> WinProbabilities:
+def prospects(space: SearchSpace) -> Callable[..., dict[int, WinProbability]]:
     return FactoredSearch(space, seed=0).prospects
 
 
@@ -42,7 +42,7 @@ def trials(history: History) -> list[Observation]:
 @pytest.mark.parametrize("has_published", [True, False])
 def test_the_chance_is_that_of_a_normal_difference_to_the_best(genome, prospects, trials, has_published):
     asked = trials if has_published else [replace(one, method=None) for one in trials]
-    found = prospects.of(asked, [19])[19]
+    found = prospects(asked, [19])[19]
     believer = SurrogateFitter(genome.view_of)
     belief = believer.belief(asked, is_settled=True)
     means, covariance = belief.joint([believer.view(one) for one in asked])
@@ -56,39 +56,38 @@ def test_the_chance_is_that_of_a_normal_difference_to_the_best(genome, prospects
 
 
 def test_a_better_reading_promises_more(prospects, trials):
-    chances = [prospects.of([*trials[:19], half_way(trials[19], score)], [19])[19].chance for score in (0.3, 0.4, 0.5)]
+    chances = [prospects([*trials[:19], half_way(trials[19], score)], [19])[19].chance for score in (0.3, 0.4, 0.5)]
     assert chances == sorted(chances)
     assert chances[0] < 0.5 * chances[2]
 
 
 def test_the_task_head_alone_is_nobody_s_rival(prospects, trials):
     heads = [replace(one, method=None if one.method is None else "head_only") for one in trials]
-    assert not prospects.of(heads, [19])[19].is_published
+    assert not prospects(heads, [19])[19].is_published
 
 
 def test_a_trial_is_no_rival_of_its_own_and_neither_is_one_that_failed(prospects, trials):
     unnamed = [replace(one, method=None) for one in trials]
-    best = prospects.of(unnamed, [19])[19].rival
-    assert prospects.of(unnamed, [best])[best].rival != best
+    best = prospects(unnamed, [19])[19].rival
+    assert prospects(unnamed, [best])[best].rival != best
     failed = [replace(one, state=TrialState.FAILED) if one.number == best else one for one in unnamed]
-    assert prospects.of(failed, [19])[19].rival != best
+    assert prospects(failed, [19])[19].rival != best
 
 
 def test_nothing_is_said_while_fewer_than_four_others_were_read(prospects, trials):
     few = [*trials[: FEWEST - 1], replace(half_way(trials[19], 0.4), number=FEWEST - 1)]
-    assert prospects.of(few, [FEWEST - 1]) == {}
+    assert prospects(few, [FEWEST - 1]) == {}
     enough = [*trials[:FEWEST], replace(few[-1], number=FEWEST)]
-    assert [*prospects.of(enough, [FEWEST])] == [FEWEST]
+    assert [*prospects(enough, [FEWEST])] == [FEWEST]
 
 
 def test_nothing_is_held_against_a_trial_that_is_larger(genome, space, trials):
     goal = SizeGoal.of(SizeMeasure.PARAMETERS, budget=space.budget)
-    sizing = SizeObjective(genome, goal)
-    sizes = sizing.of_trials(trials)
-    prospects = WinProbabilities(SurrogateFitter(genome.view_of), sizing)
+    sizes = SizeObjective(genome, goal).of_trials(trials)
+    prospects = FactoredSearch(space, seed=0, goal=goal).prospects
     order = np.argsort(sizes, kind="stable")
     middle = int(order[len(order) // 2])
-    asked = prospects.of(trials, [middle, *map(int, order[:2])])
+    asked = prospects(trials, [middle, *map(int, order[:2])])
     assert sizes[asked[middle].rival] <= sizes[middle]
     assert not asked[middle].is_published
     # of those that have fewer than four no larger beside them nothing is said

@@ -9,7 +9,6 @@ from support.planted_ledger import Planted
 from search_space.space.space import SearchSpace
 from studies.analysis.discover import discovered, knowledge_of
 from studies.analysis.estimates import estimates_of
-from studies.analysis.predictions import RecordedViews
 from studies.errors import StudiesError
 from studies.records import StudyRecord
 
@@ -55,11 +54,8 @@ def test_a_view_that_is_not_there_is_named(planted):
 
 def test_trials_are_expected_to_score_what_the_leaderboard_says(planted):
     study = planted.ledger.study("planted")
-    trials = planted.ledger.trials(study.id)
-    estimates = estimates_of(planted.ledger, study, trials)
+    estimates = estimates_of(planted.ledger, study, planted.ledger.trials(study.id))
     knowledge = knowledge_of(planted.ledger, "planted", lambda study: planted.space)
     numbers = [one.number for one in knowledge.complete]
-    recorded = RecordedViews(study, trials)
-    found = knowledge.expected([recorded.view_of(one) for one in knowledge.complete])
-    for ours, theirs in zip(found, estimates.joint(numbers), strict=True):
+    for ours, theirs in zip(knowledge.expected(knowledge.complete), estimates.joint(numbers), strict=True):
         assert np.allclose(ours, theirs, atol=1e-12)

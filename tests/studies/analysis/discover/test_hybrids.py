@@ -17,7 +17,7 @@ from search_space.space.space import Candidate, SearchSpace
 from search_space.validity import check_on
 from studies.analysis.discover.hybrids import MOST, Hybrids, candidate_of
 from studies.analysis.discover.patterns import differing, mixed, patterns_of
-from studies.analysis.discover.shapley import LegalOrders
+from studies.analysis.discover.shapley import LegalOrders, members
 
 
 @pytest.fixture(scope="module")
@@ -70,10 +70,10 @@ def test_a_relative_rate_is_kept_when_the_form_changes(space):
 def test_a_form_that_cannot_be_there_alone_is_one_player_with_what_it_needs(space):
     hybrids = Hybrids(published(space, "lora_qv"), published(space, "prefix_tuning"), space)
     orders = orders_of(hybrids)
-    together = [{hybrids.changes[change].dimension for change in player} for player in orders.players]
+    together = [{hybrids.changes[change].dimension for change in members(player)} for player in orders.players]
     assert any({"write", "heads"} <= one for one in together)
     for combination in orders.legal:
-        found = hybrids.hybrid(orders.changes_of(combination))
+        found = hybrids.hybrid(members(combination))
         check_on(found.configuration.edits, space.shape)
 
 
@@ -119,7 +119,7 @@ def test_every_legal_hybrid_of_two_draws_fits_the_budget_and_can_be_trained(spac
     orders = orders_of(hybrids)
     assert orders.count >= 1
     for combination in draw.sample(orders.legal, min(8, len(orders.legal))):
-        found = hybrids.hybrid(orders.changes_of(combination))
+        found = hybrids.hybrid(members(combination))
         assert count(found.configuration, space.shape).stored <= space.budget
         assert (found.attention_learning_rate is None) == (not found.configuration.attention)
         assert (found.ffn_learning_rate is None) == (not found.configuration.ffn)

@@ -125,7 +125,7 @@ def test_gains_lead_from_step_to_step_and_values_have_intervals(told):
 )
 def test_what_was_found_is_said_first(keeps, deviation, words):
     told = Told(deviation=deviation)
-    kept = keeps((one for one in told.complete if one.method is None), key=lambda one: told.worth(told.views([one])[0]))
+    kept = keeps((one for one in told.complete if one.method is None), key=lambda one: told.worth(one))
     told.history = tuple(one for one in HISTORY if one.method or one.number == kept.number)
     del told.complete
     said = summary(told, [])

@@ -56,8 +56,8 @@ def test_trials_are_compared_by_the_estimates_of_the_leaderboard(space, history)
 
     told = StudyPosterior(space, history, metric="accuracy", posterior=posterior)
     best = told.best_of(told.complete)
-    (mean,) = told.expected(told.views([best]))[0]
-    assert mean == max(told.expected(told.views(told.complete))[0])
+    (mean,) = told.expected([best])[0]
+    assert mean == max(told.expected(told.complete)[0])
     assert differences(told).data["reached"].iloc[-1] == pytest.approx(mean)
     by_trial = sizes(told).points.set_index("trial")["estimate"]
     assert by_trial[best.number] == pytest.approx(mean)
