@@ -85,7 +85,7 @@ def init(
     configuration: str | None = None,
     **choices: Any,
 ) -> Path:
-    """Look at data and write a study file for it, with a comment beside each key that was found.
+    """Look at data and write a study file for it, with comments on what was found.
 
     Example:
         >>> study = deltaspace.launch(deltaspace.init("reviews.csv"))
@@ -108,13 +108,11 @@ def init(
         RunnerError: If there is no such data, or it makes no task.
         StudiesError: If the file is there already or cannot be written.
     """
-    from studies.init import Choices, draft_study, source_of, study_text
-    from studies.init.sources import save_object, slug
+    from studies.init import Choices, draft_study, save_object, slug, source_of, study_text
     from studies.study_file import specification_from_mapping
     from studies.study_file.fields import parse_duration
-    from trial_runner.tasks.inspection import ColumnOptions
 
-    said = ("name", "backbone", "budget", "trials", "takes_steps")
+    said = ("name", "backbone", "budget", "trials", "takes_steps", "kind")
     own = {key: choices.pop(key) for key in said if choices.get(key) is not None}
     if (time := choices.pop("time", None)) is not None:
         try:
@@ -123,7 +121,6 @@ def init(
             raise SpecificationError(f"time {error}; got {time!r}.") from None
     if output is not None:
         own.setdefault("name", slug(Path(output).stem))
-    wishes = ColumnOptions(kind=choices.pop("kind", None), columns=choices)
     if isinstance(data, str | Path):
         data = [data]
     if not _are_paths(data):
@@ -133,7 +130,7 @@ def init(
     file = Path(output) if output else Path(f"{own.get('name', source.title)}.yaml")
     if file.exists() and not overwrite:
         raise WishError(f"the study file must be new; {file} is there already. Choose another, or overwrite it.")
-    draft = draft_study(source, Choices(**own, wishes=wishes))
+    draft = draft_study(source, Choices(**own, columns=choices))
     specification_from_mapping(draft.keys, origin=str(file))
     keys = _as_seen_from(file.parent, draft.keys)
     try:

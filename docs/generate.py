@@ -179,9 +179,12 @@ def commands() -> str:
     about = (
         "Every command has `--help`. Results go to stdout, progress and errors to stderr; the exit status is 0 when "
         "done, 1 when failed, 2 when misused, 130 when a signal ended it.\n\n"
-        "The Tab key completes commands, options and names of studies after `source <(deltaspace completion bash)`, "
-        "in zsh `source <(deltaspace completion zsh)`, in fish `deltaspace completion fish | source`; "
-        "[`completion`](#completion) says where it is kept."
+        "## Completion\n\n"
+        "The Tab key completes commands, options and names of studies after this line, which may stand in `~/.bashrc`; "
+        "of bash, 4.4 or newer is needed:\n\n"
+        '```text\neval "$(_DELTASPACE_COMPLETE=bash_source deltaspace)"\n```\n\n'
+        "zsh has `zsh_source` in its place; in fish it is `_DELTASPACE_COMPLETE=fish_source deltaspace | source`. "
+        "Studies are those of `--storage`, else of `$DELTASPACE_STORAGE`; of a database on a server none are offered."
     )
     return page("Commands", about, *parts)
 

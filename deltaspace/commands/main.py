@@ -43,7 +43,6 @@ COMMANDS: dict[str, str] = {
     "backup": "Write all studies of a database to a new SQLite file.",
     "merge": "Take the studies of another database into this one.",
     "describe": "Describe a published method or a trial: formula, dimensions, counts, nearest methods.",
-    "completion": "Print the script that lets a shell complete commands, options and names of studies.",
     "version": "Print the version; with --verbose what a report of a bug needs.",
 }
 """Name of every command and what it does."""
@@ -55,7 +54,6 @@ _MODULES = {
     "training": ("train", "predict"),
     "design_space": ("methods", "count", "space", "describe"),
     "maintenance": ("verify", "rename", "delete", "archive", "backup", "merge"),
-    "program": ("completion", "version"),
 }
 """Modules of several commands; any other command has a module of its own name."""
 

@@ -62,8 +62,8 @@ def init(  # noqa: PLR0913 - one argument per option
     """Look at data and write a study file for it.
 
     A FOLDER holds train, and maybe validation and test, as .jsonl, .json, .csv, .tsv, .parquet or .arrow; FILES are
-    such files. Each key of the study file that was found, rather than chosen, has a comment that says how. Some trials
-    are trained for a few seconds to find how many there is time for; nothing is recorded.
+    such files. Columns of well-known names make the task, or those that --text and --label, or --source and --target
+    name. Some trials are trained for a few seconds to find how many there is time for; nothing is recorded.
     """
     if bool(data) == (from_python is not None):
         raise click.UsageError("name data, or --from-python, and not both.")
@@ -76,7 +76,7 @@ def init(  # noqa: PLR0913 - one argument per option
 
     found: object = list(data)
     if from_python is not None:
-        from studies.init.sources import object_of
+        from studies.init import object_of
 
         found = object_of(from_python)
         given["name"] = given["name"] or from_python.rpartition(":")[2].lower()

@@ -2,10 +2,11 @@
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import yaml
 
 from search_space.backbones import shape_of
@@ -14,28 +15,27 @@ from studies.analysis.visible import visible
 from studies.init.sources import DataSource
 from studies.launch.preparation import prepared
 from studies.preflight import check
-from studies.resource_estimates.duration import Workload, forecast
-from studies.resource_estimates.speed import Speed
+from studies.resource_estimates.duration import forecast
 from studies.study_file import specification_from_mapping
 from trial_runner.backbones import EMBEDDED, config_of, load_tokenizer, position_limit
-from trial_runner.errors import BackboneError
-from trial_runner.tasks import TASK_KINDS, Prepared, Task
-from trial_runner.tasks.inspection import ColumnOptions, Guess, Lengths, guess, longest, look_at, token_lengths
-from trial_runner.tasks.instruction.chats import read_chats
-from trial_runner.tasks.instruction.kind import INSTRUCTION
-from trial_runner.tasks.instruction.template import ChatEncoder
+from trial_runner.huggingface import quiet_transformers
+from trial_runner.tasks import TASK_KINDS
+from trial_runner.tasks.inspection import Guess, columns_in, guess, look_at
 
 if TYPE_CHECKING:
     from datasets import Dataset
-    from transformers import PreTrainedTokenizerFast
 
 _OF_TEXTS = "t5-small"
 _USUAL = {"classification": EMBEDDED, "regression": EMBEDDED, "instruction": "Qwen/Qwen3-0.6B"}
 """Backbones by kinds of task."""
 _TOKENS_OF_A_ROLE = 6
-"""What a chat template writes around a message, where it is not known."""
+"""About what a chat template writes around a message."""
 _MOST_TOKENS = 512
 _MOST_OF_DIALOGUES = 1024
+_STEP = 8
+_WHOLE = 0.98
+"""Share of the texts that a proposed length leaves whole."""
+_LOOKED_ROWS = 20_000
 _TOKENIZED_ROWS = 2_000
 _MEASURED_TEXTS = 256
 """Texts are written one token after another, so that few are measured."""
@@ -43,13 +43,11 @@ _MEASURED_EXAMPLES = 2_000
 _PASSES = 3
 _TRIALS = 40
 _FEW_EXAMPLES = 1_000
-_LEAST_STEPS, _MOST_STEPS = 60, 600
-FEWEST_TRIALS, MOST_TRIALS = 24, 100
+_FEWEST_TRIALS, _MOST_TRIALS = 24, 100
 """Published methods and some discoveries; and from where on more are for another day."""
-FEWEST_STEPS = 60
+_FEWEST_STEPS, _MOST_STEPS = 60, 600
 _COMMENT_COLUMN = 36
 _UNEVEN = 0.6
-_FEW = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,7 +61,8 @@ class Choices:
         trials: How many; None is as many as there is time for.
         seconds: The study should take no longer, if no trial is pruned.
         takes_steps: Whether some trials are trained for a few seconds, which tells how many there is time for.
-        wishes: What is said of the task.
+        kind: Of the task.
+        columns: Keys of a task, such as ``text``, and the columns they name.
     """
 
     name: str | None = None
@@ -72,7 +71,8 @@ class Choices:
     trials: int | None = None
     seconds: float = 3600.0
     takes_steps: bool = True
-    wishes: ColumnOptions = field(default_factory=ColumnOptions)
+    kind: str | None = None
+    columns: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,18 +90,6 @@ class Draft:
     head: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _MeasuredLengths:
-    """The lengths of what is read, and of what is written if something is."""
-
-    read: Lengths
-    written: Lengths | None
-    rows: Mapping[str, int]
-    labels: Counter[Any]
-    rewrites: bool = False
-    """Whether a chat template writes earlier messages otherwise once others follow."""
-
-
 def draft_study(source: DataSource, choices: Choices) -> Draft:
     """A study of the data.
 
@@ -113,215 +101,145 @@ def draft_study(source: DataSource, choices: Choices) -> Draft:
         SpecificationError: If what the user chose makes no study.
         RunnerError: If the data makes no task, or cannot be learned from.
     """
-    with source.opened() as datasets:
-        looked = {name: look_at(_some(dataset)) for name, dataset in datasets.items()}
-        given = choices.backbone
-        is_decoder = given is None or shape_of(config_of(given)).kind is StackKind.DECODER
-        can_chat = given is None or (is_decoder and bool(load_tokenizer(given).chat_template))
-        found = guess(looked, choices.wishes, can_chat=can_chat)
-        backbone = choices.backbone or _USUAL.get(found.kind, _OF_TEXTS)
+    with source.opened() as (rows, is_whole):
+        columns = look_at(_some(rows, _LOOKED_ROWS))
+        found = guess(columns, choices.kind, choices.columns)
         study: dict[str, Any] = {
             "name": choices.name or source.title,
-            "backbone": backbone,
+            "backbone": choices.backbone or _USUAL.get(found.kind, _OF_TEXTS),
             "task": {"kind": found.kind, **source.task, **found.keys},
             "budget": choices.budget,
             "trials": choices.trials or _TRIALS,
         }
-        asked = specification_from_mapping(study, origin="the draft").task
-        tokenizer = _tokenizer(backbone, is_chosen=choices.backbone is not None)
-        measured = _measure(datasets, asked, found, backbone, tokenizer)
-    study["task"], comments = _task_keys(source, found, measured, backbone, has_tokenizer=tokenizer is not None)
-    specification = specification_from_mapping(study, origin="the draft")
-    task = None if tokenizer is None or source.is_large else prepared(specification)
-    study["training"] = _training(measured, task, backbone)
+        lengths, labels = _measured(study, _some(rows, _TOKENIZED_ROWS))
+        count = len(rows)
+    study["task"] |= {"metric": _metric(found.kind, labels), **lengths}
+    task = prepared(specification_from_mapping(study, origin="the draft")) if is_whole else None
+    sizes = {"train": count} if task is None else {name: len(split) for name, split in task.splits.items()}
+    most = _MEASURED_EXAMPLES if found.kind in ("classification", "regression") else _MEASURED_TEXTS
+    if sizes.get("validation", count // 10) > most:
+        study["task"]["examples"] = {"validation": most}
+    study["training"] = _training(sizes["train"], study["backbone"])
     said = "not timed: see deltaspace check"
     if task is not None and choices.takes_steps:
-        study, said = _in_time(study, choices)
-    examples = measured.rows["train"] if task is None else len(task.splits["train"])
-    training = study["training"]
+        said = _in_time(study, choices)
     return Draft(
         keys=study,
-        comments={
-            "backbone": "embedded, a folder, or a name on the Hugging Face hub",
-            **{f"task.{key}": text for key, text in comments.items()},
-            "budget": "of the backbone's parameters, or a number of them",
-            "trials": f"published methods, then discoveries; {said}",
-            "training.steps": f"{training['steps'] * training['batch_size'] / examples:.1f} passes over train",
-        },
-        head=_head(source, found, measured, task),
+        comments=_comments(study, found, said, sizes["train"]),
+        head=(
+            f"{found.kind}: {', '.join(f'{name} {size:,}' for name, size in sizes.items())}"
+            f"{'' if is_whole else ' (of a large file: what its beginning has)'}",
+            *_labels_said(labels),
+            *(() if task is None else task.notes),
+            *_columns_said(found, list(columns)),
+            *([f"not used: {', '.join(source.unused)}"] * bool(source.unused)),
+        ),
     )
 
 
-def _in_time(study: dict[str, Any], choices: Choices) -> tuple[dict[str, Any], str]:
-    """The study with the trials and steps that there is time for, and what they take."""
-    found = check(specification_from_mapping(study, origin="the draft"))
-    if found.speed is None:
-        return study, ""
-    work = sized(found.workload, found.speed, choices.seconds, trials=choices.trials)
-    minutes = max(1, round(forecast(work, found.speed).most_seconds / 60))
-    said = f"at most {minutes:,} min here, {found.machine.workers} worker{'s' * (found.machine.workers > 1)}"
-    return {**study, "trials": work.trials, "training": {**study["training"], "steps": work.steps}}, said
-
-
-def _some(dataset: "Dataset", most: int = 10 * _TOKENIZED_ROWS) -> "Dataset":
+def _some(dataset: "Dataset", most: int) -> "Dataset":
     """Rows from all over a dataset."""
     return dataset if len(dataset) <= most else dataset.select(range(0, len(dataset), -(-len(dataset) // most)))
 
 
-def _tokenizer(backbone: str, *, is_chosen: bool) -> "PreTrainedTokenizerFast | None":
-    """The tokenizer of the backbone; None if the usual one for texts cannot be had here."""
-    try:
-        return load_tokenizer(backbone)
-    except BackboneError:
-        if is_chosen:
-            raise
-        return None
+def _measured(study: Mapping[str, Any], rows: "Dataset") -> tuple[dict[str, Any], Counter[Any]]:
+    """The keys of a task that say how long its texts may be, and how often each label of a classification occurs."""
+    task = specification_from_mapping(study, origin="the draft").task
+    tokenizer, config = load_tokenizer(study["backbone"]), config_of(study["backbone"])
+    stack = shape_of(config).kind
+    raw: Any = TASK_KINDS[task.kind].preparation(task, tokenizer, stack, None).read(rows, "train", "")
+
+    def proposed(texts: Sequence[Sequence[str]], most: int, *, extra: int = 1) -> int:
+        """A multiple of 8 that leaves 98 in 100 texts, or pairs of them, whole, if it is not above ``most``."""
+        with quiet_transformers():
+            ids = tokenizer(*map(list, texts), truncation=False, padding=False)["input_ids"]
+        wanted = np.quantile([len(each) + extra for each in ids], _WHOLE, method="inverted_cdf")
+        return max(_STEP, min(int(-(-wanted // _STEP)) * _STEP, most))
+
+    chats = getattr(raw, "chats", ())
+    most = _MOST_OF_DIALOGUES if chats else _MOST_TOKENS
+    most = min(most, position_limit(config) or most)
+    if not hasattr(raw, "targets"):
+        labels = Counter(label for label in raw.labels if label is not None and task.kind == "classification")
+        return {"max_tokens": proposed(raw.columns, most)}, labels
+    is_decoder = stack is StackKind.DECODER
+    written = proposed((raw.targets,), most // 3 if is_decoder else most)
+    around = _TOKENS_OF_A_ROLE * max(map(len, chats)) if chats else 1
+    read = proposed((raw.sources,), most - written if is_decoder else most, extra=around)
+    of_written = {"decoding": {"max_new_tokens": written}} if chats else {"max_target_tokens": written}
+    return {"max_tokens": read, **of_written}, Counter()
 
 
-def _measure(
-    datasets: "Mapping[str, Dataset]",
-    task: Task,
-    found: Guess,
-    backbone: str,
-    own: "PreTrainedTokenizerFast | None",
-) -> _MeasuredLengths:
-    tokenizer = own or load_tokenizer(EMBEDDED)
-    if found.kind == INSTRUCTION.name:
-        return _measure_chats(datasets, task, tokenizer, is_own=own is not None)
-    stack = StackKind.ENCODER_DECODER if own is None else shape_of(config_of(backbone)).kind
-    read = TASK_KINDS[found.kind].preparation(task, tokenizer, stack, None).read
-    some: dict[str, Any] = {
-        name: read(_some(dataset, _TOKENIZED_ROWS), name, "") for name, dataset in datasets.items() if name != "test"
-    }
-    texts = [getattr(rows, "columns", None) or (rows.sources,) for rows in some.values()]
-    is_written = hasattr(some["train"], "targets")
-    return _MeasuredLengths(
-        read=longest([token_lengths(tokenizer, columns, extra=1) for columns in texts]),
-        written=longest([token_lengths(tokenizer, (rows.targets,)) for rows in some.values()]) if is_written else None,
-        rows={name: len(dataset) for name, dataset in datasets.items()},
-        labels=Counter(() if found.kind == "regression" else getattr(some["train"], "labels", ())),
-    )
-
-
-def _measure_chats(
-    datasets: "Mapping[str, Dataset]", task: Task, tokenizer: "PreTrainedTokenizerFast", *, is_own: bool
-) -> _MeasuredLengths:
-    """The same of dialogues, as the backbone's chat template writes them, if there is one."""
-    held = {name: rows for name, rows in datasets.items() if name != "test"}
-    some = [read_chats(_some(dataset, _TOKENIZED_ROWS), task, name) for name, dataset in held.items()]
-    encoder = ChatEncoder(task, tokenizer, StackKind.DECODER) if is_own else None
-    texts = [rows.sources if encoder is None else [encoder.text(chat) for chat in rows.chats] for rows in some]
-    around = _TOKENS_OF_A_ROLE * max(len(chat) for rows in some for chat in rows.chats) if encoder is None else 1
-    return _MeasuredLengths(
-        read=longest([token_lengths(tokenizer, (each,), extra=around) for each in texts]),
-        written=longest([token_lengths(tokenizer, (rows.targets,), extra=1) for rows in some]),
-        rows={name: len(dataset) for name, dataset in datasets.items()},
-        labels=Counter(),
-        rewrites=encoder is not None and any(encoder.rewrites(chat) for rows in some for chat in rows.chats[:_FEW]),
-    )
-
-
-def _task_keys(
-    source: DataSource, found: Guess, measured: _MeasuredLengths, backbone: str, *, has_tokenizer: bool
-) -> tuple[dict[str, Any], dict[str, str]]:
-    kind = TASK_KINDS[found.kind]
-    keys: dict[str, Any] = {"kind": found.kind, **source.task, **found.keys}
-    why = dict(found.why)
-    if "folder" in keys:
-        why["folder"] = "relative to this file"
-    metric, why_metric = _metric(found, measured, kind.metrics[0])
-    keys["metric"] = keys.pop("metric", metric)
-    others = f"or {', '.join(one for one in kind.metrics if one != keys['metric'])}"
-    why["metric"] = f"{why_metric}; {others}" if why_metric else others
-    most = _MOST_OF_DIALOGUES if found.kind == INSTRUCTION.name else _MOST_TOKENS
-    limit = min(most, (position_limit(config_of(backbone)) if has_tokenizer else None) or most)
-    of_what = "" if has_tokenizer else "estimated with the embedded tokenizer: "
-    if measured.written is not None:
-        is_decoder = has_tokenizer and shape_of(config_of(backbone)).kind is StackKind.DECODER
-        most_written = measured.written.proposed(most=limit // (3 if is_decoder else 1))
-        if found.kind == INSTRUCTION.name:
-            keys["decoding"] = {"max_new_tokens": most_written}
-            why["decoding"] = of_what + _cut(measured.written, most_written).replace("are cut", "are longer")
-            if measured.rewrites:
-                keys["dialogue"] = {**keys.get("dialogue", {}), "learned_turns": "last"}
-                why["dialogue"] = "the chat template rewrites what was said before"
-        else:
-            keys["max_target_tokens"] = most_written
-            why["max_target_tokens"] = of_what + _cut(measured.written, most_written)
-        limit -= most_written if is_decoder else 0
-    keys["max_tokens"] = measured.read.proposed(most=limit)
-    why["max_tokens"] = of_what + _cut(measured.read, keys["max_tokens"])
-    most = _MEASURED_EXAMPLES if measured.written is None else _MEASURED_TEXTS
-    if measured.rows.get("validation", measured.rows["train"] // 10) > most:
-        keys["examples"] = {"validation": most}
-        why["examples"] = "a trial is measured on so many at each rung and at its end"
-    return keys, why
-
-
-def _metric(found: Guess, measured: _MeasuredLengths, usual: str) -> tuple[str, str]:
+def _metric(kind: str, labels: Counter[Any]) -> str:
     """The usual metric; of uneven labels one that a constant prediction is bad at."""
-    if found.kind != "classification" or not measured.labels:
-        return usual, ""
-    most = max(measured.labels.values()) / measured.labels.total()
-    if most < _UNEVEN:
-        return usual, ""
-    why = f"{most:.0%} have the same label, which a constant prediction gets right"
-    return ("matthews" if len(measured.labels) == 2 else "f1"), why
+    if not labels or max(labels.values()) < _UNEVEN * labels.total():
+        return TASK_KINDS[kind].metrics[0]
+    return "matthews" if len(labels) == 2 else "f1"
 
 
-def _cut(lengths: Lengths, longest: int) -> str:
-    quantiles = f"half have at most {lengths.quantile(0.5)}, 95% {lengths.quantile(0.95)}, all {lengths.tokens[-1]}"
-    share = lengths.share_cut(longest)
-    return f"{quantiles}; {share:.1%} are cut" if share else quantiles
-
-
-def _training(measured: _MeasuredLengths, task: Prepared | None, backbone: str) -> dict[str, Any]:
-    examples = measured.rows["train"] if task is None else len(task.splits["train"])
+def _training(examples: int, backbone: str) -> dict[str, Any]:
     batch = 16 if examples < _FEW_EXAMPLES else 32
-    steps = min(_MOST_STEPS, max(_LEAST_STEPS, -(-_PASSES * examples // batch // 10) * 10))
+    steps = min(_MOST_STEPS, max(_FEWEST_STEPS, -(-_PASSES * examples // batch // 10) * 10))
     return {"steps": steps, "batch_size": batch, **({"head_learning_rate": 5.0e-3} if backbone == EMBEDDED else {})}
 
 
-def _head(source: DataSource, found: Guess, measured: _MeasuredLengths, task: Prepared | None) -> tuple[str, ...]:
-    splits = measured.rows if task is None else {name: len(task.splits[name]) for name in task.splits}
-    sizes = ", ".join(f"{name} {count:,}" for name, count in splits.items())
-    some = " (of a large file: what its beginning has)" if source.is_large else ""
-    lines = [f"{found.kind}: {sizes}{some}"]
-    if measured.labels:
-        common = measured.labels.most_common(1)[0]
-        share = common[1] / measured.labels.total()
-        lines.append(f"{len(measured.labels)} labels; the most frequent, {common[0]}, has {share:.0%} of the rows")
-    lines += () if task is None else task.notes
-    if "label" in found.keys:
-        text = found.keys["text"]
-        read = text if isinstance(text, str) else " and ".join(text)
-        lines.append(
-            f"reads {read}, learns {found.keys['label']}{'; --text and --label say otherwise' * bool(found.left)}"
-        )
-    lines += [*source.remarks, *([f"columns not used: {', '.join(found.left)}"] if found.left else [])]
-    return tuple(lines)
+def _in_time(study: dict[str, Any], choices: Choices) -> str:
+    """Set the trials and steps that there is time for, and say what they take."""
+    found = check(specification_from_mapping(study, origin="the draft"))
+    if found.speed is None or found.forecast is None:
+        return "not timed"
+    workers, training = found.machine.workers, study["training"]
+    room = choices.seconds * workers / found.forecast.trial_seconds
+    study["trials"], training["steps"] = fitting(room, training["steps"], choices.trials)
+    work = replace(found.workload, trials=study["trials"], steps=training["steps"])
+    minutes = max(1, round(forecast(work, found.speed).most_seconds / 60))
+    return f"at most {minutes:,} min here, {workers} worker{'s' * (workers > 1)}"
 
 
-def sized(work: Workload, speed: Speed, seconds: float, *, trials: int | None = None) -> Workload:
-    """As much of a workload as there is time for: trials first, then steps.
+def fitting(room: float, steps: int, trials: int | None = None) -> tuple[int, int]:
+    """Trials and steps of each that there is time for: trials first, then steps.
 
     Args:
-        work: With as many steps as would be good.
-        speed: Of a trial here.
-        seconds: There is so much time, if no trial is pruned.
+        room: So many trials of so many steps could be trained, if none is pruned.
+        steps: That would be good.
         trials: How many there must be; None is 24 to 100.
 
     Returns:
-        The workload with the trials and steps that fit; the fewest of both if those do not fit either.
+        What fits; the fewest of both if those do not fit either.
     """
-    fitting = int(seconds * work.workers / forecast(work, speed).trial_seconds)
-    count = trials or min(MOST_TRIALS, max(FEWEST_TRIALS, fitting))
-    wanted = replace(work, trials=count)
-    over = forecast(wanted, speed).most_seconds / seconds
-    if over <= 1:
-        return wanted
-    steps = max(min(FEWEST_STEPS, work.steps), int(work.steps / over) // 10 * 10)
-    return replace(wanted, steps=steps)
+    count = trials or min(_MOST_TRIALS, max(_FEWEST_TRIALS, int(room)))
+    return count, max(_FEWEST_STEPS, int(steps * min(1.0, room / count)) // 10 * 10)
+
+
+def _labels_said(labels: Counter[Any]) -> Iterator[str]:
+    for label, count in labels.most_common(1):
+        yield f"{len(labels)} labels; the most frequent, {label}, has {count / labels.total():.0%} of the rows"
+
+
+def _columns_said(found: Guess, columns: Sequence[str]) -> Iterator[str]:
+    """Which columns are read and learned, and which are not used."""
+    names = list(columns_in({key: value for key, value in found.keys.items() if key != "join"}))
+    used = {*names, *(name.partition(".")[0] for name in names)}
+    left = ", ".join(name for name in columns if name not in used)
+    *read, learned = names
+    reads = f"reads {' and '.join(read)}, " if read else ""
+    yield f"{reads}learns {learned}{'; --text and --label, or --source and --target, say otherwise' * bool(left)}"
+    if left:
+        yield f"columns not used: {left}"
+
+
+def _comments(study: Mapping[str, Any], found: Guess, said: str, examples: int) -> dict[str, str]:
+    """By key path; ``said`` is what the trials take."""
+    training, metric = study["training"], study["task"]["metric"]
+    return {
+        "backbone": "embedded, a folder, or a name on the Hugging Face hub",
+        "task.folder": "relative to this file",
+        **{f"task.{key}": text for key, text in found.comments.items()},
+        "task.metric": f"or {', '.join(one for one in TASK_KINDS[found.kind].metrics if one != metric)}",
+        "budget": "of the backbone's parameters, or a number of them",
+        "trials": f"published methods, then discoveries; {said}",
+        "training.steps": f"{training['steps'] * training['batch_size'] / examples:.1f} passes over train",
+    }
 
 
 def study_text(head: tuple[str, ...], keys: Mapping[str, Any], comments: Mapping[str, str]) -> str:
@@ -338,12 +256,12 @@ def study_text(head: tuple[str, ...], keys: Mapping[str, Any], comments: Mapping
 
 def _lines(keys: Mapping[str, Any], comments: Mapping[str, str], path: str, indent: str) -> Iterator[str]:
     for key, value in keys.items():
-        said = comments.get(f"{path}{key}", "")
-        if isinstance(value, Mapping) and value:
-            yield _commented(f"{indent}{key}:", said)
+        is_section = isinstance(value, Mapping)
+        line = f"{indent}{key}:" if is_section else f"{indent}{_flow({key: value})}"
+        said = comments.get(f"{path}{key}")
+        yield f"{line.ljust(_COMMENT_COLUMN - 2)}  # {_one_line(said)}" if said else line
+        if is_section:
             yield from _lines(value, comments, f"{path}{key}.", f"{indent}  ")
-        else:
-            yield _commented(f"{indent}{_flow({key: value})}", said)
 
 
 def _flow(pair: Mapping[str, Any]) -> str:
@@ -353,10 +271,6 @@ def _flow(pair: Mapping[str, Any]) -> str:
         return f"{key}: {json.dumps(value)}"
     text: str = yaml.safe_dump(pair, default_flow_style=True, allow_unicode=True, width=float("inf"), sort_keys=False)
     return text.strip()[1:-1]
-
-
-def _commented(line: str, said: str) -> str:
-    return f"{line.ljust(_COMMENT_COLUMN - 2)}  # {_one_line(said)}" if said else line
 
 
 def _one_line(text: str) -> str:

@@ -1,13 +1,13 @@
 """Where the data of a new study stands, and which of its parts are train, validation and test."""
 
-import importlib
-import importlib.util
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
+from runpy import run_path
 from typing import TYPE_CHECKING, Any
 
 from studies.errors import StudiesError, WishError
@@ -26,7 +26,6 @@ _WORDS = {
     "validation": {"validation", "valid", "val", "dev", "development"},
     "test": {"test", "testing", "eval"},
 }
-_FORMS = "data must be a pandas frame, a datasets.Dataset, or a mapping of train, validation and test to either"
 _LOOKED_BYTES = 64 << 20
 """Larger files are looked at from their beginning."""
 
@@ -38,41 +37,28 @@ class DataSource:
     Attributes:
         title: A short name.
         task: The keys of a task that say where it stands.
-        remarks: What a reader of the study file should know of it.
+        unused: Names of its parts that are no split.
     """
 
     title: str
     task: Mapping[str, Any]
-    remarks: tuple[str, ...] = ()
+    unused: tuple[str, ...] = ()
 
     @contextmanager
-    def opened(self) -> "Iterator[Mapping[str, Dataset]]":
-        """The rows of each split, of large ones some.
+    def opened(self) -> "Iterator[tuple[Dataset, bool]]":
+        """The rows of train, of a large file those at its beginning; and whether they are all.
 
         Raises:
             TaskError: If they cannot be had.
         """
-        if "hub" in self.task:
-            with opened_hub(*_named(self.task["hub"])) as held:
-                splits = self.task.get("splits", {})
-                names = {split: splits.get(split, _usual(split, list(held))) for split in SPLITS}
-                yield {split: held[name] for split, name in names.items() if name is not None}
+        task = Task(**self.task)
+        if task.hub is not None:
+            with opened_hub(task.hub.name, task.hub.configuration) as held:
+                yield held[str(task.splits.get("train", "train"))], True
             return
-        with ExitStack() as stack:
-            opened = {split: head_rows(held, split, _LOOKED_BYTES) for split, held in self._files.items()}
-            yield {split: stack.enter_context(rows)[0] for split, rows in opened.items()}
-
-    @property
-    def is_large(self) -> bool:
-        """Whether only some rows of a split are looked at."""
-        if "hub" in self.task:
-            return False
-        return max(sum(each.stat().st_size for each in held) for held in self._files.values()) > _LOOKED_BYTES
-
-    @property
-    def _files(self) -> dict[str, tuple[Path, ...]]:
-        files = find_files(Task(folder=self.task["folder"], splits=dict(self.task.get("splits", {}))))
-        return {split: sum(parts.values(), ()) for split, parts in files.items()}
+        (files,) = find_files(task)["train"].values()
+        with head_rows(files, "train", _LOOKED_BYTES) as (rows, is_whole):
+            yield rows, is_whole
 
 
 def source_of(given: Sequence[str | Path], *, configuration: str | None = None) -> DataSource:
@@ -97,20 +83,21 @@ def source_of(given: Sequence[str | Path], *, configuration: str | None = None) 
     is_path = len(given) > 1 or has_known_suffix(paths[0]) or name.startswith((".", "/", "~"))
     if is_path or not is_hub_name(name):
         raise TaskError(f"data must be a folder, files or a dataset of the hub; there is no {missing[0]}.")
-    return _of_hub(name, configuration)
+    with opened_hub(name, configuration) as held:
+        names = {split: split for split in held}
+    place = {"hub": {"name": name, "configuration": configuration} if configuration else name}
+    return _source(configuration or name.rpartition("/")[2], place, names)
 
 
 def _of_folder(folder: Path) -> DataSource:
+    title = folder.absolute().name
     if (folder / SAVED).is_file():
-        return DataSource(title=_title(folder), task={"folder": str(folder)})
+        return DataSource(title=slug(title), task={"folder": str(folder)})
     files = held_files(folder)
-    inner = folder / "data"
-    if not files and inner.is_dir() and held_files(inner):
-        return _source(inner, held_files(inner), title=_title(folder))
     if not files:
         held = ", ".join(sorted(each.name for each in folder.iterdir())[:8]) or "nothing"
         raise TaskError(f"data must be {READABLE}, or a folder that datasets saved; {folder} holds: {held}.")
-    return _source(folder, files, title=_title(folder))
+    return _source(title, {"folder": str(folder)}, _named(files, folder))
 
 
 def _of_files(paths: Sequence[Path]) -> DataSource:
@@ -119,54 +106,37 @@ def _of_files(paths: Sequence[Path]) -> DataSource:
             what = "it is a folder" if path.is_dir() else f"its name ends in {path.suffix or 'nothing'}"
             raise TaskError(f"data must be {READABLE}; got {path}: {what}.")
     folder = Path(os.path.commonpath([path.absolute().parent for path in paths]))
-    title = stem_of(paths[0]) if len(paths) == 1 and not _role(stem_of(paths[0])) else folder.name
+    title = stem_of(paths[0]) if len(paths) == 1 and not _split_said(stem_of(paths[0])) else folder.name
     relative = Path(os.path.relpath(folder))
     shown = folder if relative.parts[:1] == ("..",) else relative
-    return _source(shown, [folder / path.absolute().relative_to(folder) for path in paths], title=slug(title))
+    return _source(title, {"folder": str(shown)}, _named(paths, folder))
 
 
-def _source(folder: Path, files: Sequence[Path], *, title: str) -> DataSource:
-    """The data of some files of a folder."""
-    base = folder.absolute()
-    names: dict[str, list[Path]] = {}
+def _named(files: Sequence[Path], folder: Path) -> dict[str, str]:
+    """What a task calls each file of a folder, or all parts of one, by its name without what follows it."""
+    named: dict[str, str] = {}
     for file in files:
-        inside = file.absolute().relative_to(base)
-        names.setdefault(str(inside.with_name(stem_of(file))), []).append(inside)
-    chosen, others = _assigned(list(names))
-    splits = {}
-    for split, name in chosen.items():
-        is_found = name.lower() in OTHER_NAMES[split] and sum(each.lower() == name.lower() for each in names) == 1
-        if not is_found or len({stem_of(file) for file in names[name]}) != 1:
-            splits[split] = name if len(names[name]) > 1 else str(names[name][0])
-    task: dict[str, Any] = {"folder": str(folder), **({"splits": splits} if splits else {})}
-    are_json = any(file.suffix.lower() == ".json" for name in chosen.values() for file in names[name])
-    left = [str(file) for name in others for file in names[name] if are_json or file.suffix.lower() != ".json"]
-    return DataSource(title=title, task=task, remarks=(f"not used: {', '.join(left)}",) if left else ())
+        inside = file.absolute().relative_to(folder.absolute())
+        name = str(inside.with_name(stem_of(file)))
+        named[name] = name if name in named else str(inside)
+    return named
 
 
-def _of_hub(name: str, configuration: str | None) -> DataSource:
-    with opened_hub(name, configuration) as held:
-        present = list(held)
-    chosen, others = _assigned(present)
-    splits = {split: each for split, each in chosen.items() if _usual(split, present) != each}
-    task: dict[str, Any] = {"hub": {"name": name, "configuration": configuration} if configuration else name}
-    task |= {"splits": splits} if splits else {}
-    title = slug(configuration or name.rpartition("/")[2])
-    return DataSource(title=title, task=task, remarks=(f"not used: {', '.join(others)}",) if others else ())
+def _source(title: str, place: Mapping[str, Any], named: Mapping[str, str]) -> DataSource:
+    """The data at a place.
+
+    Args:
+        place: A key of a task.
+        named: What a task calls its parts, by their names.
+    """
+    chosen = _splits_of(list(named))
+    splits = {split: named[name] for split, name in chosen.items() if name not in OTHER_NAMES[split]}
+    unused = tuple(called for name, called in named.items() if name not in chosen.values())
+    return DataSource(title=slug(title), task={**place, **({"splits": splits} if splits else {})}, unused=unused)
 
 
-def _named(hub: "str | Mapping[str, str]") -> tuple[str, str | None]:
-    """Name and configuration of a data set of the hub."""
-    return (hub, None) if isinstance(hub, str) else (hub["name"], hub.get("configuration"))
-
-
-def _usual(split: str, present: Sequence[str]) -> str | None:
-    """What is taken for a split unless the task says otherwise."""
-    return next((name for name in OTHER_NAMES[split] if name in present), None)
-
-
-def _assigned(names: Sequence[str]) -> tuple[dict[str, str], list[str]]:
-    """The name of each split that is there, and the names that are none.
+def _splits_of(names: Sequence[str]) -> dict[str, str]:
+    """The name of each split that is there.
 
     Raises:
         TaskError: If it is not clear which is train.
@@ -174,30 +144,24 @@ def _assigned(names: Sequence[str]) -> tuple[dict[str, str], list[str]]:
     chosen: dict[str, str] = {}
     for split in SPLITS:
         exact = [name for usual in OTHER_NAMES[split] for name in names if name.lower() == usual]
-        likely = exact or sorted((name for name in names if _role(name) == split), key=len)
+        likely = exact or sorted((name for name in names if _split_said(name) == split), key=len)
         if len(likely) > 1 and split == "train" and not exact:
             raise TaskError(f"one file must be train; these may be: {', '.join(likely)}. Name the files of one study.")
         if likely:
             chosen[split] = likely[0]
-    rest = [name for name in names if name not in chosen.values()]
     if "train" not in chosen:
-        free = [name for name in rest if _role(name) is None]
+        free = [name for name in names if _split_said(name) is None]
         if len(free) != 1:
             held = ", ".join(names)
             raise TaskError(f"one file must be train; the data has: {held}. Name it so, or name that file alone.")
         chosen["train"] = free[0]
-        rest.remove(free[0])
-    return {split: chosen[split] for split in SPLITS if split in chosen}, rest
+    return {split: chosen[split] for split in SPLITS if split in chosen}
 
 
-def _role(name: str) -> str | None:
+def _split_said(name: str) -> str | None:
     """The split that a name says, in its words."""
     words = set(re.findall(r"[a-z]+", name.lower()))
     return next((split for split, usual in _WORDS.items() if words & usual), None)
-
-
-def _title(folder: Path) -> str:
-    return slug(folder.absolute().name)
 
 
 def slug(text: str) -> str:
@@ -218,7 +182,10 @@ def save_object(data: Any, folder: Path) -> Path:
     splits = data if isinstance(data, Mapping) else {"train": data}
     if not splits or not all(_is_table(each) for each in splits.values()):
         got = ", ".join(sorted({type(each).__name__ for each in splits.values()})) or "nothing"
-        raise WishError(f"{_FORMS}; got {got}.")
+        raise WishError(
+            "data must be a pandas frame, a datasets.Dataset, or a mapping of train, validation and test to either; "
+            f"got {got}."
+        )
     with quiet_datasets():
         from datasets import Dataset
         from pyarrow import ArrowException
@@ -239,28 +206,17 @@ def object_of(place: str) -> Any:
     Raises:
         StudiesError: If there is no such thing.
     """
-    home, colon, name = place.rpartition(":")
-    if not colon or not home or not name:
+    home, _, name = place.rpartition(":")
+    if not home or not name:
         raise WishError(f"data in Python must be named as module:name or file.py:name; got {place!r}.")
     try:
-        module = _module_of(home)
+        held = run_path(home) if home.endswith(".py") else vars(import_module(home))
     except (ImportError, OSError, SyntaxError) as error:
         raise WishError(f"{home} must be a module that can be imported; got: {error}.") from error
-    if not hasattr(module, name):
+    if name not in held:
         raise WishError(f"{home} must have the data under {name!r}; it has no such name.")
-    found = getattr(module, name)
+    found = held[name]
     return found() if callable(found) and not _is_table(found) else found
-
-
-def _module_of(home: str) -> Any:
-    if not home.endswith(".py"):
-        return importlib.import_module(home)
-    spec = importlib.util.spec_from_file_location(Path(home).stem, home)
-    if spec is None or spec.loader is None:
-        raise ImportError(f"no module in {home}")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 def _is_table(data: Any) -> bool:

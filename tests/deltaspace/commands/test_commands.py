@@ -15,7 +15,7 @@ from studies.analysis.sql import run_query
 BACKBONES = Path(__file__).parents[2] / "data" / "backbones"
 ROBERTA = str(BACKBONES / "roberta_base")
 
-PAGES = ("dashboard", "report", "rename", "delete", "archive", "backup", "merge", "completion")
+PAGES = ("dashboard", "report", "rename", "delete", "archive", "backup", "merge")
 """What these make is no answer; all others can answer in JSON."""
 
 

@@ -59,7 +59,7 @@ REFUSED: dict[str, tuple[str, bytes, str]] = {
     "empty": ("data.jsonl", b"", "data.jsonl is empty"),
     "names alone": ("data.csv", b"text,label\n", "at least one example; data.csv has none"),
     "half a line": ("data.jsonl", lines(TEXTS)[:-9], "must be readable as json"),
-    "too few to carve": ("data.jsonl", lines(rows(2)), "large enough to carve|a task needs a text"),
+    "too few to carve": ("data.jsonl", lines(rows(2)), "large enough to carve|a text must stand"),
     "a picture": ("data.png", b"\x89PNG", r"got data\.png: its name ends in \.png"),
     "not packed": ("data.csv.gz", b"text,label\n", "Not a gzipped file"),
 }

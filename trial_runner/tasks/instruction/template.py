@@ -159,15 +159,6 @@ class ChatEncoder(Encoder):
                 f"{one_line(error)}. Mend them, or choose another backbone."
             ) from error
 
-    def rewrites(self, chat: Chat) -> bool:
-        """Whether the template writes what was said before some answer otherwise than a question is read."""
-        places = answers_of(chat)
-        if self._is_tagged or not places:
-            return False
-        whole = self.text(chat[: places[-1] + 1])
-        parts = [text for at in places for text in (self.text(chat[:at], asks=True), self.text(chat[: at + 1]))]
-        return not all(whole.startswith(part) for part in parts)
-
     def told(self, chat: Chat, *, where: str) -> Told:
         """A dialogue in tokens.
 

@@ -7,16 +7,14 @@ import datasets
 import pytest
 
 from trial_runner.errors import TaskError
-from trial_runner.tasks.inspection import ColumnKind, ColumnOptions, Guess, guess, look_at
+from trial_runner.tasks.inspection import ColumnKind, Guess, guess, look_at
 
 LONG = "a text of more words than any label has, so that it is one"
 Rows = Sequence[Mapping[str, Any]]
 
 
-def seen(rows: Rows, wishes: ColumnOptions | None = None, *, can_chat: bool = False, **others: Rows) -> Guess:
-    held = {"train": rows, **others}
-    looked = {name: look_at(datasets.Dataset.from_list(list(each))) for name, each in held.items()}
-    return guess(looked, wishes, can_chat=can_chat)
+def seen(rows: Rows, kind: str | None = None, **wished: Any) -> Guess:
+    return guess(look_at(datasets.Dataset.from_list(list(rows))), kind, wished)
 
 
 def many(count: int = 40, **values: Any) -> list[dict[str, Any]]:
@@ -40,8 +38,8 @@ def mood(n: int) -> str:
     return ("good", "bad")[n % 2]
 
 
-def chat(n: int, ending: str = "") -> list[dict[str, str]]:
-    return [{"role": "user", "content": text(n)}, {"role": "assistant", "content": f"so it is.\nAnswer: {n}{ending}"}]
+def chat(n: int) -> list[dict[str, str]]:
+    return [{"role": "user", "content": text(n)}, {"role": "assistant", "content": f"so it is: {n}"}]
 
 
 PAIR = ["premise", "hypothesis"]
@@ -54,12 +52,12 @@ TRIPLES = many(
     references=lambda n: [text(n), LONG],
 )
 SQUAD = many(context=text, question=text, answers=lambda n: {"text": [str(n)], "answer_start": [0]})
-PROMPTS, FREE = many(prompt=text, completion=text), {"metric": "rougeL"}
+PROMPTS = many(prompt=text, completion=text)
 
 CASES: dict[str, tuple[Rows, str, dict[str, Any]]] = {
     "SST-2": (many(sentence=text, label=parity, idx=number), "classification", {"text": "sentence", "label": "label"}),
     "SICK": (SICK, "classification", {"text": PAIR, "label": "label"}),
-    "banking77": (BANKING, "classification", {"text": "text", "label": "label_text"}),
+    "banking77": (BANKING, "classification", {"text": "text", "label": "label"}),
     "unusual names": (many(opinion=text, verdict=mood), "classification", {"text": "opinion", "label": "verdict"}),
     "dialogues": (TALKS, "classification", {"text": "dialogue", "label": "emotion", "join": "\n"}),
     "XSum": (
@@ -71,14 +69,10 @@ CASES: dict[str, tuple[Rows, str, dict[str, Any]]] = {
     "Multi30k": (
         many(translation=lambda n: {"en": text(n), "de": f"ein {n}"}),
         "translation",
-        {"source": "en", "target": "de"},
+        {"source": "translation.en", "target": "translation.de"},
     ),
     "SQuAD": (SQUAD, "question_answering", {"questions": {key: key for key in ("context", "question", "answers")}}),
-    "a chat": (
-        many(messages=chat),
-        "summarisation",
-        {"source": "messages", "target": "messages", "join": "\n", **FREE},
-    ),
+    "a chat": (many(messages=chat), "instruction", {"messages": "messages"}),
     "STS-B": (
         many(sentence1=text, sentence2=text, label=lambda n: n / 8, idx=number),
         "regression",
@@ -90,12 +84,7 @@ CASES: dict[str, tuple[Rows, str, dict[str, Any]]] = {
         "classification",
         {"text": "text", "label": "stars"},
     ),
-    "prompts": (PROMPTS, "summarisation", {"source": "prompt", "target": "completion", **FREE}),
-    "a long and a short text": (
-        many(before=lambda n: text(n) * 4, after=lambda n: f"few words {n}"),
-        "summarisation",
-        {"source": "before", "target": "after"},
-    ),
+    "prompts": (PROMPTS, "summarisation", {"source": "prompt", "target": "completion"}),
 }
 
 
@@ -106,54 +95,33 @@ def test_the_task_of_a_data_set_is_seen_in_its_columns(case):
     assert (found.kind, dict(found.keys)) == (kind, keys)
 
 
-def test_dialogues_are_learned_as_such_where_the_backbone_can_be_talked_with():
-    found = seen(many(messages=chat), can_chat=True)
-    assert (found.kind, found.keys) == ("instruction", {"messages": "messages"})
-    assert seen(many(messages=chat)).kind == "summarisation"
-    assert seen(many(messages=chat), ColumnOptions(kind="instruction")).kind == "instruction"
-
-
-def test_an_answer_that_ends_each_dialogue_is_what_it_is_measured_by():
-    found = seen(many(messages=chat, answer=str), can_chat=True)
-    measured = {"references": "answer", "metric": "exact_match", "dialogue": {"answer_after": "Answer:"}}
-    assert (found.kind, found.keys, found.left) == ("instruction", {"messages": "messages", **measured}, ())
-    others = seen(many(messages=lambda n: chat(n, "." * (n % 7 == 6)), answer=str), can_chat=True)
-    assert others.keys == {"messages": "messages"}, "some do not end with it"
-    assert seen(many(messages=chat, answer=lambda n: f"{n + 1}"), can_chat=True).keys == {"messages": "messages"}
-
-
 def test_a_scale_that_is_named_is_a_regression_unless_a_classification_is_wished():
-    found = seen(SICK, ColumnOptions(columns={"label": "relatedness"}))
+    found = seen(SICK, label="relatedness")
     assert (found.kind, found.keys) == ("regression", {"text": PAIR, "label": "relatedness"})
-    assert found.why["label"] == "40 different numbers from 0 to 5.57143"
-    assert seen(SICK, ColumnOptions(kind="regression")).keys == found.keys
-    wished = ColumnOptions(kind="classification", columns={"label": "relatedness"})
-    assert seen(SICK, wished).kind == "classification"
+    assert seen(SICK, "regression").keys == found.keys
+    assert seen(SICK, "classification", label="relatedness").kind == "classification"
 
 
-def test_where_the_other_splits_lack_the_target_their_references_are_taken():
-    rows = many(meaning_representation=text, human_reference=text)
-    measured = many(3, meaning_representation=text, references=lambda n: [text(n)])
-    keys = {"source": "meaning_representation", "target": "human_reference", "references": "references"}
-    assert seen(rows, validation=measured, test=measured).keys == keys
-    assert "references" not in seen(rows, validation=rows[:3]).keys
+def test_dialogues_are_a_text_task_where_that_is_said():
+    found = seen(many(messages=chat), "summarisation", source="messages", target="messages")
+    assert found.keys == {"source": "messages", "target": "messages", "join": "\n"}
 
 
 def test_a_label_that_is_named_is_the_label_or_one_line():
-    rows = many(review=text, note=lambda n: ("good", "bad")[n % 2] if n % 2 else None, stars=lambda n: n % 5)
-    assert seen(rows, ColumnOptions(columns={"label": "note"})).keys == {"text": "review", "label": "note"}
-    with pytest.raises(TaskError, match=r"'review' has 40 different texts in 40 rows\. Name another with --label\.$"):
-        seen(many(review=text, other=text), ColumnOptions(columns={"label": "review"}))
-    with pytest.raises(TaskError, match=r"beside the label 'review'; no other column has one\. Name it with --text\.$"):
-        seen(many(review=text, stars=lambda n: n % 5), ColumnOptions(columns={"label": "review"}))
-
-
-def test_a_column_that_is_often_empty_is_no_label_and_others_are_said_beside_it():
-    rows = many(review=text, stars=lambda n: n % 5, note=lambda n: ("good", "bad")[n % 4 // 2] if n % 2 else None)
+    rows = many(review=text, note=lambda n: mood(n) if n % 2 else None, stars=lambda n: n % 5)
+    assert seen(rows, label="note").keys == {"text": "review", "label": "note"}
     assert seen(rows).keys == {"text": "review", "label": "stars"}
-    both = many(review=text, verdict=lambda n: ("good", "bad")[n % 2], tone=lambda n: ("calm", "loud")[n % 2])
-    assert seen(both).why["label"] == "2 different ones; or verdict"
-    assert seen(rows).why["label"] == "5 different ones"
+    with pytest.raises(TaskError, match=r"'review' has 40 different texts in 40 rows\. Name another with --label\.$"):
+        seen(many(review=text, other=text), label="review")
+    with pytest.raises(TaskError, match=r"beside the label 'review'; no other column has one\. Name it with --text\.$"):
+        seen(many(review=text, stars=lambda n: n % 5), label="review")
+
+
+def test_one_of_several_columns_that_may_be_the_label_must_be_named():
+    rows = many(review=text, verdict=mood, tone=lambda n: ("calm", "loud")[n % 2])
+    with pytest.raises(TaskError, match=r"among the columns; verdict, tone may be it\. Name it with --label\.$"):
+        seen(rows)
+    assert seen(rows, label="tone").keys == {"text": "review", "label": "tone"}
 
 
 @pytest.mark.parametrize(
@@ -161,25 +129,25 @@ def test_a_column_that_is_often_empty_is_no_label_and_others_are_said_beside_it(
     [lambda n: n % 2, lambda n: n % 2 + 1, lambda n: "AB"[n % 2], lambda n: f"choice {n + n % 2}"],
     ids=["by place", "by place from 1", "by letter", "by text"],
 )
-@pytest.mark.parametrize("wishes", [None, ColumnOptions(columns={"label": "label"})], ids=["guessed", "named"])
-def test_rows_with_choices_of_their_own_are_refused_by_name(right, wishes):
+@pytest.mark.parametrize("wished", [{}, {"label": "label"}], ids=["guessed", "named"])
+def test_rows_with_choices_of_their_own_are_refused_by_name(right, wished):
     choices = lambda n: [f"choice {n}", f"choice {n + 1}"]  # noqa: E731
     rows = many(dialogue=lambda n: ["hello there", text(n)], question=text, choice=choices, label=right)
     with pytest.raises(
         TaskError, match=r"multiple choice is no kind of task here: 'label' says which text of 'choice'"
     ):
-        seen(rows, wishes)
+        seen(rows, **wished)
 
 
 def test_a_text_and_a_label_that_are_both_named_are_taken_beside_choices():
     rows = many(question=text, choice=lambda n: ["one", f"choice {n}"], label=lambda n: n % 2)
     named = {"text": "question", "label": "label"}
-    assert seen(rows, ColumnOptions(columns=named)).keys == named
+    assert seen(rows, **named).keys == named
 
 
 def test_a_label_that_is_named_and_chooses_nothing_is_taken_beside_choices():
     rows = many(question=text, choice=lambda n: ["one", f"choice {n}"], label=parity, topic=lambda n: "ab"[n % 2])
-    assert seen(rows, ColumnOptions(columns={"label": "topic"})).keys["label"] == "topic"
+    assert seen(rows, label="topic").keys["label"] == "topic"
 
 
 def test_choices_that_have_labels_beside_them_are_refused_too():
@@ -207,7 +175,7 @@ def test_columns_that_make_no_task_are_one_line_that_says_what_they_hold(rows):
         (lambda n: n / 2, ColumnKind.NUMBER),
         (lambda n: f"key-{n}", ColumnKind.TEXT),
         (lambda n: ["one", "two", "three"], ColumnKind.TEXTS),
-        (lambda n: ["a | b | c"] * (n % 3 + 1), ColumnKind.TRIPLES),
+        (chat, ColumnKind.CONVERSATION),
         (lambda n: {"en": "a", "fr": None}, ColumnKind.LANGUAGES),
         (lambda n: {"begin": n}, ColumnKind.OTHER),
         (lambda n: [n], ColumnKind.OTHER),
@@ -215,5 +183,4 @@ def test_columns_that_make_no_task_are_one_line_that_says_what_they_hold(rows):
     ],
 )
 def test_a_column_is_of_the_kind_of_what_stands_in_it(value, kind):
-    (column,) = look_at(datasets.Dataset.from_list(many(x=value)))
-    assert column.kind is kind
+    assert look_at(datasets.Dataset.from_list(many(x=value)))["x"].kind is kind

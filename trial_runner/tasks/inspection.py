@@ -1,0 +1,308 @@
+"""What the columns of a dataset hold, and which task they make: by their names where those are usual."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from string import ascii_uppercase
+from typing import TYPE_CHECKING, Any
+
+from search_space.nearest import nearest
+from trial_runner.errors import TaskError
+from trial_runner.tasks.data.columns import column
+from trial_runner.tasks.data.linearise import is_conversation
+
+if TYPE_CHECKING:
+    from datasets import Dataset
+
+_LABELS = ("label", "labels", "gold_label", "class", "sentiment", "intent", "emotion", "is_duplicate", "y")
+_WEAKER_LABELS = ("category", "topic", "stance", "rating", "stars")
+"""A text to be written goes before a label that is called so."""
+_PAIRS = (
+    *(("premise", "hypothesis"), ("sentence1", "sentence2"), ("sentence_a", "sentence_b"), ("text1", "text2")),
+    *(("text_a", "text_b"), ("question1", "question2"), ("question", "passage"), ("question", "sentence")),
+    *(("query", "passage"), ("query", "document"), ("s1", "s2")),
+)
+_TEXTS = ("text", "sentence", "content", "review", "comment", "tweet", "body", "document", "utterance", "query")
+_FROM_TO: Sequence[tuple[str, tuple[str, ...], tuple[str, ...]]] = (
+    (
+        "data_to_text",
+        ("modified_triple_sets", "meaning_representation", "mr", "triples", "table", "data"),
+        ("human_reference", "references", "reference", "ref", "target", "text", "lex"),
+    ),
+    (
+        "summarisation",
+        ("document", "article", "dialogue", "dialog", "text", "body", "content", "story"),
+        ("summary", "highlights", "headline", "title", "abstract", "tldr"),
+    ),
+    ("translation", ("source", "src"), ("target", "tgt", "trg", "translation")),
+    (
+        "summarisation",
+        ("input", "prompt", "instruction", "question", "query", "source"),
+        ("output", "completion", "response", "answer", "target", "references"),
+    ),
+)
+_ASKED = ("context", "question", "answers")
+_CHOICES = ("choices", "choice", "options", "endings", "candidates", "answers", "alternatives")
+_FEW_LABELS = 20
+_ROWS_OF_A_LABEL = 20
+_WORDS_OF_A_LABEL = 6
+_MANY_NUMBERS = 10
+"""More different numbers than these are a scale, not classes; half stars up to five are ten."""
+
+
+class ColumnKind(StrEnum):
+    """What stands in a column."""
+
+    TEXT = "text"
+    LABEL = "labels"
+    """Few different short texts, whole numbers, or true and false."""
+    NUMBER = "numbers"
+    TEXTS = "lists of texts"
+    CONVERSATION = "messages with a role and a content"
+    LANGUAGES = "texts by language"
+    EMPTY = "nothing"
+    OTHER = "something else"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Column:
+    """A column as some rows show it.
+
+    Attributes:
+        kind: What stands in it.
+        values: Of the rows looked at.
+        distinct: Different values among them, of plain texts, numbers and labels; 0 of others.
+    """
+
+    name: str
+    kind: ColumnKind
+    values: tuple[Any, ...]
+    distinct: int = 0
+
+    @property
+    def is_scale(self) -> bool:
+        """Whether it holds many different numbers, some of them with a fraction."""
+        has_fraction = any(isinstance(value, float) and value % 1 > 0 for value in self.values)
+        return self.kind is ColumnKind.NUMBER and self.distinct > _MANY_NUMBERS and has_fraction
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Guess:
+    """A task that data makes.
+
+    Attributes:
+        kind: Of the task.
+        keys: Of the task's columns, as a study file has them.
+        comments: On some of the keys, and on ``kind``.
+    """
+
+    kind: str
+    keys: Mapping[str, Any]
+    comments: Mapping[str, str]
+
+
+def look_at(dataset: "Dataset") -> dict[str, Column]:
+    """The columns of a dataset by their names, in their order."""
+    return {name: _look(dataset, name) for name in dataset.column_names} if len(dataset) else {}
+
+
+def _look(dataset: "Dataset", name: str) -> Column:
+    values = tuple(column(dataset, name, "train"))
+    there = [value for value in values if value is not None and value != "" and value != []]
+    kind = _kind_of(dataset.features[name], there)
+    is_plain = kind in (ColumnKind.TEXT, ColumnKind.LABEL, ColumnKind.NUMBER)
+    return Column(name=name, kind=kind, values=values, distinct=len(set(there)) if is_plain else 0)
+
+
+def _kind_of(feature: Any, there: list[Any]) -> ColumnKind:
+    if not there:
+        return ColumnKind.EMPTY
+    if getattr(feature, "names", None) is not None:
+        return ColumnKind.LABEL
+    if all(isinstance(value, str | int | float) for value in there):
+        return _plain_kind_of(there)
+    if all(map(is_conversation, there)):
+        return ColumnKind.CONVERSATION
+    if all(isinstance(value, list) and all(isinstance(text, str) for text in value) for value in there):
+        return ColumnKind.TEXTS
+    are_mappings = all(isinstance(value, dict) for value in there)
+    if are_mappings and all(isinstance(text, str | None) for value in there for text in value.values()):
+        return ColumnKind.LANGUAGES
+    return ColumnKind.OTHER
+
+
+def _plain_kind_of(there: list[Any]) -> ColumnKind:
+    distinct = len(set(there))
+    words = sum(len(str(value).split()) for value in there) / len(there)
+    is_few = distinct <= max(_FEW_LABELS, len(there) // _ROWS_OF_A_LABEL) and 2 * distinct <= max(4, len(there))
+    if any(isinstance(value, float) for value in there):
+        return ColumnKind.NUMBER
+    if is_few and words <= _WORDS_OF_A_LABEL:
+        return ColumnKind.LABEL
+    return ColumnKind.TEXT if any(isinstance(value, str) for value in there) else ColumnKind.NUMBER
+
+
+def guess(columns: Mapping[str, Column], kind: str | None = None, wished: Mapping[str, Any] | None = None) -> Guess:
+    """The task that the columns of train make.
+
+    Args:
+        columns: By their names.
+        kind: Of the task, if that is known.
+        wished: Keys of a task, such as ``text``, and the columns that are known to be theirs.
+
+    Raises:
+        TaskError: If nothing usual is among them, or a column that is wished for is not.
+    """
+    wished = {key: value for key, value in (wished or {}).items() if value}
+    for name in columns_in(wished):
+        if name.partition(".")[0] not in columns:
+            raise TaskError(f"no column {name!r}; there are: {', '.join(columns)}.{nearest(name, columns)}")
+    if set(wished) <= {"label"}:
+        named = [columns[name.partition(".")[0]] for name in columns_in(wished)]
+        _refuse_multiple_choice(list(columns.values()), answers=named or list(columns.values()))
+    if "label" in wished or "text" in wished:
+        return _labelled(columns, kind, wished)
+    if set(wished) & set(_ASKED):
+        return Guess(kind="question_answering", keys={"questions": wished}, comments={})
+    if wished:
+        if not {"source", "target"} <= set(wished):
+            raise TaskError("a task from text to text needs both columns; name them with --source and --target.")
+        return _written(columns, kind or "summarisation", wished["source"], wished["target"])
+    found = _guessed(columns, kind)
+    if found is None:
+        held = "; ".join(f"{name}: {one.kind.value}" for name, one in columns.items())
+        raise TaskError(
+            f"a task needs a text and a label, or a text and what is written of it; the columns are {held}. Say which "
+            "with --text and --label, or --source and --target."
+        )
+    return found
+
+
+def columns_in(keys: Mapping[str, Any]) -> Iterator[str]:
+    """The columns that the keys of a task name, each one or several."""
+    for value in keys.values():
+        yield from (value,) if isinstance(value, str) else value.values() if isinstance(value, Mapping) else value
+
+
+def _guessed(columns: Mapping[str, Column], kind: str | None) -> Guess | None:
+    """The task that nothing is said of but maybe its kind; None if it is not clear."""
+    labels = _label_names(columns, kind) if kind in (None, "classification", "regression") else []
+    if kind in (None, "question_answering") and set(_ASKED) <= set(columns):
+        return Guess(kind="question_answering", keys={"questions": {key: key for key in _ASKED}}, comments={})
+    if labels and labels[0].lower() in _LABELS:
+        return _labelled(columns, kind, {})
+    for name, one in columns.items():
+        if one.kind is ColumnKind.CONVERSATION and kind in (None, "instruction"):
+            return Guess(kind="instruction", keys={"messages": name}, comments={})
+        languages = list(one.values[0] or ()) if one.kind is ColumnKind.LANGUAGES else []
+        if len(languages) == 2 and kind in (None, "translation"):
+            source, target = (f"{name}.{language}" for language in languages)
+            comments = {"source": "the other way round is as good"}
+            return Guess(kind="translation", keys={"source": source, "target": target}, comments=comments)
+    kinds = (ColumnKind.TEXT, ColumnKind.TEXTS, ColumnKind.OTHER)
+    readable = {name.lower(): name for name, one in columns.items() if one.kind in kinds}
+    for usual, sources, targets in _FROM_TO if kind not in ("classification", "regression") else ():
+        read = [readable[each] for each in sources if each in readable][:1]
+        written = [readable[each] for each in targets if each in readable and readable[each] not in read]
+        if read and written:
+            return _written(columns, kind or usual, read[0], written[0])
+    return _labelled(columns, kind, {}) if labels and _text_names(columns, labels[0]) else None
+
+
+def _label_names(columns: Mapping[str, Column], kind: str | None) -> list[str]:
+    """Columns that may be the label: one that is called so, else all of few values, else numbers on a scale."""
+    scales = [name for name, one in columns.items() if one.is_scale]
+    if kind == "regression":
+        return scales
+    plain = (ColumnKind.LABEL, ColumnKind.NUMBER, ColumnKind.TEXT)
+    usual = (*_LABELS, *_WEAKER_LABELS)
+    named = [name for each in usual for name in columns if name.lower() == each and columns[name].kind in plain]
+    few = [name for name, one in columns.items() if one.kind is ColumnKind.LABEL]
+    return named[:1] or few or (scales if kind is None else [])
+
+
+def _labelled(columns: Mapping[str, Column], kind: str | None, wished: Mapping[str, Any]) -> Guess:
+    """A classification, or a regression where that is wished or the label is a scale.
+
+    Raises:
+        TaskError: If there is no label or no text, or it is not clear which column is the label.
+    """
+    named = tuple(columns_in({"text": wished.get("text", ())}))
+    labels = [name for name in _label_names(columns, kind) if name not in named]
+    if "label" in wished:
+        labels = [wished["label"]]
+    if len(labels) != 1:
+        which = f"{', '.join(labels)} may be it" if labels else f"of {', '.join(columns)} none is"
+        raise TaskError(f"a label must be among the columns; {which}. Name it with --label.")
+    label = labels[0]
+    text = named or _text_names(columns, label)
+    if not text:
+        raise TaskError(f"a text must stand beside the label {label!r}; no other column has one. Name it with --text.")
+    keys = {"text": text[0] if len(text) == 1 else list(text), "label": label, **_joined(columns, text)}
+    one = columns.get(label)
+    if kind == "regression" or (kind is None and one is not None and one.is_scale):
+        return Guess(kind="regression", keys=keys, comments={"kind": "or classification"})
+    if one is not None and one.kind is ColumnKind.TEXT and 2 * one.distinct > len(one.values):
+        raise TaskError(
+            f"a label must occur in several rows; {label!r} has {one.distinct} different texts in "
+            f"{len(one.values)} rows. Name another with --label."
+        )
+    are_numbers = one is not None and one.distinct > 2 and {*map(type, one.values)} <= {int, float}
+    return Guess(kind="classification", keys=keys, comments={"kind": "or regression"} if are_numbers else {})
+
+
+def _text_names(columns: Mapping[str, Column], label: str) -> tuple[str, ...]:
+    """The text, or the two of a pair, that a label may be of: one of a usual name, else the longest."""
+    kinds = (ColumnKind.TEXT, ColumnKind.TEXTS, ColumnKind.CONVERSATION)
+    readable = {name.lower(): name for name, one in columns.items() if one.kind in kinds and name != label}
+    for usual in (*_PAIRS, *((name,) for name in _TEXTS)):
+        if all(name in readable for name in usual):
+            return tuple(readable[name] for name in usual)
+    return (max(readable.values(), key=lambda name: len(str(columns[name].values))),) if readable else ()
+
+
+def _written(columns: Mapping[str, Column], kind: str, source: str, target: str) -> Guess:
+    join = {} if kind == "data_to_text" else _joined(columns, (source,))
+    return Guess(kind=kind, keys={"source": source, "target": target, **join}, comments={})
+
+
+def _joined(columns: Mapping[str, Column], names: Sequence[str]) -> dict[str, str]:
+    """The key ``join`` if one of the columns holds lists."""
+    of_lists = (ColumnKind.TEXTS, ColumnKind.CONVERSATION)
+    return {"join": "\n"} if any(name in columns and columns[name].kind in of_lists for name in names) else {}
+
+
+def _refuse_multiple_choice(columns: Sequence[Column], answers: Sequence[Column]) -> None:
+    """Refuse a column that lists the choices of its row where another says which is right.
+
+    Args:
+        columns: All there are.
+        answers: Those of them that may be the label.
+
+    Raises:
+        TaskError: If there is such a pair.
+    """
+    kinds = (ColumnKind.TEXTS, ColumnKind.OTHER)
+    for choices in (one for one in columns if one.kind in kinds and one.name in _CHOICES):
+        for right in answers:
+            if right is not choices and _says_which(right, choices):
+                raise TaskError(
+                    f"multiple choice is no kind of task here: {right.name!r} says which text of {choices.name!r} is "
+                    "right. Make a row of every choice, beside its question, and label it right or wrong."
+                )
+
+
+def _says_which(right: Column, choices: Column) -> bool:
+    """Whether each value is a place in the list of its row, from 0 or 1 or as a letter, or one of its texts."""
+    pairs = list(zip(right.values, map(_offered, choices.values), strict=True))
+    is_place = right.kind in (ColumnKind.LABEL, ColumnKind.NUMBER) and any(
+        all(isinstance(value, int) and first <= value < first + len(texts) for value, texts in pairs)
+        for first in (0, 1)
+    )
+    return is_place or all(value in (*texts, *ascii_uppercase[: len(texts)]) for value, texts in pairs)
+
+
+def _offered(value: Any) -> Sequence[str]:
+    """The choices of a row: a list of texts, or texts that have labels of their own beside them."""
+    found = value.get("label") if isinstance(value, dict) else value
+    return found if isinstance(found, list) and all(isinstance(text, str) for text in found) else ()
