@@ -36,7 +36,7 @@ FIRST_AT = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 def proposer_of(space: SearchSpace, sampler: str) -> Proposer:
-    course = ObservationModel(steps=STEPS[-1], examples=500, use_validation_loss=True)
+    course = ObservationModel(steps=STEPS[-1], examples=500)
     return Proposer(space, sampler=sampler, seed=0, course=course)
 
 

@@ -75,7 +75,7 @@ def simulated(
         checkpoints: Numbers of ended trials at which a configuration is recommended.
     """
     truth, measurements = PlantedTruth(space, seed), Measurements(seed, noise=noise, steps=STEPS)
-    course = ObservationModel(steps=STEPS, examples=measurements.examples, use_validation_loss=True)
+    course = ObservationModel(steps=STEPS, examples=measurements.examples)
     proposer = Proposer(space, sampler=sampler, seed=seed, opening=_OPENING, course=course)
     board, model = RungBoard(replace(_RUNGS, examples=measurements.examples)), FactoredSearch(space, seed=0)
     fitter = SurrogateFitter(Encoding(space).view_of)

@@ -26,9 +26,10 @@ from trial_runner.files import default_cache_folder, whole_file
 from trial_runner.tasks.metrics.classes import ACCURACY
 
 if TYPE_CHECKING:
-    from studies.analysis.predictions import Predictions
+    from studies.analysis.predictions import Viewed
     from studies.ledger.ledger import Ledger
     from studies.surrogate.features import Features
+    from studies.surrogate.posterior import Posterior
     from studies.surrogate.structure_distances import Array
 
 FEWEST = FIRST_CHECKPOINT
@@ -122,8 +123,8 @@ def _remembered(asked: _EstimateQuery) -> Estimates:
         of=found,
         lead=lead,
         over_head=over_head,
-        joint=lambda numbers: found.model.joint(numbers),
-        posterior=lambda views: found.model.posterior(views),
+        joint=lambda numbers: found.model[0].joint(found.model[1](numbers)),
+        posterior=lambda views: found.model[0].joint(views),
     )
 
 
@@ -152,13 +153,13 @@ class _Estimated(Mapping[int, Estimate]):
         self._predict([number for number, is_complete in self._numbers.items() if is_complete])
 
     @cached_property
-    def model(self) -> "Predictions":
-        """What predicts, fitted when it is asked for."""
-        from studies.analysis.predictions import Predictions
+    def model(self) -> "tuple[Posterior, Viewed]":
+        """What predicts, fitted when it is asked for, and what it is asked about trials with."""
+        from studies.analysis.predictions import predictions_of
 
         ledger, study, count = self._asked.ledger, self._asked.study, len(self._asked.trials)
         trials = ledger.trials(study.id)[:count]
-        return Predictions(study, trials, ledger.readings_by_trial(study.id), counted_examples(ledger, study))
+        return predictions_of(study, trials, ledger.readings_by_trial(study.id), counted_examples(ledger, study))
 
     def lead(self, discovered: int | None, published: int | None) -> Lead | None:
         """Of a discovery over a published method, by their numbers; None where one is missing."""
@@ -166,7 +167,8 @@ class _Estimated(Mapping[int, Estimate]):
             return None
         pair = f"{discovered} {published}"
         if pair not in self._leads:
-            mean, deviation = self.model.difference(discovered, published)
+            posterior, views_of = self.model
+            mean, deviation = posterior.difference(*views_of([discovered, published]))
             self._leads[pair] = Estimate(mean=mean, deviation=deviation)
             self._kept.write(self._known, self._leads)
         return Lead(discovered=discovered, published=published, difference=self._leads[pair])
@@ -187,7 +189,8 @@ class _Estimated(Mapping[int, Estimate]):
     def _predict(self, numbers: Sequence[int]) -> None:
         new = [number for number in numbers if number not in self._known]
         if new:
-            for number, mean, deviation in zip(new, *self.model.of(new), strict=True):
+            posterior, views_of = self.model
+            for number, mean, deviation in zip(new, *posterior.predict(views_of(new)), strict=True):
                 self._known[number] = Estimate(mean=float(mean), deviation=float(deviation))
             self._kept.write(self._known, self._leads)
 

@@ -1,6 +1,6 @@
 """The model of the search, told what a ledger holds of a study, and asked what its trials would score."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from search_space.edit import Edit
@@ -9,54 +9,34 @@ from studies.records import ExampleCounts, ReadingRecord, StudyRecord, TrialReco
 from studies.search.warm_start import lessons_from_json
 from studies.surrogate.features import Features, SideStructure, TrainedSide, log2_budget_fraction, unit_lr_of
 from studies.surrogate.observation import Observation
-from studies.surrogate.posterior import SurrogateFitter
-from studies.surrogate.prior_mean import NO_PLACES, Places
+from studies.surrogate.posterior import Posterior, SurrogateFitter
+from studies.surrogate.prior_mean import NO_PLACES
 from studies.surrogate.recorded_observations import ObservationModel
-from studies.surrogate.structure_distances import Array
+
+Viewed = Callable[[Sequence[int]], list[Features]]
+"""What the model sees of some trials, by their numbers."""
 
 
-class Predictions:
-    """What trials of a study, at least one of them complete, are expected to score.
+def predictions_of(
+    study: StudyRecord,
+    trials: Sequence[TrialRecord],
+    readings: Mapping[int, Sequence[ReadingRecord]],
+    examples: ExampleCounts | None,
+) -> tuple[Posterior, Viewed]:
+    """What any configurations would score after the trials of a study, and what is asked about those.
 
-    Attributes:
-        posterior: Means and covariance of what any configurations would score.
+    Args:
+        study: Of the trials.
+        trials: All of them, at least one complete.
+        readings: By number of the trial.
+        examples: That scores are shares of; None where they are none, or it is not known.
     """
-
-    def __init__(
-        self,
-        study: StudyRecord,
-        trials: Sequence[TrialRecord],
-        readings: Mapping[int, Sequence[ReadingRecord]],
-        examples: ExampleCounts | None,
-    ) -> None:
-        """Fit the model.
-
-        Args:
-            study: Of the trials.
-            trials: All of them.
-            readings: By number of the trial.
-            examples: That scores are shares of; None where they are none, or it is not known.
-        """
-        self._history = history_of(trials, readings, examples)
-        views = RecordedViews(study, trials)
-        self._believer = SurrogateFitter(views.view_of, places=recorded_places(study, views.ranges))
-        self._belief = self._believer.belief(self._history)
-        self.posterior = self._belief.joint
-
-    def _views(self, numbers: Sequence[int]) -> list[Features]:
-        return [self._believer.view(self._history[number]) for number in numbers]
-
-    def joint(self, numbers: Sequence[int]) -> tuple[Array, Array]:
-        """Means and covariance of the scores of some trials, by their numbers."""
-        return self._belief.joint(self._views(numbers))
-
-    def difference(self, first: int, second: int) -> tuple[float, float]:
-        """How much more a trial would score than another, by their numbers, and the standard deviation of that."""
-        return self._belief.difference(*self._views([first, second]))
-
-    def of(self, numbers: Sequence[int]) -> tuple[Array, Array]:
-        """Means and standard deviations of the scores of some trials, by their numbers."""
-        return self._belief.predict(self._views(numbers))
+    history, views = history_of(trials, readings, examples), RecordedViews(study, trials)
+    # where the best rates of forms were expected from what the study learned of earlier ones
+    lessons = study.specification.get("lessons")
+    places = lessons_from_json(lessons).places(views.ranges) if isinstance(lessons, Mapping) else NO_PLACES
+    fitter = SurrogateFitter(views.view_of, places=places)
+    return fitter.belief(history), lambda numbers: [fitter.view(history[number]) for number in numbers]
 
 
 def history_of(
@@ -67,7 +47,6 @@ def history_of(
         steps=max(trial.steps for trial in trials if trial.state is TrialState.COMPLETE),
         examples=None if examples is None else examples.whole,
         rung_examples=None if examples is None else examples.rungs,
-        use_validation_loss=True,
     )
     return [
         replace(
@@ -76,12 +55,6 @@ def history_of(
         )
         for trial in trials
     ]
-
-
-def recorded_places(study: StudyRecord, ranges: Mapping[str, tuple[float, float]]) -> Places:
-    """Where the best rates of forms were expected from what the study learned of earlier ones."""
-    lessons = study.specification.get("lessons")
-    return lessons_from_json(lessons).places(ranges) if isinstance(lessons, Mapping) else NO_PLACES
 
 
 class RecordedViews:

@@ -111,7 +111,6 @@ class StudyState:
                 examples=plan.rungs.examples,
                 rung_examples=plan.rungs.rung_examples,
                 goal=plan.goal,
-                use_validation_loss=True,
             ),
         )
         replay(self.proposer, trials, by_trial)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from search_space.errors import SearchSpaceError
-from search_space.space.space import Candidate, SearchSpace
+from search_space.space.space import SearchSpace
 from studies.records import TrialState
 from studies.search.warm_start import ExpectedRate, WarmStart, WarmStartTrial
 from studies.seeds import hashed_seed
@@ -75,9 +75,8 @@ def lessons_of(sources: Sequence[SourceStudy], space: SearchSpace, *, replaceabl
     """
     posteriors = [_SourcePosterior(source) for source in sources]
     bets = list(_bets(posteriors, space))
-    worth = np.array([[one.quantile(bet.view_in(one)) for one in posteriors] for bet in bets])
-    chosen = [bets[place] for place in portfolio(worth)] if bets else []
-    starts = tuple(bet.start for bet in chosen)
+    chosen = portfolio(np.array([worth for _, worth in bets])) if bets else []
+    starts = tuple(bets[place][0] for place in chosen)
     return WarmStart(
         sources=tuple(source.name for source in sources),
         starts=starts,
@@ -133,33 +132,11 @@ class _SourcePosterior:
         return float(np.searchsorted(self._sorted, mean + 1e-9, side="right")) / len(self._sorted)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Bet:
-    """A trial that its study believes in, and how the new study proposes it."""
+def _bets(posteriors: Sequence[_SourcePosterior], space: SearchSpace) -> Iterator[tuple[WarmStartTrial, list[float]]]:
+    """What the sources believe in most and the space can propose, every structure once and at its best rates.
 
-    of: _SourcePosterior
-    trial: Observation
-    candidate: Candidate
-
-    @property
-    def start(self) -> WarmStartTrial:
-        proposal = dict(self.candidate.parameters)
-        return WarmStartTrial(study=self.of.source.name, trial=self.trial.number, proposal=proposal)
-
-    def view_in(self, other: _SourcePosterior) -> Features:
-        """What another source sees of it: the same rates, which have other places in its ranges."""
-        view, one, two = self.of.view(self.trial), self.of.source.ranges, other.source.ranges
-        sides = [
-            replace(side, unit_lr=unit_lr_of(lr_at(side.unit_lr, *one[form]), *two[form]))
-            if side is not None and form is not None and form in one and form in two
-            else side
-            for side, form in zip((view.attention, view.ffn), self.trial.forms, strict=True)
-        ]
-        return Features(*sides)
-
-
-def _bets(posteriors: Sequence[_SourcePosterior], space: SearchSpace) -> Iterator[_Bet]:
-    """What the sources believe in most and the space can propose, every structure once and at its best rates."""
+    With each come its quantiles in all sources, which see the same rates at other places of their ranges.
+    """
     if not space.trees:
         return
     genome = Encoding(space)
@@ -176,10 +153,32 @@ def _bets(posteriors: Sequence[_SourcePosterior], space: SearchSpace) -> Iterato
             if key in known:
                 continue
             known.add(key)
-            yield _Bet(of=posterior, trial=trial, candidate=genome.candidate(genes))
+            proposal = dict(genome.candidate(genes).parameters)
+            start = WarmStartTrial(study=posterior.source.name, trial=trial.number, proposal=proposal)
+            yield start, [one.quantile(_seen_by(one, posterior, trial)) for one in posteriors]
             found += 1
             if found == _BETTING:
                 break
+
+
+def _seen_by(other: _SourcePosterior, own: _SourcePosterior, trial: Observation) -> Features:
+    """What a source sees of a trial of another one."""
+
+    def moved(form: str, unit_lr: float) -> float:
+        ranges, others = own.source.ranges, other.source.ranges
+        is_known = form in ranges and form in others
+        return unit_lr_of(lr_at(unit_lr, *ranges[form]), *others[form]) if is_known else unit_lr
+
+    return _rerated(own.view(trial), trial.forms, moved)
+
+
+def _rerated(view: Features, forms: tuple[str | None, str | None], moved: Callable[[str, float], float]) -> Features:
+    """A view at other rates, each made of its form and of its place in the range of that."""
+    sides = [
+        side if side is None or form is None else replace(side, unit_lr=moved(form, side.unit_lr))
+        for side, form in zip((view.attention, view.ffn), forms, strict=True)
+    ]
+    return Features(*sides)
 
 
 def _weakest(posteriors: Sequence[_SourcePosterior], methods: Sequence[str], count: int) -> tuple[str, ...]:
@@ -211,7 +210,11 @@ def _optimum(posterior: _SourcePosterior, form: str) -> tuple[float, float] | No
     if not alike or form not in posterior.source.ranges:
         return None
     low, high = posterior.source.ranges[form]
-    views = [_at(posterior.view(one), one.forms, form, float(unit_lr)) for one in alike for unit_lr in _GRID]
+
+    def at(place: float) -> Callable[[str, float], float]:
+        return lambda name, own: place if name == form else own
+
+    views = [_rerated(posterior.view(one), one.forms, at(place)) for one in alike for place in _GRID.tolist()]
     means, covariance = posterior.belief.joint(views)
     grid, count = len(_GRID), len(alike)
     mean = means.reshape(count, grid).mean(axis=0)
@@ -222,15 +225,6 @@ def _optimum(posterior: _SourcePosterior, form: str) -> tuple[float, float] | No
     best = _GRID[np.argmax(drawn, axis=1)]
     half = math.log(high / low) / 2
     return math.log(lr_at(float(best.mean()), low, high)), half * float(best.std())
-
-
-def _at(view: Features, forms: tuple[str | None, str | None], form: str, unit_lr: float) -> Features:
-    """A view with another rate of a form."""
-    sides = [
-        replace(side, unit_lr=unit_lr) if side is not None and name == form else side
-        for side, name in zip((view.attention, view.ffn), forms, strict=True)
-    ]
-    return Features(*sides)
 
 
 def combined(optima: Sequence[tuple[float, float]], low: float, high: float) -> ExpectedRate:

@@ -20,14 +20,12 @@ class ObservationModel:
         examples: That a score between 0 and 1 is a mean over; None if that is not known.
         rung_examples: The same before the last step; None for as many.
         goal: What of it is to be small, beside a high score; None for nothing.
-        use_validation_loss: Whether a search is told losses beside scores.
     """
 
     steps: int = 1
     examples: int | None = None
     rung_examples: int | None = None
     goal: SizeGoal | None = None
-    use_validation_loss: bool = False
 
     def observation(self, trial: NewTrial, readings: Sequence[ReadingRecord] = ()) -> Observation:
         """What a ledger holds of a trial, or of one that is about to run.
@@ -59,8 +57,7 @@ class ObservationModel:
         if self.examples and 0 <= score <= 1:
             asked = self.examples if self.rung_examples is None or fraction >= 1 else self.rung_examples
             error = share_error(score, asked, fraction)
-        seen_loss = loss if self.use_validation_loss else None
-        return MeasuredScore(fraction=fraction, score=score, standard_error=error, loss=seen_loss, step=step)
+        return MeasuredScore(fraction=fraction, score=score, standard_error=error, loss=loss, step=step)
 
 
 def loss_of(reading: Reading) -> float | None:

@@ -23,7 +23,7 @@ from studies.search.proposer import Proposer
 from studies.surrogate.recorded_observations import ObservationModel
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
-COURSE = ObservationModel(steps=200, examples=500, rung_examples=256, use_validation_loss=True)
+COURSE = ObservationModel(steps=200, examples=500, rung_examples=256)
 OPENING = InitialDesign(published=("mam_adapter", "bitfit", "lora_qv", "lora_ffn", "head_only"))
 SEED, TRIALS, SLOTS = 3, 70, 4
 REPLICATES, REBUILT_AT, STEPS = (40, 41, 55), (60, 110), (50, 100, 200)

@@ -1,16 +1,25 @@
-"""Which choice matters: the share of the variance of scores over the whole space that is due to it."""
+"""Which choice matters: the share of the variance of scores over the whole space that is due to it, by pick-freeze.
 
-from collections.abc import Sequence
+Configurations ``x`` are draws of the uniform measure that edit every side, and ``x'`` is the same but for one dimension
+that is drawn anew. With scores ``f`` of variance ``V`` the share is ``E (f(x) - f(x'))² / 2V`` (Jansen 1999): what is
+lost if the dimension alone is not known.
+
+The dimensions of a space depend on each other (who writes another tensor may have to read another one), so the shares
+need not sum to one.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from studies.analysis.card import Card
-from studies.analysis.discover.sobol import Factor, base, factors, total
 from studies.analysis.discover.study_posterior import LEVEL, StudyPosterior
+from studies.analysis.discover.uniform_draws import UniformDraws
 from studies.analysis.discover.words import PLACES, listed
 from studies.surrogate.encoded_configuration import EncodedConfiguration
-from studies.surrogate.structure_distances import Array
+from studies.surrogate.structure_distances import Array, Indices
 
 QUESTION = "Which choice matters here?"
 SMALL = 0.05
@@ -23,6 +32,50 @@ _NOTE = (
     "its 95% interval; learning rates and attention's share of the budget are choices, too. matters: whether the "
     "effects of its values differ, with 95%. What trials have not told counts as the model expects it."
 )
+
+STRUCTURAL: tuple[str, ...] = ("form", "write", "insertion", "gate", "heads", "activation", "scale")
+RATE, SHARE = "rate", "share"
+BASE = 160
+"""Configurations whose dimensions are drawn anew."""
+
+_BINS = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Factor:
+    """Something that is chosen, with the configurations that tell what it is worth.
+
+    Attributes:
+        side: ``attention`` or ``ffn``, or ``both``.
+        dimension: What is chosen.
+        changed: Of every base configuration, the same with another value where there is one; else itself.
+        values: Of every base configuration, the number of its value, or of a fifth of its range; -1 without any.
+    """
+
+    side: str
+    dimension: str
+    changed: tuple[EncodedConfiguration, ...]
+    values: Indices
+
+    @classmethod
+    def of(
+        cls,
+        side: str,
+        dimension: str,
+        some: Sequence[EncodedConfiguration],
+        anew: Callable[[EncodedConfiguration], tuple[int, EncodedConfiguration]],
+    ) -> "Factor":
+        """Of base configurations, and what gives the value of one and what it is changed to."""
+        found = [anew(one) for one in some]
+        changed, values = tuple(one for _, one in found), np.array([value for value, _ in found])
+        return cls(side=side, dimension=dimension, changed=changed, values=values)
+
+    @property
+    def words(self) -> str:
+        """Such as ``form at the FFN``."""
+        if self.dimension == SHARE:
+            return "attention's share of the budget"
+        return f"{'learning rate' if self.dimension == RATE else self.dimension} at {PLACES[self.side]}"
 
 
 def importance(knowledge: StudyPosterior) -> Card:
@@ -41,7 +94,7 @@ def _row(knowledge: StudyPosterior, some: Sequence[EncodedConfiguration], factor
     shares = total(scores, changed)
     low, high = np.quantile(shares, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
     return {
-        "choice": choice_words(factor),
+        "choice": factor.words,
         "share": float(shares.mean()),
         "low": float(low),
         "high": float(high),
@@ -62,12 +115,6 @@ def _differ(draws: Array, factor: Factor) -> bool:
     return bool(middle @ precision @ middle > np.quantile(distances, LEVEL))
 
 
-def choice_words(factor: Factor) -> str:
-    """A choice in words: ``form at attention``."""
-    what = {"rate": "learning rate", "share": "attention's share of the budget"}.get(factor.dimension, factor.dimension)
-    return what if factor.side == "both" else f"{what} at {PLACES[factor.side]}"
-
-
 def _sentences(rows: Sequence[dict[str, Any]], knowledge: StudyPosterior) -> tuple[str, ...]:
     matter = [
         f"the {row['choice']} ({row['low']:.0%} to {row['high']:.0%} of the variance)" for row in rows if row["matters"]
@@ -79,3 +126,74 @@ def _sentences(rows: Sequence[dict[str, Any]], knowledge: StudyPosterior) -> tup
     if small:
         said.append(f"What hardly mattered, less than {SMALL:.0%} of the variance each: the {listed(small)}.")
     return tuple(said)
+
+
+def base(measure: UniformDraws) -> list[EncodedConfiguration]:
+    """Draws that edit every side that is searched."""
+    sides = len(measure.parts)
+    return [one for one in measure.draws if len(one.sides) == sides][:BASE]
+
+
+def factors(measure: UniformDraws, some: Sequence[EncodedConfiguration]) -> Iterator[Factor]:
+    """Everything that is chosen at every side, and how the budget is shared."""
+    for side in measure.parts:
+        for dimension in STRUCTURAL:
+            if len(measure.values(side, dimension)) > 1:
+                yield _structural(measure, some, side, dimension)
+    for side in measure.parts:
+        yield _rate(measure, some, side)
+    if any(map(measure.genome.is_shared, some)):
+        yield _share(measure, some)
+
+
+def _structural(measure: UniformDraws, some: Sequence[EncodedConfiguration], side: str, dimension: str) -> Factor:
+    """A dimension of the structure; of n values each is drawn as often, its own among them."""
+    draw = measure.generator("matters", side, dimension)
+    names = {name: number for number, name in enumerate(measure.values(side, dimension))}
+
+    def anew(genes: EncodedConfiguration) -> tuple[int, EncodedConfiguration]:
+        others = measure.others(genes, side, dimension)
+        choice = draw.choice([None, *sorted(others)])
+        changed = genes if choice is None else draw.choice(others[choice])
+        return names.get(measure.value(genes, side, dimension), -1), changed
+
+    return Factor.of(side, dimension, some, anew)
+
+
+def _rate(measure: UniformDraws, some: Sequence[EncodedConfiguration], side: str) -> Factor:
+    draw = measure.generator("matters", side, RATE)
+
+    def anew(genes: EncodedConfiguration) -> tuple[int, EncodedConfiguration]:
+        own = genes.by_name[side]
+        form = measure.genome.facts(own).form
+        return _bin((own.unit_lr + 1) / 2), measure.genome.rated(genes, {form: draw.uniform(-1, 1)})
+
+    return Factor.of(side, RATE, some, anew)
+
+
+def _share(measure: UniformDraws, some: Sequence[EncodedConfiguration]) -> Factor:
+    draw = measure.generator("matters", SHARE)
+    low, high = measure.genome.space.options.attention_share
+
+    def anew(genes: EncodedConfiguration) -> tuple[int, EncodedConfiguration]:
+        if not measure.genome.is_shared(genes):
+            return -1, genes
+        value = _bin((genes.attention_share - low) / (high - low)) if high > low else -1
+        return value, replace(genes, attention_share=draw.uniform(low, high))
+
+    return Factor.of("both", SHARE, some, anew)
+
+
+def _bin(place: float) -> int:
+    return min(_BINS - 1, max(0, int(place * _BINS)))
+
+
+def total(scores: Array, changed: Array) -> Array:
+    """Total shares of S draws of the scores of N configurations and their partners, (S,).
+
+    Args:
+        scores: (S, N).
+        changed: (S, N).
+    """
+    variances = np.concatenate([scores, changed], axis=1).var(axis=1)
+    return np.asarray(((scores - changed) ** 2).mean(axis=1) / (2 * np.maximum(variances, 1e-300)))

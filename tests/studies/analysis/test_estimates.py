@@ -170,8 +170,8 @@ def test_with_few_trials_scores_are_all_there_is(plant):
 
 def test_a_study_that_has_got_no_further_is_estimated_once(plant, monkeypatch):
     calls = []
-    model = predictions.Predictions
-    monkeypatch.setattr(predictions, "Predictions", lambda *given: calls.append(1) or model(*given))
+    model = predictions.predictions_of
+    monkeypatch.setattr(predictions, "predictions_of", lambda *given: calls.append(1) or model(*given))
     planted = plant(20)
     boards = [leaderboard(planted.ledger, "planted") for _ in range(2)]
     assert (len(calls), boards[0]) == (1, boards[1])

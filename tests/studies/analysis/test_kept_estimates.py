@@ -31,7 +31,7 @@ def no_model(*_: object) -> None:
 
 def test_the_model_is_not_fitted_again_while_a_study_gets_no_further(planted, monkeypatch):
     first = asked_anew(planted)
-    monkeypatch.setattr("studies.analysis.predictions.Predictions", no_model)
+    monkeypatch.setattr("studies.analysis.predictions.predictions_of", no_model)
     assert asked_anew(planted) == first
 
 
@@ -58,7 +58,7 @@ def test_a_model_that_is_fitted_for_one_pruned_trial_is_asked_about_all(planted,
 
     asked_for(0)
     first = asked_for(16)
-    monkeypatch.setattr("studies.analysis.predictions.Predictions", no_model)
+    monkeypatch.setattr("studies.analysis.predictions.predictions_of", no_model)
     assert asked_for(16) == first
     asked_for(18)
 

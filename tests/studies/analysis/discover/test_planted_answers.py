@@ -9,10 +9,9 @@ import pytest
 from support.factored_search import drawn, whole_space
 
 from studies.analysis.discover.differences import differences
-from studies.analysis.discover.importance import importance
+from studies.analysis.discover.importance import base, factors, importance
 from studies.analysis.discover.rates import rates
 from studies.analysis.discover.sizes import sizes
-from studies.analysis.discover.sobol import base, factors
 from studies.analysis.discover.study_posterior import REACH, Asked, StudyPosterior
 from studies.analysis.discover.summary import summary
 from studies.surrogate.features import Features, TrainedSide

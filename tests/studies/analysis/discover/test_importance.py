@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from studies.analysis.discover.sobol import total
+from studies.analysis.discover.importance import total
 
 N = 20_000
 
