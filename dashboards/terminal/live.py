@@ -45,10 +45,7 @@ class LiveView:
         yield from _head(progress, width)
         if progress.waits_for:
             yield Text(visible(progress.waits_for), "yellow", no_wrap=True, overflow="ellipsis")
-        best, ended, running = _rows(progress, height - 1 - _HEAD_LINES - bool(progress.waits_for))
-        trials = _Trials(progress, width)
-        for part in (trials.best(best), trials.ended(ended), trials.running(running)):
-            yield from part
+        yield from _tables(progress, width, height - 1 - _HEAD_LINES - bool(progress.waits_for))
 
 
 def _rows(progress: Progress, lines: int) -> tuple[int, int, int]:
@@ -128,82 +125,60 @@ def _best_line(progress: Progress, width: int) -> Text:
     return _line(f"highest {metric} [bold green]{score}[/]{f'  [green]{curve}[/]' if curve else ''}{aside}")
 
 
-class _Trials:
-    """Tables of trials whose first columns, trial, step and score, stand below one another."""
-
-    def __init__(self, progress: Progress, width: int) -> None:
-        self._progress = progress
-        self._width = width
-        ended = (*progress.top, *progress.just_ended)
-        scores = [self._measured(one) for one in ended]
-        scores += [self._newest(one) for one in progress.running]
-        steps = [str(one.step) for one in ended] + [_step(one) for one in progress.running]
-        self._least = [5, max(map(len, steps), default=4), max(map(len, (*scores, progress.metric)))]
-
-    def best(self, count: int) -> Iterator[RenderableType]:
-        """Those of the highest scores."""
-        is_wide = self._width >= _MIDDLE_WIDTH
-        rows = [
-            [
-                *self._ended(one),
-                *(
-                    [f"{one.stored_parameters:,}", share_text(one.stored_parameters / self._progress.budget_parameters)]
-                    if is_wide
-                    else []
-                ),
-                f"[bold]{escape(named(one))}[/]" if one.method is None else escape(named(one)),
-            ]
-            for one in self._progress.top[:count]
-        ]
-        yield from self._table(("parameters", "of budget") if is_wide else (), "highest", rows)
-
-    def ended(self, count: int) -> Iterator[RenderableType]:
-        """Those that just ended, the newest first, with their verdict."""
-        newest = list(reversed(self._progress.just_ended))[:count]
-        yield from self._table((), "just ended", [[*self._ended(one), self._what(one)] for one in newest])
-
-    def running(self, count: int) -> Iterator[RenderableType]:
-        """Those that run, with their newest score."""
-        is_wide = self._width >= _MIDDLE_WIDTH
-        rows = [
-            [
-                str(one.number),
-                _step(one),
-                self._newest(one),
-                *([escape(one.worker)] if is_wide else []),
-                escape(named(one)),
-            ]
-            for one in _furthest(self._progress.running, count)
-        ]
-        yield from self._table(("worker",) if is_wide else (), "running", rows)
-        hidden = len(self._progress.running) - len(rows)
-        if rows and hidden:
-            yield Text(f"and {hidden} more", "dim")
-
-    def _table(self, more: Sequence[str], title: str, rows: Sequence[Sequence[str]]) -> Iterator[RenderableType]:
+def _tables(progress: Progress, width: int, lines: int) -> Iterator[RenderableType]:
+    """Trials below one another: the highest, those that just ended, newest first, and those that run."""
+    best, ended, running = _rows(progress, lines)
+    top, newest = progress.top[:best], list(reversed(progress.just_ended))[:ended]
+    furthest = _furthest(progress.running, running)
+    is_wide = width >= _MIDDLE_WIDTH
+    first = {one: _first(one, progress) for one in (*progress.top, *progress.just_ended, *progress.running)}
+    metric = escape(progress.metric)
+    # the first three columns are as wide in all
+    least = [max(map(len, column)) for column in zip(("trial", "step", progress.metric), *first.values(), strict=True)]
+    tables: dict[str, tuple[tuple[str, ...], list[list[str]]]] = {
+        "highest": (
+            ("parameters", "of budget") if is_wide else (),
+            [[*first[one], *(_size(one, progress) if is_wide else ()), _bold(one)] for one in top],
+        ),
+        "just ended": ((), [[*first[one], _ending(one, has_reason=width >= _FULL_WIDTH)] for one in newest]),
+        "running": (
+            ("worker",) if is_wide else (),
+            [[*first[one], *([escape(one.worker)] if is_wide else []), escape(named(one))] for one in furthest],
+        ),
+    }
+    for title, (more, rows) in tables.items():
         if rows:
-            heads = ("trial", "step", escape(self._progress.metric), *more, title)
-            yield from (Text(), one_line_table(heads, rows, width=self._width, least=self._least))
-
-    def _ended(self, one: EndedTrial) -> list[str]:
-        return [str(one.number), str(one.step), self._measured(one)]
-
-    def _measured(self, one: EndedTrial) -> str:
-        return measured_text(one.score, self._progress.examples, state=one.state, is_by_loss=one.is_by_loss)
-
-    def _newest(self, one: RunningTrial) -> str:
-        examples = self._progress.examples
-        return measured_text(one.last_score, examples, state=TrialState.RUNNING, is_by_loss=one.is_by_loss)
-
-    def _what(self, one: EndedTrial) -> str:
-        reason = reason_text(one)
-        why = f" [dim]({escape(reason)})[/]" if reason and self._width >= _FULL_WIDTH else ""
-        ended = "[bold green]highest so far[/]" if one.is_best else state_text(one.state, one.reason)
-        return f"{ended}: {escape(named(one))}{why}"
+            heads = ("trial", "step", metric, *more, title)
+            yield from (Text(), one_line_table(heads, rows, width=width, least=least))
+    hidden = len(progress.running) - len(furthest)
+    if furthest and hidden:
+        yield Text(f"and {hidden} more", "dim")
 
 
-def _step(one: RunningTrial) -> str:
-    return f"{one.step}/{one.steps}"
+def _first(one: EndedTrial | RunningTrial, progress: Progress) -> list[str]:
+    """Number, step and score of a trial; of one that runs the newest."""
+    if isinstance(one, RunningTrial):
+        step, score, state = f"{one.step}/{one.steps}", one.last_score, TrialState.RUNNING
+    else:
+        step, score, state = str(one.step), one.score, one.state
+    return [str(one.number), step, measured_text(score, progress.examples, state=state, is_by_loss=one.is_by_loss)]
+
+
+def _size(one: EndedTrial, progress: Progress) -> list[str]:
+    return [f"{one.stored_parameters:,}", share_text(one.stored_parameters / progress.budget_parameters)]
+
+
+def _bold(one: EndedTrial) -> str:
+    """What a trial is; discoveries are bold."""
+    return f"[bold]{escape(named(one))}[/]" if one.method is None else escape(named(one))
+
+
+def _ending(one: EndedTrial, *, has_reason: bool) -> str:
+    """How a trial ended, and what it is."""
+    reason = reason_text(one) if has_reason else ""
+    why = f" [dim]({escape(reason)})[/]" if reason else ""
+    ended = "[bold green]highest so far[/]" if one.is_best else state_text(one.state, one.reason)
+    return f"{ended}: {escape(named(one))}{why}"
 
 
 def reason_text(one: EndedTrial) -> str:

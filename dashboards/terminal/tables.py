@@ -119,11 +119,9 @@ def _board_rows(board: Leaderboard, width: int) -> Table:
     columns = _columns(board.summary.metric, width, has_estimates=has_estimates)
     table = _table_of_sentences(columns, right={*columns} - {"method", "what it is"})
     for row in board.rows:
-        cells = _cells(row, board)
+        cells = _cells(row, board, is_narrow=width < _NARROW_WIDTH)
         if "method" not in columns:
-            cells["what it is"] = f"{cells['method']}: {cells['what it is']}"
-        if width < _NARROW_WIDTH:
-            cells |= _narrow(row, board, cells)
+            cells["what it is"] = f"{cells['ended']}{cells['method']}: {cells['what it is']}"
         table.add_row(*(cells[name] for name in columns), style="bold" if row.is_discovered else None)
     return table
 
@@ -150,24 +148,20 @@ def _columns(metric: str, width: int, *, has_estimates: bool) -> tuple[str, ...]
     return "place", "trial", *scores, "method", "what it is", "parameters", "of budget", *details
 
 
-def _narrow(row: LeaderboardRow, board: Leaderboard, cells: dict[str, str]) -> dict[str, str]:
-    """The cells of a trial that did not run to the end with how it ended among the words."""
-    if row.state is TrialState.COMPLETE:
-        return {}
-    metric = board.summary.metric
-    ended = f"{state_text(row.state, row.reason)}{f' at {row.steps}' if row.steps else ''}"
-    score = measured_text(row.score, board.examples, state=row.state, is_by_loss=row.scored_by != metric)
-    return {metric: score, "what it is": f"{ended}; {cells['what it is']}"}
-
-
-def _cells(row: LeaderboardRow, board: Leaderboard) -> dict[str, str]:
-    metric = board.summary.metric
+def _cells(row: LeaderboardRow, board: Leaderboard, *, is_narrow: bool) -> dict[str, str]:
+    """By column; where it is narrow, how a trial ended that did not run to the end is told among the words."""
+    metric, ended = board.summary.metric, ""
     is_by_loss = row.scored_by != metric
     score = score_text(row.score, row.state, row.steps, early_by_loss=is_by_loss, examples=board.examples)
     if row.state is not TrialState.COMPLETE:
         state = state_text(row.state, row.reason)
-        score = f"{state} {score}" if row.score is not None else state
+        if is_narrow:
+            ended = f"{state}{f' at {row.steps}' if row.steps else ''}; "
+            score = measured_text(row.score, board.examples, state=row.state, is_by_loss=is_by_loss)
+        else:
+            score = f"{state} {score}" if row.score is not None else state
     return {
+        "ended": ended,
         "place": str(row.place),
         "trial": str(row.number),
         metric: f"{score} ×{row.seeds}" if row.seeds > 1 else score,
