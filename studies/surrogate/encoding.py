@@ -113,25 +113,19 @@ class Encoding:
         """What follows from the parts and layers of a side."""
         key = side.parts, side.layers
         if key not in self._facts:
-            halves = [
-                tuple(edit for point in points if point is not None for edit in point.at_layers(side.layers))
-                for points in zip(*self._points(side).values(), strict=True)
-            ]
-            self._facts[key] = SideFacts.of(halves[0], halves[1], self.space.shape)
+            structures, layers = self._structures(side).values(), side.layers
+            first = tuple(edit for one, *_ in structures for edit in one.at_layers(layers))
+            second = tuple(edit for _, *others in structures for one in others for edit in one.at_layers(layers))
+            self._facts[key] = SideFacts.of(first, second, self.space.shape)
         return self._facts[key]
 
-    def _points(self, side: EncodedSide) -> dict[str, tuple[Point, Point | None]]:
-        """The structure of every part, with a second one if it has two edits."""
-        found: dict[str, tuple[Point, Point | None]] = {}
-        for part, number in side.parts:
-            point = self.parts[part].points[number]
-            found[part] = (found[part][0], point) if part in found else (point, None)
+    def _structures(self, *sides: EncodedSide) -> dict[str, Structure]:
+        """What every part has: a point, or two if it has two edits."""
+        found: dict[str, Structure] = {}
+        for side in sides:
+            for part, number in side.parts:
+                found[part] = (*found.get(part, ()), self.parts[part].points[number])
         return found
-
-    def _chosen(self, genes: EncodedConfiguration) -> dict[str, Structure]:
-        """The same of both sides as the space takes it."""
-        parts = [part for side in genes.sides for part in self._points(side).items()]
-        return {part: tuple(filter(None, points)) for part, points in parts}
 
     def is_placed(self, genes: EncodedConfiguration) -> bool:
         """Whether the parts may be edited together, and the edits of each part."""
@@ -230,7 +224,7 @@ class Encoding:
         key = tuple((side.parts, side.layers) for side in genes.sides)
         if key not in self._layers:
             layers = {name: side.layers for name, side in genes.by_name.items()}
-            self._layers[key] = self.space.fitting.layers(self._chosen(genes), layers)
+            self._layers[key] = self.space.fitting.layers(self._structures(*genes.sides), layers)
         sides = {name: replace(side, layers=self._layers[key][name]) for name, side in genes.by_name.items()}
         return sides.get(ATTENTION), sides.get(FFN)
 
@@ -270,7 +264,7 @@ class Encoding:
         sides = genes.by_name.items()
         ranges = {name: self.space.peak_lr_range(self.facts(side).edits) for name, side in sides}
         parameters = self.space.answers(
-            self._chosen(genes),
+            self._structures(*genes.sides),
             peak_lrs={name: lr_at(side.unit_lr, *ranges[name]) for name, side in sides},
             share=genes.attention_share,
             layers={name: side.layers for name, side in sides},
