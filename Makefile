@@ -4,8 +4,11 @@ BIN := .venv/bin
 # compiled on import.
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile -c constraints.txt
 STUDY ?= studies/examples/docstrings.yaml
-# One process more than cores: tests that kill workers mostly wait.
-JOBS ?= 3
+# Bytecode is compiled on the first import and kept, also where the shell says otherwise: each of a launch's processes, and each
+# process that a test starts, would compile what it imports anew.
+export PYTHONDONTWRITEBYTECODE =
+# Of all tests one process more than cores: those that kill workers mostly wait.
+JOBS ?= $(if $(TESTS),3,2)
 .DEFAULT_GOAL := help
 
 .PHONY: help setup search test nightly lint docs reference bench gpu clean
@@ -30,7 +33,7 @@ search: .venv/.installed ## Launch the example study on the embedded backbone an
 
 # More threads than cores are several times slower than one a process.
 test: export OMP_NUM_THREADS ?= 1
-test: .venv/.installed-dev ## Run the tests on JOBS=3 processes (with a third of the slow ones: make test TESTS=tests)
+test: .venv/.installed-dev ## Run the tests on JOBS=2 processes (with a third of the slow ones: make test TESTS=tests)
 	@tests/services.sh
 	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal --durations 40 $(if $(TESTS),$(TESTS),-m "not slow")
 
@@ -44,7 +47,8 @@ lint: .venv/.installed-dev ## Lint, format, types, import direction
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-docs: .venv/.installed-dev ## Build the documentation into site/, in strict mode
+docs: .venv/.installed-dev ## See that the reference is what the program says, and build the documentation into site/, in strict mode
+	$(BIN)/python docs/generate.py --check
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 reference: .venv/.installed-dev ## Write the pages of the reference again, from what the program says of itself

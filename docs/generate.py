@@ -1,4 +1,4 @@
-"""Writes the pages of the reference from what the program says of itself. A test compares them with what is committed.
+"""Writes the pages of the reference from what the program says of itself; ``--check`` compares them with what is there.
 
 ``make reference`` writes them again, and the names of forms and gates that the README lacks into its table.
 """
@@ -418,9 +418,9 @@ def readme(text: str) -> str:
 
 
 if __name__ == "__main__":
-    folder = Path(sys.argv[1]) if len(sys.argv) > 1 else FOLDER
-    if folder == FOLDER:
-        README.write_text(readme(README.read_text()))
-    folder.mkdir(exist_ok=True)
-    for name, make in PAGES.items():
-        (folder / f"{name}.md").write_text(make())
+    pages = {FOLDER / f"{name}.md": make() for name, make in PAGES.items()} | {README: readme(README.read_text())}
+    if "--check" in sys.argv:
+        stale = [file.name for file, text in pages.items() if file.read_text() != text]
+        sys.exit(f"not what the program says: {', '.join(stale)}. Run: make reference" if stale else 0)
+    for file, text in pages.items():
+        file.write_text(text)

@@ -62,6 +62,7 @@ def test_a_heavy_import_would_be_noticed():
     assert heavy_modules_after("import sys, torch") == ["torch"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("package", LIGHT)
 def test_a_light_package_loads_no_deep_learning_library(package):
     assert heavy_modules_after(IMPORT_ALL.format(package=package)) == []

@@ -79,6 +79,7 @@ str(study.best), study.best._repr_html_(), study.best.configuration, study.summa
 """
 
 
+@pytest.mark.slow
 def test_reading_a_study_loads_no_deep_learning_library(sample_storage):
     assert loaded_after(LOOKING.format(url=sample_storage), *HEAVY) == []
 

@@ -78,6 +78,7 @@ def test_the_smallest_budget_that_is_named_really_fits(study, capsys):
     Path("deltaspace.db").unlink()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("family", "expected"),
     [

@@ -94,6 +94,7 @@ def test_a_ray_study_survives_the_death_of_a_worker_the_keeper_and_the_launch(ne
     said_nothing_unasked(study)
 
 
+@pytest.mark.slow
 def test_a_launch_that_was_fenced_stops_and_the_other_goes_on(new_study, tmp_path):
     study = new_study(f"sqlite:///{tmp_path / 'ledger.db'}", "inline", 60, step_seconds=0.05)
     first = study.launch()
@@ -109,6 +110,7 @@ def test_a_launch_that_was_fenced_stops_and_the_other_goes_on(new_study, tmp_pat
     check_at_rest(study)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("backend", ["inline", pytest.param("ray", marks=pytest.mark.slow)])
 def test_ctrl_c_in_the_terminal_stops_cleanly_and_the_next_launch_goes_on(new_study, tmp_path, backend):
     study = new_study(f"sqlite:///{tmp_path / 'ledger.db'}", backend, 30, step_seconds=0.02)

@@ -81,6 +81,7 @@ def test_every_trial_is_told_of_once_and_in_order_and_the_end_comes_last(study):
     assert len(noting.told) == 1 + sum(len(study.expected(number)) for number in range(8))
 
 
+@pytest.mark.slow
 def test_a_later_launch_tells_only_what_is_new(study):
     study.launch(Noting())
     noting = Noting()

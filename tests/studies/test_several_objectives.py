@@ -27,6 +27,7 @@ def _search(sampler: str, second: str) -> dict[str, object]:
     return {"objectives": ["score", second], "sampler": sampler, "published": PUBLISHED}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("sampler", "second"),
     [

@@ -187,6 +187,7 @@ def test_what_is_finished_is_not_trained_again(local):
     assert local.record().epoch == 1
 
 
+@pytest.mark.slow
 def test_sql_has_the_differences_that_are_printed_and_verify_compares_the_two(study):
     asked = "SELECT label, difference, low, high, p_value, adjusted_p, pairs, verdict FROM confirmation_results"
 

@@ -149,6 +149,7 @@ def stock(tmp_path_factory: pytest.TempPathFactory) -> Path:
 NEW = [{"source": text_of(number), "target": text_of(number + 1)} for number in range(100, 100 + ROWS)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("family", "task"),
     [("roberta", "classes"), *(pytest.param(*one, marks=pytest.mark.slow) for one in SLOW)],
@@ -179,6 +180,7 @@ def test_no_label_of_a_classification_changes_where_there_is_nothing_but_the_fol
     assert cut_by_itself["answers"] == found[1]["answers"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", ["gpt2", pytest.param("bart", marks=pytest.mark.slow)])
 def test_every_form_of_an_export_writes_what_the_trial_writes(run, stock, family):
     ran = run(family, "texts")
@@ -195,6 +197,7 @@ def test_every_form_of_an_export_writes_what_the_trial_writes(run, stock, family
         assert found["answers"] == answers
 
 
+@pytest.mark.slow
 def test_a_question_is_asked_as_in_training(run):
     ran = run("gpt2", "questions")
     texts = [(row["source"], row["target"]) for row in NEW[:6]]

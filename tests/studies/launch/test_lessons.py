@@ -65,6 +65,7 @@ def tried(file: Path, name: str) -> list[str]:
     return [trial.fingerprint for trial in read(file, name)[0]]
 
 
+@pytest.mark.slow
 def test_its_first_trials_are_what_it_learned_in_the_places_of_the_weakest(database, tmp_path):
     told = begin(database, specification(tmp_path, "later", 14, **LEARNING))
     assert told[0].startswith("learned from earlier: ")

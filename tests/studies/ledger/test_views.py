@@ -143,6 +143,7 @@ def test_what_a_trial_spends_is_split_between_its_sides(fixed, storage_url):
         assert row["seconds"] == pytest.approx(spent, rel=1e-12)
 
 
+@pytest.mark.slow
 def test_contenders_of_a_confirmation_have_their_spread_on_test(fixed, storage_url):
     found = rows(storage_url, "SELECT * FROM confirmation_results")
     [result] = confirmation_results(fixed, "finished")

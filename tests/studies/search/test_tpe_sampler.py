@@ -39,6 +39,7 @@ def proposals(space: SearchSpace, sampler: Sampler, goal: SizeGoal | None) -> li
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("goal", [None, GOAL], ids=["score", "score and size"])
 def test_proposals_are_those_of_optuna(space, goal):
     assert proposals(space, OWN, goal) == proposals(space, STOCK, goal)

@@ -49,6 +49,7 @@ def batch_of(mask: list[list[int]]) -> Batch:
     return Batch(input_ids=ids, attention_mask=real, token_type_ids=None, labels=np.zeros(len(ids), dtype=np.int64))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", ["roberta", "qwen3", "bart"])
 def test_a_model_that_nobody_detached_leaves_memory_all_the_same(tiny_backbone, family):
     runner = runner_of(tiny_backbone(family))

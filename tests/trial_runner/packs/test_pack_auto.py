@@ -36,6 +36,7 @@ MIXES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("names", MIXES.values(), ids=MIXES)
 @pytest.mark.parametrize("dropout", [pytest.param(0.0, marks=pytest.mark.slow), 0.1])
 def test_the_planned_peak_is_the_allocator_s_and_never_below_it(
@@ -46,6 +47,7 @@ def test_the_planned_peak_is_the_allocator_s_and_never_below_it(
     runner.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", [pytest.param("bart", marks=pytest.mark.slow), "llama"])
 def test_the_planned_peak_of_trials_that_write_is_the_allocator_s(
     family: str, new_text_runner: Callable[..., TorchRunner]

@@ -21,6 +21,7 @@ def task_runner(backbone: Path, folder: Path, *, beams: int) -> TorchRunner:
     return text_runner(backbone, write_task(folder), precision="fp32", decoding=decoding)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("family", "beams"), [("qwen3", 3), ("t5", 3), pytest.param("qwen3", 1, marks=pytest.mark.slow)]
 )

@@ -104,6 +104,7 @@ def test_an_encoder_decoder_of_no_family_is_refused_as_such(tmp_path):
     assert "\n" not in str(told.value)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("heads", "lacks"), [(8, ()), pytest.param(2, (("attn", "head"),), marks=pytest.mark.slow)])
 def test_the_small_copy_of_an_encoder_decoder_has_its_heads_in_either_stack(heads, lacks, tmp_path):
     sizes = {**FAMILIES["marian"].example, "encoder_attention_heads": 8, "decoder_attention_heads": heads}
