@@ -85,7 +85,7 @@ def init(
     configuration: str | None = None,
     **choices: Any,
 ) -> Path:
-    """Look at data and write a study file for it, with comments on what was found.
+    """Look at data and write a study file for it, which says at its top what was found.
 
     Example:
         >>> study = deltaspace.launch(deltaspace.init("reviews.csv"))
@@ -134,7 +134,7 @@ def init(
     specification_from_mapping(draft.keys, origin=str(file))
     keys = _as_seen_from(file.parent, draft.keys)
     try:
-        file.write_text(study_text(draft.head, keys, draft.comments), encoding="utf-8")
+        file.write_text(study_text(draft.head, keys), encoding="utf-8")
     except OSError as error:
         raise StudiesError(f"the study file must be written; {file}: {error.strerror}.") from error
     return file

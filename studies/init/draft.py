@@ -1,6 +1,5 @@
 """What a study of some data should say: its task from the columns, its sizes from the lengths and the machine."""
 
-import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -19,8 +18,8 @@ from studies.resource_estimates.duration import forecast
 from studies.study_file import specification_from_mapping
 from trial_runner.backbones import EMBEDDED, config_of, load_tokenizer, position_limit
 from trial_runner.huggingface import quiet_transformers
-from trial_runner.tasks import TASK_KINDS
-from trial_runner.tasks.inspection import Guess, columns_in, guess, look_at
+from trial_runner.tasks import TASK_KINDS, TaskKind
+from trial_runner.tasks.inspection import columns_in, guess, look_at
 
 if TYPE_CHECKING:
     from datasets import Dataset
@@ -46,7 +45,6 @@ _FEW_EXAMPLES = 1_000
 _FEWEST_TRIALS, _MOST_TRIALS = 24, 100
 """Published methods and some discoveries; and from where on more are for another day."""
 _FEWEST_STEPS, _MOST_STEPS = 60, 600
-_COMMENT_COLUMN = 36
 _UNEVEN = 0.6
 
 
@@ -81,12 +79,10 @@ class Draft:
 
     Attributes:
         keys: Of the study file, in their order.
-        comments: By key path.
-        head: Comments before everything.
+        head: Comments before them.
     """
 
     keys: Mapping[str, Any]
-    comments: Mapping[str, str]
     head: tuple[str, ...]
 
 
@@ -104,37 +100,36 @@ def draft_study(source: DataSource, choices: Choices) -> Draft:
     with source.opened() as (rows, is_whole):
         columns = look_at(_some(rows, _LOOKED_ROWS))
         found = guess(columns, choices.kind, choices.columns)
+        kind, count = TASK_KINDS[found["kind"]], len(rows)
         study: dict[str, Any] = {
             "name": choices.name or source.title,
-            "backbone": choices.backbone or _USUAL.get(found.kind, _OF_TEXTS),
-            "task": {"kind": found.kind, **source.task, **found.keys},
+            "backbone": choices.backbone or _USUAL.get(kind.name, _OF_TEXTS),
+            "task": {"kind": kind.name, **source.task, **found},
             "budget": choices.budget,
             "trials": choices.trials or _TRIALS,
         }
         lengths, labels = _measured(study, _some(rows, _TOKENIZED_ROWS))
-        count = len(rows)
-    study["task"] |= {"metric": _metric(found.kind, labels), **lengths}
+    study["task"] |= {"metric": _metric(kind, labels), **lengths}
     task = prepared(specification_from_mapping(study, origin="the draft")) if is_whole else None
     sizes = {"train": count} if task is None else {name: len(split) for name, split in task.splits.items()}
-    most = _MEASURED_EXAMPLES if found.kind in ("classification", "regression") else _MEASURED_TEXTS
+    most = _MEASURED_TEXTS if "max_target_tokens" in lengths or "decoding" in lengths else _MEASURED_EXAMPLES
     if sizes.get("validation", count // 10) > most:
         study["task"]["examples"] = {"validation": most}
     study["training"] = _training(sizes["train"], study["backbone"])
-    said = "not timed: see deltaspace check"
+    taken = "not timed; see deltaspace check"
     if task is not None and choices.takes_steps:
-        said = _in_time(study, choices)
-    return Draft(
-        keys=study,
-        comments=_comments(study, found, said, sizes["train"]),
-        head=(
-            f"{found.kind}: {', '.join(f'{name} {size:,}' for name, size in sizes.items())}"
-            f"{'' if is_whole else ' (of a large file: what its beginning has)'}",
-            *_labels_said(labels),
-            *(() if task is None else task.notes),
-            *_columns_said(found, list(columns)),
-            *([f"not used: {', '.join(source.unused)}"] * bool(source.unused)),
-        ),
+        taken = _in_time(study, choices)
+    head = (
+        f"{kind.name}: {', '.join(f'{name} {size:,}' for name, size in sizes.items())}"
+        f"{'' if is_whole else ' (of a large file: what its beginning has)'}",
+        *_labels_said(labels),
+        *(() if task is None else task.notes),
+        *_columns_said(found, list(columns)),
+        *([f"not used: {', '.join(source.unused)}"] * bool(source.unused)),
+        f"measured by {study['task']['metric']}; metric may be: {', '.join(kind.metrics)}",
+        f"{study['trials']} trials of {study['training']['steps']} steps: {taken}",
     )
+    return Draft(keys=study, head=head)
 
 
 def _some(dataset: "Dataset", most: int) -> "Dataset":
@@ -170,10 +165,10 @@ def _measured(study: Mapping[str, Any], rows: "Dataset") -> tuple[dict[str, Any]
     return {"max_tokens": read, **of_written}, Counter()
 
 
-def _metric(kind: str, labels: Counter[Any]) -> str:
+def _metric(kind: TaskKind, labels: Counter[Any]) -> str:
     """The usual metric; of uneven labels one that a constant prediction is bad at."""
     if not labels or max(labels.values()) < _UNEVEN * labels.total():
-        return TASK_KINDS[kind].metrics[0]
+        return kind.usual_metric
     return "matthews" if len(labels) == 2 else "f1"
 
 
@@ -214,64 +209,24 @@ def fitting(room: float, steps: int, trials: int | None = None) -> tuple[int, in
 def _labels_said(labels: Counter[Any]) -> Iterator[str]:
     for label, count in labels.most_common(1):
         yield f"{len(labels)} labels; the most frequent, {label}, has {count / labels.total():.0%} of the rows"
+    if len(labels) > 2 and all(isinstance(label, int | float) for label in labels):
+        yield "the labels are numbers: --kind regression learns them as such"
 
 
-def _columns_said(found: Guess, columns: Sequence[str]) -> Iterator[str]:
+def _columns_said(found: Mapping[str, Any], columns: Sequence[str]) -> Iterator[str]:
     """Which columns are read and learned, and which are not used."""
-    names = list(columns_in({key: value for key, value in found.keys.items() if key != "join"}))
-    used = {*names, *(name.partition(".")[0] for name in names)}
+    *read, learned = columns_in(found)
+    used = {learned, *read, *(name.partition(".")[0] for name in (learned, *read))}
+    yield f"reads {' and '.join(read)}, learns {learned}" if read else f"learns {learned}"
     left = ", ".join(name for name in columns if name not in used)
-    *read, learned = names
-    reads = f"reads {' and '.join(read)}, " if read else ""
-    yield f"{reads}learns {learned}{'; --text and --label, or --source and --target, say otherwise' * bool(left)}"
     if left:
-        yield f"columns not used: {left}"
+        yield f"columns not used: {left}; --text and --label, or --source and --target, say otherwise"
 
 
-def _comments(study: Mapping[str, Any], found: Guess, said: str, examples: int) -> dict[str, str]:
-    """By key path; ``said`` is what the trials take."""
-    training, metric = study["training"], study["task"]["metric"]
-    return {
-        "backbone": "embedded, a folder, or a name on the Hugging Face hub",
-        "task.folder": "relative to this file",
-        **{f"task.{key}": text for key, text in found.comments.items()},
-        "task.metric": f"or {', '.join(one for one in TASK_KINDS[found.kind].metrics if one != metric)}",
-        "budget": "of the backbone's parameters, or a number of them",
-        "trials": f"published methods, then discoveries; {said}",
-        "training.steps": f"{training['steps'] * training['batch_size'] / examples:.1f} passes over train",
-    }
-
-
-def study_text(head: tuple[str, ...], keys: Mapping[str, Any], comments: Mapping[str, str]) -> str:
-    """YAML of the keys, in their order.
-
-    Args:
-        head: Comments before everything.
-        keys: Of the study file; sections are mappings.
-        comments: By key path, such as ``task.text``.
-    """
-    lines = [f"# {_one_line(line)}".rstrip() for line in head]
-    return "\n".join([*lines, *_lines(keys, comments, "", "")]) + "\n"
-
-
-def _lines(keys: Mapping[str, Any], comments: Mapping[str, str], path: str, indent: str) -> Iterator[str]:
-    for key, value in keys.items():
-        is_section = isinstance(value, Mapping)
-        line = f"{indent}{key}:" if is_section else f"{indent}{_flow({key: value})}"
-        said = comments.get(f"{path}{key}")
-        yield f"{line.ljust(_COMMENT_COLUMN - 2)}  # {_one_line(said)}" if said else line
-        if is_section:
-            yield from _lines(value, comments, f"{path}{key}.", f"{indent}  ")
-
-
-def _flow(pair: Mapping[str, Any]) -> str:
-    """``key: value`` on one line."""
-    ((key, value),) = pair.items()
-    if isinstance(value, str) and not value.isprintable():
-        return f"{key}: {json.dumps(value)}"
-    text: str = yaml.safe_dump(pair, default_flow_style=True, allow_unicode=True, width=float("inf"), sort_keys=False)
-    return text.strip()[1:-1]
-
-
-def _one_line(text: str) -> str:
-    return visible(" ".join(text.split()))
+def study_text(head: Sequence[str], keys: Mapping[str, Any]) -> str:
+    """YAML of the keys of a study file, in their order, after comments."""
+    lines = [f"# {visible(' '.join(line.split()))}\n" for line in head]
+    texts = (
+        yaml.safe_dump(keys, sort_keys=False, allow_unicode=is_plain, width=float("inf")) for is_plain in (True, False)
+    )
+    return "".join(lines) + next(text for text in texts if text.replace("\n", "").isprintable())

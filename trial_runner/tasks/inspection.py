@@ -41,6 +41,7 @@ _FROM_TO: Sequence[tuple[str, tuple[str, ...], tuple[str, ...]]] = (
         ("output", "completion", "response", "answer", "target", "references"),
     ),
 )
+_OF_LABELS = ("classification", "regression")
 _ASKED = ("context", "question", "answers")
 _CHOICES = ("choices", "choice", "options", "endings", "candidates", "answers", "alternatives")
 _FEW_LABELS = 20
@@ -86,21 +87,6 @@ class Column:
         return self.kind is ColumnKind.NUMBER and self.distinct > _MANY_NUMBERS and has_fraction
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Guess:
-    """A task that data makes.
-
-    Attributes:
-        kind: Of the task.
-        keys: Of the task's columns, as a study file has them.
-        comments: On some of the keys, and on ``kind``.
-    """
-
-    kind: str
-    keys: Mapping[str, Any]
-    comments: Mapping[str, str]
-
-
 def look_at(dataset: "Dataset") -> dict[str, Column]:
     """The columns of a dataset by their names, in their order."""
     return {name: _look(dataset, name) for name in dataset.column_names} if len(dataset) else {}
@@ -142,7 +128,11 @@ def _plain_kind_of(there: list[Any]) -> ColumnKind:
     return ColumnKind.TEXT if any(isinstance(value, str) for value in there) else ColumnKind.NUMBER
 
 
-def guess(columns: Mapping[str, Column], kind: str | None = None, wished: Mapping[str, Any] | None = None) -> Guess:
+Keys = dict[str, Any]
+"""Keys of a task as a study file has them: its kind, and the columns."""
+
+
+def guess(columns: Mapping[str, Column], kind: str | None = None, wished: Mapping[str, Any] | None = None) -> Keys:
     """The task that the columns of train make.
 
     Args:
@@ -163,7 +153,7 @@ def guess(columns: Mapping[str, Column], kind: str | None = None, wished: Mappin
     if "label" in wished or "text" in wished:
         return _labelled(columns, kind, wished)
     if set(wished) & set(_ASKED):
-        return Guess(kind="question_answering", keys={"questions": wished}, comments={})
+        return {"kind": "question_answering", "questions": wished}
     if wished:
         if not {"source", "target"} <= set(wished):
             raise TaskError("a task from text to text needs both columns; name them with --source and --target.")
@@ -180,28 +170,27 @@ def guess(columns: Mapping[str, Column], kind: str | None = None, wished: Mappin
 
 def columns_in(keys: Mapping[str, Any]) -> Iterator[str]:
     """The columns that the keys of a task name, each one or several."""
-    for value in keys.values():
-        yield from (value,) if isinstance(value, str) else value.values() if isinstance(value, Mapping) else value
+    for key, value in keys.items():
+        if key not in ("kind", "join"):
+            yield from (value,) if isinstance(value, str) else value.values() if isinstance(value, dict) else value
 
 
-def _guessed(columns: Mapping[str, Column], kind: str | None) -> Guess | None:
+def _guessed(columns: Mapping[str, Column], kind: str | None) -> Keys | None:
     """The task that nothing is said of but maybe its kind; None if it is not clear."""
-    labels = _label_names(columns, kind) if kind in (None, "classification", "regression") else []
+    labels = _label_names(columns, kind) if kind in (None, *_OF_LABELS) else []
     if kind in (None, "question_answering") and set(_ASKED) <= set(columns):
-        return Guess(kind="question_answering", keys={"questions": {key: key for key in _ASKED}}, comments={})
+        return {"kind": "question_answering", "questions": {key: key for key in _ASKED}}
     if labels and labels[0].lower() in _LABELS:
         return _labelled(columns, kind, {})
     for name, one in columns.items():
         if one.kind is ColumnKind.CONVERSATION and kind in (None, "instruction"):
-            return Guess(kind="instruction", keys={"messages": name}, comments={})
+            return {"kind": "instruction", "messages": name}
         languages = list(one.values[0] or ()) if one.kind is ColumnKind.LANGUAGES else []
         if len(languages) == 2 and kind in (None, "translation"):
-            source, target = (f"{name}.{language}" for language in languages)
-            comments = {"source": "the other way round is as good"}
-            return Guess(kind="translation", keys={"source": source, "target": target}, comments=comments)
+            return {"kind": "translation", "source": f"{name}.{languages[0]}", "target": f"{name}.{languages[1]}"}
     kinds = (ColumnKind.TEXT, ColumnKind.TEXTS, ColumnKind.OTHER)
     readable = {name.lower(): name for name, one in columns.items() if one.kind in kinds}
-    for usual, sources, targets in _FROM_TO if kind not in ("classification", "regression") else ():
+    for usual, sources, targets in _FROM_TO if kind not in _OF_LABELS else ():
         read = [readable[each] for each in sources if each in readable][:1]
         written = [readable[each] for each in targets if each in readable and readable[each] not in read]
         if read and written:
@@ -221,7 +210,7 @@ def _label_names(columns: Mapping[str, Column], kind: str | None) -> list[str]:
     return named[:1] or few or (scales if kind is None else [])
 
 
-def _labelled(columns: Mapping[str, Column], kind: str | None, wished: Mapping[str, Any]) -> Guess:
+def _labelled(columns: Mapping[str, Column], kind: str | None, wished: Mapping[str, Any]) -> Keys:
     """A classification, or a regression where that is wished or the label is a scale.
 
     Raises:
@@ -241,14 +230,13 @@ def _labelled(columns: Mapping[str, Column], kind: str | None, wished: Mapping[s
     keys = {"text": text[0] if len(text) == 1 else list(text), "label": label, **_joined(columns, text)}
     one = columns.get(label)
     if kind == "regression" or (kind is None and one is not None and one.is_scale):
-        return Guess(kind="regression", keys=keys, comments={"kind": "or classification"})
+        return {"kind": "regression", **keys}
     if one is not None and one.kind is ColumnKind.TEXT and 2 * one.distinct > len(one.values):
         raise TaskError(
             f"a label must occur in several rows; {label!r} has {one.distinct} different texts in "
             f"{len(one.values)} rows. Name another with --label."
         )
-    are_numbers = one is not None and one.distinct > 2 and {*map(type, one.values)} <= {int, float}
-    return Guess(kind="classification", keys=keys, comments={"kind": "or regression"} if are_numbers else {})
+    return {"kind": "classification", **keys}
 
 
 def _text_names(columns: Mapping[str, Column], label: str) -> tuple[str, ...]:
@@ -261,9 +249,9 @@ def _text_names(columns: Mapping[str, Column], label: str) -> tuple[str, ...]:
     return (max(readable.values(), key=lambda name: len(str(columns[name].values))),) if readable else ()
 
 
-def _written(columns: Mapping[str, Column], kind: str, source: str, target: str) -> Guess:
+def _written(columns: Mapping[str, Column], kind: str, source: str, target: str) -> Keys:
     join = {} if kind == "data_to_text" else _joined(columns, (source,))
-    return Guess(kind=kind, keys={"source": source, "target": target, **join}, comments={})
+    return {"kind": kind, "source": source, "target": target, **join}
 
 
 def _joined(columns: Mapping[str, Column], names: Sequence[str]) -> dict[str, str]:

@@ -7,13 +7,13 @@ import datasets
 import pytest
 
 from trial_runner.errors import TaskError
-from trial_runner.tasks.inspection import ColumnKind, Guess, guess, look_at
+from trial_runner.tasks.inspection import ColumnKind, guess, look_at
 
 LONG = "a text of more words than any label has, so that it is one"
 Rows = Sequence[Mapping[str, Any]]
 
 
-def seen(rows: Rows, kind: str | None = None, **wished: Any) -> Guess:
+def seen(rows: Rows, kind: str | None = None, **wished: Any) -> dict[str, Any]:
     return guess(look_at(datasets.Dataset.from_list(list(rows))), kind, wished)
 
 
@@ -91,26 +91,24 @@ CASES: dict[str, tuple[Rows, str, dict[str, Any]]] = {
 @pytest.mark.parametrize("case", CASES)
 def test_the_task_of_a_data_set_is_seen_in_its_columns(case):
     rows, kind, keys = CASES[case]
-    found = seen(rows)
-    assert (found.kind, dict(found.keys)) == (kind, keys)
+    assert seen(rows) == {"kind": kind, **keys}
 
 
 def test_a_scale_that_is_named_is_a_regression_unless_a_classification_is_wished():
-    found = seen(SICK, label="relatedness")
-    assert (found.kind, found.keys) == ("regression", {"text": PAIR, "label": "relatedness"})
-    assert seen(SICK, "regression").keys == found.keys
-    assert seen(SICK, "classification", label="relatedness").kind == "classification"
+    keys = {"kind": "regression", "text": PAIR, "label": "relatedness"}
+    assert seen(SICK, label="relatedness") == seen(SICK, "regression") == keys
+    assert seen(SICK, "classification", label="relatedness") == {**keys, "kind": "classification"}
 
 
 def test_dialogues_are_a_text_task_where_that_is_said():
     found = seen(many(messages=chat), "summarisation", source="messages", target="messages")
-    assert found.keys == {"source": "messages", "target": "messages", "join": "\n"}
+    assert found == {"kind": "summarisation", "source": "messages", "target": "messages", "join": "\n"}
 
 
 def test_a_label_that_is_named_is_the_label_or_one_line():
     rows = many(review=text, note=lambda n: mood(n) if n % 2 else None, stars=lambda n: n % 5)
-    assert seen(rows, label="note").keys == {"text": "review", "label": "note"}
-    assert seen(rows).keys == {"text": "review", "label": "stars"}
+    assert seen(rows, label="note") == {"kind": "classification", "text": "review", "label": "note"}
+    assert seen(rows) == {"kind": "classification", "text": "review", "label": "stars"}
     with pytest.raises(TaskError, match=r"'review' has 40 different texts in 40 rows\. Name another with --label\.$"):
         seen(many(review=text, other=text), label="review")
     with pytest.raises(TaskError, match=r"beside the label 'review'; no other column has one\. Name it with --text\.$"):
@@ -121,7 +119,7 @@ def test_one_of_several_columns_that_may_be_the_label_must_be_named():
     rows = many(review=text, verdict=mood, tone=lambda n: ("calm", "loud")[n % 2])
     with pytest.raises(TaskError, match=r"among the columns; verdict, tone may be it\. Name it with --label\.$"):
         seen(rows)
-    assert seen(rows, label="tone").keys == {"text": "review", "label": "tone"}
+    assert seen(rows, label="tone") == {"kind": "classification", "text": "review", "label": "tone"}
 
 
 @pytest.mark.parametrize(
@@ -142,12 +140,12 @@ def test_rows_with_choices_of_their_own_are_refused_by_name(right, wished):
 def test_a_text_and_a_label_that_are_both_named_are_taken_beside_choices():
     rows = many(question=text, choice=lambda n: ["one", f"choice {n}"], label=lambda n: n % 2)
     named = {"text": "question", "label": "label"}
-    assert seen(rows, **named).keys == named
+    assert seen(rows, **named) == {"kind": "classification", **named}
 
 
 def test_a_label_that_is_named_and_chooses_nothing_is_taken_beside_choices():
     rows = many(question=text, choice=lambda n: ["one", f"choice {n}"], label=parity, topic=lambda n: "ab"[n % 2])
-    assert seen(rows, label="topic").keys["label"] == "topic"
+    assert seen(rows, label="topic")["label"] == "topic"
 
 
 def test_choices_that_have_labels_beside_them_are_refused_too():
