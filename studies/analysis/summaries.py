@@ -55,11 +55,6 @@ class StudySummary:
         """Number of trials, whatever their state."""
         return sum(self.counts.values())
 
-    @property
-    def title(self) -> str:
-        """What was searched, on one line."""
-        return f"{self.name}: {self.task} on {self.backbone}, budget {self.budget_parameters:,} parameters"
-
 
 def study_summaries(ledger: Ledger) -> tuple[StudySummary, ...]:
     """Every study of a storage, oldest first."""

@@ -16,8 +16,6 @@ from studies.surrogate.hyperparameters import WEIGHTS, Hyperparameters, place
 from studies.surrogate.prior_mean import NO_PLACES, Places, Rules, papers_log_odds, trends
 from studies.surrogate.structure_distances import ABSENT, Array, Indices, StructureDistances
 
-SIDES = ("attention", "ffn")
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Points:
@@ -173,7 +171,7 @@ class PointPairs:
 
     def __init__(self, left: Points, right: Points, structures: StructureDistances) -> None:
         """Measure all distances."""
-        self._sides = [_SideFeatures.between(left, right, column, structures) for column in range(len(SIDES))]
+        self._sides = [_SideFeatures.between(left, right, column, structures) for column in (0, 1)]
 
     def similarities(self, values: Hyperparameters) -> tuple[Array, Array]:
         """``kA`` and ``kF``, (N, M) each."""
@@ -183,7 +181,8 @@ class PointPairs:
     def kernel(self, values: Hyperparameters) -> Array:
         """``k``, (N, M)."""
         attention, ffn = self.similarities(values)
-        return combined(attention, ffn, values)
+        alone = values["level"] ** 2 + values["attention"] ** 2 * attention
+        return np.asarray(alone + ffn * (values["ffn"] ** 2 + values["pair"] ** 2 * attention))
 
     def slopes(self, values: Hyperparameters, adjoint: Array) -> Array:
         """Derivatives of ``sum(adjoint * k)`` by the logarithms of the hyper-parameters that `k` has."""
@@ -203,12 +202,6 @@ class PointPairs:
             for length, distance in (("length.rate", side.rate), ("length.size", side.size)):
                 found[place(length)] += (through * matern_slope(distance / values[length])).sum()
         return found
-
-
-def combined(attention: Array, ffn: Array, values: Hyperparameters) -> Array:
-    """``s0² + sA² kA + sF² kF + sx² kA kF``."""
-    alone = values["level"] ** 2 + values["attention"] ** 2 * attention
-    return np.asarray(alone + ffn * (values["ffn"] ** 2 + values["pair"] ** 2 * attention))
 
 
 def variance(values: Hyperparameters) -> float:

@@ -85,18 +85,16 @@ class Mutation:
         self._genome = genome
         self._drawer = drawer
         self._moves = moves
-        kinds: dict[Callable[[random.Random, EncodedConfiguration, Parents], EncodedConfiguration | None], float] = {
-            self._join: moves.join,
-            self._edit: moves.edit,
-            self._rate: moves.rate,
-            self._size: moves.size,
-            self._change_side: moves.side,
-        }
         self._has_layers = sum(map(len, genome.layers.values())) > 1
         low, high = genome.space.options.budget_fractions
         self._has_sizes = low < high
-        if self._has_sizes:
-            kinds[self._size] = moves.sized
+        kinds: dict[Callable[[random.Random, EncodedConfiguration, Parents], EncodedConfiguration | None], float] = {
+            self._join: moves.join,
+            lambda draw, genes, _: self._at_a_side(draw, genes, self._edited): moves.edit,
+            lambda draw, genes, _: self._at_a_side(draw, genes, self._rated): moves.rate,
+            lambda draw, genes, _: self._resized(draw, genes): moves.sized if self._has_sizes else moves.size,
+            lambda draw, genes, _: self._change_side(draw, genes): moves.side,
+        }
         self._kinds = list(kinds)
         self._weights = list(kinds.values())
 
@@ -130,16 +128,10 @@ class Mutation:
             one.attention, two.ffn, share, draw.choice(pair).budget_fraction if self._has_sizes else one.budget_fraction
         )
 
-    def _edit(self, draw: random.Random, genes: EncodedConfiguration, parents: Parents) -> EncodedConfiguration | None:
-        return self._at_a_side(draw, genes, self._edited)
+    def _rated(self, draw: random.Random, side: EncodedSide) -> EncodedSide:
+        return replace(side, unit_lr=reflected(side.unit_lr + draw.gauss(0, RATE_STEP), -1, 1))
 
-    def _rate(self, draw: random.Random, genes: EncodedConfiguration, parents: Parents) -> EncodedConfiguration | None:
-        def step(draw: random.Random, side: EncodedSide) -> EncodedSide:
-            return replace(side, unit_lr=reflected(side.unit_lr + draw.gauss(0, RATE_STEP), -1, 1))
-
-        return self._at_a_side(draw, genes, step)
-
-    def _size(self, draw: random.Random, genes: EncodedConfiguration, parents: Parents) -> EncodedConfiguration | None:
+    def _resized(self, draw: random.Random, genes: EncodedConfiguration) -> EncodedConfiguration | None:
         if self._has_sizes and draw.random() < SIZED:
             low, high = (math.log2(one) for one in self._genome.space.options.budget_fractions)
             stepped = reflected(math.log2(genes.budget_fraction) + draw.gauss(0, SIZE_STEP), low, high)
@@ -155,9 +147,7 @@ class Mutation:
         low, high = self._genome.space.options.attention_share
         return replace(genes, attention_share=reflected(genes.attention_share + draw.gauss(0, SHARE_STEP), low, high))
 
-    def _change_side(
-        self, draw: random.Random, genes: EncodedConfiguration, parents: Parents
-    ) -> EncodedConfiguration | None:
+    def _change_side(self, draw: random.Random, genes: EncodedConfiguration) -> EncodedConfiguration | None:
         if self._genome.space.pairs and draw.random() < 0.5:
             return self._at_a_side(draw, genes, self._change_number)
         name = draw.choice((ATTENTION, FFN))

@@ -7,7 +7,7 @@ of the search space, and if it fits the budget.
 """
 
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from search_space.backbones.shape import BackboneShape
@@ -57,12 +57,9 @@ class Change:
 
     def joined(self, other: "Change") -> "Change":
         """Both at once."""
-        return Change(
-            side=self.side,
-            dimension=f"{self.dimension}+{other.dimension}",
-            before=f"{self.before}, {other.before}",
-            after=f"{self.after}, {other.after}",
-            place=self.place,
+        names = f"{self.dimension}+{other.dimension}"
+        return replace(
+            self, dimension=names, before=f"{self.before}, {other.before}", after=f"{self.after}, {other.after}"
         )
 
     def __str__(self) -> str:

@@ -153,16 +153,13 @@ def mixed(one: Pattern, other: Pattern, taken: Callable[[str], bool]) -> Pattern
         first, second = (other, one) if taken(dimension) else (one, other)
         return first if dimension in first.decisions else second
 
-    form, gate = chosen("form").form, chosen("gate").gate
-    if one.form.name == other.form.name:
-        form = chosen("details").form
-    places = chosen("write").places
+    source = chosen("details" if one.form.name == other.form.name else "form")
+    form, gate, places = source.form, chosen("gate").gate, chosen("write").places
     own: dict[str, object] = {}
     if form.per_head is not None:
         own["heads"] = chosen("heads").form.heads
     if form.activation is not None:
         own["activation"] = chosen("activation").form.activation
-    source = chosen("details") if one.form.name == other.form.name else chosen("form")
     if dict(source._details()).get("bias") == _USUAL:
         own["bias"] = form.has_usual_bias(places[0][1])
     if isinstance(gate, FixedScale):
