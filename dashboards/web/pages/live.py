@@ -6,7 +6,7 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 
 from dashboards.web.cache.study import WatchedStudy
-from dashboards.web.pages.page import Page, PageRequest, study_facts
+from dashboards.web.pages.page import Page, PageRequest, number_in, study_facts
 from studies.errors import StudiesError
 from studies.records import AttemptRecord, ReadingRecord, StudyKind, TrialOutline, TrialState
 from studies.study_file.recorded_specification import recorded_specification
@@ -41,7 +41,7 @@ def _trials(asked: PageRequest) -> object:
     answer = {
         "session": asked.storage.session,
         "study": {**study_facts(study.record, _names(study)), "rungs": _rungs(study), "seed": study.record.seed},
-        "trials": study.rows(_number(given.get("since")) if is_known else 0),
+        "trials": study.rows(number_in(given.get("since")) or 0 if is_known else 0),
         "ranked": found.times if found is not None else 0,
         "annotations": [{"trial": number, **asdict(one)} for number, one in study.annotations().items()],
     }
@@ -54,37 +54,29 @@ def _news(asked: PageRequest) -> object:
     return asked.study.news()
 
 
-def _number(text: str | None) -> int:
-    return int(text) if text is not None and text.isdecimal() and len(text) < 16 else 0
-
-
 def _live(asked: PageRequest) -> object:
     study = asked.study
     study.refresh()
     trials = study.trials
     running = [trial for trial in trials if trial.state is TrialState.RUNNING]
-    attempts = {trial.number: _last_attempt(study, trial) for trial in running[:_MOST_RUNNING]}
-    events = study.ledger.events(study.record.id)
+    key, ledger = study.record.id, study.ledger
+    attempts = [one for trial in running[:_MOST_RUNNING] for one in ledger.attempts(key, trial.number)[-1:]]
+    events = ledger.events(key)
     now = datetime.now(UTC)
     return {
         "now": now,
         "counts": study.counts,
         "running": [
-            {"number": number, "worker": one.worker, "attempt": one.attempt, "started_at": one.started_at}
-            for number, one in attempts.items()
-            if one is not None
+            {"number": one.trial, "worker": one.worker, "attempt": one.attempt, "started_at": one.started_at}
+            for one in attempts
         ],
-        "workers": _workers([one for one in attempts.values() if one is not None], now),
+        "workers": _workers(attempts, now),
         "pace": _pace(trials),
         "events": [
             {"at": event.at, "kind": event.kind, "trial": event.trial, "text": event.text}
             for event in events[-_MOST_EVENTS:]
         ],
     }
-
-
-def _last_attempt(study: WatchedStudy, trial: TrialOutline) -> AttemptRecord | None:
-    return next(reversed(study.ledger.attempts(study.record.id, trial.number)), None)
 
 
 def _workers(attempts: Sequence[AttemptRecord], now: datetime) -> list[dict[str, object]]:
@@ -119,8 +111,8 @@ def _curves(asked: PageRequest) -> object:
     if asked.waits:
         numbers = [trial.number for trial in study.trials]
     else:
-        given = asked.given.get("trials", "").split(",")
-        numbers = [int(text) for text in given if text.isdecimal() and len(text) < 16][:_MOST_CURVES]
+        given = map(number_in, asked.given.get("trials", "").split(","))
+        numbers = [number for number in given if number is not None][:_MOST_CURVES]
     return {number: curve(readings) for number, readings in study.curves(numbers).items()}
 
 

@@ -60,6 +60,11 @@ class Page:
     is_exported: bool = True
 
 
+def number_in(text: str | None) -> int | None:
+    """The number that a part of an address is; None if it is none, or has more digits than any here."""
+    return int(text) if text is not None and text.isdecimal() and len(text) < 16 else None
+
+
 def study_facts(record: StudyRecord, names: Mapping[int, str]) -> dict[str, object]:
     """What a study is.
 

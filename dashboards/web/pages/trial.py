@@ -1,7 +1,7 @@
 """One trial: what it changes in a block, its dimensions, curves, attempts and files."""
 
 from dashboards.web.cache.study import WatchedStudy
-from dashboards.web.pages.page import Page, PageRequest
+from dashboards.web.pages.page import Page, PageRequest, number_in
 from dashboards.web.picture import picture_of
 from search_space.parameter_counts.counts import count
 from search_space.words.describe import ranked_published
@@ -14,13 +14,13 @@ _NEAREST = 3
 
 def _trial(asked: PageRequest) -> object:
     study = asked.study
-    given = asked.given["*"]
     study.refresh()
-    trials = study.trials
-    if not (given.isdecimal() and len(given) < 16 and int(given) < len(trials)):
+    trials, number = study.trials, number_in(asked.given["*"])
+    if number is None or number >= len(trials):
+        given = asked.given["*"]
         raise UnknownTrialError(f"no trial {given!r}; the study holds {len(trials)}. Choose one of the leaderboard.")
     key = study.record.id
-    trial = study.ledger.trial(key, int(given))
+    trial = study.ledger.trial(key, number)
     return {
         "number": trial.number,
         "trial": trial,

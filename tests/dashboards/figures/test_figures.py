@@ -99,12 +99,3 @@ def test_hostile_methods_are_text_in_the_traces(cards):
     hostile = replace(card, points=card.points.assign(method="<script>alert(1)</script>"))
     (figure,) = figures_of(hostile)
     assert "<script>" not in json.dumps(figure.themed())
-
-
-def test_curves_of_rates_have_a_band_and_one_best_point(figures):
-    told = [one for one in figures if one.name.startswith("rates-")]
-    assert len(told) == 2
-    for figure in told:
-        lines = [trace for trace in figure.data if trace.get("marker")]
-        assert all(trace["marker"]["symbol"].count("star") == 1 for trace in lines), figure.name
-        assert any(trace.get("fill") == "tonexty" for trace in figure.data), figure.name

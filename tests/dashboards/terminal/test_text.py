@@ -2,7 +2,7 @@
 
 import pytest
 
-from dashboards.terminal.text import duration_text, rate_text, score_text, share_text
+from dashboards.terminal.text import duration_text, score_text
 from studies.records import ExampleCounts, TrialState
 
 
@@ -28,10 +28,3 @@ def test_a_score_at_a_rung_is_as_sure_as_the_examples_that_were_measured_there()
     early = score_text(0.5, TrialState.PRUNED, 50, examples=examples)
     assert last.split(" ± ") == ["0.5000", "0.0245"]  # 1.96 sqrt(0.25 * 0.5 / 800)
     assert early == "0.5000 ± 0.0490 @ 50"
-
-
-def test_shares_and_learning_rates_are_short():
-    assert share_text(0.98765) == "98.8%"
-    assert share_text(0.0048, digits=3) == "0.480%"
-    assert rate_text(0.00123) == "1.2e-03"
-    assert rate_text(None) == "-"

@@ -124,16 +124,6 @@ def test_what_is_far_below_the_others_is_estimated_where_it_is_and_so_is_the_dif
     assert over.difference.deviation < 0.03
 
 
-def test_the_leaderboard_says_plainly_what_was_found(plant):
-    planted = plant(40)
-    better = leaderboard(planted.ledger, "planted")
-    assert better.lead is not None
-    assert better.verdict.startswith("Something better than all published methods was found: +")
-    assert "± " in better.verdict
-    worse = leaderboard(plant(40, luck={0: 0.3}).ledger, "planted")
-    assert worse.verdict.startswith("Nothing better than the published methods was found: -")
-
-
 @pytest.mark.slow
 def test_what_is_recommended_is_hardly_overrated(plant):
     optimism = []

@@ -28,14 +28,6 @@ def test_the_front_is_of_the_estimates_and_not_of_the_scores(planted):
     assert all(point.estimate_low < point.estimate < point.estimate_high for point in found.points)
 
 
-def test_the_best_within_a_size_is_the_last_of_the_front_that_is_no_larger(planted):
-    found = front_of(planted.ledger, planted.ledger.study("planted"))
-    smallest, *_, largest = found.points
-    assert found.within(largest.size) == largest
-    assert found.within(largest.size - 1) == found.points[-2]
-    assert found.within(smallest.size - 1) is None
-
-
 def test_the_hypervolume_of_a_front_has_the_interval_of_what_its_trials_may_score_together(planted):
     ranking = ranking_of(planted.ledger, planted.study)
     found = front_of(planted.ledger, planted.study, ranking)

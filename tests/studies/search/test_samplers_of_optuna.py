@@ -39,15 +39,6 @@ def test_tpe_of_optuna_learns_over_the_tree_from_published_methods_too_and_repla
     assert [trial.fingerprint for trial in search(replayed, space, 3, [])] == [one.fingerprint for one in following]
 
 
-def test_it_finds_what_is_plainly_best(space):
-    proposer, found = Proposer(space, sampler=sampler_of(GROUPED), seed=1), []
-    for number in range(50):
-        parameters = proposer.propose().parameters
-        found.append(0.5 * (parameters.get("ffn.form") == "lowrank") + 0.5 * (parameters["placement"] == "both"))
-        proposer.close(number, TrialState.COMPLETE, found[-1])
-    assert sum(found[30:]) / 20 > sum(found[:10]) / 10 + 0.3
-
-
 def test_brute_force_of_optuna_tries_all_of_a_small_space_once(space):
     # attention: q, v, o, q+v; FFN: u, f, u+f; one of them or both: 4 * 3 + 4 + 3 points
     fixed = {"const": (1e-3, 1e-3)}
