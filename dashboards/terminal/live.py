@@ -131,7 +131,8 @@ def _tables(progress: Progress, width: int, lines: int) -> Iterator[RenderableTy
     top, newest = progress.top[:best], list(reversed(progress.just_ended))[:ended]
     furthest = _furthest(progress.running, running)
     is_wide = width >= _MIDDLE_WIDTH
-    first = {one: _first(one, progress) for one in (*progress.top, *progress.just_ended, *progress.running)}
+    every: list[EndedTrial | RunningTrial] = [*progress.top, *progress.just_ended, *progress.running]
+    first = {one: _first(one, progress) for one in every}
     metric = escape(progress.metric)
     # the first three columns are as wide in all
     least = [max(map(len, column)) for column in zip(("trial", "step", progress.metric), *first.values(), strict=True)]
