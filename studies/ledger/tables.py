@@ -97,7 +97,7 @@ VERSIONS = Table(
     "deltaspace_version",
     METADATA,
     Column("version_num", String(32), primary_key=True),
-    info={"about": "The version of the tables, as Alembic stamps it; other programs have stamps of their own."},
+    info={"about": "The version of the tables."},
 )
 
 STUDIES = Table(
@@ -306,11 +306,7 @@ _FINAL_TRIGGERS = {
 
 
 @event.listens_for(TRIALS, "after_create")
-def _create_with_table(_table: Table, connection: Connection, **_options: Any) -> None:
-    create_triggers(connection)
-
-
-def create_triggers(connection: Connection) -> None:
+def _make_final(_table: Table, connection: Connection, **_options: Any) -> None:
     """Make terminal trials final, whoever writes."""
     for statement in _FINAL_TRIGGERS[connection.dialect.name]:
         connection.exec_driver_sql(statement)

@@ -1,8 +1,0 @@
-"""The tables of the first release; `studies.ledger.tables` creates them."""
-
-revision = "0001"
-down_revision = None
-
-
-def upgrade() -> None:
-    """Nothing comes before."""
