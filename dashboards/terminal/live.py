@@ -12,7 +12,7 @@ from dashboards.terminal.text import duration_text, measured_text, share_text, s
 from studies.analysis.visible import visible
 from studies.pruning.degenerate import COLLAPSED
 from studies.records import TrialState
-from studies.runtime.progress import EndedTrial, Progress, RunningTrial, TimeLeft
+from studies.runtime.progress import Progress, ShownTrial, TimeLeft
 
 _BAR_WIDTH = 40
 _MIDDLE_WIDTH, _FULL_WIDTH = 100, 140
@@ -83,7 +83,7 @@ def times_text(progress: Progress) -> str:
     return gone if progress.left is None else f"{gone}, {left_text(progress.left)}"
 
 
-def named(trial: EndedTrial | RunningTrial) -> str:
+def named(trial: ShownTrial) -> str:
     """What a trial is, after the name of the published method if it is one."""
     return trial.description if trial.method is None else f"{trial.method}: {trial.description}"
 
@@ -131,8 +131,7 @@ def _tables(progress: Progress, width: int, lines: int) -> Iterator[RenderableTy
     top, newest = progress.top[:best], list(reversed(progress.just_ended))[:ended]
     furthest = _furthest(progress.running, running)
     is_wide = width >= _MIDDLE_WIDTH
-    every: list[EndedTrial | RunningTrial] = [*progress.top, *progress.just_ended, *progress.running]
-    first = {one: _first(one, progress) for one in every}
+    first = {one: _first(one, progress) for one in (*progress.top, *progress.just_ended, *progress.running)}
     metric = escape(progress.metric)
     # the first three columns are as wide in all
     least = [max(map(len, column)) for column in zip(("trial", "step", progress.metric), *first.values(), strict=True)]
@@ -144,7 +143,7 @@ def _tables(progress: Progress, width: int, lines: int) -> Iterator[RenderableTy
         "just ended": ((), [[*first[one], _ending(one, has_reason=width >= _FULL_WIDTH)] for one in newest]),
         "running": (
             ("worker",) if is_wide else (),
-            [[*first[one], *([escape(one.worker)] if is_wide else []), escape(named(one))] for one in furthest],
+            [[*first[one], *([escape(one.worker or "")] if is_wide else []), escape(named(one))] for one in furthest],
         ),
     }
     for title, (more, rows) in tables.items():
@@ -156,25 +155,23 @@ def _tables(progress: Progress, width: int, lines: int) -> Iterator[RenderableTy
         yield Text(f"and {hidden} more", "dim")
 
 
-def _first(one: EndedTrial | RunningTrial, progress: Progress) -> list[str]:
+def _first(one: ShownTrial, progress: Progress) -> list[str]:
     """Number, step and score of a trial; of one that runs the newest."""
-    if isinstance(one, RunningTrial):
-        step, score, state = f"{one.step}/{one.steps}", one.last_score, TrialState.RUNNING
-    else:
-        step, score, state = str(one.step), one.score, one.state
-    return [str(one.number), step, measured_text(score, progress.examples, state=state, is_by_loss=one.is_by_loss)]
+    steps = f"/{progress.steps}" if one.state is TrialState.RUNNING else ""
+    score = measured_text(one.score, progress.examples, state=one.state, is_by_loss=one.is_by_loss)
+    return [str(one.number), f"{one.step}{steps}", score]
 
 
-def _size(one: EndedTrial, progress: Progress) -> list[str]:
+def _size(one: ShownTrial, progress: Progress) -> list[str]:
     return [f"{one.stored_parameters:,}", share_text(one.stored_parameters / progress.budget_parameters)]
 
 
-def _bold(one: EndedTrial) -> str:
+def _bold(one: ShownTrial) -> str:
     """What a trial is; discoveries are bold."""
     return f"[bold]{escape(named(one))}[/]" if one.method is None else escape(named(one))
 
 
-def _ending(one: EndedTrial, *, has_reason: bool) -> str:
+def _ending(one: ShownTrial, *, has_reason: bool) -> str:
     """How a trial ended, and what it is."""
     reason = reason_text(one) if has_reason else ""
     why = f" [dim]({escape(reason)})[/]" if reason else ""
@@ -182,14 +179,14 @@ def _ending(one: EndedTrial, *, has_reason: bool) -> str:
     return f"{ended}: {escape(named(one))}{why}"
 
 
-def reason_text(one: EndedTrial) -> str:
+def reason_text(one: ShownTrial) -> str:
     """Why a trial ended early, without what its step and state say; empty of complete ones."""
     rung, _, told = (one.reason or "").partition("): ")
     said = told if rung.startswith("rung ") and told else (one.reason or "")
     return said.removeprefix(COLLAPSED)
 
 
-def _furthest(running: Sequence[RunningTrial], count: int) -> list[RunningTrial]:
+def _furthest(running: Sequence[ShownTrial], count: int) -> list[ShownTrial]:
     """Those that have come furthest, in the order of their numbers."""
     chosen = sorted(running, key=lambda one: (-one.step, one.number))[:count]
     return sorted(chosen, key=lambda one: one.number)

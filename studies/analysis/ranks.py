@@ -57,7 +57,7 @@ def ranking_of(ledger: Ledger, study: StudyRecord, trials: Sequence[RankedTrial]
         study: Its record.
         trials: All of its trials, if they have been read already.
     """
-    known = ledger.standings(study.id) if trials is None else trials
+    known = ledger.outlines(study.id) if trials is None else trials
     estimates = estimates_of(ledger, study, known)
     complete = [trial for trial in known if trial.state is TrialState.COMPLETE]
     runs = _runs(known)

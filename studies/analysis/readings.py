@@ -81,7 +81,7 @@ def trial_page(ledger: Ledger, name: str, number: int) -> TrialPage:
         UnknownTrialError: If it has no trial of that number.
     """
     study = ledger.study(name)
-    trials = ledger.standings(study.id)
+    trials = ledger.outlines(study.id)
     estimates = estimates_of(ledger, study, trials)
     return TrialPage(
         study=study,

@@ -17,9 +17,9 @@ from studies.ledger.copies import Copied
 from studies.ledger.database import Database, Patience
 from studies.ledger.engine import Access, StorageAddress, open_engine
 from studies.ledger.keeper_writes import LEASE_SECONDS
-from studies.ledger.reports import ReportEntry
+from studies.ledger.reports import Dropped, ReportEntry
 from studies.records.study import ConfirmationRecord, NewStudy, StudyRecord
-from studies.records.trial import AttemptRecord, NewTrial, Settlement
+from studies.records.trial import AttemptRecord, NewTrial
 
 T = TypeVar("T")
 P = ParamSpec("P")
@@ -209,28 +209,26 @@ class Ledger(AbstractContextManager["Ledger"]):
 
         return self._database.write(work)
 
-    def settle(self, study_id: int, epoch: int, number: int, attempt: int, **said: Any) -> Settlement:
+    def settle(self, study_id: int, epoch: int, number: int, attempt: int, **said: Any) -> Dropped | None:
         """Record what a running attempt reports, as in a `ReportEntry`: measurements, a file, its end. All or nothing.
 
         A reading of a step that was measured before is ignored, because the first one stands; so a final score is the
         score of the trial's last reading *in the ledger*. The newest two snapshots of a trial are kept, and none once
-        it has ended; a ``delta`` stays. Files are the caller's: it writes one before this call and deletes
-        ``dropped_paths`` after it.
+        it has ended; a ``delta`` stays. Files are the caller's: it writes one before this call and deletes those that are
+        returned after it.
 
         Returns:
-            Whether it was accepted: False when the attempt does not run any more (late, or told before).
+            The files that no row names any more; None when the attempt does not run any more (late, or told before).
         """
         return self.settle_all(study_id, epoch, [ReportEntry(number=number, attempt=attempt, **said)])[0]
 
-    def settle_all(self, study_id: int, epoch: int, entries: Sequence[ReportEntry]) -> list[Settlement]:
+    def settle_all(self, study_id: int, epoch: int, entries: Sequence[ReportEntry]) -> list[Dropped | None]:
         """Record what several attempts report, in one transaction: all of it or nothing; see `settle`."""
 
-        def work(link: Connection, in_doubt: list[Settlement] | None) -> list[Settlement]:
+        def work(link: Connection, in_doubt: list[Dropped | None] | None) -> list[Dropped | None]:
             keeper_writes.check_epoch(link, study_id, epoch)
-            before: Sequence[Settlement | None] = in_doubt or [None] * len(entries)
-            return [
-                reports.settle(link, study_id, entry, earlier) for entry, earlier in zip(entries, before, strict=True)
-            ]
+            told = zip(entries, in_doubt or [None] * len(entries), strict=True)
+            return [reports.settle(link, study_id, entry, earlier) for entry, earlier in told]
 
         return self._database.write(work)
 
@@ -253,8 +251,7 @@ class Ledger(AbstractContextManager["Ledger"]):
 
     trial = _read(reads.trial)
     trials = _read(reads.trials)
-    standings = _read(reads.standings)
-    outlines_from = _read(reads.outlines_from)
+    outlines = _read(reads.outlines)
     attempts = _read(reads.attempts)
     losses = _read(leases.losses)
     readings = _read(reads.readings)

@@ -28,7 +28,6 @@ from studies.records.trial import (
     RankedTrial,
     TrialOutline,
     TrialRecord,
-    TrialStanding,
     TrialState,
     TrialTally,
 )
@@ -143,27 +142,21 @@ def trials(connection: Connection, study_id: int, states: Collection[TrialState]
     return found
 
 
-def standings(connection: Connection, study_id: int) -> list[TrialStanding]:
-    """How all trials stand, in the order of their numbers, which are 0, 1, 2, ….
+def outlines(connection: Connection, study_id: int, first: int = 0) -> list[TrialOutline]:
+    """Trials from a number on without what they are; in the order of their numbers, of which none is left out.
 
     Raises:
         DamagedError: If one is missing.
     """
-    rows = select(*trial_columns(TrialStanding)).where(TRIALS.c.study_id == study_id).order_by(TRIALS.c.number)
-    found = [trial_from_row(row, TrialStanding) for row in connection.execute(rows)]
-    _check_whole(found)
+    rows = select(*trial_columns(TrialOutline)).where(TRIALS.c.study_id == study_id, TRIALS.c.number >= first)
+    found = [trial_from_row(row, TrialOutline) for row in connection.execute(rows.order_by(TRIALS.c.number))]
+    _check_whole(found, first)
     return found
 
 
-def outlines_from(connection: Connection, study_id: int, first: int) -> list[TrialOutline]:
-    """Trials from a number on without what they are."""
-    rows = select(*trial_columns(TrialOutline)).where(TRIALS.c.study_id == study_id, TRIALS.c.number >= first)
-    return [trial_from_row(row, TrialOutline) for row in connection.execute(rows.order_by(TRIALS.c.number))]
-
-
-def _check_whole(found: Sequence[RankedTrial]) -> None:
-    if found and (found[0].number, found[-1].number) != (0, len(found) - 1):
-        missing = min({*range(len(found))} - {trial.number for trial in found})
+def _check_whole(found: Sequence[RankedTrial], first: int = 0) -> None:
+    if found and (found[0].number, found[-1].number) != (first, first + len(found) - 1):
+        missing = min({*range(first, first + len(found))} - {trial.number for trial in found})
         raise DamagedError.of("every trial of a study", ValueError(f"{missing} is missing"))
 
 

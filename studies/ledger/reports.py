@@ -17,7 +17,7 @@ from studies.ledger.clock import WRITTEN_TIME
 from studies.ledger.files import found_file, written_file
 from studies.ledger.rows import clean, reading_to_row
 from studies.ledger.tables import ARTEFACTS, ATTEMPTS, EXAMPLES, READINGS, TRIALS
-from studies.records import ArtefactRecord, ExampleRecord, Outcome, ReadingRecord, Settlement, TrialState
+from studies.records import ArtefactRecord, ExampleRecord, Outcome, ReadingRecord, TrialState
 
 KEPT_SNAPSHOTS = 2
 
@@ -46,6 +46,10 @@ _END_ATTEMPT = (
     .values(ending=bindparam("new_state"), ended_at=bindparam("now"))
 )
 _FILES = select(ARTEFACTS).where(ARTEFACTS.c.trial_id == bindparam("of_id")).order_by(ARTEFACTS.c.id)
+
+
+Dropped = tuple[str, ...]
+"""Paths of files whose rows are gone for good; the caller deletes them now, after the commit."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,8 +86,8 @@ class ReportEntry:
             raise ValueError(f"examples of trial {self.number} must be of readings of the same entry.")
 
 
-def settle(connection: Connection, study_id: int, entry: ReportEntry, in_doubt: Settlement | None) -> Settlement:
-    """Record an entry if its attempt is the one that runs, else nothing.
+def settle(connection: Connection, study_id: int, entry: ReportEntry, in_doubt: Dropped | None) -> Dropped | None:
+    """Record an entry if its attempt is the one that runs; else nothing, and None is returned.
 
     A reading of a step that was measured before is ignored: the first stands. The newest two snapshots of a trial are
     kept; a trial that ends keeps none.
@@ -93,7 +97,7 @@ def settle(connection: Connection, study_id: int, entry: ReportEntry, in_doubt: 
     trial = connection.execute(_FIND, key | attempt).one_or_none()
     if trial is None:
         # Nobody else writes under the keeper's epoch: if the run in doubt found the attempt running, it also ended it.
-        return in_doubt if in_doubt is not None and entry.outcome is not None else Settlement(accepted=False)
+        return in_doubt if entry.outcome is not None else None
     of_trial = {"of_id": trial.id} | attempt
     if entry.readings:
         _add_readings(connection, entry.readings, int(trial.steps), of_trial)
@@ -106,9 +110,7 @@ def settle(connection: Connection, study_id: int, entry: ReportEntry, in_doubt: 
         dropped = _turn_over_files(connection, trial.id, entry, reads.folder(connection, study_id))
     if entry.outcome is not None:
         _end(connection, entry.outcome, of_trial)
-    if in_doubt is not None:
-        dropped = sorted({*dropped, *in_doubt.dropped_paths})
-    return Settlement(accepted=True, dropped_paths=tuple(dropped))
+    return tuple(sorted({*dropped, *(in_doubt or ())}))
 
 
 @cache

@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import fields
 from datetime import datetime
 from enum import StrEnum
@@ -25,7 +25,7 @@ from studies.ledger.files import found_folder
 from studies.ledger.tables import CONFIRMATIONS, READINGS, STUDIES, TRIALS, UtcTime
 from studies.records.reading import ReadingRecord
 from studies.records.study import ConfirmationRecord, StudyKind, StudyRecord
-from studies.records.trial import NewTrial, TrialOutline, TrialRecord, TrialStanding, TrialState
+from studies.records.trial import NewTrial, TrialOutline, TrialRecord, TrialState
 
 Word = TypeVar("Word", bound=StrEnum)
 
@@ -41,14 +41,14 @@ _SITE_COLUMNS = {site: tuple(f"{site}_{name}" for name in _DIMENSIONS) for site 
 _PROPOSED = tuple(field.name for field in fields(NewTrial) if field.name not in _SITES)
 _PLAIN: Mapping[Any, tuple[str, ...]] = {
     record: tuple(field.name for field in fields(record) if field.name not in _SITES)
-    for record in (TrialRecord, TrialStanding, TrialOutline)
+    for record in (TrialRecord, TrialOutline)
 }
 """Fields that have a column of their name."""
 _FFN = slice(-len(_DIMENSIONS), None)
 _ATTENTION = slice(-2 * len(_DIMENSIONS), -len(_DIMENSIONS))
 
 
-Trial = TypeVar("Trial", TrialRecord, TrialStanding, TrialOutline)
+Trial = TypeVar("Trial", TrialRecord, TrialOutline)
 _CONFIRMATION = TypeAdapter(ConfirmationRecord)
 _LISTS = ("against", "seeds", "contenders")
 _KINDS: tuple[tuple[type[TypeEngine[Any]], tuple[type, ...]], ...] = (
@@ -150,9 +150,7 @@ def trial_to_row(trial: NewTrial) -> dict[str, Any]:
 
 def trial_columns(record: type[Trial]) -> list[ColumnElement[Any]]:
     """What `trial_from_row` reads of a kind of record, in this order: a configuration as text, dimensions last."""
-    names = [*_PLAIN[record]]
-    if record is not TrialStanding:
-        names += [*_SITE_COLUMNS["attention"], *_SITE_COLUMNS["ffn"]]
+    names = [*_PLAIN[record], *_SITE_COLUMNS["attention"], *_SITE_COLUMNS["ffn"]]
     return [cast(TRIALS.c[name], Text).label(name) if name == "configuration" else TRIALS.c[name] for name in names]
 
 
@@ -160,11 +158,10 @@ def trial_from_row(row: Row[Any], record: type[Trial]) -> Trial:
     """A row of `trial_columns`."""
     values: dict[str, Any] = dict(zip(_PLAIN[record], sound(row, TRIALS), strict=False))
     values["state"] = word_of(TrialState, values["state"])
+    values |= {"attention": _site(row[_ATTENTION]), "ffn": _site(row[_FFN])}
     if record is TrialRecord:
         values["configuration"] = _configuration(values["configuration"])
         _check_proposal(values["proposal"])
-    if record is not TrialStanding:
-        values |= {"attention": _site(row[_ATTENTION]), "ffn": _site(row[_FFN])}
     return record(**values)
 
 
@@ -193,7 +190,8 @@ def _check_proposal(proposal: Mapping[str, Any]) -> None:
             raise DamagedError.of("a proposal", ValueError(f"'{name[:_SHOWN]}' is {str(value)[:_SHOWN]}"))
 
 
-def _site(values: Sequence[Any]) -> SideDimensions | None:
+@lru_cache(maxsize=_CONFIGURATIONS)
+def _site(values: tuple[Any, ...]) -> SideDimensions | None:
     named = dict(zip(_DIMENSIONS, values, strict=True))
     return None if named["form"] is None else SideDimensions(**named)
 

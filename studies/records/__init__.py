@@ -17,9 +17,7 @@ from studies.records.trial import AttemptRecord as AttemptRecord
 from studies.records.trial import NewTrial as NewTrial
 from studies.records.trial import Outcome as Outcome
 from studies.records.trial import RankedTrial as RankedTrial
-from studies.records.trial import Settlement as Settlement
 from studies.records.trial import TrialOutline as TrialOutline
 from studies.records.trial import TrialRecord as TrialRecord
-from studies.records.trial import TrialStanding as TrialStanding
 from studies.records.trial import TrialState as TrialState
 from studies.records.trial import TrialTally as TrialTally

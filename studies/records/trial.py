@@ -101,8 +101,8 @@ class TrialRecord(NewTrial):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TrialStanding:
-    """A trial of the storage without what it is: a hundredth of the work of reading a `TrialRecord`, see there."""
+class TrialOutline:
+    """A trial of the storage without its configuration and how it was proposed, see `TrialRecord`."""
 
     number: int
     state: TrialState
@@ -114,16 +114,6 @@ class TrialStanding:
     reason: str | None
     stored_parameters: int
     extra_flops: int | None
-
-
-RankedTrial = TrialRecord | TrialStanding
-"""What of a trial says how it stands among the others."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TrialOutline(TrialStanding):
-    """A trial of the storage without its configuration and how it was proposed, see `TrialRecord`."""
-
     origin: str
     description: str
     attempt: int
@@ -136,6 +126,10 @@ class TrialOutline(TrialStanding):
     def of(cls, trial: TrialRecord) -> Self:
         """What of a trial is kept."""
         return cls(**{each.name: getattr(trial, each.name) for each in fields(cls)})
+
+
+RankedTrial = TrialRecord | TrialOutline
+"""What of a trial says how it stands among the others."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -188,23 +182,6 @@ class Outcome:
             raise StudiesError(f"a final score must be finite; got {self.score}. End the trial as failed.")
         if (self.state is TrialState.COMPLETE) != (self.reason is None):
             raise StudiesError(f"a reason belongs to a pruned or failed trial; got {self.state}, {self.reason!r}.")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Settlement:
-    """What became of an attempt's report. True exactly when it was accepted.
-
-    Attributes:
-        accepted: False when the attempt is no longer the running one; then nothing was written.
-        dropped_paths: Files whose rows are gone for good; the caller deletes them now, after the commit.
-    """
-
-    accepted: bool
-    dropped_paths: tuple[str, ...] = ()
-
-    def __bool__(self) -> bool:
-        """Whether it was accepted."""
-        return self.accepted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

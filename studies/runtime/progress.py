@@ -19,44 +19,20 @@ _LOOKS_PER_LEASE = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RunningTrial:
-    """A trial that a worker holds.
+class ShownTrial:
+    """A trial that a worker holds, or that has ended.
 
     Attributes:
         number: Of the trial.
         method: The published method that it is; None for what the search proposed.
         description: One phrase for people.
+        state: Running, or how it has ended.
         step: Optimiser steps at its newest reading; 0 before the first.
-        steps: Optimiser steps of a full trial.
-        last_score: Score of its newest reading; None before the first.
-        is_by_loss: Whether that score is the loss, with a minus sign, in place of the metric.
-        worker: Who holds it.
-    """
-
-    number: int
-    method: str | None = None
-    description: str
-    step: int
-    steps: int
-    last_score: float | None
-    is_by_loss: bool = False
-    worker: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EndedTrial:
-    """A trial that has ended.
-
-    Attributes:
-        number: Of the trial.
-        method: The published method that it is; None for what the search proposed.
-        description: One phrase for people.
-        state: Complete, pruned or failed.
         score: Final score of a complete trial, newest of others; None without a reading.
         is_by_loss: Whether the score is the loss, with a minus sign, in place of the metric.
-        step: Optimiser steps at its newest reading.
         stored_parameters: Trainable parameters that must be kept.
-        reason: Why it was pruned or failed; None for complete ones.
+        worker: Who holds it; None once it has ended.
+        reason: Why it was pruned or failed; None of others.
         is_best: Whether it was the best of the study when it ended.
     """
 
@@ -64,11 +40,12 @@ class EndedTrial:
     method: str | None
     description: str
     state: TrialState
-    score: float | None
-    is_by_loss: bool
     step: int
+    score: float | None
+    is_by_loss: bool = False
     stored_parameters: int
-    reason: str | None
+    worker: str | None = None
+    reason: str | None = None
     is_best: bool = False
 
 
@@ -94,6 +71,7 @@ class Progress:
         metric: What scores are of.
         counts: Trials per state; every state is there.
         target_trials: How many trials the study has in all.
+        steps: Optimiser steps of a full trial.
         top: The complete trials of the highest scores, at most `TOP`, best first; of equals the lowest number.
         course: Every rise of the best score: after how many ended trials, and to what.
         just_ended: The trials that ended last, at most `LAST`, the newest last.
@@ -112,9 +90,10 @@ class Progress:
     metric: str
     counts: Mapping[TrialState, int]
     target_trials: int
-    top: tuple[EndedTrial, ...] = ()
+    steps: int
+    top: tuple[ShownTrial, ...] = ()
     course: tuple[tuple[int, float], ...] = ()
-    just_ended: tuple[EndedTrial, ...] = ()
+    just_ended: tuple[ShownTrial, ...] = ()
     ended_here: int = 0
     head_only: float | None = None
     constant: float | None = None
@@ -122,7 +101,7 @@ class Progress:
     budget_parameters: int
     seconds_elapsed: float = 0.0
     left: TimeLeft | None = None
-    running: tuple[RunningTrial, ...] = ()
+    running: tuple[ShownTrial, ...] = ()
     waits_for: str = ""
 
     @property
@@ -131,7 +110,7 @@ class Progress:
         return sum(count for state, count in self.counts.items() if state.is_terminal)
 
     @property
-    def best(self) -> EndedTrial | None:
+    def best(self) -> ShownTrial | None:
         """The complete trial of the highest score; None before one is complete."""
         return self.top[0] if self.top else None
 
@@ -147,6 +126,7 @@ def progress_before(plan: StudyPlan) -> Progress:
         metric="score",
         counts=dict.fromkeys(TrialState, 0),
         target_trials=plan.target_trials,
+        steps=plan.training.steps,
         budget_parameters=plan.space.budget,
     )
 

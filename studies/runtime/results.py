@@ -5,9 +5,9 @@ import time
 from collections.abc import Mapping, Sequence
 
 from studies.errors import LaunchError
-from studies.ledger.reports import ReportEntry
+from studies.ledger.reports import Dropped, ReportEntry
 from studies.pruning.rungs import Rule
-from studies.records import ExampleRecord, Outcome, ReadingRecord, Settlement, TrialState
+from studies.records import ExampleRecord, Outcome, ReadingRecord, TrialState
 from studies.runtime.messages import Decision, WorkerReport
 from studies.runtime.roster import OpenTrial, is_by_loss
 from studies.runtime.state import StudyState
@@ -36,7 +36,7 @@ class Results:
                 ended.add(report.trial)
             told.append((report, held, entry))
         entries = [entry for _, _, entry in told if entry is not None]
-        settlements = iter(
+        dropped = iter(
             self._state.ledger.settle_all(self._state.study.id, self._state.epoch, entries) if entries else ()
         )
         decisions: list[Decision] = []
@@ -48,15 +48,15 @@ class Results:
                     named = self._state.ledger.artefacts(self._state.study.id, report.trial)
                     self._state.delete({report.artefact.path} - {artefact.path for artefact in named})
             elif entry is not None:
-                self._take_in(held, entry, next(settlements))
+                self._take_in(held, entry, next(dropped))
             decisions.append(decision)
         return tuple(decisions)
 
     def end(self, open_trial: OpenTrial, outcome: Outcome) -> None:
         """End a trial without a report."""
         entry = ReportEntry(number=open_trial.trial.number, attempt=open_trial.attempt, outcome=outcome)
-        (settlement,) = self._state.ledger.settle_all(self._state.study.id, self._state.epoch, [entry])
-        self._take_in(open_trial, entry, settlement)
+        (dropped,) = self._state.ledger.settle_all(self._state.study.id, self._state.epoch, [entry])
+        self._take_in(open_trial, entry, dropped)
 
     def _prospects(self, worker: str, reports: Sequence[WorkerReport]) -> Mapping[int, WinProbability]:
         """What is to be expected of trials that stand at a rung, by number, told of all readings that came together."""
@@ -121,12 +121,12 @@ class Results:
         reason = self._state.rungs.verdict(reading, prospect)
         return None if reason is None else Outcome(state=TrialState.PRUNED, reason=reason)
 
-    def _take_in(self, open_trial: OpenTrial, entry: ReportEntry, settlement: Settlement) -> None:
+    def _take_in(self, open_trial: OpenTrial, entry: ReportEntry, dropped: Dropped | None) -> None:
         """Know what was recorded of a trial."""
         number, outcome = entry.number, entry.outcome
-        if not settlement.accepted:
+        if dropped is None:
             raise LaunchError(f"the ledger must know attempt {open_trial.attempt} of trial {number}; it does not.")
-        self._state.delete(settlement.dropped_paths)
+        self._state.delete(dropped)
         for reading in entry.readings:
             self._state.proposer.report(number, reading.step, reading.score, loss_of(reading))
             if reading.step > open_trial.step:  # what was measured before is no progress

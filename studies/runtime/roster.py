@@ -4,7 +4,8 @@ from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from search_space.configuration import structures
-from studies.records import NewTrial, ReadingRecord, TrialRecord
+from studies.records import NewTrial, Outcome, ReadingRecord, TrialRecord, TrialState
+from studies.runtime.progress import ShownTrial
 from trial_runner.tasks.evaluation import PROXY_LOSS
 
 MAX_LOSSES = 3
@@ -42,6 +43,22 @@ class OpenTrial:
     def structures(self) -> frozenset[Hashable]:
         """What tells how well the trial groups with others in a pack; see `search_space.configuration`."""
         return structures(self.trial.configuration)
+
+    def shown(self, outcome: Outcome | None = None) -> ShownTrial:
+        """What people are shown of it: while it runs, or once it has ended."""
+        final = None if outcome is None else outcome.score
+        return ShownTrial(
+            number=self.trial.number,
+            method=self.trial.method,
+            description=self.trial.description,
+            state=TrialState.RUNNING if outcome is None else outcome.state,
+            step=self.step,
+            score=self.last_score if final is None else final,
+            is_by_loss=self.is_by_loss and final is None,
+            stored_parameters=self.trial.stored_parameters,
+            worker=self.worker if outcome is None else None,
+            reason=None if outcome is None else outcome.reason,
+        )
 
 
 @dataclass(slots=True)

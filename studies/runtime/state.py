@@ -11,7 +11,7 @@ from studies.ledger.ledger import Ledger
 from studies.pruning.rungs import Rule, RungBoard
 from studies.records import EventKind, NewTrial, Outcome, ReadingRecord, StudyRecord, TrialRecord, TrialState
 from studies.runtime.artefacts import delete_own_files, remove_orphans
-from studies.runtime.progress import Pace, Progress, RunningTrial
+from studies.runtime.progress import Pace, Progress
 from studies.runtime.roster import MAX_LOSSES, OpenTrial, Roster, recalled
 from studies.runtime.study_plan import StudyPlan
 from studies.runtime.tally import tally_of
@@ -91,8 +91,8 @@ class StudyState:
         for trial in self.ledger.trials(self.study.id, states=[TrialState.RUNNING]):
             if (losses := before.get(trial.number, 0) + 1) >= MAX_LOSSES:
                 outcome = failure(losses, "its launch ended with it")
-                settled = self.ledger.settle(self.study.id, self.epoch, trial.number, trial.attempt, outcome=outcome)
-                dropped += settled.dropped_paths
+                key = (self.study.id, self.epoch, trial.number, trial.attempt)
+                dropped += self.ledger.settle(*key, outcome=outcome) or ()
         return dropped
 
     def _rebuild(self) -> None:
@@ -176,6 +176,7 @@ class StudyState:
             metric=self.study.metric,
             counts=dict(self.counts),
             target_trials=self.plan.target_trials,
+            steps=self.plan.training.steps,
             top=self.tally.top,
             course=self.tally.course,
             just_ended=self.tally.just_ended,
@@ -186,23 +187,7 @@ class StudyState:
             budget_parameters=self.study.budget_parameters,
             seconds_elapsed=time.monotonic() - self._began_at,
             left=self.pace.left(time.monotonic(), self._steps_left(is_exhausted=is_exhausted)),
-            running=self._running(),
-        )
-
-    def _running(self) -> tuple[RunningTrial, ...]:
-        return tuple(
-            RunningTrial(
-                number=number,
-                method=one.trial.method,
-                description=one.trial.description,
-                step=one.step,
-                steps=self.plan.training.steps,
-                last_score=one.last_score,
-                is_by_loss=one.is_by_loss,
-                worker=one.worker,
-            )
-            for number, one in sorted(self.roster.trials.items())
-            if one.worker is not None
+            running=tuple(one.shown() for _, one in sorted(self.roster.trials.items()) if one.worker is not None),
         )
 
     def _steps_left(self, *, is_exhausted: bool) -> float:

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from search_space.published import HEAD_ONLY
 from studies.records import Outcome, ReadingRecord, TrialRecord, TrialState
-from studies.runtime.progress import LAST, TOP, EndedTrial
+from studies.runtime.progress import LAST, TOP, ShownTrial
 from studies.runtime.roster import OpenTrial, recalled
 from studies.runtime.study_plan import StudyPlan
 
@@ -26,9 +26,9 @@ class ProgressTally:
     def __init__(self, steps: int, constant: float | None, *, has_best: bool = True) -> None:
         """Begin with nothing."""
         self._has_best = has_best
-        self.top: tuple[EndedTrial, ...] = ()
+        self.top: tuple[ShownTrial, ...] = ()
         self.course: tuple[tuple[int, float], ...] = ()
-        self.just_ended: tuple[EndedTrial, ...] = ()
+        self.just_ended: tuple[ShownTrial, ...] = ()
         self.ended_here = 0
         self._steps = steps
         self.constant = constant
@@ -47,7 +47,7 @@ class ProgressTally:
         self._ended += 1
         self.ended_here += is_here
         self._steps_made += trial.step
-        one = _ended(trial, outcome)
+        one = trial.shown(outcome)
         if outcome.state is TrialState.COMPLETE and trial.trial.replicate_of is None and self._has_best:
             one = replace(one, is_best=not self.top or _order(one) < _order(self.top[0]))
             self.top = tuple(sorted((*self.top, one), key=_order)[:TOP])
@@ -63,22 +63,7 @@ class ProgressTally:
         return (self._steps_made + PRIOR_TRIALS * self._steps) / (self._ended + PRIOR_TRIALS)
 
 
-def _ended(trial: OpenTrial, outcome: Outcome) -> EndedTrial:
-    is_complete = outcome.score is not None
-    return EndedTrial(
-        number=trial.trial.number,
-        method=trial.trial.method,
-        description=trial.trial.description,
-        state=outcome.state,
-        score=outcome.score if is_complete else trial.last_score,
-        is_by_loss=trial.is_by_loss and not is_complete,
-        step=trial.step,
-        stored_parameters=trial.trial.stored_parameters,
-        reason=outcome.reason,
-    )
-
-
-def _order(trial: EndedTrial) -> tuple[float, int]:
+def _order(trial: ShownTrial) -> tuple[float, int]:
     """Best first; of equal scores the lowest number."""
     return math.inf if trial.score is None else -trial.score, trial.number
 

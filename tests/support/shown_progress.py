@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from studies.records import ExampleCounts, TrialState
-from studies.runtime.progress import EndedTrial, Progress, RunningTrial, TimeLeft
+from studies.runtime.progress import Progress, ShownTrial, TimeLeft
 
 RUNG = "rung 0 (50 steps)"
 
@@ -18,15 +18,14 @@ def ended(
     step: int = 200,
     reason: str | None = None,
     is_best: bool = False,
-) -> EndedTrial:
+) -> ShownTrial:
     """A trial that has ended."""
-    return EndedTrial(
+    return ShownTrial(
         number=number,
         method=method,
         description=description,
         state=state,
         score=score,
-        is_by_loss=False,
         step=step,
         stored_parameters=17_440 - 31 * number,
         reason=reason,
@@ -34,15 +33,16 @@ def ended(
     )
 
 
-def running(number: int, description: str, step: int, score: float | None, method: str | None = None) -> RunningTrial:
+def running(number: int, description: str, step: int, score: float | None, method: str | None = None) -> ShownTrial:
     """A trial that a worker holds."""
-    return RunningTrial(
+    return ShownTrial(
         number=number,
         method=method,
         description=description,
+        state=TrialState.RUNNING,
         step=step,
-        steps=200,
-        last_score=score,
+        score=score,
+        stored_parameters=17_440,
         worker=f"worker-{number % 2}",
     )
 
@@ -96,6 +96,7 @@ def shown_progress(*, is_early: bool = False) -> Progress:
         metric="accuracy",
         counts=counts,
         target_trials=36,
+        steps=200,
         constant=0.1667,
         examples=ExampleCounts(whole=743, rungs=743),
         budget_parameters=17_500,

@@ -104,7 +104,7 @@ class WatchedStudy:
         changed = [*still_open, *(self.ledger.trial(key, number) for number in ended)]
         read = [TrialOutline.of(trial) for trial in changed]
         if total > known:
-            read += self.ledger.outlines_from(key, known)
+            read += self.ledger.outlines(key, known)
         # A trial that is newer than the count follows with the next look; numbers have no gaps.
         by_number = {trial.number: trial for trial in read if trial.number < total}
         news = [one for number, one in sorted(by_number.items()) if number >= known or one != self._trials[number]]

@@ -55,7 +55,7 @@ def test_those_that_have_come_furthest_are_shown_where_not_all_can_be():
 
 
 def test_a_loss_in_place_of_the_metric_says_so():
-    one = replace(RUNNING[1], last_score=-2.25, is_by_loss=True)
+    one = replace(RUNNING[1], score=-2.25, is_by_loss=True)
     assert "loss 2.2500" in shown(replace(shown_progress(), running=(one,)))
 
 

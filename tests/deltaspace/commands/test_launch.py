@@ -24,6 +24,7 @@ PROGRESS = Progress(
     counts=dict.fromkeys(TrialState, 0),
     metric="accuracy",
     target_trials=6,
+    steps=200,
     budget_parameters=600_000,
     seconds_elapsed=1,
     left=None,

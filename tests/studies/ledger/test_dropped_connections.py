@@ -78,12 +78,11 @@ def test_an_end_is_accepted_once(kept, values, drop_next_commit):
     kept.ledger.settle(kept.id, kept.epoch, 0, 1, artefact=values.artefact(0, 5))
     drop_next_commit()
     reading = values.reading(0, 10, score=0.75)
-    settlement = kept.ledger.settle(kept.id, kept.epoch, 0, 1, readings=[reading], outcome=values.complete)
-    assert settlement.accepted
-    assert settlement.dropped_paths == ("/snapshots/0-5",)
+    dropped = kept.ledger.settle(kept.id, kept.epoch, 0, 1, readings=[reading], outcome=values.complete)
+    assert dropped == ("/snapshots/0-5",)
     assert kept.ledger.readings(kept.id) == [reading]
     assert kept.ledger.trial(kept.id, 0).state is TrialState.COMPLETE
-    assert not kept.ledger.settle(kept.id, kept.epoch, 0, 1, outcome=values.complete)
+    assert kept.ledger.settle(kept.id, kept.epoch, 0, 1, outcome=values.complete) is None
 
 
 def test_reports_of_several_trials_are_accepted_once(kept, values, drop_next_commit):
@@ -96,7 +95,7 @@ def test_reports_of_several_trials_are_accepted_once(kept, values, drop_next_com
         ReportEntry(number=1, attempt=2, outcome=values.complete),
     ]
     settled = kept.ledger.settle_all(kept.id, kept.epoch, entries)
-    assert [one.accepted for one in settled] == [True, True, False]
+    assert settled == [(), (), None]
     assert kept.ledger.readings(kept.id) == readings
     assert [one.state for one in kept.ledger.trials(kept.id)] == [TrialState.COMPLETE, TrialState.RUNNING]
 
@@ -106,8 +105,8 @@ def test_a_report_names_dropped_files_once_more_rather_than_never(kept, values, 
     for step in (5, 10):
         kept.ledger.settle(kept.id, kept.epoch, 0, 1, artefact=values.artefact(0, step))
     drop_next_commit()
-    settlement = kept.ledger.settle(kept.id, kept.epoch, 0, 1, artefact=values.artefact(0, 15))
-    assert settlement.dropped_paths == ("/snapshots/0-5",)
+    dropped = kept.ledger.settle(kept.id, kept.epoch, 0, 1, artefact=values.artefact(0, 15))
+    assert dropped == ("/snapshots/0-5",)
     assert [artefact.step for artefact in kept.ledger.artefacts(kept.id)] == [10, 15]
 
 
@@ -115,7 +114,7 @@ def test_a_late_report_stays_refused(kept, values, drop_next_commit):
     kept.ledger.add_trials(kept.id, kept.epoch, [values.trial(0)], worker="w")
     kept.ledger.release(kept.id, kept.epoch, "w", "gone")
     drop_next_commit()
-    assert not kept.ledger.settle(kept.id, kept.epoch, 0, 1, outcome=values.complete)
+    assert kept.ledger.settle(kept.id, kept.epoch, 0, 1, outcome=values.complete) is None
 
 
 def test_a_keeper_that_was_replaced_meanwhile_is_fenced(kept, values, postgres_url, monkeypatch):

@@ -125,7 +125,7 @@ def test_trials_can_be_asked_for_by_state(kept, values):
 
 def test_outlines_can_be_asked_for_from_a_number_on(kept, values):
     added = kept.ledger.add_trials(kept.id, kept.epoch, [values.trial(number) for number in range(5)])
-    assert kept.ledger.outlines_from(kept.id, 3) == [TrialOutline.of(trial) for trial in added[3:]]
+    assert kept.ledger.outlines(kept.id, 3) == [TrialOutline.of(trial) for trial in added[3:]]
 
 
 def test_every_study_is_told_in_a_few_numbers(kept, values):
@@ -138,7 +138,7 @@ def test_every_study_is_told_in_a_few_numbers(kept, values):
     for number, score, outcome in ends:
         readings = [values.reading(number, 5, score=score)]
         final = replace(outcome, score=score) if outcome.score else outcome
-        assert kept.ledger.settle(kept.id, kept.epoch, number, 1, readings=readings, outcome=final)
+        assert kept.ledger.settle(kept.id, kept.epoch, number, 1, readings=readings, outcome=final) == ()
     trials = kept.ledger.trials(kept.id)
     assert kept.ledger.tallies() == {
         kept.id: TrialTally(

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from studies.errors import StorageError, StudiesError
-from studies.records import ExampleCounts, ExampleRecord, Outcome, Settlement, TrialState
+from studies.records import ExampleCounts, ExampleRecord, Outcome, TrialState
 from trial_runner.example_losses import ExampleLosses
 
-ACCEPTED = Settlement(accepted=True)
-REFUSED = Settlement(accepted=False)
+ACCEPTED = ()
+REFUSED = None
 
 
 @pytest.fixture
@@ -45,10 +45,10 @@ def test_a_reading_has_the_time_at_which_it_was_heard_of_first(running, values):
 
 def test_the_first_reading_of_a_step_stands(running, values):
     settle(running, readings=[values.reading(0, 10, score=0.6)])
-    assert settle(running, readings=[values.reading(0, 10, score=0.9)])
+    assert settle(running, readings=[values.reading(0, 10, score=0.9)]) == ACCEPTED
     assert [reading.score for reading in running.ledger.readings(running.id)] == [0.6]
     assert running.ledger.trial(running.id, 0).last_score == 0.6
-    assert settle(running, readings=[values.reading(0, 5, score=0.1), values.reading(0, 15, score=0.8)])
+    assert settle(running, readings=[values.reading(0, 5, score=0.1), values.reading(0, 15, score=0.8)]) == ACCEPTED
     trial = running.ledger.trial(running.id, 0)
     assert (trial.steps, trial.last_score) == (15, 0.8)
 
@@ -82,7 +82,7 @@ def test_an_end_closes_the_trial_and_its_attempt_at_one_moment(running, values, 
     for again in (values.complete, values.pruned, values.failed):  # it ends once
         late = settle(running, readings=[values.reading(0, 99)], artefact=values.artefact(0, 99), outcome=again)
         assert late == REFUSED
-    assert not settle(running, readings=[values.reading(0, 99)])
+    assert settle(running, readings=[values.reading(0, 99)]) is None
     assert running.everything() == before
 
 
@@ -95,7 +95,9 @@ def test_a_late_attempt_is_not_accepted(running, values):
     assert settle(running, **report) == REFUSED
     assert running.everything() == before
     assert settle(running, attempt=2, outcome=values.complete) == ACCEPTED
-    assert not running.ledger.settle(running.id, running.epoch, 7, 1, outcome=values.complete), "there is no such trial"
+    assert running.ledger.settle(running.id, running.epoch, 7, 1, outcome=values.complete) is None, (
+        "there is no such trial"
+    )
 
 
 def test_a_later_attempt_adds_only_what_is_new(running, values):
@@ -103,14 +105,14 @@ def test_a_later_attempt_adds_only_what_is_new(running, values):
     running.ledger.release(running.id, running.epoch, "w", "gone")
     running.ledger.lease_all(running.id, running.epoch, [0], "other")
     again = [values.reading(0, step, attempt=2, score=0.9) for step in (20, 30)]
-    assert settle(running, attempt=2, readings=again)
+    assert settle(running, attempt=2, readings=again) == ACCEPTED
     found = [(reading.step, reading.attempt, reading.score) for reading in running.ledger.readings(running.id)]
     assert found == [(10, 1, 0.6), (20, 1, 0.7), (30, 2, 0.9)]
 
 
 def test_the_newest_two_snapshots_are_kept_and_the_others_named_for_deletion(running, values):
     told = [settle(running, artefact=values.artefact(0, step)) for step in (10, 20, 30, 40)]
-    assert [settlement.dropped_paths for settlement in told] == [(), (), ("/snapshots/0-10",), ("/snapshots/0-20",)]
+    assert told == [(), (), ("/snapshots/0-10",), ("/snapshots/0-20",)]
     assert running.ledger.artefacts(running.id, 0) == [values.artefact(0, 30), values.artefact(0, 40)]
 
 
@@ -118,7 +120,7 @@ def test_a_snapshot_of_the_same_step_takes_the_place_of_the_old_one(running, val
     for step in (10, 20):
         settle(running, artefact=values.artefact(0, step))
     again = values.artefact(0, 10, path="/snapshots/again", sha256="11" * 32)
-    assert settle(running, artefact=again).dropped_paths == ("/snapshots/0-10",)
+    assert settle(running, artefact=again) == ("/snapshots/0-10",)
     assert running.ledger.artefacts(running.id) == [values.artefact(0, 20), again]
     same = replace(again, sha256="22" * 32)  # a file that is written again under its name is not deleted
     assert settle(running, artefact=same) == ACCEPTED
@@ -129,15 +131,15 @@ def test_a_trial_that_ends_keeps_its_delta_and_no_snapshot(running, values):
     for step in (10, 20):
         settle(running, artefact=values.artefact(0, step))
     delta = values.artefact(0, 20, kind="delta", path="/deltas/0")
-    settlement = settle(running, artefact=delta, outcome=values.complete)
-    assert settlement == Settlement(accepted=True, dropped_paths=("/snapshots/0-10", "/snapshots/0-20"))
+    dropped = settle(running, artefact=delta, outcome=values.complete)
+    assert dropped == ("/snapshots/0-10", "/snapshots/0-20")
     assert running.ledger.artefacts(running.id) == [delta]
 
 
 def test_the_snapshot_of_a_trial_that_ends_is_not_kept(running, values):
     settle(running, artefact=values.artefact(0, 10))
-    settlement = settle(running, artefact=values.artefact(0, 20), outcome=values.pruned)
-    assert settlement.dropped_paths == ("/snapshots/0-10", "/snapshots/0-20")
+    dropped = settle(running, artefact=values.artefact(0, 20), outcome=values.pruned)
+    assert dropped == ("/snapshots/0-10", "/snapshots/0-20")
     assert running.ledger.artefacts(running.id) == []
 
 
@@ -157,8 +159,8 @@ def test_a_report_speaks_of_its_own_attempt_only(running, values):
 
 
 def test_an_empty_report_asks_whether_the_attempt_still_runs(running):
-    assert settle(running)
-    assert not settle(running, attempt=2)
+    assert settle(running) == ACCEPTED
+    assert settle(running, attempt=2) is None
 
 
 def test_an_odd_reason_is_stored_as_far_as_text_can_be(running, values):

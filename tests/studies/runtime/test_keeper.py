@@ -478,7 +478,8 @@ def test_progress_counts_names_the_best_and_lists_what_runs(begin):
     assert progress.best is not None
     assert (progress.best.number, progress.best.score) == (1, 0.7)
     assert progress.best.stored_parameters <= progress.budget_parameters
-    assert [(one.number, one.step, one.steps, one.last_score) for one in progress.running] == [(2, 4, 16, 0.6)]
+    assert [(one.number, one.step, one.score) for one in progress.running] == [(2, 4, 0.6)]
+    assert progress.steps == 16
     assert progress.left is not None
     study.take_over()
     rebuilt = study.keeper.progress()
