@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from studies.confirmation.request import Request
     from studies.confirmation.results import ConfirmationResult
     from studies.exports.export import Export, ExportKind
-    from studies.exports.repair import Mended
     from studies.observer import Observer as TrialObserver
     from trial_runner.requests import Reading
 
@@ -210,8 +209,6 @@ class Study:
         against: str | tuple[str, ...] | list[str] = AGAINST,
         name: str | None = None,
         size: str | None = None,
-        lm_eval: Sequence[str] = (),
-        lm_eval_limit: int | None = None,
         progress: Observer | bool = True,
         take_over: bool = False,
         observers: "Sequence[TrialObserver]" = (),
@@ -227,8 +224,6 @@ class Study:
             against: Published methods, or points such as ``lora_qv:r=8``, to hold the winner against; one or several.
             name: Of the confirmation; None is the study's with ``-confirm``.
             size: Most stored parameters of the best trials, such as ``0.1%`` of the backbone; None for any.
-            lm_eval: Tasks, groups or YAML files of lm-eval to measure every trial with once all have ended.
-            lm_eval_limit: Only the first examples of each task; None for all.
             progress: Called about twice a second; True shows a bar, False nothing.
             take_over: Whether another launch that runs the confirmation is to stop.
             observers: Told of every trial and reading, as of `deltaspace.launch`; one that raises is
@@ -241,21 +236,13 @@ class Study:
         """
         from studies.confirmation.request import ConfirmationRequest
         from studies.confirmation.results import confirmation_result
-        from studies.exports.evaluation import checked_harness, measure_by_harness
 
         points = tuple(map(PublishedPoint, (against,) if isinstance(against, str) else against))
         request = ConfirmationRequest(
             study=self.name, top=top, seeds=seeds, against=points, name=name, size=size, fleet=fleet
         )
-        with _opened(self.storage) as ledger:
-            harness = checked_harness(ledger.study(self.name), lm_eval, lm_eval_limit)
         self._confirmed(request, progress, take_over=take_over, observers=observers)
         with _opened(self.storage) as ledger:
-            result = confirmation_result(ledger, request.confirmation)
-            if harness is None or not result.is_finished:
-                return result
-        with Ledger.open(self.storage, create=False) as ledger:
-            measure_by_harness(ledger, request.confirmation, harness, lambda done, trials: None)
             return confirmation_result(ledger, request.confirmation)
 
     def ablate(  # noqa: PLR0913 - one argument per wish
@@ -319,15 +306,11 @@ class Study:
         """Write a trial to a new folder; see `Trial.export`."""
         return self.trial(trial).export(folder, kind=kind, retrain=retrain)
 
-    def verify(self, *, retrain: "Callable[[Mended], None] | None" = None) -> list[str]:
+    def verify(self) -> list[str]:
         """What is broken in the study, one line each; empty when it is whole.
 
         Checked are the records, the configuration that each proposal makes, what the sampler is told when the study is
         continued, and the files of the trials with their hashes.
-
-        Args:
-            retrain: Trials whose weights are gone or changed are trained anew first, with their seeds; weights that are
-                the recorded ones to the last bit are put back. Told of each.
 
         Raises:
             RunnerError: If its backbone cannot be had.
@@ -335,10 +318,6 @@ class Study:
         from studies.verification import verify
 
         with _opened(self.storage) as ledger:
-            if retrain is not None:
-                from studies.exports.repair import mend
-
-                mend(ledger, self.name, tell=retrain)
             return verify(ledger, self.name)
 
     def to_optuna(self) -> "optuna.Study":

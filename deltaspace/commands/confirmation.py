@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import click
 
 from deltaspace.commands import options
-from deltaspace.commands.options import command, ended, reading, say, takes_over, writing
+from deltaspace.commands.options import command, ended, reading, say, takes_over
 from deltaspace.commands.output import answer
 from search_space.errors import SearchSpaceError
 from search_space.published.point import PublishedPoint
@@ -14,7 +14,6 @@ from search_space.published.point import PublishedPoint
 if TYPE_CHECKING:
     from studies.confirmation.request import Request
     from studies.launch.execution import LaunchResult
-    from trial_runner.export.harness import Harness
 
 
 def _methods(_: click.Context, __: click.Parameter, lists: tuple[str, ...]) -> tuple[PublishedPoint, ...]:
@@ -43,7 +42,6 @@ def _names(text: str) -> list[str]:
     "deltaspace confirm docstrings",
     "deltaspace confirm docstrings --top 1 --seeds 10 --against mam_adapter --name docstrings-mam",
     "deltaspace confirm docstrings --json",
-    "deltaspace confirm qwen3-instruct --top 2 --lm-eval gsm8k,ifeval --lm-eval-limit 200",
 )
 @options.study_argument
 @click.option(
@@ -65,15 +63,6 @@ def _names(text: str) -> list[str]:
 )
 @click.option("--name", metavar="NAME", help="Of the confirmation.  [default: STUDY-confirm]")
 @options.size_option
-@click.option(
-    "--lm-eval",
-    metavar="TASK,…",
-    multiple=True,
-    help="Tasks, groups or YAML files of lm-eval to measure every trial with in the end; may be given several times.",
-)
-@click.option(
-    "--lm-eval-limit", metavar="N", type=click.IntRange(1), help="Only the first examples of each task.  [default: all]"
-)
 @options.fleet_options("as in the study", again="calling", time="none")
 @options.run_options
 def confirm(  # noqa: PLR0913 - one argument per option
@@ -83,8 +72,6 @@ def confirm(  # noqa: PLR0913 - one argument per option
     against: tuple[PublishedPoint, ...],
     name: str | None,
     size: str | None,
-    lm_eval: tuple[str, ...],
-    lm_eval_limit: int | None,
     storage: str,
     take_over: bool,
     quiet: bool,
@@ -101,9 +88,6 @@ def confirm(  # noqa: PLR0913 - one argument per option
     A baseline is the study's own best trial of that method; where there is none it is resized to the budget, with
     learning rates from the middle of their range. The confirmation is recorded beside the study, never among its
     trials. One that was stopped is continued by calling the command again; one that is finished is only printed.
-
-    With --lm-eval the trials of a study whose answers are texts are measured by tasks of lm-eval as well, on this
-    machine, once all have ended; those that have been are not measured again.
     """
     from studies.confirmation.request import ConfirmationRequest
     from studies.confirmation.results import power_note
@@ -120,11 +104,7 @@ def confirm(  # noqa: PLR0913 - one argument per option
     warning = power_note(seeds, len(against))
     if warning is not None:
         say(f"{request.confirmation}: {warning}", err=True)
-    harness = _harness(lm_eval, lm_eval_limit, study, storage)
-    found = _launched(request, storage, take_over=take_over, quiet=quiet)
-    if harness is not None and found.finished:
-        _measure(found.study.name, harness, storage, quiet=quiet)
-    return _ended(found, storage, as_json=as_json)
+    return _ended(_launched(request, storage, take_over=take_over, quiet=quiet), storage, as_json=as_json)
 
 
 @command(
@@ -185,29 +165,6 @@ def _launched(request: "Request", storage: str, *, take_over: bool, quiet: bool)
     take_over = takes_over(request.confirmation, storage, given=take_over)
     with progress_view(sys.stderr, quiet=quiet) as observe:
         return execution.confirm(request, storage_url=storage, observer=observe, take_over=take_over)
-
-
-def _harness(tasks: tuple[str, ...], limit: int | None, study: str, storage: str) -> "Harness | None":
-    """What lm-eval is to measure, seen to be possible before anything is trained."""
-    named = tuple(name.strip() for listed in tasks for name in listed.split(","))
-    if not named:
-        return None
-    from studies.exports.evaluation import checked_harness
-
-    with reading(storage) as ledger:
-        return checked_harness(ledger.study(study), named, limit)
-
-
-def _measure(name: str, harness: "Harness", storage: str, *, quiet: bool) -> None:
-    """Measure what is left to be, with a line on stderr for each trial."""
-    from studies.exports.evaluation import measure_by_harness
-
-    def tell(done: int, trials: int) -> None:
-        if not quiet:
-            say(f"{name}: lm-eval has measured {done} of {trials} trials", err=True)
-
-    with writing(storage) as ledger:
-        measure_by_harness(ledger, name, harness, tell)
 
 
 def _ended(found: "LaunchResult", storage: str, *, as_json: bool) -> int:

@@ -1,7 +1,6 @@
 """``deltaspace verify``, ``rename``, ``delete``, ``archive``, ``backup`` and ``merge``."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
@@ -9,37 +8,22 @@ from deltaspace.commands import options
 from deltaspace.commands.options import ask, command, reading, say, writing
 from deltaspace.commands.output import echo_json
 
-if TYPE_CHECKING:
-    from studies.exports.repair import Mended
 
-
-@command(
-    "verify",
-    "deltaspace verify docstrings",
-    "deltaspace verify docstrings --json",
-    "deltaspace verify docstrings --retrain",
-)
+@command("verify", "deltaspace verify docstrings", "deltaspace verify docstrings --json")
 @options.study_argument
-@click.option("--retrain", is_flag=True, help="First train trials anew whose weights are gone or changed.")
 @options.answer_options
-def verify(study: str, retrain: bool, storage: str, as_json: bool) -> int:
+def verify(study: str, storage: str, as_json: bool) -> int:
     """Check that a study is whole: its records, its proposals, its files.
 
     All that follows from something else that is recorded is recomputed: what each proposal makes, the rungs, scores,
     states and attempts of the trials, what the sampler is told when the study is continued, the files of the artefacts
     with their hashes, a confirmation from its study. SQLite checks its own file. Each violation is one line on stdout,
     and the exit code is 1 when there are any. What killed commands left unfinished is named too. Nothing is changed.
-
-    With --retrain every complete trial whose weights are gone or changed is trained from scratch with its seed first.
-    What it measures is held against what is recorded; weights that are the recorded ones to the last bit are put back.
     """
     from studies.maintenance import leftovers
     from studies.study import Study
 
-    def tell(mended: "Mended") -> None:
-        say(mended.sentence(study), err=True)
-
-    found = Study.open(study, storage).verify(retrain=tell if retrain else None)
+    found = Study.open(study, storage).verify()
     with reading(storage) as ledger:
         left = [str(path) for path in leftovers(ledger, ledger.study(study))]
     if as_json:

@@ -1,6 +1,6 @@
 """What the trials of a confirmation say. Read from the ledger; nothing is trained here."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, fields
 from html import escape
 from typing import TYPE_CHECKING
@@ -32,7 +32,6 @@ class ContenderResult(Contender):
         ffn_learning_rate: None without edits at the FFN.
         scores: On the test split, one per seed; None where the trial failed or has not ended.
         failed: How many seeds it failed with.
-        elsewhere: What was measured on other tasks once its trials had ended, over the seeds: ``task/metric``.
         spread: Of the scores; None without any.
         optimism: ``validation_score`` minus the mean on test; None where one of the two is missing.
     """
@@ -45,7 +44,6 @@ class ContenderResult(Contender):
     ffn_learning_rate: float | None
     scores: tuple[float | None, ...]
     failed: int
-    elsewhere: Mapping[str, Spread] = field(default_factory=dict)
     spread: Spread | None = field(init=False)
     optimism: float | None = field(init=False)
 
@@ -137,17 +135,10 @@ class ConfirmationResult:
         return frame(entries)
 
     def tables(self) -> "dict[str, pandas.DataFrame]":
-        """All its numbers by what they are: the contenders, the winner minus every baseline, other tasks."""
+        """All its numbers by what they are: the contenders, the winner minus every baseline."""
         compared = [{"baseline": one.baseline, **one.entry()} for one in self.comparisons]
-        tasks = dict.fromkeys(name for one in self.contenders for name in one.elsewhere)
-        elsewhere = [
-            {"measured_by_lm_eval": name, "label": one.label, "mean": told.mean, "deviation": told.deviation}
-            for name in tasks
-            for one in self.contenders
-            if (told := one.elsewhere.get(name)) is not None
-        ]
-        found = {f"{self.winner.label} minus": frame(compared), "Other tasks": frame(elsewhere)}
-        return {"Configurations": self.table()} | {name: one for name, one in found.items() if not one.empty}
+        found = {"Configurations": self.table()}
+        return found | ({f"{self.winner.label} minus": frame(compared)} if compared else {})
 
     def __str__(self) -> str:
         """The table, and what follows from it in sentences."""
@@ -192,9 +183,8 @@ def confirmation_result(ledger: Ledger, name: str) -> ConfirmationResult:
 def _result(ledger: Ledger, study: StudyRecord) -> ConfirmationResult:
     record = ledger.confirmation(study)
     trials = ledger.trials(study.id)
-    last = {reading.trial: reading.metrics for reading in ledger.readings(study.id)}
     contenders = tuple(
-        _contender_result(contender, [trials[number] for number in record.numbers_of(place)], last, study)
+        _contender_result(contender, [trials[number] for number in record.numbers_of(place)], study)
         for place, contender in enumerate(record.contenders)
     )
     ended = sum(trial.state.is_terminal for trial in trials)
@@ -217,9 +207,7 @@ def _result(ledger: Ledger, study: StudyRecord) -> ConfirmationResult:
     )
 
 
-def _contender_result(
-    contender: Contender, trials: Sequence[TrialRecord], last: Mapping[int, Mapping[str, float]], study: StudyRecord
-) -> ContenderResult:
+def _contender_result(contender: Contender, trials: Sequence[TrialRecord], study: StudyRecord) -> ContenderResult:
     first = trials[0]
     return ContenderResult(
         **{one.name: getattr(contender, one.name) for one in fields(contender)},
@@ -231,15 +219,7 @@ def _contender_result(
         ffn_learning_rate=None if first.ffn is None else first.ffn.learning_rate,
         scores=tuple(trial.score for trial in trials),
         failed=sum(trial.state is TrialState.FAILED for trial in trials),
-        elsewhere=_elsewhere([last.get(trial.number, {}) for trial in trials]),
     )
-
-
-def _elsewhere(measured: Sequence[Mapping[str, float]]) -> dict[str, Spread]:
-    """The figures of other tasks, which no metric of a study's own is called like."""
-    names = dict.fromkeys(name for each in measured for name in each if "/" in name)
-    spreads = {name: spread([each[name] for each in measured if name in each]) for name in names}
-    return {name: one for name, one in spreads.items() if one is not None}
 
 
 def _verdicts(result: ConfirmationResult) -> Iterator[str]:

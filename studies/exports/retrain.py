@@ -3,12 +3,12 @@
 import os
 from collections.abc import Callable
 
-from studies.backends.backend import RunnerFactory, TorchRunnerFactory
+from studies.backends.backend import TorchRunnerFactory
 from studies.errors import StudiesError
 from studies.records import NewTrial
 from studies.search.candidates import trial_request
 from studies.study_file import Specification
-from trial_runner.requests import Failure, PackRunner, Reading, Snapshot, TrainingPlan
+from trial_runner.requests import Failure, Reading, Snapshot
 
 
 def retrain(
@@ -26,26 +26,8 @@ def retrain(
         StudiesError: If the trial fails.
         RunnerError: If the backbone or the task cannot be had.
     """
-    return trained_anew(runner_of(specification), trial, specification.training_plan(), tell)
-
-
-def runner_of(specification: Specification, factory: RunnerFactory | None = None) -> PackRunner:
-    """What trains the trials of a study here, on all cores.
-
-    Args:
-        factory: Makes it; None trains the study's task on its backbone.
-
-    Raises:
-        RunnerError: If the backbone or the task cannot be had.
-    """
-    return (factory or TorchRunnerFactory.of(specification))(len(os.sched_getaffinity(0)))
-
-
-def trained_anew(
-    runner: PackRunner, trial: NewTrial, plan: TrainingPlan, tell: Callable[[Reading], None]
-) -> tuple[tuple[Reading, ...], Snapshot]:
-    """Train a trial alone from scratch; see `retrain`."""
-    pack = runner.open_pack(1)
+    plan = specification.training_plan()
+    pack = TorchRunnerFactory.of(specification)(len(os.sched_getaffinity(0))).open_pack(1)
     slot = pack.admit(trial_request(trial, attempt=1, plan=plan))
     readings: list[Reading] = []
     done = 0

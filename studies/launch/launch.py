@@ -100,7 +100,7 @@ def _ledger_lines(ledger: Ledger, study: StudyRecord) -> Iterator[str]:
         shown = ", ".join(trials[:_MOST_NAMED]) + (" and more" if len(trials) > _MOST_NAMED else "")
         yield (
             f"the weights of {len(trials)} trained trials are gone or changed: trial {shown}. "
-            f"'deltaspace verify {study.name} --retrain' trains them anew, with their seeds."
+            f"'deltaspace export {study.name} {trials[0]} DIR --retrain' trains one anew, with its seed."
         )
     if role is not None:
         yield f"the role {role} is a superuser of the server; one that owns the database is enough, and safer."

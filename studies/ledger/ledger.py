@@ -244,7 +244,6 @@ class Ledger(AbstractContextManager["Ledger"]):
 
         self._database.write(work)
 
-    add_metrics = _write(keeper_writes.add_metrics)
     annotate = _write(keeper_writes.annotate)
 
     # Records

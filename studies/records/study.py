@@ -163,7 +163,6 @@ class EventKind(StrEnum):
     LEFT_OUT = "left_out"
     UNDELETED = "undeleted"
     MACHINE = "machine"
-    HARNESS = "harness"
     NOTE = "note"
     TAGS = "tags"
     STOP = "stop"

@@ -9,7 +9,6 @@
 ``mean_pooled``      the classifier whose file stands beside merged weights
 ``peft_format``      the configurations that peft can express
 ``predictors``       what labels or writes with an export of any form
-``harness``          tasks of lm-eval, answered by an export
 ===================  ============================================================================
 """
 

@@ -13,8 +13,7 @@ def _confirmations(asked: PageRequest) -> object:
     key = record.id if record.parent_id is None else record.parent_id
     study = asked.storage.study(key)
     own = [one for one in asked.storage.studies() if one.record.parent_id == key]
-    # what lm-eval has measured of trials that have ended is told by events alone
-    state = tuple((one.record.id, one.refresh(), len(asked.storage.ledger.events(one.record.id))) for one in own)
+    state = tuple((one.record.id, one.refresh()) for one in own)
     found = study.view("confirmations", lambda: _results(asked, study.record.name), state=state, waits=asked.waits)
     if found is None:
         return {"pending": True, "confirmations": []}

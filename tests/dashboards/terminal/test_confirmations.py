@@ -9,7 +9,6 @@ from support.shown_confirmation import confirmation, contender
 from dashboards.confirmations import confirmation_card
 from dashboards.terminal.confirmations import confirmation_renderable
 from studies.confirmation.results import ConfirmationResult
-from studies.confirmation.statistics import spread
 from studies.confirmation.verdicts import compare
 
 WINNER = (0.8701, 0.8702, 0.8703, 0.8704, 0.8705)
@@ -45,19 +44,6 @@ def test_what_has_no_score_yet_is_a_dash(result):
     (line,) = [line for line in text.splitlines() if "what trial 17 is" in line]
     assert line.split()[-11:-4] == ["–", "–", "–", "0", "of", "5", "–"]
     assert "Not finished: 5 of 10 trials have ended." in text
-
-
-def test_figures_of_lm_eval_stand_below_with_every_configuration_that_has_them(result):
-    winner, baseline = result.contenders
-    name = "gsm8k[:200]/exact_match,strict-match"
-    both = [{name: spread([0.25, 0.35]), "mmlu/acc": spread([0.5])}, {name: spread([0.2, 0.2])}]
-    with_figures = [replace(one, elsewhere=figures) for one, figures in zip((winner, baseline), both, strict=True)]
-    text = printed(replace(result, contenders=tuple(with_figures)), width=100)
-    rows = [line.split() for line in text.splitlines()]
-    assert [name, "trial", "17", "0.3000", "0.0707"] in rows
-    assert [name, "full_finetuning", "0.2000", "0.0000"] in rows
-    assert ["mmlu/acc", "trial", "17", "0.5000", "–"] in rows
-    assert "lm-eval" not in printed(result)
 
 
 @pytest.mark.parametrize("width", [80, 120, 170])
