@@ -284,7 +284,7 @@ def database() -> str:
         "The same tables and views stand in SQLite and in PostgreSQL; times are UTC. `deltaspace query` reads them: "
         "[twenty questions](../how-to/ask-the-database.md)."
     )
-    tables = "The tables hold what was recorded."
+    tables = "The tables hold what was recorded; revisions of Alembic bring them up to date."
     return page("The database", about, "# Views", *map(_view, VIEWS), f"# Tables\n\n{tables}", *parts)
 
 

@@ -123,7 +123,7 @@ def _gone(bench: Bench, *, backend: str, replaced: bool) -> Outcome:
 
 def _newer(bench: Bench) -> Outcome:
     """Tables of the future are refused in a line, and nothing is written to them."""
-    from studies.ledger.versions import NEWEST
+    from studies.ledger.migrations import NEWEST
 
     study = bench.begun("sqlite", "inline", _TRIALS["inline"])
     kill_launch(study)

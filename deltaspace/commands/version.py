@@ -64,7 +64,7 @@ def _machine() -> dict[str, str]:
 def _storage(url: str) -> dict[str, str]:
     """The schema that this program writes, where the storage is, and whether it can be read."""
     from studies.errors import StudiesError
-    from studies.ledger.versions import NEWEST
+    from studies.ledger.migrations import NEWEST
 
     try:
         with reading(url) as ledger:

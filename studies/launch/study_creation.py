@@ -9,6 +9,7 @@ from pydantic import ValidationError
 from search_space.backbones.shape import BackboneShape
 from search_space.space.space import SearchSpace
 from studies.errors import (
+    SchemaVersionError,
     StorageError,
     StudiesError,
     StudyChangedError,
@@ -31,14 +32,23 @@ def as_begun(specification: Specification, storage_url: str) -> BegunSpecificati
         WishError: If it is no study that searches.
     """
     try:
-        with Ledger.open(storage_url, read_only=True) as ledger:
-            study = ledger.study(specification.name)
+        study = _begun(specification.name, storage_url)
     except (StorageError, UnknownStudyError):
         # nothing there yet, or nothing readable: that is said when it is opened for writing
         return BegunSpecification.of(specification)
     _refuse_change(specification, study)
     begun = BegunSpecification.from_json(study.specification)
     return BegunSpecification.of(specification, lessons=begun.lessons, made_table=begun.made_table)
+
+
+def _begun(name: str, storage_url: str) -> StudyRecord:
+    try:
+        with Ledger.open(storage_url, read_only=True) as ledger:
+            return ledger.study(name)
+    except SchemaVersionError:
+        # tables of an earlier version are brought up to date
+        with Ledger.open(storage_url) as ledger:
+            return ledger.study(name)
 
 
 def _refuse_change(specification: Specification, study: StudyRecord) -> None:

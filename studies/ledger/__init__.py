@@ -9,7 +9,7 @@ What enters and leaves are the values of `studies.records`.
     rows.py         records to rows and back
     invariants.py   violations: what must hold after any crash
     files.py        where the files of a study lie, and which are its own
-    tables.py, views.py, versions.py   the tables, their views and their version
+    tables.py, views.py, migrations.py, revisions/   the tables, their views and their versions
     engine.py, database.py   URL and settings; transactions, patience and messages
     clock.py        the time that is written
 """

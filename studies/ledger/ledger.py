@@ -12,7 +12,7 @@ from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 from sqlalchemy import Connection
 
-from studies.ledger import copies, holds, keeper_writes, leases, reads, reports, versions
+from studies.ledger import copies, holds, keeper_writes, leases, migrations, reads, reports
 from studies.ledger.copies import Copied
 from studies.ledger.database import Database, Patience
 from studies.ledger.engine import Access, StorageAddress, open_engine
@@ -72,19 +72,19 @@ class Ledger(AbstractContextManager["Ledger"]):
 
         Args:
             url: ``sqlite:///FILE`` or ``postgresql://user@host/database``.
-            create: Create the database's tables where there are none.
+            create: Create the database's tables, or upgrade them, where needed.
             read_only: Refuse every write; never create anything, whatever ``create`` says.
             patience: How long to wait, now and later, while it is locked or away.
 
         Raises:
             StorageError: If it cannot be opened, or holds no studies and may not be created.
-            SchemaVersionError: If its tables are of another version.
+            SchemaVersionError: If its tables are of another version and may not be upgraded.
         """
         address = StorageAddress.parse(url)
         writing = Access.CREATE if create else Access.WRITE
         database = Database(open_engine(address, Access.READ if read_only else writing), address, patience)
         try:
-            versions.prepare(database, may_create=create and not read_only)
+            migrations.prepare(database, may_create=create and not read_only)
         except BaseException:
             database.close()
             raise

@@ -97,7 +97,7 @@ VERSIONS = Table(
     "deltaspace_version",
     METADATA,
     Column("version_num", String(32), primary_key=True),
-    info={"about": "The version of the tables."},
+    info={"about": "The version of the tables, as Alembic stamps it; other programs have stamps of their own."},
 )
 
 STUDIES = Table(
@@ -306,7 +306,11 @@ _FINAL_TRIGGERS = {
 
 
 @event.listens_for(TRIALS, "after_create")
-def _make_final(_table: Table, connection: Connection, **_options: Any) -> None:
+def _create_with_table(_table: Table, connection: Connection, **_options: Any) -> None:
+    create_triggers(connection)
+
+
+def create_triggers(connection: Connection) -> None:
     """Make terminal trials final, whoever writes."""
     for statement in _FINAL_TRIGGERS[connection.dialect.name]:
         connection.exec_driver_sql(statement)

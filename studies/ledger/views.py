@@ -1,6 +1,8 @@
 """The views of the ledger: the questions that are asked most, answered in SQL on both databases.
 
-What the search model expects of a trial is no matter of SQL: `studies.analysis.estimates` has it.
+They hold nothing, so they are no part of a version's data: whenever tables are created or brought up to date, today's
+views take the place of those that are there. What the search model expects of a trial is no matter of SQL:
+`studies.analysis.estimates` has it.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -349,7 +351,13 @@ def statements(dialect: str) -> tuple[str, ...]:
     return tuple(f"CREATE VIEW {view.name} AS {view.select(json)}" for view in VIEWS)
 
 
+def drop_views(connection: Connection) -> None:
+    """Remove the views, which would stand in the way of a change to a table."""
+    for view in VIEWS:
+        connection.exec_driver_sql(f"DROP VIEW IF EXISTS {view.name}")
+
+
 def create_views(connection: Connection) -> None:
-    """Create the views."""
+    """Create the views of today."""
     for statement in statements(connection.dialect.name):
         connection.exec_driver_sql(statement)

@@ -6,7 +6,7 @@ from importlib.metadata import version
 
 import pytest
 
-from studies.ledger.versions import NEWEST
+from studies.ledger.migrations import NEWEST
 
 
 def test_a_report_has_versions_machine_schema_and_storage(printed, sample_storage):
