@@ -47,7 +47,6 @@ def plan(
     overrides: Mapping[str, object] | None = None,
     gpu: str | None = None,
     pack: int | None = None,
-    tokens: int | None = None,
 ) -> "PlanView":
     """What memory a study would take on a GPU, before anything is loaded; ``print`` shows it as text.
 
@@ -61,7 +60,6 @@ def plan(
         overrides: As of `launch`.
         gpu: A size such as ``80GB``, or a kind such as ``H100``; None for all kinds that are known.
         pack: Trials of a pack; None for as many as fit.
-        tokens: Of every text; None for as many as the study allows.
 
     Raises:
         SpecificationError: If the study is not valid, or no such GPU is known.
@@ -74,7 +72,7 @@ def plan(
     from studies.study_file import specification_of
 
     gpus = GPUS if gpu is None else gpus_of(gpu)
-    return PlanView(planned(specification_of(study, overrides), gpus, pack=pack, tokens=tokens))
+    return PlanView(planned(specification_of(study, overrides), gpus, pack=pack))
 
 
 def init(

@@ -8,13 +8,33 @@ from studies.backends.tune import cluster_address
 from studies.launch.preparation import opening_of, prepared, space_of
 from studies.launch_warnings import outlook
 from studies.resource_estimates.data import DataFacts, data_facts
-from studies.resource_estimates.duration import Forecast, Workload, forecast
 from studies.resource_estimates.machine import Machine, on_cluster, this_machine
 from studies.resource_estimates.noise import noise_warning_of
 from studies.resource_estimates.speed import Speed, measured_speed
 from studies.study_file import Specification
 from studies.study_file.recorded_specification import BegunSpecification
 from trial_runner.backbones import load_tokenizer
+
+_NUMBER_BYTES = 4
+_KEPT_NUMBERS = 3
+"""Of a trained number in the file of a trial, running or ended: itself and two moments."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Forecast:
+    """What to expect of a study.
+
+    Attributes:
+        trial_seconds: Of a full trial in its pack.
+        most_seconds: Of the study if no trial is pruned; the start of the workers is not in it.
+        measuring_share: Of that, what goes into measuring.
+        disk_bytes: Of the files of all trials, each as large as the budget allows.
+    """
+
+    trial_seconds: float
+    most_seconds: float
+    measuring_share: float
+    disk_bytes: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,7 +45,6 @@ class Check:
         speed: What trials take; None if no step was taken.
         forecast: The same of the study; None without.
         budget: Most stored parameters of a trial.
-        workload: What the study has to do.
         plan: Lines on what will come to nothing, as a launch says them.
         cluster: The nodes that workers would be on; None without a cluster.
     """
@@ -37,7 +56,6 @@ class Check:
     forecast: Forecast | None
     budget: int
     backbone_parameters: int
-    workload: Workload
     plan: tuple[str, ...]
     cluster: ClusterFacts | None = None
 
@@ -70,26 +88,43 @@ def check(specification: Specification, *, takes_steps: bool = True) -> Check:
         machine = on_cluster(machine, specification.fleet, cluster)
     takes_steps = takes_steps and specification.fleet.worker.shards == 1
     speed = measured_speed(specification, task, space, machine) if takes_steps else None
-    work = Workload(
-        trials=specification.trials,
-        steps=specification.training.steps,
-        rungs=len(specification.rung_steps) - 1,
-        examples=len(task.splits["validation"]),
-        rung_examples=specification.rung_examples,
-        workers=machine.workers,
-        parameters=space.budget + len(task.labels) * (space.shape.width + 1),
-    )
+    expected = None
+    if speed is not None:
+        parameters = space.budget + len(task.labels) * (space.shape.width + 1)
+        examples = len(task.splits["validation"])
+        expected = forecast(specification, speed, machine.workers, examples=examples, parameters=parameters)
     return Check(
         specification=specification,
         data=data_facts(task, load_tokenizer(specification.backbone.name)),
         machine=machine,
         speed=speed,
-        forecast=None if speed is None else forecast(work, speed),
+        forecast=expected,
         budget=space.budget,
         backbone_parameters=space.shape.parameters,
-        workload=work,
         plan=outlook(space, opening_of(BegunSpecification.of(specification), task), trials=specification.trials),
         cluster=cluster,
+    )
+
+
+def forecast(specification: Specification, speed: Speed, workers: int, *, examples: int, parameters: int) -> Forecast:
+    """What a study takes if every trial runs to its end.
+
+    Args:
+        specification: The study.
+        speed: Of a trial.
+        workers: That share the trials.
+        examples: Of the validation split.
+        parameters: Most that a trial trains, its task head among them.
+    """
+    rungs, most = len(specification.rung_steps) - 1, specification.rung_examples
+    at_rung = examples if most is None else min(examples, most)
+    measuring = rungs * at_rung * speed.example_seconds + examples * speed.final_example_seconds
+    trial = specification.training.steps * speed.step_seconds + measuring
+    return Forecast(
+        trial_seconds=trial,
+        most_seconds=trial * specification.trials / workers,
+        measuring_share=measuring / trial if trial else 0.0,
+        disk_bytes=_NUMBER_BYTES * _KEPT_NUMBERS * parameters * specification.trials,
     )
 
 

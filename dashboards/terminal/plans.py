@@ -59,7 +59,7 @@ def _notes(found: ResourcePlan) -> Iterator[str]:
         yield f"{count} examples of a trial are measured at a time, texts written included, on {', '.join(names)}."
     for one in found.devices:
         if not one.fits:
-            yield f"! It does not fit {one.gpu.name}. {'; '.join(found.advice(one))}."
+            yield f"! It does not fit {one.gpu.name}. {'; '.join(one.advice)}."
     weights = found.weights
     if weights.shards > 1:
         yield (

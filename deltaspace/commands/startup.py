@@ -141,10 +141,9 @@ def _check_study(study: str, no_steps: bool, overrides: dict[str, object], as_js
         notice("reading the data; then a few steps are timed, which takes up to a minute …")
 
     from dashboards.terminal.checks import check_renderable
-    from studies import preflight
-    from studies.study_file import specification_of
+    from deltaspace import startup
 
-    found = preflight.check(specification_of(study, overrides), takes_steps=not no_steps)
+    found = startup.check(study, overrides=overrides, takes_steps=not no_steps).check
     answer(found, check_renderable, as_json=as_json, entries=_check_entries)
 
 
@@ -165,7 +164,6 @@ def _check_entries(found: "Check") -> dict[str, object]:
 @click.argument("study", metavar="STUDY.yaml", shell_complete=study_files)
 @click.option("--gpu", help="A size such as 80GB, or a kind such as H100; all kinds that are known without.")
 @click.option("--pack", type=click.IntRange(min=1), help="Trials of a pack; as many as fit without.")
-@click.option("--tokens", type=click.IntRange(min=8), help="Of every text; as many as the study allows without.")
 @override_option("Any key of the study file, such as training.batch_size=4; repeatable.")
 @json_option
 def plan(study: str, as_json: bool, **options: Any) -> None:
@@ -183,23 +181,6 @@ def plan(study: str, as_json: bool, **options: Any) -> None:
 
 def _plan_entries(found: "ResourcePlan") -> dict[str, object]:
     study, weights = found.specification, found.weights
-    measured = ("checkpointing", "micro_batch", "evaluated", "used_bytes", "trial_bytes")
-    return {
-        "study": study.name,
-        "backbone": study.backbone.as_json(),
-        "weights_bytes": weights.all_bytes,
-        "shards": weights.shards,
-        "weights_bytes_of_each": weights.held_bytes,
-        "tokens": found.tokens,
-        "devices": [
-            {
-                "gpu": one.gpu.name,
-                "memory_bytes": one.gpu.memory_bytes,
-                "fits": one.fits,
-                "pack": one.slots,
-                **{name: getattr(one, name) for name in measured},
-                "advice": found.advice(one),
-            }
-            for one in found.devices
-        ],
-    }
+    named = {"study": study.name, "backbone": study.backbone.as_json()}
+    held = {"weights_bytes": weights.all_bytes, "shards": weights.shards, "weights_bytes_of_each": weights.held_bytes}
+    return {**named, **held, "tokens": found.tokens, "devices": found.devices}

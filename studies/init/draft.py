@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,7 +14,6 @@ from studies.analysis.visible import visible
 from studies.init.sources import DataSource
 from studies.launch.preparation import prepared
 from studies.preflight import check
-from studies.resource_estimates.duration import forecast
 from studies.study_file import specification_from_mapping
 from trial_runner.backbones import EMBEDDED, config_of, load_tokenizer, position_limit
 from trial_runner.huggingface import quiet_transformers
@@ -184,10 +183,11 @@ def _in_time(study: dict[str, Any], choices: Choices) -> str:
     if found.speed is None or found.forecast is None:
         return "not timed"
     workers, training = found.machine.workers, study["training"]
-    room = choices.seconds * workers / found.forecast.trial_seconds
-    study["trials"], training["steps"] = fitting(room, training["steps"], choices.trials)
-    work = replace(found.workload, trials=study["trials"], steps=training["steps"])
-    minutes = max(1, round(forecast(work, found.speed).most_seconds / 60))
+    trial_seconds, steps = found.forecast.trial_seconds, training["steps"]
+    room = choices.seconds * workers / trial_seconds
+    study["trials"], training["steps"] = fitting(room, steps, choices.trials)
+    trial_seconds -= (steps - training["steps"]) * found.speed.step_seconds
+    minutes = max(1, round(trial_seconds * study["trials"] / workers / 60))
     return f"at most {minutes:,} min here, {workers} worker{'s' * (workers > 1)}"
 
 

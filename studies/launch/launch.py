@@ -15,7 +15,7 @@ from studies.ledger.keeper_writes import LEASE_SECONDS
 from studies.ledger.ledger import Ledger
 from studies.observer import Observer as TrialObserver
 from studies.records import StudyRecord
-from studies.resource_estimates.data import data_counts
+from studies.resource_estimates.data import data_facts
 from studies.resource_estimates.noise import noise_warning_of
 from studies.runtime.progress import Observer
 from studies.runtime.workload import replaceable
@@ -110,6 +110,6 @@ def data_lines(task: Prepared | None) -> tuple[str, ...]:
     """What a launch says of the data: `deltaspace check` in short."""
     if task is None:
         return ()
-    facts = data_counts(task)
+    facts = data_facts(task)
     noise = noise_warning_of(facts)
     return (f"{facts.summary}.", *((noise,) if noise else ()))

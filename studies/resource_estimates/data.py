@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
 
 _MANY_CUT = 0.1
-_FEW_OF_A_LABEL = 10
+_NAMED_LABELS = 5
 _SAMPLES = 2
 _SAMPLE_TOKENS = 48
 """Tokens of a sample that are shown, half of them from its end."""
@@ -71,16 +71,23 @@ class DataFacts:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What may spoil a study, a line each."""
-        key = {True: "max_target_tokens", False: "max_tokens"}
-        cut = [
-            f"{text}; a larger task.{key['targets are cut' in text]} keeps more of them."
-            for text, is_much in self.cut_texts
-            if is_much
-        ]
-        return (*cut, *self._labels_that_lack(), *self._doubtful_labels())
+        """What may spoil a study, a line each: texts that are cut, and labels that lack or contradict each other."""
+        return (*self._cut_warnings(), *self._label_warnings())
 
-    def _doubtful_labels(self) -> Iterator[str]:
+    def _cut_warnings(self) -> Iterator[str]:
+        for text, is_much in self.cut_texts:
+            if is_much:
+                key = "max_target_tokens" if "targets are cut" in text else "max_tokens"
+                yield f"{text}; a larger task.{key} keeps more of them."
+
+    def _label_warnings(self) -> Iterator[str]:
+        for split in ("train", "validation"):
+            labels = self.labels.get(split, {})
+            none = [repr(name) for name, count in labels.items() if not count]
+            if none:
+                some = ", ".join([*none[:_NAMED_LABELS], *["…"] * (len(none) > _NAMED_LABELS)])
+                do = "does" if len(none) == 1 else "do"
+                yield f"{len(none)} of {len(labels)} labels {do} not occur in {split}: {some}."
         spellings: dict[str, list[str]] = {}
         for name in self.labels.get("train", {}):
             spellings.setdefault(normalised(name), []).append(repr(name))
@@ -90,34 +97,15 @@ class DataFacts:
         count, text = self.contradictions
         if count:
             yield f"{count} text{'s' * (count > 1)} of train with two labels: {text}."
-        rarest = min(((number, name) for name, number in self.labels.get("validation", {}).items()), default=None)
-        if self.metric in ("f1", "matthews") and rarest is not None and 0 < rarest[0] < _FEW_OF_A_LABEL:
-            yield (
-                f"{self.metric} rests on {rarest[0]} validation example{'s' * (rarest[0] > 1)} of {rarest[1]!r}; one "
-                "more of them right changes it much."
-            )
-
-    def _labels_that_lack(self) -> Iterator[str]:
-        for split in ("train", "validation"):
-            none = [name for name, count in self.labels.get(split, {}).items() if not count]
-            if none:
-                some, do = ", ".join(map(repr, none[:5])), "does" if len(none) == 1 else "do"
-                rest = ", …" if len(none) > 5 else ""
-                yield f"{len(none)} of {len(self.labels[split])} labels {do} not occur in {split}: {some}{rest}."
 
 
 def data_facts(task: Prepared, tokenizer: "PreTrainedTokenizerFast | None" = None) -> DataFacts:
-    """What can be said of a prepared task and its texts; with its tokenizer also what they look like."""
-    train, facts = task.splits["train"], data_counts(task)
-    return replace(
-        facts,
-        contradictions=_contradictions(train, task.labels, tokenizer) if facts.labels else (0, ""),
-        samples=() if tokenizer is None else _samples(train, task.labels, tokenizer),
-    )
+    """What can be said of a prepared task.
 
-
-def data_counts(task: Prepared) -> DataFacts:
-    """What can be said of a prepared task without a look at its texts, which takes time where there are many."""
+    Args:
+        task: The task.
+        tokenizer: Its own; None takes no look at the texts, which takes time where there are many.
+    """
     splits = {name: task.splits[name] for name in SPLITS if name in task.splits}
     said = {str(cut) for cut in task.cuts}
     labels = {}
@@ -125,7 +113,7 @@ def data_counts(task: Prepared) -> DataFacts:
         for name, split in splits.items():
             counts = np.bincount(split.labels, minlength=len(task.labels))
             labels[name] = dict(zip(task.labels, map(int, counts), strict=True))
-    return DataFacts(
+    facts = DataFacts(
         examples={name: len(split) for name, split in splits.items()},
         labels=labels,
         metric=task.metric,
@@ -133,9 +121,14 @@ def data_counts(task: Prepared) -> DataFacts:
         cuts=tuple(task.cuts),
         notes=tuple(note for note in task.notes if note not in said),
     )
+    if tokenizer is None:
+        return facts
+    train = splits["train"]
+    contradictions = _contradictions(train, task.labels, tokenizer) if labels else (0, "")
+    return replace(facts, contradictions=contradictions, samples=_samples(train, task.labels, tokenizer))
 
 
-def _contradictions(split: Any, names: tuple[str, ...], tokenizer: "PreTrainedTokenizerFast | None") -> tuple[int, str]:
+def _contradictions(split: Any, names: tuple[str, ...], tokenizer: "PreTrainedTokenizerFast") -> tuple[int, str]:
     """How many texts have two labels, and the first of them with their labels."""
     labels_of: dict[bytes, set[int]] = {}
     for row, label in enumerate(split.labels):
@@ -143,8 +136,8 @@ def _contradictions(split: Any, names: tuple[str, ...], tokenizer: "PreTrainedTo
     found = [(tokens, sorted(labels)) for tokens, labels in labels_of.items() if len(labels) > 1]
     examples = []
     for tokens, labels in found[:_SAMPLES]:
-        text = "" if tokenizer is None else f"{_text(np.frombuffer(tokens, split.rows.ids.dtype), tokenizer)} "
-        examples.append(f"{text}({', '.join(names[label] for label in labels)})")
+        text = _text(np.frombuffer(tokens, split.rows.ids.dtype), tokenizer)
+        examples.append(f"{text} ({', '.join(names[label] for label in labels)})")
     return len(found), "; ".join(examples)
 
 

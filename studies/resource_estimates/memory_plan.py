@@ -68,6 +68,7 @@ class OnGpu:
         evaluated: Examples of each trial that are measured at a time, or whose texts are written.
         used_bytes: The most that is in use of each: weights and trials.
         trial_bytes: Of it, what one more trial takes.
+        advice: What to change where the study does not fit, a line each.
     """
 
     gpu: Gpu
@@ -80,6 +81,7 @@ class OnGpu:
     evaluated: int
     used_bytes: int
     trial_bytes: int
+    advice: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,51 +117,22 @@ class ResourcePlan:
     """What a study would take.
 
     Attributes:
-        pack: Trials of a pack that were asked for; None for as many as fit.
         weights: Of the backbone.
         tokens: Of every text.
         devices: On each kind of GPU.
     """
 
     specification: Specification
-    pack: int | None
     weights: "HeldWeights"
     tokens: int
     devices: tuple[OnGpu, ...]
 
-    def advice(self, found: OnGpu) -> tuple[str, ...]:
-        """What to change where a study does not fit, a line each."""
-        if found.fits:
-            return ()
-        study, lines = self.specification, []
-        if study.training.checkpointing is False:
-            lines.append("training.checkpointing: auto keeps the inputs of blocks alone")
-        if study.backbone.quantization == "none" and found.shards == 1:
-            lines.append("backbone.quantization: nf4 holds linear layers in 4 bits")
-        if self.pack is not None and self.pack > 1:
-            lines.append("a smaller pack: fleet.pack: auto takes what fits")
-        texts = study.training.examples_of(self.tokens)
-        if found.batch_size is not None and found.batch_size < texts:
-            by_tokens = f"training.batch_tokens: {found.batch_size * self.tokens:,} fits"
-            is_bound = texts < study.training.batch_size
-            lines.append(by_tokens if is_bound else f"training.batch_size: {found.batch_size} fits")
-        lines.append(f"task.max_tokens below {self.tokens}: what a step takes falls with it")
-        if self.weights.all_bytes > found.gpu.memory_bytes // 2 and study.backbone.quantization == "none":
-            lines.append(f"fleet.worker.shards: {2 * found.shards} shares the weights out among as many GPUs")
-        larger = [one.gpu.name for one in self.devices if one.fits and one.gpu.memory_bytes > found.gpu.memory_bytes]
-        if larger:
-            lines.append(f"it fits {larger[0]}")
-        return tuple(lines)
 
-
-def plan(
-    specification: Specification, gpus: tuple[Gpu, ...], *, pack: int | None = None, tokens: int | None = None
-) -> ResourcePlan:
+def plan(specification: Specification, gpus: tuple[Gpu, ...], *, pack: int | None = None) -> ResourcePlan:
     """What a study would take on some kinds of GPUs.
 
     Args:
         pack: Trials of a pack; None for as many as fit.
-        tokens: Of every text; None for as many as the study lets it have.
 
     Raises:
         BackboneError: If the backbone has no config.
@@ -167,20 +140,42 @@ def plan(
     """
     from trial_runner.meta_backbone import ImaginedPack
 
-    if tokens is not None:
-        specification = specification.model_copy(update={"task": replace(specification.task, max_tokens=tokens)})
     whole = ImaginedPack(specification.backbone, specification.task, slots=1)
     ways = _Ways(specification, specification.training.examples_of(whole.tokens))
     weights = HeldWeights(
         all_bytes=whole.weights_bytes, blocks_bytes=whole.blocks_bytes, shards=specification.fleet.worker.shards
     )
-    return ResourcePlan(
-        specification=specification,
-        pack=pack,
-        weights=weights,
-        tokens=whole.tokens,
-        devices=tuple(_on(gpu, specification, pack, weights, ways) for gpu in gpus),
+    found = tuple(_on(gpu, specification, pack, weights, ways) for gpu in gpus)
+    larger = [one.gpu for one in found if one.fits]
+    devices = tuple(
+        one
+        if one.fits
+        else replace(one, advice=tuple(_advice(specification, one, weights, tokens=whole.tokens, larger=larger)))
+        for one in found
     )
+    return ResourcePlan(specification=specification, weights=weights, tokens=whole.tokens, devices=devices)
+
+
+def _advice(
+    study: Specification, found: OnGpu, weights: HeldWeights, *, tokens: int, larger: list[Gpu]
+) -> Iterator[str]:
+    """What to change where a study does not fit; ``larger`` are the GPUs that it fits."""
+    is_dense = study.backbone.quantization == "none"
+    if study.training.checkpointing is False:
+        yield "training.checkpointing: auto keeps the inputs of blocks alone"
+    if is_dense and found.shards == 1:
+        yield "backbone.quantization: nf4 holds linear layers in 4 bits"
+    if found.slots > 1:
+        yield "a smaller pack: fleet.pack: auto takes what fits"
+    texts = study.training.examples_of(tokens)
+    if found.batch_size is not None and found.batch_size < texts:
+        by_tokens = f"training.batch_tokens: {found.batch_size * tokens:,} fits"
+        is_bound = texts < study.training.batch_size
+        yield by_tokens if is_bound else f"training.batch_size: {found.batch_size} fits"
+    yield f"task.max_tokens below {tokens}: what a step takes falls with it"
+    if weights.all_bytes > found.gpu.memory_bytes // 2 and is_dense:
+        yield f"fleet.worker.shards: {2 * found.shards} shares the weights out among as many GPUs"
+    yield from [f"it fits {gpu.name}" for gpu in larger if gpu.memory_bytes > found.gpu.memory_bytes][:1]
 
 
 _Way = tuple[bool, int | None]

@@ -7,9 +7,8 @@ import pytest
 from support.screens import SCREENS, WIDTHS, screen
 
 from dashboards.terminal.checks import CheckView, bytes_text, check_renderable
-from studies.preflight import Check
+from studies.preflight import Check, Forecast
 from studies.resource_estimates.data import DataFacts
-from studies.resource_estimates.duration import Forecast, Workload
 from studies.resource_estimates.machine import Machine
 from studies.resource_estimates.speed import Speed
 from studies.study_file import specification_from_mapping
@@ -48,7 +47,6 @@ def check_of(*, has_speed: bool = True) -> Check:
         else None,
         budget=27_271,
         backbone_parameters=5_454_336,
-        workload=Workload(trials=12, steps=120, rungs=2, examples=100, workers=1, parameters=27_527),
         plan=("nothing will be discovered: 14 trials come first, and the study has 12.",),
     )
 

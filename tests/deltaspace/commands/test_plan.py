@@ -23,15 +23,17 @@ def study(tiny_backbone: Callable[[str], Path], tmp_path: Path) -> Path:
 
 @pytest.mark.slow
 def test_a_study_is_planned_without_weights_data_or_tokenizer(study, capsys):
-    planned = deltaspace.plan(study, overrides={"training.batch_tokens": 640}, tokens=64, gpu="24GB", pack=2)
+    planned = deltaspace.plan(
+        study, overrides={"training.batch_tokens": 640, "task.max_tokens": 64}, gpu="24GB", pack=2
+    )
     told = " ".join(str(planned).split())
     for part in ("planned on", "; 10 texts of 64 tokens a step", "RTX 4090", "a trial"):
         assert part in told
-    options = ["--set", "training.batch_tokens=640", "--tokens", "64", "--gpu", "24GB", "--pack", "2"]
+    options = ["--set", "training.batch_tokens=640", "--set", "task.max_tokens=64", "--gpu", "24GB", "--pack", "2"]
     assert main(["plan", str(study), *options, "--json"]) == 0
     (device,) = json.loads(capsys.readouterr().out)["devices"]
-    assert (device["gpu"], device["pack"], device["fits"]) == ("RTX 4090", 2, True)
-    assert 0 < device["trial_bytes"] < device["used_bytes"] < device["memory_bytes"]
+    assert (device["gpu"]["name"], device["slots"], device["fits"]) == ("RTX 4090", 2, True)
+    assert 0 < device["trial_bytes"] < device["used_bytes"] < device["gpu"]["memory_bytes"]
     assert planned.plan.devices[0].used_bytes == device["used_bytes"]
 
 

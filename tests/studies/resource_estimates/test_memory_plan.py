@@ -71,10 +71,10 @@ def test_what_does_not_fit_says_what_to_change_and_checkpointing_comes_first(con
     assert (small.fits, large.fits) == (False, True)
     assert (small.checkpointing, large.checkpointing) == (True, False)
     assert 0 < small.batch_size < 600
-    advice = " ".join(found.advice(small))
+    advice = " ".join(small.advice)
     assert f"training.batch_size: {small.batch_size} fits" in advice
     assert "it fits H200" in advice
-    assert found.advice(large) == ()
+    assert large.advice == ()
     assert large.used_bytes < large.gpu.memory_bytes
     fitting = study_of(tmp_path, config, batch_size=small.batch_size)
     assert plan(fitting, (SMALL,), pack=1).devices[0].fits
@@ -83,7 +83,7 @@ def test_what_does_not_fit_says_what_to_change_and_checkpointing_comes_first(con
     bound = plan(wide, (SMALL,))
     (same,) = bound.devices
     assert same.batch_size == small.batch_size, "of the examples that a step has, not of as many as it might"
-    advice = " ".join(bound.advice(same))
+    advice = " ".join(same.advice)
     assert f"training.batch_tokens: {small.batch_size * found.tokens:,} fits" in advice
     assert "training.batch_size" not in advice
 
