@@ -75,7 +75,6 @@ def classify(
             logits = labeller.logits(split.batch(some, pad_token_id)).double()  # (B, labels)
             # a classification has two labels at least, so that one is the number of a regression
             outputs[some] = (logits if len(labels) == 1 else logits.softmax(dim=-1)).cpu().numpy()
-    labeller.done()
     if len(labels) == 1:
         return [Prediction(answer=f"{number:.6g}", scores=None) for (number,) in outputs.tolist()]
     return [
@@ -122,7 +121,6 @@ def write(
             (written,) = writer.write(*prompts, copies=1, device=place)
             for row, text in zip(some, written, strict=True):
                 texts[row] = text
-    opened.done()
     return [Prediction(answer=text, scores=None) for text in texts]
 
 

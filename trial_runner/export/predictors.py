@@ -50,12 +50,10 @@ class Labeller:
     Attributes:
         logits: ``(B, labels)`` of a batch.
         config: Entries of the backbone's ``config.json``.
-        done: To be called at the end; takes a delta off its backbone.
     """
 
     logits: Callable[[Batch], Tensor]
     config: Mapping[str, Any]
-    done: Callable[[], None] = lambda: None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -68,7 +66,6 @@ class TextWriter:
 
     model: LanguageModel
     is_one_by_one: bool = False
-    done: Callable[[], None] = lambda: None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -163,7 +160,7 @@ class OpenedExport:
         loaded = load_backbone(self._held, attn_implementation=ATTENTION)
         loaded.model.to(PartialState().device)
         delta = load_delta(loaded, self.folder)
-        return Labeller(logits=delta.logits, config=config_of(self.source), done=delta.detach)
+        return Labeller(logits=delta.logits, config=config_of(self.source))
 
     def _merged(self) -> Labeller:
         with quiet_transformers():
@@ -197,19 +194,14 @@ class OpenedExport:
 
         return Labeller(logits=logits, config=config)
 
-    def writer(self, base: LanguageModel | None = None) -> TextWriter:
-        """What writes texts, on the device of this process; see `labeller`.
-
-        Args:
-            base: What an earlier writer of a delta has computed with, and is done with; a delta on the same backbone
-                is attached to it, so that it is loaded once.
-        """
+    def writer(self) -> TextWriter:
+        """What writes texts, on the device of this process; see `labeller`."""
         if self.form == DELTASPACE:
-            if base is None or base.backbone.source != self._held:
-                register_attention()
-                base = load_language_model(self._held, attn_implementation=ATTENTION)
-                base.model.to(PartialState().device)
-            return TextWriter(model=base, done=load_delta(base.model, self.folder).detach)
+            register_attention()
+            base = load_language_model(self._held, attn_implementation=ATTENTION)
+            base.model.to(PartialState().device)
+            load_delta(base.model, self.folder)
+            return TextWriter(model=base)
         held = self.source if self.form == MERGED else self._held
         model = load_language_model(held, attn_implementation="sdpa", keeps_layers=True)
         model.model.to(PartialState().device)
