@@ -89,7 +89,7 @@ def equality(asked: Setting) -> Iterator[str]:
     apart = max(
         abs(one.metrics["validation_loss"] / alone[key].metrics["validation_loss"] - 1) for key, one in packed.items()
     )
-    steps = pack.recording
+    steps = pack.recorder
     replays = (
         "" if steps is None else f"; of {steps.run + steps.recorded + steps.replayed} steps {steps.replayed} replayed"
     )

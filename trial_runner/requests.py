@@ -12,28 +12,6 @@ from trial_runner.training import Training
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LearningRates:
-    """Peak learning rates of a trial.
-
-    Attributes:
-        attention: Of the edits at attention sublayers; None when there are none.
-        ffn: Of the edits at FFN sublayers (and of the stack's norms); None when there are none.
-        head: Of the task head.
-    """
-
-    attention: float | None
-    ffn: float | None
-    head: float
-
-    def __post_init__(self) -> None:
-        """Check the signs; 0, infinity and NaN are let through so that isolation can be tested."""
-        for name in ("attention", "ffn", "head"):
-            value = getattr(self, name)
-            if value is not None and value < 0:
-                raise RequestError(f"learning rate of {name} must not be negative; got {value}.")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class TrainingPlan(Training):
     """How every trial of a study is trained, and when it is measured on what.
 
@@ -66,7 +44,8 @@ class TrialRequest:
     Attributes:
         trial: Number of the trial in its study.
         attempt: Which attempt at it this is, from 1.
-        learning_rates: Peak learning rates.
+        learning_rates: Peaks of the edits at attention sublayers, of those at FFN sublayers (and of the stack's norms),
+            and of the task head; 0 where there are none.
         plan: How to train.
         seed: Of initialisation, data order and dropout. The same for every attempt.
     """
@@ -74,9 +53,15 @@ class TrialRequest:
     trial: int
     attempt: int
     configuration: Configuration
-    learning_rates: LearningRates
+    learning_rates: tuple[float, float, float]
     plan: TrainingPlan
     seed: int
+
+    def __post_init__(self) -> None:
+        """Check the signs; 0, infinity and NaN are let through so that isolation can be tested."""
+        for name, rate in zip(("attention", "ffn", "head"), self.learning_rates, strict=True):
+            if rate < 0:
+                raise RequestError(f"learning rate of {name} must not be negative; got {rate}.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -33,14 +33,14 @@ from trial_runner.backbones.weight_files import mapped_bytes
 from trial_runner.errors import BackboneError, RequestError
 from trial_runner.linear_layers import held_bytes, products_of
 from trial_runner.objectives import OBJECTIVES
-from trial_runner.packs.graphs import CudaRecorder
+from trial_runner.packs.graphs import Recorder
 from trial_runner.packs.lane import is_wide
 from trial_runner.packs.memory import MOST_ON_GPU, USABLE, MemoryPlan, fit
 from trial_runner.packs.out_of_memory import available_bytes, keep_freed
 from trial_runner.packs.pack import TrialPack
 from trial_runner.packs.snapshots import load_snapshot, save_snapshot
 from trial_runner.port_discovery.known_tables import make_known
-from trial_runner.requests import LearningRates, TrainingPlan, TrialRequest
+from trial_runner.requests import TrainingPlan, TrialRequest
 from trial_runner.tasks import Prepared, Task, prepare_task
 
 if TYPE_CHECKING:
@@ -128,7 +128,7 @@ class TorchRunner:
             fitting: With a plan, fewer where memory does not hold so many trials of it.
             uses_graphs: Whether steps on a GPU are recorded as CUDA graphs, which changes nothing but their time.
         """
-        recorder = CudaRecorder() if uses_graphs and self._frozen.device.device.type == "cuda" else None
+        recorder = Recorder() if uses_graphs and self._frozen.device.device.type == "cuda" else None
         if fitting is None or slots == 1:
             return TrialPack(self._frozen, self._objective, slots=slots, recorder=recorder)
         device = self._frozen.device.device
@@ -150,7 +150,7 @@ class TorchRunner:
         most = _LARGEST_SHARE * layers * widest + slots * _LARGEST_STATE * weights + layers * written
         return widest > 0 and most < free_bytes
 
-    def _fitting(self, wanted: int, plan: TrainingPlan, free_bytes: int, recorder: CudaRecorder | None) -> int:
+    def _fitting(self, wanted: int, plan: TrainingPlan, free_bytes: int, recorder: Recorder | None) -> int:
         """How many trials fit by the plan of their memory; evaluations are made as small as they must be."""
         pack = TrialPack(self._frozen, self._objective, slots=2, recorder=recorder)
         one = self._planned(pack, plan, 1)
@@ -205,7 +205,7 @@ class TorchRunner:
                 trial=number,
                 attempt=1,
                 configuration=published_method(_PROBES[number % len(_PROBES)]).configuration(shape),
-                learning_rates=LearningRates(attention=0.0, ffn=0.0, head=0.0),
+                learning_rates=(0.0, 0.0, 0.0),
                 plan=plan,
                 seed=0,
             )

@@ -122,14 +122,13 @@ def trained(number: int, setting: Setting) -> dict[str, Any]:
     model, whose = model_of(number, setting, task)
     collator = _Collator(task, padding_token(config_of(setting.backbone)))
     asked = request(number, mixed_configuration(number, setting.shape()), setting)
-    rates = asked.learning_rates
     with tempfile.TemporaryDirectory(prefix="packs-trainer-") as folder:
         arguments = TrainingArguments(
             output_dir=folder,
             max_steps=setting.steps,
             per_device_train_batch_size=setting.batch_size,
             per_device_eval_batch_size=_EVALUATION_ROWS,
-            learning_rate=rates.attention or rates.ffn or rates.head,
+            learning_rate=next(filter(None, asked.learning_rates)),
             lr_scheduler_type="linear",
             warmup_steps=int(asked.plan.warmup_fraction * setting.steps),
             max_grad_norm=asked.plan.clip_norm or 0.0,

@@ -12,7 +12,7 @@ from search_space.backbones.shape import BackboneShape
 from search_space.configuration import Configuration
 from search_space.published import published_method
 from search_space.validity import check_on
-from trial_runner.requests import LearningRates, TrialRequest
+from trial_runner.requests import TrialRequest
 
 _LOWEST_RATE, _HIGHEST_RATE = 3.0e-4, 3.0e-3
 _RATES = 5
@@ -112,10 +112,10 @@ def request(number: int, configuration: Configuration, setting: Setting) -> Tria
         trial=number,
         attempt=1,
         configuration=configuration,
-        learning_rates=LearningRates(
-            attention=rate if configuration.attention else None,
-            ffn=rate if configuration.ffn else None,
-            head=HEAD_RATE,
+        learning_rates=(
+            rate if configuration.attention else 0.0,
+            rate if configuration.ffn else 0.0,
+            HEAD_RATE,
         ),
         plan=setting.plan,
         seed=number,

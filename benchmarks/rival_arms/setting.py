@@ -15,7 +15,7 @@ from search_space.words.describe import phrase
 from studies.seeds import hashed_seed
 from studies.study_file import Specification, specification_of
 from trial_runner.backbones import config_of
-from trial_runner.requests import LearningRates, TrialRequest
+from trial_runner.requests import TrialRequest
 
 # keys of the section `task` by the name of a task's folder
 TASKS: dict[str, dict[str, object]] = {
@@ -104,10 +104,10 @@ class Cell:
             trial=number,
             attempt=1,
             configuration=configuration,
-            learning_rates=LearningRates(
-                attention=attention if configuration.attention else None,
-                ffn=ffn if configuration.ffn else None,
-                head=plan.head_learning_rate,
+            learning_rates=(
+                (attention or 0.0) if configuration.attention else 0.0,
+                (ffn or 0.0) if configuration.ffn else 0.0,
+                plan.head_learning_rate,
             ),
             plan=plan,
             seed=hashed_seed("trial", self.seed, number, bits=31),

@@ -92,7 +92,7 @@ class CachedRunner:
             self._backbone,
             asdict(self._task),
             configuration_to_json(request.configuration),
-            asdict(request.learning_rates),
+            request.learning_rates,
             asdict(request.plan),
             request.seed,
         ]

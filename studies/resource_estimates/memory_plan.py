@@ -18,7 +18,7 @@ from studies.backends.backend import most_slots
 from studies.errors import SpecificationError
 from studies.study_file import Specification
 from trial_runner.backbones import config_of
-from trial_runner.requests import LearningRates, TrialRequest
+from trial_runner.requests import TrialRequest
 
 if TYPE_CHECKING:
     from trial_runner.packs.memory import MemoryPlan
@@ -216,7 +216,7 @@ def _measured(specification: Specification, way: _Way) -> "tuple[MemoryPlan, Mem
     budget = specification.parameter_budget().parameters(shape)
     checkpointing, size = way
     training = replace(specification.training_plan(), checkpointing=checkpointing, micro_batch=size or "auto")
-    rates = LearningRates(attention=0.0, ffn=0.0, head=0.0)
+    rates = (0.0, 0.0, 0.0)
     requests = [
         TrialRequest(trial=number, attempt=1, configuration=one, learning_rates=rates, plan=training, seed=number)
         for number, one in enumerate(_probes(shape, budget))

@@ -11,7 +11,7 @@ from search_space.space.space import Candidate, SearchSpace
 from studies.backends.backend import most_slots
 from studies.resource_estimates.machine import Machine
 from studies.study_file import Specification
-from trial_runner.requests import LearningRates, TrainingPlan, TrialRequest
+from trial_runner.requests import TrainingPlan, TrialRequest
 from trial_runner.tasks import Prepared, PreparedTextTask
 
 if TYPE_CHECKING:
@@ -153,9 +153,7 @@ def _measuring_seconds(
 
 def _admit(pack: "TrialPack", candidates: list[Candidate], plan: TrainingPlan) -> None:
     for number, one in enumerate(candidates):
-        rates = LearningRates(
-            attention=one.attention_learning_rate, ffn=one.ffn_learning_rate, head=plan.head_learning_rate
-        )
+        rates = (one.attention_learning_rate or 0.0, one.ffn_learning_rate or 0.0, plan.head_learning_rate)
         own = {"trial": number, "attempt": 1, "seed": number}
         pack.admit(TrialRequest(**own, configuration=one.configuration, learning_rates=rates, plan=plan))
 

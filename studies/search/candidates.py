@@ -11,7 +11,7 @@ from search_space.words.describe import phrase, sentence, side_view
 from search_space.words.dimensions import SideDimensions
 from studies.records import NewTrial
 from studies.seeds import hashed_seed
-from trial_runner.requests import LearningRates, TrainingPlan, TrialRequest
+from trial_runner.requests import TrainingPlan, TrialRequest
 
 
 def new_trial(
@@ -59,11 +59,11 @@ def trial_request(trial: NewTrial, *, attempt: int, plan: TrainingPlan) -> Trial
         trial=trial.number,
         attempt=attempt,
         configuration=trial.configuration,
-        learning_rates=LearningRates(
-            attention=None if trial.attention is None else trial.attention.learning_rate,
-            ffn=None if trial.ffn is None else trial.ffn.learning_rate,
+        learning_rates=(
+            0.0 if trial.attention is None else trial.attention.learning_rate or 0.0,
+            0.0 if trial.ffn is None else trial.ffn.learning_rate or 0.0,
             # its own where that is searched, else that of all
-            head=float(str(trial.proposal.get(HEAD_RATE, plan.head_learning_rate))),
+            float(str(trial.proposal.get(HEAD_RATE, plan.head_learning_rate))),
         ),
         plan=plan,
         seed=trial.seed,

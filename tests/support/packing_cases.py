@@ -25,7 +25,7 @@ from search_space.validity import check_on
 from trial_runner.attachment.attention import ATTENTION, register_attention
 from trial_runner.backbones import BackboneSource, load_backbone
 from trial_runner.port_discovery.examples import FORM_EXAMPLES
-from trial_runner.requests import LearningRates, TrainingPlan, TrialRequest
+from trial_runner.requests import TrainingPlan, TrialRequest
 from trial_runner.runner import TorchRunner
 from trial_runner.tasks import PreparedTask, Split
 
@@ -191,10 +191,10 @@ def request_for(
         "trial": trial,
         "attempt": 1,
         "configuration": configuration,
-        "learning_rates": LearningRates(
-            attention=peak if configuration.attention else None,
-            ffn=2 * peak if configuration.ffn else None,
-            head=5 * rate * (1 + 0.2 * (trial % 3)),
+        "learning_rates": (
+            peak if configuration.attention else 0.0,
+            2 * peak if configuration.ffn else 0.0,
+            5 * rate * (1 + 0.2 * (trial % 3)),
         ),
         "plan": TrainingPlan(
             steps=steps,

@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -18,42 +19,38 @@ _MOST_GRAPHS = 16
 Tensors = Mapping[str, Tensor]
 
 
-class CudaRecorder:
-    """Records into CUDA graphs, which share one pool of memory: no two run at once, and results are taken out."""
+@dataclass(slots=True)
+class Recorder:
+    """Records steps into CUDA graphs, for all lanes of a pack.
 
-    def __init__(self) -> None:
-        """Make the pool."""
-        self._pool = torch.cuda.graph_pool_handle()
+    The graphs share one pool of memory: no two run at once, and results are taken out.
+
+    Attributes:
+        is_on: False once steps turned out to be such as cannot be recorded, or their recordings not to fit.
+        run: Steps run as they are, of any lane.
+        recorded: Steps that were recorded.
+        replayed: Steps launched at once from an earlier recording.
+    """
+
+    is_on: bool = True
+    run: int = 0
+    recorded: int = 0
+    replayed: int = 0
+    _pool: Any = None
 
     def record(self, function: Callable[[], Tensors]) -> tuple[Callable[[], None], Tensors]:
         """How to run what a function launches again, and where it then leaves its results; it computes nothing yet."""
+        self._pool = self._pool or torch.cuda.graph_pool_handle()
         graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(graph, pool=self._pool):
             results = function()
         return graph.replay, results
 
 
-@dataclass(slots=True)
-class Recording:
-    """What the lanes of a worker share to record their steps.
-
-    Attributes:
-        recorder: None once steps turned out to be such as cannot be recorded, or their recordings not to fit.
-        run: Steps run as they are, of any lane.
-        recorded: Steps that were recorded.
-        replayed: Steps launched at once from an earlier recording.
-    """
-
-    recorder: CudaRecorder | None
-    run: int = 0
-    recorded: int = 0
-    replayed: int = 0
-
-
 class _CapturedGraph:
     """A step that was recorded with inputs of its own."""
 
-    def __init__(self, recorder: CudaRecorder, step: Callable[[Tensors], Tensors], inputs: Tensors) -> None:
+    def __init__(self, recorder: Recorder, step: Callable[[Tensors], Tensors], inputs: Tensors) -> None:
         self._inputs = {name: tensor.clone() for name, tensor in inputs.items()}
         self._replay, self._results = recorder.record(lambda: step(self._inputs))
 
@@ -74,13 +71,13 @@ class StepGraphs:
     Args:
         step: Changes its slots in place; its results and all it launches depend on the inputs' values and on nothing
             else that changes from step to step.
-        recording: Of the worker.
+        recorder: Of the pack.
     """
 
-    def __init__(self, step: Callable[[Tensors], Tensors], recording: Recording) -> None:
+    def __init__(self, step: Callable[[Tensors], Tensors], recorder: Recorder) -> None:
         """Nothing is recorded yet."""
         self._step = step
-        self._recording = recording
+        self._recorder = recorder
         self._has_run = False
         self._recorded: dict[Hashable, _CapturedGraph] = {}
 
@@ -89,25 +86,25 @@ class StepGraphs:
         shapes = tuple((name, tensor.shape, tensor.dtype) for name, tensor in inputs.items())
         recorded = self._recorded.get(shapes)
         if recorded is not None:
-            self._recording.replayed += 1
+            self._recorder.replayed += 1
             return recorded.run(inputs)
-        is_warm = self._has_run and self._recording.run >= _WARM_STEPS
+        is_warm = self._has_run and self._recorder.run >= _WARM_STEPS
         if is_warm and len(self._recorded) < _MOST_GRAPHS:
             recorded = self._record(shapes, inputs)
         if recorded is not None:
             return recorded.run(inputs)
         results = self._step(inputs)
         self._has_run = True
-        self._recording.run += 1
+        self._recorder.run += 1
         return results
 
     def _record(self, shapes: Hashable, inputs: Tensors) -> _CapturedGraph | None:
-        if self._recording.recorder is None:
+        if not self._recorder.is_on:
             return None
         if not self._recorded:
             release_memory()  # what steps have left free is no part of the pool of the recordings
         try:
-            self._recorded[shapes] = _CapturedGraph(self._recording.recorder, self._step, inputs)
+            self._recorded[shapes] = _CapturedGraph(self._recorder, self._step, inputs)
         except torch.OutOfMemoryError:
             self._recorded.clear()
             self._give_up("the device has no memory to record them")
@@ -115,10 +112,10 @@ class StepGraphs:
         except RuntimeError as error:
             self._give_up(f"they cannot be recorded: {error}")
             return None
-        self._recording.recorded += 1
+        self._recorder.recorded += 1
         return self._recorded[shapes]
 
     def _give_up(self, why: str) -> None:
         _LOGGER.warning("training steps are launched one by one, because %s", why)
-        self._recording.recorder = None
+        self._recorder.is_on = False
         release_memory()

@@ -22,10 +22,11 @@ from trial_runner.objectives import Objective, TrainingBatch
 from trial_runner.packed.dropout import SlotDropout, dropping
 from trial_runner.packed.packed_deltas import PackedDeltas
 from trial_runner.packed.stacks import ModuleStack
-from trial_runner.packs.graphs import Recording, StepGraphs
-from trial_runner.packs.optimizer import Owned, PackAdamW, SlotRule
+from trial_runner.packs.graphs import Recorder, StepGraphs
+from trial_runner.packs.optimizer import Owned, PackAdamW
 from trial_runner.packs.slot import TrialSlot
 from trial_runner.seeds import derived_seed
+from trial_runner.training import Training
 
 _HEAD = 2
 _WIDE_BYTES = 1 << 20
@@ -107,7 +108,7 @@ class Lane:
 
     Args:
         slots: By their number in the pack.
-        recording: Records steps; None runs them as they are. A change of the whole model is never recorded.
+        recorder: Records steps; None runs them as they are. A change of the whole model is never recorded.
 
     Attributes:
         layout: Equal for lanes whose slots may take each other's places; None where none may.
@@ -118,7 +119,7 @@ class Lane:
         slots: Mapping[int, TrialSlot],
         frozen: FrozenModel,
         objective: Objective,
-        recording: Recording | None = None,
+        recorder: Recorder | None = None,
     ) -> None:
         """Stack the slots."""
         self.slots = dict(slots)
@@ -126,16 +127,16 @@ class Lane:
         self._objective = objective
         self._has_dropout = frozen.has_dropout
         self._trials = list(slots.values())
-        is_recorded = recording is not None and all(slot.deltas.whole is None for slot in self._trials)
+        is_recorded = recorder is not None and all(slot.deltas.whole is None for slot in self._trials)
         self.together = pass_of(frozen, self._trials, copies_all=is_recorded)
         self.layout = self._layout() if is_recorded else None
         self._optimizer: PackAdamW | None = None
         self._graphs: StepGraphs | None = None
         if len(self._trials) > 1 or is_recorded:
-            self._optimizer = PackAdamW(self._owned(), self._rules())
+            self._optimizer = PackAdamW(self._owned(), self._plans())
             self._load_moments(self._optimizer)
-        if recording is not None and self._optimizer is not None:
-            self._graphs = self._new_graphs(self._optimizer, recording)
+        if recorder is not None and self._optimizer is not None:
+            self._graphs = self._new_graphs(self._optimizer, recorder)
         self._unread: list[tuple[Tensor, Tensor]] = []
 
     def _layout(self) -> Hashable:
@@ -148,7 +149,7 @@ class Lane:
         for held, new in zip(self._stacks, other._stacks, strict=True):
             held.take(new)
         if self._optimizer is not None:
-            self._optimizer.restart(self._rules())
+            self._optimizer.restart(self._plans())
             self._load_moments(self._optimizer)
 
     def advance(self, steps: int) -> Failures:
@@ -317,7 +318,7 @@ class Lane:
         finally:
             self._frozen.model.eval()
 
-    def _new_graphs(self, optimizer: PackAdamW, recording: Recording) -> StepGraphs | None:
+    def _new_graphs(self, optimizer: PackAdamW, recorder: Recorder) -> StepGraphs | None:
         """Recordings of the step, where batches come in few shapes."""
         empty = self._objective.batch("train", np.zeros(0, dtype=np.int64))
         if not empty.has_fixed_shapes:
@@ -329,7 +330,7 @@ class Lane:
             row = {name: inputs[name] for name in own}
             return self._computed(row, [(0, replace(empty, tensors=tensors))], optimizer)
 
-        return StepGraphs(step, recording)
+        return StepGraphs(step, recorder)
 
     @property
     def _stacks(self) -> tuple[ModuleStack, ...]:
@@ -342,16 +343,8 @@ class Lane:
             for parameter in stack.parameters.values()
         ]
 
-    def _rules(self) -> list[SlotRule]:
-        return [
-            SlotRule(
-                betas=slot.request.plan.betas,
-                weight_decays=(slot.request.plan.weight_decay,) * 3,
-                clip_norm=math.inf if slot.request.plan.clip_norm is None else slot.request.plan.clip_norm,
-                steps=slot.step,
-            )
-            for slot in self._trials
-        ]
+    def _plans(self) -> list[tuple[Training, int]]:
+        return [(slot.request.plan, slot.step) for slot in self._trials]
 
     def _side(self, stack: ModuleStack) -> int:
         if stack is self.together.heads:

@@ -25,7 +25,7 @@ from search_space.dimensions import StackKind
 from trial_runner.attachment.frozen_model import FrozenModel
 from trial_runner.objectives import Objective
 from trial_runner.packed.kernels import as_on_gpu
-from trial_runner.packs.graphs import Recording
+from trial_runner.packs.graphs import Recorder
 from trial_runner.packs.lane import Lane
 from trial_runner.packs.order import ExampleOrder
 from trial_runner.packs.slot import TrialSlot
@@ -189,7 +189,7 @@ def planned_memory(
     lengths = objective.lengths("validation")
     with _counting(frozen, objective) as counted:
         mine = {number: _without_memory(slot, order, counted) for number, slot in enumerate(slots)}
-        lane = Lane(mine, frozen, objective, Recording(recorder=None) if is_recorded else None)
+        lane = Lane(mine, frozen, objective, Recorder(is_on=False) if is_recorded else None)
         counted.begin_anew()
         lane.rehearse()
         held = counted.held_bytes

@@ -3,11 +3,12 @@
 All parameters lie in one vector, their gradients and moments in others like it. These are cut into rows short enough
 that a row belongs to one slot and one side, so what depends on these is one column beside the rows, and the number of
 operations depends neither on the slots nor on the parameters. Rows are of 64 elements where all that a slot owns of a
-parameter can be cut into these, else of one. Shapes: `P` elements, `N` rows, `K` slots, `S` sides (learning rates of a
-slot), `G` slots that share a stacked parameter.
+parameter can be cut into these, else of one. Shapes: `P` elements, `N` rows, `K` slots, `S` sides (attention, FFN and
+head), `G` slots that share a stacked parameter.
 """
 
 import itertools
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -17,7 +18,9 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from trial_runner.packed.kernels import has_gpu_kernels
+from trial_runner.training import Training
 
+_SIDES = 3
 _ROW_LENGTHS = (64, 1)
 _CPU_BLOCK_ELEMENTS = 2**16  # updated in one go on the CPU, so that all that is needed stays in its cache
 _EPSILON = 1e-8
@@ -31,29 +34,12 @@ class Owned:
     Attributes:
         parameter: ``(G, ...)`` where G slots own one entry of it each; of any shape where one slot owns it all.
         places: Places of these slots in the lane; one or G.
-        side: Which of a slot's learning rates is its own.
+        side: Which of a slot's learning rates is its own: 0 of attention, 1 of the FFN, 2 of the head.
     """
 
     parameter: nn.Parameter
     places: tuple[int, ...]
     side: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SlotRule:
-    """How one slot is updated.
-
-    Attributes:
-        betas: Decay rates of the two moments.
-        weight_decays: Decoupled weight decay of each side.
-        clip_norm: Largest global norm of the slot's gradient; infinity for none.
-        steps: Updates already done, which the bias corrections need.
-    """
-
-    betas: tuple[float, float]
-    weight_decays: tuple[float, ...]
-    clip_norm: float
-    steps: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,21 +85,20 @@ class PackAdamW:
     Args:
         owned: All parameters, each once, of one dtype on one device. Their data and their gradients become views of
             one vector each, so gradients must be cleared with `zero_grad` here, never set to None.
-        rules: One for each slot, all of as many sides.
+        slots: Of each slot how it is trained, and the updates it has had already.
     """
 
-    def __init__(self, owned: Sequence[Owned], rules: Sequence[SlotRule]) -> None:
+    def __init__(self, owned: Sequence[Owned], slots: Sequence[tuple[Training, int]]) -> None:
         """Lay the parameters out, those with rows of one length side by side."""
-        self._sides = len(rules[0].weight_decays)
         ordered = sorted(owned, key=_row_length, reverse=True)
         first = ordered[0].parameter
         self._data = torch.cat([one.parameter.detach().flatten() for one in ordered])  # (P,)
         self._gradient = torch.zeros_like(self._data)
         self._first_moment = torch.zeros_like(self._data)
         self._second_moment = torch.zeros_like(self._data)
-        owner = np.concatenate([_owner_of_rows(one, self._sides) for one in ordered])
+        owner = np.concatenate([_owner_of_rows(one) for one in ordered])
         self._owner = torch.from_numpy(owner).to(first.device)  # (N,) slot * S + side
-        rows_of = _rows_of(owner // self._sides, len(rules))
+        rows_of = _rows_of(owner // _SIDES, len(slots))
         self._rows_of = torch.from_numpy(rows_of).to(first.device)  # (K, most)
         most = len(self._data) if has_gpu_kernels(first) else _CPU_BLOCK_ELEMENTS
         self._blocks = list(_blocks(ordered, most))
@@ -128,31 +113,28 @@ class PackAdamW:
         vectors = (self._data, self._first_moment, self._second_moment)
         self._old = [[block.of(vector) for vector in vectors] for block in self._blocks]
         self._gradients = [block.of(self._gradient) for block in self._blocks]
-        self._betas, self._decays, self._clips, self.steps = self._columns_of(rules)
+        self._betas, self._decays, self._clips, self.steps = self._columns_of(slots)
 
     def _view(self, parameter: nn.Parameter, vector: Tensor) -> Tensor:
         """A parameter's part of a vector, in its shape."""
         start = self._starts[id(parameter)]
         return vector[start : start + parameter.numel()].view(parameter.shape)
 
-    def _columns_of(self, rules: Sequence[SlotRule]) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """Betas ``(K, 2)``, weight decays ``(K, S)``, clips and steps ``(K,)``."""
+    def _columns_of(self, slots: Sequence[tuple[Training, int]]) -> list[Tensor]:
+        """Betas ``(K, 2)``, weight decays ``(K, 1)``, clips and steps ``(K,)``."""
         columns: tuple[Sequence[object], ...] = (
-            [rule.betas for rule in rules],
-            [rule.weight_decays for rule in rules],
-            [rule.clip_norm for rule in rules],
-            [rule.steps for rule in rules],
+            [plan.betas for plan, _ in slots],
+            [[plan.weight_decay] for plan, _ in slots],
+            [math.inf if plan.clip_norm is None else plan.clip_norm for plan, _ in slots],
+            [steps for _, steps in slots],
         )
-        betas, decays, clips, steps = (
-            torch.tensor(values, dtype=torch.float64, device=self._data.device) for values in columns
-        )
-        return betas, decays, clips, steps
+        return [torch.tensor(values, dtype=torch.float64, device=self._data.device) for values in columns]
 
     @torch.no_grad()
-    def restart(self, rules: Sequence[SlotRule]) -> None:
+    def restart(self, slots: Sequence[tuple[Training, int]]) -> None:
         """Begin anew with other slots in the same places, whose parameters are in place: no tensor moves."""
         for held, new in zip(
-            (self._betas, self._decays, self._clips, self.steps), self._columns_of(rules), strict=True
+            (self._betas, self._decays, self._clips, self.steps), self._columns_of(slots), strict=True
         ):
             held.copy_(new)
         for vector in (self._gradient, self._first_moment, self._second_moment):
@@ -187,7 +169,7 @@ class PackAdamW:
         sound = torch.isfinite(losses) & torch.isfinite(norms)  # (K,)
         steps = self.steps + 1
         columns = self._columns(learning_rates.to(self.steps), norms, steps)
-        is_sound = sound.repeat_interleave(self._sides).index_select(0, self._owner).unsqueeze(1)  # (N, 1)
+        is_sound = sound.repeat_interleave(_SIDES).index_select(0, self._owner).unsqueeze(1)  # (N, 1)
         scratch = self._data.new_empty(5, max(block.elements for block in self._blocks))
         for block, old, gradient in zip(self._blocks, self._old, self._gradients, strict=True):
             room = scratch[:, : block.elements].view(5, block.rows, block.length)
@@ -244,10 +226,10 @@ def _row_length(one: Owned) -> int:
     return next(length for length in _ROW_LENGTHS if segment % length == 0)
 
 
-def _owner_of_rows(one: Owned, sides: int) -> NDArray[np.int64]:
+def _owner_of_rows(one: Owned) -> NDArray[np.int64]:
     """For each row of a parameter: slot * S + side."""
     rows = one.parameter.numel() // len(one.places) // _row_length(one)
-    return np.repeat(np.array(one.places, dtype=np.int64) * sides + one.side, rows)
+    return np.repeat(np.array(one.places, dtype=np.int64) * _SIDES + one.side, rows)
 
 
 def _blocks(ordered: Sequence[Owned], most: int) -> Iterator[_ParameterBlock]:

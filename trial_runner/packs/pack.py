@@ -23,7 +23,7 @@ from trial_runner.linear_layers import frozen_weights
 from trial_runner.objectives import Objective
 from trial_runner.objectives.objective import ObjectiveMeasurement
 from trial_runner.objectives.robust import has_robust_prefix
-from trial_runner.packs.graphs import CudaRecorder, Recording
+from trial_runner.packs.graphs import Recorder
 from trial_runner.packs.lane import Failures, Lane, computed_together, pass_of
 from trial_runner.packs.memory import FEW, MemoryPlan, SampledBlocks, planned_memory
 from trial_runner.packs.order import ExampleOrder, LengthBuckets, bucket_count
@@ -46,7 +46,7 @@ class TrialPack:
     """
 
     def __init__(
-        self, frozen: FrozenModel, objective: Objective, *, slots: int, recorder: CudaRecorder | None = None
+        self, frozen: FrozenModel, objective: Objective, *, slots: int, recorder: Recorder | None = None
     ) -> None:
         """Start empty."""
         if not slots >= 1:
@@ -56,7 +56,7 @@ class TrialPack:
         self._slots: dict[int, TrialSlot | None] = dict.fromkeys(range(slots))
         self._lanes: list[Lane] = []
         self._kept: dict[Hashable, Lane] = {}
-        self.recording = None if recorder is None else Recording(recorder=recorder)
+        self.recorder = recorder
         self._buckets: dict[int, LengthBuckets] = {}
         self.most_together = slots
         self._longest_tokens = int(objective.lengths("train").max(initial=0))
@@ -128,7 +128,7 @@ class TrialPack:
         self, requests: Sequence[TrialRequest], model: Callable[[], AbstractContextManager[None]] = nullcontext
     ) -> MemoryPlan:
         slots = dict(enumerate(map(self._new_slot, requests)))
-        is_recorded = self.recording is not None
+        is_recorded = self.recorder is not None
         with model():
             plans = [
                 planned_memory(self._frozen, self._objective, [slots[one] for one in members], is_recorded=is_recorded)
@@ -251,11 +251,11 @@ class TrialPack:
 
     def _in_order(self, members: list[int]) -> list[int]:
         """Slots of a lane; where steps are recorded, those of like structures always stand alike."""
-        return members if self.recording is None else sorted(members, key=lambda index: self._held(index).structure)
+        return members if self.recorder is None else sorted(members, key=lambda index: self._held(index).structure)
 
     def _lane(self, slots: Mapping[int, TrialSlot]) -> Lane:
         """A lane of some slots, in the place of one of the same layout whose recordings are kept."""
-        lane = Lane(slots, self._frozen, self._objective, self.recording)
+        lane = Lane(slots, self._frozen, self._objective, self.recorder)
         kept = self._kept.pop(lane.layout, None)
         if kept is None:
             return lane

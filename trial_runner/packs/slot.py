@@ -73,19 +73,18 @@ class TrialSlot:
 
     def __post_init__(self) -> None:
         """Make the optimiser."""
-        rates = self.request.learning_rates
+        attention, ffn, head = self.request.learning_rates
         gates = [] if self.deltas.whole is None else self.deltas.whole.gates
         apart = {id(gate) for gate in gates}
         sides = (
-            (self.deltas.attention.parameters(), rates.attention),
-            (self.deltas.ffn.parameters(), rates.ffn),
-            (self.head.parameters(), rates.head),
+            (self.deltas.attention.parameters(), attention),
+            (self.deltas.ffn.parameters(), ffn),
+            (self.head.parameters(), head),
         )
         groups: list[dict[str, Any]] = [
-            {"params": [one for one in parameters if id(one) not in apart], "peak": peak or 0.0}
-            for parameters, peak in sides
+            {"params": [one for one in parameters if id(one) not in apart], "peak": peak} for parameters, peak in sides
         ]
-        groups.append({"params": gates, "peak": GATE_RATE_FACTOR * (rates.ffn or 0.0), "weight_decay": 0.0})
+        groups.append({"params": gates, "peak": GATE_RATE_FACTOR * ffn, "weight_decay": 0.0})
         self.optimizer = torch.optim.AdamW(
             [group for group in groups if group["params"]],
             lr=0.0,
@@ -121,11 +120,10 @@ class TrialSlot:
         """Indices of the next batch, ``(B,)``."""
         return self.order.examples(self.step)
 
-    def learning_rates(self, ahead: int = 0) -> tuple[float, float, float]:
+    def learning_rates(self, ahead: int = 0) -> list[float]:
         """Of attention, FFN and head at the next step, or some steps ahead of it."""
-        rates, plan = self.request.learning_rates, self.request.plan
-        factor = learning_rate_factor(self.step + ahead, plan)
-        return (rates.attention or 0.0) * factor, (rates.ffn or 0.0) * factor, rates.head * factor
+        factor = learning_rate_factor(self.step + ahead, self.request.plan)
+        return [peak * factor for peak in self.request.learning_rates]
 
     @contextmanager
     def training(self) -> Iterator[None]:

@@ -24,7 +24,7 @@ def test_every_proposal_of_a_study_that_asks_has_a_rate_of_its_own_and_a_replay_
     replayed = proposer_of(asked, sampler, published=())
     replayed.replay(history, readings_of(history))
     assert replayed.propose().fingerprint == proposer.propose().fingerprint
-    rates = [trial_request(trial, attempt=1, plan=PLAN).learning_rates.head for trial in history]
+    rates = [trial_request(trial, attempt=1, plan=PLAN).learning_rates[-1] for trial in history]
     assert all(LOW <= rate <= HIGH for rate in rates)
     assert len(set(rates)) == len(history)
     assert len({trial.fingerprint for trial in history}) == len(history)
@@ -44,7 +44,7 @@ def test_where_nothing_is_asked_all_heads_are_trained_at_the_rate_of_the_study(s
     (trial,) = search(proposer_of(space, sampler, published=()), space, 1, [])
     assert HEAD_RATE not in trial.proposal
     assert HEAD_RATE not in space.parameters()
-    assert trial_request(trial, attempt=1, plan=PLAN).learning_rates.head == USUAL
+    assert trial_request(trial, attempt=1, plan=PLAN).learning_rates[-1] == USUAL
 
 
 def test_a_confirmation_trains_the_head_at_the_rate_of_the_trial(space):
@@ -54,4 +54,4 @@ def test_a_confirmation_trains_the_head_at_the_rate_of_the_trial(space):
     for again in trials_of([entry], [7, 8]):
         assert dict(again.proposal) == {HEAD_RATE: trial.proposal[HEAD_RATE]}
         request = trial_request(again, attempt=1, plan=PLAN)
-        assert request.learning_rates.head == trial.proposal[HEAD_RATE]
+        assert request.learning_rates[-1] == trial.proposal[HEAD_RATE]

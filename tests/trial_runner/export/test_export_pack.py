@@ -10,7 +10,7 @@ from search_space.published import published_method
 from trial_runner.attachment.attention import ATTENTION, register_attention
 from trial_runner.backbones import load_backbone
 from trial_runner.export import load_delta, new_folder, trained_delta, write_delta
-from trial_runner.requests import LearningRates, Reading, TrainingPlan, TrialRequest
+from trial_runner.requests import Reading, TrainingPlan, TrialRequest
 from trial_runner.runner import TorchRunner
 
 STEPS = 4
@@ -56,7 +56,7 @@ def _request(runner: TorchRunner, number: int) -> TrialRequest:
         trial=number,
         attempt=1,
         configuration=solve(structure, shape, attention_share=method.attention_share, parameters=1200),
-        learning_rates=LearningRates(attention=0.01, ffn=0.02, head=0.05),
+        learning_rates=(0.01, 0.02, 0.05),
         plan=TrainingPlan(steps=STEPS, batch_size=4, evaluate_at_steps=(STEPS,)),
         seed=100 + number,
     )

@@ -24,7 +24,7 @@ from trial_runner.objectives.robust import (
 )
 from trial_runner.packs.lane import pass_of
 from trial_runner.packs.pack import TrialPack
-from trial_runner.requests import LearningRates, Reading, TrainingPlan, TrialRequest
+from trial_runner.requests import Reading, TrainingPlan, TrialRequest
 from trial_runner.runner import TorchRunner
 from trial_runner.tasks import Batch, PreparedTask, Split
 
@@ -92,7 +92,7 @@ def request(
         trial=0,
         attempt=1,
         configuration=Configuration(edits=(prefix,)),
-        learning_rates=LearningRates(attention=0.05, ffn=None, head=0.05),
+        learning_rates=(0.05, 0.0, 0.05),
         plan=TrainingPlan(steps=STEPS, batch_size=8, evaluate_at_steps=(10, STEPS)),
         seed=5,
     )

@@ -25,7 +25,7 @@ from search_space.dimensions import Site
 from search_space.published import published_method
 from trial_runner.attachment.inputs import on_device
 from trial_runner.packs import lane
-from trial_runner.packs.graphs import Recording, StepGraphs
+from trial_runner.packs.graphs import Recorder, StepGraphs
 from trial_runner.packs.pack import TrialPack
 from trial_runner.requests import SlotReading, TrialRequest
 from trial_runner.runner import TorchRunner
@@ -40,21 +40,22 @@ FROM_THE_HOST = frozenset({"lift_fresh", "lift"})
 """What numbers of Python become: a copy from memory that a graph cannot read again."""
 
 
-class Replayer:
+class Replayer(Recorder):
     """Records a function as a GPU does: what it computed with stays, and replaying fills the same results again."""
 
-    def __init__(self, error: RuntimeError | None = None) -> None:
-        self.recorded = self.replayed = 0
+    def __init__(self, error: RuntimeError | None = None, warm: int = 0) -> None:
+        super().__init__(run=warm)
+        self.records = self.replays = 0
         self._error = error
 
     def record(self, function: Callable[[], Tensors]) -> tuple[Callable[[], None], Tensors]:
         if self._error is not None:
             raise self._error
-        self.recorded += 1
+        self.records += 1
         results = {name: torch.empty(3) for name in ("losses",)}
 
         def replay() -> None:
-            self.replayed += 1
+            self.replays += 1
             for name, tensor in function().items():
                 results[name].copy_(tensor)
 
@@ -79,14 +80,13 @@ def batch(value: float, width: int = 4) -> Tensors:
     ],
 )
 def test_steps_are_recorded_by_their_shapes_and_run_on_their_own_inputs(steps, widths, warm, counts):
-    recorder = Replayer()
-    recording = Recording(recorder=recorder, run=warm)
-    graphs = StepGraphs(doubled, recording)
+    recorder = Replayer(warm=warm)
+    graphs = StepGraphs(doubled, recorder)
     given = [(value, widths[value % len(widths)]) for value in range(steps)]
     found = [graphs.run(batch(value, width))["losses"] for value, width in given]
     assert [each.tolist() for each in found] == [[2.0 * value * width] * 3 for value, width in given], "none is shared"
-    assert (recording.run, recording.recorded, recording.replayed) == counts
-    assert (recorder.recorded, recorder.replayed) == (counts[1], counts[1] + counts[2])
+    assert (recorder.run, recorder.recorded, recorder.replayed) == counts
+    assert (recorder.records, recorder.replays) == (counts[1], counts[1] + counts[2])
 
 
 @pytest.mark.slow
@@ -96,12 +96,12 @@ def test_steps_are_recorded_by_their_shapes_and_run_on_their_own_inputs(steps, w
     ids=["refused", "no_memory"],
 )
 def test_what_cannot_be_recorded_is_run_as_it_is(error, caplog):
-    recording = Recording(recorder=Replayer(error))
-    graphs = StepGraphs(doubled, recording)
+    recorder = Replayer(error)
+    graphs = StepGraphs(doubled, recorder)
     found = [graphs.run(batch(value))["losses"].tolist() for value in range(8)]
     assert found == [[8.0 * value] * 3 for value in range(8)]
     assert len(caplog.records) == 1, "said once"
-    assert recording.run == 8
+    assert recorder.run == 8
 
 
 class Refused(TorchDispatchMode):
@@ -134,7 +134,7 @@ def _storages(values: Any) -> list[StorageWeakRef]:
     return [StorageWeakRef(one.untyped_storage()) for one in tree_leaves(values) if isinstance(one, Tensor)]
 
 
-class Watcher:
+class Watcher(Recorder):
     """Computes where a GPU would record, and as libraries then do; keeps what a GPU would refuse.
 
     Attributes:
@@ -142,12 +142,11 @@ class Watcher:
     """
 
     def __init__(self) -> None:
-        self.recorded = 0
+        super().__init__()
         self.refused: set[str] = set()
         self.read: list[StorageWeakRef] = []
 
     def record(self, function: Callable[[], Tensors]) -> tuple[Callable[[], None], Tensors]:
-        self.recorded += 1
         with pytest.MonkeyPatch.context() as patch, Refused() as refused:
             patch.setattr(torch.cuda, "is_current_stream_capturing", lambda: True)
             results = function()
@@ -232,20 +231,13 @@ def test_every_step_of_a_trial_that_writes_could_be_recorded(family, new_text_ru
     assert not [one for one in watcher.read if one.expired()]
 
 
-class Again:
+class Again(Recorder):
     """Records as a GPU does: nothing is computed then, and the same function is computed again at every replay."""
-
-    def __init__(self) -> None:
-        self.replayed = 0
 
     def record(self, function: Callable[[], Tensors]) -> tuple[Callable[[], None], Tensors]:
         results: dict[str, Tensor] = {}
 
-        def replay() -> None:
-            self.replayed += 1
-            results.update(function())
-
-        return replay, results
+        return lambda: results.update(function()), results
 
 
 @pytest.mark.slow
@@ -260,8 +252,7 @@ def test_slots_that_fill_the_places_of_others_learn_as_they_do_alone(tiny_backbo
     again = Again()
     pack = TrialPack(runner._frozen, runner._objective, slots=len(firsts), recorder=again)
     found = train(pack, firsts), train(pack, seconds)
-    assert pack.recording is not None
-    assert pack.recording.recorded < pack.recording.replayed
+    assert again.recorded < again.replayed
     plain = [train(runner.open_pack(len(each)), each) for each in (firsts, seconds)]
     runner.close()
     for one, other, requests in zip(found, plain, (firsts, seconds), strict=True):

@@ -12,9 +12,10 @@ from support.packing_cases import WAITING
 from torch import Tensor, nn
 
 from trial_runner.packs import optimizer as module
-from trial_runner.packs.optimizer import Owned, PackAdamW, SlotRule
+from trial_runner.packs.optimizer import Owned, PackAdamW
+from trial_runner.training import Training
 
-SLOTS, SIDES = 4, 3
+SLOTS = 4
 STEPS = 50
 RELATIVE = 1e-12
 
@@ -39,12 +40,13 @@ LAYOUTS = (
     Layout(shape=(), places=(1,), side=2),
     Layout(shape=(40, 9), places=(0, 1, 2, 3), side=2),
 )
-RULES = (
-    SlotRule(betas=(0.9, 0.999), weight_decays=(0.0, 0.1, 0.0), clip_norm=1.0, steps=0),
-    SlotRule(betas=(0.8, 0.99), weight_decays=(0.01, 0.0, 0.3), clip_norm=math.inf, steps=0),
-    SlotRule(betas=(0.9, 0.98), weight_decays=(0.0, 0.0, 0.0), clip_norm=30.0, steps=7),
-    SlotRule(betas=(0.9, 0.999), weight_decays=(0.05, 0.05, 0.05), clip_norm=0.2, steps=0),
+PLANS = (
+    Training(betas=(0.9, 0.999), weight_decay=0.1, clip_norm=1.0),
+    Training(betas=(0.8, 0.99), weight_decay=0.3, clip_norm=None),
+    Training(betas=(0.9, 0.98), weight_decay=0.0, clip_norm=30.0),
+    Training(betas=(0.9, 0.999), weight_decay=0.05, clip_norm=0.2),
 )
+DONE = (0, 0, 7, 0)
 PEAKS = torch.tensor(
     [[1e-3, 2e-2, 3e-3], [5e-2, 1e-4, 2e-3], [3e-3, 4e-3, 0.0], [1e-1, 1e-2, 6e-3]], dtype=torch.float64
 )
@@ -68,7 +70,7 @@ def gradient_at(index: int, layout: Layout, step: int) -> Tensor:
 class Packed:
     """A lane's parameters and optimiser."""
 
-    rules: Sequence[SlotRule] = RULES
+    copies: int = 1
     layouts: Sequence[Layout] = LAYOUTS
     parameters: list[nn.Parameter] = field(init=False)
     optimizer: PackAdamW = field(init=False)
@@ -82,7 +84,7 @@ class Packed:
             Owned(parameter=parameter, places=layout.places, side=layout.side)
             for parameter, layout in zip(self.parameters, self.layouts, strict=True)
         ]
-        self.optimizer = PackAdamW(owned, self.rules)
+        self.optimizer = PackAdamW(owned, [*zip(PLANS, DONE, strict=True)] * self.copies)
         for index, (parameter, layout) in enumerate(zip(self.parameters, self.layouts, strict=True)):
             for held, value in zip(self.optimizer.moments(parameter), given_moments(index, layout), strict=True):
                 held.copy_(value.view(held.shape))
@@ -109,7 +111,7 @@ class Packed:
 
     def step(self, step: int, rates: Tensor | None = None, losses: Tensor | None = None) -> Tensor:
         self.set_gradients(step)
-        sound = torch.zeros(len(self.rules), dtype=torch.float64)
+        sound = torch.zeros(SLOTS * self.copies, dtype=torch.float64)
         return self.optimizer.update(rates_at(step) if rates is None else rates, sound if losses is None else losses)
 
 
@@ -122,7 +124,7 @@ def given_moments(index: int, layout: Layout) -> tuple[Tensor, Tensor]:
     """Moments at the start, ``(G, ...)``: something for the slot that has steps behind it, else zero."""
     shape = (len(layout.places), *layout.shape)
     first, second = drawn("first", index, shape, scale=0.1), drawn("second", index, shape, scale=0.1).square()
-    fresh = torch.tensor([RULES[place % SLOTS].steps == 0 for place in layout.places])
+    fresh = torch.tensor([DONE[place % SLOTS] == 0 for place in layout.places])
     first[fresh], second[fresh] = 0.0, 0.0
     return first, second
 
@@ -136,20 +138,19 @@ class Alone:
     optimizer: torch.optim.AdamW = field(init=False)
 
     def __post_init__(self) -> None:
-        rule = RULES[self.slot]
+        plan = PLANS[self.slot]
         self.parameters = {}
         for index, layout in enumerate(LAYOUTS):
             if self.slot in layout.places:
                 stacked = drawn("start", index, (len(layout.places), *layout.shape))
                 self.parameters[index] = nn.Parameter(stacked[layout.places.index(self.slot)].clone())
-        groups: list[dict[str, Any]] = [
-            {"params": [parameter], "weight_decay": rule.weight_decays[LAYOUTS[index].side]}
-            for index, parameter in self.parameters.items()
-        ]
-        self.optimizer = torch.optim.AdamW(groups, lr=0.0, betas=rule.betas, foreach=False)
+        groups = [{"params": [parameter]} for parameter in self.parameters.values()]
+        self.optimizer = torch.optim.AdamW(
+            groups, lr=0.0, betas=plan.betas, weight_decay=plan.weight_decay, foreach=False
+        )
         for index, parameter in self.parameters.items():
             first, second = (some[self.entry(index)] for some in given_moments(index, LAYOUTS[index]))
-            state = {"step": torch.tensor(float(rule.steps)), "exp_avg": first, "exp_avg_sq": second}
+            state = {"step": torch.tensor(float(DONE[self.slot])), "exp_avg": first, "exp_avg_sq": second}
             self.optimizer.state[parameter] = {name: value.clone() for name, value in state.items()}
 
     def entry(self, index: int) -> int:
@@ -158,7 +159,7 @@ class Alone:
     def step(self, step: int) -> Tensor:
         for index, parameter in self.parameters.items():
             parameter.grad = gradient_at(index, LAYOUTS[index], step)[self.entry(index)]
-        norm = nn.utils.clip_grad_norm_(list(self.parameters.values()), RULES[self.slot].clip_norm)
+        norm = nn.utils.clip_grad_norm_(list(self.parameters.values()), PLANS[self.slot].clip_norm or math.inf)
         for group, index in zip(self.optimizer.param_groups, self.parameters, strict=True):
             group["lr"] = float(rates_at(step)[self.slot, LAYOUTS[index].side])
         self.optimizer.step()
@@ -193,7 +194,7 @@ def test_every_slot_moves_as_it_does_with_an_optimiser_of_its_own(
         norms = packed.step(step)
         expected = torch.stack([one.step(step) for one in alone])
         torch.testing.assert_close(norms, expected, rtol=RELATIVE, atol=0.0)
-        clipped |= {(slot, bool(norm > RULES[slot].clip_norm)) for slot, norm in enumerate(expected)}
+        clipped |= {(slot, bool(norm > (PLANS[slot].clip_norm or math.inf))) for slot, norm in enumerate(expected)}
         if step % 7 == 0:
             assert_equal(packed, alone)
     assert_equal(packed, alone)
@@ -261,13 +262,12 @@ def test_a_padded_part_without_gradients_stays_exactly_zero_under_weight_decay()
     parameter = nn.Parameter(torch.ones(2, 6, 4, dtype=torch.float64))
     with torch.no_grad():
         parameter[1, :, 2:] = 0.0  # the second slot is two columns narrower
-    rule = SlotRule(betas=(0.9, 0.999), weight_decays=(0.1,), clip_norm=1.0, steps=0)
-    packed = PackAdamW([Owned(parameter=parameter, places=(0, 1), side=0)], [rule, rule])
+    packed = PackAdamW([Owned(parameter=parameter, places=(0, 1), side=0)], [(Training(weight_decay=0.1), 0)] * 2)
     for step in range(20):
         packed.zero_grad()
         gradient_of(parameter).add_(drawn("padded", step, (2, 6, 4)))
         gradient_of(parameter)[1, :, 2:] = 0.0
-        packed.update(torch.full((2, 1), 0.1), torch.zeros(2))
+        packed.update(torch.full((2, 3), 0.1), torch.zeros(2))
     for tensor in (parameter.detach(), *packed.moments(parameter)):
         assert torch.equal(tensor[1, :, 2:], torch.zeros(6, 2, dtype=torch.float64))
         assert bool((tensor[0] != 0).all())
@@ -285,7 +285,7 @@ def operations_of_an_update(copies: int) -> list[Any]:
         for one in LAYOUTS
         if len(one.places) > 1
     ]
-    packed = Packed(rules=RULES * copies, layouts=layouts).optimizer
+    packed = Packed(copies=copies, layouts=layouts).optimizer
     rates, losses = PEAKS.repeat(copies, 1), torch.zeros(SLOTS * copies)
     with Operations() as operations:
         packed.update(rates, losses)

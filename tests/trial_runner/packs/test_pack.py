@@ -20,7 +20,7 @@ from trial_runner.backbones import load_backbone
 from trial_runner.errors import AttachError, SnapshotError
 from trial_runner.packs.pack import TrialPack
 from trial_runner.packs.slot import learning_rate_factor
-from trial_runner.requests import LearningRates, Reading, SlotReading, TrainingPlan, TrialRequest
+from trial_runner.requests import Reading, SlotReading, TrainingPlan, TrialRequest
 from trial_runner.runner import TorchRunner
 from trial_runner.tasks.splits import some_rows
 from trial_runner.training import Training
@@ -49,13 +49,12 @@ def configuration(runner: TorchRunner, method: str) -> Configuration:
 
 
 def request(runner: TorchRunner, trial: int, **changes: object) -> TrialRequest:
-    rates = LearningRates(attention=0.01, ffn=0.02, head=0.05)
     method = METHODS[trial % len(METHODS)]
     fields: dict[str, object] = {
         "trial": trial,
         "attempt": 1,
         "configuration": configuration(runner, method),
-        "learning_rates": rates,
+        "learning_rates": (0.01, 0.02, 0.05),
         "plan": PLAN,
         "seed": trial + 100,
     }
@@ -93,11 +92,11 @@ def reference_losses(runner: TorchRunner, asked: TrialRequest) -> list[float]:
     """The trial once more with `torch.optim.AdamW`, a `LambdaLR` and plain indexing, sharing only the modules."""
     pack = runner.open_pack(1)
     slot = pack.trial(pack.admit(asked))
-    rates = asked.learning_rates
+    attention, ffn, head = asked.learning_rates
     groups = [
-        {"params": list(slot.deltas.attention.parameters()), "lr": rates.attention},
-        {"params": list(slot.deltas.ffn.parameters()), "lr": rates.ffn},
-        {"params": list(slot.head.parameters()), "lr": rates.head},
+        {"params": list(slot.deltas.attention.parameters()), "lr": attention},
+        {"params": list(slot.deltas.ffn.parameters()), "lr": ffn},
+        {"params": list(slot.head.parameters()), "lr": head},
     ]
     optimizer = torch.optim.AdamW(groups, weight_decay=asked.plan.weight_decay)
     warmup = math.ceil(asked.plan.warmup_fraction * STEPS)

@@ -13,6 +13,7 @@ from support.packing_cases import LONG_TASK, request_for, runner_of, sized
 from search_space.published import published_method
 from trial_runner import runner as runners
 from trial_runner.attachment.frozen_model import CACHED_BYTES
+from trial_runner.packs.graphs import Recorder
 from trial_runner.packs.memory import MemoryPlan, _Longest, fit, slots_within
 from trial_runner.packs.pack import TrialPack
 from trial_runner.requests import TrainingPlan, TrialRequest
@@ -87,7 +88,7 @@ def test_recorded_steps_have_memory_of_their_own_and_copies_of_all(runner: Torch
     assert recorded.slot_bytes > plain.slot_bytes + 0.9 * plain.step_bytes
 
 
-class Watcherless:
+class Watcherless(Recorder):
     """Records nothing."""
 
     def record(self, function: Callable[[], Any]) -> Any:

@@ -14,7 +14,7 @@ from torch import Tensor
 from search_space.configuration import Configuration
 from search_space.published import published_method
 from trial_runner.packs.pack import TrialPack
-from trial_runner.requests import Failure, LearningRates, Reading, Snapshot, TrialRequest
+from trial_runner.requests import Failure, Reading, Snapshot, TrialRequest
 from trial_runner.runner import TorchRunner
 
 EXACT = 1e-9
@@ -64,9 +64,8 @@ def assert_same_until_now(one: TrialPack, other: TrialPack, watched: Sequence[tu
 def test_no_learning_rate_disturbs_another_slot(name, rate, runner):
     """Bit-identical until the broken trial fails and leaves; then within the bounds of equality."""
     requests = requests_beside(runner, name)
-    broken = LearningRates(attention=rate, ffn=rate, head=rate)
     calm, calm_trials = opened(runner, requests)
-    requests[1] = dataclasses.replace(requests[1], learning_rates=broken)
+    requests[1] = dataclasses.replace(requests[1], learning_rates=(rate, rate, rate))
     disturbed, trials = opened(runner, requests)
     pairs = [(one, other) for one, other in zip(trials, calm_trials, strict=True) if one.slot != trials[1].slot]
     failures: list[Failure] = []

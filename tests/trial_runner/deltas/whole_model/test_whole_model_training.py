@@ -18,7 +18,7 @@ from search_space.gates import Prepend
 from trial_runner.deltas.whole_model import SparseDelta
 from trial_runner.packs.pack import TrialPack
 from trial_runner.packs.slot import learning_rate_factor
-from trial_runner.requests import LearningRates, Reading, TrainingPlan, TrialRequest
+from trial_runner.requests import Reading, TrainingPlan, TrialRequest
 from trial_runner.runner import TorchRunner
 from trial_runner.seeds import derived_seed
 from trial_runner.training import Training
@@ -26,7 +26,7 @@ from trial_runner.training import Training
 STEPS = 7
 HALF = 4
 PLAN = TrainingPlan(steps=STEPS, batch_size=4, evaluate_at_steps=(2, STEPS), weight_decay=0.01)
-RATES = LearningRates(attention=None, ffn=1e-4, head=0.05)
+RATES = (0.0, 1e-4, 0.05)
 KEPT = 40
 SPARSE = Sparse(width=KEPT)
 FORMS: tuple[Form, ...] = (Full(), SPARSE, Intrinsic(width=80), Intrinsic(width=300, per_tensor=True))
