@@ -9,7 +9,7 @@ from studies.launch.preparation import opening_of, prepared, space_of
 from studies.launch_warnings import outlook
 from studies.resource_estimates.data import DataFacts, data_facts
 from studies.resource_estimates.machine import Machine, on_cluster, this_machine
-from studies.resource_estimates.noise import noise_warning_of
+from studies.resource_estimates.noise import noise_warning
 from studies.resource_estimates.speed import Speed, measured_speed
 from studies.study_file import Specification
 from studies.study_file.recorded_specification import BegunSpecification
@@ -62,7 +62,7 @@ class Check:
     @property
     def warnings(self) -> tuple[str, ...]:
         """What may spoil the study, a line each; none if all is well."""
-        noise = noise_warning_of(self.data)
+        noise = noise_warning(self.data)
         nodes = () if self.cluster is None else self.cluster.warnings
         return (*self.data.warnings, *((noise,) if noise else ()), *self.plan, *nodes)
 

@@ -1,6 +1,7 @@
 """What is possible on a backbone, for the terminal."""
 
 from collections.abc import Iterator
+from typing import Any
 
 from rich.console import Group, RenderableType
 from rich.text import Text
@@ -25,6 +26,7 @@ def proof_renderable(proof: Proof) -> RenderableType:
 
 
 def _rows(proof: Proof, shape: BackboneShape) -> Iterator[tuple[str, str]]:
+    found = proof_json(proof)
     made = {"family": "of its family", "model": "made of the model: what passes through its modules, and its config"}
     yield "table", made[proof.table]
     checked = len(proof.kept) + len(proof.broken)
@@ -34,12 +36,10 @@ def _rows(proof: Proof, shape: BackboneShape) -> Iterator[tuple[str, str]]:
     of_keys = "" if shape.query_heads == shape.key_value_heads else f" ({shape.key_value_heads} of keys)"
     heads = f"{shape.query_heads} heads{of_keys}"
     yield "shape", f"{blocks} blocks, {shape.norm.words}, {shape.width} wide, {heads}, {shape.parameters:,} parameters"
-    for name, ports in _ports(shape).items():
+    for name, ports in found["ports"].items():
         yield name, " ".join(ports) or "nothing"
-    for name, words in _kept_words(proof).items():
-        yield name, ", ".join(words)
-    for name, methods in _methods(shape).items():
-        yield name, ", ".join(methods) or "none"
+    for name in ("forms", "insertions", "gates", "methods", "refused"):
+        yield name, ", ".join(found[name]) or "none"
     lacked = [f"{site} {port}" for site, port in proof.lacks]
     if lacked:
         yield "not reached", ", ".join(lacked)
@@ -47,49 +47,36 @@ def _rows(proof: Proof, shape: BackboneShape) -> Iterator[tuple[str, str]]:
         yield "broken", f"{edit}: {promise}"
 
 
-def _kept_words(proof: Proof) -> dict[str, list[str]]:
-    """Forms, insertions and gates of the edits that keep the contract."""
-    forms, insertions, gates = set(), set(), set()
-    for words in proof.kept:
-        form, gate, _, *ends = words.split()
-        forms.add(form)
-        gates.add(gate)
-        if len(ends) == 3:
-            insertions.add("sequential" if ends[0] == ends[2] else "parallel")
-    return {"forms": sorted(forms), "insertions": sorted(insertions), "gates": sorted(gates)}
-
-
-def _ports(shape: BackboneShape) -> dict[str, list[str]]:
-    """Ports of either side."""
-    sides = {"attention": (Site.ATTENTION, _ATTENTION), "ffn": (Site.FFN, _FFN)}
-    return {
-        name: [str(port) for port in some if shape.has(site, port) and (port is not Port.G or shape.gated_ffn)]
-        for name, (site, some) in sides.items()
-    }
-
-
-def _methods(shape: BackboneShape) -> dict[str, list[str]]:
-    """Published methods that are valid, and that are not."""
-    valid = [method.name for method in METHODS.values() if method.validity(shape) is None]
-    return {"methods": valid, "refused": [name for name in METHODS if name not in valid]}
-
-
-def proof_json(proof: Proof) -> dict[str, object]:
+def proof_json(proof: Proof) -> dict[str, Any]:
     """All of a proof, for programs."""
-    shape = proof.shape
-    possible = {"methods": [], "refused": []} if shape is None else _methods(shape)
+    words = [kept.split() for kept in proof.kept]  # form, gate, form's variant, and where it reads and writes
+    ends = [rest for _, _, _, *rest in words]
     return {
         "backbone": proof.backbone,
         "model_type": proof.model_type,
         "table": proof.table,
-        "usable": proof.problem is None and shape is not None,
+        "usable": proof.problem is None and proof.shape is not None,
         "problem": proof.problem,
         "kept": len(proof.kept),
         "broken": dict(proof.broken),
-        **_kept_words(proof),
+        "forms": sorted({form for form, *_ in words}),
+        "insertions": sorted({"sequential" if one[0] == one[2] else "parallel" for one in ends if len(one) == 3}),
+        "gates": sorted({gate for _, gate, *_ in words}),
         "lacks": [list(pair) for pair in proof.lacks],
-        "ports": {} if shape is None else _ports(shape),
-        **possible,
-        "parameters": None if shape is None else shape.parameters,
+        **_possible(proof.shape),
         "seconds": proof.seconds,
     }
+
+
+def _possible(shape: BackboneShape | None) -> dict[str, Any]:
+    """Ports of either side, and published methods that are valid and that are not."""
+    if shape is None:
+        return {"ports": {}, "methods": [], "refused": [], "parameters": None}
+    sides = {"attention": (Site.ATTENTION, _ATTENTION), "ffn": (Site.FFN, _FFN)}
+    ports = {
+        name: [str(port) for port in some if shape.has(site, port) and (port is not Port.G or shape.gated_ffn)]
+        for name, (site, some) in sides.items()
+    }
+    valid = [method.name for method in METHODS.values() if method.validity(shape) is None]
+    refused = [name for name in METHODS if name not in valid]
+    return {"ports": ports, "methods": valid, "refused": refused, "parameters": shape.parameters}

@@ -40,11 +40,21 @@ def show(renderable: "RenderableType") -> None:
         sys.stdout.write(f"{plain_text(renderable, width=UNBOUNDED)}\n")
 
 
-def echo_json(value: object) -> None:
-    """Print a value as JSON, indented; a terminal obeys nothing in it."""
+def json_text(value: object) -> str:
+    """A value as JSON, indented."""
     from dashboards.jsonable import jsonable
 
-    click.echo(visible_json(json.dumps(jsonable(value), indent=2, ensure_ascii=False, allow_nan=False)))
+    return json.dumps(jsonable(value), indent=2, ensure_ascii=False, allow_nan=False)
+
+
+def echo_json(value: object) -> None:
+    """Print a value as JSON; a terminal obeys nothing in it."""
+    click.echo(visible_json(json_text(value)))
+
+
+def write_rows(text: str) -> None:
+    """Print rows for programs; tabs part those of TSV, and whatever else a terminal would obey is written out."""
+    sys.stdout.write(visible(text) if sys.stdout.isatty() else text)
 
 
 def show_table(table: "pandas.DataFrame", columns: str | None, form: str | None) -> None:
@@ -60,10 +70,9 @@ def show_table(table: "pandas.DataFrame", columns: str | None, form: str | None)
     entries = entries_of(chosen)
     if form == "json":
         echo_json(entries)
-        return
-    text = rows_text([*map(str, chosen.columns)], [[*entry.values()] for entry in entries], form or "table")
-    # tabs part the columns of TSV; whatever else a terminal would obey is written out
-    sys.stdout.write(visible(text) if sys.stdout.isatty() else text)
+    else:
+        rows = [[*entry.values()] for entry in entries]
+        write_rows(rows_text([*map(str, chosen.columns)], rows, form or "table"))
 
 
 def _chosen(table: "pandas.DataFrame", columns: str) -> "pandas.DataFrame":

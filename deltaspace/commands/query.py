@@ -1,7 +1,5 @@
 """``deltaspace query``."""
 
-import json
-import sys
 from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -9,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from deltaspace.commands.options import answer_options, command, in_a_folder, say
-from deltaspace.commands.output import show
+from deltaspace.commands.output import echo_json, json_text, show, write_rows
 from studies.errors import QueryError, StudiesError
 
 if TYPE_CHECKING:
@@ -113,15 +111,13 @@ def _seconds(timeout: str | None) -> float | None:
 
 def _print(answer: "QueryResult", form: str) -> None:
     from dashboards.terminal.frames import rows_table
-    from studies.analysis.visible import visible, visible_json
 
     if form == "table":
         show(rows_table(answer.columns, answer.rows))
     elif form == "json":
-        sys.stdout.write(visible_json(_text(answer, form)))
+        echo_json(_named(answer).to_dicts())
     else:
-        text = _text(answer, form)
-        sys.stdout.write(visible(text) if sys.stdout.isatty() else text)
+        write_rows(_text(answer, form))
 
 
 def _write(answer: "QueryResult", form: str, file: Path) -> None:
@@ -146,12 +142,11 @@ def _write(answer: "QueryResult", form: str, file: Path) -> None:
 
 
 def _text(answer: "QueryResult", form: str) -> str:
-    from dashboards.jsonable import jsonable
     from dashboards.terminal.frames import rows_table, rows_text
     from dashboards.terminal.layout import plain_text
 
     if form == "json":
-        return f"{json.dumps(jsonable(_named(answer).to_dicts()), indent=2, ensure_ascii=False)}\n"
+        return f"{json_text(_named(answer).to_dicts())}\n"
     if form == "table":
         return f"{plain_text(rows_table(answer.columns, answer.rows))}\n"
     return rows_text(answer.columns, answer.rows, form)

@@ -16,7 +16,7 @@ from studies.ledger.ledger import Ledger
 from studies.observer import Observer as TrialObserver
 from studies.records import StudyRecord
 from studies.resource_estimates.data import data_facts
-from studies.resource_estimates.noise import noise_warning_of
+from studies.resource_estimates.noise import noise_warning
 from studies.runtime.progress import Observer
 from studies.runtime.workload import replaceable
 from studies.study_file import Specification
@@ -111,5 +111,5 @@ def data_lines(task: Prepared | None) -> tuple[str, ...]:
     if task is None:
         return ()
     facts = data_facts(task)
-    noise = noise_warning_of(facts)
+    noise = noise_warning(facts)
     return (f"{facts.summary}.", *((noise,) if noise else ()))

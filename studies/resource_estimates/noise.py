@@ -41,15 +41,14 @@ def is_share(metric: str) -> bool:
     return METRICS[metric].bounds == (0.0, 1.0)
 
 
-def noise_warning_of(data: DataFacts) -> str | None:
-    """The `noise_warning` of the validation split of a study; None where its metric is no share of the examples."""
+def noise_warning(data: DataFacts) -> str | None:
+    """A line where the validation examples cannot show a difference of two points; None where they can.
+
+    Of a metric that is no share of the examples nothing is known.
+    """
     if not is_share(data.metric):
         return None
-    return noise_warning(data.examples["validation"], expected_score(data.constant_score))
-
-
-def noise_warning(examples: int, score: float) -> str | None:
-    """A line where the validation examples cannot show a difference of two points; None where they can."""
+    examples, score = data.examples["validation"], expected_score(data.constant_score)
     found = smallest_difference(examples, score)
     if found <= WANTED:
         return None

@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 
+from studies.resource_estimates.data import DataFacts
 from studies.resource_estimates.noise import examples_for, noise_warning, smallest_difference
 
 
@@ -27,9 +28,15 @@ def test_the_examples_that_show_a_difference_are_the_fewest_that_do(score):
 
 
 def test_five_hundred_examples_cannot_show_two_points_and_two_thousand_can():
-    assert noise_warning(500, 0.9) == (
+    def said(examples: int) -> str | None:
+        counts = {"validation": examples}
+        return noise_warning(
+            DataFacts(examples=counts, labels={}, metric="accuracy", constant_score=None, cuts=(), notes=())
+        )
+
+    assert said(500) == (
         "500 validation examples cannot show a difference of 2 points: at a score of 0.90 two trials must be 3.7 "
         "apart; 1,729 examples would."
     )
-    assert noise_warning(1728, 0.9) is not None
-    assert noise_warning(1729, 0.9) is None
+    assert said(1728) is not None
+    assert said(1729) is None
