@@ -28,6 +28,19 @@ class Estimate:
     mean: float
     deviation: float
 
+    @classmethod
+    def of_difference(cls, means: NDArray[np.float64], covariance: NDArray[np.float64]) -> "Estimate":
+        """How much the first of two normal variables is above the second, from (2,) and (2, 2)."""
+        variance = covariance[0, 0] + covariance[1, 1] - 2 * covariance[0, 1]
+        return cls(mean=float(means[0] - means[1]), deviation=math.sqrt(max(variance, 0.0)))
+
+    @property
+    def chance(self) -> float:
+        """The probability that it is above 0; without a deviation it is what its mean is."""
+        if not self.deviation:
+            return float(self.mean > 0)
+        return math.erfc(-self.mean / self.deviation / math.sqrt(2)) / 2
+
     @property
     def reach(self) -> float:
         """Half the length of the interval that holds it with 95%."""

@@ -168,8 +168,7 @@ class _Estimated(Mapping[int, Estimate]):
         pair = f"{discovered} {published}"
         if pair not in self._leads:
             posterior, views_of = self.model
-            mean, deviation = posterior.difference(*views_of([discovered, published]))
-            self._leads[pair] = Estimate(mean=mean, deviation=deviation)
+            self._leads[pair] = posterior.difference(*views_of([discovered, published]))
             self._kept.write(self._known, self._leads)
         return Lead(discovered=discovered, published=published, difference=self._leads[pair])
 

@@ -167,15 +167,14 @@ def closing(ranking: Ranking, study: str, metric: str) -> tuple[str, ...]:
     estimates = ranking.estimates
     if estimates is None or estimates.lead is None:
         return ()
-    from studies.surrogate.posterior import difference_of
-
     lead = estimates.lead
     rival = next(trial for trial in ranking.trials if trial.number == lead.published)
-    said = f"Trial {lead.discovered} is better than {rival.method} with a probability of {_chance(lead.difference)}."
+    chance = min(max(lead.difference.chance, 0.01), 0.99)
+    said = f"Trial {lead.discovered} is better than {rival.method} with a probability of {chance:.0%}."
     lora = _best(ranking.complete, lambda trial: str(trial.method).partition(":")[0] in _PLAIN_LORA)
     if lora is not None and lora.number != rival.number:
-        mean, deviation = difference_of(*estimates.joint([lead.discovered, lora.number]))
-        said += f" Over plain LoRA, {_named(lora)}, it is {_worth(mean, Z_95 * deviation)} {metric}."
+        over = Estimate.of_difference(*estimates.joint([lead.discovered, lora.number]))
+        said += f" Over plain LoRA, {_named(lora)}, it is {_worth(over.mean, over.reach)} {metric}."
     against = shlex.quote(str(rival.method))
     confirm = f"To be sure: deltaspace confirm {study} --top 1 --seeds 5 --against {against}"
     return said, *_on_new_data(ranking, metric), confirm
@@ -201,14 +200,6 @@ def on_new_examples(ranking: Ranking) -> Estimate | None:
     known = ranking.estimates.of[ranking.best.number]
     sampling = binomial_error(known.mean, ranking.examples.whole)
     return Estimate(mean=known.mean, deviation=math.hypot(known.deviation, sampling))
-
-
-def _chance(difference: Estimate) -> str:
-    """That a difference is above 0."""
-    from studies.surrogate.posterior import chance_above_zero
-
-    chance = chance_above_zero(difference.mean, difference.deviation)
-    return f"{min(max(chance, 0.01), 0.99):.0%}"
 
 
 def trade(front: Front, metric: str) -> str:

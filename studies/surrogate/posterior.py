@@ -1,12 +1,11 @@
 """What is believed of configurations, given a history: the posterior at full length, on the scale of the scores."""
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.special import ndtr  # type: ignore[import-untyped]
 
+from studies.score_evidence import Estimate
 from studies.surrogate.features import Features
 from studies.surrogate.gaussian_process import GaussianProcess, Readings, fitted
 from studies.surrogate.hyperparameters import SEARCH_PRIORS, Hyperparameters, Priors
@@ -66,14 +65,13 @@ class Posterior:
         stretch = self._stretch(means)
         return self._scores(means), self.scale.spread**2 * covariance * np.outer(stretch, stretch)
 
-    def difference(self, first: Features, second: Features) -> tuple[float, float]:
-        """How much better the true score of the first is at full length, and the standard deviation of that."""
-        return difference_of(*self.joint([first, second]))
+    def difference(self, first: Features, second: Features) -> Estimate:
+        """How much better the true score of the first is at full length."""
+        return Estimate.of_difference(*self.joint([first, second]))
 
     def chance(self, first: Features, second: Features) -> float:
         """The probability that the true score of the first is higher at full length; the warp changes no order."""
-        lead, deviation = difference_of(*self.process.joint(self.points([first, second])))
-        return chance_above_zero(self.scale.spread * lead, self.scale.spread * deviation)
+        return Estimate.of_difference(*self.process.joint(self.points([first, second]))).chance
 
     def _scores(self, modelled: Array) -> Array:
         return self.scale.middle + self.scale.spread * unwarped(modelled)
@@ -81,17 +79,6 @@ class Posterior:
     def _stretch(self, modelled: Array) -> Array:
         """By how much the inverse of the warp stretches what is near."""
         return 1 / warp_slope(unwarped(modelled))
-
-
-def difference_of(means: Array, covariance: Array) -> tuple[float, float]:
-    """Mean and standard deviation of the first of two normal variables less the second, from (2,) and (2, 2)."""
-    variance = covariance[0, 0] + covariance[1, 1] - 2 * covariance[0, 1]
-    return float(means[0] - means[1]), math.sqrt(max(variance, 0.0))
-
-
-def chance_above_zero(mean: float, deviation: float) -> float:
-    """The probability that a normal variable is above 0; one without a deviation is what its mean is."""
-    return float(ndtr(mean / deviation)) if deviation else float(mean > 0)
 
 
 class SurrogateFitter:

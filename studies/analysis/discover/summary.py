@@ -5,7 +5,6 @@ from studies.analysis.discover.study_posterior import StudyPosterior
 from studies.analysis.discover.words import estimate_words
 from studies.score_evidence import Estimate
 from studies.surrogate.observation import Observation
-from studies.surrogate.posterior import difference_of
 
 
 def summary(knowledge: StudyPosterior, cards: list[Card]) -> tuple[str, ...]:
@@ -39,8 +38,7 @@ def _found(knowledge: StudyPosterior) -> str:
             f"The best of {len(knowledge.complete)} complete trials is {_name(winner)}: {mean:.4f} {knowledge.metric}."
         )
     one, other = knowledge.best_of(own), knowledge.best_of(published)
-    mean, deviation = difference_of(*knowledge.expected([one, other]))
-    gap = Estimate(mean=mean, deviation=deviation)
+    gap = Estimate.of_difference(*knowledge.expected([one, other]))
     worth = f"{estimate_words(gap, knowledge.metric)} by estimate (95%)"
     if gap.low > 0:
         return f"The best discovery, {_name(one)}, beats the best published method, {_name(other)}: {worth}."

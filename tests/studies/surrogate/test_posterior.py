@@ -87,10 +87,10 @@ def test_joint_deviations_are_those_of_each_and_differences_are_of_the_joint(gen
     np.testing.assert_allclose(medians, alone, rtol=1e-12)
     np.testing.assert_allclose(np.sqrt(np.diag(covariance)), deviations, rtol=1e-7)
     for first, second in ((0, 1), (1, 0), (1, 2)):
-        lead, deviation = belief.difference(views[first], views[second])
-        assert lead == pytest.approx(medians[first] - medians[second], abs=1e-12)
+        lead = belief.difference(views[first], views[second])
+        assert lead.mean == pytest.approx(medians[first] - medians[second], abs=1e-12)
         variance = covariance[first, first] + covariance[second, second] - 2 * covariance[first, second]
-        assert deviation == pytest.approx(math.sqrt(variance), rel=1e-6)
+        assert lead.deviation == pytest.approx(math.sqrt(variance), rel=1e-6)
 
 
 def test_the_chance_of_being_better_is_the_share_of_draws_that_are(genome, far):
