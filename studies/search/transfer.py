@@ -6,7 +6,7 @@ Everything goes by posterior means of the model of the search, never by scores: 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -48,21 +48,41 @@ _KEPT = "head_only"
 """The reference that everything is compared with: it keeps its place."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class SourceStudy:
-    """An earlier study.
+    """An earlier study, and what is believed after it.
 
     Attributes:
         name: Of the study.
-        history: Its trials, what was read of them included.
-        view_of: What the model sees of one of them.
         ranges: Lowest and highest learning rate of every form there.
+        belief: The posterior of its configurations.
+        view: What the model sees of one of its trials.
+        ranked: Its trials that were read and have not failed, replicates aside, the most promising first.
     """
 
-    name: str
-    history: Sequence[Observation]
-    view_of: Callable[[Observation], Features]
-    ranges: Ranges
+    def __init__(
+        self, *, name: str, history: Sequence[Observation], view_of: Callable[[Observation], Features], ranges: Ranges
+    ) -> None:
+        """Fit the model.
+
+        Args:
+            name: Of the study.
+            history: Its trials, what was read of them included.
+            view_of: What the model sees of one of them.
+            ranges: Lowest and highest learning rate of every form there.
+        """
+        self.name, self.ranges = name, ranges
+        fitter = SurrogateFitter(view_of)
+        self.belief, self.view = fitter.belief(history), fitter.view
+        heard = [one for one in history if one.readings and one.state is not TrialState.FAILED]
+        trials = [one for one in heard if one.origin != "replicate"]
+        means, _ = self.belief.predict([self.view(one) for one in trials])
+        self.ranked = [trials[place] for place in np.argsort(-means, kind="stable")]
+        self._sorted = np.sort(means)
+
+    def quantile(self, view: Features) -> float:
+        """The share of its trials that are expected to be no better than a configuration."""
+        (mean,), _ = self.belief.predict([view])
+        return float(np.searchsorted(self._sorted, mean + 1e-9, side="right")) / len(self._sorted)
 
 
 def lessons_of(sources: Sequence[SourceStudy], space: SearchSpace, *, replaceable: Sequence[str] = ()) -> WarmStart:
@@ -73,15 +93,14 @@ def lessons_of(sources: Sequence[SourceStudy], space: SearchSpace, *, replaceabl
         space: Of the new study.
         replaceable: Published methods that would come first, of which the weakest make room.
     """
-    posteriors = [_SourcePosterior(source) for source in sources]
-    bets = list(_bets(posteriors, space))
+    bets = list(_bets(sources, space))
     chosen = portfolio(np.array([worth for _, worth in bets])) if bets else []
     starts = tuple(bets[place][0] for place in chosen)
     return WarmStart(
         sources=tuple(source.name for source in sources),
         starts=starts,
-        replaced=_weakest(posteriors, replaceable, len(starts)),
-        rates=_rates(posteriors, space),
+        replaced=_weakest(sources, replaceable, len(starts)),
+        rates=_rates(sources, space),
     )
 
 
@@ -107,32 +126,7 @@ def portfolio(worth: Array, most: int = LARGEST_PORTFOLIO) -> list[int]:
     return chosen
 
 
-class _SourcePosterior:
-    """What is believed after a source."""
-
-    def __init__(self, source: SourceStudy) -> None:
-        self.source = source
-        self._believer = SurrogateFitter(source.view_of)
-        self.belief = self._believer.belief(source.history)
-        heard = [one for one in source.history if one.readings and one.state is not TrialState.FAILED]
-        self.trials = [one for one in heard if one.origin != "replicate"]
-        means, _ = self.belief.predict([self.view(one) for one in self.trials])
-        self.means: Array = means
-        order = np.argsort(-means, kind="stable")
-        self.ranked = [self.trials[place] for place in order]
-        self._sorted = np.sort(means)
-
-    def view(self, trial: Observation) -> Features:
-        """What the model sees of a trial of the source."""
-        return self._believer.view(trial)
-
-    def quantile(self, view: Features) -> float:
-        """The share of the source's trials that are expected to be no better than a configuration."""
-        (mean,), _ = self.belief.predict([view])
-        return float(np.searchsorted(self._sorted, mean + 1e-9, side="right")) / len(self._sorted)
-
-
-def _bets(posteriors: Sequence[_SourcePosterior], space: SearchSpace) -> Iterator[tuple[WarmStartTrial, list[float]]]:
+def _bets(sources: Sequence[SourceStudy], space: SearchSpace) -> Iterator[tuple[WarmStartTrial, list[float]]]:
     """What the sources believe in most and the space can propose, every structure once and at its best rates.
 
     With each come its quantiles in all sources, which see the same rates at other places of their ranges.
@@ -141,9 +135,9 @@ def _bets(posteriors: Sequence[_SourcePosterior], space: SearchSpace) -> Iterato
         return
     genome = Encoding(space)
     known: set[object] = set()
-    for posterior in posteriors:
+    for source in sources:
         found = 0
-        for trial in posterior.ranked:
+        for trial in source.ranked:
             genes = None
             with suppress(SearchSpaceError):  # of a trial that is not in this space
                 genes = genome.genes_of(trial) if trial.method is None else None
@@ -154,18 +148,18 @@ def _bets(posteriors: Sequence[_SourcePosterior], space: SearchSpace) -> Iterato
                 continue
             known.add(key)
             proposal = dict(genome.candidate(genes).parameters)
-            start = WarmStartTrial(study=posterior.source.name, trial=trial.number, proposal=proposal)
-            yield start, [one.quantile(_seen_by(one, posterior, trial)) for one in posteriors]
+            start = WarmStartTrial(study=source.name, trial=trial.number, proposal=proposal)
+            yield start, [one.quantile(_seen_by(one, source, trial)) for one in sources]
             found += 1
             if found == _BETTING:
                 break
 
 
-def _seen_by(other: _SourcePosterior, own: _SourcePosterior, trial: Observation) -> Features:
+def _seen_by(other: SourceStudy, own: SourceStudy, trial: Observation) -> Features:
     """What a source sees of a trial of another one."""
 
     def moved(form: str, unit_lr: float) -> float:
-        ranges, others = own.source.ranges, other.source.ranges
+        ranges, others = own.ranges, other.ranges
         is_known = form in ranges and form in others
         return unit_lr_of(lr_at(unit_lr, *ranges[form]), *others[form]) if is_known else unit_lr
 
@@ -181,41 +175,39 @@ def _rerated(view: Features, forms: tuple[str | None, str | None], moved: Callab
     return Features(*sides)
 
 
-def _weakest(posteriors: Sequence[_SourcePosterior], methods: Sequence[str], count: int) -> tuple[str, ...]:
+def _weakest(sources: Sequence[SourceStudy], methods: Sequence[str], count: int) -> tuple[str, ...]:
     """So many of some published methods: those whose best quantile is the worst in the mean over the sources."""
     worth = []
     for method in methods:
-        tried = [
-            [one.quantile(one.view(trial)) for trial in one.trials if trial.method == method] for one in posteriors
-        ]
+        tried = [[one.quantile(one.view(trial)) for trial in one.ranked if trial.method == method] for one in sources]
         best = [max(quantiles) for quantiles in tried if quantiles]
         if best and method != _KEPT:
             worth.append((sum(best) / len(best), method))
     return tuple(method for _, method in sorted(worth)[:count])
 
 
-def _rates(posteriors: Sequence[_SourcePosterior], space: SearchSpace) -> dict[str, ExpectedRate]:
+def _rates(sources: Sequence[SourceStudy], space: SearchSpace) -> dict[str, ExpectedRate]:
     """Where the best rates of the forms of a space are expected."""
     found = {}
     for form, (low, high) in space.options.learning_rates.items():
-        optima = [one for posterior in posteriors if (one := _optimum(posterior, form)) is not None]
+        optima = [one for source in sources if (one := _optimum(source, form)) is not None]
         if optima and low < high:
             found[form] = combined(optima, low, high)
     return found
 
 
-def _optimum(posterior: _SourcePosterior, form: str) -> tuple[float, float] | None:
+def _optimum(source: SourceStudy, form: str) -> tuple[float, float] | None:
     """Mean and deviation of the natural logarithm of the best rate of a form; None if it was not tried there."""
-    alike = [one for one in posterior.ranked if form in one.forms][:_ALIKE]
-    if not alike or form not in posterior.source.ranges:
+    alike = [one for one in source.ranked if form in one.forms][:_ALIKE]
+    if not alike or form not in source.ranges:
         return None
-    low, high = posterior.source.ranges[form]
+    low, high = source.ranges[form]
 
     def at(place: float) -> Callable[[str, float], float]:
         return lambda name, own: place if name == form else own
 
-    views = [_rerated(posterior.view(one), one.forms, at(place)) for one in alike for place in _GRID.tolist()]
-    means, covariance = posterior.belief.joint(views)
+    views = [_rerated(source.view(one), one.forms, at(place)) for one in alike for place in _GRID.tolist()]
+    means, covariance = source.belief.joint(views)
     grid, count = len(_GRID), len(alike)
     mean = means.reshape(count, grid).mean(axis=0)
     spread = covariance.reshape(count, grid, count, grid).mean(axis=(0, 2))

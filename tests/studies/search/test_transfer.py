@@ -77,7 +77,7 @@ def test_what_is_good_on_a_task_comes_first_on_the_next(space):
     assert lessons.sources == ("s0",)
     (start,) = lessons.starts
     best = space.suggest(start.proposal)
-    tried = source.history[start.trial]
+    tried = next(one for one in source.ranked if one.number == start.trial)
     assert low_rank(tried) >= 2
     assert best.configuration == tried.configuration
     assert (best.attention_learning_rate, best.ffn_learning_rate) == pytest.approx(
