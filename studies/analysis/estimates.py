@@ -142,8 +142,15 @@ class _Estimated(Mapping[int, Estimate]):
     def __init__(self, asked: _EstimateQuery) -> None:
         """Read what was kept, else predict the complete ones."""
         self._asked = asked
-        self._kept = _KeptEstimates(asked)
-        self._known, self._leads = self._kept.read()
+        *study, progress = map(str, asked.key)
+        name = hashlib.sha256(json.dumps(study).encode()).hexdigest()
+        self._file = default_cache_folder() / "estimates" / f"{name}.json"
+        # the study as far as it has got, and the model as it is installed
+        model = hashlib.sha256(b"".join(file.read_bytes() for file in sorted(Path(surrogate.__path__[0]).glob("*.py"))))
+        self._made_from = [progress, model.hexdigest()]
+        self._known: dict[int, Estimate] = {}
+        self._leads: dict[str, Estimate] = {}
+        self._read()
         # replicates count for their originals
         self._numbers = {
             one.number: one.state is TrialState.COMPLETE
@@ -151,6 +158,24 @@ class _Estimated(Mapping[int, Estimate]):
             if one.steps > 0 and one.replicate_of is None and one.state is not TrialState.FAILED
         }
         self._predict([number for number, is_complete in self._numbers.items() if is_complete])
+
+    def _read(self) -> None:
+        """Take in the file that keeps the newest estimates; a damaged one keeps nothing."""
+        with suppress(OSError, ValueError, TypeError, KeyError, AttributeError):
+            kept: Any = json.loads(self._file.read_bytes())
+            if kept["made_from"] == self._made_from:
+                known = {int(number): _estimate(one) for number, one in kept["of"].items()}
+                self._leads = {pair: _estimate(one) for pair, one in kept["leads"].items()}
+                self._known = known
+
+    def _keep(self) -> None:
+        """Write all that is known now, where that can be written."""
+        entries: Mapping[str, Mapping[Any, Estimate]] = {"of": self._known, "leads": self._leads}
+        kept = {name: {key: (one.mean, one.deviation) for key, one in each.items()} for name, each in entries.items()}
+        with suppress(OSError):
+            self._file.parent.mkdir(parents=True, exist_ok=True)
+            with whole_file(self._file) as place:
+                place.write_text(json.dumps({"made_from": self._made_from, **kept}), encoding="utf-8")
 
     @cached_property
     def model(self) -> "tuple[Posterior, Viewed]":
@@ -169,7 +194,7 @@ class _Estimated(Mapping[int, Estimate]):
         if pair not in self._leads:
             posterior, views_of = self.model
             self._leads[pair] = posterior.difference(*views_of([discovered, published]))
-            self._kept.write(self._known, self._leads)
+            self._keep()
         return Lead(discovered=discovered, published=published, difference=self._leads[pair])
 
     def __getitem__(self, number: int) -> Estimate:
@@ -191,7 +216,7 @@ class _Estimated(Mapping[int, Estimate]):
             posterior, views_of = self.model
             for number, mean, deviation in zip(new, *posterior.predict(views_of(new)), strict=True):
                 self._known[number] = Estimate(mean=float(mean), deviation=float(deviation))
-            self._kept.write(self._known, self._leads)
+            self._keep()
 
     def __len__(self) -> int:
         """How many trials have one."""
@@ -200,36 +225,6 @@ class _Estimated(Mapping[int, Estimate]):
     def __contains__(self, number: object) -> bool:
         """Whether a trial has one."""
         return number in self._numbers
-
-
-class _KeptEstimates:
-    """The file that keeps the newest estimates of a study; where it is damaged or cannot be written, there is none."""
-
-    def __init__(self, asked: _EstimateQuery) -> None:
-        """Say what estimates are made from: the study as far as it has got, and the model as it is installed."""
-        *study, progress = map(str, asked.key)
-        name = hashlib.sha256(json.dumps(study).encode()).hexdigest()
-        self._file = default_cache_folder() / "estimates" / f"{name}.json"
-        model = hashlib.sha256(b"".join(file.read_bytes() for file in sorted(Path(surrogate.__path__[0]).glob("*.py"))))
-        self._made_from = [progress, model.hexdigest()]
-
-    def read(self) -> tuple[dict[int, Estimate], dict[str, Estimate]]:
-        """By number of the trial, and by the numbers of two what the first leads by."""
-        with suppress(OSError, ValueError, TypeError, KeyError, AttributeError):
-            kept: Any = json.loads(self._file.read_bytes())
-            if kept["made_from"] == self._made_from:
-                known = {int(number): _estimate(one) for number, one in kept["of"].items()}
-                return known, {pair: _estimate(one) for pair, one in kept["leads"].items()}
-        return {}, {}
-
-    def write(self, known: Mapping[int, Estimate], leads: Mapping[str, Estimate]) -> None:
-        """Keep all that is known now."""
-        entries: Mapping[str, Mapping[Any, Estimate]] = {"of": known, "leads": leads}
-        kept = {name: {key: (one.mean, one.deviation) for key, one in each.items()} for name, each in entries.items()}
-        with suppress(OSError):
-            self._file.parent.mkdir(parents=True, exist_ok=True)
-            with whole_file(self._file) as place:
-                place.write_text(json.dumps({"made_from": self._made_from, **kept}), encoding="utf-8")
 
 
 def _estimate(kept: Sequence[float]) -> Estimate:
