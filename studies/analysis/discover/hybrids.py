@@ -125,7 +125,7 @@ class Hybrids:
                 for name in differing(mine, theirs):
                     before, after = mine.words(name), theirs.words(name)
                     yield Change(side=side, dimension=name, before=before, after=after, place=place)
-        before, after = (end.shown_rate(side, one.ranges[side] == other.ranges[side]) for end in self._ends)
+        before, after = (end.shown_rate(side, one.ranges.get(side) == other.ranges.get(side)) for end in self._ends)
         if "" not in (before, after) and before != after:
             yield Change(side=side, dimension="learning rate", before=before, after=after)
 
@@ -167,7 +167,7 @@ class Hybrids:
     def _peak_lr(self, side: str, edits: tuple[Edit, ...], made: frozenset[tuple[str, str, int]]) -> float | None:
         if not edits:
             return None
-        one, other = (end.unit_lrs[side] for end in self._ends)
+        one, other = (end.unit_lrs.get(side) for end in self._ends)
         unit_lr = other if one is None or (other is not None and (side, "learning rate", 0) in made) else one
         return lr_at(unit_lr or 0.0, *self._space.peak_lr_range(edits))
 
@@ -177,8 +177,8 @@ class _End:
 
     Attributes:
         patterns: By side.
-        ranges: By side, of its rates; None without edits.
-        unit_lrs: By side, the places of its rates in them.
+        ranges: By side with edits, of its rates.
+        unit_lrs: By side with edits, the places of its rates in them.
         share: Of attention in what is stored; None unless both sides have a size.
         splits: By side, the share of the first of two edits.
         parameters: What a hybrid of its size is sized for: the budget, unless it could be larger than it is.
@@ -188,21 +188,19 @@ class _End:
         configuration = canonical(candidate.configuration, space.shape)
         edits = {ATTENTION: configuration.attention, FFN: configuration.ffn}
         self.patterns = {side: patterns_of(some) for side, some in edits.items()}
-        self.peak_lrs = {ATTENTION: candidate.attention_learning_rate, FFN: candidate.ffn_learning_rate}
-        self.ranges = {side: space.peak_lr_range(some) if some else None for side, some in edits.items()}
-        self.unit_lrs = {
-            side: None if peak_lr is None or within is None else unit_lr_of(peak_lr, *within)
-            for (side, peak_lr), within in zip(self.peak_lrs.items(), self.ranges.values(), strict=True)
-        }
+        peak_lrs = {ATTENTION: candidate.attention_learning_rate, FFN: candidate.ffn_learning_rate}
+        self.peak_lrs = {side: peak_lr for side, peak_lr in peak_lrs.items() if edits[side] and peak_lr is not None}
+        self.ranges = {side: space.peak_lr_range(edits[side]) for side in self.peak_lrs}
+        self.unit_lrs = {side: unit_lr_of(peak_lr, *self.ranges[side]) for side, peak_lr in self.peak_lrs.items()}
         self.share = candidate.attention_share if all(map(is_sized, self.patterns.values())) else None
         self.splits = space.splits_of(configuration)
         self.parameters = self._parameters(configuration, candidate, space)
 
     def shown_rate(self, side: str, is_absolute: bool) -> str:
         """A rate as people read it, or its place in the range of its form; empty without one."""
-        peak_lr, unit_lr = self.peak_lrs[side], self.unit_lrs[side]
-        if peak_lr is None or unit_lr is None:
+        if side not in self.peak_lrs:
             return ""
+        peak_lr, unit_lr = self.peak_lrs[side], self.unit_lrs[side]
         if is_absolute:
             return f"{peak_lr:.1e}"
         return f"at {(unit_lr + 1) / 2:.0%} of its range" if abs(unit_lr) <= 1 else f"{peak_lr:.1e}, outside its range"
