@@ -27,30 +27,38 @@ _NOTE = (
 
 
 def rates(knowledge: StudyPosterior) -> Card:
-    """The best rate of every form at every side; the points of the card are the curves."""
-    rows: list[dict[str, Any]] = []
+    """The best rate of every form at every side, the surest first; the points of the card are the curves."""
+    found: list[_Answer] = []
     points: list[dict[str, Any]] = []
     for side in knowledge.measure.parts:
         for form in knowledge.forms:
             edited = (one for one in knowledge.measure.draws if side in one.by_name)
             some = [one for one in edited if knowledge.genome.facts(one.by_name[side]).form == form][:_STRUCTURES]
             if some:
-                row, curve = _curve(knowledge, side, form, some)
-                rows.append(row)
+                answer, curve = _curve(knowledge, side, form, some)
+                found.append(answer)
                 points += curve
-    rows.sort(key=lambda row: row["width"])
-    told = [row for row in rows if row["width"] <= _NARROWED]
+    found.sort(key=lambda answer: answer[0])
+    told = sum(width <= _NARROWED for width, _, _ in found)
+    said = [warning for _, _, warning in found if warning]
+    if not told:
+        said.append(f"{knowledge.trials} do not tell which learning rates are best.")
+    elif told < len(found):
+        said.append(
+            f"Of {len(found) - told} of {len(found)} pairs of form and side {knowledge.trials} do not tell which "
+            "rate is best."
+        )
     own: dict[str, Any] = {"name": "rates", "question": QUESTION, "note": _NOTE, "metric": knowledge.metric}
-    shown = [{name: row[name] for name in _COLUMNS} for row in rows]
-    return Card.of(shown, points=points, sentences=_sentences(rows, told, knowledge), shown=len(told), **own)
+    return Card.of([row for _, row, _ in found], points=points, sentences=tuple(said), shown=told, **own)
 
 
-_COLUMNS = ("at", "form", "best_rate", "from", "to", "score", "low", "high", "trials")
+_Answer = tuple[float, dict[str, Any], str]
+"""What part of its range may be best, the row of the card, and a warning; empty for none."""
 
 
 def _curve(
     knowledge: StudyPosterior, side: str, form: str, some: Sequence[EncodedConfiguration]
-) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+) -> tuple[_Answer, list[dict[str, Any]]]:
     asked = [knowledge.with_unit_lr(one, form, unit_lr) for unit_lr in UNIT_LRS for one in some]
     each, joint = knowledge.joint(asked)
     means = each.reshape(len(UNIT_LRS), -1).mean(axis=1)
@@ -74,9 +82,6 @@ def _curve(
             bool(one.readings) and any(edit.form.name == form for edit in getattr(one.configuration, side))
             for one in knowledge.history
         ),
-        "width": (UNIT_LRS[max(fine)] - UNIT_LRS[min(fine)]) / 2,
-        "is_low": UNIT_LRS[best] < 0,
-        "at_edge": _edge_probability(knowledge, means, covariance, best, side, form),
     }
     curve = [
         {
@@ -90,7 +95,10 @@ def _curve(
         }
         for place in range(len(means))
     ]
-    return row, curve
+    width = (UNIT_LRS[max(fine)] - UNIT_LRS[min(fine)]) / 2
+    at_edge = _edge_probability(knowledge, means, covariance, best, side, form)
+    warning = _warning(row, is_low=UNIT_LRS[best] < 0) if at_edge >= LEVEL else ""
+    return (width, row, warning), curve
 
 
 def _edge_probability(
@@ -105,22 +113,8 @@ def _edge_probability(
     return float(np.mean(places <= OUTER + 1e-9 if is_low else places >= 1 - OUTER - 1e-9))
 
 
-def _sentences(
-    rows: Sequence[dict[str, Any]], told: Sequence[dict[str, Any]], knowledge: StudyPosterior
-) -> tuple[str, ...]:
-    said = [_warning(row) for row in rows if row["at_edge"] >= LEVEL]
-    if not told:
-        said.append(f"{knowledge.trials} do not tell which learning rates are best.")
-    elif len(told) < len(rows):
-        said.append(
-            f"Of {len(rows) - len(told)} of {len(rows)} pairs of form and side {knowledge.trials} do not tell which "
-            "rate is best."
-        )
-    return tuple(said)
-
-
-def _warning(row: dict[str, Any]) -> str:
-    end, advice = ("low", "lower") if row["is_low"] else ("high", "higher")
+def _warning(row: dict[str, Any], *, is_low: bool) -> str:
+    end, advice = ("low", "lower") if is_low else ("high", "higher")
     where = f"{row['form'].replace('_', ' ')} at {PLACES[row['at']]}"
     return (
         f"The best rate of {where} is at the {end} end of its range ({row['best_rate']:.1e}): allow {advice} rates in "
