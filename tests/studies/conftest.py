@@ -1,6 +1,5 @@
 """A small study for the engine's tests: a real search space, and a pack runner without torch."""
 
-import json
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -8,9 +7,9 @@ from pathlib import Path
 import pytest
 from support.best_share import BestShare
 from support.kept_study import KeptStudy
+from support.simulated_search import whole_space
 
-from search_space.backbones import shape_of
-from search_space.space.space import SearchSpace, SpaceOptions
+from search_space.space.space import SearchSpace
 from studies.ledger.ledger import Ledger
 from studies.pruning.rungs import Protected, RungPlan
 from studies.records import NewStudy
@@ -19,9 +18,9 @@ from studies.runtime.keeper import StudyKeeper
 from studies.runtime.messages import Machines
 from studies.runtime.study_plan import StudyPlan
 from studies.search.initial_design import InitialDesign
+from studies.surrogate.encoding import Encoding
 from trial_runner.requests import TrainingPlan
 
-BACKBONES = Path(__file__).parents[1] / "data" / "backbones"
 BUDGET = 600_000
 TRAINING = TrainingPlan(steps=16, batch_size=4, evaluate_at_steps=(4, 8, 16))
 RUNGS = RungPlan(steps=(4, 8), reduction=2, rule=BestShare(), protected=Protected.ALL)
@@ -30,8 +29,12 @@ RUNGS = RungPlan(steps=(4, 8), reduction=2, rule=BestShare(), protected=Protecte
 @pytest.fixture(scope="session")
 def space() -> SearchSpace:
     """The whole space at about 0.5% of RoBERTa-base."""
-    shape = shape_of(json.loads((BACKBONES / "roberta_base" / "config.json").read_text()))
-    return SearchSpace(shape=shape, budget=BUDGET, options=SpaceOptions())
+    return whole_space()
+
+
+@pytest.fixture(scope="session")
+def genome(space: SearchSpace) -> Encoding:
+    return Encoding(space)
 
 
 PlanMaker = Callable[..., StudyPlan]

@@ -6,7 +6,6 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from support.factored_search import whole_space
 
 from search_space.space.options import SpaceOptions
 from search_space.space.space import SearchSpace
@@ -20,11 +19,6 @@ from studies.study_file import specification_from_mapping
 
 BACKBONE = Path(__file__).parents[1] / "data" / "backbones" / "roberta_base"
 METHODS = ("lora_qv", "mam_adapter", "bitfit")
-
-
-@pytest.fixture(scope="module")
-def space() -> SearchSpace:
-    return whole_space()
 
 
 def test_nothing_is_said_where_there_is_nothing_to_say(space):

@@ -1,18 +1,13 @@
 """The first trials: a published method begins at rates that its place among the others says nothing of."""
 
 import pytest
-from support.simulated_search import proposer_of, record_of, whole_space
+from support.simulated_search import proposer_of, record_of
 
 from search_space.space.space import Candidate, SearchSpace
 from studies.records import TrialState
 from studies.search.proposer import Proposer
 
 METHODS = ("lora_qv", "mam_adapter", "lora_ffn")
-
-
-@pytest.fixture(scope="module")
-def space() -> SearchSpace:
-    return whole_space()
 
 
 def first_trials(proposer: Proposer, count: int) -> dict[str | None, Candidate]:

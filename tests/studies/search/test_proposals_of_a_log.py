@@ -4,7 +4,7 @@ import math
 
 import pytest
 from support.factored_search import proposed
-from support.simulated_search import record_of, whole_space
+from support.simulated_search import record_of, score_of
 
 from search_space.space.space import Candidate, SearchSpace
 from studies.records import ReadingRecord, TrialState
@@ -16,11 +16,6 @@ from studies.surrogate.recorded_observations import ObservationModel, common_luc
 
 COURSE = ObservationModel(steps=8, examples=400)
 PUBLISHED = ("lora_qv", "mam_adapter", "head_only")
-
-
-@pytest.fixture(scope="module")
-def space() -> SearchSpace:
-    return whole_space()
 
 
 def test_it_is_told_how_far_a_reading_is_and_how_sure_and_records_tell_the_same(space):
@@ -52,10 +47,6 @@ def test_scores_that_are_no_shares_have_no_error_that_is_known():
 
 def proposer_of(space: SearchSpace, published: tuple[str, ...] = PUBLISHED) -> Proposer:
     return Proposer(space, sampler="factored", seed=3, opening=InitialDesign(published=published), course=COURSE)
-
-
-def score_of(number: int) -> float:
-    return (number * 37 % 101) / 101
 
 
 def test_free_slots_are_filled_as_if_the_earlier_ones_were_running(space):

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from support.factored_search import ERROR, drawn, observed, whole_space
+from support.factored_search import ERROR, drawn, observed
 
 from search_space.space.space import SearchSpace
 from studies.score_evidence import Estimate
@@ -21,16 +21,6 @@ from studies.surrogate.random_candidates import ANYWHERE, RandomCandidates
 
 LOW, HIGH = 1e-3, 1e-2
 HALF = math.log(HIGH / LOW) / 2
-
-
-@pytest.fixture(scope="module")
-def space() -> SearchSpace:
-    return whole_space()
-
-
-@pytest.fixture(scope="module")
-def genome(space: SearchSpace) -> Encoding:
-    return Encoding(space)
 
 
 def place_of(z: float) -> float:

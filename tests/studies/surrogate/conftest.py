@@ -5,15 +5,9 @@ import pytest
 from support.factored_search import drawn
 
 from search_space.space.space import SearchSpace
-from studies.surrogate.encoding import Encoding
 from studies.surrogate.observation import Observation
 
 History = Callable[..., list[Observation]]
-
-
-@pytest.fixture(scope="session")
-def genome(space: SearchSpace) -> Encoding:
-    return Encoding(space)
 
 
 @pytest.fixture(scope="session")

@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from support.factored_search import whole_space
 
 from search_space.configuration import Configuration
 from search_space.gates import FixedScale
@@ -14,11 +13,6 @@ from search_space.space.random_draw import RandomTrial
 from search_space.space.space import Candidate, SearchSpace
 from studies.analysis.discover.between import Array, Between, Joint
 from studies.analysis.discover.hybrids import candidate_of
-
-
-@pytest.fixture(scope="module")
-def space() -> SearchSpace:
-    return whole_space()
 
 
 def between(space: SearchSpace, worth: Callable[[Candidate], float], covariance: float = 0.0) -> Between:

@@ -5,7 +5,6 @@ import random
 from dataclasses import replace
 
 import pytest
-from support.factored_search import whole_space
 
 from search_space.dimensions import Heads, Insertion, Port, Site
 from search_space.edit import Edit
@@ -18,11 +17,6 @@ from search_space.validity import check_on
 from studies.analysis.discover.hybrids import MOST, Hybrids, candidate_of
 from studies.analysis.discover.patterns import differing, mixed, patterns_of
 from studies.analysis.discover.shapley import LegalOrders, members
-
-
-@pytest.fixture(scope="module")
-def space() -> SearchSpace:
-    return whole_space()
 
 
 def published(space: SearchSpace, name: str, seed: int = 0) -> Candidate:

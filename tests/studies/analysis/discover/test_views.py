@@ -6,7 +6,7 @@ from statistics import NormalDist
 
 import numpy as np
 import pytest
-from support.factored_search import drawn, whole_space
+from support.factored_search import drawn
 
 from search_space.published.point import PublishedPoint
 from search_space.space.space import SearchSpace
@@ -16,11 +16,6 @@ from studies.analysis.discover.sizes import sizes
 from studies.analysis.discover.study_posterior import StudyPosterior
 from studies.records import TrialState
 from studies.surrogate.observation import Observation
-
-
-@pytest.fixture(scope="module")
-def space() -> SearchSpace:
-    return whole_space()
 
 
 @pytest.fixture(scope="module")
