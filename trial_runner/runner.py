@@ -39,7 +39,7 @@ from trial_runner.packs.memory import MOST_ON_GPU, USABLE, MemoryPlan, fit
 from trial_runner.packs.out_of_memory import available_bytes, keep_freed
 from trial_runner.packs.pack import TrialPack
 from trial_runner.packs.snapshots import load_snapshot, save_snapshot
-from trial_runner.port_discovery.known_tables import make_known
+from trial_runner.port_discovery.proof import make_known
 from trial_runner.requests import TrainingPlan, TrialRequest
 from trial_runner.tasks import Prepared, Task, prepare_task
 

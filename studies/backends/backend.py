@@ -193,8 +193,7 @@ class TorchRunnerFactory:
         """
         if self.shards == 1:
             return self.open(threads=threads)
-        from trial_runner.sharding.messages import Shape
-        from trial_runner.sharding.runner import ShardedRunner
+        from trial_runner.sharding.runner import Shape, ShardedRunner
 
         return ShardedRunner(self.open, Shape(ranks=self.shards, threads=max(1, threads // self.shards)))
 

@@ -21,7 +21,7 @@ from studies.records import StudyKind, StudyRecord, TrialRecord, TrialState
 from studies.runtime.artefacts import is_whole
 from studies.study_file.recorded_specification import recorded_specification
 from trial_runner.backbones import EMBEDDED, config_of, embedded_folder, load_tokenizer, tokenizer_id
-from trial_runner.port_discovery.known_tables import make_known
+from trial_runner.port_discovery.proof import make_known
 from trial_runner.requests import Reading
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from studies.search.initial_design import InitialDesign
 from studies.study_file import Specification
 from studies.study_file.recorded_specification import BegunSpecification
 from trial_runner.backbones import config_of, load_tokenizer, position_limit, tokenizer_id
-from trial_runner.port_discovery.known_tables import make_known
+from trial_runner.port_discovery.proof import make_known
 from trial_runner.tasks import prepare_task
 from trial_runner.tasks.kind import Prepared
 

@@ -47,10 +47,6 @@ class LearnedScaleDelta(PortDelta):
         """See `PortDelta`."""
         return self.scale
 
-    def linear_factor(self) -> Tensor:
-        """See `PortDelta`."""
-        return self.scale.detach().double()
-
 
 def _size_of_scale(per: ScalePer, write: Port, shape: BackboneShape) -> tuple[int, ...]:
     match per:
@@ -65,16 +61,15 @@ def _size_of_scale(per: ScalePer, write: Port, shape: BackboneShape) -> tuple[in
 
 
 class TanhDelta(PortDelta):
-    """``h + tanh(g) Delta``."""
+    """``h + tanh(g) Delta`` with g = 0 at the start."""
 
     def add_gate(self, shape: BackboneShape, generator: torch.Generator) -> None:
         """See `PortDelta`."""
-        self.factor = TanhFactor()
+        self.factor = nn.ParameterDict({"g": torch.zeros((), dtype=torch.float64)})
 
     def common_factor(self) -> Tensor:
         """See `PortDelta`."""
-        factor: Tensor = self.factor()
-        return factor
+        return torch.tanh(self.factor["g"])
 
 
 class SigmoidDelta(PortDelta):
@@ -163,19 +158,6 @@ class InducerDelta(PortDelta):
         wide = torch.promote_types(query.dtype, torch.float32)
         keys = query if self.keys is None else query + self.keys(projected).to(query.dtype)
         return (query.to(wide) * keys.to(wide)).sum(dim=-1) * scaling
-
-
-class TanhFactor(nn.Module):
-    """``tanh(g)`` with g = 0 at the start."""
-
-    def __init__(self) -> None:
-        """Start closed."""
-        super().__init__()
-        self.g = nn.Parameter(torch.zeros((), dtype=torch.float64))
-
-    def forward(self) -> Tensor:
-        """One number."""
-        return torch.tanh(self.g)
 
 
 class SigmoidFactor(nn.Module):

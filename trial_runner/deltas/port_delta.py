@@ -73,7 +73,8 @@ class PortDelta(nn.Module):
 
     def linear_factor(self) -> Tensor:
         """Factor of a linear contribution, in float64: a number ``()`` or one per channel ``(D_out,)``."""
-        return torch.tensor(1.0, dtype=torch.float64)
+        factor = self.common_factor()
+        return torch.tensor(1.0, dtype=torch.float64) if factor is None else factor.detach().double()
 
     def delta(self, z: Tensor | None, weight: Tensor | None = None, scaling: float | None = None) -> Tensor:
         """The edit's contribution, to be added to the port it writes.

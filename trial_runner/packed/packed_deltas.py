@@ -7,7 +7,6 @@ examples, slot by slot.
 from collections import Counter
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
-from operator import attrgetter
 from typing import Any
 from zlib import crc32
 
@@ -308,7 +307,7 @@ class PackedDeltas:
         if rows != list(range(len(stack.modules))):
             device = next(iter(stack.tensors.values())).device
             index = torch.tensor(rows, device=device)
-        return Shared(stack=stack, rows=index, of=attrgetter("form.shared"))
+        return Shared(stack=stack, rows=index)
 
 
 def _shared_modules(deltas: DeltaSet) -> Iterator[tuple[Hashable, nn.Module]]:

@@ -98,7 +98,7 @@ class ModuleStack:
         Args:
             function: Takes a module and the arguments without the leading axis.
             arguments: Tensors ``(G, ...)``; anything else is the same for all.
-            shared: What the modules refer to without owning it.
+            shared: What the forms of the modules, which are edits, refer to without owning it.
 
         Returns:
             What it returns, every tensor with a leading axis ``G``.
@@ -106,7 +106,8 @@ class ModuleStack:
         if self.is_single and shared is None:
             inputs = [argument.squeeze(0) if isinstance(argument, Tensor) else argument for argument in arguments]
             return tree_map_only(Tensor, lambda out: out.unsqueeze(0), function(self.modules[0], *inputs))
-        template, owned = self.modules[0], self.tensors
+        template: Any = self.modules[0]
+        owned = self.tensors
         if self.is_single:
             owned = {name: tensor.unsqueeze(0) for name, tensor in owned.items()}
         lent = {} if shared is None else shared.tensors()
@@ -116,7 +117,7 @@ class ModuleStack:
             with _holding(template, tensors[0]):
                 if shared is None:
                     return function(template, *inputs)
-                with _holding(shared.of(template), tensors[1]):
+                with _holding(template.form.shared, tensors[1]):
                     return function(template, *inputs)
 
         return vmap(one, in_dims=(0, *axes))((owned, lent), *arguments)
@@ -138,17 +139,15 @@ class ModuleStack:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shared:
-    """Which of the modules of another stack each module of a stack refers to.
+    """Which of the modules of another stack the form of each module of a stack refers to.
 
     Attributes:
         stack: Of the shared modules.
         rows: Index in it for each module, ``(G,)``; None where the two agree.
-        of: The shared module of a module.
     """
 
     stack: ModuleStack
     rows: Tensor | None
-    of: Callable[[Any], nn.Module]
 
     def tensors(self) -> dict[str, Tensor]:
         """Parameters and buffers of the shared modules, ``(G, ...)``."""

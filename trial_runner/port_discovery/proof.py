@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from search_space.backbones import FAMILIES, REFUSED, BackboneFamily
+from search_space.backbones import FAMILIES, REFUSED, BackboneFamily, family_of
 from search_space.backbones.declared import declaration
 from search_space.backbones.entries import check_bounds
 from search_space.backbones.shape import BackboneShape
@@ -18,7 +18,7 @@ from search_space.edit import Edit
 from search_space.errors import SearchSpaceError, UnsupportedBackboneError
 from trial_runner.backbones.backbone import model_without_weights
 from trial_runner.backbones.locate import entries_of, source_of
-from trial_runner.backbones.tables import keep
+from trial_runner.backbones.tables import is_unknown, keep, proved_entry, refusal
 from trial_runner.errors import MODEL_FAULTS, RunnerError
 from trial_runner.huggingface import hub_access, one_line, quiet_transformers
 
@@ -56,6 +56,24 @@ class Proof:
     lacks: tuple[tuple[str, str], ...] = ()
     entry: Mapping[str, Any] | None = None
     seconds: float = 0.0
+
+
+def make_known(backbone: str) -> None:
+    """See to it that a backbone is of a family, or has a table that passed the contract.
+
+    Raises:
+        UnsupportedBackboneError: If it cannot have one, with what fails; of a model type that transformers does not
+            know, those that have one.
+    """
+    entries = entries_of(backbone)
+    if is_unknown(entries) and proved_entry(entries) is None:
+        from transformers import CONFIG_MAPPING
+
+        if entries.get("model_type") not in CONFIG_MAPPING:
+            family_of(entries)
+        problem = proof_of(backbone).problem
+        if problem is not None:
+            raise refusal(str(entries.get("model_type")), problem)
 
 
 def proof_of(backbone: str) -> Proof:

@@ -12,12 +12,13 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from datetime import timedelta
 from multiprocessing.connection import Connection
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from search_space.errors import SearchSpaceError
 from trial_runner.errors import RequestError, RunnerError
 from trial_runner.requests import Failure, SlotReading, TrainingPlan
-from trial_runner.sharding.messages import RankAnswer, RankOrder
+from trial_runner.sharding.runner import RankAnswer, RankFactory, Shape
 
 if TYPE_CHECKING:
     from trial_runner.packs.pack import TrialPack
@@ -92,12 +93,12 @@ def _end_with(parent: int) -> None:
 
 
 def _serve(connection: Connection) -> None:
-    order: RankOrder = pickle.loads(connection.recv_bytes())
+    order = pickle.loads(connection.recv_bytes())
     desk: Desk | None = None
     while True:
         try:
             if desk is None:
-                desk = _ready(order)
+                desk = _ready(*order)
                 value: Any = desk.identity()
             else:
                 name, arguments = pickle.loads(connection.recv_bytes())
@@ -115,8 +116,13 @@ def _serve(connection: Connection) -> None:
             return
 
 
-def _ready(order: RankOrder) -> Desk:
-    """Meet the others, and load what is needed."""
+def _ready(factory: RankFactory, shape: Shape, rank: int, meeting: Path) -> Desk:
+    """Meet the others, and load what is needed.
+
+    Args:
+        rank: Its number.
+        meeting: A file of this machine through which they find each other.
+    """
     import torch
     import torch.distributed as dist
     from torch.distributed.device_mesh import init_device_mesh
@@ -124,13 +130,13 @@ def _ready(order: RankOrder) -> Desk:
     is_gpu = torch.cuda.is_available()
     dist.init_process_group(
         "cpu:gloo,cuda:nccl" if is_gpu else "gloo",
-        init_method=order.meeting.as_uri(),
-        rank=order.rank,
-        world_size=order.shape.ranks,
-        timeout=timedelta(seconds=order.shape.patience_seconds),
+        init_method=meeting.as_uri(),
+        rank=rank,
+        world_size=shape.ranks,
+        timeout=timedelta(seconds=shape.patience_seconds),
     )
-    mesh = init_device_mesh("cuda" if is_gpu else "cpu", (order.shape.ranks,))
-    return Desk(order.factory(threads=order.shape.threads, mesh=mesh))
+    mesh = init_device_mesh("cuda" if is_gpu else "cpu", (shape.ranks,))
+    return Desk(factory(threads=shape.threads, mesh=mesh))
 
 
 if __name__ == "__main__":

@@ -10,20 +10,70 @@ import tempfile
 import weakref
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Protocol
 
+from search_space.errors import SearchSpaceError
+from trial_runner.errors import RunnerError
 from trial_runner.packs.snapshots import load_snapshot, save_snapshot
 from trial_runner.requests import Failure, SlotReading, Snapshot, TrainingPlan, TrialRequest
-from trial_runner.sharding.messages import RankAnswer, RankFactory, RankOrder, Shape
+
+if TYPE_CHECKING:
+    from torch.distributed.device_mesh import DeviceMesh
+
+    from trial_runner.runner import TorchRunner
 
 _VISIBLE = "CUDA_VISIBLE_DEVICES"
 _INTERFACE, _OWN_MACHINE = "GLOO_SOCKET_IFNAME", "lo"
 _END_SECONDS = 10.0
 _LONGEST_WORD = 200
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shape:
+    """How a backbone is shared out.
+
+    Attributes:
+        ranks: Among so many processes, on GPUs of their own where there are any.
+        threads: Compute threads of each.
+        patience_seconds: So long one waits for the others at most, if one of them hangs; of one that ends the owner
+            hears at once.
+    """
+
+    ranks: int
+    threads: int = 1
+    patience_seconds: float = 600.0
+
+
+class RankFactory(Protocol):
+    """Makes the runner of a rank. Travels between processes."""
+
+    def __call__(self, *, threads: int, mesh: "DeviceMesh") -> "TorchRunner":
+        """A runner of which only a part of the blocks is here.
+
+        Raises:
+            RunnerError: If backbone or task cannot be had.
+        """
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RankAnswer:
+    """What a rank says when it has done what it was asked for.
+
+    Attributes:
+        value: What came of it.
+        free_slots: Of its pack then.
+        refusal: Why nothing came of it; it goes on all the same.
+        trouble: Why it cannot go on, in a line; it has ended.
+    """
+
+    value: Any = None
+    free_slots: int = 0
+    refusal: RunnerError | SearchSpaceError | None = None
+    trouble: str = ""
 
 
 class Ranks:
@@ -52,8 +102,7 @@ class Ranks:
             for rank in range(shape.ranks):
                 self._start(rank, shape)
             for rank, connection in enumerate(self._connections):
-                order = RankOrder(factory=factory, shape=shape, rank=rank, meeting=self._folder / "meeting")
-                connection.send_bytes(pickle.dumps(order))
+                connection.send_bytes(pickle.dumps((factory, shape, rank, self._folder / "meeting")))
             answers = self._answers(range(shape.ranks), "loaded the backbone")
         except BaseException:
             self.close()

@@ -15,8 +15,7 @@ from search_space.dimensions import Port, Positions, Site, StackKind
 from search_space.errors import UnsupportedBackboneError
 from trial_runner.backbones import config_of
 from trial_runner.port_discovery.derivation import derive
-from trial_runner.port_discovery.known_tables import make_known
-from trial_runner.port_discovery.proof import proof_of
+from trial_runner.port_discovery.proof import make_known, proof_of
 from trial_runner.port_discovery.small_copy import model_of, shape_of_model
 from trial_runner.port_discovery.trace import TRACED, register_tracing, traced
 

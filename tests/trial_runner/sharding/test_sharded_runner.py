@@ -20,8 +20,7 @@ from trial_runner.backbones import BackboneSource
 from trial_runner.errors import AttachError, BackboneError
 from trial_runner.requests import Pack, Reading, Snapshot, TrialRequest
 from trial_runner.runner import TorchRunner
-from trial_runner.sharding.messages import Shape
-from trial_runner.sharding.runner import ShardedRunner
+from trial_runner.sharding.runner import Shape, ShardedRunner
 
 RANKS = 2
 Trained = dict[int, tuple[list[Reading], Snapshot]]
