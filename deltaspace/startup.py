@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from studies.errors import SpecificationError, StudiesError, WishError
+from studies.errors import StudiesError, WishError
 
 if TYPE_CHECKING:
     from dashboards.terminal.checks import CheckView
@@ -108,15 +108,12 @@ def init(
     """
     from studies.init import Choices, draft_study, save_object, slug, source_of, study_text
     from studies.study_file import specification_from_mapping
-    from studies.study_file.fields import parse_duration
+    from studies.study_file.fields import seconds_of
 
     said = ("name", "backbone", "budget", "trials", "takes_steps", "kind")
     own = {key: choices.pop(key) for key in said if choices.get(key) is not None}
     if (time := choices.pop("time", None)) is not None:
-        try:
-            own["seconds"] = parse_duration(time)
-        except ValueError as error:
-            raise SpecificationError(f"time {error}; got {time!r}.") from None
+        own["seconds"] = seconds_of("time", time)
     if output is not None:
         own.setdefault("name", slug(Path(output).stem))
     if isinstance(data, str | Path):

@@ -58,11 +58,13 @@ def query(  # noqa: PLR0913 - one argument per option
     tables: studies, confirmations, trials, attempts, readings, examples, artefacts, events. Ctrl-C stops a query.
     """
     from studies.analysis.sql import Limits, run_query
+    from studies.study_file.fields import seconds_of
 
     chosen = _form(form, output, as_json=as_json)
     if limit is None and chosen == "table" and output is None:
         limit = _ROWS_OF_A_TABLE
-    answer = run_query(storage, sql, Limits(rows=limit, seconds=_seconds(timeout)))
+    seconds = None if timeout is None else seconds_of("--timeout", timeout)
+    answer = run_query(storage, sql, Limits(rows=limit, seconds=seconds))
     if output is None:
         _print(answer, chosen)
     else:
@@ -96,17 +98,6 @@ def _form(form: str | None, output: Path | None, *, as_json: bool) -> str:
 def _check_is_new(output: Path) -> None:
     if output.exists():
         raise click.UsageError(f"--output must be a new file; {output} is there already.")
-
-
-def _seconds(timeout: str | None) -> float | None:
-    if timeout is None:
-        return None
-    from studies.study_file.fields import parse_duration
-
-    try:
-        return parse_duration(timeout)
-    except ValueError as error:
-        raise click.UsageError(f"--timeout {error}; got {timeout!r}.") from None
 
 
 def _print(answer: "QueryResult", form: str) -> None:

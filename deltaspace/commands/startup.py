@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from studies.preflight import Check
     from studies.resource_estimates.memory_plan import ResourcePlan
 
+_NOTICE = "reading the data; then a few steps are timed, which takes up to a minute …"
+
 
 @command(
     "init",
@@ -68,7 +70,7 @@ def init(  # noqa: PLR0913 - one argument per option
     if bool(data) == (from_python is not None):
         raise click.UsageError("name data, or --from-python, and not both.")
     if not no_steps:
-        notice("reading the data; then a few steps are timed, which takes up to a minute …")
+        notice(_NOTICE)
 
     import yaml
 
@@ -116,12 +118,19 @@ def check(study: str | None, backbone: str | None, no_steps: bool, overrides: di
     is possible is said: ports, forms, insertions, methods. One of no known family gets a table of ports of what its
     model declares, if that keeps the contract; a launch uses it.
     """
-    if backbone is not None and study is None:
-        _check_backbone(backbone, as_json)
-    elif study is not None and backbone is None:
-        _check_study(study, no_steps, overrides, as_json)
-    else:
+    if (study is None) == (backbone is None):
         raise click.UsageError("either a study or --backbone must be given; see deltaspace check --help.")
+    if backbone is not None:
+        _check_backbone(backbone, as_json)
+        return
+    if not no_steps:
+        notice(_NOTICE)
+
+    from dashboards.terminal.checks import check_renderable
+    from deltaspace import startup
+
+    found = startup.check(str(study), overrides=overrides, takes_steps=not no_steps).check
+    answer(found, check_renderable, as_json=as_json, entries=_check_entries)
 
 
 def _check_backbone(backbone: str, as_json: bool) -> None:
@@ -134,17 +143,6 @@ def _check_backbone(backbone: str, as_json: bool) -> None:
     answer(proof, proof_renderable, as_json=as_json, entries=proof_json)
     if proof.problem is not None:
         raise click.exceptions.Exit(1)
-
-
-def _check_study(study: str, no_steps: bool, overrides: dict[str, object], as_json: bool) -> None:
-    if not no_steps:
-        notice("reading the data; then a few steps are timed, which takes up to a minute …")
-
-    from dashboards.terminal.checks import check_renderable
-    from deltaspace import startup
-
-    found = startup.check(study, overrides=overrides, takes_steps=not no_steps).check
-    answer(found, check_renderable, as_json=as_json, entries=_check_entries)
 
 
 def _check_entries(found: "Check") -> dict[str, object]:

@@ -3,7 +3,7 @@
 The pack's own steps are computed with tensors without memory over the shape of the backbone.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING
@@ -19,6 +19,7 @@ from studies.errors import SpecificationError
 from studies.study_file import Specification
 from trial_runner.backbones import config_of
 from trial_runner.requests import TrialRequest
+from trial_runner.training import Training
 
 if TYPE_CHECKING:
     from trial_runner.packs.memory import MemoryPlan
@@ -141,11 +142,12 @@ def plan(specification: Specification, gpus: tuple[Gpu, ...], *, pack: int | Non
     from trial_runner.meta_backbone import ImaginedPack
 
     whole = ImaginedPack(specification.backbone, specification.task, slots=1)
-    ways = _Ways(specification, specification.training.examples_of(whole.tokens))
+    examples = specification.training.examples_of(whole.tokens)
+    measured = cache(lambda way: _measured(specification, way))
     weights = HeldWeights(
         all_bytes=whole.weights_bytes, blocks_bytes=whole.blocks_bytes, shards=specification.fleet.worker.shards
     )
-    found = tuple(_on(gpu, specification, pack, weights, ways) for gpu in gpus)
+    found = tuple(_on(gpu, specification, pack, weights, examples, measured) for gpu in gpus)
     larger = [one.gpu for one in found if one.fits]
     devices = tuple(
         one
@@ -182,30 +184,15 @@ _Way = tuple[bool, int | None]
 """Whether blocks are computed again, and how many examples of a trial at a time; None for all of a step."""
 
 
-class _Ways:
-    """Plans of all ways to save memory, each made when it is asked for.
-
-    Args:
-        examples: Of a step.
-    """
-
-    def __init__(self, specification: Specification, examples: int) -> None:
-        """Nothing is planned yet."""
-        self.examples = examples
-        self._training = specification.training
-        self.of = cache(lambda way: _measured(specification, way))
-
-    def __iter__(self) -> Iterator[_Way]:
-        """What a runner tries, one after another."""
-        training = self._training
-        asked = training.micro_batch
-        size = None if asked == "auto" or asked >= self.examples else asked
-        again = (False, True) if training.checkpointing == "auto" else (training.checkpointing,)
-        yield from ((way, size) for way in again)
-        fewer = self.examples
-        while asked == "auto" and fewer > 1:
-            fewer = -(-fewer // 2)
-            yield again[-1], fewer
+def _ways(training: Training, examples: int) -> Iterator[_Way]:
+    """What a runner tries to save memory, one way after another, with so many examples of a step."""
+    asked = training.micro_batch
+    size = None if asked == "auto" or asked >= examples else asked
+    again = (False, True) if training.checkpointing == "auto" else (training.checkpointing,)
+    yield from ((way, size) for way in again)
+    while asked == "auto" and examples > 1:
+        examples = -(-examples // 2)
+        yield again[-1], examples
 
 
 def _measured(specification: Specification, way: _Way) -> "tuple[MemoryPlan, MemoryPlan]":
@@ -239,24 +226,31 @@ def _probes(shape: BackboneShape, budget: int) -> list[Configuration]:
     return found
 
 
-def _on(gpu: Gpu, specification: Specification, pack: int | None, weights: HeldWeights, ways: _Ways) -> OnGpu:
+def _on(
+    gpu: Gpu,
+    specification: Specification,
+    pack: int | None,
+    weights: HeldWeights,
+    examples: int,
+    measured: "Callable[[_Way], tuple[MemoryPlan, MemoryPlan]]",
+) -> OnGpu:
     from trial_runner.packs.memory import MOST_ON_GPU, USABLE, fit
 
     free = int(USABLE * max(0, gpu.memory_bytes - weights.held_bytes - _CONTEXT_BYTES))
     most = pack or min(MOST_ON_GPU, most_slots(specification.trials, weights.shards))
     alone = False
-    for way in ways:
+    for way in _ways(specification.training, examples):
         if alone and way[1] is not None and specification.training.micro_batch == "auto":
             break  # a step is not split for the sake of others in its pack
         checkpointing, size = way
-        one, two = ways.of(way)
+        one, two = measured(way)
         alone = one.of_training.slot_bytes <= free
         fitting, halvings = fit(free, most, one, two)
         slots = fitting if pack is None else pack
         fits = fitting >= (pack or 1) and alone
         if fits:
             break
-    batch_size = _batch_that_fits(one, free, ways.examples) if size is None else None
+    batch_size = _batch_that_fits(one, free, examples) if size is None else None
     evaluated = max(1, one.evaluated >> halvings)
     one, two = (replace(each, evaluation_bytes=each.evaluation_bytes >> halvings) for each in (one, two))
     more = two.slot_bytes - one.slot_bytes

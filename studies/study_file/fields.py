@@ -8,6 +8,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, PlainSerializer, Pl
 from search_space.checked import choice, distinct
 from search_space.errors import SearchSpaceError
 from search_space.parameter_counts.budget import ParameterBudget
+from studies.errors import SpecificationError
 from trial_runner.backbones import BackboneSource
 
 BackendName = Literal["ray", "inline"]
@@ -55,6 +56,18 @@ def parse_duration(value: object) -> float:
     if seconds is None or not 0 < seconds < float("inf"):
         raise ValueError("must be a time above 0, such as 90s, 5m, 1h30m or a number of seconds")
     return seconds
+
+
+def seconds_of(name: str, value: object) -> float:
+    """Seconds of a length of time that somebody has called so.
+
+    Raises:
+        SpecificationError: If it cannot be read, or is not above 0.
+    """
+    try:
+        return parse_duration(value)
+    except ValueError as error:
+        raise SpecificationError(f"{name} {error}; got {value!r}.") from None
 
 
 def count(*words: str | None, least: int = 1) -> BeforeValidator:

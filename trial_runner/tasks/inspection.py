@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from datasets import Dataset
 
 _LABELS = ("label", "labels", "gold_label", "class", "sentiment", "intent", "emotion", "is_duplicate", "y")
-_WEAKER_LABELS = ("category", "topic", "stance", "rating", "stars")
-"""A text to be written goes before a label that is called so."""
 _PAIRS = (
     *(("premise", "hypothesis"), ("sentence1", "sentence2"), ("sentence_a", "sentence_b"), ("text1", "text2")),
     *(("text_a", "text_b"), ("question1", "question2"), ("question", "passage"), ("question", "sentence")),
@@ -47,8 +45,6 @@ _CHOICES = ("choices", "choice", "options", "endings", "candidates", "answers", 
 _FEW_LABELS = 20
 _ROWS_OF_A_LABEL = 20
 _WORDS_OF_A_LABEL = 6
-_MANY_NUMBERS = 10
-"""More different numbers than these are a scale, not classes; half stars up to five are ten."""
 
 
 class ColumnKind(StrEnum):
@@ -60,7 +56,6 @@ class ColumnKind(StrEnum):
     NUMBER = "numbers"
     TEXTS = "lists of texts"
     CONVERSATION = "messages with a role and a content"
-    LANGUAGES = "texts by language"
     EMPTY = "nothing"
     OTHER = "something else"
 
@@ -72,19 +67,16 @@ class Column:
     Attributes:
         kind: What stands in it.
         values: Of the rows looked at.
-        distinct: Different values among them, of plain texts, numbers and labels; 0 of others.
     """
 
     name: str
     kind: ColumnKind
     values: tuple[Any, ...]
-    distinct: int = 0
 
     @property
     def is_scale(self) -> bool:
-        """Whether it holds many different numbers, some of them with a fraction."""
-        has_fraction = any(isinstance(value, float) and value % 1 > 0 for value in self.values)
-        return self.kind is ColumnKind.NUMBER and self.distinct > _MANY_NUMBERS and has_fraction
+        """Whether it holds numbers, some of them with a fraction."""
+        return self.kind is ColumnKind.NUMBER and any(value % 1 > 0 for value in self.values if value is not None)
 
 
 def look_at(dataset: "Dataset") -> dict[str, Column]:
@@ -95,9 +87,7 @@ def look_at(dataset: "Dataset") -> dict[str, Column]:
 def _look(dataset: "Dataset", name: str) -> Column:
     values = tuple(column(dataset, name, "train"))
     there = [value for value in values if value is not None and value != "" and value != []]
-    kind = _kind_of(dataset.features[name], there)
-    is_plain = kind in (ColumnKind.TEXT, ColumnKind.LABEL, ColumnKind.NUMBER)
-    return Column(name=name, kind=kind, values=values, distinct=len(set(there)) if is_plain else 0)
+    return Column(name=name, kind=_kind_of(dataset.features[name], there), values=values)
 
 
 def _kind_of(feature: Any, there: list[Any]) -> ColumnKind:
@@ -111,9 +101,6 @@ def _kind_of(feature: Any, there: list[Any]) -> ColumnKind:
         return ColumnKind.CONVERSATION
     if all(isinstance(value, list) and all(isinstance(text, str) for text in value) for value in there):
         return ColumnKind.TEXTS
-    are_mappings = all(isinstance(value, dict) for value in there)
-    if are_mappings and all(isinstance(text, str | None) for value in there for text in value.values()):
-        return ColumnKind.LANGUAGES
     return ColumnKind.OTHER
 
 
@@ -185,9 +172,6 @@ def _guessed(columns: Mapping[str, Column], kind: str | None) -> Keys | None:
     for name, one in columns.items():
         if one.kind is ColumnKind.CONVERSATION and kind in (None, "instruction"):
             return {"kind": "instruction", "messages": name}
-        languages = list(one.values[0] or ()) if one.kind is ColumnKind.LANGUAGES else []
-        if len(languages) == 2 and kind in (None, "translation"):
-            return {"kind": "translation", "source": f"{name}.{languages[0]}", "target": f"{name}.{languages[1]}"}
     kinds = (ColumnKind.TEXT, ColumnKind.TEXTS, ColumnKind.OTHER)
     readable = {name.lower(): name for name, one in columns.items() if one.kind in kinds}
     for usual, sources, targets in _FROM_TO if kind not in _OF_LABELS else ():
@@ -204,8 +188,7 @@ def _label_names(columns: Mapping[str, Column], kind: str | None) -> list[str]:
     if kind == "regression":
         return scales
     plain = (ColumnKind.LABEL, ColumnKind.NUMBER, ColumnKind.TEXT)
-    usual = (*_LABELS, *_WEAKER_LABELS)
-    named = [name for each in usual for name in columns if name.lower() == each and columns[name].kind in plain]
+    named = [name for usual in _LABELS for name in columns if name.lower() == usual and columns[name].kind in plain]
     few = [name for name, one in columns.items() if one.kind is ColumnKind.LABEL]
     return named[:1] or few or (scales if kind is None else [])
 
@@ -231,9 +214,10 @@ def _labelled(columns: Mapping[str, Column], kind: str | None, wished: Mapping[s
     one = columns.get(label)
     if kind == "regression" or (kind is None and one is not None and one.is_scale):
         return {"kind": "regression", **keys}
-    if one is not None and one.kind is ColumnKind.TEXT and 2 * one.distinct > len(one.values):
+    distinct = len(set(one.values)) if one is not None and one.kind is ColumnKind.TEXT else 0
+    if one is not None and 2 * distinct > len(one.values):
         raise TaskError(
-            f"a label must occur in several rows; {label!r} has {one.distinct} different texts in "
+            f"a label must occur in several rows; {label!r} has {distinct} different texts in "
             f"{len(one.values)} rows. Name another with --label."
         )
     return {"kind": "classification", **keys}

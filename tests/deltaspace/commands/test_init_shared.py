@@ -16,7 +16,6 @@ HERE = [folder.name for folder in DATA.iterdir() if folder.is_dir()] if DATA.is_
 KINDS = {
     "ag_news_slice": ("classification", "text", "label"),
     "banking77": ("classification", "text", "label"),
-    "multi30k_en_de": ("translation", "translation.en", "translation.de"),
     "reuters_headlines": ("summarisation", "document", "summary"),
     "sick": ("classification", ["premise", "hypothesis"], "label"),
     "snli": ("classification", ["premise", "hypothesis"], "label"),

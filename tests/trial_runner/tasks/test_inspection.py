@@ -66,11 +66,6 @@ CASES: dict[str, tuple[Rows, str, dict[str, Any]]] = {
         {"source": "document", "target": "summary"},
     ),
     "WebNLG": (TRIPLES, "data_to_text", {"source": "modified_triple_sets", "target": "references"}),
-    "Multi30k": (
-        many(translation=lambda n: {"en": text(n), "de": f"ein {n}"}),
-        "translation",
-        {"source": "translation.en", "target": "translation.de"},
-    ),
     "SQuAD": (SQUAD, "question_answering", {"questions": {key: key for key in ("context", "question", "answers")}}),
     "a chat": (many(messages=chat), "instruction", {"messages": "messages"}),
     "STS-B": (
@@ -79,11 +74,7 @@ CASES: dict[str, tuple[Rows, str, dict[str, Any]]] = {
         {"text": ["sentence1", "sentence2"], "label": "label"},
     ),
     "a score": (many(id=number, text=text, score=lambda n: n / 3), "regression", {"text": "text", "label": "score"}),
-    "half stars": (
-        many(text=text, stars=lambda n: (n % 10 + 1) / 2),
-        "classification",
-        {"text": "text", "label": "stars"},
-    ),
+    "half stars": (many(text=text, stars=lambda n: (n % 10 + 1) / 2), "regression", {"text": "text", "label": "stars"}),
     "prompts": (PROMPTS, "summarisation", {"source": "prompt", "target": "completion"}),
 }
 
@@ -108,7 +99,6 @@ def test_dialogues_are_a_text_task_where_that_is_said():
 def test_a_label_that_is_named_is_the_label_or_one_line():
     rows = many(review=text, note=lambda n: mood(n) if n % 2 else None, stars=lambda n: n % 5)
     assert seen(rows, label="note") == {"kind": "classification", "text": "review", "label": "note"}
-    assert seen(rows) == {"kind": "classification", "text": "review", "label": "stars"}
     with pytest.raises(TaskError, match=r"'review' has 40 different texts in 40 rows\. Name another with --label\.$"):
         seen(many(review=text, other=text), label="review")
     with pytest.raises(TaskError, match=r"beside the label 'review'; no other column has one\. Name it with --text\.$"):
@@ -174,7 +164,6 @@ def test_columns_that_make_no_task_are_one_line_that_says_what_they_hold(rows):
         (lambda n: f"key-{n}", ColumnKind.TEXT),
         (lambda n: ["one", "two", "three"], ColumnKind.TEXTS),
         (chat, ColumnKind.CONVERSATION),
-        (lambda n: {"en": "a", "fr": None}, ColumnKind.LANGUAGES),
         (lambda n: {"begin": n}, ColumnKind.OTHER),
         (lambda n: [n], ColumnKind.OTHER),
         (lambda n: None, ColumnKind.EMPTY),
