@@ -14,7 +14,7 @@ from search_space.backbones import shape_of
 from search_space.dimensions import StackKind
 from trial_runner.attachment.attention import ATTENTION, register_attention
 from trial_runner.attachment.frozen_model import Device, FrozenModel
-from trial_runner.backbones import Backbone, BackboneSource, LanguageModel, config_of
+from trial_runner.backbones import Backbone, BackboneSource, config_of
 from trial_runner.backbones.backbone import backbone_of, check_quantization, model_without_weights
 from trial_runner.linear_layers import held_bytes, imagine_quantized, products_of
 from trial_runner.objectives import OBJECTIVES
@@ -54,10 +54,9 @@ class ImaginedPack(TrialPack):
             UnsupportedBackboneError: If its family cannot be used.
         """
         register_attention()
-        model = _model(BackboneSource.of(backbone), has_head=task.kind not in _OF_CLASSES, rounds_products=as_gpu)
-        own = model if isinstance(model, Backbone) else model.backbone
+        own = _model(BackboneSource.of(backbone), has_head=task.kind not in _OF_CLASSES, rounds_products=as_gpu)
         prepared = _task(task, own)
-        self.weights_bytes = held_bytes(model.model)
+        self.weights_bytes = held_bytes(own.whole)
         device = Device(
             device=torch.device("cpu"),
             dtype=torch.float32,
@@ -66,13 +65,13 @@ class ImaginedPack(TrialPack):
         )
         frozen = FrozenModel.of(own, device)
         frozen.evaluation.examples = evaluated
-        objective = OBJECTIVES[prepared.objective].make(prepared, frozen, model)
+        objective = OBJECTIVES[prepared.objective].make(prepared, frozen)
         self.blocks_bytes = tuple(held_bytes(block) for block in frozen.attachment.blocks())
         self.tokens = int(objective.lengths("train")[0])
         super().__init__(frozen, objective, slots=slots)
 
 
-def _model(source: BackboneSource, *, has_head: bool, rounds_products: bool) -> Backbone | LanguageModel:
+def _model(source: BackboneSource, *, has_head: bool, rounds_products: bool) -> Backbone:
     """A backbone whose linear layers may be in bf16, as a GPU has them."""
     check_quantization(source)
     config = config_of(source.name)
@@ -93,8 +92,7 @@ def _model(source: BackboneSource, *, has_head: bool, rounds_products: bool) -> 
             module._parameters[key] = None if own is None else made[id(own)]
         for key, buffer in module._buffers.items():
             module._buffers[key] = None if buffer is None else _seen_as(buffer, buffer.dtype)
-    backbone = backbone_of(source, config, base, "")
-    return LanguageModel(backbone=backbone, model=whole) if has_head else backbone
+    return backbone_of(source, config, base, "", language_model=whole if has_head else None)
 
 
 def _seen_as(tensor: Tensor, dtype: torch.dtype) -> Tensor:

@@ -21,7 +21,6 @@ from trial_runner.attachment.frozen_model import Device, FrozenModel
 from trial_runner.backbones import (
     Backbone,
     BackboneSource,
-    LanguageModel,
     Precision,
     config_of,
     load_tokenizer,
@@ -72,7 +71,7 @@ class TorchRunner:
     """See `trial_runner.requests.PackRunner`.
 
     Args:
-        model: Loaded with the attention implementation of `trial_runner.attachment.attention`; with its
+        backbone: Loaded with the attention implementation of `trial_runner.attachment.attention`; with its
             language-model head for a task whose answer is a text.
         task: What its trials learn.
         precision: ``auto`` takes bf16 products where the hardware has them; ``fp64`` is for exact comparisons and
@@ -85,29 +84,28 @@ class TorchRunner:
 
     def __init__(
         self,
-        model: Backbone | LanguageModel,
+        backbone: Backbone,
         task: Prepared,
         *,
         precision: str = "auto",
         mesh: "DeviceMesh | None" = None,
     ) -> None:
         """Move the backbone to the device and put the hooks on."""
-        backbone = model if isinstance(model, Backbone) else model.backbone
         self.backbone = backbone
         self.task = task
         place = PartialState().device
         chosen = chosen_precision(precision, place, backbone.source)
         dtype = torch.float64 if chosen == "fp64" else torch.float32
         if mesh is None:
-            model.model.to(place)
+            backbone.whole.to(place)
         if chosen == "bf16" and backbone.source.dtype != "fp32":
-            _round_products(model.model)
+            _round_products(backbone.whole)
         self.blocks = None if mesh is None else _shared_out(backbone, mesh)
         if mesh is not None:  # a GPU never holds the whole of it
-            model.model.to(place)
+            backbone.whole.to(place)
         device = Device(device=place, dtype=dtype, autocast=_autocast(chosen, place))
         self._frozen = FrozenModel.of(backbone, device, is_sharded=mesh is not None)
-        self._objective = OBJECTIVES[task.objective].make(task, self._frozen, model)
+        self._objective = OBJECTIVES[task.objective].make(task, self._frozen)
         self.precision = chosen
         self._plans: dict[tuple[Hashable, ...], MemoryPlan] = {}
 
@@ -285,8 +283,8 @@ def runner_of(
     source = BackboneSource.of(backbone)
     make_known(source.name)
     place = PartialState().device if mesh is None else None  # what is shared out is read to the host
-    model = OBJECTIVES[prepared.objective].load(source, precision=weights, attn_implementation=ATTENTION, device=place)
-    return TorchRunner(model, prepared, precision=precision, mesh=mesh)
+    loaded = OBJECTIVES[prepared.objective].load(source, precision=weights, attn_implementation=ATTENTION, device=place)
+    return TorchRunner(loaded, prepared, precision=precision, mesh=mesh)
 
 
 def chosen_precision(precision: str, place: torch.device, source: BackboneSource | None = None) -> str:

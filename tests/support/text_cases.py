@@ -74,8 +74,8 @@ def text_runner(
     task = Task(folder=str(folder), **(fields | options))
     weights: Any = "float64" if precision == "fp64" else "float32"
     model = load_language_model(str(backbone), precision=weights, attn_implementation=ATTENTION)
-    tokenizer = model.backbone.load_tokenizer()
-    prepared = prepare_task(task, tokenizer, tokenizer_id(tokenizer), stack=model.backbone.shape.kind)
+    tokenizer = model.load_tokenizer()
+    prepared = prepare_task(task, tokenizer, tokenizer_id(tokenizer), stack=model.shape.kind)
     return TorchRunner(model, prepared, precision=precision, mesh=mesh)
 
 

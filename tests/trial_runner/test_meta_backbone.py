@@ -13,7 +13,7 @@ from support.whole_blocks import in_whole_blocks
 
 from search_space.published import published_method
 from trial_runner.attachment.attention import ATTENTION
-from trial_runner.backbones import Backbone, BackboneSource, LanguageModel, load_backbone, load_language_model
+from trial_runner.backbones import Backbone, BackboneSource, load_backbone, load_language_model
 from trial_runner.linear_layers import held_bytes, products_of
 from trial_runner.meta_backbone import ImaginedPack
 from trial_runner.packs.pack import TrialPack
@@ -73,7 +73,7 @@ def test_what_is_planned_by_the_config_alone_is_what_the_allocator_gives(family,
     (tmp_path / "config.json").write_text((folder / "config.json").read_text())
     imagined = ImaginedPack(str(tmp_path), task, slots=2, as_gpu=False)
     planned = imagined.memory_of(*requests_for(imagined))
-    load: Callable[..., Backbone | LanguageModel] = load_backbone if task is CLASSES else load_language_model
+    load: Callable[..., Backbone] = load_backbone if task is CLASSES else load_language_model
     prepared: Any = imagined._objective._task  # type: ignore[attr-defined]
     runner = TorchRunner(load(str(folder), attn_implementation=ATTENTION), prepared, precision="fp32")
     runner._frozen.evaluation.examples = 16

@@ -12,7 +12,6 @@
 
 from trial_runner.backbones.backbone import (
     Backbone,
-    LanguageModel,
     Precision,
     load_backbone,
     load_language_model,
@@ -26,7 +25,6 @@ __all__ = [
     "EMBEDDED",
     "Backbone",
     "BackboneSource",
-    "LanguageModel",
     "Precision",
     "config_of",
     "embedded_folder",

@@ -42,6 +42,8 @@ class Backbone:
         pad_token_id: The id that fills short rows; of a model without a padding token its end of text.
         weights_sha256: Hash of the loaded weights, as `trial_runner.backbones.weights_sha256` computes it; of weights
             that are loaded as other numbers than their files have, of the files.
+        language_model: With the head that it was pretrained to write texts with, its modules those of the base model;
+            None where it was loaded without.
     """
 
     source: BackboneSource
@@ -51,6 +53,12 @@ class Backbone:
     position_limit_tokens: int | None
     pad_token_id: int
     weights_sha256: str
+    language_model: "torch.nn.Module | None" = None
+
+    @property
+    def whole(self) -> "torch.nn.Module":
+        """All that was loaded: the language model, or the base model alone."""
+        return self.model if self.language_model is None else self.language_model
 
     @property
     def name(self) -> str:
@@ -60,19 +68,6 @@ class Backbone:
     def load_tokenizer(self) -> "PreTrainedTokenizerFast":
         """The tokenizer that belongs to the backbone. Raises `BackboneError` if there is none."""
         return load_tokenizer(self.name)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class LanguageModel:
-    """A backbone with the head that it was pretrained to write texts with, which no trial may change either.
-
-    Attributes:
-        backbone: Its base model; `load_backbone` gives an equal one.
-        model: The language model, whose modules those of the base model are.
-    """
-
-    backbone: Backbone
-    model: "torch.nn.Module"
 
 
 def load_backbone(
@@ -109,7 +104,7 @@ def load_language_model(
     attn_implementation: str = "eager",
     device: "torch.device | None" = None,
     keeps_layers: bool = False,
-) -> LanguageModel:
+) -> Backbone:
     """Load a backbone with its own language-model head; see `load_backbone`.
 
     Args:
@@ -134,7 +129,7 @@ def load_language_model(
     of_kind = "AutoModelForCausalLM" if kind is StackKind.DECODER else "AutoModelForSeq2SeqLM"
     model = _frozen_model(source, of_kind, precision, attn_implementation, device, keeps_layers=keeps_layers)
     base = base_of(model)
-    return LanguageModel(backbone=backbone_of(source, config, base, _weights_of(source, base)), model=model)
+    return backbone_of(source, config, base, _weights_of(source, base), language_model=model)
 
 
 def _check_files(name: str, shape: BackboneShape) -> None:
@@ -148,7 +143,12 @@ def _weights_of(source: BackboneSource, base: "torch.nn.Module") -> str:
 
 
 def backbone_of(
-    source: BackboneSource, config: Mapping[str, Any], base: "torch.nn.Module", weights_sha256: str
+    source: BackboneSource,
+    config: Mapping[str, Any],
+    base: "torch.nn.Module",
+    weights_sha256: str,
+    *,
+    language_model: "torch.nn.Module | None" = None,
 ) -> Backbone:
     """A base model with what its ``config.json`` says of it."""
     family = family_of(config)
@@ -160,6 +160,7 @@ def backbone_of(
         position_limit_tokens=position_limit(config),
         pad_token_id=padding_token(config),
         weights_sha256=weights_sha256,
+        language_model=language_model,
     )
 
 

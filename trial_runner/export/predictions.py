@@ -111,13 +111,13 @@ def write(
     encode = kind_of(task).encoder
     if encode is None:
         raise ExportError(f"a {task.kind} task writes no texts. This is a bug in trial_runner/export.")
-    encoder = encode(task, export.tokenizer(), model.backbone.shape.kind)
+    encoder = encode(task, export.tokenizer(), model.shape.kind)
     rows, _ = encoder.sources(sources)
     writer = Writer(model, encoder)
     texts = [""] * len(sources)
     with torch.inference_mode(), _computing(export.precision, place):
         for some in _batches(rows.lengths, 1 if opened.is_one_by_one else batch_size, tell):
-            prompts = rows.padded(some, model.backbone.pad_token_id, on_left=encoder.stack is StackKind.DECODER)
+            prompts = rows.padded(some, model.pad_token_id, on_left=encoder.stack is StackKind.DECODER)
             (written,) = writer.write(*prompts, copies=1, device=place)
             for row, text in zip(some, written, strict=True):
                 texts[row] = text

@@ -4,7 +4,7 @@ A delta of this project's is attached to its backbone, an adapter loaded by peft
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +16,8 @@ from search_space.dimensions import StackKind
 from trial_runner.attachment.attention import ATTENTION, register_attention
 from trial_runner.attachment.inputs import model_inputs
 from trial_runner.backbones import (
+    Backbone,
     BackboneSource,
-    LanguageModel,
     config_of,
     load_backbone,
     load_language_model,
@@ -64,7 +64,7 @@ class TextWriter:
         is_one_by_one: Whether texts cannot be padded: peft counts positions from the padding where there is a prompt.
     """
 
-    model: LanguageModel
+    model: Backbone
     is_one_by_one: bool = False
 
 
@@ -199,20 +199,20 @@ class OpenedExport:
         if self.form == DELTASPACE:
             register_attention()
             base = load_language_model(self._held, attn_implementation=ATTENTION)
-            base.model.to(PartialState().device)
-            load_delta(base.model, self.folder)
+            base.whole.to(PartialState().device)
+            load_delta(base.whole, self.folder)
             return TextWriter(model=base)
         held = self.source if self.form == MERGED else self._held
         model = load_language_model(held, attn_implementation="sdpa", keeps_layers=True)
-        model.model.to(PartialState().device)
+        model.whole.to(PartialState().device)
         if self.form == MERGED:
             return TextWriter(model=model)
         from transformers import GenerationConfig
 
-        model.model.generation_config = GenerationConfig()
-        adapted = self._with_adapter(model.model)
+        model.whole.generation_config = GenerationConfig()
+        adapted = self._with_adapter(model.whole)
         return TextWriter(
-            model=LanguageModel(backbone=model.backbone, model=adapted),
+            model=replace(model, language_model=adapted),
             is_one_by_one=adapted.active_peft_config.is_prompt_learning,
         )
 

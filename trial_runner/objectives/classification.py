@@ -168,6 +168,4 @@ class ClassificationObjective(Objective):
         return split.batch(indices, self._frozen.pad_token_id, multiple_of=self._multiple_of)
 
 
-CLASSIFICATION = ObjectiveFactory(
-    load=load_backbone, make=lambda task, frozen, model: ClassificationObjective(task, frozen)
-)
+CLASSIFICATION = ObjectiveFactory(load=load_backbone, make=ClassificationObjective)

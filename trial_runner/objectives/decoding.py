@@ -21,7 +21,7 @@ from transformers import (
 
 from search_space.dimensions import StackKind
 from trial_runner.attachment.inputs import start_token
-from trial_runner.backbones import LanguageModel
+from trial_runner.backbones import Backbone
 from trial_runner.huggingface import quiet_transformers
 from trial_runner.tasks import PreparedTextTask
 from trial_runner.tasks.kind import Encoder
@@ -93,17 +93,16 @@ class Writer:
     """Writes the answers of a task.
 
     Args:
-        language_model: What writes.
+        backbone: What writes, loaded with its head.
         written: How it writes.
 
     Attributes:
         start_token_id: What the decoder of an encoder-decoder begins with: as the task says, else as the model does.
     """
 
-    def __init__(self, language_model: LanguageModel, written: PreparedTextTask | Encoder) -> None:
+    def __init__(self, backbone: Backbone, written: PreparedTextTask | Encoder) -> None:
         """Let the model forget how it would generate by itself."""
-        backbone = language_model.backbone
-        self._model: Any = language_model.model
+        self._model: Any = backbone.whole
         self._backbone = backbone
         self._eos_token_id = written.eos_token_id
         pad: int = backbone.pad_token_id

@@ -12,7 +12,7 @@ from torch.utils.checkpoint import checkpoint
 
 from trial_runner.attachment.frozen_model import FrozenModel, Pass
 from trial_runner.attachment.inputs import on_device
-from trial_runner.backbones import Backbone, LanguageModel, load_language_model
+from trial_runner.backbones import Backbone, load_language_model
 from trial_runner.deltas.delta_set import DeltaSet
 from trial_runner.deltas.whole_model import tied, ties_of
 from trial_runner.errors import AttachError, BackboneError, RequestError
@@ -41,15 +41,15 @@ class OutputHead:
     """The output layer of a language model: frozen, unless it is the input embedding too and that one is changed.
 
     Args:
-        language_model: Whose head it is.
+        backbone: Whose head it is.
 
     Attributes:
         layer: The layer.
     """
 
-    def __init__(self, language_model: LanguageModel) -> None:
+    def __init__(self, backbone: Backbone) -> None:
         """Find the layer, and where its weight is in the base model."""
-        model, base = language_model.model, language_model.backbone.model
+        model, base = backbone.whole, backbone.model
         layer = model.get_output_embeddings()  # type: ignore[operator]
         if not isinstance(layer, nn.Linear):
             raise BackboneError(f"a language model must end in a linear layer; got {type(layer).__name__}.")
@@ -58,7 +58,7 @@ class OutputHead:
         self._ties = ties_of(model, base)
         config: Any = model.config
         is_scaled = getattr(config, "scale_decoder_outputs", False)  # of T5, where the two are tied
-        self._scale = language_model.backbone.shape.width**-0.5 if is_scaled else 1.0
+        self._scale = backbone.shape.width**-0.5 if is_scaled else 1.0
         self._scale /= getattr(config, "logits_scaling", 1.0)  # of Granite
         self._softcap: float | None = getattr(config, "final_logit_softcapping", None)  # of Gemma 2
 
@@ -139,17 +139,22 @@ class LanguageModelObjective(Objective):
     is measured alike at a step, so that those that are compared at a rung are compared by the same thing.
 
     Args:
-        language_model: The backbone with its head.
+        frozen: The backbone, loaded with its head.
+
+    Raises:
+        RequestError: If it was loaded without.
     """
 
-    def __init__(self, task: PreparedTextTask, frozen: FrozenModel, language_model: LanguageModel) -> None:
+    def __init__(self, task: PreparedTextTask, frozen: FrozenModel) -> None:
         """Keep them."""
+        if frozen.language_model is None:
+            raise RequestError(f"a {task.task_kind} task needs a language model; got a backbone without its head.")
         self._task = task
         self._frozen = frozen
-        self._head = OutputHead(language_model)
+        self._head = OutputHead(frozen)
         self.metric = task.metric
         self.frozen_modules = (self._head.layer,)
-        self._writer = Writer(language_model, task)
+        self._writer = Writer(frozen, task)
         is_gpu = frozen.device.is_gpu
         self._multiple_of = _GPU_TOKENS if is_gpu else 1
         self._fewest_places = _GPU_PLACES if is_gpu else 0
@@ -327,10 +332,4 @@ class LanguageModelObjective(Objective):
         )
 
 
-def _made(task: PreparedTextTask, frozen: FrozenModel, model: Backbone | LanguageModel) -> Objective:
-    if isinstance(model, Backbone):
-        raise RequestError(f"a {task.task_kind} task needs a language model; got a backbone without its head.")
-    return LanguageModelObjective(task, frozen, model)
-
-
-LANGUAGE_MODEL = ObjectiveFactory(load=load_language_model, make=_made)
+LANGUAGE_MODEL = ObjectiveFactory(load=load_language_model, make=LanguageModelObjective)

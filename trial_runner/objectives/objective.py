@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from trial_runner.attachment.frozen_model import FrozenModel, Pass
-from trial_runner.backbones import Backbone, LanguageModel
+from trial_runner.backbones import Backbone
 from trial_runner.deltas.delta_set import DeltaSet
 from trial_runner.example_losses import ExampleLosses
 
@@ -135,12 +135,12 @@ class ObjectiveFactory:
     """How a worker gets the objective of a prepared task.
 
     Attributes:
-        load: Loads what it learns on: a backbone, or a language model, which has its own head.
-        make: Of a prepared task, the backbone with its hooks, and what was loaded.
+        load: Loads the backbone that it learns on, with its own head or without.
+        make: Of a prepared task, and the backbone with its hooks.
 
     Raises:
         RequestError: By ``make``, if what was loaded is not what the task needs.
     """
 
-    load: Callable[..., Backbone | LanguageModel]
-    make: Callable[[Any, FrozenModel, Backbone | LanguageModel], Objective]
+    load: Callable[..., Backbone]
+    make: Callable[[Any, FrozenModel], Objective]

@@ -60,4 +60,4 @@ class RegressionObjective(ClassificationObjective):
         return ObjectiveMeasurement(metrics=metrics, examples=ExampleLosses.of(losses))
 
 
-REGRESSION = ObjectiveFactory(load=load_backbone, make=lambda task, frozen, model: RegressionObjective(task, frozen))
+REGRESSION = ObjectiveFactory(load=load_backbone, make=RegressionObjective)

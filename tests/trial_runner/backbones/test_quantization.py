@@ -130,7 +130,7 @@ def test_products_and_gradients_are_those_of_the_dense_weights(
 
 
 def test_the_output_layer_of_a_language_model_keeps_its_weights(tiny_backbone: TinyBackbone) -> None:
-    model: Any = load_language_model(BackboneSource(name=str(tiny_backbone("qwen3")), quantization="nf4")).model
+    model: Any = load_language_model(BackboneSource(name=str(tiny_backbone("qwen3")), quantization="nf4")).whole
     assert isinstance(model.get_output_embeddings(), nn.Linear)
     assert quantized(model)
 

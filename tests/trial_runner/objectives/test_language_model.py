@@ -77,13 +77,13 @@ def assert_loss_is_the_models_own(runner: TorchRunner, rows: list[int]) -> None:
 def test_the_base_of_a_language_model_is_the_backbone(tiny_backbone, family):
     folder = str(tiny_backbone(family))
     loaded, alone = load_language_model(folder), load_backbone(folder)
-    assert loaded.backbone.weights_sha256 == alone.weights_sha256
-    names = [name for name, _ in loaded.backbone.model.named_parameters()]
+    assert loaded.weights_sha256 == alone.weights_sha256
+    names = [name for name, _ in loaded.model.named_parameters()]
     assert names == [name for name, _ in alone.model.named_parameters()]
-    parts = set(loaded.model.modules())
-    assert all(module in parts for module in loaded.backbone.model.children())
-    assert not any(parameter.requires_grad for parameter in loaded.model.parameters())
-    assert not any(module.training for module in (*loaded.model.modules(), loaded.backbone.model))
+    parts = set(loaded.whole.modules())
+    assert all(module in parts for module in loaded.model.children())
+    assert not any(parameter.requires_grad for parameter in loaded.whole.parameters())
+    assert not any(module.training for module in (*loaded.whole.modules(), loaded.model))
 
 
 def test_an_encoder_has_no_language_model(tiny_backbone):
