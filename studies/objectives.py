@@ -10,9 +10,6 @@ from studies.records import NewTrial, TrialOutline
 SMALLEST_SHARE = 0.125
 """Share of the largest size below which sizes are not told apart, unless a study searches smaller ones."""
 
-OCTAVE_ABOVE = 1.0
-"""Base-2 logarithm of how far above the largest size a front counts: being best there is worth an octave, too."""
-
 
 class SizeMeasure(StrEnum):
     """What can be wanted; all but the score are known exactly before a trial is trained, and are to be small."""
@@ -56,8 +53,8 @@ class SizeScale:
 
     @property
     def high(self) -> float:
-        """Where fronts end."""
-        return OCTAVE_ABOVE
+        """Where fronts end, an octave above the largest: being best there is worth something, too."""
+        return 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -45,7 +45,7 @@ def differences(knowledge: StudyPosterior, against: PublishedPoint | None = None
         nothing = f"The winner, trial {knowledge.winner.number}, is {name} itself, and nothing was discovered."
         return _card(knowledge, f"What differs between the winner and {name}?", (nothing,))
     question = f"What differs between {who}, trial {last.number}, and {name}, and what is each difference worth?"
-    between = Between(first, knowledge.candidates([last])[0], knowledge.space, knowledge.expected)
+    between = Between(first, knowledge.candidate(last), knowledge.space, knowledge.expected)
     return _card(knowledge, question, _sentences(knowledge, between, (last.number, name)), _rows(between))
 
 
@@ -65,13 +65,13 @@ def _first(knowledge: StudyPosterior, against: PublishedPoint | None) -> tuple[s
             if not published:
                 raise
     best = knowledge.winner if knowledge.winner in published else knowledge.best_of(published)
-    return str(best.method), knowledge.candidates([best])[0]
+    return str(best.method), knowledge.candidate(best)
 
 
 def _end(knowledge: StudyPosterior, first: Candidate) -> tuple[str, Observation | None]:
     """The winner; where that is the published method itself, the best discovery."""
     winner = knowledge.winner
-    if knowledge.candidates([winner])[0].fingerprint != first.fingerprint:
+    if knowledge.candidate(winner).fingerprint != first.fingerprint:
         return "the winner", winner
     others = [one for one in knowledge.complete if one.method is None and one.number != winner.number]
     return ("the best discovery", knowledge.best_of(others)) if others else ("the winner", None)
@@ -93,7 +93,7 @@ def _beginning(knowledge: StudyPosterior, method: PublishedPoint) -> Candidate:
     """
     best = knowledge.best_first(knowledge.complete)
     found = baseline(method, best, best, knowledge.space)
-    return found if isinstance(found, Candidate) else knowledge.candidates([found])[0]
+    return found if isinstance(found, Candidate) else knowledge.candidate(found)
 
 
 def _rows(between: Between) -> list[dict[str, Any]]:

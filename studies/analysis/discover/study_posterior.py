@@ -129,12 +129,10 @@ class StudyPosterior:
         """How many trials have told something, as the subject of a sentence: ``60 trials``."""
         return f"{sum(bool(one.readings) for one in self.history)} trials"
 
-    def candidates(self, trials: Sequence[Observation]) -> list[Candidate]:
-        """Trials as what a search proposes, so that the posterior can be asked about them."""
-        return [
-            candidate_of(one.configuration, one.attention_learning_rate, one.ffn_learning_rate, self.space.shape)
-            for one in trials
-        ]
+    def candidate(self, trial: Observation) -> Candidate:
+        """A trial as what a search proposes."""
+        peak_lrs = trial.attention_learning_rate, trial.ffn_learning_rate
+        return candidate_of(trial.configuration, *peak_lrs, self.space.shape)
 
     @property
     def space(self) -> SearchSpace:

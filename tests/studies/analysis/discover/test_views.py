@@ -32,7 +32,7 @@ def test_values_of_differences_sum_to_what_the_winner_is_ahead(knowledge):
     card = differences(knowledge)
     winner = knowledge.winner
     method = knowledge.best_of([one for one in knowledge.complete if one.method is not None])
-    means = knowledge.means(knowledge.candidates([winner, method]))
+    means = knowledge.means([winner, method])
     assert card.data["worth"].sum() == pytest.approx(means[0] - means[1], abs=1e-9)
     assert card.data["gain"].sum() == pytest.approx(means[0] - means[1], abs=1e-9)
     assert card.data["reached"].iloc[-1] == pytest.approx(means[0], abs=1e-9)
@@ -66,7 +66,7 @@ def test_the_winner_is_compared_with_the_best_published_method_as_the_verdict_is
     assert f"and {best.method}," in usual.question
     said = summary(knowledge, [])[0]
     assert f"{best.method} (trial {best.number})" in said
-    means, covariance = knowledge.expected(knowledge.candidates([knowledge.winner, best]))
+    means, covariance = knowledge.expected([knowledge.winner, best])
     reach = 1.96 * (covariance[0, 0] + covariance[1, 1] - 2 * covariance[0, 1]) ** 0.5
     assert f"{means[0] - means[1]:+.4f} ± {reach:.4f}" in usual.sentences[0]
     assert usual.sentences[0].split(": ")[1].split(" acc")[0] in said
@@ -76,7 +76,7 @@ def test_where_the_method_is_the_winner_the_best_discovery_is_compared(space, hi
     knowledge = StudyPosterior(space, history, best=1)
     answer = differences(knowledge)
     found = [one for one in knowledge.complete if one.method is None]
-    best = found[int(np.argmax(knowledge.means(knowledge.candidates(found))))]
+    best = found[int(np.argmax(knowledge.means(found)))]
     assert answer.question.startswith(f"What differs between the best discovery, trial {best.number}, and mam_adapter")
     assert not answer.data.empty
     nothing = [one if one.method else replace(one, state=TrialState.PRUNED) for one in history]
