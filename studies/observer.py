@@ -14,6 +14,7 @@ from search_space.nearest import nearest
 from studies.errors import StudiesError, WishError
 from studies.ledger.ledger import Ledger
 from studies.records import ReadingRecord, StudyRecord, TrialRecord, TrialState
+from studies.runtime.messages import crash_reason
 
 T = TypeVar("T")
 
@@ -132,11 +133,8 @@ class Telling:
                 getattr(observer, method)(*arguments)
             except Exception as error:  # noqa: BLE001 - whatever an observer raises ends no launch
                 self._observers.remove(observer)
-                line = (str(error).splitlines() or [""])[0]
-                self.complaints.append(
-                    f"observer {type(observer).__name__} is told nothing more; it raised "
-                    f"{type(error).__name__}: {line}. The launch goes on."
-                )
+                who, met = type(observer).__name__, crash_reason(error)
+                self.complaints.append(f"observer {who} is told nothing more; it raised {met}. The launch goes on.")
 
 
 def named_observer(text: str, known: Mapping[str, str]) -> Observer:

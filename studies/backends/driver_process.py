@@ -24,12 +24,11 @@ from studies.errors import StudiesError
 from studies.runtime.progress import Progress, Standing
 from studies.runtime.study_plan import StudyPlan
 from studies.study_file.sections import Fleet
+from trial_runner.processes import start_of
 
 _END_SECONDS = 5.0
 _LEAVE_SECONDS = 10.0
 _LOOK_SECONDS = 0.02
-_PROCESSES = Path("/proc")
-_SESSION_FIELD, _STATE_FIELD = 3, 0
 _LONGEST_WORD = 200
 _NOT_OF_ITS_OWN = frozenset({"RAY_ADDRESS", "RAY_AUTH_TOKEN"})
 
@@ -224,35 +223,15 @@ def _pickled(order: DriverOrder) -> bytes:
     return packed
 
 
-def is_alive(pid: int) -> bool:
-    """Whether a process runs, or could: one that has ended and only waits to be noticed does not."""
-    fields = _stat(pid)
-    if fields is not None:
-        return fields[_STATE_FIELD] not in ("Z", "X")
-    if _PROCESSES.is_dir():
-        return False
-    with suppress(ProcessLookupError):
-        os.kill(pid, 0)
-        return True
-    return False
-
-
 def _session(leader: int) -> list[int]:
-    """The processes of a session that have not ended; without ``/proc``, of its leader's group none but the leader."""
+    """The processes of a session that have not ended; without ``/proc`` none."""
     found = []
-    for folder in _PROCESSES.glob("[0-9]*"):
-        fields = _stat(int(folder.name))
-        if fields is not None and fields[_SESSION_FIELD] == str(leader) and fields[_STATE_FIELD] not in ("Z", "X"):
-            found.append(int(folder.name))
+    for folder in Path("/proc").glob("[0-9]*"):
+        pid = int(folder.name)
+        with suppress(ProcessLookupError, PermissionError):
+            if os.getsid(pid) == leader and start_of(pid) is not None:
+                found.append(pid)
     return found
-
-
-def _stat(pid: int) -> list[str] | None:
-    """Fields of a process after its name: state, parent, group, session."""
-    try:
-        return (_PROCESSES / str(pid) / "stat").read_text(errors="replace").rpartition(")")[2].split()
-    except OSError:
-        return None
 
 
 @contextmanager

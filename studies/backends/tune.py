@@ -19,7 +19,6 @@ from studies.backends.driver_process import (
     Ended,
     Processes,
     Shown,
-    is_alive,
     launch_folder,
     not_taken_in,
 )
@@ -28,6 +27,7 @@ from studies.errors import LaunchError, StudiesError
 from studies.runtime.progress import ListeningClock, Progress, Standing, progress_before
 from studies.runtime.study_plan import StudyPlan
 from studies.study_file.sections import Fleet
+from trial_runner.processes import start_of
 
 _LOOK_SECONDS = 0.1
 _START_SECONDS = 300.0
@@ -216,7 +216,7 @@ class _Supervisor:
                 return ""
             return not_taken_in(self._address) if self._address else f"it did not start within {longest:g} s"
         for name, pid in self._processes.items():
-            if not is_alive(pid):
+            if start_of(pid) is None:
                 return f"its {name} was lost"
         longest = max(self._plan.lease_seconds, _SILENCE_SECONDS)
         if self._clock.look() - self._heard_at > longest:

@@ -3,6 +3,7 @@
 Every function works inside a transaction of the caller, who holds the study's lock.
 """
 
+from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -72,8 +73,24 @@ _LOSSES = (
 )
 
 
-def lease(connection: Connection, study_id: int, number: int, worker: str, seconds: float) -> AttemptRecord | None:
-    """Give a queued trial to a worker as its next attempt; None if it is not queued."""
+Leased = list[AttemptRecord | None]
+"""By trial that was asked for, its new attempt; None of one that was not queued."""
+
+
+def lease_all(
+    connection: Connection,
+    study_id: int,
+    in_doubt: Leased | None,
+    numbers: Sequence[int],
+    worker: str,
+    seconds: float = LEASE_SECONDS,
+) -> Leased:
+    """Give queued trials to a worker as their next attempts."""
+    given = [_lease(connection, study_id, number, worker, seconds) for number in numbers]
+    return [new or earlier for new, earlier in zip(given, in_doubt or given, strict=True)]
+
+
+def _lease(connection: Connection, study_id: int, number: int, worker: str, seconds: float) -> AttemptRecord | None:
     started = connection.execute(_START, {"of_study": study_id, "of_number": number}).one_or_none()
     if started is None:
         return None
@@ -95,12 +112,18 @@ def losses(connection: Connection, study_id: int) -> dict[int, int]:
     return {number: count for number, count in connection.execute(_LOSSES, {"of_study": study_id})}
 
 
-def take_back(connection: Connection, study_id: int, worker: str | None, why: str) -> list[int]:
-    """End the open attempts of a worker, or of all, as lost, and queue their trials; return their numbers."""
+def release(
+    connection: Connection, study_id: int, in_doubt: list[int] | None, worker: str | None, why: str
+) -> list[int]:
+    """Queue every trial that a worker runs, or that anybody runs, its attempt lost; returns their numbers.
+
+    What a run in doubt took back counts too.
+    """
     mine = _OPEN if worker is None else _OPEN.where(ATTEMPTS.c.worker == worker)
     rows = connection.execute(mine, {"of_study": study_id}).all()
+    before = in_doubt or []
     if not rows:
-        return []
+        return before
     ids = [row.id for row in rows]
     lost = update(ATTEMPTS).where(ATTEMPTS.c.trial_id.in_(ids), ATTEMPTS.c.ended_at.is_(None))
     connection.execute(lost.values(ending="lost", ended_at=WRITTEN_TIME.now()))
@@ -108,4 +131,4 @@ def take_back(connection: Connection, study_id: int, worker: str | None, why: st
     connection.execute(run.values(state=TrialState.QUEUED.value))
     for row in rows:
         add_event(connection, study_id, EventKind.LOST, f"attempt {row.attempt} on {row.worker}: {why}", row.number)
-    return [row.number for row in rows]
+    return sorted({*before, *(row.number for row in rows)})

@@ -16,10 +16,9 @@ from studies.ledger import copies, holds, keeper_writes, leases, migrations, rea
 from studies.ledger.copies import Copied
 from studies.ledger.database import Database, Patience
 from studies.ledger.engine import Access, StorageAddress, open_engine
-from studies.ledger.keeper_writes import LEASE_SECONDS
 from studies.ledger.reports import Dropped, ReportEntry
 from studies.records.study import ConfirmationRecord, NewStudy, StudyRecord
-from studies.records.trial import AttemptRecord, NewTrial
+from studies.records.trial import NewTrial
 
 T = TypeVar("T")
 P = ParamSpec("P")
@@ -49,10 +48,22 @@ def _keep(work: Callable[Concatenate[Connection, int, P], T]) -> Callable[Concat
     """A verb of a keeper, who gives its epoch after the key of the study."""
 
     @wraps(work)
+    def told(link: Connection, study_id: int, _: T | None, /, *given: P.args, **named: P.kwargs) -> T:
+        return work(link, study_id, *given, **named)
+
+    return _keep_once(told)
+
+
+def _keep_once(
+    work: Callable[Concatenate[Connection, int, T | None, P], T],
+) -> Callable[Concatenate["Ledger", int, int, P], T]:
+    """The same of what is told the result of a run in doubt, see `Database.write`."""
+
+    @wraps(work)
     def verb(self: "Ledger", study_id: int, epoch: int, /, *given: P.args, **named: P.kwargs) -> T:
-        def fenced(link: Connection, _: T | None) -> T:
+        def fenced(link: Connection, in_doubt: T | None) -> T:
             keeper_writes.check_epoch(link, study_id, epoch)
-            return work(link, study_id, *given, **named)
+            return work(link, study_id, in_doubt, *given, **named)
 
         return self._database.write(fenced)
 
@@ -183,54 +194,22 @@ class Ledger(AbstractContextManager["Ledger"]):
     place = _keep(keeper_writes.place)
     add_trials = _keep(keeper_writes.add_trials)
     renew = _keep(leases.renew)
-
-    def lease_all(
-        self, study_id: int, epoch: int, numbers: Sequence[int], worker: str, lease_seconds: float = LEASE_SECONDS
-    ) -> list[AttemptRecord | None]:
-        """Give queued trials to a worker as their next attempts; None for one that is not queued."""
-
-        def work(link: Connection, in_doubt: list[AttemptRecord | None] | None) -> list[AttemptRecord | None]:
-            keeper_writes.check_epoch(link, study_id, epoch)
-            before = in_doubt or [None] * len(numbers)
-            given = (leases.lease(link, study_id, number, worker, lease_seconds) for number in numbers)
-            return [new or earlier for new, earlier in zip(given, before, strict=True)]
-
-        return self._database.write(work)
-
-    def release(self, study_id: int, epoch: int, worker: str | None, why: str) -> list[int]:
-        """Queue every trial that a worker runs, or that anybody runs, its attempt lost; returns their numbers.
-
-        What a run in doubt took back counts too.
-        """
-
-        def work(link: Connection, in_doubt: list[int] | None) -> list[int]:
-            keeper_writes.check_epoch(link, study_id, epoch)
-            return sorted({*leases.take_back(link, study_id, worker, why), *(in_doubt or ())})
-
-        return self._database.write(work)
+    lease_all = _keep_once(leases.lease_all)
+    release = _keep_once(leases.release)
+    settle_all = _keep_once(reports.settle_all)
 
     def settle(self, study_id: int, epoch: int, number: int, attempt: int, **said: Any) -> Dropped | None:
         """Record what a running attempt reports, as in a `ReportEntry`: measurements, a file, its end. All or nothing.
 
         A reading of a step that was measured before is ignored, because the first one stands; so a final score is the
         score of the trial's last reading *in the ledger*. The newest two snapshots of a trial are kept, and none once
-        it has ended; a ``delta`` stays. Files are the caller's: it writes one before this call and deletes those that are
-        returned after it.
+        it has ended; a ``delta`` stays. Files are the caller's: it writes one before this call and deletes those that
+        are returned after it.
 
         Returns:
             The files that no row names any more; None when the attempt does not run any more (late, or told before).
         """
         return self.settle_all(study_id, epoch, [ReportEntry(number=number, attempt=attempt, **said)])[0]
-
-    def settle_all(self, study_id: int, epoch: int, entries: Sequence[ReportEntry]) -> list[Dropped | None]:
-        """Record what several attempts report, in one transaction: all of it or nothing; see `settle`."""
-
-        def work(link: Connection, in_doubt: list[Dropped | None] | None) -> list[Dropped | None]:
-            keeper_writes.check_epoch(link, study_id, epoch)
-            told = zip(entries, in_doubt or [None] * len(entries), strict=True)
-            return [reports.settle(link, study_id, entry, earlier) for entry, earlier in told]
-
-        return self._database.write(work)
 
     def record_event(
         self, study_id: int, kind: str, text: str, *, trial: int | None = None, epoch: int | None = None

@@ -86,7 +86,15 @@ class ReportEntry:
             raise ValueError(f"examples of trial {self.number} must be of readings of the same entry.")
 
 
-def settle(connection: Connection, study_id: int, entry: ReportEntry, in_doubt: Dropped | None) -> Dropped | None:
+def settle_all(
+    connection: Connection, study_id: int, in_doubt: list[Dropped | None] | None, entries: Sequence[ReportEntry]
+) -> list[Dropped | None]:
+    """Record what several attempts report: all of it or nothing; see `studies.ledger.ledger.Ledger.settle`."""
+    told = zip(entries, in_doubt or [None] * len(entries), strict=True)
+    return [_settle(connection, study_id, entry, earlier) for entry, earlier in told]
+
+
+def _settle(connection: Connection, study_id: int, entry: ReportEntry, in_doubt: Dropped | None) -> Dropped | None:
     """Record an entry if its attempt is the one that runs; else nothing, and None is returned.
 
     A reading of a step that was measured before is ignored: the first stands. The newest two snapshots of a trial are

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from studies.backends import driver_process
-from studies.backends.driver_process import DriverProcess, is_alive
+from studies.backends.driver_process import DriverProcess
+from trial_runner.processes import start_of
 
 SCRIPT = """#!/bin/sh
 sleep 600 &
@@ -36,10 +37,10 @@ def test_what_a_driver_leaves_behind_is_ended_while_its_number_is_still_its_own(
         assert process.last_words == "exit code 3; it said: it is over"
         child = int((tmp_path / "child").read_text())
         driver = os.getsid(child)
-        assert is_alive(child)
-        assert not is_alive(driver)
+        assert start_of(child)
+        assert start_of(driver) is None
         assert Path(f"/proc/{driver}").exists()
-    assert not is_alive(child)
+    assert start_of(child) is None
     assert not Path(f"/proc/{driver}").exists()
 
 

@@ -76,7 +76,7 @@ def test_a_last_word_is_heard_though_ray_is_gone_with_the_driver_that_said_it(mo
             raise EOFError
         return word
 
-    monkeypatch.setattr(tune, "is_alive", lambda pid: False)
+    monkeypatch.setattr(tune, "start_of", lambda pid: None)
     # it was still ending when its Ray was gone
     driver: Any = SimpleNamespace(hear=hear, ends_within=lambda seconds: seconds > 1)
     order: Any = SimpleNamespace(plan=SimpleNamespace(lease_seconds=60.0), address=None)
