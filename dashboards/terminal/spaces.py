@@ -1,7 +1,6 @@
-"""Search spaces for the terminal: dimensions, sizes, the rules that cut them, and sample configurations."""
+"""Search spaces for the terminal: dimensions, sizes, and sample configurations."""
 
-from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from rich.console import Group, RenderableType
@@ -12,10 +11,9 @@ from dashboards.terminal.configurations import EditView, view_configuration
 from dashboards.terminal.layout import escape, plain_table
 from dashboards.terminal.text import rate_text, share_text
 from search_space.parameter_counts.counts import Counts
-from search_space.rules import RULES
-from search_space.space.census import Census, PairCensus, PartCensus, census, dimension_values
 from search_space.space.random_draw import RandomTrial
 from search_space.space.space import SearchSpace
+from search_space.space.space_size import SpaceSize, dimension_values, space_size
 from search_space.space.trial_protocol import Parameter
 
 
@@ -49,7 +47,6 @@ class SpaceView:
         layers: Kinds of layer choices.
         placements: Parts that are edited together.
         parameters: Every search parameter by name.
-        rules: What the rules say that refuse something.
         published: Published methods and points that fit.
         samples: Configurations drawn at random.
     """
@@ -61,8 +58,7 @@ class SpaceView:
     layers: tuple[str, ...]
     placements: tuple[str, ...]
     parameters: Mapping[str, Parameter]
-    census: Census
-    rules: Mapping[str, str]
+    size: SpaceSize
     published: tuple[str, ...]
     samples: tuple[SampleView, ...]
 
@@ -73,7 +69,6 @@ def view_space(space: SearchSpace, *, draw: int = 0, seed: int = 0) -> SpaceView
     Args:
         draw: How many configurations to draw.
     """
-    counted = census(space)
     trial = RandomTrial(seed)
     return SpaceView(
         family=space.shape.family,
@@ -83,8 +78,7 @@ def view_space(space: SearchSpace, *, draw: int = 0, seed: int = 0) -> SpaceView
         layers=space.layers,
         placements=tuple(space.placements),
         parameters=space.parameters(),
-        census=counted,
-        rules={rule: text for rule, text in RULES.items() if any(rule in _refused(part) for part in counted.parts)},
+        size=space_size(space),
         published=space.published_that_fit(),
         samples=tuple(_sample(space, trial) for _ in range(draw if space.trees else 0)),
     )
@@ -104,11 +98,11 @@ def _sample(space: SearchSpace, trial: RandomTrial) -> SampleView:
 
 
 def space_renderable(view: SpaceView, *, title: str) -> RenderableType:
-    """The dimensions, the sizes, the rules, and the samples."""
+    """The dimensions, the sizes, and the samples."""
     share = share_text(view.budget / view.backbone_parameters, digits=3)
     head = Text.assemble((title, "bold"), f": at most {view.budget:,} parameters, {share} of the backbone")
     parts: list[RenderableType] = [head]
-    for part in (_dimensions(view), _sizes(view.census), _rules(view)):
+    for part in (_dimensions(view), _sizes(view.size)):
         parts += [Text(), part]
     parts += [Text(), Text(f"published methods that fit: {', '.join(view.published) or 'none'}")]
     for number, sample in enumerate(view.samples, start=1):
@@ -132,49 +126,19 @@ def _dimensions(view: SpaceView) -> Table:
     return table
 
 
-def _sizes(counted: Census) -> Table:
+def _sizes(size: SpaceSize) -> Table:
     rows = {
-        "product of the dimensions": ([part.product for part in counted.parts], counted.layers[0], counted.product),
-        "refused by a rule": ([sum(part.refused.values()) for part in counted.parts], None, None),
-        "several tensors at once, beside the product": ([part.together for part in counted.parts], None, None),
-        "near-duplicates left out": ([part.near_duplicates for part in counted.parts], None, None),
-        "too large for the budget": ([part.too_large for part in counted.parts], None, None),
-        "can be proposed": ([part.proposed for part in counted.parts], counted.layers[0], counted.proposed),
-        "different functions": ([part.distinct for part in counted.parts], counted.layers[1], counted.distinct),
+        "product of the dimensions": ([part.product for part in size.parts], size.product),
+        "can be proposed": ([part.proposed for part in size.parts], size.proposed),
     }
-    pairs = [part.pairs for part in counted.parts]
-    if any(pairs):
-        for name, of in _OF_TWO.items():
-            rows[f"two edits: {name}"] = ([0 if two is None else of(two) for two in pairs], None, None)
+    if any(part.pairs for part in size.parts):
+        rows["can be proposed, two edits"] = ([part.pairs for part in size.parts], size.proposed)
     cells = [
-        (name, *("" if number is None else f"{number:,}" for number in (*of_parts, layers, together)))
-        for name, (of_parts, layers, together) in rows.items()
+        (name, *(f"{number:,}" for number in (*of_parts, size.layers, together)))
+        for name, (of_parts, together) in rows.items()
     ]
-    heads = (*(part.part for part in counted.parts), "layers", "together")
+    heads = (*(part.part for part in size.parts), "layers", "together")
     return plain_table("structures, sizes and learning rates aside", *heads, right=heads, rows=cells)
-
-
-_OF_TWO: Mapping[str, Callable[[PairCensus], int]] = {
-    "combinations of two structures": lambda two: two.product,
-    "that may not go together": lambda two: sum(two.refused.values()),
-    "too large for the budget": lambda two: two.too_large,
-    "can be proposed": lambda two: two.proposed,
-    "different functions": lambda two: two.distinct,
-}
-
-
-def _rules(view: SpaceView) -> Table:
-    parts = [part.part for part in view.census.parts]
-    rows = [
-        (rule, *(f"{_refused(part).get(rule, 0):,}" for part in view.census.parts), escape(text))
-        for rule, text in view.rules.items()
-    ]
-    return plain_table("rule", *parts, "what it says", right=parts, folds=True, rows=rows)
-
-
-def _refused(part: PartCensus) -> Mapping[str, int]:
-    """How much each rule refuses, of one edit and of two."""
-    return part.refused if part.pairs is None else Counter(part.refused) + Counter(part.pairs.refused)
 
 
 def _sample_lines(number: int, sample: SampleView, view: SpaceView) -> RenderableType:

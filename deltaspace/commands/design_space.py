@@ -140,7 +140,7 @@ def _described(view: "ConfigurationView") -> dict[str, object]:
 @options.override_option("Any key of the study file, such as space.sites=separate; repeatable.")
 @options.json_option
 def show_space(study: str, draw: int, seed: int, overrides: dict[str, object], as_json: bool) -> None:
-    """Show the search space of a study: dimensions, size, rules, sample configurations.
+    """Show the search space of a study: dimensions, size, sample configurations.
 
     STUDY.yaml is a study file or the name of a shipped example. The size counts structures exactly, after unifying
     what is the same function; sizes and learning rates are left aside. No weights are read.

@@ -36,7 +36,7 @@ COMMANDS: dict[str, str] = {
     "predict": "Predict the lines of a file with an export.",
     "methods": "List the published methods and their four dimensions.",
     "count": "Count the parameters of a published method on a backbone.",
-    "space": "Show the search space of a study: dimensions, size, rules, sample configurations.",
+    "space": "Show the search space of a study: dimensions, size, sample configurations.",
     "rename": "Give a study another name.",
     "delete": "Delete a study: its records, its confirmations, its files.",
     "archive": "Move a study to a new folder: its records, its confirmations, its files.",

@@ -7,7 +7,6 @@ from functools import cached_property
 from itertools import combinations
 
 from search_space.backbones.shape import BackboneShape
-from search_space.configuration import Configuration
 from search_space.dimensions import Port
 from search_space.edit import Edit
 from search_space.errors import InvalidEditError
@@ -19,10 +18,6 @@ from search_space.validity import canonical_read, check_on
 
 SECOND = "second"
 """Before the names of what is asked of the second edit, and of its dimensions."""
-
-ALIKE, ONE, TOO_LARGE = "twice", "together", "too large"
-"""Why two structures are no pair, where no rule says so: one form writes one tensor in both, both are one structure
-that writes several tensors, or they do not fit the budget."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,40 +69,31 @@ class PortPairs:
         self._step = step
         self._kinds = tuple(self._kind(point) for point in structures)
         self._examples = dict(zip(reversed(self._kinds), reversed(structures), strict=True))
-        self._refusals: dict[frozenset[_Kind], str | None] = {}
+        self._legal: dict[frozenset[_Kind], bool] = {}
 
     def __len__(self) -> int:
         """How many pairs there are."""
-        return sum(number for reason, number in self._counts.items() if reason is None)
+        numbers = Counter(self._kinds)
+        unlike = sum(numbers[one] * numbers[other] for one, other in combinations(numbers, 2) if self._go(one, other))
+        return unlike + sum(number * (number - 1) // 2 for kind, number in numbers.items() if self._go(kind, kind))
 
     def __iter__(self) -> Iterator[Structure]:
         """All pairs, in the order of the structures."""
-        return self.of(self._structures)
-
-    def of(self, structures: Sequence[Point]) -> Iterator[Structure]:
-        """The pairs of some of the structures."""
-        for first, second in combinations(structures, 2):
-            if self.are_legal(first, second):
-                yield first, second
-
-    @property
-    def refused(self) -> dict[str, int]:
-        """How many combinations of two structures are no pair, by the rule or the reason."""
-        return {reason: number for reason, number in self._counts.most_common() if reason is not None}
+        return (pair for pair in combinations(self._structures, 2) if self.are_legal(*pair))
 
     def are_legal(self, first: Point, second: Point) -> bool:
         """Whether two structures may go together."""
-        return self._refusal(self._kind_of(first), self._kind_of(second)) is None
+        return self._go(self._kind_of(first), self._kind_of(second))
 
     def has_partner(self, point: Point) -> bool:
         """Whether there is a pair with a structure, whatever its activation and its scale."""
         kind = self._kind(point)
-        return any(self._refusal(kind, other) is None for other in self._examples)
+        return any(self._go(kind, other) for other in self._examples)
 
     def partners(self, point: Point) -> tuple[Point, ...]:
         """The structures that may go with one: what a second edit can be."""
         kind = self._kind_of(point)
-        fitting = {other for other in self._examples if self._refusal(kind, other) is None}
+        fitting = {other for other in self._examples if self._go(kind, other)}
         return tuple(one for one, other in zip(self._structures, self._kinds, strict=True) if other in fitting)
 
     def fitting(self, first: Point, second: Point) -> Structure:
@@ -120,7 +106,7 @@ class PortPairs:
         for one in (*self._structures[start:], *self._structures[:start]):
             if self.are_legal(first, one):
                 return self.pair(first, one)
-        raise InvalidEditError("an edit that may go with the first must be left; got none.", rule=ALIKE)
+        raise InvalidEditError("an edit that may go with the first must be left; got none.", rule="twice")
 
     def pair(self, one: Point, other: Point) -> Structure:
         """Two structures in their order."""
@@ -136,16 +122,6 @@ class PortPairs:
                     found = {first: one, second: other}
                     return {point: found[point] for point in self.pair(first, second)}
         return {}
-
-    @cached_property
-    def _counts(self) -> Counter[str | None]:
-        """Combinations of two structures by why they are no pair; None for pairs."""
-        numbers, counts = Counter(self._kinds), Counter[str | None]()
-        for kind, other in combinations(numbers, 2):
-            counts[self._refusal(kind, other)] += numbers[kind] * numbers[other]
-        for kind, number in numbers.items():
-            counts[self._refusal(kind, kind)] += number * (number - 1) // 2
-        return counts
 
     @cached_property
     def _places(self) -> dict[Point, int]:
@@ -171,22 +147,20 @@ class PortPairs:
     def _ends(self, edits: Sequence[Edit]) -> frozenset[tuple[str, Port, Port | None]]:
         return frozenset((edit.form.name, edit.write, canonical_read(edit.read, self._shape)) for edit in edits)
 
-    def _refusal(self, kind: _Kind, other: _Kind) -> str | None:
+    def _go(self, kind: _Kind, other: _Kind) -> bool:
+        """Whether structures of two kinds may go together."""
         both = frozenset((kind, other))
-        if both not in self._refusals:
-            self._refusals[both] = self._why_not(kind, other)
-        return self._refusals[both]
+        if both not in self._legal:
+            self._legal[both] = self._are_legal(kind, other)
+        return self._legal[both]
 
-    def _why_not(self, kind: _Kind, other: _Kind) -> str | None:
+    def _are_legal(self, kind: _Kind, other: _Kind) -> bool:
         writes = [{(form, write) for form, write, _ in one.ends} for one in (kind, other)]
-        if writes[0] & writes[1]:
-            return ALIKE
-        if kind.ends | other.ends in self._together:
-            return ONE
+        # one form may not write one tensor in both, nor may both be one structure that writes several tensors
+        if writes[0] & writes[1] or kind.ends | other.ends in self._together:
+            return False
         try:
-            check_on(
-                Configuration(edits=(*self._examples[kind].edits, *self._examples[other].edits)).edits, self._shape
-            )
-        except InvalidEditError as error:
-            return error.rule
-        return None if kind.cost_with(other).is_within(self._most) else TOO_LARGE
+            check_on((*self._examples[kind].edits, *self._examples[other].edits), self._shape)
+        except InvalidEditError:
+            return False
+        return kind.cost_with(other).is_within(self._most)

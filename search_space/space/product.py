@@ -4,7 +4,6 @@ Texts are what a study file and Optuna's categories have; everything is built of
 element of the product: edits of one width, and the texts of the decisions that led to them.
 """
 
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
@@ -224,21 +223,3 @@ def families(site: Site, values: Values | None = None) -> Iterator[StructureFami
 def product_size(site: Site, values: Values | None = None) -> int:
     """How many combinations there are at a site."""
     return sum(map(len, families(site, values)))
-
-
-def refusals(site: Site, shape: BackboneShape, values: Values | None = None) -> Counter[str]:
-    """How many combinations each rule refuses at a site; a combination counts for the first rule it breaks.
-
-    One activation stands for all, for no rule is about activations.
-    """
-    refused: Counter[str] = Counter()
-    for family in families(site, values):
-        refusal = family.refusal(shape)
-        if refusal is not None:
-            refused[refusal.rule] += len(family)
-            continue
-        activations = len(family.values.get("activation", (None,)))
-        for _, outcome in family.with_one_activation().elements(shape):
-            if isinstance(outcome, InvalidEditError):
-                refused[outcome.rule] += activations
-    return refused

@@ -1,4 +1,4 @@
-"""``deltaspace space``: the dimensions, the size, the rules and the samples of a study's search space."""
+"""``deltaspace space``: the dimensions, the size and the samples of a study's search space."""
 
 import json
 import re
@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from deltaspace.commands.main import main
-from search_space.rules import RULES
 
 BACKBONES = Path(__file__).parents[2] / "data" / "backbones"
 ROBERTA = str(BACKBONES / "roberta_base")
@@ -42,7 +41,7 @@ def row(text: str, name: str) -> list[int]:
     return [int(number.replace(",", "")) for number in re.findall(r"[\d,]+", line.removeprefix(name))]
 
 
-def test_the_space_of_a_study_is_shown_with_its_dimensions_size_and_rules(run, usual):
+def test_the_space_of_a_study_is_shown_with_its_dimensions_and_size(run, usual):
     text = run()
     assert "at most 623,228 parameters, 0.500% of the backbone" in text
     assert re.search(r"attention +form +softmax_memory, bottleneck, lowrank, diag, const *\n", text)
@@ -52,19 +51,10 @@ def test_the_space_of_a_study_is_shown_with_its_dimensions_size_and_rules(run, u
     assert "learning_rate.full" not in text
     assert "mam_adapter" in text
     assert "two edits" not in text
-    census = usual["census"]
-    attention, ffn = census["parts"]
-    products = [attention["product"], ffn["product"], 1, census["product"]]
-    assert row(text, "product of the dimensions") == products
-    assert row(text, "different functions")[-1] == census["distinct"]
-    for rule in {*attention["refused"], *ffn["refused"]}:
-        assert re.search(rf"(?m)^{rule} +{attention['refused'].get(rule, 0):,} +{ffn['refused'].get(rule, 0):,} ", text)
-
-
-def test_rules_that_cut_are_told_with_what_they_say(usual):
-    assert {"V1", "V10", "V14", "V15", "mul", "read"} <= set(usual["rules"])
-    assert all(RULES[rule] == text for rule, text in usual["rules"].items())
-    assert usual["census"]["parts"][1]["refused"]["ports"] > 0  # no gate projection
+    size = usual["size"]
+    attention, ffn = size["parts"]
+    assert row(text, "product of the dimensions") == [attention["product"], ffn["product"], 1, size["product"]]
+    assert row(text, "can be proposed") == [attention["proposed"], ffn["proposed"], 1, size["proposed"]]
 
 
 def test_samples_have_words_formulas_counts_and_a_share_of_the_budget(run, usual):
@@ -86,7 +76,7 @@ def test_samples_have_words_formulas_counts_and_a_share_of_the_budget(run, usual
 def test_published_points_alone_have_a_space_too(run):
     only = ("--set", "space={attention_forms: [], ffn_forms: []}", "--set", "search.published=['lora_qv:r=8']")
     data = read(run(*only, "--draw", "3", "--json"))
-    assert (data["published"], data["samples"], data["census"]["distinct"]) == (["lora_qv:r=8"], [], 0)
+    assert (data["published"], data["samples"], data["size"]["proposed"]) == (["lora_qv:r=8"], [], 0)
     assert "published methods that fit: lora_qv:r=8" in run(*only)
 
 
