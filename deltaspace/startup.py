@@ -125,11 +125,10 @@ def init(
     file = Path(output) if output else Path(f"{own.get('name', source.title)}.yaml")
     if file.exists() and not overwrite:
         raise WishError(f"the study file must be new; {file} is there already. Choose another, or overwrite it.")
-    draft = draft_study(source, Choices(**own, columns=choices))
-    specification_from_mapping(draft.keys, origin=str(file))
-    keys = _as_seen_from(file.parent, draft.keys)
+    keys, head = draft_study(source, Choices(**own, columns=choices))
+    specification_from_mapping(keys, origin=str(file))
     try:
-        file.write_text(study_text(draft.head, keys), encoding="utf-8")
+        file.write_text(study_text(_as_seen_from(file.parent, keys), head), encoding="utf-8")
     except OSError as error:
         raise StudiesError(f"the study file must be written; {file}: {error.strerror}.") from error
     return file

@@ -24,19 +24,16 @@ def outlook(space: SearchSpace, opening: InitialDesign, *, trials: int) -> tuple
 
 
 def _learned(lessons: WarmStart) -> Iterator[str]:
-    if lessons.sources:
-        yield f"learned from {learned_text(lessons)}."
-
-
-def learned_text(lessons: WarmStart) -> str:
     """From which studies something was learned, and what it changed."""
+    if not lessons.sources:
+        return
     count = len(lessons.starts)
     told = [f"{count} configuration{'s' * (count != 1)} of theirs come{'s' * (count == 1)} first"] if count else []
     if lessons.replaced:
         told[-1] += f" in place of {', '.join(lessons.replaced)}"
     if lessons.rates:
         told.append(f"rates are drawn where theirs were best for {', '.join(lessons.rates)}")
-    return f"{', '.join(lessons.sources)}: {'; '.join(told) or 'nothing that can be used here'}"
+    yield f"learned from {', '.join(lessons.sources)}: {'; '.join(told) or 'nothing that can be used here'}."
 
 
 def _too_many(space: SearchSpace, opening: InitialDesign, trials: int) -> Iterator[str]:

@@ -6,7 +6,6 @@ import sys
 from collections.abc import Sequence
 
 import click
-from click.shell_completion import CompletionItem
 
 from dashboards.errors import DashboardError
 from deltaspace.commands.options import examples_text, say
@@ -76,11 +75,6 @@ class _LazyGroup(click.Group):
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
             formatter.write_dl(list(COMMANDS.items()))
-
-    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
-        """The names of commands, none of which is imported for it, and the options of the program."""
-        names = [CompletionItem(name, help=text) for name, text in COMMANDS.items() if name.startswith(incomplete)]
-        return [*names, *click.Command.shell_complete(self, ctx, incomplete)]
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

@@ -72,25 +72,15 @@ class Choices:
     columns: Mapping[str, Any] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Draft:
-    """A study file that is not written yet.
-
-    Attributes:
-        keys: Of the study file, in their order.
-        head: Comments before them.
-    """
-
-    keys: Mapping[str, Any]
-    head: tuple[str, ...]
-
-
-def draft_study(source: DataSource, choices: Choices) -> Draft:
+def draft_study(source: DataSource, choices: Choices) -> tuple[dict[str, Any], tuple[str, ...]]:
     """A study of the data.
 
     Args:
         source: The data.
         choices: Of the user.
+
+    Returns:
+        The keys of a study file, in their order, and lines on what was found.
 
     Raises:
         SpecificationError: If what the user chose makes no study.
@@ -128,7 +118,7 @@ def draft_study(source: DataSource, choices: Choices) -> Draft:
         f"measured by {study['task']['metric']}; metric may be: {', '.join(kind.metrics)}",
         f"{study['trials']} trials of {study['training']['steps']} steps: {taken}",
     )
-    return Draft(keys=study, head=head)
+    return study, head
 
 
 def _some(dataset: "Dataset", most: int) -> "Dataset":
@@ -223,7 +213,7 @@ def _columns_said(found: Mapping[str, Any], columns: Sequence[str]) -> Iterator[
         yield f"columns not used: {left}; --text and --label, or --source and --target, say otherwise"
 
 
-def study_text(head: Sequence[str], keys: Mapping[str, Any]) -> str:
+def study_text(keys: Mapping[str, Any], head: Sequence[str]) -> str:
     """YAML of the keys of a study file, in their order, after comments."""
     lines = [f"# {visible(' '.join(line.split()))}\n" for line in head]
     texts = (

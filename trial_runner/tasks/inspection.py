@@ -266,12 +266,8 @@ def _refuse_multiple_choice(columns: Sequence[Column], answers: Sequence[Column]
 
 def _says_which(right: Column, choices: Column) -> bool:
     """Whether each value is a place in the list of its row, from 0 or 1 or as a letter, or one of its texts."""
-    pairs = list(zip(right.values, map(_offered, choices.values), strict=True))
-    is_place = right.kind in (ColumnKind.LABEL, ColumnKind.NUMBER) and any(
-        all(isinstance(value, int) and first <= value < first + len(texts) for value, texts in pairs)
-        for first in (0, 1)
-    )
-    return is_place or all(value in (*texts, *ascii_uppercase[: len(texts)]) for value, texts in pairs)
+    pairs = zip(right.values, map(_offered, choices.values), strict=True)
+    return all(value in (*range(len(texts) + 1), *texts, *ascii_uppercase[: len(texts)]) for value, texts in pairs)
 
 
 def _offered(value: Any) -> Sequence[str]:

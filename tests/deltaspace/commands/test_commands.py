@@ -118,14 +118,6 @@ def test_a_query_prints_a_table_json_or_csv(run):
     ]
 
 
-def test_a_method_is_described(run):
-    text = run("describe", "mam_adapter", "--backbone", ROBERTA, "--set", "r=512")
-    for part in ("functional form", "composition function", "softmax(q_i", "W_down: 768 × 512", "nearest published"):
-        assert part in text
-    described = json.loads(run("describe", "mam_adapter", "--backbone", ROBERTA, "--json"))
-    assert described["nearest"][0] == {"method": "mam_adapter", "differences": []}
-
-
 def test_a_trial_is_described_on_the_backbone_of_its_study(run):
     text = run("describe", "sample", "1")
     assert "trial 1 of sample" in text

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable
 
 import pytest
-from support.processes import PROGRAM, ROOT, run_python
+from support.processes import PROGRAM, ROOT
 
 from deltaspace.commands.main import COMMANDS, main
 
@@ -38,11 +38,6 @@ def test_commands_are_offered_by_their_beginning(offered):
     assert offered("--ver") == ["plain,--version"]
 
 
-def test_options_and_choices_are_offered(offered):
-    assert offered("show", "--to") == ["plain,--top"]
-    assert offered("query", "--format", "p") == ["plain,parquet"]
-
-
 @pytest.mark.parametrize("command", ["show", "best", "confirm", "export", "delete", "discover", "dashboard", "verify"])
 def test_studies_of_the_storage_are_offered(offered, command):
     assert offered(command, "") == offered(command, "sam") == ["plain,sample"]
@@ -64,18 +59,6 @@ def test_nothing_is_made_or_said_while_a_line_is_completed(offered, tmp_path, mo
     assert offered("launch", "docstrings", "--log", "events.jsonl", "--qui") == ["plain,--quiet"]
     assert list(tmp_path.iterdir()) == []
     offered("no-such-command", "")
-
-
-def test_no_other_command_is_imported_for_the_names_of_commands():
-    script = (
-        "import os, sys\n"
-        "os.environ.update(COMP_WORDS='deltaspace ', COMP_CWORD='1', _DELTASPACE_COMPLETE='bash_complete')\n"
-        "from deltaspace.commands.main import COMMANDS, main\n"
-        "try:\n    main([])\nexcept SystemExit:\n    pass\n"
-        "print([name for name in COMMANDS if f'deltaspace.commands.{name}' in sys.modules], file=sys.stderr)"
-    )
-    done = run_python("-c", script)
-    assert done.stderr.strip() == "[]"
 
 
 @pytest.mark.skipif(shutil.which("bash") is None, reason="there is no bash")

@@ -24,22 +24,22 @@ def rows(count: int = 60, **values: Any) -> list[dict[str, Any]]:
     return [{name: value(n) if callable(value) else value for name, value in given.items()} for n in range(count)]
 
 
-def lines(held: list[dict[str, Any]], **options: Any) -> bytes:
-    return "".join(json.dumps(row, ensure_ascii=False, **options) + "\n" for row in held).encode()
+def lines(held: list[dict[str, Any]]) -> bytes:
+    return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in held).encode()
 
 
-def separated(held: list[dict[str, Any]], separator: str = ",", end: str = "\n") -> str:
+def separated(held: list[dict[str, Any]], separator: str = ",") -> str:
     head = separator.join(held[0])
-    return end.join([head, *(separator.join(f'"{value}"' for value in row.values()) for row in held)]) + end
+    return "\n".join([head, *(separator.join(f'"{value}"' for value in row.values()) for row in held)]) + "\n"
 
 
 TEXTS = rows()
 GOOD: dict[str, tuple[str, bytes]] = {
-    "semicolons": ("data.csv", separated(TEXTS, ";").encode()),
-    "tabs called csv": ("data.csv", separated(TEXTS, "\t").encode()),
-    "a byte order mark": ("data.csv", b"\xef\xbb\xbf" + separated(TEXTS).encode()),
     "packed tabs": ("DATA.TSV.GZ", gzip.compress(separated(TEXTS, "\t").encode())),
-    "one list": ("data.json", json.dumps(TEXTS, indent=1).encode()),
+    "a name that terminals obey": (
+        "data.jsonl",
+        lines([{"te\u202ext": row["text"], "y": row["label"]} for row in TEXTS]),
+    ),
     "columns in other scripts": (
         "data.jsonl",
         lines(rows(текст=lambda n: f"слово {n} и ещё слово", 标签=lambda n: n % 2)),
@@ -53,15 +53,12 @@ REFUSED: dict[str, tuple[str, bytes, str]] = {
         separated(TEXTS).replace("rather", "très").encode("latin-1"),
         r"got byte 0xe8 in line 2\. .*iconv",
     ),
-    "UTF-16": ("data.csv", separated(TEXTS).encode("utf-16"), "it is UTF-16"),
     "numbers alone": ("data.csv", separated(rows(a=lambda n: n, b=lambda n: n / 2)).encode(), "a: numbers; b: numbers"),
     "nested": ("data.json", json.dumps({"data": [{"rows": TEXTS}], "version": 1}).encode(), "the columns are data: "),
-    "empty": ("data.jsonl", b"", "data.jsonl is empty"),
     "names alone": ("data.csv", b"text,label\n", "at least one example; data.csv has none"),
     "half a line": ("data.jsonl", lines(TEXTS)[:-9], "must be readable as json"),
     "too few to carve": ("data.jsonl", lines(rows(2)), "large enough to carve|a text must stand"),
     "a picture": ("data.png", b"\x89PNG", r"got data\.png: its name ends in \.png"),
-    "not packed": ("data.csv.gz", b"text,label\n", "Not a gzipped file"),
 }
 
 
@@ -72,7 +69,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-QUICK = ("semicolons", "packed tabs", "columns in other scripts", "lists of texts", "a byte order mark")
+QUICK = ("packed tabs", "columns in other scripts", "lists of texts", "a name that terminals obey")
 
 
 @pytest.mark.parametrize("case", [pytest.param(case, marks=() if case in QUICK else pytest.mark.slow) for case in GOOD])
@@ -80,7 +77,9 @@ def test_an_odd_file_becomes_a_study_that_passes_its_check(case: str, here: Path
     name, content = GOOD[case]
     (here / name).write_bytes(content)
     file = deltaspace.init(name, "study.yaml", name="odd", takes_steps=False)
-    assert yaml.safe_load(file.read_text())["task"]["kind"] == "classification"
+    text = file.read_text()
+    assert yaml.safe_load(text)["task"]["kind"] == "classification"
+    assert all(line.isprintable() for line in text.split("\n"))
     shown = str(deltaspace.check(file, takes_steps=False))
     assert "constant prediction" in shown
 

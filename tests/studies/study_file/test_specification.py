@@ -535,20 +535,6 @@ def test_the_same_budget_written_otherwise_is_the_same_search():
     assert others == [first, first]
 
 
-@pytest.mark.parametrize(
-    ("changes", "line"),
-    [
-        ({"training": {"steps": 300}}, "training.steps: 200 -> 300"),
-        ({"budget": "1%"}, 'budget: "0.5%" -> "1%"'),
-        ({"space": {"values": {"scales": [1]}}}, "space.values.scales: [2.0, 4.0] -> [1.0]"),
-        ({"seed": 1}, "seed: 0 -> 1"),
-    ],
-)
-def test_a_changed_study_file_is_said_key_by_key(changes, line):
-    old, new = minimal(), minimal(**changes)
-    assert line in difference(old.search_identity(), new.search_identity())
-
-
 def test_the_shipped_examples_are_valid(tmp_path):
     assert len(example_names()) == 10
     embedded = {"docstrings", "intrinsic_dimension"}
