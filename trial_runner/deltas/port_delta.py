@@ -1,5 +1,6 @@
 """One edit at one sublayer: its form's module, joined with its gate."""
 
+from collections.abc import Mapping
 from typing import ClassVar
 
 import torch
@@ -10,7 +11,7 @@ from search_space.dimensions import Insertion, Port
 from search_space.edit import Edit
 from trial_runner.deltas.affine import Affine
 from trial_runner.deltas.blocks import blocks_of
-from trial_runner.deltas.form_delta import FormDelta
+from trial_runner.deltas.form_delta import FormDelta, Padding
 
 
 class PortDelta(nn.Module):
@@ -37,6 +38,11 @@ class PortDelta(nn.Module):
         self.form = form
         self._is_summed = blocks_of(edit, shape).is_summed
         self.add_gate(shape, generator)
+
+    @property
+    def paddings(self) -> Mapping[str, Padding]:
+        """See `DeltaModule`; its gate's are of one width."""
+        return {f"form.{name}": padding for name, padding in self.form.paddings.items()}
 
     @property
     def is_sequential(self) -> bool:

@@ -20,7 +20,7 @@ from trial_runner.deltas.port_delta import PortDelta
 from trial_runner.errors import AttachError
 from trial_runner.packed.dropout import current
 from trial_runner.packed.packed_prompt import PackedPrompt
-from trial_runner.packed.stacks import ModuleStack, Shared, by_slots, last_rows, paddings, shared_structure, structure
+from trial_runner.packed.stacks import ModuleStack, Shared, by_slots, last_rows, shared_structure, structure
 
 
 class SlotRows:
@@ -248,7 +248,7 @@ class PackedDeltas:
             self._lent |= {id(module): (stack, row) for row, module in enumerate(modules)}
 
     def _stack(self, modules: Sequence[nn.Module], places: Sequence[int]) -> ModuleStack:
-        stack = ModuleStack(modules, places, paddings(modules[0]), copies_one=self._copies_all)
+        stack = ModuleStack(modules, places, copies_one=self._copies_all)
         self.stacks.append(stack)
         return stack
 

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from trial_runner.deltas.prompt import PromptDelta
-from trial_runner.packed.stacks import ModuleStack, last_rows, paddings
+from trial_runner.packed.stacks import ModuleStack, last_rows
 
 
 class PackedPrompt:
@@ -36,7 +36,7 @@ class PackedPrompt:
         self.stacks = [ModuleStack([one], [place]) for place, one in encoded]
         if plain:
             places, modules = zip(*plain, strict=True)
-            self.stacks.append(ModuleStack(modules, places, paddings(modules[0]), copies_one=copies_all))
+            self.stacks.append(ModuleStack(modules, places, copies_one=copies_all))
         device = next(iter(self.stacks[0].parameters.values())).device
         self.shifts = self.length - torch.tensor(self.lengths, device=device)
         self.visible = last_rows(self.lengths, self.length, device)

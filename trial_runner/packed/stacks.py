@@ -15,11 +15,9 @@ from torch.func import vmap
 from torch.utils._pytree import tree_map_only
 
 from search_space.configuration import edit_structure
-from trial_runner.deltas import DeltaModule, SharedDelta
+from trial_runner.deltas import SharedDelta
 from trial_runner.deltas.form_delta import Padding
 from trial_runner.deltas.port_delta import PortDelta
-
-_NO_PADDING: Mapping[str, Padding] = {}
 
 
 def by_slots(rows: Tensor, slots: int) -> Tensor:
@@ -39,40 +37,34 @@ class ModuleStack:
     each, ``(G, ...)``, zero where a module is narrower than the widest; `write_back` copies them back.
 
     Args:
-        modules: Of one class and structure; only widths may differ.
+        modules: Of one class and structure; only widths may differ, as their ``paddings`` say where they have any.
         places: Slot of each among those of the pass.
-        paddings: Of parameters and buffers that may differ in width, by name.
         copies_one: Whether to copy a single module, too.
 
     Attributes:
         is_single: Whether it holds one module, as it is.
     """
 
-    def __init__(
-        self,
-        modules: Sequence[nn.Module],
-        places: Sequence[int],
-        paddings: Mapping[str, Padding] = _NO_PADDING,
-        *,
-        copies_one: bool = False,
-    ) -> None:
+    def __init__(self, modules: Sequence[nn.Module], places: Sequence[int], *, copies_one: bool = False) -> None:
         """Stack."""
         self.is_single = len(modules) == 1 and not copies_one
         self.modules = tuple(modules)
         self.places = tuple(places)
-        self._paddings = paddings
+        self._paddings: Mapping[str, Padding] = getattr(modules[0], "paddings", {})
         self._own = [dict(module.named_parameters()) for module in modules]
         if self.is_single:
             self.parameters = self._own[0]
             self._constants: dict[str, Tensor] = {}
             return
         self.parameters = {
-            name: nn.Parameter(_stacked([one[name].detach() for one in self._own], paddings.get(name)))
+            name: nn.Parameter(_stacked([one[name].detach() for one in self._own], self._paddings.get(name)))
             for name in self._own[0]
         }
         buffers = [dict(module.named_buffers()) for module in modules]
-        self._constants = {name: _stacked([one[name] for one in buffers], paddings.get(name)) for name in buffers[0]}
-        self._constants |= _real_rows(self._own, paddings)
+        self._constants = {
+            name: _stacked([one[name] for one in buffers], self._paddings.get(name)) for name in buffers[0]
+        }
+        self._constants |= _real_rows(self._own, self._paddings)
 
     @property
     def layout(self) -> Hashable:
@@ -215,13 +207,6 @@ def _padded(part: Tensor, padding: Padding, width: int) -> Tensor:
     return nn.functional.pad(part, (0, 0) * (-padding.axis - 1) + (before, after))
 
 
-def paddings(module: nn.Module) -> Mapping[str, Padding]:
-    """How the tensors of a module may be widened, by name."""
-    if isinstance(module, PortDelta):
-        return {f"form.{name}": padding for name, padding in module.form.paddings.items()}
-    return module.paddings if isinstance(module, DeltaModule | SharedDelta) else {}
-
-
 def structure(delta: PortDelta) -> Hashable:
     """Equal for edits of one sublayer that can be computed together; widths and fixed scales may differ."""
     shared = delta.form.shared
@@ -234,9 +219,9 @@ def shared_structure(shared: SharedDelta) -> Hashable:
     return type(shared), _shapes(shared, shared.named_parameters()), _shapes(shared, shared.named_buffers())
 
 
-def _shapes(module: nn.Module, tensors: Iterable[tuple[str, Tensor]]) -> Hashable:
+def _shapes(module: PortDelta | SharedDelta, tensors: Iterable[tuple[str, Tensor]]) -> Hashable:
     """Shapes of a module's tensors without the axes that may be padded."""
-    widened = paddings(module)
+    widened = module.paddings
     shapes: list[tuple[str, tuple[int, ...]]] = []
     for name, tensor in tensors:
         shape = list(tensor.shape)

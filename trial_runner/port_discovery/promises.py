@@ -200,12 +200,11 @@ def _inert_names(rig: Rig, deltas: DeltaSet) -> set[str]:
 def _backward(rig: Rig, deltas: DeltaSet) -> Tensor:
     """Gradients in a random direction: the sum of a normalised output would have none."""
     deltas.zero_grad()
-    with rig.attachment.using(deltas):
-        outputs = rig.outputs_of(rig.backbone.model(**rig.inputs).last_hidden_state, rig.inputs)
-        direction = torch.randn(outputs.shape, generator=torch.Generator().manual_seed(2), dtype=outputs.dtype)
-        loss = (outputs * direction).sum()
-        penalty = None if deltas.whole is None else deltas.whole.penalty()
-        torch.autograd.backward(loss if penalty is None else loss + penalty)
+    outputs = rig.outputs(deltas)
+    direction = torch.randn(outputs.shape, generator=torch.Generator().manual_seed(2), dtype=outputs.dtype)
+    loss = (outputs * direction).sum()
+    penalty = None if deltas.whole is None else deltas.whole.penalty()
+    torch.autograd.backward(loss if penalty is None else loss + penalty)
     return outputs.detach()
 
 

@@ -4,6 +4,7 @@ Shapes: `B` examples, `T` tokens, `D` width.
 """
 
 import inspect
+from contextlib import nullcontext
 from dataclasses import dataclass
 
 import torch
@@ -14,6 +15,7 @@ from trial_runner.attachment.attach import Attachment
 from trial_runner.backbones import Backbone
 from trial_runner.deltas.delta_set import DeltaSet
 from trial_runner.linear_layers import QuantizedLinear, frozen_weights
+from trial_runner.packed.packed_deltas import PackedDeltas
 
 _BATCH, _TOKENS, _ANSWER = 2, 5, 4
 _LENGTHS = (5, 3)
@@ -65,11 +67,9 @@ class Rig:
         """The real tokens of the last hidden states ``(B, T, D)``."""
         return hidden.flatten(0, 1) if "decoder_input_ids" in inputs else hidden[inputs["attention_mask"].bool()]
 
-    def hidden(self, deltas: DeltaSet | None, inputs: Inputs) -> Tensor:
+    def hidden(self, deltas: DeltaSet | PackedDeltas | None, inputs: Inputs) -> Tensor:
         """The last hidden states ``(B, T, D)``."""
-        if deltas is None:
-            return _hidden(self.backbone.model, inputs)
-        with self.attachment.using(deltas):
+        with nullcontext() if deltas is None else self.attachment.using(deltas):
             return _hidden(self.backbone.model, inputs)
 
     def second_row(self) -> Inputs:

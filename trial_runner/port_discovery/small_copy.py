@@ -145,8 +145,7 @@ class SmallCopy:
             slots = [moved(build(self.rig, Configuration(edits=(edit,))), seed=seed) for seed, edit in enumerate(some)]
             repeated = {name: tensor.repeat(len(slots), 1) for name, tensor in self.rig.inputs.items()}
             with torch.no_grad():
-                with self.rig.attachment.using(PackedDeltas(slots)):
-                    together = self.rig.backbone.model(**repeated).last_hidden_state
+                together = self.rig.hidden(PackedDeltas(slots), repeated)
                 for edit, rows, alone in zip(some, together.chunk(len(slots)), slots, strict=True):
                     own = self.rig.outputs(alone)
                     if not bool((self.rig.outputs_of(rows, self.rig.inputs) - own).abs().max() <= _TOGETHER):

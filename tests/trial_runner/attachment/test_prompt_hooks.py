@@ -7,16 +7,16 @@ from pathlib import Path
 import pytest
 import torch
 from support.edits import edit
+from support.tiny_backbones import rig_of
 from torch import Tensor
 
 from search_space.configuration import Configuration
 from search_space.dimensions import Port
 from search_space.forms import Prompt
 from search_space.gates import Prepend
-from trial_runner.attachment.attach import Attachment
-from trial_runner.attachment.attention import ATTENTION, register_attention
-from trial_runner.backbones import Backbone, load_backbone
 from trial_runner.deltas.delta_set import DeltaSet
+from trial_runner.port_discovery.promises import build
+from trial_runner.port_discovery.rig import Rig
 
 LENGTH = 3
 ENCODERS = ("roberta", "bert", "distilbert", "electra")
@@ -26,17 +26,13 @@ MASK = torch.tensor([[1, 1, 1, 1, 1, 1], [1, 1, 1, 1, 0, 0]])
 
 
 @pytest.fixture
-def loaded(tiny_backbone: Callable[[str], Path]) -> Callable[[str], Backbone]:
-    def load(family: str) -> Backbone:
-        register_attention()
-        return load_backbone(str(tiny_backbone(family)), precision="float64", attn_implementation=ATTENTION)
-
-    return load
+def loaded(tiny_backbone: Callable[[str], Path]) -> Callable[[str], Rig]:
+    return lambda family: rig_of(tiny_backbone(family))
 
 
-def prompted(backbone: Backbone) -> DeltaSet:
+def prompted(rig: Rig) -> DeltaSet:
     prompt = edit(Port.EMBEDDING, None, Prompt(width=LENGTH), Prepend())
-    deltas = DeltaSet(Configuration(edits=(prompt,)), backbone.shape, seed=2, dtype=torch.float64)
+    deltas = build(rig, Configuration(edits=(prompt,)))
     assert deltas.prompt is not None
     with torch.no_grad():
         deltas.prompt.table.mul_(20)
@@ -44,13 +40,9 @@ def prompted(backbone: Backbone) -> DeltaSet:
 
 
 @contextmanager
-def attached(backbone: Backbone, deltas: DeltaSet) -> Iterator[None]:
-    attachment = Attachment(backbone.model, backbone.family, backbone.shape)
-    try:
-        with attachment.using(deltas), torch.no_grad():
-            yield
-    finally:
-        attachment.detach()
+def attached(rig: Rig, deltas: DeltaSet) -> Iterator[None]:
+    with rig.attachment.using(deltas), torch.no_grad():
+        yield
 
 
 def rows(deltas: DeltaSet) -> Tensor:
@@ -60,15 +52,15 @@ def rows(deltas: DeltaSet) -> Tensor:
 
 @pytest.mark.parametrize("family", ENCODERS)
 def test_prompts_of_encoders_have_no_position_and_no_type(family, loaded):
-    backbone = loaded(family)
-    deltas = prompted(backbone)
+    rig = loaded(family)
+    backbone, deltas = rig.backbone, prompted(rig)
     kept: list[Tensor] = []
     embeddings = backbone.model.get_submodule("embeddings")
     with torch.no_grad():
         frozen = embeddings(input_ids=TOKENS)
         norm = embeddings.get_submodule("LayerNorm")(rows(deltas))
     handle = embeddings.register_forward_hook(lambda _, __, output: kept.append(output))
-    with attached(backbone, deltas):
+    with attached(rig, deltas):
         out = backbone.model(input_ids=TOKENS, attention_mask=MASK).last_hidden_state
     handle.remove()
     assert out.shape == (*TOKENS.shape, backbone.shape.width)
@@ -79,8 +71,8 @@ def test_prompts_of_encoders_have_no_position_and_no_type(family, loaded):
 @pytest.mark.parametrize("family", [*DECODERS, "t5", "t5_gated"])
 def test_prompts_of_decoders_and_without_positions_are_tokens_before_the_others(family, loaded):
     """The decoder of an encoder-decoder attends to them."""
-    backbone = loaded(family)
-    deltas = prompted(backbone)
+    rig = loaded(family)
+    backbone, deltas = rig.backbone, prompted(rig)
     is_decoder = family in DECODERS
     more = {} if is_decoder else {"decoder_input_ids": TOKENS}
     with torch.no_grad():
@@ -89,7 +81,7 @@ def test_prompts_of_decoders_and_without_positions_are_tokens_before_the_others(
         mask = torch.cat([torch.ones(2, LENGTH, dtype=torch.long), MASK], dim=1)
         expected = backbone.model(inputs_embeds=everything, attention_mask=mask, **more).last_hidden_state
         frozen = backbone.model(input_ids=TOKENS, attention_mask=MASK, **more).last_hidden_state
-    with attached(backbone, deltas):
+    with attached(rig, deltas):
         out = backbone.model(input_ids=TOKENS, attention_mask=MASK, **more).last_hidden_state
     torch.testing.assert_close(out, expected[:, LENGTH:] if is_decoder else expected, rtol=0, atol=1e-12)
     assert (out - frozen).abs().max() > 1e-3
@@ -98,15 +90,15 @@ def test_prompts_of_decoders_and_without_positions_are_tokens_before_the_others(
 @pytest.mark.parametrize("family", ["bart", "mbart", "marian"])
 def test_prompts_of_encoder_decoders_have_no_position(family, loaded):
     """With the positions taken away, a prompt is a token like any other; with them, its own are missing alone."""
-    backbone = loaded(family)
-    deltas = prompted(backbone)
+    rig = loaded(family)
+    backbone, deltas = rig.backbone, prompted(rig)
     encoder = backbone.model.get_submodule("encoder")
     kept: list[Tensor] = []
     first = encoder.get_submodule("layers.0")
     handle = first.register_forward_pre_hook(lambda _, arguments: kept.append(arguments[0]))
     with torch.no_grad():
         backbone.model(input_ids=TOKENS, attention_mask=MASK, decoder_input_ids=TOKENS)
-        with attached(backbone, deltas):
+        with attached(rig, deltas):
             out = backbone.model(input_ids=TOKENS, attention_mask=MASK, decoder_input_ids=TOKENS).last_hidden_state
         norm = getattr(encoder, "layernorm_embedding", torch.nn.Identity())
         alone = norm(rows(deltas))
@@ -118,12 +110,12 @@ def test_prompts_of_encoder_decoders_have_no_position(family, loaded):
 
 @pytest.mark.parametrize("family", [*ENCODERS, "bart", "marian", "t5", "llama"])
 def test_padding_stays_out_of_sight_behind_a_prompt(family, loaded):
-    backbone = loaded(family)
-    deltas = prompted(backbone)
+    rig = loaded(family)
+    backbone, deltas = rig.backbone, prompted(rig)
     others = TOKENS.clone()
     others[1, 4:] = 17
     more = {"decoder_input_ids": TOKENS} if backbone.shape.encoder_layers and backbone.shape.decoder_layers else {}
-    with attached(backbone, deltas):
+    with attached(rig, deltas):
         one, two = (
             backbone.model(input_ids=ids, attention_mask=MASK, **more).last_hidden_state for ids in (TOKENS, others)
         )
@@ -132,20 +124,22 @@ def test_padding_stays_out_of_sight_behind_a_prompt(family, loaded):
 
 
 def test_the_longest_input_has_room_for_a_prompt(loaded):
-    backbone = loaded("bert")
+    rig = loaded("bert")
+    backbone = rig.backbone
     assert backbone.position_limit_tokens is not None
     tokens = torch.full((1, backbone.position_limit_tokens), 7)
-    with attached(backbone, prompted(backbone)):
+    with attached(rig, prompted(rig)):
         out = backbone.model(input_ids=tokens, attention_mask=torch.ones_like(tokens)).last_hidden_state
     assert out.shape[1] == backbone.position_limit_tokens
 
 
 @pytest.mark.parametrize("family", ["roberta", "gpt2"])
 def test_the_frozen_model_is_back_when_the_prompt_is_gone(family, loaded):
-    backbone = loaded(family)
+    rig = loaded(family)
+    backbone = rig.backbone
     with torch.no_grad():
         before = backbone.model(input_ids=TOKENS, attention_mask=MASK).last_hidden_state
-        with attached(backbone, prompted(backbone)):
+        with attached(rig, prompted(rig)):
             between = backbone.model(input_ids=TOKENS, attention_mask=MASK).last_hidden_state
         after = backbone.model(input_ids=TOKENS, attention_mask=MASK).last_hidden_state
     assert torch.equal(before, after)

@@ -93,13 +93,6 @@ def test_an_inducer_draws_biases_too_and_folds_its_tails():
     assert abs(float(near_zero) - expected) < 5 / math.sqrt(weight.numel())
 
 
-def test_the_keys_of_an_inducer_start_small_whatever_its_values_are():
-    delta = built(LowRank(width=8, heads=Heads.QUERY), gate=InducerGate(key_width=WIDTH), write=Port.O, read=Port.Q)
-    for name, parameter in delta.named_parameters():
-        if not name.startswith("form."):
-            assert_deviates(parameter, REMAINDER)
-
-
 @pytest.mark.parametrize("rank", [None, 16])
 def test_kronecker_factors_start_as_glorot_says(rank):
     own = built(Phm(width=WIDTH, n=4, factor_rank=rank, shared=False)).form

@@ -11,6 +11,7 @@ import pytest
 import torch
 from support.built_forms import nudged
 from support.edits import edit
+from support.tiny_backbones import rig_of
 from torch import Tensor
 
 from search_space.configuration import Configuration
@@ -19,11 +20,10 @@ from search_space.edit import Edit
 from search_space.forms import Bottleneck, Constant, Diagonal, Form, LowRank, SoftmaxMemory
 from search_space.gates import Add, ConvexGate, FixedScale, Gate, Multiply
 from search_space.parameter_counts.counts import count
-from trial_runner.attachment.attach import Attachment
-from trial_runner.attachment.attention import ATTENTION, register_attention
-from trial_runner.backbones import load_backbone
 from trial_runner.deltas.delta_set import DeltaSet
 from trial_runner.deltas.port_delta import PortDelta
+from trial_runner.linear_layers import dense_weight
+from trial_runner.port_discovery.promises import build
 
 INPUT_IDS = torch.randint(5, 200, (3, 12), generator=torch.Generator().manual_seed(0))
 MASK = torch.arange(12) < torch.tensor([[12], [9], [4]])
@@ -42,55 +42,27 @@ class Subject:
     """A tiny backbone in float64 with hooks on it."""
 
     def __init__(self, folder: Path) -> None:
-        register_attention()
-        self.backbone = load_backbone(str(folder), precision="float64", attn_implementation=ATTENTION)
-        self.shape = self.backbone.shape
-        self.attachment = Attachment(self.backbone.model, self.backbone.family, self.shape)
+        self.rig = rig_of(folder)
+        self.shape = self.rig.backbone.shape
 
     def run(self, deltas: DeltaSet | None = None) -> Tensor:
         """Outputs of the real tokens."""
-        if deltas is None:
-            return self.backbone.model(input_ids=INPUT_IDS, attention_mask=MASK).last_hidden_state[MASK]
-        with self.attachment.using(deltas):
-            return self.run()
-
-    def deltas_at_start(self, *edits: Edit) -> DeltaSet:
-        return DeltaSet(Configuration(edits=edits), self.shape, seed=3, dtype=torch.float64)
+        return self.rig.hidden(deltas, {"input_ids": INPUT_IDS, "attention_mask": MASK})[MASK]
 
     def deltas(self, *edits: Edit) -> DeltaSet:
         """Deltas with every parameter moved from its start."""
-        return nudged(self.deltas_at_start(*edits), 0.3)
+        return nudged(build(self.rig, Configuration(edits=edits)), 0.3)
 
     def projection(self, layer: int, port: Port) -> tuple[Tensor, Tensor | None]:
         """Weight ``(D_in, D_out)`` and bias of the frozen module that computes a port."""
-        path, parts = PROJECTIONS[self.shape.family][port]
-        module = self.backbone.model.get_submodule(path.format(layer))
-        weight = module.weight if self.shape.family == "gpt2" else module.weight.T  # GPT-2 stores (in, out)
-        if parts is None:
-            return weight, module.bias
-        return weight.chunk(3, dim=-1)[parts], module.bias.chunk(3, dim=-1)[parts]
-
-
-_ROBERTA = "encoder.layer.{}."
-PROJECTIONS: dict[str, dict[Port, tuple[str, int | None]]] = {
-    "roberta": {
-        Port.Q: (_ROBERTA + "attention.self.query", None),
-        Port.K: (_ROBERTA + "attention.self.key", None),
-        Port.V: (_ROBERTA + "attention.self.value", None),
-        Port.O: (_ROBERTA + "attention.output.dense", None),
-        Port.U: (_ROBERTA + "intermediate.dense", None),
-    },
-    "gpt2": {
-        Port.Q: ("h.{}.attn.c_attn", 0),
-        Port.K: ("h.{}.attn.c_attn", 1),
-        Port.V: ("h.{}.attn.c_attn", 2),
-        Port.O: ("h.{}.attn.c_proj", None),
-        Port.U: ("h.{}.mlp.c_fc", None),
-    },
-} | {
-    family: {port: (f"layers.{{}}.self_attn.{port}_proj", None) for port in (Port.Q, Port.K, Port.V, Port.O)}
-    for family in ("llama", "qwen2", "qwen3")
-}
+        table = self.rig.backbone.family.ports(self.shape)
+        at = self.shape.sublayers(Site.FFN if port is Port.U else Site.ATTENTION)[layer]
+        location = table.ports[at.stack, at.site, port]
+        path = f"{table.layers[at.stack].format(layer=layer)}.{location.module}"
+        module = self.rig.backbone.model.get_submodule(path)
+        weight = dense_weight(module)
+        columns = location.columns(weight.shape[1])
+        return weight[:, columns], None if module.bias is None else module.bias[columns]
 
 
 @pytest.fixture(scope="module")
@@ -105,7 +77,7 @@ def subject(tiny_backbone: Callable[[str], Path]) -> Iterator[Callable[[str], Su
 
     yield make
     for each in made:
-        each.attachment.detach()
+        each.rig.attachment.detach()
 
 
 def modules(deltas: DeltaSet, of: Edit) -> list[PortDelta]:
@@ -129,7 +101,7 @@ def trained(
 ) -> list[Tensor]:
     """Outputs after each of five steps; ``up_factor`` multiplies the learning rate of the last linear map."""
     of = edit(Port.F, Port.X_FFN, form, gate)
-    deltas = subject.deltas_at_start(of)
+    deltas = build(subject.rig, Configuration(edits=(of,)))
     last = [p for name, p in deltas.named_parameters() if name.rpartition(".")[2] in ("up", "up_bias", "b")]
     others = [p for p in deltas.parameters() if all(p is not each for each in last)]
     decay = 0.125 if optimizer is torch.optim.AdamW else 0.0

@@ -11,6 +11,7 @@ import pytest
 import torch
 from support.built_forms import nudged
 from support.edits import edit
+from support.tiny_backbones import rig_of
 from torch import Tensor, nn
 
 from search_space.configuration import Configuration
@@ -18,11 +19,11 @@ from search_space.dimensions import Activation, Heads, Port
 from search_space.edit import Edit
 from search_space.forms import Bottleneck, Init, LowRank
 from search_space.gates import ConvexInducerGate, Gate, InducerGate
-from trial_runner.attachment.attach import Attachment
-from trial_runner.attachment.attention import ATTENTION, register_attention
-from trial_runner.backbones import Backbone, load_backbone
+from trial_runner.backbones import Backbone
 from trial_runner.deltas.delta_set import DeltaSet
 from trial_runner.deltas.port_delta import PortDelta
+from trial_runner.port_discovery.promises import build
+from trial_runner.port_discovery.rig import Rig
 
 TOKENS = 12
 INPUT_IDS = torch.randint(5, 200, (3, TOKENS), generator=torch.Generator().manual_seed(0))
@@ -40,16 +41,10 @@ PROJECTIONS = {
 
 
 @pytest.fixture(scope="module", params=PROJECTIONS)
-def backbone(request: pytest.FixtureRequest, tiny_backbone: Callable[[str], Path]) -> Backbone:
-    register_attention()
-    return load_backbone(str(tiny_backbone(request.param)), precision="float64", attn_implementation=ATTENTION)
-
-
-@pytest.fixture
-def attachment(backbone: Backbone) -> Iterator[Attachment]:
-    attachment = Attachment(backbone.model, backbone.family, backbone.shape)
-    yield attachment
-    attachment.detach()
+def rig(request: pytest.FixtureRequest, tiny_backbone: Callable[[str], Path]) -> Iterator[Rig]:
+    rig = rig_of(tiny_backbone(request.param))
+    yield rig
+    rig.attachment.detach()
 
 
 def run_seeing(backbone: Backbone) -> dict[str, Tensor]:
@@ -118,8 +113,8 @@ def inducer(write: Port, gate: Gate) -> Edit:
     return edit(write, Port.Q, form, gate)
 
 
-def moved(configuration: Configuration, backbone: Backbone) -> DeltaSet:
-    return nudged(DeltaSet(configuration, backbone.shape, seed=0, dtype=torch.float64), 0.5)
+def moved(rig: Rig, *edits: Edit) -> DeltaSet:
+    return nudged(build(rig, Configuration(edits=edits)), 0.5)
 
 
 def joint_weights(first: FirstAttention, delta: PortDelta, head: int) -> Tensor:
@@ -144,16 +139,16 @@ GATES = [
 
 @pytest.mark.parametrize(("write", "with_lora"), [(Port.HEAD, False), (Port.O, False), (Port.O, True)], ids=str)
 @pytest.mark.parametrize("gate", GATES, ids=str)
-def test_an_inducer_is_one_more_key_and_value(backbone, attachment, gate, write, with_lora):
+def test_an_inducer_is_one_more_key_and_value(rig, gate, write, with_lora):
     """Value ``h + MLP_v(q)`` for ``h + lambda MLP_v(q)``; ``MLP_v(q)`` for ``(1 - lambda) h + lambda MLP_v(q)``.
 
     Extended to o, a head's values are ``v W_o``, and MLP_v computes one as wide; its bias is shared and not gated. An
     inducer reads the query with LoRA in it.
     """
-    shape, at_heads = backbone.shape, write is Port.HEAD
+    backbone, shape, at_heads = rig.backbone, rig.backbone.shape, write is Port.HEAD
     lora = edit(Port.Q, Port.X_ATTN, LowRank(width=2))
-    deltas = moved(Configuration(edits=(inducer(write, gate), *((lora,) if with_lora else ()))), backbone)
-    with torch.no_grad(), attachment.using(deltas):
+    deltas = moved(rig, inducer(write, gate), *((lora,) if with_lora else ()))
+    with torch.no_grad(), rig.attachment.using(deltas):
         seen = run_seeing(backbone)
         first, delta = FirstAttention(backbone, seen), next(iter(deltas.attention.values()))
         module = backbone.model.get_submodule(PROJECTIONS[shape.family]["o"])
@@ -174,11 +169,11 @@ def test_an_inducer_is_one_more_key_and_value(backbone, attachment, gate, write,
     torch.testing.assert_close(found[REAL], expected[REAL], rtol=0, atol=1e-12)
 
 
-def test_an_inducers_gate_is_neither_open_nor_closed_here(backbone, attachment):
+def test_an_inducers_gate_is_neither_open_nor_closed_here(rig):
     """Else the identities above would say nothing."""
-    deltas = moved(Configuration(edits=(inducer(Port.HEAD, InducerGate(key_width=3)),)), backbone)
-    with torch.no_grad(), attachment.using(deltas):
-        first = FirstAttention(backbone, run_seeing(backbone))
+    deltas = moved(rig, inducer(Port.HEAD, InducerGate(key_width=3)))
+    with torch.no_grad(), rig.attachment.using(deltas):
+        first = FirstAttention(rig.backbone, run_seeing(rig.backbone))
     delta = next(iter(deltas.attention.values()))
-    share = torch.stack([joint_weights(first, delta, head)[..., 0] for head in range(backbone.shape.query_heads)])
+    share = torch.stack([joint_weights(first, delta, head)[..., 0] for head in range(rig.backbone.shape.query_heads)])
     assert 0.05 < share[:, REAL].mean() < 0.95

@@ -8,6 +8,7 @@ import pytest
 import torch
 from support.built_forms import nudged
 from support.edits import edit
+from support.tiny_backbones import rig_of
 from torch import Tensor
 
 from search_space.configuration import Configuration
@@ -16,12 +17,11 @@ from search_space.edit import Edit
 from search_space.forms import LowRank, SoftmaxMemory
 from search_space.gates import ConvexGate, ConvexSampleGate, FixedScale, SampleGate
 from search_space.layers import LayerRange
-from trial_runner.attachment.attach import Attachment
-from trial_runner.attachment.attention import ATTENTION, register_attention
-from trial_runner.backbones import Backbone, load_backbone
 from trial_runner.deltas.delta_set import DeltaSet
 from trial_runner.deltas.port_delta import PortDelta
 from trial_runner.packed.packed_deltas import PackedDeltas
+from trial_runner.port_discovery.promises import build
+from trial_runner.port_discovery.rig import Rig
 
 INPUT_IDS = torch.randint(5, 200, (3, 9), generator=torch.Generator().manual_seed(0))
 LENGTHS = (9, 6, 2)
@@ -32,34 +32,31 @@ WITHIN = 1e-12
 
 
 @pytest.fixture(scope="module")
-def rig(tiny_backbone: Callable[[str], Path]) -> Iterator[tuple[Backbone, Attachment]]:
+def rig(tiny_backbone: Callable[[str], Path]) -> Iterator[Rig]:
     torch.set_num_threads(1)
-    register_attention()
-    backbone = load_backbone(str(tiny_backbone("roberta")), precision="float64", attn_implementation=ATTENTION)
-    attachment = Attachment(backbone.model, backbone.family, backbone.shape)
-    yield backbone, attachment
-    attachment.detach()
+    rig = rig_of(tiny_backbone("roberta"))
+    yield rig
+    rig.attachment.detach()
 
 
-def deltas_of(backbone: Backbone, *edits: Edit) -> DeltaSet:
-    return nudged(DeltaSet(Configuration(edits=edits), backbone.shape, seed=1, dtype=torch.float64), 0.5)
+def deltas_of(rig: Rig, *edits: Edit) -> DeltaSet:
+    return nudged(build(rig, Configuration(edits=edits)), 0.5)
 
 
 @torch.no_grad()
-def outputs(backbone: Backbone, attachment: Attachment, deltas: DeltaSet, *, sample: int | None = None) -> list[Tensor]:
+def outputs(rig: Rig, deltas: DeltaSet, *, sample: int | None = None) -> list[Tensor]:
     """Of the real tokens of each sample; of one alone without its padding."""
-    with attachment.using(deltas):
-        if sample is None:
-            hidden = backbone.model(input_ids=INPUT_IDS, attention_mask=MASK).last_hidden_state
-            return [row[:length] for row, length in zip(hidden, LENGTHS, strict=True)]
-        return [backbone.model(input_ids=INPUT_IDS[sample : sample + 1, : LENGTHS[sample]]).last_hidden_state[0]]
+    if sample is None:
+        hidden = rig.hidden(deltas, {"input_ids": INPUT_IDS, "attention_mask": MASK})
+        return [row[:length] for row, length in zip(hidden, LENGTHS, strict=True)]
+    return [rig.hidden(deltas, {"input_ids": INPUT_IDS[sample : sample + 1, : LENGTHS[sample]]})[0]]
 
 
-def first_gate(deltas: DeltaSet, backbone: Backbone, sample: int) -> Tensor:
+def first_gate(deltas: DeltaSet, rig: Rig, sample: int) -> Tensor:
     """The gate of the first layer: what attention reads there no edit has changed."""
     module = next(module for module in deltas.modules() if isinstance(module, PortDelta))
     ids = INPUT_IDS[sample : sample + 1, : LENGTHS[sample]]
-    read = backbone.model.get_submodule("embeddings")(input_ids=ids)[0]
+    read = rig.backbone.model.get_submodule("embeddings")(input_ids=ids)[0]
     factor = module.factor
     assert factor is not None
     each = torch.sigmoid(read @ factor.weight.squeeze(-1) + factor.bias)  # type: ignore[operator]
@@ -74,30 +71,27 @@ def of_first_layer(one: Edit) -> Edit:
 @pytest.mark.parametrize("is_prefix", [False, True])
 def test_what_is_gated_is_multiplied_with_the_mean_over_the_real_tokens_of_each_sample(rig, is_prefix):
     """A low-rank map is scaled by it; of a prefix keys and values are."""
-    backbone, attachment = rig
     at = (Port.HEAD, Port.Q, PREFIX) if is_prefix else (Port.Q, Port.X_ATTN, LOW_RANK)
-    gated = deltas_of(backbone, of_first_layer(edit(*at, ConvexSampleGate() if is_prefix else SampleGate())))
+    gated = deltas_of(rig, of_first_layer(edit(*at, ConvexSampleGate() if is_prefix else SampleGate())))
     own = dict(gated.named_parameters())
-    for sample, found in enumerate(outputs(backbone, attachment, gated)):
-        share = first_gate(gated, backbone, sample)
+    for sample, found in enumerate(outputs(rig, gated)):
+        share = first_gate(gated, rig, sample)
         gate = ConvexGate() if is_prefix else FixedScale(value=float(share))
-        plain = deltas_of(backbone, of_first_layer(edit(*at, gate)))
+        plain = deltas_of(rig, of_first_layer(edit(*at, gate)))
         for name, parameter in plain.named_parameters():
             parameter.copy_(own[name] * share if is_prefix else own[name])
         for alone in (plain, gated):
-            (expected,) = outputs(backbone, attachment, alone, sample=sample)
+            (expected,) = outputs(rig, alone, sample=sample)
             torch.testing.assert_close(found, expected, rtol=0, atol=WITHIN)
 
 
 @torch.no_grad()
 def test_in_a_pack_each_slot_has_its_own_and_those_without_have_none(rig):
-    backbone, attachment = rig
     gates = (ConvexSampleGate(), ConvexGate(), ConvexSampleGate())
-    slots = [deltas_of(backbone, edit(Port.HEAD, Port.Q, PREFIX, gate)) for gate in gates]
-    slots.append(deltas_of(backbone, edit(Port.Q, Port.X_ATTN, LOW_RANK, SampleGate())))
-    with attachment.using(PackedDeltas(slots)):
-        rows, mask = INPUT_IDS.repeat(len(slots), 1), MASK.repeat(len(slots), 1)
-        together = backbone.model(input_ids=rows, attention_mask=mask).last_hidden_state.chunk(len(slots))
+    slots = [deltas_of(rig, edit(Port.HEAD, Port.Q, PREFIX, gate)) for gate in gates]
+    slots.append(deltas_of(rig, edit(Port.Q, Port.X_ATTN, LOW_RANK, SampleGate())))
+    rows = {"input_ids": INPUT_IDS.repeat(len(slots), 1), "attention_mask": MASK.repeat(len(slots), 1)}
+    together = rig.hidden(PackedDeltas(slots), rows).chunk(len(slots))
     for found, deltas in zip(together, slots, strict=True):
-        expected = outputs(backbone, attachment, deltas)
+        expected = outputs(rig, deltas)
         torch.testing.assert_close(found[MASK], torch.cat(expected), rtol=0, atol=WITHIN)
