@@ -55,9 +55,8 @@ class WatchedStudy:
         """How many trials are in every state."""
         self._executor = executor
         self._lock = threading.RLock()
-        self._trials: list[TrialOutline] = []
-        self._changed: list[int] = []
-        """By number of the trial, the version of the study in which it became what it is."""
+        self._trials: list[tuple[int, TrialOutline]] = []
+        """By number, with the version of the study in which each became what it is."""
         self._version = 0
         self._said: list[EventRecord] = []
         self._read_at = float("-inf")
@@ -67,7 +66,7 @@ class WatchedStudy:
     def trials(self) -> tuple[TrialOutline, ...]:
         """All trials by number, as they were last read, without what they are."""
         with self._lock:
-            return tuple(self._trials)
+            return tuple(trial for _, trial in self._trials)
 
     @cached_property
     def shape(self) -> BackboneShape | None:
@@ -100,24 +99,23 @@ class WatchedStudy:
         self.counts = self.ledger.state_counts(key)
         total = sum(self.counts.values())
         still_open = self.ledger.trials(key, states=_OPEN)
-        ended = {trial.number for trial in self._trials if trial.state in _OPEN} - {one.number for one in still_open}
+        ended = {trial.number for _, trial in self._trials if trial.state in _OPEN} - {one.number for one in still_open}
         changed = [*still_open, *(self.ledger.trial(key, number) for number in ended)]
         read = [TrialOutline.of(trial) for trial in changed]
         if total > known:
             read += self.ledger.outlines(key, known)
         # A trial that is newer than the count follows with the next look; numbers have no gaps.
         by_number = {trial.number: trial for trial in read if trial.number < total}
-        news = [one for number, one in sorted(by_number.items()) if number >= known or one != self._trials[number]]
+        news = [one for number, one in sorted(by_number.items()) if number >= known or one != self._trials[number][1]]
         self._version += bool(news)
         for trial in news:
-            self._trials[trial.number : trial.number + 1] = [trial]
-            self._changed[trial.number : trial.number + 1] = [self._version]
+            self._trials[trial.number : trial.number + 1] = [(self._version, trial)]
 
     def rows(self, since: int) -> dict[str, object]:
         """The version, and rows of all trials that changed after an earlier one."""
         version = self.refresh()
         with self._lock:
-            changed = [one for one, changed in zip(self._trials, self._changed, strict=True) if changed > since]
+            changed = [one for became, one in self._trials if became > since]
         return {"version": version, "columns": COLUMNS, "rows": [*map(_row, changed)]}
 
     def curves(self, numbers: Collection[int]) -> dict[int, list[ReadingRecord]]:
