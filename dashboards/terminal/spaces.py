@@ -1,7 +1,9 @@
 """Search spaces for the terminal: dimensions, sizes, and sample configurations."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from itertools import combinations
+from math import prod
 
 from rich.console import Group, RenderableType
 from rich.table import Table
@@ -10,11 +12,37 @@ from rich.text import Text
 from dashboards.terminal.configurations import EditView, view_configuration
 from dashboards.terminal.layout import escape, plain_table
 from dashboards.terminal.text import rate_text, share_text
+from search_space.forms import FORMS
+from search_space.gates import FixedScale, Multiply
 from search_space.parameter_counts.counts import Counts
+from search_space.space.layer_choice import depth_of, every_choice
+from search_space.space.parameters import sides
+from search_space.space.points import site_of
+from search_space.space.product import families
+from search_space.space.questions import NUMBERS
 from search_space.space.random_draw import RandomTrial
 from search_space.space.space import SearchSpace
-from search_space.space.space_size import SpaceSize, dimension_values, space_size
 from search_space.space.trial_protocol import Parameter
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartSize:
+    """How many structures there are at one part of the model; sizes, learning rates and layers aside.
+
+    Attributes:
+        product: Combinations of the values of all dimensions, legal or not; of two edits too, where there may be two.
+        one_edit: Structures of one edit that can be proposed.
+        two_edits: Structures of two edits that can be proposed.
+    """
+
+    product: int
+    one_edit: int
+    two_edits: int
+
+    @property
+    def proposed(self) -> int:
+        """All that can be proposed."""
+        return self.one_edit + self.two_edits
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,8 +73,12 @@ class SpaceView:
         budget: Most stored parameters.
         dimensions: What can be chosen at every part of the model, by dimension.
         layers: Kinds of layer choices.
+        layer_choices: How many choices of layers a side has.
         placements: Parts that are edited together.
         parameters: Every search parameter by name.
+        sizes: How many structures there are, by part of the model.
+        product: Configurations of the raw product: at every part a combination or nothing, with a choice of layers.
+        proposed: Structures of all placements that can be proposed, with their choices of layers.
         published: Published methods and points that fit.
         samples: Configurations drawn at random.
     """
@@ -56,9 +88,12 @@ class SpaceView:
     budget: int
     dimensions: Mapping[str, Mapping[str, tuple[str, ...]]]
     layers: tuple[str, ...]
+    layer_choices: int
     placements: tuple[str, ...]
     parameters: Mapping[str, Parameter]
-    size: SpaceSize
+    sizes: Mapping[str, PartSize]
+    product: int
+    proposed: int
     published: tuple[str, ...]
     samples: tuple[SampleView, ...]
 
@@ -69,19 +104,65 @@ def view_space(space: SearchSpace, *, draw: int = 0, seed: int = 0) -> SpaceView
     Args:
         draw: How many configurations to draw.
     """
+    sizes = {part: _size(part, space) for part in space.parts}
+    layer_choices = len(every_choice(space.layers, depth_of(space.shape)))
     trial = RandomTrial(seed)
     return SpaceView(
         family=space.shape.family,
         backbone_parameters=space.shape.parameters,
         budget=space.budget,
-        dimensions=dimension_values(space),
+        dimensions=_dimension_values(space),
         layers=space.layers,
+        layer_choices=layer_choices,
         placements=tuple(space.placements),
         parameters=space.parameters(),
-        size=space_size(space),
+        sizes=sizes,
+        product=_configurations(
+            {part: size.product for part, size in sizes.items()},
+            [chosen for number in range(1, len(sizes) + 1) for chosen in combinations(sizes, number)],
+            layer_choices,
+        ),
+        proposed=_configurations(
+            {part: size.proposed for part, size in sizes.items()}, space.placements.values(), layer_choices
+        ),
         published=space.published_that_fit(),
         samples=tuple(_sample(space, trial) for _ in range(draw if space.trees else 0)),
     )
+
+
+def _size(part: str, space: SearchSpace) -> PartSize:
+    options = space.options
+    values = options.values(part)
+    gates = [*values["gate"]]
+    if FixedScale.name in gates:  # with another scale it is another gate
+        gates += map(str, options.scales[1:])
+    if any(FORMS[name].multiplies for name in options.forms(part)):
+        gates.append(Multiply.name)
+    product = sum(map(len, families(site_of(part), {**values, "gate": dict.fromkeys(gates)})))
+    return PartSize(
+        product=product if max(options.edits_per_side) == 1 else product * (product + 1) // 2,
+        one_edit=len(space.structures.get(part, ())),
+        two_edits=len(space.pairs.get(part, ())),
+    )
+
+
+def _configurations(sizes: Mapping[str, int], placements: Iterable[tuple[str, ...]], layer_choices: int) -> int:
+    """Structures of all placements; the parts of a side share a choice of layers."""
+    return sum(prod(sizes[part] for part in parts) * layer_choices ** len(sides(parts)) for parts in placements)
+
+
+def _dimension_values(space: SearchSpace) -> dict[str, dict[str, tuple[str, ...]]]:
+    """What can be chosen at every part of the model, by dimension; those with one value too."""
+    found: dict[str, dict[str, tuple[str, ...]]] = {}
+    for part, structures in space.structures.items():
+        values: dict[str, dict[str, None]] = {}
+        for point in structures:
+            for dimension, value in point.path:
+                values.setdefault(dimension, {})[value] = None
+        if part in space.pairs:
+            values["edits"] = dict.fromkeys(NUMBERS)
+        found[part] = {dimension: tuple(some) for dimension, some in values.items()}
+    return found
 
 
 def _sample(space: SearchSpace, trial: RandomTrial) -> SampleView:
@@ -102,7 +183,7 @@ def space_renderable(view: SpaceView, *, title: str) -> RenderableType:
     share = share_text(view.budget / view.backbone_parameters, digits=3)
     head = Text.assemble((title, "bold"), f": at most {view.budget:,} parameters, {share} of the backbone")
     parts: list[RenderableType] = [head]
-    for part in (_dimensions(view), _sizes(view.size)):
+    for part in (_dimensions(view), _sizes(view)):
         parts += [Text(), part]
     parts += [Text(), Text(f"published methods that fit: {', '.join(view.published) or 'none'}")]
     for number, sample in enumerate(view.samples, start=1):
@@ -126,19 +207,16 @@ def _dimensions(view: SpaceView) -> Table:
     return table
 
 
-def _sizes(size: SpaceSize) -> Table:
-    rows = {
-        "product of the dimensions": ([part.product for part in size.parts], size.product),
-        "can be proposed": ([part.proposed for part in size.parts], size.proposed),
-    }
-    if any(part.pairs for part in size.parts):
-        rows["can be proposed, two edits"] = ([part.pairs for part in size.parts], size.proposed)
-    cells = [
-        (name, *(f"{number:,}" for number in (*of_parts, size.layers, together)))
-        for name, (of_parts, together) in rows.items()
+def _sizes(view: SpaceView) -> Table:
+    """Structures at each part, sizes and learning rates aside; all together with the choices of layers."""
+    rows = [
+        *((part, size.product, size.one_edit, size.two_edits, size.proposed) for part, size in view.sizes.items()),
+        ("layers", view.layer_choices, None, None, view.layer_choices),
+        ("all together", view.product, None, None, view.proposed),
     ]
-    heads = (*(part.part for part in size.parts), "layers", "together")
-    return plain_table("structures, sizes and learning rates aside", *heads, right=heads, rows=cells)
+    cells = [(name, *("" if number is None else f"{number:,}" for number in numbers)) for name, *numbers in rows]
+    heads = ("product of the dimensions", "one edit", "two edits", "can be proposed")
+    return plain_table("structures", *heads, right=heads, rows=cells)
 
 
 def _sample_lines(number: int, sample: SampleView, view: SpaceView) -> RenderableType:

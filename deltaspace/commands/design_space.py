@@ -142,8 +142,8 @@ def _described(view: "ConfigurationView") -> dict[str, object]:
 def show_space(study: str, draw: int, seed: int, overrides: dict[str, object], as_json: bool) -> None:
     """Show the search space of a study: dimensions, size, sample configurations.
 
-    STUDY.yaml is a study file or the name of a shipped example. The size counts structures exactly, after unifying
-    what is the same function; sizes and learning rates are left aside. No weights are read.
+    STUDY.yaml is a study file or the name of a shipped example. Its size is the product of all dimensions and how many
+    structures can be proposed, of one edit and of two, sizes and learning rates aside. No weights are read.
     """
     from dashboards.terminal.spaces import space_renderable, view_space
     from deltaspace.descriptions import shape_of

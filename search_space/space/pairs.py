@@ -1,10 +1,10 @@
 """Two structures at one part of the model: which may go together and how many there are."""
 
 from collections import Counter
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import combinations
+from itertools import combinations, combinations_with_replacement
 
 from search_space.backbones.shape import BackboneShape
 from search_space.dimensions import Port
@@ -74,26 +74,25 @@ class PortPairs:
     def __len__(self) -> int:
         """How many pairs there are."""
         numbers = Counter(self._kinds)
-        unlike = sum(numbers[one] * numbers[other] for one, other in combinations(numbers, 2) if self._go(one, other))
-        return unlike + sum(number * (number - 1) // 2 for kind, number in numbers.items() if self._go(kind, kind))
-
-    def __iter__(self) -> Iterator[Structure]:
-        """All pairs, in the order of the structures."""
-        return (pair for pair in combinations(self._structures, 2) if self.are_legal(*pair))
+        return sum(
+            numbers[kind] * numbers[other] if kind is not other else numbers[kind] * (numbers[kind] - 1) // 2
+            for kind, other in combinations_with_replacement(numbers, 2)
+            if self._go_together(kind, other)
+        )
 
     def are_legal(self, first: Point, second: Point) -> bool:
         """Whether two structures may go together."""
-        return self._go(self._kind_of(first), self._kind_of(second))
+        return self._go_together(self._kind_of(first), self._kind_of(second))
 
     def has_partner(self, point: Point) -> bool:
         """Whether there is a pair with a structure, whatever its activation and its scale."""
         kind = self._kind(point)
-        return any(self._go(kind, other) for other in self._examples)
+        return any(self._go_together(kind, other) for other in self._examples)
 
     def partners(self, point: Point) -> tuple[Point, ...]:
         """The structures that may go with one: what a second edit can be."""
         kind = self._kind_of(point)
-        fitting = {other for other in self._examples if self._go(kind, other)}
+        fitting = {other for other in self._examples if self._go_together(kind, other)}
         return tuple(one for one, other in zip(self._structures, self._kinds, strict=True) if other in fitting)
 
     def fitting(self, first: Point, second: Point) -> Structure:
@@ -147,16 +146,16 @@ class PortPairs:
     def _ends(self, edits: Sequence[Edit]) -> frozenset[tuple[str, Port, Port | None]]:
         return frozenset((edit.form.name, edit.write, canonical_read(edit.read, self._shape)) for edit in edits)
 
-    def _go(self, kind: _Kind, other: _Kind) -> bool:
+    def _go_together(self, kind: _Kind, other: _Kind) -> bool:
         """Whether structures of two kinds may go together."""
         both = frozenset((kind, other))
         if both not in self._legal:
-            self._legal[both] = self._are_legal(kind, other)
+            self._legal[both] = self._is_legal(kind, other)
         return self._legal[both]
 
-    def _are_legal(self, kind: _Kind, other: _Kind) -> bool:
+    def _is_legal(self, kind: _Kind, other: _Kind) -> bool:
+        """Not where one form writes one tensor in both, where both are one structure, and beyond the budget."""
         writes = [{(form, write) for form, write, _ in one.ends} for one in (kind, other)]
-        # one form may not write one tensor in both, nor may both be one structure that writes several tensors
         if writes[0] & writes[1] or kind.ends | other.ends in self._together:
             return False
         try:

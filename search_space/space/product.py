@@ -24,9 +24,6 @@ from search_space.validity import check_on
 Values = Mapping[str, Mapping[str, Any]]
 """Values of some dimensions, each by its text."""
 
-Outcome = tuple[Edit, ...] | InvalidEditError
-"""The edits of an element of the product, or why it is not legal."""
-
 Path = tuple[tuple[str, str], ...]
 """Text of every decision by its dimension, in their order."""
 
@@ -35,6 +32,8 @@ NONE, USUAL = "none", "usual"
 _GATE_FIELDS = {"scale_per": tuple(ScalePer), "key_widths": (None, 2)}
 _INNER_GATES = tuple(gate for gate in GATES.values() if gate.outside is None)
 _FIELDS = {"products": "n", "factors": "factor_rank", "sharing": "shared"}
+_RULES_OF_PLACES = ("site", "read", "V10")
+"""Rules about ports and heads: what breaks one of them, all of its family breaks."""
 
 
 def by_text(values: Sequence[Any], none: str = NONE) -> dict[str, Any]:
@@ -147,42 +146,41 @@ class StructureFamily:
         """The family without its choice of an activation, as no rule is about activations."""
         return replace(self, values={name: some for name, some in self.values.items() if name != "activation"})
 
-    def refusal(self, shape: BackboneShape) -> InvalidEditError | None:
-        """Why no element is legal on a backbone, if that is for the ports or the heads, which all of them share."""
-        first = self._outcome(shape, [next(iter(values.values())) for values in self.values.values()])
-        return first if isinstance(first, InvalidEditError) and first.rule in ("site", "read", "V10") else None
-
-    def elements(self, shape: BackboneShape) -> Iterator[tuple[Path, Outcome]]:
-        """Path of every element, and its edits or why it is not legal on a backbone."""
-        refusal, start = self.refusal(shape), self._start
-        for chosen in product(*(values.items() for values in self.values.values())):
-            path = (*start, *((name, text) for name, (text, _) in zip(self.values, chosen, strict=True)))
-            yield path, refusal or self._outcome(shape, [value for _, value in chosen])
-
     def points(self, shape: BackboneShape) -> Iterator[Point]:
         """The legal elements on a backbone."""
-        if self.refusal(shape) is None:
-            for path, outcome in self.elements(shape):
-                if not isinstance(outcome, InvalidEditError):
-                    yield Point(edits=outcome, path=path)
+        for path, chosen in self.elements():
+            try:
+                yield Point(edits=self.edits(chosen, shape), path=path)
+            except InvalidEditError as error:
+                if error.rule in _RULES_OF_PLACES:
+                    return
 
-    @property
-    def _start(self) -> Path:
+    def elements(self) -> Iterator[tuple[Path, Sequence[Any]]]:
+        """Path of every element, legal or not, and what it has of each of the values."""
         writes = "+".join(write for write, _ in self.place)
         reads = "+".join(read or NONE for _, read in self.place)
-        return ("form", self.form.name), ("write", writes), ("read", reads), ("heads", self.heads.value)
+        start = (("form", self.form.name), ("write", writes), ("read", reads), ("heads", self.heads.value))
+        for chosen in product(*(values.items() for values in self.values.values())):
+            path = (*start, *((name, text) for name, (text, _) in zip(self.values, chosen, strict=True)))
+            yield path, [value for _, value in chosen]
 
-    def _outcome(self, shape: BackboneShape, chosen: Sequence[Any]) -> Outcome:
+    def edits(self, chosen: Sequence[Any], shape: BackboneShape) -> tuple[Edit, ...]:
+        """The edits of an element.
+
+        Args:
+            chosen: One of each of the values.
+            shape: The backbone.
+
+        Raises:
+            InvalidEditError: If they are not legal on the backbone.
+        """
         given = {_FIELDS.get(name, name): value for name, value in zip(self.values, chosen, strict=True)}
         gate = given.pop("gate")
-        try:
-            edits = tuple(
-                Edit(site=self.site, write=write, read=read, form=self._form(write, given), gate=gate)
-                for write, read in self.place
-            )
-            check_on(edits, shape)
-        except InvalidEditError as error:
-            return error.with_traceback(None)
+        edits = tuple(
+            Edit(site=self.site, write=write, read=read, form=self._form(write, given), gate=gate)
+            for write, read in self.place
+        )
+        check_on(edits, shape)
         return edits
 
     def _form(self, write: Port, given: Mapping[str, Any]) -> Form:
@@ -218,8 +216,3 @@ def families(site: Site, values: Values | None = None) -> Iterator[StructureFami
         open_values = form_values(name, found)
         for write, read, heads in product(writable_at(site), readable(site), heads_of(form, found)):
             yield StructureFamily(site=site, place=((write, read),), form=form, heads=heads, values=open_values)
-
-
-def product_size(site: Site, values: Values | None = None) -> int:
-    """How many combinations there are at a site."""
-    return sum(map(len, families(site, values)))

@@ -8,7 +8,9 @@ from itertools import combinations
 from search_space.backbones.shape import BackboneShape
 from search_space.configuration import Configuration
 from search_space.dimensions import Site
-from search_space.space.product import EVERYTHING, Outcome, Path, Point, Values, families
+from search_space.edit import Edit
+from search_space.errors import InvalidEditError
+from search_space.space.product import EVERYTHING, Path, Point, Values, families
 
 _SAMPLES = 30
 
@@ -21,10 +23,16 @@ def values_of(texts: Texts) -> Values:
     return {name: {text: EVERYTHING[name][text] for text in some} for name, some in texts.items()}
 
 
-def every_element(site: Site, shape: BackboneShape, texts: Texts) -> Iterator[tuple[Path, Outcome]]:
-    """Every element of the product at a site, legal or not, with these values in the place of all."""
+def every_element(
+    site: Site, shape: BackboneShape, texts: Texts
+) -> Iterator[tuple[Path, tuple[Edit, ...] | InvalidEditError]]:
+    """Every element of the product at a site, with these values in the place of all: its edits, or what refuses it."""
     for family in families(site, values_of(texts)):
-        yield from family.elements(shape)
+        for path, chosen in family.elements():
+            try:
+                yield path, family.edits(chosen, shape)
+            except InvalidEditError as error:
+                yield path, error.with_traceback(None)
 
 
 def legal(site: Site, shape: BackboneShape, texts: Texts | None = None) -> tuple[Point, ...]:

@@ -37,7 +37,8 @@ def usual(run) -> dict[str, Any]:
 
 def row(text: str, name: str) -> list[int]:
     """The numbers of a row of the table of sizes."""
-    (line,) = [line for line in text.splitlines() if line.startswith(name)]
+    sizes = text.partition("product of the dimensions")[2]
+    (line,) = [line for line in sizes.splitlines() if line.startswith(name)]
     return [int(number.replace(",", "")) for number in re.findall(r"[\d,]+", line.removeprefix(name))]
 
 
@@ -50,11 +51,9 @@ def test_the_space_of_a_study_is_shown_with_its_dimensions_and_size(run, usual):
     assert "learning_rate.lowrank" in text
     assert "learning_rate.full" not in text
     assert "mam_adapter" in text
-    assert "two edits" not in text
-    size = usual["size"]
-    attention, ffn = size["parts"]
-    assert row(text, "product of the dimensions") == [attention["product"], ffn["product"], 1, size["product"]]
-    assert row(text, "can be proposed") == [attention["proposed"], ffn["proposed"], 1, size["proposed"]]
+    for part, size in usual["sizes"].items():
+        assert row(text, part) == [size["product"], size["one_edit"], 0, size["one_edit"]]
+    assert row(text, "all together") == [usual["product"], usual["proposed"]]
 
 
 def test_samples_have_words_formulas_counts_and_a_share_of_the_budget(run, usual):
@@ -76,7 +75,7 @@ def test_samples_have_words_formulas_counts_and_a_share_of_the_budget(run, usual
 def test_published_points_alone_have_a_space_too(run):
     only = ("--set", "space={attention_forms: [], ffn_forms: []}", "--set", "search.published=['lora_qv:r=8']")
     data = read(run(*only, "--draw", "3", "--json"))
-    assert (data["published"], data["samples"], data["size"]["proposed"]) == (["lora_qv:r=8"], [], 0)
+    assert (data["published"], data["samples"], data["proposed"]) == (["lora_qv:r=8"], [], 0)
     assert "published methods that fit: lora_qv:r=8" in run(*only)
 
 
