@@ -11,7 +11,6 @@ from dashboards.terminal.layout import plain_text
 from dashboards.terminal.text import duration_text
 from studies.analysis.visible import visible
 from studies.preflight import Check
-from studies.resource_estimates.noise import expected_score, is_share, smallest_difference
 
 _LISTED_LABELS = 8
 _UNITS = ("bytes", "kB", "MB", "GB", "TB")
@@ -74,12 +73,6 @@ def _data_rows(found: Check) -> Iterator[tuple[str, str]]:
     for note in data.notes:
         split, _, said = note.partition(": ")
         yield split, said
-    if is_share(data.metric):
-        score, count = expected_score(data.constant_score), data.examples["validation"]
-        yield (
-            "smallest difference",
-            f"{100 * smallest_difference(count, score):.1f} points of two trials around {score:.2f} (95%, independent)",
-        )
 
 
 def _label_text(labels: Mapping[str, int], count: int) -> str:

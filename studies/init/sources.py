@@ -107,9 +107,7 @@ def _of_files(paths: Sequence[Path]) -> DataSource:
             raise TaskError(f"data must be {READABLE}; got {path}: {what}.")
     folder = Path(os.path.commonpath([path.absolute().parent for path in paths]))
     title = stem_of(paths[0]) if len(paths) == 1 and not _split_said(stem_of(paths[0])) else folder.name
-    relative = Path(os.path.relpath(folder))
-    shown = folder if relative.parts[:1] == ("..",) else relative
-    return _source(title, {"folder": str(shown)}, _named(paths, folder))
+    return _source(title, {"folder": str(folder)}, _named(paths, folder))
 
 
 def _named(files: Sequence[Path], folder: Path) -> dict[str, str]:

@@ -32,7 +32,7 @@ class DataFacts:
         constant_score: Of predicting the most frequent label of train for every validation example; None without.
         cuts: What is cut to the largest lengths.
         notes: What else was done to the data: carved, left out, seen twice.
-        contradictions: How many texts of train have two labels, and the first two of them; none without labels.
+        contradictions: A line on texts of train that have two labels; empty if there are none.
         samples: The first examples of train as the model reads them.
     """
 
@@ -42,7 +42,7 @@ class DataFacts:
     constant_score: float | None
     cuts: tuple[Cut, ...]
     notes: tuple[str, ...]
-    contradictions: tuple[int, str] = (0, "")
+    contradictions: str = ""
     samples: tuple[str, ...] = ()
 
     @property
@@ -94,9 +94,8 @@ class DataFacts:
         alike = [", ".join(names) for names in spellings.values() if len(names) > 1]
         if alike:
             yield f"labels that differ only in case or white space are labels of their own: {'; '.join(alike)}."
-        count, text = self.contradictions
-        if count:
-            yield f"{count} text{'s' * (count > 1)} of train with two labels: {text}."
+        if self.contradictions:
+            yield self.contradictions
 
 
 def data_facts(task: Prepared, tokenizer: "PreTrainedTokenizerFast | None" = None) -> DataFacts:
@@ -124,12 +123,12 @@ def data_facts(task: Prepared, tokenizer: "PreTrainedTokenizerFast | None" = Non
     if tokenizer is None:
         return facts
     train = splits["train"]
-    contradictions = _contradictions(train, task.labels, tokenizer) if labels else (0, "")
+    contradictions = _contradictions(train, task.labels, tokenizer) if labels else ""
     return replace(facts, contradictions=contradictions, samples=_samples(train, task.labels, tokenizer))
 
 
-def _contradictions(split: Any, names: tuple[str, ...], tokenizer: "PreTrainedTokenizerFast") -> tuple[int, str]:
-    """How many texts have two labels, and the first of them with their labels."""
+def _contradictions(split: Any, names: tuple[str, ...], tokenizer: "PreTrainedTokenizerFast") -> str:
+    """How many texts have two labels, and the first of them with their labels; nothing if none has."""
     labels_of: dict[bytes, set[int]] = {}
     for row, label in enumerate(split.labels):
         labels_of.setdefault(_tokens(split.rows, row).tobytes(), set()).add(int(label))
@@ -138,7 +137,8 @@ def _contradictions(split: Any, names: tuple[str, ...], tokenizer: "PreTrainedTo
     for tokens, labels in found[:_SAMPLES]:
         text = _text(np.frombuffer(tokens, split.rows.ids.dtype), tokenizer)
         examples.append(f"{text} ({', '.join(names[label] for label in labels)})")
-    return len(found), "; ".join(examples)
+    texts = f"{len(found)} text{'s' * (len(found) > 1)}"
+    return f"{texts} of train with two labels: {'; '.join(examples)}." if found else ""
 
 
 def _samples(split: Any, names: tuple[str, ...], tokenizer: "PreTrainedTokenizerFast") -> tuple[str, ...]:

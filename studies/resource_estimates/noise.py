@@ -31,11 +31,6 @@ def examples_for(difference: float, score: float) -> int:
     return max(1, math.ceil(2 * score * (1 - score) * (Z_95 / difference) ** 2))
 
 
-def expected_score(constant_score: float | None) -> float:
-    """About what a good trial has: 0.9, or half way from a constant prediction to all right if that is more."""
-    return max(_USUAL_SCORE, (1 + (constant_score or 0.0)) / 2)
-
-
 def is_share(metric: str) -> bool:
     """Whether a metric is a share of the examples, or much like one."""
     return METRICS[metric].bounds == (0.0, 1.0)
@@ -44,11 +39,12 @@ def is_share(metric: str) -> bool:
 def noise_warning(data: DataFacts) -> str | None:
     """A line where the validation examples cannot show a difference of two points; None where they can.
 
-    Of a metric that is no share of the examples nothing is known.
+    A good trial has about 0.9, or half way from a constant prediction to all right if that is more. Of a metric that is
+    no share of the examples nothing is known.
     """
     if not is_share(data.metric):
         return None
-    examples, score = data.examples["validation"], expected_score(data.constant_score)
+    examples, score = data.examples["validation"], max(_USUAL_SCORE, (1 + (data.constant_score or 0.0)) / 2)
     found = smallest_difference(examples, score)
     if found <= WANTED:
         return None

@@ -39,7 +39,6 @@ def test_a_data_set_goes_through_init_and_check_without_an_edit(name, tmp_path, 
     assert found == (kind, read, learned)
     shown = str(deltaspace.check(file, takes_steps=False))
     assert shown.splitlines()[0].startswith(f"{name} on ")
-    assert "smallest difference" in shown or task["metric"] == "bleu"
 
 
 @pytest.mark.slow
