@@ -118,10 +118,6 @@ class QuantizedLinear(nn.Module):
         found: Tensor = _Product.apply(given.to(dtype), self, outputs)  # type: ignore[no-untyped-call]
         return found
 
-    def extra_repr(self) -> str:
-        """As of any linear layer."""
-        return f"in_features={self.in_features}, out_features={self.out_features}, kind={self.kind}"
-
 
 class _Product(torch.autograd.Function):
     """``x W'`` without keeping the dense weights for the gradient."""

@@ -1,17 +1,17 @@
 """What a worker holds: one backbone, one task, and the packs over them."""
 
 import os
-from collections.abc import Callable, Hashable, Mapping
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Hashable, Mapping
+from contextlib import nullcontext
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import torch
 from accelerate import PartialState
 from accelerate.utils import is_bf16_available
 from torch import nn
 
-from search_space.backbones import shape_of
 from search_space.backbones.declared import declared_of, table_sha256
 from search_space.backbones.shape import BackboneShape
 from search_space.published import published_method
@@ -22,10 +22,6 @@ from trial_runner.backbones import (
     Backbone,
     BackboneSource,
     Precision,
-    config_of,
-    load_tokenizer,
-    position_limit,
-    tokenizer_id,
 )
 from trial_runner.backbones.locate import source_of
 from trial_runner.backbones.weight_files import mapped_bytes
@@ -40,7 +36,7 @@ from trial_runner.packs.pack import TrialPack
 from trial_runner.packs.snapshots import load_snapshot, save_snapshot
 from trial_runner.port_discovery.proof import make_known
 from trial_runner.requests import TrainingPlan, TrialRequest
-from trial_runner.tasks import Prepared, Task, prepare_task
+from trial_runner.tasks import Prepared, Task, prepared_for
 
 if TYPE_CHECKING:
     from torch.distributed.device_mesh import DeviceMesh
@@ -99,11 +95,13 @@ class TorchRunner:
         if mesh is None:
             backbone.whole.to(place)
         if chosen == "bf16" and backbone.source.dtype != "fp32":
-            _round_products(backbone.whole)
+            for layer in products_of(backbone.whole):  # the numbers autocast would round them to at every step
+                layer.to(torch.bfloat16)
         self.blocks = None if mesh is None else _shared_out(backbone, mesh)
         if mesh is not None:  # a GPU never holds the whole of it
             backbone.whole.to(place)
-        device = Device(device=place, dtype=dtype, autocast=_autocast(chosen, place))
+        autocast = partial(torch.autocast, place.type, dtype=torch.bfloat16) if chosen == "bf16" else nullcontext
+        device = Device(device=place, dtype=dtype, autocast=autocast)
         self._frozen = FrozenModel.of(backbone, device, is_sharded=mesh is not None)
         self._objective = OBJECTIVES[task.objective].make(task, self._frozen)
         self.precision = chosen
@@ -251,14 +249,7 @@ def open_runner(
     """
     source = BackboneSource.of(backbone)
     make_known(source.name)
-    tokenizer, config = load_tokenizer(source.name), config_of(source.name)
-    prepared = prepare_task(
-        task,
-        tokenizer,
-        tokenizer_id(tokenizer),
-        position_limit_tokens=position_limit(config),
-        stack=shape_of(config).kind,
-    )
+    prepared = prepared_for(task, source.name)
     return runner_of(prepared, backbone=source, precision=precision, threads=threads, mesh=mesh)
 
 
@@ -325,15 +316,3 @@ def _shared_out(backbone: Backbone, mesh: "DeviceMesh") -> "ShardedBlocks":
         )
     stacks = stacks_of(backbone.model, backbone.family.ports(backbone.shape), backbone.shape)
     return ShardedBlocks(stacks, mesh)
-
-
-def _autocast(precision: str, place: torch.device) -> Callable[[], AbstractContextManager[Any]]:
-    if precision != "bf16":
-        return nullcontext
-    return lambda: torch.autocast(place.type, dtype=torch.bfloat16)
-
-
-def _round_products(model: nn.Module) -> None:
-    """Store linear layers in bf16, the numbers autocast would round them to at every step."""
-    for layer in products_of(model):
-        layer.to(torch.bfloat16)

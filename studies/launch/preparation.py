@@ -15,23 +15,15 @@ from studies.runtime.study_plan import StudyPlan
 from studies.search.initial_design import InitialDesign
 from studies.study_file import Specification
 from studies.study_file.recorded_specification import BegunSpecification
-from trial_runner.backbones import config_of, load_tokenizer, position_limit, tokenizer_id
+from trial_runner.backbones import config_of
 from trial_runner.port_discovery.proof import make_known
-from trial_runner.tasks import prepare_task
+from trial_runner.tasks import prepared_for
 from trial_runner.tasks.kind import Prepared
 
 
 def prepared(specification: Specification) -> Prepared:
     """The task of a study, in tokens of its backbone."""
-    tokenizer = load_tokenizer(specification.backbone.name)
-    config = config_of(specification.backbone.name)
-    return prepare_task(
-        specification.task,
-        tokenizer,
-        tokenizer_id(tokenizer),
-        position_limit_tokens=position_limit(config),
-        stack=shape_of(config).kind,
-    )
+    return prepared_for(specification.task, specification.backbone.name)
 
 
 def space_of(specification: Specification, budget: int | None = None) -> SearchSpace:

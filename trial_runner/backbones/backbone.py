@@ -10,7 +10,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from search_space.backbones import BackboneFamily, family_of
+from search_space.backbones import BackboneFamily, family_of, shape_of
 from search_space.backbones.shape import BackboneShape
 from search_space.dimensions import StackKind
 from trial_runner.backbones.locate import config_of, padding_token, position_limit, source_of
@@ -90,11 +90,7 @@ def load_backbone(
         UnsupportedBackboneError: If the family is unknown or cannot be used; before any weights are read.
         BackboneError: If the backbone cannot be found or read, lacks weights, or cannot be quantised here.
     """
-    source = BackboneSource.of(source)
-    config = config_of(source.name)
-    _check_files(source.name, family_of(config).read_shape(config))
-    base = _frozen_model(source, "AutoModel", precision, attn_implementation, device)
-    return backbone_of(source, config, base, _weights_of(source, base))
+    return _loaded(BackboneSource.of(source), "AutoModel", precision, attn_implementation, device)
 
 
 def load_language_model(
@@ -117,29 +113,39 @@ def load_language_model(
             here.
     """
     source = BackboneSource.of(source)
-    name = source.name
-    config = config_of(name)
-    shape = family_of(config).read_shape(config)
-    kind = shape.kind
+    kind = shape_of(config_of(source.name)).kind
     if kind is StackKind.ENCODER:
         raise BackboneError(
-            f"backbone {name} must be an encoder-decoder or a decoder to write texts; got an encoder. Choose another."
+            f"backbone {source.name} must be an encoder-decoder or a decoder to write texts; got an encoder. "
+            "Choose another."
         )
-    _check_files(name, shape)
     of_kind = "AutoModelForCausalLM" if kind is StackKind.DECODER else "AutoModelForSeq2SeqLM"
-    model = _frozen_model(source, of_kind, precision, attn_implementation, device, keeps_layers=keeps_layers)
-    base = base_of(model)
-    return backbone_of(source, config, base, _weights_of(source, base), language_model=model)
+    return _loaded(source, of_kind, precision, attn_implementation, device, keeps_layers=keeps_layers)
 
 
-def _check_files(name: str, shape: BackboneShape) -> None:
-    folder = Path(source_of(name))
+def _loaded(
+    source: BackboneSource,
+    of_kind: str,
+    precision: Precision,
+    attn_implementation: str,
+    device: "torch.device | None",
+    *,
+    keeps_layers: bool = False,
+) -> Backbone:
+    """A frozen backbone; see `load_language_model`.
+
+    Args:
+        of_kind: One of the automatic classes of transformers.
+    """
+    config = config_of(source.name)
+    folder = Path(source_of(source.name))
     if folder.is_dir():
-        check_folder(name, folder, shape)
-
-
-def _weights_of(source: BackboneSource, base: "torch.nn.Module") -> str:
-    return loaded_sha256(source.name, base) if source.is_as_stored else files_sha256(source.name)
+        check_folder(source.name, folder, shape_of(config))
+    model = _frozen_model(source, of_kind, precision, attn_implementation, device, keeps_layers=keeps_layers)
+    is_base = of_kind == "AutoModel"
+    base = model if is_base else base_of(model)
+    sha256 = loaded_sha256(source.name, base) if source.is_as_stored else files_sha256(source.name)
+    return backbone_of(source, config, base, sha256, language_model=None if is_base else model)
 
 
 def backbone_of(

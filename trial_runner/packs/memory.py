@@ -95,29 +95,22 @@ class MemoryPlan:
         return self.peak_bytes + recorded
 
 
-def slots_within(free_bytes: int, one: MemoryPlan, two: MemoryPlan) -> int:
-    """How many slots fit in memory that is free beside the backbone; at least 1.
-
-    Args:
-        free_bytes: The memory.
-        one: Plan of one slot.
-        two: Plan of two; each one more takes as much as the second.
-    """
-    each = max(1, two.slot_bytes - one.slot_bytes)
-    return 1 + max(0, (free_bytes - one.slot_bytes) // each)
-
-
 def fit(free_bytes: int, wanted: int, one: MemoryPlan, two: MemoryPlan) -> tuple[int, int]:
     """How many trials fit, at least 1, and how often evaluations are halved first, which give way before trials do.
 
     Args:
-        free_bytes: The memory.
+        free_bytes: The memory that is free beside the backbone.
         wanted: No more.
         one: Plan of one slot.
-        two: Plan of two.
+        two: Plan of two; each one more takes as much as the second.
     """
+
+    def that_fit() -> int:
+        each = max(1, two.slot_bytes - one.slot_bytes)
+        return min(wanted, 1 + max(0, (free_bytes - one.slot_bytes) // each))
+
     halvings = 0
-    while (slots := min(wanted, slots_within(free_bytes, one, two))) < wanted or one.slot_bytes > free_bytes:
+    while (slots := that_fit()) < wanted or one.slot_bytes > free_bytes:
         if two.evaluation_bytes <= two.step_bytes or halvings == _MOST_HALVINGS:
             break
         halvings += 1
@@ -125,51 +118,30 @@ def fit(free_bytes: int, wanted: int, one: MemoryPlan, two: MemoryPlan) -> tuple
     return slots, halvings
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SampledBlocks:
-    """The first blocks of a deep decoder, which stand for all of its blocks.
+def deep_blocks(frozen: FrozenModel) -> nn.ModuleList | None:
+    """The blocks of a deep decoder, whose first ones stand for all; None where the model is not deep or is another."""
+    paths = list(frozen.family.ports(frozen.shape).layers.values())
+    if frozen.shape.kind is not StackKind.DECODER or len(paths) != 1 or not paths[0].endswith(".{layer}"):
+        return None
+    blocks = frozen.model.get_submodule(paths[0].removesuffix(".{layer}"))
+    if not isinstance(blocks, nn.ModuleList) or len(blocks) <= _DEEP:
+        return None
+    return blocks if getattr(frozen.model.config, "num_hidden_layers", None) == len(blocks) else None
 
-    Attributes:
-        blocks: All blocks.
-    """
 
-    blocks: nn.ModuleList
-    config: Any
-
-    @classmethod
-    def of(cls, frozen: FrozenModel) -> "SampledBlocks | None":
-        """None where all blocks are planned: the model is not deep, has two stacks, or holds its blocks otherwise."""
-        paths = list(frozen.family.ports(frozen.shape).layers.values())
-        config: Any = frozen.model.config
-        if frozen.shape.kind is not StackKind.DECODER or len(paths) != 1 or not paths[0].endswith(".{layer}"):
-            return None
-        blocks = frozen.model.get_submodule(paths[0].removesuffix(".{layer}"))
-        if not isinstance(blocks, nn.ModuleList) or len(blocks) <= _DEEP:
-            return None
-        if getattr(config, "num_hidden_layers", None) != len(blocks):
-            return None
-        return cls(blocks=blocks, config=config)
-
-    @contextmanager
-    def only(self, count: int) -> Iterator[None]:
-        """Compute with so many first blocks within the block."""
-        held, kinds = dict(self.blocks._modules), getattr(self.config, "layer_types", None)
-        self._cut_to(dict(list(held.items())[:count]), None if kinds is None else kinds[:count])
-        try:
-            yield
-        finally:
-            self._cut_to(held, kinds)
-
-    def _cut_to(self, held: dict[str, Any], kinds: Any) -> None:
-        self.blocks._modules = held
-        self.config.num_hidden_layers = len(held)
+@contextmanager
+def only_first(blocks: nn.ModuleList, config: Any, count: int) -> Iterator[None]:
+    """Compute with so many first blocks of a model within the block."""
+    held, kinds = blocks._modules, getattr(config, "layer_types", None)
+    blocks._modules, config.num_hidden_layers = dict(list(held.items())[:count]), count
+    if kinds is not None:
+        config.layer_types = kinds[:count]
+    try:
+        yield
+    finally:
+        blocks._modules, config.num_hidden_layers = held, len(held)
         if kinds is not None:
-            self.config.layer_types = kinds
-
-    def planned(self, few: MemoryPlan, more: MemoryPlan) -> MemoryPlan:
-        """The plan of all blocks, from those of `FEW`."""
-        first, second = FEW
-        return few.towards(more, (len(self.blocks) - first) / (second - first))
+            config.layer_types = kinds
 
 
 def planned_memory(

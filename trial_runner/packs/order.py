@@ -28,32 +28,24 @@ def bucket_count(plan: TrainingPlan) -> int:
     return most if most >= _FEWEST else _MOST
 
 
-class LengthBuckets:
+def length_buckets(lengths: NDArray[np.integer], count: int) -> tuple[NDArray[np.int64], ...]:
     """Examples in groups of like length, the same for every trial.
-
-    Attributes:
-        members: Indices of each bucket's examples, from the shortest to the longest. The sizes differ by at most 1.
-        longest: Tokens of the longest example of each.
 
     Args:
         lengths: Of every example, in tokens.
-        buckets: How many groups to make; fewer where there are fewer examples.
+        count: How many groups to make; fewer where there are fewer examples.
+
+    Returns:
+        Indices of each bucket's examples, from the shortest to the longest, those of one length in their order. The
+        sizes differ by at most 1.
 
     Raises:
         RequestError: If there is no example or no bucket.
     """
-
-    def __init__(self, lengths: NDArray[np.integer], buckets: int) -> None:
-        """Sort the examples by length, those of one length by index."""
-        if not len(lengths) >= 1 or not buckets >= 1:
-            raise RequestError(f"examples and buckets must be at least 1; got {len(lengths)} and {buckets}.")
-        by_length = np.argsort(lengths, kind="stable").astype(np.int64)
-        self.members = tuple(np.array_split(by_length, min(buckets, len(lengths))))
-        self.longest = tuple(int(lengths[some[-1]]) for some in self.members)
-
-    def __len__(self) -> int:
-        """Number of buckets."""
-        return len(self.members)
+    if not len(lengths) >= 1 or not count >= 1:
+        raise RequestError(f"examples and buckets must be at least 1; got {len(lengths)} and {count}.")
+    by_length = np.argsort(lengths, kind="stable").astype(np.int64)
+    return tuple(np.array_split(by_length, min(count, len(lengths))))
 
 
 class ExampleOrder:
@@ -64,13 +56,14 @@ class ExampleOrder:
     examples of an endless stream, in which each epoch is a permutation drawn from the trial's seed.
 
     Args:
+        buckets: Of `length_buckets`.
         sizes: B of each bucket's turns, or one B for all.
 
     Raises:
         RequestError: If a batch is empty.
     """
 
-    def __init__(self, buckets: LengthBuckets, seed: int, sizes: Sequence[int] | int) -> None:
+    def __init__(self, buckets: Sequence[NDArray[np.int64]], seed: int, sizes: Sequence[int] | int) -> None:
         """Draw the order of the buckets."""
         self._sizes = (sizes,) * len(buckets) if isinstance(sizes, int) else tuple(sizes)
         if len(self._sizes) != len(buckets) or not min(self._sizes) >= 1:
@@ -102,7 +95,7 @@ class ExampleOrder:
 
     def _stream(self, bucket: int, start: int, stop: int) -> Iterator[NDArray[np.int64]]:
         """A part of a bucket's stream, epoch by epoch."""
-        size = len(self._buckets.members[bucket])
+        size = len(self._buckets[bucket])
         for epoch in range(start // size, (stop - 1) // size + 1):
             yield self._epoch(bucket, epoch)[max(start - epoch * size, 0) : stop - epoch * size]
 
@@ -111,6 +104,6 @@ class ExampleOrder:
         held = self._epochs.get(bucket)
         if held is None or held[0] != epoch:
             generator = np.random.default_rng(derived_seed(self._seed, f"order/{bucket}", epoch))
-            held = (epoch, generator.permutation(self._buckets.members[bucket]))
+            held = (epoch, generator.permutation(self._buckets[bucket]))
             self._epochs[bucket] = held
         return held[1]

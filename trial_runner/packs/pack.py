@@ -12,6 +12,7 @@ from dataclasses import replace
 from functools import partial, reduce
 
 import numpy as np
+from numpy.typing import NDArray
 from torch import Tensor
 
 from search_space.codec import configuration_to_json
@@ -25,8 +26,8 @@ from trial_runner.objectives.objective import ObjectiveMeasurement
 from trial_runner.objectives.robust import has_robust_prefix
 from trial_runner.packs.graphs import Recorder
 from trial_runner.packs.lane import Failures, Lane, computed_together, pass_of
-from trial_runner.packs.memory import FEW, MemoryPlan, SampledBlocks, planned_memory
-from trial_runner.packs.order import ExampleOrder, LengthBuckets, bucket_count
+from trial_runner.packs.memory import FEW, MemoryPlan, deep_blocks, only_first, planned_memory
+from trial_runner.packs.order import ExampleOrder, bucket_count, length_buckets
 from trial_runner.packs.out_of_memory import OUT_OF_MEMORY, is_out_of_memory, release_memory
 from trial_runner.packs.slot import TrialSlot
 from trial_runner.requests import Failure, SlotReading, Snapshot, TrialRequest
@@ -57,7 +58,7 @@ class TrialPack:
         self._lanes: list[Lane] = []
         self._kept: dict[Hashable, Lane] = {}
         self.recorder = recorder
-        self._buckets: dict[int, LengthBuckets] = {}
+        self._buckets: dict[int, tuple[NDArray[np.int64], ...]] = {}
         self.most_together = slots
         self._longest_tokens = int(objective.lengths("train").max(initial=0))
 
@@ -119,10 +120,12 @@ class TrialPack:
         """
         for request in requests:
             self._recompute_as(request)
-        sampled = SampledBlocks.of(self._frozen) if samples_blocks else None
-        if sampled is None:
+        blocks = deep_blocks(self._frozen) if samples_blocks else None
+        if blocks is None:
             return self._planned(requests)
-        return sampled.planned(*(self._planned(requests, partial(sampled.only, count)) for count in FEW))
+        config = self._frozen.model.config
+        few, more = (self._planned(requests, partial(only_first, blocks, config, count)) for count in FEW)
+        return few.towards(more, (len(blocks) - FEW[0]) / (FEW[1] - FEW[0]))
 
     def _planned(
         self, requests: Sequence[TrialRequest], model: Callable[[], AbstractContextManager[None]] = nullcontext
@@ -234,10 +237,11 @@ class TrialPack:
 
     def _order(self, request: TrialRequest) -> ExampleOrder:
         count = bucket_count(request.plan)
+        lengths = self._objective.lengths("train")
         if count not in self._buckets:
-            self._buckets[count] = LengthBuckets(self._objective.lengths("train"), count)
+            self._buckets[count] = length_buckets(lengths, count)
         buckets = self._buckets[count]
-        sizes = [request.plan.examples_of(tokens) for tokens in buckets.longest]
+        sizes = [request.plan.examples_of(int(lengths[some[-1]])) for some in buckets]
         return ExampleOrder(buckets, seed=request.seed, sizes=sizes)
 
     def _lanes_of(self, going: Mapping[int, TrialSlot]) -> list[Lane]:

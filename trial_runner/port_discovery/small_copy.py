@@ -55,7 +55,10 @@ _TOKEN_IDS = ("pad_token_id", "bos_token_id", "eos_token_id", "decoder_start_tok
 
 
 def model_of(config: Any, attention: str) -> nn.Module:
-    """A base model with random weights, the same for the same config."""
+    """A base model in float64 with random weights, the same for the same config.
+
+    They are those of no fresh one, whose biases are 0 and gains 1.
+    """
     import transformers
 
     torch.manual_seed(0)
@@ -65,7 +68,10 @@ def model_of(config: Any, attention: str) -> nn.Module:
             config, attn_implementation=attention, experts_implementation="eager", **without_pooler(config)
         )
     model.config.use_cache = False
-    made: nn.Module = drawn(model)
+    made: nn.Module = model.double().eval().requires_grad_(False)
+    generator = torch.Generator().manual_seed(0)
+    for parameter in made.parameters():
+        parameter.add_(0.1 * torch.randn(parameter.shape, generator=generator, dtype=parameter.dtype))
     return made
 
 
@@ -195,15 +201,6 @@ def _small_id(value: Any) -> Any:
     if isinstance(value, list):
         return [_small_id(one) for one in value[:1]]
     return min(value, 3) if isinstance(value, int) else value
-
-
-def drawn(model: Any, seed: int = 0) -> Any:
-    """A model with weights in float64 that are those of no fresh one, whose biases are 0 and gains 1."""
-    generator = torch.Generator().manual_seed(seed)
-    model = model.double().eval().requires_grad_(False)
-    for parameter in model.parameters():
-        parameter.add_(0.1 * torch.randn(parameter.shape, generator=generator, dtype=parameter.dtype))
-    return model
 
 
 _PORTS = {

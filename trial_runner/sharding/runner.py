@@ -84,7 +84,6 @@ class Ranks:
 
     Attributes:
         identity: What all have loaded.
-        processes: Their numbers.
 
     Raises:
         RunnerError: If one of them cannot load what it needs.
@@ -108,11 +107,6 @@ class Ranks:
             self.close()
             raise
         self.identity: Mapping[str, str] = answers[0].value
-
-    @property
-    def processes(self) -> Sequence[int]:
-        """Their numbers."""
-        return [process.pid for process in self._processes]
 
     @property
     def are_there(self) -> bool:
@@ -233,16 +227,6 @@ class ShardedRunner:
         self._factory, self._shape = factory, shape
         self._ranks = Ranks(factory, shape)
         self.identity: Mapping[str, str] = self._ranks.identity
-
-    @property
-    def processes(self) -> Sequence[int]:
-        """Numbers of the processes."""
-        return self._ranks.processes
-
-    @property
-    def held_bytes(self) -> Sequence[int]:
-        """What each holds of all blocks between passes."""
-        return [int(answer.value) for answer in self._ranks.ask("held_bytes")]
 
     def open_pack(self, slots: int, *, fitting: TrainingPlan | None = None) -> "ShardedPack":
         """An empty pack of at least so many slots, as many in each rank."""

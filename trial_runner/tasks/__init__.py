@@ -17,7 +17,7 @@ from trial_runner.tasks.generation.split import IGNORED, PreparedTextTask, TextB
 from trial_runner.tasks.kind import Prepared, TaskKind
 from trial_runner.tasks.kinds import TASK_KINDS, check_task, kind_of
 from trial_runner.tasks.metrics import METRICS, Metric
-from trial_runner.tasks.prepare import prepare_task
+from trial_runner.tasks.prepare import prepare_task, prepared_for
 from trial_runner.tasks.task import SPLITS, Decoding, Grouping, Task
 
 __all__ = [
@@ -49,6 +49,7 @@ __all__ = [
     "default_cache_folder",
     "kind_of",
     "prepare_task",
+    "prepared_for",
     "same_prediction",
     "score_of",
     "signature",

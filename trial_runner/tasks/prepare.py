@@ -15,7 +15,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from search_space.backbones import shape_of
 from search_space.dimensions import StackKind
+from trial_runner.backbones import config_of, load_tokenizer, position_limit, tokenizer_id
 from trial_runner.files import default_cache_folder, whole_file
 from trial_runner.tasks.data.folder import files_digest, find_files, read_folder
 from trial_runner.tasks.data.hub import read_hub
@@ -31,6 +33,22 @@ if TYPE_CHECKING:
 
 
 _FORMAT = 3  # raise it when the same task would be prepared differently
+
+
+def prepared_for(task: Task, backbone: str) -> Prepared:
+    """A task in tokens of a backbone, which is named; see `prepare_task`.
+
+    Raises:
+        BackboneError: If the backbone cannot be found, or has no tokenizer.
+    """
+    tokenizer, config = load_tokenizer(backbone), config_of(backbone)
+    return prepare_task(
+        task,
+        tokenizer,
+        tokenizer_id(tokenizer),
+        position_limit_tokens=position_limit(config),
+        stack=shape_of(config).kind,
+    )
 
 
 def prepare_task(

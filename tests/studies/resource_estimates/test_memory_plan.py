@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from support import rotation
+from torch import nn
 
 from dashboards.terminal.plans import PlanView
 from studies.errors import SpecificationError
@@ -47,13 +48,13 @@ def config(tiny_backbone: Callable[[str], Path]) -> dict[str, Any]:
 @pytest.mark.parametrize("checkpointing", rotation.parts([False, True]))
 def test_a_deep_decoder_is_planned_by_its_first_blocks(checkpointing, config, tmp_path, monkeypatch):
     study = study_of(tmp_path, config)
-    own, counts = memory.SampledBlocks.only, []
+    counts = []
 
-    def only(sampled: memory.SampledBlocks, count: int) -> AbstractContextManager[None]:
+    def only(blocks: nn.ModuleList, config: Any, count: int) -> AbstractContextManager[None]:
         counts.append(count)
-        return own(sampled, count)
+        return memory.only_first(blocks, config, count)
 
-    monkeypatch.setattr(memory.SampledBlocks, "only", only)
+    monkeypatch.setattr("trial_runner.packs.pack.only_first", only)
     _, few = planning._measured(study, (checkpointing, None))
     monkeypatch.setattr(memory, "_DEEP", 10)
     _, whole = planning._measured(study, (checkpointing, None))

@@ -1,10 +1,12 @@
 """The order of training examples: fair, reproducible, in phase over trials, and with little padding."""
 
+from collections.abc import Sequence
+
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from trial_runner.packs.order import ExampleOrder, LengthBuckets, bucket_count
+from trial_runner.packs.order import ExampleOrder, bucket_count, length_buckets
 from trial_runner.requests import TrainingPlan
 from trial_runner.training import Training
 
@@ -15,9 +17,9 @@ def lengths_of(examples: int) -> NDArray[np.int64]:
     return np.clip(drawn, 4, 128).astype(np.int64)
 
 
-def bucket_of(buckets: LengthBuckets, examples: NDArray[np.int64]) -> int:
+def bucket_of(buckets: Sequence[NDArray[np.int64]], examples: NDArray[np.int64]) -> int:
     """Number of the only bucket that holds all the examples."""
-    (number,) = (n for n, members in enumerate(buckets.members) if np.isin(examples, members).all())
+    (number,) = (n for n, members in enumerate(buckets) if np.isin(examples, members).all())
     return number
 
 
@@ -26,8 +28,8 @@ def plan_with(*evaluate_at_steps: int) -> TrainingPlan:
 
 
 def test_buckets_split_the_examples_by_length_then_index():
-    buckets = LengthBuckets(np.array([5, 3, 9, 3, 7, 3, 1]), 3)
-    assert [members.tolist() for members in buckets.members] == [[6, 1, 3], [5, 0], [4, 2]]
+    buckets = length_buckets(np.array([5, 3, 9, 3, 7, 3, 1]), 3)
+    assert [members.tolist() for members in buckets] == [[6, 1, 3], [5, 0], [4, 2]]
 
 
 @pytest.mark.parametrize(
@@ -52,7 +54,7 @@ def test_the_buckets_divide_the_steps_between_measurements(evaluate_at_steps, ex
 
 @pytest.mark.parametrize("batch_size", [4, 12, 30])
 def test_over_whole_epochs_every_example_is_used_equally_often(batch_size):
-    buckets = LengthBuckets(lengths_of(48), 4)  # 12 examples each
+    buckets = length_buckets(lengths_of(48), 4)  # 12 examples each
     order = ExampleOrder(buckets, 7, batch_size)
     steps = 4 * 12  # each bucket is visited 12 times, for 12 B examples: B epochs
     used = np.bincount(np.concatenate([order.examples(step) for step in range(steps)]), minlength=48)
@@ -60,7 +62,7 @@ def test_over_whole_epochs_every_example_is_used_equally_often(batch_size):
 
 
 def test_at_any_time_examples_of_equal_buckets_are_used_equally_often_within_one():
-    order = ExampleOrder(LengthBuckets(lengths_of(48), 4), 7, 5)
+    order = ExampleOrder(length_buckets(lengths_of(48), 4), 7, 5)
     used = np.zeros(48, dtype=np.int64)
     for cycle in range(30):
         for step in range(4 * cycle, 4 * cycle + 4):
@@ -69,24 +71,24 @@ def test_at_any_time_examples_of_equal_buckets_are_used_equally_often_within_one
 
 
 def test_a_bucket_smaller_than_a_batch_gives_whole_epochs_and_a_rest():
-    order = ExampleOrder(LengthBuckets(np.arange(6), 2), 3, 7)
+    order = ExampleOrder(length_buckets(np.arange(6), 2), 3, 7)
     for step in range(8):
         counts = np.bincount(order.examples(step), minlength=6)
         assert sorted(counts[counts > 0]) == [2, 2, 3]
 
 
 def test_the_order_depends_on_the_seed_and_the_step_alone():
-    buckets = LengthBuckets(lengths_of(50), 4)
+    buckets = length_buckets(lengths_of(50), 4)
     ascending = ExampleOrder(buckets, 11, 6)
     expected = [ascending.examples(step).tolist() for step in range(60)]
-    jumping = ExampleOrder(LengthBuckets(lengths_of(50), 4), 11, 6)
+    jumping = ExampleOrder(length_buckets(lengths_of(50), 4), 11, 6)
     for step in np.random.default_rng(0).permutation(60).tolist():
         assert jumping.examples(step).tolist() == expected[step]
     assert len({tuple(batch) for batch in expected}) == 60
 
 
 def test_every_bucket_is_visited_once_in_a_cycle_and_not_by_ascending_length():
-    buckets = LengthBuckets(lengths_of(400), 8)
+    buckets = length_buckets(lengths_of(400), 8)
     order = ExampleOrder(buckets, 1, 8)
     visited = [bucket_of(buckets, order.examples(step)) for step in range(16)]
     assert sorted(visited[:8]) == sorted(visited[8:]) == list(range(8))
@@ -96,7 +98,7 @@ def test_every_bucket_is_visited_once_in_a_cycle_and_not_by_ascending_length():
 def mean_padded_tokens(buckets: int) -> float:
     """Tokens of a row, padding included, in the batches of four trials, two of which started 40 steps later."""
     lengths = lengths_of(2000)
-    split = LengthBuckets(lengths, buckets)
+    split = length_buckets(lengths, buckets)
     orders = [ExampleOrder(split, seed, 16) for seed in range(4)]
     starts = (0, 0, 40, 40)
     widths = [
@@ -114,10 +116,10 @@ def test_buckets_make_padding_small_for_a_pack_in_phase():
 
 def test_batches_bounded_by_tokens_are_as_large_as_they_can_be_and_pass_over_every_example():
     lengths = lengths_of(60)
-    buckets = LengthBuckets(lengths, 4)
+    buckets = length_buckets(lengths, 4)
     plan = Training(batch_size=9, batch_tokens=40)
-    sizes = [plan.examples_of(longest) for longest in buckets.longest]
-    assert sizes == [max(1, min(9, 40 // max(lengths[some]))) for some in buckets.members]
+    sizes = [plan.examples_of(int(lengths[some[-1]])) for some in buckets]
+    assert sizes == [max(1, min(9, 40 // max(lengths[some]))) for some in buckets]
     assert len(set(sizes)) > 1
     order = ExampleOrder(buckets, 3, sizes)
     seen: dict[int, list[int]] = {}
@@ -128,7 +130,7 @@ def test_batches_bounded_by_tokens_are_as_large_as_they_can_be_and_pass_over_eve
         assert len(rows) * max(lengths[rows]) <= 40 or len(rows) == 1
         seen.setdefault(bucket, []).extend(rows.tolist())
     for bucket, rows in seen.items():
-        assert sorted(rows[:15]) == sorted(buckets.members[bucket].tolist()), "an epoch is a permutation"
+        assert sorted(rows[:15]) == sorted(buckets[bucket].tolist()), "an epoch is a permutation"
     assert order.sizes_from(1) == order.sizes_from(5) != order.sizes_from(2)
     assert ExampleOrder(buckets, 3, 5).sizes_from(2) == (5,)
     assert Training(batch_size=9).examples_of(1_000) == 9

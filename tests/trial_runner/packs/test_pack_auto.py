@@ -14,7 +14,7 @@ from search_space.published import published_method
 from trial_runner import runner as runners
 from trial_runner.attachment.frozen_model import CACHED_BYTES
 from trial_runner.packs.graphs import Recorder
-from trial_runner.packs.memory import MemoryPlan, _Longest, fit, slots_within
+from trial_runner.packs.memory import MemoryPlan, _Longest, fit
 from trial_runner.packs.pack import TrialPack
 from trial_runner.requests import TrainingPlan, TrialRequest
 from trial_runner.runner import TorchRunner
@@ -160,8 +160,8 @@ def test_as_many_slots_fit_as_free_memory_holds() -> None:
     one = MemoryPlan(held_bytes=30, step_bytes=100, evaluation_bytes=60)
     two = MemoryPlan(held_bytes=60, step_bytes=200, evaluation_bytes=120)
     assert (one.slot_bytes, two.slot_bytes) == (135, 270)
-    assert slots_within(135 * 7 + 100, one, two) == 7
-    assert slots_within(3, one, two) == 1
+    assert fit(135 * 7 + 100, 99, one, two) == (7, 0)
+    assert fit(3, 99, one, two) == (1, 0)
     recorded = dataclasses.replace(one, is_recorded=True)
     assert (recorded.peak_bytes, recorded.slot_bytes) == (135, 240)
     evaluating = dataclasses.replace(one, evaluation_bytes=400)

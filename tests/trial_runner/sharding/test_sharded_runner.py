@@ -118,11 +118,15 @@ def test_a_rank_holds_its_share_of_the_blocks_between_passes(whole, sharded):
     backbone = whole.backbone
     stacks = stacks_of(backbone.model, backbone.family.ports(backbone.shape), backbone.shape)
     every = sum(one.nbytes for stack in stacks for block in stack for one in block.parameters())
-    before = sharded.held_bytes
+
+    def held_bytes() -> list[int]:
+        return [answer.value for answer in sharded._ranks.ask("held_bytes")]
+
+    before = held_bytes()
     pack = sharded.open_pack(2)
     slots = [pack.admit(request) for request in requests_on(whole)[:2]]
     pack.advance(1)
-    assert sharded.held_bytes == before == [every // RANKS] * RANKS
+    assert held_bytes() == before == [every // RANKS] * RANKS
     for slot in slots:
         pack.evict(slot)
 

@@ -203,7 +203,7 @@ def test_diff_pruning_equals_an_independent_loop(runner):
 
 def test_a_rate_of_zero_trains_neither_changes_nor_gates(runner):
     pack = runner.open_pack(1)
-    pack.admit(replace(asked(SPARSE), learning_rates=replace(RATES, ffn=0.0)))
+    pack.admit(replace(asked(SPARSE), learning_rates=(0.0, 0.0, 0.05)))
     pack.advance(3)
     assert not bool(sparse_of(pack).change.any())
     assert bool((sparse_of(pack).alpha == 5).all())
