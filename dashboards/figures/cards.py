@@ -5,7 +5,7 @@ from typing import Any
 
 from dashboards.colours import BLUE, DISCOVERED, GREY, PUBLISHED, UNRESOLVED, VERMILION, colour_of
 from dashboards.figures.figure import Figure, axis, plain, points, resolved_marker, rows_layout, scatter, zero_line
-from studies.analysis.card import Card
+from studies.analysis.card import PLACES, Card
 from studies.analysis.frames import entries_of
 from studies.analysis.ranks import DISCOVERED as BY_SEARCH
 
@@ -108,7 +108,7 @@ def _rates(card: Card) -> Iterator[Figure]:
         own = [one for one in entries if one["at"] == side]
         for form in dict.fromkeys(str(one["form"]) for one in own):
             traces += _curve([one for one in own if one["form"] == form], form, colour_of(form))
-        where = {"attention": "attention", "ffn": "the FFN"}.get(side, side)
+        where = PLACES[side]
         yield Figure(
             name=f"rates-{side}",
             title=f"Learning rates at {where}; a star is the best of its form",

@@ -4,8 +4,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
+from studies.score_evidence import Estimate
+
 if TYPE_CHECKING:
     import pandas
+
+PLACES = {"attention": "attention", "ffn": "the FFN"}
+"""Either side, as it stands in a sentence."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -50,3 +55,13 @@ class Card:
 
         said = {name: getattr(self, name) for name in ("name", "question", "sentences", "note")}
         return {**said, "rows": entries_of(self.data), "points": entries_of(self.points)}
+
+
+def estimate_words(number: Estimate, metric: str) -> str:
+    """A number with its 95% interval: ``+0.0121 ± 0.0081 accuracy``."""
+    return f"{number.mean:+.4f} ± {number.reach:.4f} {metric}"
+
+
+def listed(words: Sequence[str]) -> str:
+    """``a``, ``a and b``, ``a, b and c``."""
+    return " and ".join(filter(None, [", ".join(words[:-1]), *words[-1:]]))

@@ -143,7 +143,6 @@ class WatchedStudy:
                 for number, count in ranking.seeds.items()
                 if count > 1
             },
-            "lead": None if ranking.estimates is None else ranking.estimates.lead,
             "verdict": verdict(ranking, self.record.metric) if self.record.kind is StudyKind.SEARCH else "",
         }
 

@@ -6,10 +6,9 @@ from search_space.errors import BudgetError, InvalidEditError
 from search_space.published.point import PublishedPoint
 from search_space.space.space import Candidate
 from studies.analysis.baselines import baseline
-from studies.analysis.card import Card
+from studies.analysis.card import Card, estimate_words, listed
 from studies.analysis.discover.between import Between
 from studies.analysis.discover.study_posterior import StudyPosterior
-from studies.analysis.discover.words import estimate_words, listed
 from studies.surrogate.observation import Observation
 
 _USUAL = PublishedPoint("mam_adapter")

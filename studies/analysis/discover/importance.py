@@ -14,10 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from studies.analysis.card import Card
+from studies.analysis.card import PLACES, Card, listed
 from studies.analysis.discover.study_posterior import LEVEL, StudyPosterior
 from studies.analysis.discover.uniform_draws import UniformDraws
-from studies.analysis.discover.words import PLACES, listed
 from studies.surrogate.encoded_configuration import EncodedConfiguration
 from studies.surrogate.structure_distances import Array, Indices
 

@@ -5,9 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from studies.analysis.card import Card
+from studies.analysis.card import PLACES, Card
 from studies.analysis.discover.study_posterior import LEVEL, REACH, UNIT_LRS, StudyPosterior
-from studies.analysis.discover.words import PLACES
 from studies.surrogate.encoded_configuration import EncodedConfiguration
 from studies.surrogate.features import lr_at
 from studies.surrogate.structure_distances import Array

@@ -1,8 +1,7 @@
 """What a study has taught in three to five sentences."""
 
-from studies.analysis.card import Card
+from studies.analysis.card import Card, estimate_words
 from studies.analysis.discover.study_posterior import StudyPosterior
-from studies.analysis.discover.words import estimate_words
 from studies.score_evidence import Estimate
 from studies.surrogate.observation import Observation
 
