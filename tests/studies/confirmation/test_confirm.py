@@ -138,8 +138,8 @@ def test_the_winners_and_the_baselines_are_trained_again_on_the_test_split(study
         request = factory.requests[number]
         assert request.seed == record.seeds[seed]
         assert winner.configuration == study.trials()[number].configuration
-        for side in ("attention", "ffn"):
-            assert getattr(request.learning_rates, side) == getattr(getattr(winner, side), "learning_rate", None)
+        for side, rate in zip((winner.attention, winner.ffn), request.learning_rates, strict=False):
+            assert rate == (0.0 if side is None else side.learning_rate)
     assert not set(record.seeds) & {trial.seed for trial in before}
     again = study.trials()
     for place in range(len(record.contenders)):  # so that runs are paired
