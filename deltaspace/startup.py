@@ -118,7 +118,7 @@ def init(
         own.setdefault("name", slug(Path(output).stem))
     if isinstance(data, str | Path):
         data = [data]
-    if not _are_paths(data):
+    if not (isinstance(data, Sequence) and all(isinstance(each, str | Path) for each in data)):
         folder = Path(output).parent if output else Path()
         data = [save_object(data, folder / f"{own.get('name', 'study')}-data")]
     source = source_of(data, configuration=configuration)
@@ -143,7 +143,3 @@ def _as_seen_from(folder: Path, keys: Mapping[str, Any]) -> dict[str, Any]:
     if backbone != "embedded" and Path(backbone).expanduser().is_dir():
         backbone = str(Path(backbone).expanduser().absolute())
     return {**keys, "task": task, "backbone": backbone}
-
-
-def _are_paths(data: Any) -> bool:
-    return isinstance(data, Sequence) and all(isinstance(each, str | Path) for each in data)

@@ -104,7 +104,11 @@ def draft_study(source: DataSource, choices: Choices) -> tuple[dict[str, Any], t
     most = _MEASURED_TEXTS if "max_target_tokens" in lengths or "decoding" in lengths else _MEASURED_EXAMPLES
     if sizes.get("validation", count // 10) > most:
         study["task"]["examples"] = {"validation": most}
-    study["training"] = _training(sizes["train"], study["backbone"])
+    batch = 16 if sizes["train"] < _FEW_EXAMPLES else 32
+    steps = min(_MOST_STEPS, max(_FEWEST_STEPS, -(-_PASSES * sizes["train"] // batch // 10) * 10))
+    study["training"] = {"steps": steps, "batch_size": batch}
+    if study["backbone"] == EMBEDDED:
+        study["training"]["head_learning_rate"] = 5.0e-3
     taken = "not timed; see deltaspace check"
     if task is not None and choices.takes_steps:
         taken = _in_time(study, choices)
@@ -159,12 +163,6 @@ def _metric(kind: TaskKind, labels: Counter[Any]) -> str:
     if not labels or max(labels.values()) < _UNEVEN * labels.total():
         return kind.usual_metric
     return "matthews" if len(labels) == 2 else "f1"
-
-
-def _training(examples: int, backbone: str) -> dict[str, Any]:
-    batch = 16 if examples < _FEW_EXAMPLES else 32
-    steps = min(_MOST_STEPS, max(_FEWEST_STEPS, -(-_PASSES * examples // batch // 10) * 10))
-    return {"steps": steps, "batch_size": batch, **({"head_learning_rate": 5.0e-3} if backbone == EMBEDDED else {})}
 
 
 def _in_time(study: dict[str, Any], choices: Choices) -> str:

@@ -10,6 +10,7 @@ from search_space.nearest import nearest
 from trial_runner.errors import TaskError
 from trial_runner.tasks.data.columns import column
 from trial_runner.tasks.data.linearise import is_conversation
+from trial_runner.tasks.kinds import TASK_KINDS
 
 if TYPE_CHECKING:
     from datasets import Dataset
@@ -131,11 +132,15 @@ def guess(columns: Mapping[str, Column], kind: str | None = None, wished: Mappin
         TaskError: If nothing usual is among them, or a column that is wished for is not.
     """
     wished = {key: value for key, value in (wished or {}).items() if value}
+    if kind not in (None, *TASK_KINDS):
+        raise TaskError(f"the kind of a task must be one of {', '.join(TASK_KINDS)}; got {kind!r}.")
+    named = []
     for name in columns_in(wished):
-        if name.partition(".")[0] not in columns:
+        found = columns.get(name) or columns.get(name.partition(".")[0])
+        if found is None:
             raise TaskError(f"no column {name!r}; there are: {', '.join(columns)}.{nearest(name, columns)}")
+        named.append(found)
     if set(wished) <= {"label"}:
-        named = [columns[name.partition(".")[0]] for name in columns_in(wished)]
         _refuse_multiple_choice(list(columns.values()), answers=named or list(columns.values()))
     if "label" in wished or "text" in wished:
         return _labelled(columns, kind, wished)
@@ -145,14 +150,14 @@ def guess(columns: Mapping[str, Column], kind: str | None = None, wished: Mappin
         if not {"source", "target"} <= set(wished):
             raise TaskError("a task from text to text needs both columns; name them with --source and --target.")
         return _written(columns, kind or "summarisation", wished["source"], wished["target"])
-    found = _guessed(columns, kind)
-    if found is None:
+    guessed = _guessed(columns, kind)
+    if guessed is None:
         held = "; ".join(f"{name}: {one.kind.value}" for name, one in columns.items())
         raise TaskError(
             f"a task needs a text and a label, or a text and what is written of it; the columns are {held}. Say which "
             "with --text and --label, or --source and --target."
         )
-    return found
+    return guessed
 
 
 def columns_in(keys: Mapping[str, Any]) -> Iterator[str]:

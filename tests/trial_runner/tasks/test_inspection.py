@@ -99,6 +99,9 @@ def test_dialogues_are_a_text_task_where_that_is_said():
 def test_a_label_that_is_named_is_the_label_or_one_line():
     rows = many(review=text, note=lambda n: mood(n) if n % 2 else None, stars=lambda n: n % 5)
     assert seen(rows, label="note") == {"kind": "classification", "text": "review", "label": "note"}
+    dotted = many(**{"a.text": text, "a.label": mood})
+    keys = {"text": "a.text", "label": "a.label"}
+    assert seen(dotted, **keys) == {"kind": "classification", **keys}
     with pytest.raises(TaskError, match=r"'review' has 40 different texts in 40 rows\. Name another with --label\.$"):
         seen(many(review=text, other=text), label="review")
     with pytest.raises(TaskError, match=r"beside the label 'review'; no other column has one\. Name it with --text\.$"):
@@ -142,6 +145,11 @@ def test_choices_that_have_labels_beside_them_are_refused_too():
     choices = lambda n: {"text": [f"choice {n}", f"choice {n + 1}"], "label": ["A", "B"]}  # noqa: E731
     with pytest.raises(TaskError, match="'answerKey' says which text of 'choices'"):
         seen(many(question=text, choices=choices, answerKey=lambda n: "AB"[n % 2]))
+
+
+def test_a_kind_that_is_none_is_one_line():
+    with pytest.raises(TaskError, match=r"the kind of a task must be one of classification, .*; got 'clustering'\.$"):
+        seen(SICK, "clustering")
 
 
 @pytest.mark.parametrize(
