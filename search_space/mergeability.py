@@ -6,17 +6,16 @@ makes another linear layer of it.
 
 from search_space.backbones.shape import BackboneShape
 from search_space.configuration import Configuration
-from search_space.dimensions import Heads, Insertion, NormPlacement, Port, Site
+from search_space.dimensions import Heads, Insertion, Port, Site
 from search_space.edit import Edit
 from search_space.rules import PROJECTION_INPUTS
+from search_space.validity import canonical_read
 
 WRITTEN = (Port.Q, Port.K, Port.V, Port.O, Port.G, Port.U, Port.F)
 """Ports that a linear layer writes."""
 
 READ_BY = {Port.CONCAT: Port.O, Port.M: Port.F}
 """Ports that nothing but a linear layer reads, to the port that it writes."""
-
-_STREAMS = {Port.RES_IN: Port.X_ATTN, Port.RES_F: Port.X_FFN}
 
 
 def unmergeable(configuration: Configuration, shape: BackboneShape) -> dict[str, str]:
@@ -56,7 +55,5 @@ def is_linear(edit: Edit) -> bool:
 
 def reads_input(edit: Edit, shape: BackboneShape) -> bool:
     """Whether an edit reads what the linear layer reads that writes its port."""
-    read = edit.read
-    if shape.norm is not NormPlacement.PRE and read is not None:
-        read = _STREAMS.get(read, read)
+    read = canonical_read(edit.read, shape)
     return read is not None and read is PROJECTION_INPUTS.get(edit.write)

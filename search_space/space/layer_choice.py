@@ -6,7 +6,7 @@ from itertools import combinations
 
 from search_space.backbones.shape import BackboneShape
 from search_space.layers import GROUPS, SIXTHS, AllLayers, LayerPattern, LayerRange, Layers, SpindleGroups
-from search_space.space.trial_protocol import Recorder
+from search_space.space.trial_protocol import AnswerLog
 
 BITS = ("off", "on")
 """Whether a sixth of a pattern is chosen."""
@@ -37,7 +37,7 @@ def bit_names(prefix: str) -> tuple[str, ...]:
     return tuple(f"{prefix}.pattern.{number}" for number in range(SIXTHS))
 
 
-def suggest_layers(prefix: str, names: Sequence[str], depth: int, asker: Recorder) -> Layers:
+def suggest_layers(prefix: str, names: Sequence[str], depth: int, asker: AnswerLog) -> Layers:
     """A choice of layers; a range is asked for by where it starts and how much of what follows it covers.
 
     A pattern is asked for by its sixths, each on or off; all of them off means what all of them on does.

@@ -12,7 +12,7 @@ from search_space.space.pairs import SECOND, PortPairs
 from search_space.space.points import PointCost
 from search_space.space.product import Path, Point, Structure
 from search_space.space.structures import StructureIndex
-from search_space.space.trial_protocol import Recorder
+from search_space.space.trial_protocol import AnswerLog
 
 _PORT_DIMENSIONS = ("form", "write", "read", "heads")
 
@@ -139,7 +139,7 @@ class Questions:
         """Whether two edits can both have something to size."""
         return any(sum(point.is_sized for point in second.points) > 1 for second in self._trees[1:])
 
-    def suggest(self, recorder: Recorder) -> Structure:
+    def suggest(self, recorder: AnswerLog) -> Structure:
         """What the answers make; a second edit that may not go with the first is the next one that may."""
         number = recorder.choose(f"{self.name}.edits", NUMBERS[: len(self._trees)])
         first = self._suggest(self.tree, recorder)
@@ -174,7 +174,7 @@ class Questions:
                 table[f"{tree.prefix}.{dimension}"] = tuple(values)
         return {name: choices for name, choices in table.items() if len(choices) > 1}
 
-    def _suggest(self, tree: Tree, recorder: Recorder) -> Point:
+    def _suggest(self, tree: Tree, recorder: AnswerLog) -> Point:
         point = tree.walk(recorder.choose)
         for dimension, values in self._options.varied.items():
             if point.leaves_open(dimension):

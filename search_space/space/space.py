@@ -32,7 +32,7 @@ from search_space.space.product import Structure
 from search_space.space.questions import Questions
 from search_space.space.rates import peak_lr_range, searched_gain
 from search_space.space.structures import StructureIndex
-from search_space.space.trial_protocol import Answers, Parameter, Recorder, holds
+from search_space.space.trial_protocol import AnswerLog, Answers, Parameter, holds
 
 _ROUNDING = 1e-9
 
@@ -138,7 +138,7 @@ class SearchSpace:
             return self.suggest_published(method, trial)
         if not self.trees:
             raise SearchSpaceError("the study must leave something to search; got published methods only.")
-        recorder = Recorder(trial, self._parameters)
+        recorder = AnswerLog(trial, self._parameters)
         parts = self.placements[recorder.choose("placement", tuple(self.placements))]
         depth = depth_of(self.shape)
         asked = {side: suggest_layers(side, self.layers, depth, recorder) for side in sides(parts)}
@@ -163,7 +163,7 @@ class SearchSpace:
         )
         return self._candidate(solved, recorder, method=None)
 
-    def _suggest_budget_fraction(self, structure: Configuration, recorder: Recorder) -> float:
+    def _suggest_budget_fraction(self, structure: Configuration, recorder: AnswerLog) -> float:
         """The share of the budget: searched where there is something to size."""
         is_sized = any(edit.sized_form for edit in structure.edits)
         return recorder.number(SIZE) if SIZE in self._parameters and is_sized else self.options.budget_fractions[1]
@@ -321,7 +321,7 @@ class SearchSpace:
             BudgetError: If it does not fit.
             InvalidEditError: If it is not valid on the backbone.
         """
-        return self._candidate(self._published(PublishedPoint(name)), Recorder(trial, self._parameters), method=name)
+        return self._candidate(self._published(PublishedPoint(name)), AnswerLog(trial, self._parameters), method=name)
 
     def published_that_fit(self, names: Sequence[str] | None = None) -> tuple[str, ...]:
         """The published methods and points that are valid on the backbone and fit the budget.
@@ -343,7 +343,7 @@ class SearchSpace:
         check_limits(found, self.shape, self.options)
         return found
 
-    def _candidate(self, configuration: Configuration, recorder: Recorder, *, method: str | None) -> Candidate:
+    def _candidate(self, configuration: Configuration, recorder: AnswerLog, *, method: str | None) -> Candidate:
         rates = {
             ATTENTION: self._peak_lr(configuration.attention, recorder),
             FFN: self._peak_lr(configuration.ffn, recorder),
@@ -369,12 +369,12 @@ class SearchSpace:
         rounded = {side: None if rate is None else f"{rate:.1e}" for side, rate in told.items()}
         return fingerprint(configuration, self.shape, learning_rates=rounded)
 
-    def _suggest_share(self, structure: Configuration, recorder: Recorder) -> float:
+    def _suggest_share(self, structure: Configuration, recorder: AnswerLog) -> float:
         """The share of attention: searched where both sides have a bottleneck to size, else all or nothing."""
         sized = [any(edit.sized_form for edit in edits) for edits in (structure.attention, structure.ffn)]
         return recorder.number("attention_share") if all(sized) else float(sized[0])
 
-    def _peak_lr(self, edits: tuple[Edit, ...], recorder: Recorder) -> float | None:
+    def _peak_lr(self, edits: tuple[Edit, ...], recorder: AnswerLog) -> float | None:
         if not edits:
             return None
         normalized_lr = recorder.number(f"learning_rate.{edits[0].form.name}")

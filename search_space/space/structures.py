@@ -1,9 +1,9 @@
 """The structures of one part of a model: all that can be chosen for it, found by their edits."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import overload
+from typing import Self
 
 from search_space.backbones.shape import BackboneShape
 from search_space.canonical import canonical
@@ -14,32 +14,22 @@ from search_space.space.options import SpaceOptions
 from search_space.space.product import Point
 
 
-class StructureIndex(Sequence[Point]):
-    """Points with every activation and every scale that is searched, in the order of their decisions.
+class StructureIndex(tuple[Point, ...]):
+    """Points with every activation and every scale that is searched, in the order of their decisions."""
 
-    Args:
-        points: Those of a part.
-        shape: The backbone.
-        options: What is searched.
-    """
+    _shape: BackboneShape
 
-    def __init__(self, points: Sequence[Point], shape: BackboneShape, options: SpaceOptions) -> None:
-        """Keep the points."""
-        self._points = tuple(points)
-        self._shape = shape
-        self._options = options
+    def __new__(cls, points: Iterable[Point], shape: BackboneShape, options: SpaceOptions) -> Self:
+        """Vary the points.
 
-    def __len__(self) -> int:
-        """How many there are."""
-        return len(self._all)
-
-    @overload
-    def __getitem__(self, index: int) -> Point: ...
-    @overload
-    def __getitem__(self, index: slice) -> Sequence[Point]: ...
-    def __getitem__(self, index: int | slice) -> Point | Sequence[Point]:
-        """The structure of a number."""
-        return self._all[index]
+        Args:
+            points: Those of a part.
+            shape: The backbone.
+            options: What is searched.
+        """
+        index = super().__new__(cls, (varied for point in points for varied in _varied(point, options)))
+        index._shape = shape
+        return index
 
     def find(self, edits: Sequence[Edit]) -> Point | None:
         """The structure of some edits whatever their widths and layers, or the one that is the same function.
@@ -53,16 +43,12 @@ class StructureIndex(Sequence[Point]):
         return self._by_function.get(self._function(plain))
 
     @cached_property
-    def _all(self) -> tuple[Point, ...]:
-        return tuple(varied for point in self._points for varied in _varied(point, self._options))
-
-    @cached_property
     def _by_edits(self) -> dict[tuple[Edit, ...], Point]:
-        return {point.edits: point for point in self._all}
+        return {point.edits: point for point in self}
 
     @cached_property
     def _by_function(self) -> dict[tuple[Edit, ...], Point]:
-        return {self._function(point.edits): point for point in reversed(self._all)}
+        return {self._function(point.edits): point for point in reversed(self)}
 
     def _function(self, edits: tuple[Edit, ...]) -> tuple[Edit, ...]:
         return canonical(Configuration(edits=edits), self._shape).edits

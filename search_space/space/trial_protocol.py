@@ -37,7 +37,7 @@ Answers = SuggestingTrial | Mapping[str, str | float]
 """A trial, or the value of every parameter that will be asked for, by name."""
 
 
-class Recorder:
+class AnswerLog:
     """Passes questions on, asks nothing where there is one choice, and remembers what was said.
 
     Args:

@@ -15,7 +15,7 @@ from search_space.space.layer_choice import (
     layer_answers,
     suggest_layers,
 )
-from search_space.space.trial_protocol import FloatRange, Recorder
+from search_space.space.trial_protocol import AnswerLog, FloatRange
 
 ALL = ("all", "range", "spindle")
 
@@ -24,7 +24,7 @@ def ask(depth: int, **answers: str | float) -> Layers:
     """What is suggested for answers by the last word of their names, or by the number of a sixth."""
     given = {f"ffn.{name.replace('_of_', '.')}": value for name, value in answers.items()}
     ranges = dict.fromkeys(("ffn.first_layer", "ffn.layer_share"), FloatRange(low=0.0, high=1.0))
-    return suggest_layers("ffn", (*ALL, "pattern"), depth, Recorder(given, ranges))
+    return suggest_layers("ffn", (*ALL, "pattern"), depth, AnswerLog(given, ranges))
 
 
 @pytest.mark.parametrize("depth", [1, 2, 6, 12])

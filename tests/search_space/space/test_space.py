@@ -29,7 +29,7 @@ from search_space.space.options import LEARNING_RATES, SpaceOptions
 from search_space.space.points import least_cost, points_of
 from search_space.space.random_draw import RandomTrial
 from search_space.space.space import Candidate, SearchSpace
-from search_space.space.trial_protocol import FloatRange, Recorder
+from search_space.space.trial_protocol import AnswerLog, FloatRange
 from search_space.validity import check_on
 
 OTHERS = ["bart_large", "mbart_large_cc25", "gpt2", "llama3_2_1b", "qwen2_5_0_5b", "t5_small", "flan_t5_small"]
@@ -317,7 +317,7 @@ def test_chosen_layers_are_cut_from_the_first_on(roberta):
     for _ in range(100):
         found = space.suggest(trial)
         assert_sound(found, roberta, 8 * ROW)
-        asked = suggest_layers("attention", space.layers, 12, Recorder(found.parameters, space.parameters()))
+        asked = suggest_layers("attention", space.layers, 12, AnswerLog(found.parameters, space.parameters()))
         ((*kept,),) = layers_of(found.configuration.edits)
         assert kept == list(asked.chosen(12)[-len(kept) :])
         is_cut.append(len(kept) < len(asked.chosen(12)))
