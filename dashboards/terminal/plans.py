@@ -35,28 +35,24 @@ def plan_renderable(found: ResourcePlan) -> RenderableType:
         ),
         Text(),
     )
-    table = plain_table("GPU", "pack", "memory", "a trial", right=("pack", "memory", "a trial"))
+    columns = ("pack", "memory", "a trial", "checkpointing", "micro batch", "measured")
+    table = plain_table("GPU", *columns, right=columns)
     for one in found.devices:
         table.add_row(
             one.gpu.name,
             f"{'' if one.shards == 1 else f'{one.shards} x '}{one.slots}{'' if one.fits else ' !'}",
             bytes_text(one.used_bytes),
             bytes_text(one.trial_bytes),
+            "yes" if one.checkpointing else "no",
+            str(one.micro_batch or "whole"),
+            str(one.evaluated),
         )
     return Group(*heads, table, *(Text(line) for line in _notes(found)))
 
 
 def _notes(found: ResourcePlan) -> Iterator[str]:
     yield ""
-    again = [one.gpu.name for one in found.devices if one.checkpointing]
-    if again:
-        yield f"Backward passes compute blocks again (training.checkpointing) on {', '.join(again)}."
-    for one in found.devices:
-        if one.fits and one.micro_batch is not None:
-            yield f"{one.micro_batch} texts of a trial are computed at a time (training.micro_batch) on {one.gpu.name}."
-    for count in dict.fromkeys(one.evaluated for one in found.devices if one.fits):
-        names = [one.gpu.name for one in found.devices if one.fits and one.evaluated == count]
-        yield f"{count} examples of a trial are measured at a time, texts written included, on {', '.join(names)}."
+    yield "measured: examples of a trial at a time, texts written included."
     for one in found.devices:
         if not one.fits:
             yield f"! It does not fit {one.gpu.name}. {'; '.join(one.advice)}."
