@@ -43,7 +43,6 @@ class ShardedBlocks:
 
     def __init__(self, stacks: Sequence[Sequence[nn.Module]], mesh: DeviceMesh) -> None:
         """Let go of what the other ranks hold."""
-        self._mesh = mesh
         self._paths = _paths(stacks)
         self._walk: Walk = _NOTHING
         self._gathered = 0

@@ -87,21 +87,17 @@ class _ModuleBlock:
     def __init__(self, trace: Trace, path: str) -> None:
         self.trace, self.path = trace, path
         self.module = trace.model.get_submodule(path)
-        self.input, self.output = trace.seen[path]
+        self.input, _ = trace.seen[path]
         inside = {
-            name: (module, trace.seen[f"{path}.{name}"])
+            name: (module, *(_rows(one, self.input) for one in trace.seen[f"{path}.{name}"]))
             for name, module in self.module.named_modules()
             if name and f"{path}.{name}" in trace.seen
         }
         self.linear: dict[str, tuple[Tensor, Tensor]] = {
-            name: (_rows(x, self.input), _rows(y, self.input))
-            for name, (module, (x, y)) in inside.items()
-            if isinstance(module, nn.Linear) and x.numel() % x.shape[-1] == 0
+            name: (x, y) for name, (module, x, y) in inside.items() if isinstance(module, nn.Linear)
         }
         self.norms: dict[str, tuple[Tensor, Tensor]] = {
-            name: (_rows(x, self.input), _rows(y, self.input))
-            for name, (module, (x, y)) in inside.items()
-            if "norm" in type(module).__name__.lower()
+            name: (x, y) for name, (module, x, y) in inside.items() if "norm" in type(module).__name__.lower()
         }
 
     def norm_that(self, *, reads: Tensor | None = None, writes: Tensor | None = None) -> str | None:
@@ -115,7 +111,7 @@ class _ModuleBlock:
 def _rows(tensor: Tensor, like: Tensor) -> Tensor:
     """``(B T, D)`` as ``(B, T, D)``."""
     if tensor.dim() == 2 and tensor.shape[0] == like.shape[0] * like.shape[1]:
-        return tensor.view(*like.shape[:2], -1)
+        return tensor.reshape(*like.shape[:2], -1)
     return tensor
 
 

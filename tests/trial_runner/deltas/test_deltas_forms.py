@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 import torch
-from support.built_forms import assert_equal, build_form, build_shared, draw, made_up_shape
+from support.built_forms import assert_equal, build_form, build_shared, draw, made_up_shape, nudged
 from support.edits import edit
 from torch import Tensor, nn
 from torch.nn import functional
@@ -25,19 +25,11 @@ ACTIVATIONS: dict[Activation, Callable[[Tensor], Tensor]] = {
 }
 
 
-def disturbed(module: nn.Module) -> nn.Module:
-    """With every parameter drawn anew, so that no zero hides a wrong path."""
-    with torch.no_grad():
-        for index, parameter in enumerate(module.parameters()):
-            parameter.copy_(draw(*parameter.shape, seed=100 + index))
-    return module
-
-
 def built(write: Port, read: Port, form: Form, gate: Gate | None = None) -> nn.Module:
     of = edit(write, read, form, gate)
     width = of.sized_form.width if of.sized_form is not None else 0
     shared = PhmShared(form.n, torch.Generator().manual_seed(7)) if isinstance(form, Phm) and form.shared else None
-    return disturbed(build_form(of, width, SHAPE, torch.Generator(), shared=shared))
+    return nudged(build_form(of, width, SHAPE, torch.Generator(), shared=shared), 1.0)
 
 
 @pytest.mark.parametrize("norm", OwnNorm)
@@ -124,7 +116,7 @@ def test_a_reparameterized_adapter_is_a_prefix_with_another_nonlinearity(heads):
     """``relu(q P_k^T / sqrt(d_h)) P_v`` with the rows of a prefix's MLP (He et al. 2022, released code)."""
     form = Bottleneck(width=3, heads=heads, bias=False, reparameterization=6)
     of = edit(Port.HEAD, Port.Q, form)
-    stack = disturbed(build_shared(of, 2, SHAPE, torch.Generator()))
+    stack = nudged(build_shared(of, 2, SHAPE, torch.Generator()), 1.0)
     q, blocks = draw(BATCH, TOKENS, HEADS, 4), SHAPE.heads(heads)
     hidden = torch.tanh(stack.embedding @ stack.middle.weight.T + stack.middle.bias)
     tables = (hidden @ stack.outer.weight.T + stack.outer.bias).view(3, 2, 2, blocks, 4)  # (R, L, 2, N, d_h)
@@ -141,7 +133,7 @@ def test_a_reparameterized_adapter_is_a_prefix_with_another_nonlinearity(heads):
 def test_a_phm_matrix_is_a_sum_of_kronecker_products(n, rank, is_shared):
     form = Phm(width=8, n=n, factor_rank=rank, shared=is_shared)
     shared = PhmShared(n, torch.Generator().manual_seed(1)) if is_shared else None
-    matrix = disturbed(PhmMatrix(form, 12, 8, torch.Generator(), shared))
+    matrix = nudged(PhmMatrix(form, 12, 8, torch.Generator(), shared), 1.0)
     rule = matrix.rule if shared is None else shared.rule
     expected = torch.zeros(12, 8, dtype=torch.float64)
     for i in range(n):

@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from support.built_forms import assert_equal, build_delta, draw, made_up_shape
+from support.built_forms import assert_equal, build_delta, draw, made_up_shape, nudged
 from support.edits import edit
 
 from search_space.dimensions import Heads, Port, ScalePer, Site
@@ -31,13 +31,6 @@ def built(write: Port, read: Port | None, form: Form, gate: Gate) -> PortDelta:
     return build_delta(of, width, SHAPE, torch.Generator().manual_seed(3))
 
 
-def disturbed(delta: PortDelta) -> PortDelta:
-    with torch.no_grad():
-        for index, parameter in enumerate(delta.parameters()):
-            parameter += draw(*parameter.shape, seed=100 + index)
-    return delta
-
-
 Q = draw(BATCH, TOKENS, HEADS, 4, seed=1)
 X = draw(BATCH, TOKENS, 12, seed=2)
 
@@ -45,15 +38,15 @@ X = draw(BATCH, TOKENS, 12, seed=2)
 def test_a_learned_scale_has_a_number_per_sublayer_channel_or_head():
     """The channels of the heads are those of their concatenation."""
     for per, size in ((ScalePer.SUBLAYER, 1), (ScalePer.CHANNEL, 12)):
-        delta = disturbed(built(Port.O, Port.X_ATTN, BERT, LearnedScale(per=per)))
+        delta = nudged(built(Port.O, Port.X_ATTN, BERT, LearnedScale(per=per)), 1.0)
         assert delta.scale.numel() == size
         assert_equal(delta.delta(X), delta.form(X) * delta.scale.expand(12))
     for form in (PER_HEAD, PER_GROUP):
-        delta = disturbed(built(Port.HEAD, Port.Q, form, LearnedScale(per=ScalePer.HEAD)))
+        delta = nudged(built(Port.HEAD, Port.Q, form, LearnedScale(per=ScalePer.HEAD)), 1.0)
         assert delta.scale.numel() == HEADS
         for head in range(HEADS):
             assert_equal(delta.delta(Q)[:, :, head], delta.form(Q)[:, :, head] * delta.scale[head])
-        delta = disturbed(built(Port.HEAD, Port.Q, form, LearnedScale(per=ScalePer.CHANNEL)))
+        delta = nudged(built(Port.HEAD, Port.Q, form, LearnedScale(per=ScalePer.CHANNEL)), 1.0)
         assert_equal(delta.delta(Q).flatten(-2), delta.form(Q).flatten(-2) * delta.scale.flatten())
 
 
@@ -79,7 +72,7 @@ def test_a_tanh_gate_starts_closed_and_can_open():
 def test_a_sigmoid_gate_starts_half_open_and_has_a_number_per_token_from_what_is_read():
     delta = built(Port.F, Port.X_FFN, BERT, SigmoidGate())
     assert torch.equal(delta.delta(X), delta.form(X) / 2)
-    disturbed(delta)
+    nudged(delta, 1.0)
     weight, bias = delta.factor.weight, delta.factor.bias
     assert_equal(delta.delta(X), delta.form(X) * torch.sigmoid(X @ weight + bias))
     changed = X.clone()
@@ -90,7 +83,7 @@ def test_a_sigmoid_gate_starts_half_open_and_has_a_number_per_token_from_what_is
 @pytest.mark.parametrize("form", [PER_HEAD, PER_GROUP], ids=lambda form: form.heads)
 @pytest.mark.parametrize("read", [Port.Q, Port.X_ATTN], ids=str)
 def test_a_sigmoid_gate_of_a_multi_head_form_has_a_number_per_head(form, read):
-    delta = disturbed(built(Port.HEAD, read, form, SigmoidGate()))
+    delta = nudged(built(Port.HEAD, read, form, SigmoidGate()), 1.0)
     z = Q if read is Port.Q else X
     blocks = SHAPE.heads(form.heads)
     for head in range(HEADS):
@@ -106,7 +99,7 @@ def test_a_sigmoid_gate_of_a_multi_head_form_has_a_number_per_head(form, read):
     ids=lambda form: form.name,
 )
 def test_a_sigmoid_gate_of_summed_heads_weighs_each_before_the_sum(form):
-    delta = disturbed(built(Port.O, Port.Q, form, SigmoidGate()))
+    delta = nudged(built(Port.O, Port.Q, form, SigmoidGate()), 1.0)
     gates = torch.sigmoid(torch.einsum("bthd,hdo->btho", Q, delta.factor.weight) + delta.factor.bias)
     assert_equal(delta.delta(Q), delta.form(Q, gates))
 
@@ -121,16 +114,16 @@ def test_multiplying_by_one_changes_no_bit(dtype):
 
 def test_a_diagonal_multiplies_the_port_or_is_added_to_another():
     h, z = draw(BATCH, TOKENS, 20), draw(BATCH, TOKENS, 20, seed=5)
-    replacing = disturbed(built(Port.M, Port.M, Diagonal(), Multiply()))
+    replacing = nudged(built(Port.M, Port.M, Diagonal(), Multiply()), 1.0)
     assert torch.equal(replacing.compose(h, h), h * replacing.form.scale)
     assert_equal(h + replacing.delta(h), replacing.compose(h, h))
     added = built(Port.F, Port.X_FFN, Diagonal(), FixedScale(value=2.0))
     assert not added.delta(X).any()
-    added = disturbed(added)
+    added = nudged(added, 1.0)
     assert_equal(added.compose(z[..., :12], X), z[..., :12] + 2 * X * added.form.scale)
 
 
 def test_a_constant_starts_as_nothing_and_reads_nothing():
     delta = built(Port.F, None, Constant(), Add())
     assert torch.equal(delta.compose(X, None), X)
-    assert_equal(disturbed(delta).compose(X, None), X + delta.form.bias)
+    assert_equal(nudged(delta, 1.0).compose(X, None), X + delta.form.bias)

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from support.built_forms import nudged
 from support.edits import edit
 from support.tiny_backbones import rig_of
 
@@ -52,10 +53,7 @@ def output(rig: Rig, deltas: DeltaSet) -> torch.Tensor:
 @pytest.mark.parametrize("of", EDITS.values(), ids=EDITS)
 def test_a_folded_delta_set_computes_the_same_with_the_stored_parameters_alone(of, rig):
     deltas = DeltaSet(Configuration(edits=(of, LORA)), rig.backbone.shape, seed=3, dtype=torch.float64)
-    with torch.no_grad():
-        for parameter in deltas.parameters():
-            parameter.add_(0.1)
-    kept = fold(deltas, rig.backbone.shape)
+    kept = fold(nudged(deltas, 0.1), rig.backbone.shape)
     assert deltas.counts.stored == sum(parameter.numel() for parameter in kept.parameters()) < deltas.counts.trained
     torch.testing.assert_close(output(rig, kept), output(rig, deltas), rtol=0, atol=1e-12)
     other = DeltaSet(kept.configuration, rig.backbone.shape, seed=0, dtype=torch.float64)
@@ -73,9 +71,7 @@ def test_a_change_of_the_whole_model_is_folded_with_its_mask(rig):
     of = edit(Port.WEIGHTS, None, Sparse(width=7))
     frozen = dict(rig.backbone.model.named_parameters())
     deltas = DeltaSet(Configuration(edits=(of,)), rig.backbone.shape, seed=3, dtype=torch.float64, frozen=frozen)
-    with torch.no_grad():
-        for parameter in deltas.parameters():
-            parameter.add_(torch.randn(parameter.shape, generator=torch.Generator().manual_seed(1)))
+    nudged(deltas, 1.0)
     assert deltas.whole is not None
     assert deltas.whole.after_step(1, 1)
     kept = fold(deltas, rig.backbone.shape, frozen=frozen)

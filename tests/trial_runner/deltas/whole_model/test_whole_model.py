@@ -37,16 +37,11 @@ def build(form: GlobalForm, model: nn.Module, seed: int = 0) -> WholeModelDelta:
     return build_whole(form, dict(model.named_parameters()), torch.Generator().manual_seed(seed)).double()
 
 
-def moved(delta: WholeModelDelta) -> WholeModelDelta:
-    """The same change with every parameter moved."""
-    return nudged(delta, 0.1)
-
-
 @pytest.mark.parametrize("form", [Full(), DID, SAID])
 def test_the_gradient_is_that_of_finite_differences(form):
     frozen = {"a": torch.randn(3, 4, dtype=torch.float64), "b": torch.randn(5, dtype=torch.float64)}
     small = Intrinsic(width=6, per_tensor=form == SAID) if isinstance(form, Intrinsic) else form
-    delta = moved(build_whole(small, frozen, torch.Generator().manual_seed(0)).double())
+    delta = nudged(build_whole(small, frozen, torch.Generator().manual_seed(0)).double(), 0.1)
     parameters = list(delta.parameters())
 
     def weights(*_: Tensor) -> tuple[Tensor, ...]:
@@ -72,7 +67,7 @@ def test_a_change_holds_no_copy_of_the_model(model):
 def test_swapping_back_restores_the_same_parameters_in_the_same_order(model):
     names = list(model.state_dict())
     before = [(name, id(parameter)) for name, parameter in model.named_parameters(remove_duplicate=False)]
-    weights = moved(build(Full(), model)).weights()
+    weights = nudged(build(Full(), model), 0.1).weights()
     with swapped(model, weights):
         assert list(model.state_dict()) == names
         assert not any(isinstance(parameter, nn.Parameter) for parameter in model.parameters())
@@ -145,7 +140,7 @@ def test_the_subspace_depends_on_the_seed_and_not_on_the_precision(model):
 
 
 def test_tensors_of_one_size_have_subspaces_of_their_own(model):
-    delta = moved(build(DID, model))
+    delta = nudged(build(DID, model), 0.1)
     frozen = dict(model.named_parameters())
     changes = [tensor - frozen[name] for name, tensor in delta.weights().items() if tensor.shape == (16, 16)]
     assert len(changes) >= 8
