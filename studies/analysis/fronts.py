@@ -1,7 +1,7 @@
 """The best score within every size: the trials that score more than all that are no larger, by their estimates."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING
 
@@ -124,8 +124,7 @@ def front_of(
 
 def wanted_front(ledger: Ledger, study: StudyRecord, ranking: Ranking) -> Front | None:
     """The front of a study that wants small configurations, too; None of others."""
-    said = study.specification.get("search")
-    wanted = said.get("objectives") if isinstance(said, Mapping) else None
+    wanted = study.section("search").get("objectives")
     return front_of(ledger, study, ranking) if isinstance(wanted, list | tuple) and len(wanted) > 1 else None
 
 
@@ -173,9 +172,8 @@ def goal_of(study: StudyRecord, over: SizeMeasure | None = None) -> SizeGoal:
         study: Its record; its study file may be of another release.
         over: Something else that is to be small.
     """
-    sections = [study.specification.get(key) for key in ("search", "space")]
-    search, space = (said if isinstance(said, Mapping) else {} for said in sections)
-    wanted, size, flops = search.get("objectives"), space.get("size"), space.get("max_extra_flops")
+    wanted, space = study.section("search").get("objectives"), study.section("space")
+    size, flops = space.get("size"), space.get("max_extra_flops")
     small = [SizeMeasure(word) for word in wanted[1:2]] if isinstance(wanted, list | tuple) else []
     return SizeGoal.of(
         over or next(iter(small), SizeMeasure.PARAMETERS),

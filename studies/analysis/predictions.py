@@ -10,7 +10,6 @@ from studies.search.warm_start import lessons_from_json
 from studies.surrogate.features import Features, SideStructure, TrainedSide, log2_budget_fraction, unit_lr_of
 from studies.surrogate.observation import Observation
 from studies.surrogate.posterior import Posterior, SurrogateFitter
-from studies.surrogate.prior_mean import NO_PLACES
 from studies.surrogate.recorded_observations import ObservationModel
 
 Viewed = Callable[[Sequence[int]], list[Features]]
@@ -33,8 +32,7 @@ def predictions_of(
     """
     history, views = history_of(trials, readings, examples), RecordedViews(study, trials)
     # where the best rates of forms were expected from what the study learned of earlier ones
-    lessons = study.specification.get("lessons")
-    places = lessons_from_json(lessons).places(views.ranges) if isinstance(lessons, Mapping) else NO_PLACES
+    places = lessons_from_json(study.section("lessons")).places(views.ranges)
     fitter = SurrogateFitter(views.view_of, places=places)
     return fitter.belief(history), lambda numbers: [fitter.view(history[number]) for number in numbers]
 
@@ -71,9 +69,7 @@ class RecordedViews:
             study: Its record.
             trials: All of its trials.
         """
-        space = study.specification.get("space")
-        given = space.get("learning_rates") if isinstance(space, Mapping) else None
-        ranges = LEARNING_RATES | dict(given or {})
+        ranges = LEARNING_RATES | dict(study.section("space").get("learning_rates") or {})
         self.ranges: Mapping[str, tuple[float, float]] = {form: (low, high) for form, (low, high) in ranges.items()}
         self._budget = study.budget_parameters
         self._trials = {trial.number: trial for trial in trials}

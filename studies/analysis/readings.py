@@ -127,10 +127,8 @@ def readings_table(readings: Sequence[ReadingRecord]) -> "pandas.DataFrame":
 
 def scored_by(trial: TrialRecord, study: StudyRecord) -> str:
     """What the newest score of a trial is of; see `LeaderboardRow`."""
-    task = study.specification.get("task")
-    entries = task if isinstance(task, dict) else {}
     is_early = trial.state is not TrialState.COMPLETE
-    kind, metric = TASK_KINDS.get(str(entries.get("kind"))), METRICS.get(study.metric)
+    kind, metric = TASK_KINDS.get(str(study.section("task").get("kind"))), METRICS.get(study.metric)
     has_stand_in = kind is not None and kind.prompt is not None
     is_of_loss = metric is not None and metric.measures is Measures.LOSS
     return "loss" if is_early and has_stand_in and not is_of_loss else study.metric

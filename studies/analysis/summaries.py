@@ -103,7 +103,7 @@ def summary_of(ledger: Ledger, study: StudyRecord, ranking: Ranking | None = Non
         study: Its record.
         ranking: Of its trials, if that is known already.
     """
-    planned, lessons = study.specification.get("trials"), study.specification.get("lessons")
+    planned = study.specification.get("trials")
     ranking = None if study.kind is StudyKind.CONFIRMATION else ranking or ranking_of(ledger, study)
     best = None if ranking is None else ranking.best
     return StudySummary(
@@ -118,14 +118,13 @@ def summary_of(ledger: Ledger, study: StudyRecord, ranking: Ranking | None = Non
         best=None if best is None else ledger.trial(study.id, best.number),
         best_score=None if ranking is None or best is None else ranking.scores[best.number],
         created_at=study.created_at,
-        learned_from=tuple(lessons.get("sources", ())) if isinstance(lessons, Mapping) else (),
+        learned_from=tuple(study.section("lessons").get("sources", ())),
         confirms=ledger.confirmation(study).study if study.kind is StudyKind.CONFIRMATION else None,
     )
 
 
 def task_name(study: StudyRecord) -> str:
     """Name, folder or hub name of a study's task; empty where it has none."""
-    task = study.specification.get("task")
-    entries = task if isinstance(task, Mapping) else {}
-    hub = entries.get("hub")
-    return str(entries.get("name") or entries.get("folder") or (hub["name"] if isinstance(hub, Mapping) else ""))
+    task = study.section("task")
+    hub = task.get("hub")
+    return str(task.get("name") or task.get("folder") or (hub["name"] if isinstance(hub, Mapping) else ""))

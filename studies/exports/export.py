@@ -230,9 +230,7 @@ def _about(source: ExportSource) -> dict[str, object]:
     from trial_runner.export.facts import licence_line
 
     study, trial = source.study, source.trial
-    last = source.readings[-1] if source.readings else None
-    given = study.specification.get("training")
-    training = given if isinstance(given, dict) else {}
+    last, training = source.readings[-1] if source.readings else None, study.section("training")
     return {
         "study": None if source.is_alone else study.name,
         "trial": None if source.is_alone else trial.number,

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
+from typing import Any
 
 from pydantic import ConfigDict
 
@@ -45,6 +46,11 @@ class NewStudy:
     kind: StudyKind = StudyKind.SEARCH
     parent_id: int | None = None
 
+    def section(self, key: str) -> Mapping[str, Any]:
+        """A section of the study file; empty where it has none, or where that is no mapping."""
+        said = self.specification.get(key)
+        return said if isinstance(said, Mapping) else {}
+
     @property
     def source(self) -> BackboneSource:
         """The backbone, and how its weights are held.
@@ -52,10 +58,8 @@ class NewStudy:
         Raises:
             StudiesError: If a later release holds weights in another way.
         """
-        stored = self.specification.get("backbone")
-        held = stored if isinstance(stored, Mapping) else {}
         try:
-            return BackboneSource(**{**held, "name": self.backbone})
+            return BackboneSource(**{**self.section("backbone"), "name": self.backbone})
         except ValueError as error:
             raise StudiesError(
                 f"the weights of the backbone of '{self.name}' must be held in a way that this release knows; it does "
