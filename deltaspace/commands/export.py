@@ -1,6 +1,5 @@
 """``deltaspace export``."""
 
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -21,7 +20,6 @@ if TYPE_CHECKING:
     "deltaspace export docstrings best small --size 0.1%",
     "deltaspace export docstrings 17 lora --format peft",
     "deltaspace export docstrings 17 merged --merge",
-    "deltaspace export docstrings best winner --push me/winner",
     "deltaspace export docstrings 3 pruned-once --retrain",
     "deltaspace export docstrings trials.db --format optuna",
 )
@@ -37,10 +35,6 @@ if TYPE_CHECKING:
 )
 @click.option("--merge", is_flag=True, help="Fold the edits into plain weights: a folder of transformers.")
 @click.option("--retrain", is_flag=True, help="Train the trial from scratch to the end first; nothing is recorded.")
-@click.option(
-    "--push", metavar="NAME", help="Put it on the hub as NAME, such as me/winner, too, without paths of this machine."
-)
-@click.option("--private", is_flag=True, help="With --push: a new repository is for its owner only.")
 @options.size_option
 @options.answer_options
 def export(  # noqa: PLR0913 - one argument per option
@@ -49,8 +43,6 @@ def export(  # noqa: PLR0913 - one argument per option
     form: Literal["deltaspace", "peft", "optuna"],
     merge: bool,
     retrain: bool,
-    push: str | None,
-    private: bool,
     size: str | None,
     storage: str,
     as_json: bool,
@@ -64,7 +56,7 @@ def export(  # noqa: PLR0913 - one argument per option
     from studies.study import Study
 
     if form == "optuna":
-        if merge or retrain or size or push or len(target) != 1:
+        if merge or retrain or size or len(target) != 1:
             raise click.UsageError("--format optuna takes STUDY and FILE, the whole study, and no other flag.")
         _export_optuna(storage, study, Path(target[0]), as_json=as_json)
         return
@@ -74,20 +66,13 @@ def export(  # noqa: PLR0913 - one argument per option
     kind: ExportKind = "merged" if merge else form
     if size is not None and which != "best":
         raise click.UsageError(f"--size chooses the best trial; got trial {which}.")
-    if private and push is None:
-        raise click.UsageError("--private says how a repository is made; it needs --push NAME.")
-    if push is not None:
-        from studies.exports.hub_upload import check_pushable
-
-        check_pushable(push)
     opened = Study.open(study, storage)
     trial = opened.trial(which) if size is None else opened.best_within(size)
     done = trial.export(folder, kind=kind, retrain=_tell if retrain else False)
-    url = None if push is None else done.push(push, private=private)
     if as_json:
-        echo_json(done if url is None else {**asdict(done), "url": url})
+        echo_json(done)
     else:
-        say(_sentence(done) + (f" It is on the hub: {url}" if url else ""))
+        say(_sentence(done))
 
 
 def _parse(target: tuple[str, ...]) -> tuple[int | Literal["best"], Path]:

@@ -53,23 +53,6 @@ class Export:
     is_folded: bool
     files: tuple[str, ...]
 
-    def push(self, name: str, *, private: bool = False) -> str:
-        """Put it on the hub, without paths of this machine; the URL of the repository.
-
-        Example:
-            >>> study.export("winner").push("me/winner")
-
-        Args:
-            name: ``user/name``, or a name below the user who is logged in. A repository that is not there is made.
-            private: Whether a new one is for its owner only.
-
-        Raises:
-            StudiesError: If nobody is logged in, or the hub does not take it.
-        """
-        from studies.exports.hub_upload import push_folder
-
-        return push_folder(self.folder, name, private=private)
-
 
 def export_trial(
     ledger: Ledger,

@@ -10,9 +10,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-from huggingface_hub import ModelCard
 from support.asked_ledger import asked
-from support.stub_hub import stub_hub
 
 from deltaspace.commands.main import main
 from studies.confirmation.execution import confirm
@@ -300,32 +298,3 @@ def test_a_confirmation_is_told_of_on_the_card(ran, tmp_path, capsys):
     capsys.readouterr()
     said = refusal(capsys, result.name, "0", str(tmp_path / "retrained"), "--retrain", "--storage", url, code=2)
     assert "must be a study that searches; it is a confirmation" in said
-
-
-@pytest.mark.filterwarnings("ignore:Use 'content=:DeprecationWarning")  # of huggingface_hub's own client
-@pytest.mark.parametrize("flags", [(), ("--format", "peft"), ("--merge",)], ids=["deltaspace", "peft", "merged"])
-def test_an_export_goes_to_the_hub_without_paths_of_this_machine(ran, tmp_path, flags, monkeypatch, capsys):
-    number, folder = str(ran.number("lora_qv")), tmp_path / "winner"
-    with stub_hub(monkeypatch) as hub:
-        assert main(["export", STUDY, number, str(folder), *flags, "--push", "me/winner", "--private"]) == 0
-        assert f"It is on the hub: {hub.url}/me/winner" in capsys.readouterr().out
-        files = hub.files["me/winner"]
-    here = {file.relative_to(folder).as_posix(): file.read_bytes() for file in folder.rglob("*") if file.is_file()}
-    assert set(files) == set(here)
-    places = {str(ran.folder).encode(), str(tmp_path).encode(), ran.specification.backbone.name.encode()}
-    assert [name for name, content in files.items() if any(place in content for place in places)] == []
-    assert {name for name in files if files[name] != here[name]} <= {"delta.json", "adapter_config.json", "config.json"}
-    card = ModelCard(files["README.md"].decode()).data
-    assert card.metrics == ["accuracy"]
-    assert {"delta-tuning", "lora_qv"} <= set(card.tags)
-    assert hub.repositories["me/winner"]["visibility"] == "private"
-
-
-def test_a_push_that_cannot_be_writes_no_export(ran, tmp_path, monkeypatch, capsys):
-    monkeypatch.delenv("HF_TOKEN", raising=False)
-    monkeypatch.delenv("HUGGING_FACE_HUB_TOKEN", raising=False)
-    monkeypatch.setattr("huggingface_hub.constants.HF_TOKEN_PATH", str(tmp_path / "none"))
-    assert main(["export", STUDY, "best", str(tmp_path / "winner"), "--push", "me/winner"]) == 1
-    assert "a push needs a token of the hub" in capsys.readouterr().err
-    assert not (tmp_path / "winner").exists()
-    assert main(["export", STUDY, "best", str(tmp_path / "winner"), "--private"]) == 2
