@@ -35,15 +35,6 @@ class Configuration:
         """The edits everywhere else: FFN sublayers, the stack's norms, the embedded input, the whole model."""
         return tuple(edit for edit in self.edits if not edit.site.is_attention)
 
-    def resized(self, *, attention: tuple[int, int], ffn: tuple[int, int]) -> "Configuration":
-        """The same structure with other bottlenecks.
-
-        Args:
-            attention: Width, and number of widened sublayers, of every sized form at attention.
-            ffn: The same at the FFN.
-        """
-        return self.with_widths({edit: attention if edit.site.is_attention else ffn for edit in self.edits})
-
     def with_widths(self, widths: Mapping[Edit, tuple[int, int]]) -> "Configuration":
         """The same structure with other bottlenecks.
 

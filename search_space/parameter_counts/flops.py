@@ -17,13 +17,11 @@ FLOPS = 2
 
 def extra_flops(configuration: Configuration, shape: BackboneShape) -> int:
     """FLOPs per token that a configuration adds at inference, on a backbone that it is valid on."""
-    return sum(flops_of(edit, shape) for edit in configuration.edits)
-
-
-def flops_of(edit: Edit, shape: BackboneShape) -> int:
-    """FLOPs per token that an edit adds at inference."""
-    cost = affine_flops(edit, shape)
-    return places(edit, shape) * cost.weights + total_width(edit, shape) * cost.weights_per_width
+    total = 0
+    for edit in configuration.edits:
+        cost = affine_flops(edit, shape)
+        total += places(edit, shape) * cost.weights + total_width(edit, shape) * cost.weights_per_width
+    return total
 
 
 def affine_flops(edit: Edit, shape: BackboneShape) -> AffineCount:

@@ -99,7 +99,7 @@ def sentence(configuration: Configuration, shape: BackboneShape) -> str:
     text = phrase(configuration, shape)
     if not configuration.edits:
         return text
-    nearest = nearest_published(configuration, shape)
+    nearest, *_ = ranked_published(configuration, shape)
     if not nearest.differences:
         return f"{text} ({nearest.method.name})"
     is_akin = not any(" form " in one or " write " in one for one in nearest.differences)
@@ -111,15 +111,6 @@ _ABSENT = {"variant": "none", "site": "all", "layers": "all"}
 _SIDE_NAMES = ("attention", "FFN")
 _OTHER_NAMES = {"embed": "input", "global": "whole model"}
 _WHOLE_SIDE = 3
-
-
-def difference(configuration: Configuration, method: PublishedMethod, shape: BackboneShape) -> Difference:
-    """How a configuration differs from a published method, sizes aside.
-
-    Raises:
-        InvalidEditError: If the method is not valid on the backbone.
-    """
-    return _difference(_views(canonical(configuration, shape)), method, shape)
 
 
 Views = tuple[SideView | None, SideView | None]
@@ -169,13 +160,8 @@ def _side_differences(side: str, ours: SideView | None, theirs: SideView | None)
     return found
 
 
-def nearest_published(configuration: Configuration, shape: BackboneShape) -> Difference:
-    """The published method that differs least, the first of the list where several do."""
-    return ranked_published(configuration, shape)[0]
-
-
 def ranked_published(configuration: Configuration, shape: BackboneShape) -> list[Difference]:
-    """All published methods with edits that are valid on the backbone, the nearest first."""
+    """All published methods with edits that are valid on the backbone, the nearest first, and alike ones as listed."""
     ours = _views(canonical(configuration, shape))
     found = []
     for method in METHODS.values():

@@ -2,14 +2,12 @@
 
 import dataclasses
 
-import pytest
-from support.edits import edit
+from support.edits import edit, resized
 
 from search_space.configuration import Configuration
 from search_space.dimensions import Heads, Site
 from search_space.forms import Bottleneck, Constant, LowRank, OwnNorm, SoftmaxMemory
 from search_space.gates import ConvexGate
-from search_space.published import METHODS, published_method
 
 PREFIX = edit("head", "q", SoftmaxMemory(width=3, heads=Heads.KEY_VALUE), ConvexGate())
 LORA = edit("q", "x_attn", LowRank(width=2), site=Site.CROSS)
@@ -28,7 +26,7 @@ def test_the_sides_keep_the_order_and_the_norms_of_the_stack_are_with_the_ffn():
 
 
 def test_resizing_changes_widths_and_nothing_else():
-    resized = ALL.resized(attention=(7, 1), ffn=(4, 2))
+    other = resized(ALL, attention=(7, 1), ffn=(4, 2))
     expected = (
         dataclasses.replace(ADAPTER, form=Bottleneck(width=4, widened=2, norm=OwnNorm.INPUT)),
         dataclasses.replace(PREFIX, form=SoftmaxMemory(width=7, widened=1, heads=Heads.KEY_VALUE)),
@@ -36,19 +34,5 @@ def test_resizing_changes_widths_and_nothing_else():
         dataclasses.replace(LORA, form=LowRank(width=7, widened=1)),
         STACK,
     )
-    assert resized.edits == expected
+    assert other.edits == expected
     assert ALL.edits[0] is ADAPTER
-
-
-# the bottlenecks that these have at attention differ
-UNLIKE = ("inducer_plus_lora_q", "mam_inducer", "unipelt")
-
-
-@pytest.mark.parametrize("name", [name for name in METHODS if name not in UNLIKE])
-def test_a_published_method_resized_to_its_own_widths_is_itself(name, shape_named):
-    configuration = published_method(name).configuration(shape_named("gpt2"))
-    sizes = [
-        next((edit.sized_form.width for edit in side if edit.sized_form is not None), 1)
-        for side in (configuration.attention, configuration.ffn)
-    ]
-    assert configuration.resized(attention=(sizes[0], 0), ffn=(sizes[1], 0)) == configuration

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from search_space.configuration import Configuration
 from search_space.dimensions import Port, Site
 from search_space.edit import Edit
 from search_space.forms import Form
@@ -16,6 +17,11 @@ def edit(write: Port | str, read: Port | str | None, form: Form, gate: Gate | No
     write, read = Port(write), None if read is None else Port(read)
     ends = {"site": SITES.get(write, Site.ATTENTION), "write": write, "read": read}
     return Edit(**(ends | {"form": form, "gate": gate or Add()} | options))
+
+
+def resized(configuration: Configuration, *, attention: tuple[int, int], ffn: tuple[int, int]) -> Configuration:
+    """The same structure with other widths, and numbers of widened sublayers, at attention and elsewhere."""
+    return configuration.with_widths({one: attention if one.site.is_attention else ffn for one in configuration.edits})
 
 
 def rates_of(candidate: Candidate) -> dict[str, float]:

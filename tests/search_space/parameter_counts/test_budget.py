@@ -5,7 +5,7 @@ import random
 from collections.abc import Sequence
 
 import pytest
-from support.edits import edit
+from support.edits import edit, resized
 from support.smallest import smallest_count
 
 from search_space.backbones.shape import BackboneShape
@@ -116,7 +116,7 @@ def cost(edits: Sequence[Edit], units: int, shape: BackboneShape) -> int:
         return 0
     places = len(shape.sublayers(edits[0].site))
     size = divmod(units, places)
-    return count_edits(Configuration(edits=tuple(edits)).resized(attention=size, ffn=size).edits, shape).stored
+    return count_edits(resized(Configuration(edits=tuple(edits)), attention=size, ffn=size).edits, shape).stored
 
 
 def most_units(edits: Sequence[Edit], limit: float, shape: BackboneShape) -> int:
@@ -227,7 +227,7 @@ def test_a_structure_that_does_not_fit_says_what_it_takes(edits, roberta):
 
 def test_the_widths_of_a_structure_do_not_matter(roberta):
     structures = [
-        Configuration(edits=(PREFIX, LORA_F)).resized(attention=size, ffn=size) for size in ((1, 0), (99, 3), (7, 11))
+        resized(Configuration(edits=(PREFIX, LORA_F)), attention=size, ffn=size) for size in ((1, 0), (99, 3), (7, 11))
     ]
     assert len({solve(one, roberta, attention_share=0.4, parameters=600_000) for one in structures}) == 1
 

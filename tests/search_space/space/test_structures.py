@@ -1,7 +1,7 @@
 """Structures: each is found by its edits and leads back to the answers that propose it."""
 
 import pytest
-from support.edits import rates_of
+from support.edits import rates_of, resized
 
 from search_space.canonical import canonical
 from search_space.forms import Init, OwnNorm
@@ -69,7 +69,7 @@ def test_a_published_method_that_can_be_proposed_is_told_with_its_whole_path(nam
     # what is left over widens other sublayers, where each kind has its own edit
     of_both = {"both": "enc_self+dec_self+cross+ffn", "attention": "enc_self+dec_self+cross", "ffn": "ffn"}
     assert told["placement"] == of_both[parts]
-    narrow = [one.resized(attention=(1, 0), ffn=(1, 0)) for one in (again.configuration, candidate.configuration)]
+    narrow = [resized(one, attention=(1, 0), ffn=(1, 0)) for one in (again.configuration, candidate.configuration)]
     assert canonical(narrow[0], bart) == canonical(narrow[1], bart)
 
 
