@@ -16,7 +16,7 @@ from trial_runner.deltas.blocks import blocks_of
 from trial_runner.deltas.form_delta import FormPlace
 from trial_runner.deltas.gates import GATE_DELTAS
 from trial_runner.deltas.port_delta import PortDelta
-from trial_runner.deltas.whole_model import FrozenWeights, WholeModelDelta
+from trial_runner.deltas.whole_model.whole_delta import FrozenWeights, WholeModelDelta
 
 _SHAPE = BackboneShape(
     family="made_up",

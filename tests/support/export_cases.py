@@ -15,7 +15,7 @@ from search_space.edit import Edit
 from trial_runner.attachment.inputs import model_inputs
 from trial_runner.backbones import Backbone
 from trial_runner.deltas.delta_set import DeltaSet
-from trial_runner.deltas.whole_model import SparseDelta
+from trial_runner.deltas.whole_model.sparse import SparseDelta
 from trial_runner.export import BackboneFacts, TrainedDelta, new_folder, trained_delta, write_delta
 from trial_runner.huggingface import quiet_transformers
 from trial_runner.port_discovery.examples import examples_at

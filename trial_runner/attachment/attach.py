@@ -17,11 +17,11 @@ from search_space.backbones import BackboneFamily, PortLocation, PortTable
 from search_space.backbones.shape import BackboneShape, Sublayer
 from search_space.dimensions import NormPlacement, Port, Site, StackKind
 from trial_runner.attachment.attention import tap_attention, untap_attention
-from trial_runner.attachment.forwards import call_ours, restore
+from trial_runner.attachment.forwards import call_ours
 from trial_runner.attachment.head_edits import HeadEdits
 from trial_runner.attachment.prompt_hooks import PromptHooks
 from trial_runner.deltas.delta_set import DeltaSet
-from trial_runner.deltas.whole_model import swapped
+from trial_runner.deltas.whole_model.swap import swapped
 from trial_runner.errors import AttachError
 from trial_runner.packed.packed_deltas import PackedDeltas, PackedPlan, SlotRows
 
@@ -187,7 +187,7 @@ class Attachment:
             handle.remove()
         for module in self._tapped:
             untap_attention(module)
-            restore(module)
+            vars(module).pop("forward", None)  # that of its class is there again
         if self._prompts is not None:
             self._prompts.remove()
         self._handles.clear()

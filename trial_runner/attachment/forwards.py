@@ -116,11 +116,6 @@ def call_ours(module: nn.Module) -> None:
         module.forward = partial(ours, module)
 
 
-def restore(module: nn.Module) -> None:
-    """Leave a module as it was."""
-    module.__dict__.pop("forward", None)
-
-
 def _mpnet(
     module: Any,
     hidden_states: Tensor,

@@ -13,7 +13,9 @@ from trial_runner.deltas.phm import PhmDelta
 from trial_runner.deltas.prompt import PromptDelta
 from trial_runner.deltas.softmax_memory import SoftmaxMemoryDelta
 from trial_runner.deltas.vera import VeraDelta
-from trial_runner.deltas.whole_model import FullDelta, IntrinsicDelta, SparseDelta
+from trial_runner.deltas.whole_model.intrinsic import IntrinsicDelta
+from trial_runner.deltas.whole_model.sparse import SparseDelta
+from trial_runner.deltas.whole_model.whole_delta import FullDelta
 
 __all__ = ["DELTAS", "DeltaModule", "FormDelta", "SharedDelta"]
 

@@ -17,7 +17,7 @@ from trial_runner.deltas.frozen_matrix import Frozen, frozen_matrix
 from trial_runner.deltas.gates import GATE_DELTAS
 from trial_runner.deltas.port_delta import PortDelta
 from trial_runner.deltas.prompt import PromptDelta
-from trial_runner.deltas.whole_model import FrozenWeights, WholeModelDelta
+from trial_runner.deltas.whole_model.whole_delta import FrozenWeights, WholeModelDelta
 from trial_runner.errors import AttachError
 
 Named = Iterator[tuple[str, nn.Module]]

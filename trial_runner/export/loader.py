@@ -24,7 +24,7 @@ from trial_runner.backbones import Backbone, load_backbone
 from trial_runner.backbones.backbone import held_as
 from trial_runner.backbones.weight_hash import files_sha256, tensors_sha256
 from trial_runner.deltas.delta_set import DeltaSet
-from trial_runner.deltas.whole_model import tied, ties_of
+from trial_runner.deltas.whole_model.swap import tied, ties_of
 from trial_runner.errors import ExportError, ExportWishError
 from trial_runner.export.facts import BackboneFacts, file_sha256, labels_of, read_json
 from trial_runner.export.heads import TaskHead

@@ -14,7 +14,7 @@ from trial_runner.attachment.frozen_model import FrozenModel, Pass
 from trial_runner.attachment.inputs import on_device
 from trial_runner.backbones import Backbone, load_language_model
 from trial_runner.deltas.delta_set import DeltaSet
-from trial_runner.deltas.whole_model import tied, ties_of
+from trial_runner.deltas.whole_model.swap import tied, ties_of
 from trial_runner.errors import AttachError, BackboneError, RequestError
 from trial_runner.example_losses import ExampleLosses
 from trial_runner.objectives.decoding import Writer

@@ -259,7 +259,7 @@ class Lane:
 
     def _parts(self) -> Parts:
         """The batch of the next step, in as many parts as it is computed in."""
-        own = [slot.examples() for slot in self._trials]
+        own = [slot.order.examples(slot.step) for slot in self._trials]
         starts = self._frozen.micro_batch.starts(len(own[0]))
         parts = []
         for start in starts:

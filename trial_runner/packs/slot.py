@@ -6,14 +6,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from search_space.configuration import structures
 from trial_runner.deltas.delta_set import DeltaSet
-from trial_runner.deltas.whole_model import GATE_RATE_FACTOR
+from trial_runner.deltas.whole_model.sparse import GATE_RATE_FACTOR
 from trial_runner.packs.order import ExampleOrder
 from trial_runner.requests import TrialRequest
 from trial_runner.seeds import derived_seed
@@ -115,10 +113,6 @@ class TrialSlot:
     def parameters(self) -> list[nn.Parameter]:
         """Everything that is trained."""
         return [*self.deltas.parameters(), *self.head.parameters()]
-
-    def examples(self) -> NDArray[np.int64]:
-        """Indices of the next batch, ``(B,)``."""
-        return self.order.examples(self.step)
 
     def learning_rates(self, ahead: int = 0) -> list[float]:
         """Of attention, FFN and head at the next step, or some steps ahead of it."""

@@ -14,7 +14,6 @@ from search_space.dimensions import Heads, Port, Site
 from search_space.edit import Edit
 from search_space.forms import Constant, Diagonal, LowRank, Prompt, SoftmaxMemory
 from search_space.gates import ConvexGate, Multiply, Prepend
-from trial_runner.attachment.forwards import restore
 from trial_runner.backbones import config_of, position_limit
 from trial_runner.deltas.delta_set import DeltaSet
 from trial_runner.packed.dropout import SlotDropout, dropping
@@ -170,7 +169,7 @@ def test_what_was_put_on_is_taken_off(tiny_backbone, family, module):
     assert all("forward" in vars(module) for module in modules)
     other.attachment.detach()
     assert not any("forward" in vars(module) for module in modules)
-    restore(modules[0])  # twice is once
+    other.attachment.detach()  # twice is once
     with torch.no_grad():
         assert torch.equal(other.outputs(), other.plain)
 

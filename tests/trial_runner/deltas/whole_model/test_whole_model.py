@@ -12,9 +12,10 @@ from torch import Tensor, nn
 
 from search_space.forms import Full, Intrinsic, Sparse
 from trial_runner.backbones import load_backbone
-from trial_runner.deltas.whole_model import IntrinsicDelta, SparseDelta, WholeModelDelta, swapped
-from trial_runner.deltas.whole_model.intrinsic import Fastfood, walsh_hadamard
-from trial_runner.deltas.whole_model.sparse import hard_concrete
+from trial_runner.deltas.whole_model.intrinsic import Fastfood, IntrinsicDelta, walsh_hadamard
+from trial_runner.deltas.whole_model.sparse import SparseDelta, hard_concrete
+from trial_runner.deltas.whole_model.swap import swapped
+from trial_runner.deltas.whole_model.whole_delta import WholeModelDelta
 
 DID = Intrinsic(width=80)
 SAID = Intrinsic(width=300, per_tensor=True)

@@ -15,7 +15,7 @@ from search_space.configuration import Configuration
 from search_space.dimensions import Port
 from search_space.forms import EncodedPrompt, Form, Full, Intrinsic, Prompt, PromptEncoder, Sparse
 from search_space.gates import Prepend
-from trial_runner.deltas.whole_model import SparseDelta
+from trial_runner.deltas.whole_model.sparse import SparseDelta
 from trial_runner.packs.pack import TrialPack
 from trial_runner.packs.slot import learning_rate_factor
 from trial_runner.requests import Reading, TrainingPlan, TrialRequest
@@ -166,7 +166,7 @@ def reference(runner: TorchRunner, steps: int) -> tuple[list[float], dict[str, t
         shared = (3 * torch.sigmoid(tensor_noise.log() - (1 - tensor_noise).log() + tensor_alpha) - 1.5).clamp(0, 1)
         parts = (change * own * shared[owner]).split(sizes)
         weights = {name: frozen[name] + part.view_as(frozen[name]) for name, part in zip(frozen, parts, strict=True)}
-        batch = TASK.splits["train"].batch(slot.examples(), runner.backbone.pad_token_id)
+        batch = TASK.splits["train"].batch(slot.order.examples(slot.step), runner.backbone.pad_token_id)
         slot.step += 1
         mask = torch.from_numpy(batch.attention_mask)
         inputs = {"input_ids": torch.from_numpy(batch.input_ids), "attention_mask": mask}
