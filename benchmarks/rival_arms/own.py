@@ -41,7 +41,7 @@ def _study(cell: Cell, arm: str, overrides: dict[str, object]) -> Search:
     records, ranking = found
     tried = {one.number: _tried(cell, one) for one in records}
     chosen = ranking.trials[0]
-    known = {} if ranking.estimates is None else ranking.estimates.of
+    known = ranking.estimates.of
     estimate = on_new_examples(ranking) or known.get(chosen.number)
     expected = None if estimate is None else (estimate.mean, estimate.reach)
     return Search(trials=list(tried.values()), recommended=tried[chosen.number], expected=expected)

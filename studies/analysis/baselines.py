@@ -6,7 +6,7 @@ from typing import TypeVar
 from search_space.canonical import fingerprint
 from search_space.published.point import PublishedPoint
 from search_space.space.space import Candidate, SearchSpace
-from studies.analysis.estimates import Estimates
+from studies.analysis.estimates import NO_ESTIMATES, Estimates
 from studies.analysis.ranks import ranked
 from studies.records import TrialRecord, TrialState
 from studies.surrogate.observation import Observation
@@ -25,7 +25,7 @@ class _Middle:
 
 
 def best_first(
-    trials: Sequence[TrialRecord], space: SearchSpace, estimates: Estimates | None = None
+    trials: Sequence[TrialRecord], space: SearchSpace, estimates: Estimates = NO_ESTIMATES
 ) -> list[TrialRecord]:
     """The complete trials of a study, best first; of trials that differ in their learning rates alone the best."""
     complete = [trial for trial in trials if trial.state is TrialState.COMPLETE and trial.score is not None]

@@ -15,7 +15,8 @@ from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Never
 
 from search_space.published import HEAD_ONLY
 from studies import surrogate
@@ -75,8 +76,16 @@ class Estimates:
     posterior: "Callable[[Sequence[Features]], tuple[Array, Array]]" = field(repr=False, compare=False)
 
 
-def estimates_of(ledger: "Ledger", study: StudyRecord, trials: Sequence[RankedTrial]) -> Estimates | None:
-    """Estimates of a study's trials; None while there is too little to go by, and of confirmations.
+def _unknown(asked: Sequence[object]) -> Never:
+    raise LookupError(f"a study must have estimates before it is asked for those of {len(asked)}; it has none yet.")
+
+
+NO_ESTIMATES = Estimates(of=MappingProxyType({}), lead=None, over_head=None, joint=_unknown, posterior=_unknown)
+"""While there is too little to go by, and of confirmations."""
+
+
+def estimates_of(ledger: "Ledger", study: StudyRecord, trials: Sequence[RankedTrial]) -> Estimates:
+    """Estimates of a study's trials; `NO_ESTIMATES` while there is too little to go by, and of confirmations.
 
     Args:
         ledger: Where the study is.
@@ -84,7 +93,7 @@ def estimates_of(ledger: "Ledger", study: StudyRecord, trials: Sequence[RankedTr
         trials: All of its trials.
     """
     if study.kind is not StudyKind.SEARCH or not are_enough(trials):
-        return None
+        return NO_ESTIMATES
     progress = repr([(one.state.value, one.steps, one.last_score) for one in trials])
     key = ledger.url, study.id, study.created_at, hashlib.sha256(progress.encode()).hexdigest()
     return _remembered(_EstimateQuery(key=key, ledger=ledger, study=study, trials=tuple(trials)))

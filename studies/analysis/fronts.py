@@ -184,7 +184,7 @@ def goal_of(study: StudyRecord, over: SizeMeasure | None = None) -> SizeGoal:
 
 
 def _worth(trial: RankedTrial, ranking: Ranking) -> float:
-    estimate = None if ranking.estimates is None else ranking.estimates.of.get(trial.number)
+    estimate = ranking.estimates.of.get(trial.number)
     return ranking.scores[trial.number] if estimate is None else estimate.mean
 
 
@@ -209,7 +209,7 @@ def _hypervolume(
     def area(scores: Sequence[float] | Array) -> float:
         return Staircase.of(places, scores, scale=scale, reference=reference).area(reference) / length
 
-    if ranking.estimates is None:
+    if not ranking.estimates.of:
         return Estimate(mean=area([_worth(trial, ranking) for trial in chosen]), deviation=0.0)
     draws = posterior_draws(ranking.estimates, [trial.number for trial in chosen], study)
     areas = np.array([area(drawn) for drawn in draws])

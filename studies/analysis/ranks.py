@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import Any, TypeVar
 
-from studies.analysis.estimates import Estimates, counted_examples, estimates_of
+from studies.analysis.estimates import NO_ESTIMATES, Estimates, counted_examples, estimates_of
 from studies.ledger.ledger import Ledger
 from studies.records import ExampleCounts, RankedTrial, StudyRecord, TrialRecord, TrialState
 from trial_runner.tasks import SAME_PREDICTION
@@ -23,7 +23,7 @@ class Ranking:
     Attributes:
         trials: Complete ones by estimate, or by `scores` where there are no estimates; then pruned ones by how far they
             came and by score, then failed ones; the earlier of equals first.
-        estimates: What they are expected to score; None while there is too little to go by.
+        estimates: What they are expected to score.
         seeds: By number of the trial, how often it was trained to the end, its replicates included.
         scores: By number of the trial, the mean of the final scores of these trainings.
         examples: How many a score is a share of right answers of; None where it is no such share, or not known.
@@ -32,7 +32,7 @@ class Ranking:
     """
 
     trials: tuple[RankedTrial, ...]
-    estimates: Estimates | None
+    estimates: Estimates
     seeds: Mapping[int, int]
     scores: Mapping[int, float]
     examples: ExampleCounts | None = None
@@ -98,7 +98,7 @@ def _are_constant(ledger: Ledger, study: StudyRecord, trials: Sequence[RankedTri
 
 def shown(trial: TrialRecord, ranking: Ranking) -> dict[str, Any]:
     """What a list of trials shows of one."""
-    estimate = None if ranking.estimates is None else ranking.estimates.of.get(trial.number)
+    estimate = ranking.estimates.of.get(trial.number)
     return {
         "number": trial.number,
         "method": trial.method or DISCOVERED,
@@ -111,12 +111,11 @@ def shown(trial: TrialRecord, ranking: Ranking) -> dict[str, Any]:
     }
 
 
-def ranked(trials: Iterable[Trial], estimates: Estimates | None = None) -> tuple[Trial, ...]:
+def ranked(trials: Iterable[Trial], estimates: Estimates = NO_ESTIMATES) -> tuple[Trial, ...]:
     """Those of a study's trials that have ended and are no replicates, in the order of a `Ranking`."""
     known = tuple(trials)
     worth = mean_scores(known)
-    if estimates is not None:
-        worth |= {number: estimates.of[number].mean for number in worth if number in estimates.of}
+    worth |= {number: estimates.of[number].mean for number in worth if number in estimates.of}
     ended = (trial for trial in known if trial.state.is_terminal and trial.replicate_of is None)
     return tuple(sorted(ended, key=lambda trial: _rank(trial, worth)))
 

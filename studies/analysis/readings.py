@@ -82,7 +82,6 @@ def trial_page(ledger: Ledger, name: str, number: int) -> TrialPage:
     """
     study = ledger.study(name)
     trials = ledger.outlines(study.id)
-    estimates = estimates_of(ledger, study, trials)
     return TrialPage(
         study=study,
         trial=ledger.trial(study.id, number),
@@ -91,7 +90,7 @@ def trial_page(ledger: Ledger, name: str, number: int) -> TrialPage:
         artefacts=tuple(ledger.artefacts(study.id, number)),
         events=tuple(event for event in ledger.events(study.id) if event.trial == number),
         replicates=tuple(ledger.trial(study.id, one.number) for one in trials if one.replicate_of == number),
-        estimate=None if estimates is None else estimates.of.get(number),
+        estimate=estimates_of(ledger, study, trials).of.get(number),
     )
 
 

@@ -72,7 +72,7 @@ def _beside_published(ranking: Ranking, metric: str) -> Iterator[str]:
             yield "Nothing better than the published methods was found: no discovery is complete."
         return
     two = f"{_named(published)} is the best published method, trial {discovered.number} the best discovery"
-    lead = None if ranking.estimates is None else ranking.estimates.lead
+    lead = ranking.estimates.lead
     if lead is None:
         enough = f"{FEWEST} with a reading, {FEWEST_COMPLETE} of them complete"
         yield f"{_by_score(discovered, published, ranking, metric)} {two}. Too few trials for an estimate: {enough}."
@@ -131,7 +131,7 @@ def _beside_head(ranking: Ranking, metric: str) -> Iterator[str]:
     head = _best(ranking.complete, lambda trial: trial.method == HEAD_ONLY.name)
     if discovered is None or head is None:
         return
-    lead = None if ranking.estimates is None else ranking.estimates.over_head
+    lead = ranking.estimates.over_head
     worth = (
         _worth(*_score_difference(discovered, head, ranking))
         if lead is None
@@ -164,16 +164,15 @@ def closing(ranking: Ranking, study: str, metric: str) -> tuple[str, ...]:
         study: Its name.
         metric: What is maximised.
     """
-    estimates = ranking.estimates
-    if estimates is None or estimates.lead is None:
+    lead = ranking.estimates.lead
+    if lead is None:
         return ()
-    lead = estimates.lead
     rival = next(trial for trial in ranking.trials if trial.number == lead.published)
     chance = min(max(lead.difference.chance, 0.01), 0.99)
     said = f"Trial {lead.discovered} is better than {rival.method} with a probability of {chance:.0%}."
     lora = _best(ranking.complete, lambda trial: str(trial.method).partition(":")[0] in _PLAIN_LORA)
     if lora is not None and lora.number != rival.number:
-        over = Estimate.of_difference(*estimates.joint([lead.discovered, lora.number]))
+        over = Estimate.of_difference(*ranking.estimates.joint([lead.discovered, lora.number]))
         said += f" Over plain LoRA, {_named(lora)}, it is {_worth(over.mean, over.reach)} {metric}."
     against = shlex.quote(str(rival.method))
     confirm = f"To be sure: deltaspace confirm {study} --top 1 --seeds 5 --against {against}"
@@ -195,9 +194,9 @@ def on_new_examples(ranking: Ranking) -> Estimate | None:
 
     None where there is no estimate, or the sampling error of a score is not known.
     """
-    if ranking.best is None or ranking.estimates is None or ranking.examples is None:
+    known = None if ranking.best is None else ranking.estimates.of.get(ranking.best.number)
+    if known is None or ranking.examples is None:
         return None
-    known = ranking.estimates.of[ranking.best.number]
     sampling = binomial_error(known.mean, ranking.examples.whole)
     return Estimate(mean=known.mean, deviation=math.hypot(known.deviation, sampling))
 

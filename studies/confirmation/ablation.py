@@ -8,7 +8,7 @@ from search_space.space.space import Candidate, SearchSpace
 from studies.analysis.baselines import baseline, best_first
 from studies.analysis.discover.between import Between, Joint
 from studies.analysis.discover.hybrids import candidate_of
-from studies.analysis.estimates import Estimates
+from studies.analysis.estimates import NO_ESTIMATES, Estimates
 from studies.confirmation.contenders import ContenderEntry, entry_of
 from studies.confirmation.request import AGAINST, AblationRequest
 from studies.errors import ConfirmationError
@@ -26,7 +26,7 @@ def path_entries(
     trials: Sequence[TrialRecord],
     space: SearchSpace,
     joint: Joint,
-    estimates: Estimates | None = None,
+    estimates: Estimates = NO_ESTIMATES,
 ) -> list[ContenderEntry]:
     """The path from a published method to a trial, backwards: the trial first, the method last.
 

@@ -9,7 +9,7 @@ from search_space.published import HEAD_ONLY
 from search_space.published.point import PublishedPoint
 from search_space.space.space import HEAD_RATE, Candidate, SearchSpace
 from studies.analysis.baselines import baseline, best_first
-from studies.analysis.estimates import Estimates
+from studies.analysis.estimates import NO_ESTIMATES, Estimates
 from studies.errors import ConfirmationError
 from studies.records import Contender, NewTrial, TrialRecord
 from studies.search.candidates import new_trial
@@ -34,7 +34,7 @@ def entries_of(
     *,
     top: int,
     against: Sequence[PublishedPoint],
-    estimates: Estimates | None = None,
+    estimates: Estimates = NO_ESTIMATES,
     most: int | None = None,
 ) -> tuple[list[ContenderEntry], dict[str, str]]:
     """The best configurations, best first, then the baselines; what is both is there once.
@@ -47,7 +47,7 @@ def entries_of(
         trials: Of the study, at least one of them complete.
         top: How many of the best configurations.
         against: Of published methods.
-        estimates: What the trials are expected to score; None goes by their scores.
+        estimates: What the trials are expected to score; without any it goes by their scores.
         most: Stored parameters of the best configurations; None for any number. Baselines are as they are.
 
     Returns:

@@ -130,7 +130,7 @@ class WatchedStudy:
 
     def _ranked(self, trials: Sequence[RankedTrial]) -> object:
         ranking = ranking_of(self.ledger, self.record, trials)
-        estimates = {} if ranking.estimates is None else ranking.estimates.of
+        estimates = ranking.estimates.of
         return {
             "order": [trial.number for trial in ranking.trials],
             "estimates": [

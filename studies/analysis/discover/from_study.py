@@ -73,6 +73,6 @@ def _remembered(asked: _AskedStudy) -> StudyPosterior:
         metric=study.metric,
         seed=asked.seed,
         best=None if ranking.best is None else ranking.best.number,
-        posterior=None if ranking.estimates is None else ranking.estimates.posterior,
+        posterior=ranking.estimates.posterior,
         study=study.name,
     )

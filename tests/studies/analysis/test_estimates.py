@@ -11,7 +11,7 @@ import pytest
 from support.planted_ledger import PUBLISHED, Planted
 
 from studies.analysis import predictions
-from studies.analysis.estimates import FEWEST, estimates_of
+from studies.analysis.estimates import FEWEST, NO_ESTIMATES, estimates_of
 from studies.analysis.fronts import front_of
 from studies.analysis.leaderboard import leaderboard
 from studies.analysis.ranks import ranking_of
@@ -141,7 +141,7 @@ def test_nothing_better_is_said_too_when_no_discovery_came_to_its_end(plant):
     ranking = ranking_of(planted.ledger, planted.study)
     end = {"state": TrialState.PRUNED, "score": None, "reason": "cut"}
     cut = [replace(trial, **end) if trial.method is None else trial for trial in ranking.trials]
-    none_left = replace(ranking, trials=tuple(cut), estimates=None)
+    none_left = replace(ranking, trials=tuple(cut), estimates=NO_ESTIMATES)
     found = sum(trial.method is None for trial in cut)
     ended = f"0 of {found} discoveries ran to the end; {found} were pruned."
     assert f"no discovery is complete. {ended}" in verdict(none_left, "accuracy")

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from studies.analysis.estimates import Estimates, Lead
+from studies.analysis.estimates import NO_ESTIMATES, Estimates, Lead
 from studies.analysis.ranks import Ranking, mean_scores, ranking_of
 from studies.analysis.verdict import closing, verdict
 from studies.ledger.ledger import Ledger
@@ -76,7 +76,7 @@ def with_head(ranking: Ranking, *scores: float) -> Ranking:
     found = next(one for one in ranking.trials if one.method is None and one.score is not None)
     three = (replace(published, method="head_only"), found, published)
     trials = [replace(one, number=n, score=scores[n]) for n, one in enumerate(three)]
-    return with_scores(ranking, sorted(trials, key=lambda one: -(one.score or 0)), estimates=None)
+    return with_scores(ranking, sorted(trials, key=lambda one: -(one.score or 0)), estimates=NO_ESTIMATES)
 
 
 def lead(mean: float, deviation: float = 0.01) -> Lead:
