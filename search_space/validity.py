@@ -122,8 +122,3 @@ def _check_widths(edit: Edit, form: SizedForm, shape: BackboneShape, sublayers: 
     if largest is not None and top > largest:
         rule = "V11" if edit.write is Port.HEAD else "V15"
         raise refusal(rule, f"rank {top} where {largest} is the most", "Lower the rank.")
-
-
-def largest_width(edit: Edit, shape: BackboneShape) -> int | None:
-    """The largest meaningful width of an edit's form on a backbone; None where nothing bounds it."""
-    return None if edit.sized_form is None else edit.sized_form.largest_width(edit, shape)

@@ -1,7 +1,7 @@
 """Budgets, and the solver from (structure, share of attention, budget) to integer bottlenecks."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
@@ -10,9 +10,10 @@ from search_space.backbones.shape import MOST, BackboneShape
 from search_space.configuration import Configuration
 from search_space.edit import Edit
 from search_space.errors import BudgetError
+from search_space.forms import SizedForm
 from search_space.parameter_counts.counts import affine_count, places, shared_count
 from search_space.parameter_counts.flops import affine_flops
-from search_space.validity import check_on, largest_width
+from search_space.validity import check_on
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,10 +105,10 @@ class SideCost:
             step: Smallest width that all edits beside them can have, too.
         """
         numbers = {edit: places(edit, shape) for edit in edits}
-        sized = [edit for edit in edits if edit.sized_form is not None]
-        step = math.lcm(step, *(edit.sized_form.width_step for edit in sized if edit.sized_form is not None))
+        sized = {edit: edit.sized_form for edit in edits if edit.sized_form is not None}
+        step = math.lcm(step, *(form.width_step for form in sized.values()))
         sublayers = _widenable(sized, numbers)
-        bounds = [largest_width(edit, shape) for edit in sized]
+        bounds = [form.largest_width(edit, shape) for edit, form in sized.items()]
         flops = {edit: affine_flops(edit, shape) for edit in numbers}
         return cls(
             edits=edits,
@@ -146,11 +147,11 @@ class SideCost:
         return dict.fromkeys(self.edits, (width * self.step, widened))
 
 
-def _widenable(sized: Sequence[Edit], numbers: Mapping[Edit, int]) -> int:
+def _widenable(sized: Mapping[Edit, SizedForm], numbers: Mapping[Edit, int]) -> int:
     """In how many steps the widths of some edits grow by one step; 0 without edits."""
     counts = {numbers[edit] for edit in sized}
-    steps = {edit.sized_form.width_step for edit in sized if edit.sized_form is not None}
-    has_one_length = any(edit.form.reparameterization is not None for edit in sized)
+    steps = {form.width_step for form in sized.values()}
+    has_one_length = any(form.reparameterization is not None for form in sized.values())
     return 1 if has_one_length or len(counts) > 1 or len(steps) > 1 else max(counts, default=0)
 
 

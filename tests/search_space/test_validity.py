@@ -40,7 +40,7 @@ from search_space.gates import (
 from search_space.layers import LayerPattern, LayerRange, SpindleGroups
 from search_space.parameter_counts.counts import count
 from search_space.rules import RULES
-from search_space.validity import canonical_read, check_on, largest_width
+from search_space.validity import canonical_read, check_on
 
 MEMORY = SoftmaxMemory(width=1)
 ATTENTION_SITES = (Site.ATTENTION, Site.ENCODER_SELF, Site.DECODER_SELF, Site.CROSS)
@@ -222,13 +222,14 @@ def test_nothing_bounds_the_width_of_a_form_that_is_not_linear(roberta):
     ],
 )
 def test_a_rank_is_bounded_by_the_narrower_of_the_two_tensors(write, read, heads, largest, odd):
-    assert largest_width(edit(write, read, LowRank(width=1, heads=heads)), odd) == largest
+    one = edit(write, read, LowRank(width=1, heads=heads))
+    assert one.form.largest_width(one, odd) == largest
 
 
 def test_a_head_that_is_wider_than_the_model_is_bounded_by_the_model(odd):
     narrow = dataclasses.replace(odd, width=3)
-    assert largest_width(edit("head", "x_attn", LowRank(width=1, heads=Heads.QUERY)), narrow) == 3
-    assert largest_width(edit("head", "head", LowRank(width=1, heads=Heads.QUERY)), narrow) == 5
+    of_all, of_head = (edit("head", read, LowRank(width=1, heads=Heads.QUERY)) for read in ("x_attn", "head"))
+    assert (of_all.form.largest_width(of_all, narrow), of_head.form.largest_width(of_head, narrow)) == (3, 5)
 
 
 def test_two_edits_may_write_one_port_when_they_differ_in_form_or_read(qwen):
