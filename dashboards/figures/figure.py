@@ -142,20 +142,6 @@ def zero_line() -> dict[str, Any]:
     return {"type": "line", "xref": "x", "yref": "paper", "x0": 0, "x1": 0, "y0": 0, "y1": 1, "line": line}
 
 
-def error_bars(values: Sequence[float], ends: Sequence[tuple[float, float] | None]) -> dict[str, Any]:
-    """Intervals about values, for ``error_x``; no bar where the ends are not known."""
-    known = [end or (value, value) for value, end in zip(values, ends, strict=True)]
-    return {
-        "type": "data",
-        "symmetric": False,
-        "array": [high - value for value, (_, high) in zip(values, known, strict=True)],
-        "arrayminus": [value - low for value, (low, _) in zip(values, known, strict=True)],
-        "color": UNRESOLVED,
-        "thickness": 1.5,
-        "width": 4,
-    }
-
-
 def scatter(mode: str, x: Sequence[object], y: Sequence[object], hover: str, **more: Any) -> dict[str, Any]:
     """A trace of points or lines.
 
@@ -174,8 +160,18 @@ def points(
     hover: str = "%{text}",
     **more: Any,
 ) -> dict[str, Any]:
-    """A point with its interval a row, the first on top."""
-    down, bars = [-row for row in range(len(values))], error_bars(values, ends)
+    """A point with its interval a row, the first on top; no bar where the ends are not known."""
+    down = [-row for row in range(len(values))]
+    known = [end or (value, value) for value, end in zip(values, ends, strict=True)]
+    bars = {
+        "type": "data",
+        "symmetric": False,
+        "array": [high - value for value, (_, high) in zip(values, known, strict=True)],
+        "arrayminus": [value - low for value, (low, _) in zip(values, known, strict=True)],
+        "color": UNRESOLVED,
+        "thickness": 1.5,
+        "width": 4,
+    }
     return scatter("markers", values, down, hover, error_x=bars, text=[*map(plain, texts)], **more)
 
 

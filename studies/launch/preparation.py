@@ -52,7 +52,7 @@ def opening_of(specification: BegunSpecification, task: Prepared | None) -> Init
             f"search.published must list what can be trained; {HEAD_ONLY.name} has no task head to train where texts "
             "are written. Leave it out."
         )
-    return opening.without(HEAD_ONLY.name)
+    return replace(opening, published=tuple(one for one in opening.published if one != HEAD_ONLY.name))
 
 
 def absolute_url(storage_url: str) -> str:

@@ -1,7 +1,7 @@
 """The first trials of a study: which they are, and at which rates, before a sampler is asked."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from studies.search.warm_start import WarmStart
 from studies.surrogate.features import lr_at
@@ -20,10 +20,6 @@ class InitialDesign:
 
     published: tuple[str, ...] = ()
     lessons: WarmStart = WarmStart()  # noqa: RUF009 - frozen
-
-    def without(self, method: str) -> "InitialDesign":
-        """The same without a published method."""
-        return replace(self, published=tuple(one for one in self.published if one != method))
 
     def rates(self, ranges: Mapping[str, tuple[float, float]]) -> dict[str, float]:
         """The rate at which a form is tried first, by the name of its parameter.
