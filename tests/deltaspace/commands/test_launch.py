@@ -127,16 +127,11 @@ def test_what_fails_later_is_a_failure(launched, capsys):
     assert capsys.readouterr().err.splitlines()[-1] == "deltaspace: the workers cannot be started."
 
 
-def test_an_interrupted_launch_says_how_to_go_on(launched, capsys):
-    launched.is_interrupted = True
-    launched.reason = "stopped after 3 of 6 trials: whatever the words"
-    assert main(["launch", "docstrings"]) == 130
-    assert "Launch it again to continue." in capsys.readouterr().err
-
-
-def test_a_used_up_time_budget_is_no_failure(launched, capsys):
-    launched.reason = "stopped after 3 of 6 trials: the time budget of 300 s is used up, without Ctrl-C"
-    assert main(["launch", "docstrings"]) == 0
+@pytest.mark.parametrize(("is_interrupted", "code"), [(True, 130), (False, 0)], ids=["by Ctrl-C", "time is used up"])
+def test_a_launch_that_stopped_says_how_to_go_on(launched, capsys, is_interrupted, code):
+    launched.is_interrupted = is_interrupted
+    launched.reason = "stopped after 3 of 6 trials: whatever the words, Ctrl-C among them"
+    assert main(["launch", "docstrings"]) == code
     assert "Launch it again to continue." in capsys.readouterr().err
 
 
