@@ -98,7 +98,7 @@ def of_backbone(folder: str, tokens: int, batch: int, size: int) -> str:
     runner = real_runner(folder, tokens, batch)
     trials = runner._probes(plan, size)
     began_at = time.process_time()
-    planned = runner.open_pack(size).memory_of(*trials, samples_blocks=True).peak_bytes
+    planned = runner.open_pack(size).memory_of(*trials).peak_bytes
     seconds = time.process_time() - began_at
     train(runner, trials)
     grown, whole = status_bytes("VmHWM") - before, runner.weights_bytes + int(planned / USABLE)

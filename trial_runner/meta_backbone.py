@@ -24,6 +24,8 @@ from trial_runner.tasks.token_rows import TokenRows
 
 _EXAMPLES = 256
 """Of each split: as many as a step, or a pass of an evaluation, may take of them."""
+_EVALUATED = 16
+"""Examples of each slot in a pass of an evaluation."""
 _OF_CLASSES = ("classification", "regression")
 _ALL_IS_LEARNED = ("instruction",)
 
@@ -37,16 +39,13 @@ class ImaginedPack(TrialPack):
         tokens: Of every example.
     """
 
-    def __init__(
-        self, backbone: str | BackboneSource, task: Task, *, slots: int, evaluated: int = 16, as_gpu: bool = True
-    ) -> None:
+    def __init__(self, backbone: str | BackboneSource, task: Task, *, slots: int, as_gpu: bool = True) -> None:
         """Read the backbone's config.
 
         Args:
             backbone: Its name, or how its weights are held as well.
             task: Its texts are all as long as the task lets them be.
             slots: How many trials it takes.
-            evaluated: Examples of each slot in a pass of an evaluation.
             as_gpu: Whether it computes as a GPU would, with products in bf16; else as a CPU in fp32.
 
         Raises:
@@ -64,7 +63,7 @@ class ImaginedPack(TrialPack):
             stands_for_gpu=as_gpu,
         )
         frozen = FrozenModel.of(own, device)
-        frozen.evaluation.examples = evaluated
+        frozen.evaluation.examples = _EVALUATED
         objective = OBJECTIVES[prepared.objective].make(prepared, frozen)
         self.blocks_bytes = tuple(held_bytes(block) for block in frozen.attachment.blocks())
         self.tokens = int(objective.lengths("train")[0])

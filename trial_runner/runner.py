@@ -116,15 +116,15 @@ class TorchRunner:
             known["table of ports"] = table_sha256(shape, self.backbone.family.ports(shape))
         return {name: value[:_TOLD_DIGITS] for name, value in known.items()}
 
-    def open_pack(self, slots: int, *, fitting: TrainingPlan | None = None, uses_graphs: bool = True) -> TrialPack:
+    def open_pack(self, slots: int, *, fitting: TrainingPlan | None = None) -> TrialPack:
         """An empty pack.
 
         Args:
             slots: How many trials it takes.
             fitting: With a plan, fewer where memory does not hold so many trials of it.
-            uses_graphs: Whether steps on a GPU are recorded as CUDA graphs, which changes nothing but their time.
         """
-        recorder = Recorder() if uses_graphs and self._frozen.device.device.type == "cuda" else None
+        is_cuda = self._frozen.device.device.type == "cuda"
+        recorder = Recorder() if is_cuda and self.blocks is None else None  # gathering of blocks cannot be recorded
         if fitting is None or slots == 1:
             return TrialPack(self._frozen, self._objective, slots=slots, recorder=recorder)
         device = self._frozen.device.device
@@ -190,7 +190,7 @@ class TorchRunner:
         frozen = self._frozen
         key = (plan, count, frozen.recomputation.is_on, frozen.micro_batch.examples, frozen.evaluation.examples)
         if key not in self._plans:  # a plan of a real model takes seconds
-            self._plans[key] = pack.memory_of(*self._probes(plan, count), samples_blocks=True)
+            self._plans[key] = pack.memory_of(*self._probes(plan, count))
         return self._plans[key]
 
     def _probes(self, plan: TrainingPlan, count: int) -> list[TrialRequest]:

@@ -209,7 +209,7 @@ def _measured(specification: Specification, way: _Way) -> "tuple[MemoryPlan, Mem
         for number, one in enumerate(_probes(shape, budget))
     ]
     pack = ImaginedPack(specification.backbone, specification.task, slots=2)
-    return pack.memory_of(requests[0], samples_blocks=True), pack.memory_of(*requests, samples_blocks=True)
+    return pack.memory_of(requests[0]), pack.memory_of(*requests)
 
 
 def _probes(shape: BackboneShape, budget: int) -> list[Configuration]:

@@ -110,17 +110,15 @@ class TrialPack:
         if request.plan.micro_batch != "auto":
             self._frozen.micro_batch.examples = request.plan.micro_batch
 
-    def memory_of(self, *requests: TrialRequest, samples_blocks: bool = False) -> MemoryPlan:
+    def memory_of(self, *requests: TrialRequest) -> MemoryPlan:
         """What trials would take in this pack; they are not admitted.
 
         Args:
-            requests: The trials.
-            samples_blocks: Whether the first blocks of a deep decoder stand for all of them, which is for trials that
-                edit all blocks alike.
+            requests: The trials, which edit all blocks alike: of a deep decoder the first ones stand for all.
         """
         for request in requests:
             self._recompute_as(request)
-        blocks = deep_blocks(self._frozen) if samples_blocks else None
+        blocks = deep_blocks(self._frozen)
         if blocks is None:
             return self._planned(requests)
         config = self._frozen.model.config

@@ -25,9 +25,6 @@ from trial_runner.huggingface import hub_access, one_line, quiet_transformers
 if TYPE_CHECKING:
     from trial_runner.port_discovery.small_copy import SmallCopy
 
-_AS_TRANSFORMERS = 1e-4
-"""Relative: some models have a softmax in float32, which ours has not."""
-
 
 @dataclass(frozen=True, kw_only=True)
 class Proof:
@@ -118,7 +115,7 @@ def _proved(proof: Proof, known: BackboneFamily | None, shape: BackboneShape | N
         )
     copy = SmallCopy.of(config, known)
     shape = shape or _shape_of(proof.backbone, copy, config)
-    copy.check_plain(_AS_TRANSFORMERS)
+    copy.check_plain()
     broken, kept = copy.check_edits()
     copy.check_packs(kept)
     lacks = _blamed(broken, kept)

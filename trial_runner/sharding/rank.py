@@ -52,9 +52,9 @@ class Desk:
         return self._blocks.held_bytes
 
     def open_pack(self, slots: int, fitting: TrainingPlan | None) -> None:
-        """An empty pack in the place of the one before. Steps are not recorded: gathering cannot be."""
+        """An empty pack in the place of the one before."""
         self._pack = None
-        self._pack = self._runner.open_pack(slots, fitting=fitting, uses_graphs=False)
+        self._pack = self._runner.open_pack(slots, fitting=fitting)
 
     def do(self, name: str, arguments: Sequence[Any]) -> Any:
         """What it is asked for."""

@@ -187,9 +187,9 @@ def planned(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Of how many trials memory is planned."""
     own, found = TrialPack.memory_of, list[int]()
 
-    def memory_of(pack: TrialPack, *requests: TrialRequest, **how: bool) -> MemoryPlan:
+    def memory_of(pack: TrialPack, *requests: TrialRequest) -> MemoryPlan:
         found.append(len(requests))
-        return own(pack, *requests, **how)
+        return own(pack, *requests)
 
     monkeypatch.setattr(TrialPack, "memory_of", memory_of)
     return found
