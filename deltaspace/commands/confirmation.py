@@ -13,7 +13,6 @@ from search_space.published.point import PublishedPoint
 
 if TYPE_CHECKING:
     from studies.confirmation.request import Request
-    from studies.launch.execution import LaunchResult
 
 
 def _methods(_: click.Context, __: click.Parameter, lists: tuple[str, ...]) -> tuple[PublishedPoint, ...]:
@@ -104,7 +103,7 @@ def confirm(  # noqa: PLR0913 - one argument per option
     warning = power_note(seeds, len(against))
     if warning is not None:
         say(f"{request.confirmation}: {warning}", err=True)
-    return _ended(_launched(request, storage, take_over=take_over, quiet=quiet), storage, as_json=as_json)
+    return _train(request, storage, take_over=take_over, quiet=quiet, as_json=as_json)
 
 
 @command(
@@ -154,25 +153,20 @@ def ablate(  # noqa: PLR0913 - one argument per option
         name=name,
         fleet={key: value for key, value in fleet.items() if value is not None},
     )
-    return _ended(_launched(request, storage, take_over=take_over, quiet=quiet), storage, as_json=as_json)
+    return _train(request, storage, take_over=take_over, quiet=quiet, as_json=as_json)
 
 
-def _launched(request: "Request", storage: str, *, take_over: bool, quiet: bool) -> "LaunchResult":
-    """How far it came, with the progress on stderr."""
+def _train(request: "Request", storage: str, *, take_over: bool, quiet: bool, as_json: bool) -> int:
+    """Train what is asked for: the result goes to stdout, the progress and how it ended to stderr."""
+    from dashboards.confirmations import ConfirmationCard, confirmation_card
+    from dashboards.terminal.confirmations import confirmation_renderable
     from dashboards.terminal.observers import progress_view
     from studies.confirmation import execution
+    from studies.confirmation.results import confirmation_result
 
     take_over = takes_over(request.confirmation, storage, given=take_over)
     with progress_view(sys.stderr, quiet=quiet) as observe:
-        return execution.confirm(request, storage_url=storage, observer=observe, take_over=take_over)
-
-
-def _ended(found: "LaunchResult", storage: str, *, as_json: bool) -> int:
-    """The result to stdout, and how the launch ended to stderr."""
-    from dashboards.confirmations import ConfirmationCard, confirmation_card
-    from dashboards.terminal.confirmations import confirmation_renderable
-    from studies.confirmation.results import confirmation_result
-
+        found = execution.confirm(request, storage_url=storage, observer=observe, take_over=take_over)
     with reading(storage) as ledger:
         card = confirmation_card(confirmation_result(ledger, found.study.name))
     answer(card, confirmation_renderable, as_json=as_json, entries=ConfirmationCard.as_entries)

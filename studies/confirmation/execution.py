@@ -184,7 +184,7 @@ def _new(
     record = ConfirmationRecord(
         study=parent.name,
         top=request.top,
-        against=request.baselines or entries[-1].contender.baselines,
+        against=entries[-1].contender.baselines if isinstance(request, AblationRequest) else request.against,
         seeds=_seeds(parent, request, trials),
         contenders=tuple(
             one if one.trial is None else replace(one, validation_score=scores.get(one.trial)) for one in found

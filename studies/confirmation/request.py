@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import ClassVar, Literal
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -55,11 +55,6 @@ class ConfirmationRequest:
         _check_name(self.confirmation, "a confirmation")
 
     @property
-    def baselines(self) -> tuple[PublishedPoint, ...]:
-        """What is held against."""
-        return self.against
-
-    @property
     def confirmation(self) -> str:
         """Name of the confirmation."""
         if self.name is not None:
@@ -91,6 +86,7 @@ class AblationRequest:
     """Which differences are to be trained, one after another.
 
     Attributes:
+        top: The trial at the end of the path.
         trial: Number of the trial at the end of the path; ``best`` is the study's, or that of the ablation that is
             continued.
         against: The published method, or point, where the path begins; None is the study's best by estimate, or that of
@@ -104,6 +100,7 @@ class AblationRequest:
         UnknownMethodError: If there is no such method.
     """
 
+    top: ClassVar[int] = 1
     study: str
     trial: int | Literal["best"] = "best"
     against: PublishedPoint | None = None
@@ -120,16 +117,6 @@ class AblationRequest:
         _check_name(self.confirmation, "an ablation")
 
     @property
-    def top(self) -> int:
-        """One: the trial at the end of the path."""
-        return 1
-
-    @property
-    def baselines(self) -> tuple[PublishedPoint, ...]:
-        """The published method where the path begins, if it is named."""
-        return () if self.against is None else (self.against,)
-
-    @property
     def confirmation(self) -> str:
         """Name of the ablation."""
         return f"{self.study}-ablate" if self.name is None else self.name
@@ -141,7 +128,7 @@ class AblationRequest:
     def asked(self, study: StudyRecord) -> dict[str, object]:
         """What it must be continued with; None where anything is."""
         trial = None if self.trial == "best" else self.trial
-        return {"trial": trial, "seeds": self.seeds, "against": list(self.baselines) or None}
+        return {"trial": trial, "seeds": self.seeds, "against": None if self.against is None else [self.against]}
 
 
 Request = ConfirmationRequest | AblationRequest

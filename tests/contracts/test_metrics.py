@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from support.somebodys_package import run_with_package
 
-from trial_runner.tasks import METRICS, TASK_KINDS, Metric, score_of, signature
+from trial_runner.tasks import METRICS, TASK_KINDS, Metric, score_of
 from trial_runner.tasks.metrics import Measures
 
 WORDS = ["red", "blue", "hill", "sea", "one", "two", "three", "stone"]
@@ -100,15 +100,6 @@ def test_the_order_of_the_examples_does_not_matter(metric):
 def test_a_lower_loss_scores_higher(metric):
     scores = [metric.score(metric.compute(loss)) for loss in (0.0, 0.5, 2.0, 50.0)]
     assert scores == sorted(set(scores), reverse=True)
-
-
-@every_metric(*Measures)
-def test_a_signature_is_of_one_line_and_the_same_each_time(metric):
-    references = [("a b c d",), ("e f g h", "e f")]
-    told = signature(metric.name, references)
-    assert told == signature(metric.name, references)
-    assert told
-    assert "\n" not in told
 
 
 def test_an_installed_package_adds_metrics_that_studies_may_maximise(tmp_path):

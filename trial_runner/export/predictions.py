@@ -64,15 +64,15 @@ def classify(
         BackboneError: If the backbone cannot be had.
     """
     export = OpenedExport.read(folder, backbone)
-    labels, labeller, place = export.labels, export.labeller(), PartialState().device
-    limit, pad_token_id = position_limit(labeller.config), padding_token(labeller.config)
+    labels, (logits_of, config), place = export.labels, export.labeller(), PartialState().device
+    limit, pad_token_id = position_limit(config), padding_token(config)
     longest = min(limit or _LONGEST, _LONGEST) if max_tokens is None else max_tokens
     unknown = np.zeros(len(rows), dtype=np.int64)
     split, _ = encode_split(list(zip(*rows, strict=True)), unknown, export.tokenizer(), longest)
     outputs = np.zeros((len(rows), len(labels)))
     with torch.inference_mode(), _computing(export.precision, place):
         for some in _batches(np.diff(split.offsets), batch_size, tell):
-            logits = labeller.logits(split.batch(some, pad_token_id)).double()  # (B, labels)
+            logits = logits_of(split.batch(some, pad_token_id)).double()  # (B, labels)
             # a classification has two labels at least, so that one is the number of a regression
             outputs[some] = (logits if len(labels) == 1 else logits.softmax(dim=-1)).cpu().numpy()
     if len(labels) == 1:
@@ -106,8 +106,7 @@ def write(
         BackboneError: If the backbone cannot be had.
     """
     export = OpenedExport.read(folder, backbone)
-    opened, place = export.writer(), PartialState().device
-    model = opened.model
+    (model, is_one_by_one), place = export.writer(), PartialState().device
     encode = kind_of(task).encoder
     if encode is None:
         raise ExportError(f"a {task.kind} task writes no texts. This is a bug in trial_runner/export.")
@@ -116,7 +115,7 @@ def write(
     writer = Writer(model, encoder)
     texts = [""] * len(sources)
     with torch.inference_mode(), _computing(export.precision, place):
-        for some in _batches(rows.lengths, 1 if opened.is_one_by_one else batch_size, tell):
+        for some in _batches(rows.lengths, 1 if is_one_by_one else batch_size, tell):
             prompts = rows.padded(some, model.pad_token_id, on_left=encoder.stack is StackKind.DECODER)
             (written,) = writer.write(*prompts, copies=1, device=place)
             for row, text in zip(some, written, strict=True):

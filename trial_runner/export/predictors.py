@@ -43,29 +43,8 @@ MERGED, PEFT = "merged", "peft"
 _READABLE = (DELTASPACE, PEFT, MERGED)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Labeller:
-    """What labels texts.
-
-    Attributes:
-        logits: ``(B, labels)`` of a batch.
-        config: Entries of the backbone's ``config.json``.
-    """
-
-    logits: Callable[[Batch], Tensor]
-    config: Mapping[str, Any]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class TextWriter:
-    """What writes texts; see `Labeller`.
-
-    Attributes:
-        is_one_by_one: Whether texts cannot be padded: peft counts positions from the padding where there is a prompt.
-    """
-
-    model: Backbone
-    is_one_by_one: bool = False
+Logits = Callable[[Batch], Tensor]
+"""``(B, labels)`` of a batch."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -144,8 +123,8 @@ class OpenedExport:
             )
         return tokenizer
 
-    def labeller(self) -> Labeller:
-        """What labels texts, on the device of this process.
+    def labeller(self) -> tuple[Logits, Mapping[str, Any]]:
+        """What labels texts, on the device of this process, and the entries of the backbone's ``config.json``.
 
         Raises:
             ExportError: If the export was changed, belongs to another backbone, or has no task head.
@@ -160,9 +139,9 @@ class OpenedExport:
         loaded = load_backbone(self._held, attn_implementation=ATTENTION)
         loaded.model.to(PartialState().device)
         delta = load_delta(loaded, self.folder)
-        return Labeller(logits=delta.logits, config=config_of(self.source))
+        return delta.logits, config_of(self.source)
 
-    def _merged(self) -> Labeller:
+    def _merged(self) -> tuple[Logits, Mapping[str, Any]]:
         with quiet_transformers():
             model: Any = MeanPooledClassifier.from_pretrained(self.folder)
         model.to(PartialState().device).eval()
@@ -171,9 +150,9 @@ class OpenedExport:
             inputs = model_inputs(batch, StackKind.ENCODER, PartialState().device, model.config)
             return model(**inputs).logits  # type: ignore[no-any-return]
 
-        return Labeller(logits=logits, config=model.config.backbone)
+        return logits, model.config.backbone
 
-    def _adapter(self, labels: tuple[str, ...]) -> Labeller:
+    def _adapter(self, labels: tuple[str, ...]) -> tuple[Logits, Mapping[str, Any]]:
         config = config_of(self.source)
         kind = shape_of(config).kind
         target = peft_target(kind, self.source, has_head=True)
@@ -192,29 +171,29 @@ class OpenedExport:
             real = inputs["attention_mask"].unsqueeze(-1)
             return (outputs.logits[:, -length:] * real).sum(dim=1) / real.sum(dim=1)  # type: ignore[no-any-return]
 
-        return Labeller(logits=logits, config=config)
+        return logits, config
 
-    def writer(self) -> TextWriter:
-        """What writes texts, on the device of this process; see `labeller`."""
+    def writer(self) -> tuple[Backbone, bool]:
+        """What writes texts, on the device of this process; and whether it writes them one by one.
+
+        With a prompt peft counts positions from the padding, so that texts cannot be padded. See `labeller`.
+        """
         if self.form == DELTASPACE:
             register_attention()
             base = load_language_model(self._held, attn_implementation=ATTENTION)
             base.whole.to(PartialState().device)
             load_delta(base.whole, self.folder)
-            return TextWriter(model=base)
+            return base, False
         held = self.source if self.form == MERGED else self._held
         model = load_language_model(held, attn_implementation="sdpa", keeps_layers=True)
         model.whole.to(PartialState().device)
         if self.form == MERGED:
-            return TextWriter(model=model)
+            return model, False
         from transformers import GenerationConfig
 
         model.whole.generation_config = GenerationConfig()
         adapted = self._with_adapter(model.whole)
-        return TextWriter(
-            model=replace(model, language_model=adapted),
-            is_one_by_one=adapted.active_peft_config.is_prompt_learning,
-        )
+        return replace(model, language_model=adapted), adapted.active_peft_config.is_prompt_learning
 
     def _with_adapter(self, model: Any) -> Any:
         """A model of transformers with the adapter on it."""

@@ -117,8 +117,6 @@ class TrainedDelta:
         trained_as: The configuration before it was folded.
         counts: Of ``trained_as``.
         backbone_sha256: Hash of the weights of the backbone it was trained on.
-        step: Optimiser steps done.
-        seed: Of its training.
     """
 
     deltas: DeltaSet
@@ -126,9 +124,6 @@ class TrainedDelta:
     trained_as: Configuration
     counts: Counts
     backbone_sha256: str
-    trial: int
-    step: int
-    seed: int
 
     @property
     def configuration(self) -> Configuration:
@@ -182,9 +177,6 @@ def trained_delta(snapshot: Snapshot, shape: BackboneShape, *, frozen: Frozen | 
             trained_as=configuration,
             counts=count(configuration, shape),
             backbone_sha256=str(facts["backbone_sha256"]),
-            trial=snapshot.trial,
-            step=snapshot.step,
-            seed=seed,
         )
     except CodecError:
         raise

@@ -11,7 +11,6 @@ from trial_runner.tasks.evaluation import (
     compute_text,
     same_prediction,
     score_of,
-    signature,
 )
 from trial_runner.tasks.generation.split import IGNORED, PreparedTextTask, TextBatch, TextSplit, WrittenSplit
 from trial_runner.tasks.kind import Prepared, TaskKind
@@ -52,5 +51,4 @@ __all__ = [
     "prepared_for",
     "same_prediction",
     "score_of",
-    "signature",
 ]

@@ -125,12 +125,6 @@ def same_prediction(predictions: Iterable[Hashable]) -> dict[str, float]:
     return {SAME_PREDICTION: max(counts.values()) / counts.total()}
 
 
-def signature(name: str, references: References) -> str:
-    """What makes a value of a metric comparable: sacrebleu's signature, or library, version and options."""
-    told = METRICS[name].signature
-    return name if told is None else told(references)
-
-
 def _checked(predictions: Any, labels: Any, dtype: npt.DTypeLike) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
     predicted: npt.NDArray[Any] = np.asarray(predictions, dtype=dtype)
     true: npt.NDArray[Any] = np.asarray(labels, dtype=dtype)

@@ -32,7 +32,6 @@ class Metric:
         higher_is_better: Whether a better trial has a higher value; if not, its score is the value negated.
         bounds: Lowest and highest value.
         is_of_answers: Whether it looks at the answer proper of a text, where the task says what that stands behind.
-        signature: What makes values comparable, for given references; None where the name says it all.
     """
 
     name: str
@@ -42,7 +41,6 @@ class Metric:
     higher_is_better: bool = True
     bounds: tuple[float, float] = (0.0, 1.0)
     is_of_answers: bool = False
-    signature: Callable[[References], str] | None = None
 
     @property
     def needs_generation(self) -> bool:

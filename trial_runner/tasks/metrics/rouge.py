@@ -14,13 +14,8 @@ def _metric(name: str) -> Metric:
         pairs = zip(references, texts, strict=True)
         return sum(float(scorer.score_multi(list(each), text)[name].fmeasure) for each, text in pairs) / len(texts)
 
-    def signature(references: References) -> str:
-        from importlib.metadata import version
-
-        return f"{name}|stemmed|best reference|mean F1|rouge-score {version('rouge-score')}"
-
     kinds = ("summarisation", "data_to_text", "instruction")
-    return Metric(name=name, kinds=kinds, measures=Measures.TEXTS, compute=compute, signature=signature)
+    return Metric(name=name, kinds=kinds, measures=Measures.TEXTS, compute=compute)
 
 
 OWN = tuple(map(_metric, ("rouge1", "rouge2", "rougeL", "rougeLsum")))

@@ -16,7 +16,6 @@ from trial_runner.tasks import (
     compute_loss,
     compute_text,
     same_prediction,
-    signature,
 )
 from trial_runner.tasks.metrics.answers import exact_match, normalise_answer, token_f1
 
@@ -104,15 +103,6 @@ def test_every_kind_of_task_has_a_usual_metric_and_those_of_the_loss():
 def test_the_most_frequent_prediction_is_counted():
     shares = [same_prediction(some)[SAME_PREDICTION] for some in ([2, 1, 2, 2], ["", "", "a", "b"], iter([3]))]
     assert shares == [0.75, 0.5, 1.0]
-
-
-def test_signatures_name_library_version_and_number_of_references():
-    bleu = BLEU()
-    bleu.corpus_score(PREDICTIONS, [[each[0] for each in REFERENCES]])
-    assert signature("bleu", SINGLE) == str(bleu.get_signature())
-    assert "nrefs:var" in signature("chrf", REFERENCES)
-    assert "rouge-score 0." in signature("rouge2", REFERENCES)
-    assert signature("token_f1", SINGLE) == "token_f1"
 
 
 def test_tasks_load_no_library_of_metrics_before_one_is_computed():
