@@ -151,8 +151,22 @@ def _refuse_stolen_study(plan: StudyPlan, launch_name: str, patience: "Patience"
         )
 
 
+def answer_of(asked: Any, seconds: float | None = None) -> Any:
+    """What an actor answers, within some seconds or whenever.
+
+    Raises:
+        StudiesError: What it raised.
+    """
+    try:
+        return ray.get(asked, timeout=seconds)
+    except RayTaskError as error:
+        if isinstance(error.cause, StudiesError):
+            raise error.cause from None
+        raise
+
+
 class KeeperClient:
-    """The keeper as workers see it (`studies.runtime.messages.Keeper`)."""
+    """The keeper as workers see it."""
 
     def __init__(self, handle: Any) -> None:
         """Speak to an actor."""
@@ -195,11 +209,7 @@ class KeeperClient:
         patience, pause = time.monotonic() + _PATIENCE_SECONDS, _FIRST_PAUSE_SECONDS
         while True:
             try:
-                return ray.get(ask(), timeout=_LONGEST_CALL_SECONDS)
-            except RayTaskError as error:
-                if isinstance(error.cause, StudiesError):
-                    raise error.cause from None
-                raise
+                return answer_of(ask(), _LONGEST_CALL_SECONDS)
             except GetTimeoutError as error:
                 raise LaunchError("the keeper must answer; it was silent for too long.") from error
             except RayActorError as error:

@@ -6,10 +6,10 @@ from contextlib import suppress
 from typing import Any
 
 import ray
-from ray.exceptions import RayActorError, RayTaskError
+from ray.exceptions import RayActorError
 
-from studies.backends.keeper_actor import Pulse
-from studies.errors import LaunchError, StudiesError, said_line
+from studies.backends.keeper_actor import Pulse, answer_of
+from studies.errors import LaunchError, said_line
 from studies.runtime.progress import ListeningClock, Standing
 from studies.runtime.study_plan import StudyPlan
 
@@ -57,27 +57,13 @@ class _Question:
         asked, self._asked = self._asked, None
         self._next_at = time.monotonic() + _ASK_SECONDS
         try:
-            found = _answer(asked)
+            found = answer_of(asked)
         except RayActorError as error:
             if error.actor_init_failed:
                 raise _never_begun(error) from error
             return None  # it is being restarted
         self.begin_anew()
         return found
-
-
-def _answer(asked: Any) -> Any:
-    """What an actor has answered.
-
-    Raises:
-        StudiesError: What it raised.
-    """
-    try:
-        return ray.get(asked)
-    except RayTaskError as error:
-        if isinstance(error.cause, StudiesError):
-            raise error.cause from None
-        raise
 
 
 def _never_begun(error: RayActorError) -> LaunchError:
@@ -158,7 +144,7 @@ class KeeperWatch:
             if not ray.wait([one], timeout=0)[0]:
                 return False
             with suppress(RayActorError):  # the keeper is being restarted
-                _answer(one)
+                answer_of(one)
             return True
 
         return is_answered

@@ -4,15 +4,19 @@ import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from search_space.errors import SearchSpaceError
 from studies.backends.trial_files import TrialFiles
 from studies.errors import LaunchError
 from studies.records import ArtefactRecord
-from studies.runtime.messages import Decision, Keeper, Lease, WorkerAnswer, WorkerReport
+from studies.runtime.messages import Decision, Lease, WorkerAnswer, WorkerReport
 from trial_runner.errors import RunnerError, SnapshotError
 from trial_runner.requests import Failure, PackRunner, SlotReading, TrainingPlan, TrialRequest
+
+if TYPE_CHECKING:
+    from studies.backends.keeper_actor import KeeperClient
+    from studies.runtime.keeper import StudyKeeper
 
 CHUNK_SECONDS = 0.5
 """A worker trains for about so long before it looks up."""
@@ -50,7 +54,7 @@ class PackWorker:
         self,
         *,
         name: str,
-        keeper: Keeper,
+        keeper: "StudyKeeper | KeeperClient",
         runner: PackRunner,
         slots: int,
         files: TrialFiles,

@@ -144,11 +144,6 @@ that is not asked for, or too little is known.
 """
 
 
-def no_pruning(board: "RungBoard", rung: int, reading: Reading, prospect: WinProbability | None) -> str | None:
-    """The rule ``none``: nothing stops."""
-    return None
-
-
 def significance(board: "RungBoard", rung: int, reading: Reading, prospect: WinProbability | None) -> str | None:
     """The rule ``significance``: enough others are better by more than their noise."""
     plan, protected = board.plan, board.protected() | {reading.trial}
@@ -187,7 +182,7 @@ def chance(board: "RungBoard", rung: int, reading: Reading, prospect: WinProbabi
     return f"{reading.score:.4g}, and {prospect.chance:.1%} likely to beat trial {prospect.rival}, {what}"
 
 
-RULES: Mapping[Rule, PruningRule] = {Rule.NONE: no_pruning, Rule.SIGNIFICANCE: significance, Rule.CHANCE: chance}
+RULES: Mapping[Rule, PruningRule] = {Rule.NONE: lambda *_: None, Rule.SIGNIFICANCE: significance, Rule.CHANCE: chance}
 
 
 def _errors(scores: Sequence[float], examples: int | None) -> Callable[[float], float]:
@@ -202,21 +197,8 @@ def _errors(scores: Sequence[float], examples: int | None) -> Callable[[float], 
 class RungBoard:
     """The readings at every rung, and the verdicts that follow from them."""
 
-    def __init__(
-        self,
-        plan: RungPlan,
-        readings: Sequence[Reading] = (),
-        trials: Mapping[int, NewTrial] | None = None,
-        sizes: Mapping[int, float] | None = None,
-    ) -> None:
-        """Put the readings of a ledger on the board; those between rungs are passed over.
-
-        Args:
-            plan: Where trials are compared.
-            readings: What was read before.
-            trials: Those that were read, by number.
-            sizes: Of trials by number; 0 of those that are left out, and of all where only the score counts.
-        """
+    def __init__(self, plan: RungPlan) -> None:
+        """Begin with no reading."""
         self.plan = plan
         self._rule = RULES[plan.rule] if isinstance(plan.rule, Rule) else plan.rule
         self._readings: list[dict[int, Reading]] = [{} for _ in plan.steps]
@@ -224,8 +206,6 @@ class RungBoard:
         self._methods: dict[int, str] = {}
         self._fingerprints: dict[int, str] = {}
         self._sizes: dict[int, float] = {}
-        for reading in readings:
-            self.add(reading, (trials or {}).get(reading.trial), size=(sizes or {}).get(reading.trial, 0.0))
 
     def add(self, reading: Reading, trial: NewTrial | Candidate | None = None, *, size: float = 0.0) -> bool:
         """Put a reading on the board; False if it is no rung's or the trial's reading is there already.
@@ -233,7 +213,7 @@ class RungBoard:
         Args:
             reading: The new one.
             trial: Whose it is; None for an unknown one of the search.
-            size: Of the trial.
+            size: Of the trial; 0 where only the score counts.
         """
         rung = self.plan.rung_at(reading.step)
         if rung is None or reading.trial in self._readings[rung]:

@@ -40,6 +40,9 @@ STOPPED = "a person stopped it"
 class StudyKeeper:
     """Keeps one study, from takeover to the end of a launch. Serves one call at a time, from whichever thread.
 
+    A worker is named ``place/incarnation``: the place is stable, the incarnation new with every start. Its calls may be
+    repeated without harm.
+
     Attributes:
         proposer: Told of all that is in the ledger.
     """

@@ -1,9 +1,7 @@
-"""What workers and the keeper say to one another: plain values and the protocol. And what it is told of machines."""
+"""What workers and the keeper say to one another: plain values. And what it is told of machines."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Protocol
 
 from studies.records import ArtefactRecord
 from trial_runner.example_losses import ExampleLosses
@@ -65,29 +63,6 @@ class WorkerAnswer:
     decisions: tuple[Decision, ...] = ()
     leases: tuple[Lease, ...] = ()
     is_over: bool = False
-
-
-class Keeper(Protocol):
-    """The only writer of a study, as a worker sees it. Every call may be repeated without harm.
-
-    A worker is named ``place/incarnation``: the place is stable, the incarnation new with every start.
-    """
-
-    def join(self, worker: str) -> None:
-        """Begin to work; what an earlier incarnation of the worker still held goes back in the queue."""
-        ...
-
-    def exchange(self, worker: str, reports: Sequence[WorkerReport], free_slots: int) -> WorkerAnswer:
-        """Hand in reports, hear the decisions and take new leases."""
-        ...
-
-    def heartbeat(self, worker: str) -> bool:
-        """Renew the worker's leases; True when it should lay its trials aside and leave."""
-        ...
-
-    def leave(self, worker: str, reports: Sequence[WorkerReport]) -> None:
-        """Hand in the last snapshots; every trial of the worker goes back in the queue."""
-        ...
 
 
 class Machines:

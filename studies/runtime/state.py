@@ -99,7 +99,6 @@ class StudyState:
         """Read the ledger into memory."""
         trials = self.ledger.trials(self.study.id)
         by_trial = self.ledger.readings_by_trial(self.study.id)
-        readings = [reading for of_trial in by_trial.values() for reading in of_trial]
         plan = self.plan
         self.proposer = Proposer(
             plan.space,
@@ -114,18 +113,17 @@ class StudyState:
             ),
         )
         replay(self.proposer, trials, by_trial)
-        replicates = {trial.number for trial in trials if trial.replicate_of is not None}
-        compared = [reading for reading in readings if reading.trial not in replicates]
-        sizes = {trial.number: self.size(trial) for trial in trials}
-        self.rungs = RungBoard(plan.rungs, compared, {trial.number: trial for trial in trials}, sizes)
+        self.rungs = RungBoard(plan.rungs)
         if plan.rungs.rule is Rule.SIGNIFICANCE:
             for examples in self.ledger.examples(self.study.id):
                 self.rungs.remember(examples.trial, examples.step, examples)
         losses = self.ledger.losses(self.study.id)
         for trial in trials:
+            known = by_trial.get(trial.number, ())
+            for reading in known if trial.replicate_of is None else ():
+                self.rungs.add(reading, trial, size=self.size(trial))
             self.counts[trial.state] += 1
             if not trial.state.is_terminal:
-                known = by_trial.get(trial.number, ())
                 self.roster.trials[trial.number] = recalled(trial, known, losses.get(trial.number, 0))
         self.tally = tally_of(plan, trials, by_trial)
 

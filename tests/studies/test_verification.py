@@ -79,20 +79,6 @@ def test_a_study_with_replicates_is_whole(tmp_path, sampler):
     assert study.violations() == []
 
 
-def test_a_lost_file_is_a_violation(study):
-    trial, file = study.delta()
-    file.unlink()
-    (line,) = study.violations()
-    assert line == f"trial {trial}: the delta of step 16 must exist; no file {file}"
-
-
-def test_a_file_of_other_bytes_is_a_violation(study):
-    trial, file = study.delta()
-    file.write_bytes(file.read_bytes() + b" ")
-    (line,) = study.violations()
-    assert line.startswith(f"trial {trial}: {file} must have sha256 ")
-
-
 def test_a_file_outside_the_studys_folder_is_a_violation_and_not_read(study, tmp_path):
     trial, file = study.delta()
     outside = tmp_path / "elsewhere" / "trial-0" / "attempt-1" / "secret"

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from ray.exceptions import RayActorError, RayTaskError
 
-from studies.backends import driver, keeper_monitor
+from studies.backends import driver, keeper_actor, keeper_monitor
 from studies.backends.keeper_monitor import KeeperWatch
 from studies.errors import FencedError, LaunchError, StudiesError
 from studies.runtime.progress import Standing
@@ -45,7 +45,7 @@ class SlowKeeper:
         self.looks[asked[0]] = self.looks.get(asked[0], 0) + 1
         return (asked, []) if self.looks[asked[0]] > 2 else ([], asked)
 
-    def get(self, asked: int) -> Any:
+    def get(self, asked: int, *, timeout: None) -> Any:
         if isinstance(self.answers[asked], Exception):
             raise self.answers[asked]
         return self.answers[asked]
@@ -56,6 +56,7 @@ def keeper(monkeypatch: pytest.MonkeyPatch) -> SlowKeeper:
     """One whose workers leave after a look."""
     keeper = SlowKeeper()
     monkeypatch.setattr(keeper_monitor, "ray", keeper)
+    monkeypatch.setattr(keeper_actor, "ray", keeper)
     monkeypatch.setattr(driver, "_LOOK_SECONDS", 0.0)
     monkeypatch.setattr(driver, "wait", lambda fleets, seconds: fleets[0].set_result(None))
     return keeper

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from ray.exceptions import ActorDiedError, RayActorError
 
-from studies.backends import keeper_monitor
+from studies.backends import keeper_actor, keeper_monitor
 from studies.backends.keeper_monitor import KeeperWatch
 from studies.errors import LaunchError
 
@@ -28,7 +28,7 @@ class LostKeeper:
     def wait(self, asked: list[object], *, timeout: float) -> tuple[list[object], list[object]]:
         return asked, []
 
-    def get(self, asked: object) -> Any:
+    def get(self, asked: object, *, timeout: None) -> Any:
         raise self.error
 
     def kill(self, actor: object, *, no_restart: bool) -> None:
@@ -42,6 +42,7 @@ def look(monkeypatch):
     def look(error: RayActorError) -> LostKeeper:
         keeper = LostKeeper(error)
         monkeypatch.setattr(keeper_monitor, "ray", keeper)
+        monkeypatch.setattr(keeper_actor, "ray", keeper)
         monkeypatch.setattr(keeper_monitor, "_BEGIN_SECONDS", 0.02)
         plan: Any = SimpleNamespace(lease_seconds=0.02, patience_seconds=0.02)
         watch = KeeperWatch(keeper, plan)

@@ -104,14 +104,6 @@ def test_a_study_that_was_begun_without_the_rule_goes_on_without_it():
     assert rungs.verdict(reading(4, 50, 1.85, score=0.9)) is None
 
 
-def test_a_board_that_is_rebuilt_knows_the_losses():
-    grown = board()
-    grown.add(reading(4, 50, 1.85, score=0.9))
-    everything = [reading(trial, 50, 1.6) for trial in range(4)] + [reading(4, 50, 1.85, score=0.9)]
-    rebuilt = RungBoard(grown.plan, everything, dict.fromkeys(range(4), Contestant("lora_qv")))
-    assert rebuilt.verdict(everything[4]) == grown.verdict(everything[4]) is not None
-
-
 def test_the_loss_of_guessing_is_the_entropy_of_the_labels_of_train():
     labels = np.repeat([0, 1, 3], [2, 1, 1])
     train = Split(

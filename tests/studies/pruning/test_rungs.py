@@ -81,7 +81,9 @@ def test_nothing_stops_before_four_others_are_there():
 def test_protected_trials_do_not_hold_the_rung_and_are_not_stopped():
     assert significant(0.9, 0.9, 0.9, 0.9, 0.4, protected=(0, 1, 2, 3)) is None
     everybody = plan(protected=Protected.ALL, examples=100)
-    guarded = RungBoard(everybody, [Score(trial, 25, 0.9) for trial in range(6)])
+    guarded = RungBoard(everybody)
+    for trial in range(6):
+        guarded.add(Score(trial, 25, 0.9))
     guarded.add(Score(6, 25, 0.1), Contestant("lora_qv"))
     assert guarded.verdict(Score(6, 25, 0.1)) is None
 
@@ -115,10 +117,10 @@ def test_verdicts_do_not_depend_on_the_order_in_which_a_ledger_is_read():
     scores = [Score(trial, 25, (trial * 37 % 41) / 41) for trial in range(41)]
     named = ["head_only", "bitfit", "lora_qv", "lora_ffn", "mam_adapter"]
     methods = {trial: Contestant(method) for trial, method in enumerate(named)}
-    grown = RungBoard(best)
-    for score in scores:
-        grown.add(score, methods.get(score.trial))
-    rebuilt = RungBoard(best, list(reversed(scores)), methods)
+    grown, rebuilt = RungBoard(best), RungBoard(best)
+    for board, arriving in ((grown, scores), (rebuilt, reversed(scores))):
+        for score in arriving:
+            board.add(score, methods.get(score.trial))
     verdicts = [grown.verdict(score) for score in scores]
     assert verdicts == [rebuilt.verdict(score) for score in scores]
     assert 5 < sum(verdict is not None for verdict in verdicts) < 36
@@ -237,14 +239,6 @@ def test_with_one_size_the_rule_is_the_one_without_sizes(rule):
             assert with_sizes.verdict(score) == without.verdict(score)
             stopped += without.verdict(score) is not None
     assert stopped > 20
-
-
-def test_a_board_that_is_rebuilt_knows_the_sizes():
-    readings = [Score(trial, 25, 0.9) for trial in range(6)]
-    for sizes, stops in (({trial: 100.0 + trial for trial in range(6)}, False), (None, True)):
-        rebuilt = RungBoard(SURE, readings, sizes=sizes)
-        rebuilt.add(Score(6, 25, 0.3), size=99.0)
-        assert (rebuilt.verdict(Score(6, 25, 0.3)) is not None) is stops
 
 
 def prospect(chance: float, *, is_published: bool = True) -> WinProbability:
