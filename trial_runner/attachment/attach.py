@@ -49,7 +49,7 @@ class _Tap:
         if plan is None:
             return tensor
         for port in ports:
-            if plan.touches(port):
+            if port in plan.parallel or port in plan.sequential:
                 tensor = self._apply(plan, port, tensor, module)
             if port in plan.reads:
                 self.values[port] = SlotRows(tensor, plan.slots)

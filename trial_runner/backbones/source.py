@@ -35,18 +35,13 @@ class BackboneSource:
         return cls(name=given) if isinstance(given, str) else given
 
     @property
-    def is_plain(self) -> bool:
-        """Whether its name says everything."""
-        return self.dtype == "auto" and self.quantization == "none"
-
-    @property
     def is_as_stored(self) -> bool:
         """Whether every weight has the value that its file has, whatever the file's dtype."""
         return self.dtype != "bf16" and self.quantization == "none"
 
     def as_json(self) -> str | dict[str, Any]:
         """What a study file would say: the name, where it says everything."""
-        if self.is_plain:
+        if self.dtype == "auto" and self.quantization == "none":
             return self.name
         return {"name": self.name, "dtype": self.dtype, "quantization": self.quantization}
 

@@ -160,10 +160,6 @@ class PackedPlan:
         )
         return len(self.parallel), sides, frozenset(self.reads), tuple(group.layout for group in self.lse)
 
-    def touches(self, port: Port) -> bool:
-        """Whether an edit writes the port."""
-        return port in self.parallel or port in self.sequential
-
     def prefix(self) -> Prefix | None:
         """What stands before the keys of each slot; shorter prefixes, and none, are padded in front and masked."""
         groups = [group for group in self.lse if group.gate.is_prefix]

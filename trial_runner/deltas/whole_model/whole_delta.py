@@ -22,16 +22,11 @@ class FrozenWeights:
         self.tensors = dict(tensors)
         self.sizes = [tensor.numel() for tensor in self.tensors.values()]
 
-    @property
-    def size(self) -> int:
-        """Entries D of all tensors."""
-        return sum(self.sizes)
-
     def full(self, value: float) -> Tensor:
         """``(D,)`` of one value, where the tensors are; at least float32."""
         first = next(iter(self.tensors.values()))
         dtype = torch.promote_types(first.dtype, torch.float32)
-        return torch.full((self.size,), value, dtype=dtype, device=first.device)
+        return torch.full((sum(self.sizes),), value, dtype=dtype, device=first.device)
 
     def plus(self, change: Tensor) -> dict[str, Tensor]:
         """Every tensor with its part of a change ``(D,)`` added."""
