@@ -236,7 +236,7 @@ def kept_study(url: str, folder: Path, sampler: str, clock: SimulatedTime) -> It
         }
     )
     shape = shape_of(json.loads((BACKBONE / "config.json").read_text()))
-    space = SearchSpace(shape=shape, budget=specification.parameter_budget().parameters(shape))
+    space = SearchSpace(shape=shape, budget=specification.budget_parameters(shape))
     with Ledger.open(url) as ledger:
         study = ledger.create_study(new_study(specification, shape))
     plan = plan_of(BegunSpecification.of(specification), study, space, storage_url=url)

@@ -82,7 +82,7 @@ def specification(folder: Path, backend: str, trials: int, steps: int = 1) -> Sp
 
 def search_space(study: Specification) -> SearchSpace:
     shape = shape_of(json.loads((BACKBONE / "config.json").read_text()))
-    budget = study.parameter_budget().parameters(shape)
+    budget = study.budget_parameters(shape)
     return SearchSpace(shape=shape, budget=budget, options=study.space_options)
 
 

@@ -82,7 +82,7 @@ def new_pack() -> Callable[[int], object]:
 
     study = read_specification(study_file("docstrings"))
     shape = shape_of(config_of(study.backbone.name))
-    budget = study.parameter_budget().parameters(shape)
+    budget = study.budget_parameters(shape)
     space = SearchSpace(shape=shape, budget=budget, options=study.space_options)
     proposer = Proposer(space, sampler="random", seed=0)
     plan = replace(study.training_plan(), steps=ENDLESS, evaluate_at_steps=(ENDLESS,))

@@ -11,7 +11,7 @@ from search_space.edit import Edit
 from search_space.rules import PROJECTION_INPUTS
 from search_space.validity import canonical_read
 
-WRITTEN = (Port.Q, Port.K, Port.V, Port.O, Port.G, Port.U, Port.F)
+WRITTEN = tuple(PROJECTION_INPUTS)
 """Ports that a linear layer writes."""
 
 READ_BY = {Port.CONCAT: Port.O, Port.M: Port.F}

@@ -61,7 +61,7 @@ def verify(ledger: Ledger, name: str) -> list[str]:
     steps = specification.rung_plan().steps
     found += record_violations(records, rung_steps=steps, now=_LONG_AGO)
     found += differences(records, specification.training.steps, steps)
-    budget = specification.parameter_budget().parameters(space.shape)
+    budget = specification.budget_parameters(space.shape)
     found += study_differences(study, specification, space.shape.parameters, budget)
     found += _strange_proposals(records.trials, space, study.seed)
     if found:

@@ -9,7 +9,7 @@ from rival_arms.training import CachedRunner
 from search_space.backbones import shape_of
 from search_space.backbones.shape import BackboneShape
 from search_space.configuration import Configuration
-from search_space.parameter_counts.budget import ParameterBudget
+from search_space.parameter_counts.budget import budget_parameters, read_budget
 from search_space.parameter_counts.counts import count
 from search_space.words.describe import phrase
 from studies.seeds import hashed_seed
@@ -93,7 +93,7 @@ class Cell:
     @cached_property
     def parameters(self) -> int:
         """The budget."""
-        return ParameterBudget.parse(self.budget).parameters(self.shape)
+        return budget_parameters(read_budget(self.budget), self.shape.parameters)
 
     def request(
         self, number: int, configuration: Configuration, attention: float | None, ffn: float | None

@@ -152,7 +152,7 @@ def show_space(study: str, draw: int, seed: int, overrides: dict[str, object], a
 
     specification = specification_of(study, overrides)
     shape = shape_of(specification.backbone.name)
-    budget = specification.parameter_budget().parameters(shape)
+    budget = specification.budget_parameters(shape)
     space = SearchSpace(shape=shape, budget=budget, options=specification.space_options)
     named = {"study": specification.name, "backbone": specification.backbone.as_json()}
     answer(

@@ -16,57 +16,46 @@ from search_space.parameter_counts.flops import affine_flops
 from search_space.validity import check_on
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ParameterBudget:
-    """The most parameters that a configuration may store: a share of the backbone, or a number.
+def read_budget(text: str | int | float) -> int | float:
+    """Read a budget: ``"0.5%"``, ``0.005`` (a share when below 1), ``600000`` or ``"600,000"``.
 
-    Attributes:
-        fraction: Of the backbone's parameters, in (0, 1]; None for an absolute budget.
-        absolute: Number of parameters, at least 1; None for a fraction.
+    Returns:
+        A number of parameters as an int, a share of the backbone's as a float.
 
     Raises:
-        BudgetError: If not exactly one of them is given, in range.
+        BudgetError: If it is none of these, or out of range.
     """
+    is_share = isinstance(text, str) and text.strip().endswith("%")
+    try:
+        plain = text.replace(",", "").replace("_", "") if isinstance(text, str) else text
+        value = float(str(text).strip()[:-1]) / 100 if is_share else float(plain)
+    except (ValueError, OverflowError):
+        value = math.nan
+    is_share = is_share or 0 < value < 1
+    if isinstance(text, bool) or not math.isfinite(value) or not (is_share or value == int(value)):
+        raise BudgetError(f"a budget must look like 0.5% or 600000; got {text!r}.")
+    budget = value if is_share else int(value)
+    budget_parameters(budget, MOST)
+    return budget
 
-    fraction: float | None = None
-    absolute: int | None = None
 
-    def __post_init__(self) -> None:
-        """Check the range."""
-        if (self.fraction is None) == (self.absolute is None):
-            raise BudgetError("a budget is either a fraction or a number of parameters; got both or neither.")
-        if self.fraction is not None and not 0 < self.fraction <= 1:
-            raise BudgetError(f"a budget must be above 0% and at most 100% of the backbone; got {self.fraction:.4%}.")
-        if self.absolute is not None and not 1 <= self.absolute <= MOST:
-            raise BudgetError(f"a budget must be from 1 to {MOST:,} parameters; got {self.absolute:,}.")
+def budget_parameters(budget: int | float, whole: int) -> int:
+    """A budget as a number of parameters, rounded down.
 
-    @classmethod
-    def parse(cls, text: str | int | float) -> "ParameterBudget":
-        """Read a budget: ``"0.5%"``, ``0.005`` (a fraction when below 1), ``600000`` or ``"600,000"``.
+    Args:
+        budget: As `read_budget` gives it.
+        whole: Parameters of the backbone.
 
-        Raises:
-            BudgetError: If it is none of these.
-        """
-        is_share = isinstance(text, str) and text.strip().endswith("%")
-        try:
-            plain = text.replace(",", "").replace("_", "") if isinstance(text, str) else text
-            value = float(str(text).strip()[:-1]) / 100 if is_share else float(plain)
-        except (ValueError, OverflowError):
-            value = math.nan
-        is_share = is_share or 0 < value < 1
-        if isinstance(text, bool) or not math.isfinite(value) or not (is_share or value == int(value)):
-            raise BudgetError(f"a budget must look like 0.5% or 600000; got {text!r}.")
-        return cls(fraction=value) if is_share else cls(absolute=int(value))
-
-    def parameters(self, shape: BackboneShape) -> int:
-        """The budget on a backbone as a number of parameters, rounded down."""
-        if self.absolute is not None:
-            return self.absolute
-        return math.floor(round((self.fraction or 0.0) * shape.parameters, 6))
-
-    def __str__(self) -> str:
-        """As the user writes it."""
-        return f"{self.absolute:,}" if self.absolute is not None else f"{100 * (self.fraction or 0):g}%"
+    Raises:
+        BudgetError: If a share is not in (0, 1], or there are not that many parameters.
+    """
+    if isinstance(budget, int):
+        if not 1 <= budget <= MOST:
+            raise BudgetError(f"a budget must be from 1 to {MOST:,} parameters; got {budget:,}.")
+        return budget
+    if not 0 < budget <= 1:
+        raise BudgetError(f"a budget must be above 0% and at most 100% of the backbone; got {budget:.4%}.")
+    return math.floor(round(budget * whole, 6))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,7 +12,7 @@ from search_space.edit import Edit
 from search_space.errors import InvalidEditError
 from search_space.forms import Constant
 from search_space.gates import Add
-from search_space.parameter_counts.budget import ParameterBudget
+from search_space.parameter_counts.budget import budget_parameters
 from search_space.published.method import Build, HyperParameter, PublishedMethod, Values, described
 
 _TABLES: dict[str, Any] = tomllib.loads(Path(__file__).with_name("methods.toml").read_text(encoding="utf-8"))
@@ -51,7 +51,7 @@ def _bitfit(build: Build, shape: BackboneShape, values: Values) -> tuple[Edit, .
 
 
 def _diff_pruning(build: Build, shape: BackboneShape, values: Values) -> tuple[Edit, ...]:
-    kept = ParameterBudget(fraction=float(values["fraction"])).parameters(shape)
+    kept = budget_parameters(float(values["fraction"]), shape.parameters)
     return build(shape, {**values, "kept": max(1, kept)})
 
 

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import combinations, combinations_with_replacement
+from itertools import combinations_with_replacement
 
 from search_space.backbones.shape import BackboneShape
 from search_space.dimensions import Port
@@ -13,7 +13,6 @@ from search_space.errors import InvalidEditError
 from search_space.space.options import SpaceOptions
 from search_space.space.points import PointCost, least_cost
 from search_space.space.product import Point, Structure
-from search_space.space.structures import StructureIndex
 from search_space.validity import canonical_read, check_on
 
 SECOND = "second"
@@ -59,7 +58,13 @@ class PortPairs:
     """
 
     def __init__(
-        self, structures: StructureIndex, shape: BackboneShape, options: SpaceOptions, *, most: PointCost, step: int = 1
+        self,
+        structures: Sequence[Point],
+        shape: BackboneShape,
+        options: SpaceOptions,
+        *,
+        most: PointCost,
+        step: int = 1,
     ) -> None:
         """Sort the structures by what matters."""
         self._structures = structures
@@ -110,17 +115,6 @@ class PortPairs:
     def pair(self, one: Point, other: Point) -> Structure:
         """Two structures in their order."""
         return tuple(sorted((one, other), key=self._places.__getitem__))
-
-    def halves(self, edits: Sequence[Edit]) -> dict[Point, tuple[Edit, ...]]:
-        """Some edits in two groups by the structures of the pair that they are, in its order; empty if none."""
-        for size in range(1, len(edits) // 2 + 1):
-            for one in combinations(edits, size):
-                other = tuple(edit for edit in edits if edit not in one)
-                first, second = self._structures.find(one), self._structures.find(other)
-                if first is not None and second is not None and self.are_legal(first, second):
-                    found = {first: one, second: other}
-                    return {point: found[point] for point in self.pair(first, second)}
-        return {}
 
     @cached_property
     def _places(self) -> dict[Point, int]:

@@ -1,17 +1,22 @@
 """What is asked of one part of the model, and the structure that the answers make."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import cached_property
+from itertools import combinations
 
 from search_space.backbones.shape import BackboneShape
+from search_space.canonical import canonical
+from search_space.configuration import Configuration
 from search_space.edit import Edit
 from search_space.gates import GATES
 from search_space.gates.gate import Logits
+from search_space.layers import AllLayers
 from search_space.space.budget_fit import width_step
 from search_space.space.options import SpaceOptions
 from search_space.space.pairs import SECOND, PortPairs
 from search_space.space.points import PointCost
 from search_space.space.product import Path, Point, Structure
-from search_space.space.structures import StructureIndex
 from search_space.space.trial_protocol import AnswerLog
 
 _PORT_DIMENSIONS = ("form", "write", "read", "heads")
@@ -100,7 +105,6 @@ class Questions:
     Attributes:
         name: First word of the questions.
         tree: Of the first edit.
-        structures: All that one edit can be.
         pairs: What two can be; None where there is at most one.
     """
 
@@ -118,12 +122,12 @@ class Questions:
         """
         self.name = name
         self.tree = Tree(name, points)
-        self.structures = StructureIndex(points, shape, options)
+        self._shape = shape
+        self._options = options
         self.pairs: PortPairs | None = None
         if max(options.edits_per_side) > 1:
             step = width_step(name, options)
             self.pairs = PortPairs(self.structures, shape, options, most=most, step=step) or None
-        self._options = options
         seconds = [] if self.pairs is None else [point for point in points if self.pairs.has_partner(point)]
         self._trees: tuple[Tree, ...] = (self.tree, Tree(f"{name}.{SECOND}", seconds)) if seconds else (self.tree,)
 
@@ -155,17 +159,59 @@ class Questions:
             found |= tree.answers(point) | varied
         return found
 
-    def find(self, edits: Sequence[Edit]) -> Structure | None:
-        """The structure that some edits are, whatever their widths and layers."""
-        one = self.structures.find(edits)
-        pair = () if one is not None or self.pairs is None else tuple(self.pairs.halves(edits))
-        return (one,) if one is not None else pair or None
+    @cached_property
+    def structures(self) -> tuple[Point, ...]:
+        """All that one edit can be, with every activation and every scale, in the order of their decisions."""
+        found = []
+        for point in self.tree.points:
+            points = [point]
+            for dimension, values in self._options.varied.items():
+                if point.leaves_open(dimension):
+                    points = [one.varied(dimension, value) for one in points for value in values.values()]
+            found += points
+        return tuple(found)
 
-    def halves(self, edits: Sequence[Edit]) -> tuple[tuple[Edit, ...], ...]:
-        """The edits of a structure that can be proposed: all of them, or those of each of two."""
-        if self.pairs is None or self.structures.find(edits) is not None:
-            return (tuple(edits),)
-        return tuple(self.pairs.halves(edits).values()) or (tuple(edits),)
+    def find(self, edits: Sequence[Edit]) -> Point | None:
+        """The point that some edits are whatever their widths and layers, or the one that is the same function.
+
+        Raises:
+            InvalidEditError: If the edits are not valid on the backbone.
+        """
+        plain = tuple(replace(edit, form=edit.form.smallest, layers=AllLayers()) for edit in edits)
+        if plain in self._by_edits:
+            return self._by_edits[plain]
+        return self._by_function.get(self._function(plain))
+
+    def matched(self, edits: Sequence[Edit]) -> dict[Point, tuple[Edit, ...]]:
+        """The structure that some edits are, each of its points with those that it stands for; empty if none.
+
+        Raises:
+            InvalidEditError: If the edits are not valid on the backbone.
+        """
+        one = self.find(edits)
+        if one is not None:
+            return {one: tuple(edits)}
+        for size in range(1, 0 if self.pairs is None else len(edits) // 2 + 1):
+            for some in combinations(edits, size):
+                others = tuple(edit for edit in edits if edit not in some)
+                first, second = self.find(some), self.find(others)
+                if first is None or second is None or self.pairs is None:
+                    continue
+                if self.pairs.are_legal(first, second):
+                    found = {first: some, second: others}
+                    return {point: found[point] for point in self.pairs.pair(first, second)}
+        return {}
+
+    @cached_property
+    def _by_edits(self) -> dict[tuple[Edit, ...], Point]:
+        return {point.edits: point for point in self.structures}
+
+    @cached_property
+    def _by_function(self) -> dict[tuple[Edit, ...], Point]:
+        return {self._function(point.edits): point for point in reversed(self.structures)}
+
+    def _function(self, edits: tuple[Edit, ...]) -> tuple[Edit, ...]:
+        return canonical(Configuration(edits=edits), self._shape).edits
 
     def _questions(self, tree: Tree) -> dict[str, tuple[str, ...]]:
         table = dict(tree.choices)

@@ -28,10 +28,9 @@ from search_space.space.parameters import METHOD as METHOD
 from search_space.space.parameters import SIZE as SIZE
 from search_space.space.parameters import parameters_of_space, side_of, sides, split_edits, split_of, unnamed_rates
 from search_space.space.points import ATTENTION, FFN, site_of
-from search_space.space.product import Structure
+from search_space.space.product import Point, Structure
 from search_space.space.questions import Questions
 from search_space.space.rates import peak_lr_range, searched_gain
-from search_space.space.structures import StructureIndex
 from search_space.space.trial_protocol import AnswerLog, Answers, Parameter, holds
 
 _ROUNDING = 1e-9
@@ -169,7 +168,7 @@ class SearchSpace:
         return recorder.number(SIZE) if SIZE in self._parameters and is_sized else self.options.budget_fractions[1]
 
     @cached_property
-    def structures(self) -> Mapping[str, StructureIndex]:
+    def structures(self) -> Mapping[str, tuple[Point, ...]]:
         """All that one edit can be at each part of the model that can be edited."""
         return {part: asked.structures for part, asked in self.questions.items()}
 
@@ -189,10 +188,10 @@ class SearchSpace:
         """
         points: dict[str, Structure] = {}
         for part, edits in self._by_part(configuration).items():
-            found = self.questions[part].find(edits) if part in self.questions else None
-            if found is None:
+            found = self.questions[part].matched(edits) if part in self.questions else {}
+            if not found:
                 return None
-            points[part] = found
+            points[part] = tuple(found)
         return points if tuple(points) in self.placements.values() else None
 
     def _by_part(self, configuration: Configuration) -> dict[str, tuple[Edit, ...]]:
@@ -303,8 +302,8 @@ class SearchSpace:
         stored: dict[str, list[int]] = {}
         for part, edits in self._by_part(configuration).items():
             both = stored.setdefault(side_of(part), [0, 0])
-            halves = self.questions[part].halves(edits) if part in self.questions else (edits,)
-            for place, half in enumerate(halves):
+            found = self.questions[part].matched(edits) if part in self.questions else {}
+            for place, half in enumerate(found.values() or (edits,)):
                 both[place] += count_edits(half, self.shape).stored - shared_count(half)
         return {side: min(max(both[0] / sum(both), low), high) for side, both in stored.items() if both[1]}
 

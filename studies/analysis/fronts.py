@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from search_space.parameter_counts.budget import ParameterBudget
+from search_space.parameter_counts.budget import budget_parameters, read_budget
 from studies.analysis.estimates import Estimates
 from studies.analysis.frames import frame
 from studies.analysis.ranks import Ranking, ranking_of, shown
@@ -159,10 +159,7 @@ def parameters_of(size: str | int | float, study: StudyRecord) -> int:
     Raises:
         BudgetError: If it is neither a number nor a share of the backbone.
     """
-    budget = ParameterBudget.parse(size)
-    if budget.absolute is not None:
-        return budget.absolute
-    return math.floor(round((budget.fraction or 0.0) * study.backbone_parameters, 6))
+    return budget_parameters(read_budget(size), study.backbone_parameters)
 
 
 def goal_of(study: StudyRecord, over: SizeMeasure | None = None) -> SizeGoal:

@@ -82,7 +82,7 @@ def chosen_configuration(
         SearchSpaceError: If there is no such method, or the configuration is not valid or beyond the budget.
         StudiesError: If the file cannot be read.
     """
-    budget = specification.parameter_budget().parameters(shape)
+    budget = specification.budget_parameters(shape)
     if text.endswith(".json") or Path(text).is_file():
         chosen = _read_configuration(Path(text))
     else:

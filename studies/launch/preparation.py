@@ -34,7 +34,7 @@ def space_of(specification: Specification, budget: int | None = None) -> SearchS
     """
     make_known(specification.backbone.name)
     shape = shape_of(config_of(specification.backbone.name))
-    most = specification.parameter_budget().parameters(shape) if budget is None else budget
+    most = specification.budget_parameters(shape) if budget is None else budget
     return SearchSpace(shape=shape, budget=most, options=specification.space_options)
 
 

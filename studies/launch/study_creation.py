@@ -116,7 +116,7 @@ def new_study(specification: BegunSpecification, shape: BackboneShape) -> NewStu
         specification=specification.as_json(),
         backbone=specification.backbone.name,
         backbone_parameters=shape.parameters,
-        budget_parameters=specification.parameter_budget().parameters(shape),
+        budget_parameters=specification.budget_parameters(shape),
         metric=specification.task.metric,
         seed=specification.seed,
     )

@@ -200,7 +200,7 @@ def _measured(specification: Specification, way: _Way) -> "tuple[MemoryPlan, Mem
     from trial_runner.meta_backbone import ImaginedPack
 
     shape = shape_of(config_of(specification.backbone.name))
-    budget = specification.parameter_budget().parameters(shape)
+    budget = specification.budget_parameters(shape)
     checkpointing, size = way
     training = replace(specification.training_plan(), checkpointing=checkpointing, micro_batch=size or "auto")
     rates = (0.0, 0.0, 0.0)

@@ -7,7 +7,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, PlainSerializer, Pl
 
 from search_space.checked import choice, distinct
 from search_space.errors import SearchSpaceError
-from search_space.parameter_counts.budget import ParameterBudget
+from search_space.parameter_counts.budget import read_budget
 from studies.errors import SpecificationError
 from trial_runner.backbones import BackboneSource
 
@@ -34,7 +34,7 @@ def _budget(value: object) -> str | int | float:
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         raise ValueError("must be a share such as 0.5% or a number of parameters")
     try:
-        ParameterBudget.parse(value)
+        read_budget(value)
     except SearchSpaceError as error:
         raise ValueError(str(error).rstrip(".")) from error
     return value

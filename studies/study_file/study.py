@@ -9,9 +9,10 @@ from typing import Annotated, Self
 
 from pydantic import Field, model_validator
 
+from search_space.backbones.shape import BackboneShape
 from search_space.checked import Name, Whole
 from search_space.forms import FORMS
-from search_space.parameter_counts.budget import ParameterBudget
+from search_space.parameter_counts.budget import budget_parameters, read_budget
 from search_space.space.options import SpaceOptions, learning_rates_for
 from studies.objectives import SMALLEST_SHARE, SizeGoal, SizeMeasure
 from studies.pruning.rungs import Protected, RungPlan
@@ -154,9 +155,9 @@ class Specification(Section):
             seed=self.seed,
         )
 
-    def parameter_budget(self) -> ParameterBudget:
-        """The budget, still without a backbone."""
-        return ParameterBudget.parse(self.budget)
+    def budget_parameters(self, shape: BackboneShape) -> int:
+        """The budget on a backbone as a number of parameters."""
+        return budget_parameters(read_budget(self.budget), shape.parameters)
 
     def training_plan(self) -> TrainingPlan:
         """How the trial runner trains every trial."""
@@ -175,7 +176,8 @@ class Specification(Section):
     def search_identity(self) -> dict[str, object]:
         """The part of `as_json` that defines the search; two launches of one study must agree on it."""
         identity = {key: value for key, value in self.as_json().items() if key not in LAUNCH_KEYS}
-        return {**identity, "budget": str(self.parameter_budget())}
+        budget = read_budget(self.budget)
+        return {**identity, "budget": f"{budget:,}" if isinstance(budget, int) else f"{100 * budget:g}%"}
 
     @classmethod
     def from_json(cls, stored: Mapping[str, object]) -> Self:

@@ -329,17 +329,18 @@ class Encoding:
     def _numbers(self, part: str, edits: tuple[Edit, ...]) -> list[int]:
         """The structure that some edits are, or two, or the nearest; none if none has a form of theirs."""
         pairs = self.space.pairs.get(part)
-        if pairs is None or len(edits) < 2 or self.space.structures[part].find(edits) is not None:
+        found = {} if pairs is None else self.space.questions[part].matched(edits)
+        if pairs is None or len(edits) < 2 or len(found) == 1:
             number = self._number(part, edits)
             return [] if number is None else [number]
-        halves = tuple(pairs.halves(edits).values()) or (edits[:1], edits[1:])
+        halves = tuple(found.values()) or (edits[:1], edits[1:])
         numbers = [number for half in halves if (number := self._number(part, half)) is not None]
         points = [self.parts[part].points[number] for number in numbers]
         return numbers if len(points) == 2 and pairs.are_legal(points[0], points[1]) else numbers[:1]
 
     def _number(self, part: str, edits: tuple[Edit, ...]) -> int | None:
         """The structure that some edits are, or the nearest; None if none has a form of theirs."""
-        found = self.space.structures[part].find(edits)
+        found = self.space.questions[part].find(edits)
         structures = self.parts[part]
         if found is not None:
             return structures.numbers[found]

@@ -111,7 +111,7 @@ def test_the_study_of_its_own_backbone_is_counted():
     config = json.loads((BACKBONES / "qwen3_0_6b" / "config.json").read_text())
     shape = shape_of({**config, **QWEN3_4B})
     assert shape.parameters == 4_022_468_096
-    budget = study.parameter_budget().parameters(shape)
+    budget = study.budget_parameters(shape)
     assert budget == int(0.002 * shape.parameters)
     for name in ("lora_qv", "mam_adapter", "houlsby_adapter"):
         stored = count(PublishedPoint(name).configuration(shape, parameters=budget, scale=2.0), shape).stored

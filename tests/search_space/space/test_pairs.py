@@ -185,7 +185,7 @@ def test_the_partners_of_a_structure_are_those_that_may_go_with_it(roberta):
     assert all(pairs.are_legal(first, partner) for partner in partners)
     assert len(partners) == sum(pairs.are_legal(first, other) for other in structures)
     pair = pairs.pair(first, partners[-1])
-    assert tuple(pairs.halves(edits_of(pair))) == pair
+    assert tuple(space.questions["attention"].matched(edits_of(pair))) == pair
 
 
 def test_what_cannot_go_with_the_first_becomes_the_next_that_can(roberta):

@@ -21,7 +21,7 @@ from search_space.errors import BudgetError, InvalidEditError, SearchSpaceError,
 from search_space.forms import FORMS, Init, OwnNorm, SoftmaxMemory
 from search_space.gates import FixedScale
 from search_space.layers import AllLayers, LayerRange, SpindleGroups
-from search_space.parameter_counts.budget import ParameterBudget
+from search_space.parameter_counts.budget import budget_parameters, read_budget
 from search_space.parameter_counts.counts import count, count_edits
 from search_space.published import COMPARED, METHODS, published_method
 from search_space.space.layer_choice import suggest_layers
@@ -88,7 +88,7 @@ def assert_sound(candidate: Candidate, shape: BackboneShape, budget: int) -> Non
 )
 def test_random_proposals_are_valid_and_use_the_budget(backbone, share, number, shape_named):
     shape, trial, uses = shape_named(backbone), RandomTrial(2), []
-    budget = ParameterBudget.parse(share).parameters(shape)
+    budget = budget_parameters(read_budget(share), shape.parameters)
     space = SearchSpace(shape=shape, budget=budget)
     for _ in range(number):
         candidate = space.suggest(trial)
@@ -364,7 +364,7 @@ def test_published_points_alone_are_a_space_without_a_search(roberta):
 @pytest.fixture
 def space(request: pytest.FixtureRequest, roberta: BackboneShape) -> SearchSpace:
     """Under the budget that a test names."""
-    return SearchSpace(shape=roberta, budget=ParameterBudget.parse(request.param).parameters(roberta))
+    return SearchSpace(shape=roberta, budget=budget_parameters(read_budget(request.param), roberta.parameters))
 
 
 # of VeRA the largest rank, of all channels that it reads and writes

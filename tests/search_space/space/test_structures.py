@@ -109,8 +109,8 @@ def test_structures_have_every_activation_and_scale_and_every_one_is_found(rober
             for point in tree.points
         ]
         assert len(structures) == sum(variants) == len({point.edits for point in structures})
-        assert all(structures.find(point.edits) is point for point in structures)
-        assert structures.find(()) is None
+        assert all(space.questions[part].find(point.edits) is point for point in structures)
+        assert space.questions[part].find(()) is None
 
 
 def test_the_attention_of_one_and_the_ffn_of_another_are_joined(roberta):

@@ -533,6 +533,8 @@ def test_the_number_of_trials_and_the_fleet_do_not_define_the_search():
 def test_the_same_budget_written_otherwise_is_the_same_search():
     first, *others = (minimal(budget=budget).search_identity() for budget in ("0.5%", 0.005, "0.50 %"))
     assert others == [first, first]
+    shown = [minimal(budget=budget).search_identity()["budget"] for budget in (0.005, 600_000, "6.7%")]
+    assert shown == ["0.5%", "600,000", "6.7%"]
 
 
 def test_the_shipped_examples_are_valid(tmp_path):

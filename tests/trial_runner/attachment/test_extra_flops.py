@@ -7,12 +7,13 @@ import pytest
 from support.export_cases import every_example, hidden_of, rig_in_training, trial_of
 from torch.utils.flop_counter import FlopCounterMode
 
+from search_space.configuration import Configuration
 from search_space.edit import Edit
 from search_space.forms import Bottleneck, LowRank, SoftmaxMemory
 from search_space.gates import ConvexInducerGate, InducerGate, WeightedGate
 from search_space.mergeability import obstacle
 from search_space.parameter_counts.counts import places
-from search_space.parameter_counts.flops import FLOPS, flops_of
+from search_space.parameter_counts.flops import FLOPS, extra_flops
 from trial_runner.port_discovery.rig import Rig
 
 
@@ -40,7 +41,7 @@ def test_matrix_products_that_are_counted_while_they_run_are_those_of_the_formul
     seen = set()
     for edit in every_example(rig):
         if obstacle(edit, shape) is None:
-            assert flops_of(edit, shape) == 0
+            assert extra_flops(Configuration(edits=(edit,)), shape) == 0
             continue
         if not _is_of_matrices(edit):
             continue
@@ -50,6 +51,6 @@ def test_matrix_products_that_are_counted_while_they_run_are_those_of_the_formul
         # the logit of an inducer's key is a product of two vectors, which the counter does not see
         keys = isinstance(edit.gate, InducerGate | ConvexInducerGate) * shape.query_width * places(edit, shape)
         found = (edited.get_total_flops() - frozen.get_total_flops()) / tokens
-        assert found + FLOPS * keys == flops_of(edit, shape), edit
+        assert found + FLOPS * keys == extra_flops(Configuration(edits=(edit,)), shape), edit
         seen.add(edit.form.name)
     assert seen == {"bottleneck", "lowrank", "softmax_memory"}
