@@ -15,7 +15,7 @@ from search_space.forms import FORMS, Bottleneck, Constant, Diagonal, Init, LowR
 from search_space.gates import GATES, ConvexGate, Gate, InducerGate
 from search_space.published import COMPARED, METHODS
 from search_space.published.point import PublishedPoint
-from search_space.space.product import BIASES, EVERYTHING, Values, by_text
+from search_space.space.product import BIASES, Values, by_text
 
 LEARNING_RATES = {name: form.learning_rates for name, form in FORMS.items()}
 """Default search range of the peak learning rate per functional form, for trainings of `USUAL_STEPS`."""
@@ -39,7 +39,7 @@ def _rounded(rate: float) -> float:
     return float(f"{rate:.3g}")
 
 
-SEARCHED_FORMS: tuple[str, ...] = tuple(EVERYTHING["form"])
+SEARCHED_FORMS: tuple[str, ...] = tuple(name for name, form in FORMS.items() if form.outside is None)
 """Functional forms of the per-sublayer product; those of prompts and of the whole model are published points only."""
 
 SEARCHED_GATES: tuple[str, ...] = tuple(
@@ -237,7 +237,7 @@ class SpaceOptions:
             "reparameterization": by_text(self.reparameterizations),
             "products": by_text(self.products),
             "factors": by_text(self.factors, none="full"),
-            "sharing": {text: EVERYTHING["sharing"][text] for text in self.sharing},
+            "sharing": {text: text == "shared" for text in self.sharing},
         }
 
     def forms(self, part: str) -> tuple[str, ...]:
@@ -247,7 +247,7 @@ class SpaceOptions:
     def values(self, part: str) -> Values:
         """The values of the product that the options leave at a part."""
         return {
-            "form": {name: EVERYTHING["form"][name] for name in self.forms(part)},
+            "form": {name: FORMS[name] for name in self.forms(part)},
             "activation": by_text(self.activations),
             "gate": self.gate_values,
             **self.attributes,

@@ -15,7 +15,7 @@ from search_space.parameter_counts.budget import SideCost
 from search_space.parameter_counts.counts import shared_count
 from search_space.rules import READS, writable_at
 from search_space.space.options import SpaceOptions
-from search_space.space.product import EVERYTHING, Point, StructureFamily, Values, form_values, heads_of
+from search_space.space.product import Point, StructureFamily, Values, form_values, heads_of
 from search_space.validity import canonical_read
 
 ATTENTION, FFN = "attention", "ffn"
@@ -49,11 +49,11 @@ def points_of(part: str, shape: BackboneShape, options: SpaceOptions) -> tuple[P
 
 
 def _families(site: Site, values: Values) -> Iterator[StructureFamily]:
-    for name, form in values["form"].items():
+    for form in values["form"].values():
         for place, heads in _places(site, form):
             gates = _gates(form, place, values["gate"])
             yield StructureFamily(
-                site=site, place=place, form=form, heads=heads, values=form_values(name, {**values, "gate": gates})
+                site=site, place=place, form=form, heads=heads, values=form_values(form, {**values, "gate": gates})
             )
 
 
@@ -70,7 +70,7 @@ def _heads(form: type[Form], write: Port) -> tuple[Heads, ...]:
     """The kinds of heads in the order of their use; prefixes have a table for every key/value head."""
     if write is Port.HEAD and form.per_head is not None:
         return form.per_head, Heads.QUERY if form.per_head is Heads.KEY_VALUE else Heads.KEY_VALUE
-    known = heads_of(form, EVERYTHING)
+    known = heads_of(form)
     return tuple(heads for heads in (Heads.SINGLE, Heads.QUERY, Heads.KEY_VALUE) if heads in known)
 
 

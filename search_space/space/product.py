@@ -11,12 +11,12 @@ from math import prod
 from typing import Any
 
 from search_space.backbones.shape import BackboneShape
-from search_space.dimensions import Activation, Heads, Port, ScalePer, Site
+from search_space.dimensions import Heads, Port, Site
 from search_space.edit import Edit
 from search_space.edit_protocol import Place
 from search_space.errors import InvalidEditError
-from search_space.forms import FORMS, Form, Init, OwnNorm, SizedForm
-from search_space.gates import GATES, FixedScale
+from search_space.forms import Form, SizedForm
+from search_space.gates import FixedScale
 from search_space.layers import AllLayers, Layers
 from search_space.rules import writable_at
 from search_space.validity import check_on
@@ -29,8 +29,6 @@ Path = tuple[tuple[str, str], ...]
 
 NONE, USUAL = "none", "usual"
 
-_GATE_FIELDS = {"scale_per": tuple(ScalePer), "key_widths": (None, 2)}
-_INNER_GATES = tuple(gate for gate in GATES.values() if gate.outside is None)
 _FIELDS = {"products": "n", "factors": "factor_rank", "sharing": "shared"}
 _RULES_OF_PLACES = ("site", "read", "V10")
 """Rules about ports and heads: what breaks one of them, all of its family breaks."""
@@ -46,22 +44,7 @@ def by_text(values: Sequence[Any], none: str = NONE) -> dict[str, Any]:
     return {none if value is None else str(value): value for value in values}
 
 
-EVERYTHING: Values = {
-    "form": {name: form for name, form in FORMS.items() if form.outside is None},
-    "heads": by_text(tuple(Heads)),
-    "activation": by_text(tuple(Activation)),
-    "norm": by_text(tuple(OwnNorm)),
-    "bias": {"with": True, "without": False},
-    "init": by_text(tuple(Init)),
-    "reparameterization": by_text((None, 5)),
-    "products": by_text((4,)),
-    "factors": by_text((1, None), none="full"),
-    "sharing": {"shared": True, "own": False},
-    "gate": {gate.text: gate for kind in _INNER_GATES for gate in kind.each(_GATE_FIELDS)},
-}
-"""Values of all dimensions but the ports; sizes that are not solved by a budget have small ones."""
-
-BIASES: Mapping[str, bool | None] = {USUAL: None, **EVERYTHING["bias"]}
+BIASES: Mapping[str, bool | None] = {USUAL: None, "with": True, "without": False}
 """Usually a bottleneck has biases, but not at the heads and at k, and a low-rank map has none."""
 
 _ATTENTION_INPUTS: tuple[Port, ...] = (Port.RES_IN, Port.X_ATTN, Port.CTX)
@@ -194,25 +177,19 @@ class StructureFamily:
         return self.form(**chosen)
 
 
-def heads_of(form: type[Form], values: Values) -> tuple[Heads, ...]:
+def heads_of(form: type[Form]) -> tuple[Heads, ...]:
     """In how many blocks a form can work."""
-    return tuple(values["heads"].values()) if form.per_head is not None else (Heads.SINGLE,)
+    return tuple(Heads) if form.per_head is not None else (Heads.SINGLE,)
 
 
-def form_values(form: str, values: Values) -> Values:
+def form_values(form: type[Form], values: Values) -> Values:
     """Of some values those of what a form leaves open, and those of the gate."""
-    return {name: values[name] for name in (*FORMS[form].dimensions, "gate")}
+    return {name: values[name] for name in (*form.dimensions, "gate")}
 
 
-def families(site: Site, values: Values | None = None) -> Iterator[StructureFamily]:
-    """The whole product at a site.
-
-    Args:
-        site: Where.
-        values: Those of some dimensions, in the place of all.
-    """
-    found = {**EVERYTHING, **(values or {})}
-    for name, form in found["form"].items():
-        open_values = form_values(name, found)
-        for write, read, heads in product(writable_at(site), readable(site), heads_of(form, found)):
+def families(site: Site, values: Values) -> Iterator[StructureFamily]:
+    """The whole product at a site, of the values of all dimensions but ports and heads."""
+    for form in values["form"].values():
+        open_values = form_values(form, values)
+        for write, read, heads in product(writable_at(site), readable(site), heads_of(form)):
             yield StructureFamily(site=site, place=((write, read),), form=form, heads=heads, values=open_values)

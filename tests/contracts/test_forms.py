@@ -8,6 +8,7 @@ import re
 from dataclasses import replace
 
 import pytest
+from support.covers import EVERYTHING
 from support.example_edits import assert_is_kept, examples_with, shapes
 from support.smallest import smallest_count
 
@@ -21,7 +22,6 @@ from search_space.parameter_counts.budget import solve
 from search_space.parameter_counts.counts import affine_count, count, places, shared_count
 from search_space.space.options import LEARNING_RATES, SEARCHED_FORMS, SpaceOptions
 from search_space.space.points import points_of
-from search_space.space.product import EVERYTHING
 from search_space.validity import check_on
 from search_space.words.describe import sentence
 from trial_runner.deltas import DELTAS

@@ -6,6 +6,7 @@ The examples: ``trial_runner/port_discovery/examples.toml``. The contract of wha
 from dataclasses import replace
 
 import pytest
+from support.covers import EVERYTHING
 from support.example_edits import assert_is_kept, examples_with
 
 from search_space.backbones.shape import BackboneShape
@@ -16,7 +17,6 @@ from search_space.errors import InvalidEditError
 from search_space.gates import GATES, Add, Gate
 from search_space.parameter_counts.counts import count_edits, places
 from search_space.space.options import SEARCHED_GATES, SpaceOptions
-from search_space.space.product import EVERYTHING
 from search_space.words.describe import sentence
 from trial_runner.deltas.gates import GATE_DELTAS
 from trial_runner.port_discovery.examples import GATE_EXAMPLES

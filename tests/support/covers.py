@@ -7,12 +7,31 @@ from itertools import combinations
 
 from search_space.backbones.shape import BackboneShape
 from search_space.configuration import Configuration
-from search_space.dimensions import Site
+from search_space.dimensions import Activation, ScalePer, Site
 from search_space.edit import Edit
 from search_space.errors import InvalidEditError
-from search_space.space.product import EVERYTHING, Path, Point, Values, families
+from search_space.forms import FORMS, Init, OwnNorm
+from search_space.gates import GATES
+from search_space.space.options import SEARCHED_FORMS
+from search_space.space.product import BIASES, Path, Point, Values, by_text, families
 
 _SAMPLES = 30
+_GATE_FIELDS = {"scale_per": tuple(ScalePer), "key_widths": (None, 2)}
+_INNER_GATES = tuple(gate for gate in GATES.values() if gate.outside is None)
+
+EVERYTHING: Values = {
+    "form": {name: FORMS[name] for name in SEARCHED_FORMS},
+    "activation": by_text(tuple(Activation)),
+    "norm": by_text(tuple(OwnNorm)),
+    "bias": {text: BIASES[text] for text in ("with", "without")},
+    "init": by_text(tuple(Init)),
+    "reparameterization": by_text((None, 5)),
+    "products": by_text((4,)),
+    "factors": by_text((1, None), none="full"),
+    "sharing": {"shared": True, "own": False},
+    "gate": {gate.text: gate for kind in _INNER_GATES for gate in kind.each(_GATE_FIELDS)},
+}
+"""Values of all dimensions but ports and heads; sizes that are not solved by a budget have small ones."""
 
 Texts = Mapping[str, Sequence[str]]
 Pair = tuple[tuple[str, str], tuple[str, str]]
@@ -27,7 +46,7 @@ def every_element(
     site: Site, shape: BackboneShape, texts: Texts
 ) -> Iterator[tuple[Path, tuple[Edit, ...] | InvalidEditError]]:
     """Every element of the product at a site, with these values in the place of all: its edits, or what refuses it."""
-    for family in families(site, values_of(texts)):
+    for family in families(site, {**EVERYTHING, **values_of(texts)}):
         for path, chosen in family.elements():
             try:
                 yield path, family.edits(chosen, shape)
@@ -43,7 +62,7 @@ def legal(site: Site, shape: BackboneShape, texts: Texts | None = None) -> tuple
 @cache
 def _legal(site: Site, shape: BackboneShape, texts: tuple[tuple[str, Sequence[str]], ...]) -> tuple[Point, ...]:
     found: list[Point] = []
-    for family in families(site, values_of(dict(texts))):
+    for family in families(site, {**EVERYTHING, **values_of(dict(texts))}):
         activations = family.values.get("activation", {}).values()
         for point in family.with_one_activation().points(shape):
             found += [point.varied("activation", one) for one in activations] if activations else [point]

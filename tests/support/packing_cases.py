@@ -20,7 +20,8 @@ from search_space.errors import InvalidEditError
 from search_space.forms import Bottleneck, LowRank, Phm, SoftmaxMemory
 from search_space.gates import ConvexGate
 from search_space.layers import AllLayers, LayerRange
-from search_space.space.product import EVERYTHING, Point
+from search_space.space.options import SEARCHED_FORMS
+from search_space.space.product import Point
 from search_space.validity import check_on
 from trial_runner.attachment.attention import ATTENTION, register_attention
 from trial_runner.backbones import BackboneSource, load_backbone
@@ -112,7 +113,7 @@ def every_structure(shape: BackboneShape) -> tuple[Configuration, ...]:
     prompts: list[Edit] = []
     whole: list[Edit] = []
     for form, examples in FORM_EXAMPLES.items():
-        if form not in EVERYTHING["form"]:
+        if form not in SEARCHED_FORMS:
             for (write, read), example, gate in examples(shape):
                 site = Site.EMBEDDING if write is Port.EMBEDDING else Site.GLOBAL
                 edit = Edit(site=site, write=write, read=read, form=example, gate=gate)

@@ -1,7 +1,7 @@
 """The product of the dimensions: every element is legal or refused by a rule, and covers leave no pair out."""
 
 import pytest
-from support.covers import every_element, legal, values_of
+from support.covers import EVERYTHING, every_element, legal, values_of
 from support.edits import edit
 
 from search_space.dimensions import Activation, Heads, Port, ScalePer, Site
@@ -12,7 +12,6 @@ from search_space.layers import AllLayers, LayerRange
 from search_space.rules import RULES, writable_at
 from search_space.space.product import (
     BIASES,
-    EVERYTHING,
     StructureFamily,
     families,
     readable,
@@ -33,7 +32,7 @@ FEW = {
 def test_every_element_is_edits_or_names_the_rule_that_refuses_it(site, roberta):
     seen = dict(every_element(site, roberta, FEW if site is not Site.STACK else {"form": ("const",)}))
     values = values_of(FEW if site is not Site.STACK else {"form": ("const",)})
-    assert len(seen) == sum(map(len, families(site, values)))
+    assert len(seen) == sum(map(len, families(site, {**EVERYTHING, **values})))
     for path, outcome in seen.items():
         form = dict(path)["form"]
         assert [name for name, _ in path] == ["form", "write", "read", "heads", *FORMS[form].dimensions, "gate"]

@@ -6,13 +6,12 @@ The product is that of `search_space.space.product`; one activation stands for a
 from collections.abc import Mapping
 
 import pytest
-from support.covers import every_element
+from support.covers import EVERYTHING, every_element
 
 from search_space.backbones.shape import BackboneShape
 from search_space.dimensions import Port, Site
 from search_space.errors import InvalidEditError
 from search_space.rules import RULES
-from search_space.space.product import EVERYTHING
 
 PLACES = [
     ("roberta_base", Site.ENCODER_SELF),
