@@ -58,12 +58,15 @@ def query(  # noqa: PLR0913 - one argument per option
     tables: studies, confirmations, trials, attempts, readings, examples, artefacts, events. Ctrl-C stops a query.
     """
     from studies.analysis.sql import Limits, run_query
-    from studies.study_file.fields import seconds_of
 
     chosen = _form(form, output, as_json=as_json)
     if limit is None and chosen == "table" and output is None:
         limit = _ROWS_OF_A_TABLE
-    seconds = None if timeout is None else seconds_of("--timeout", timeout)
+    seconds = None
+    if timeout is not None:
+        from studies.study_file.fields import seconds_of
+
+        seconds = seconds_of("--timeout", timeout)
     answer = run_query(storage, sql, Limits(rows=limit, seconds=seconds))
     if output is None:
         _print(answer, chosen)

@@ -19,6 +19,8 @@ from trial_runner.tasks.metrics import Measures
 if TYPE_CHECKING:
     import pandas
 
+_FITTED = 2_000
+"""In larger studies no model is fitted for a single trial that did not run to its end; nothing repeats it, either."""
 _BEFORE = ("number", "state", "score", "steps", "last_score", "method", "description")
 _SIDES = ("attention", "ffn")
 _DIMENSIONS = tuple(field.name for field in fields(SideDimensions))
@@ -81,10 +83,12 @@ def trial_page(ledger: Ledger, name: str, number: int) -> TrialPage:
         UnknownTrialError: If it has no trial of that number.
     """
     study = ledger.study(name)
-    trials = ledger.outlines(study.id)
+    trial = ledger.trial(study.id, number)
+    is_small = sum(ledger.state_counts(study.id).values()) <= _FITTED
+    trials = ledger.outlines(study.id) if is_small or trial.state is TrialState.COMPLETE else []
     return TrialPage(
         study=study,
-        trial=ledger.trial(study.id, number),
+        trial=trial,
         attempts=tuple(ledger.attempts(study.id, number)),
         readings=tuple(ledger.readings(study.id, number)),
         artefacts=tuple(ledger.artefacts(study.id, number)),

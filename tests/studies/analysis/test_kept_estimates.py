@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 from support.planted_ledger import Planted
 
-from studies.analysis import estimates
+from studies.analysis import estimates, readings
 from studies.analysis.ranks import ranking_of
+from studies.analysis.readings import trial_page
 from studies.records import Outcome, ReadingRecord, TrialState
 from trial_runner.files import default_cache_folder
 
@@ -61,6 +62,10 @@ def test_a_model_that_is_fitted_for_one_pruned_trial_is_asked_about_all(planted,
     monkeypatch.setattr("studies.analysis.predictions.predictions_of", no_model)
     assert asked_for(16) == first
     asked_for(18)
+    for fitted, has_estimate in ((19, True), (18, False)):
+        monkeypatch.setattr(readings, "_FITTED", fitted)
+        pages = [trial_page(planted.ledger, "planted", number) for number in (0, 16)]
+        assert [page.estimate is not None for page in pages] == [True, has_estimate]
 
 
 @pytest.mark.parametrize("damage", ["", "{", "[]", '{"made_from": 1, "of": {}, "leads": {}}'])
