@@ -167,7 +167,7 @@ def confirmation_results(ledger: Ledger, study: str) -> tuple[ConfirmationResult
     Raises:
         UnknownStudyError: If there is no study of that name.
     """
-    return tuple(_result(ledger, one) for one in ledger.confirmations(ledger.study(study).id))
+    return tuple(confirmation_result(ledger, one.name) for one in ledger.confirmations(ledger.study(study).id))
 
 
 def confirmation_result(ledger: Ledger, name: str) -> ConfirmationResult:
@@ -177,10 +177,7 @@ def confirmation_result(ledger: Ledger, name: str) -> ConfirmationResult:
         UnknownStudyError: If there is nothing of that name.
         ConfirmationError: If it is no confirmation.
     """
-    return _result(ledger, ledger.study(name))
-
-
-def _result(ledger: Ledger, study: StudyRecord) -> ConfirmationResult:
+    study = ledger.study(name)
     record = ledger.confirmation(study)
     trials = ledger.trials(study.id)
     contenders = tuple(

@@ -96,7 +96,8 @@ def predict(  # noqa: PLR0913 - one argument per wish
     texts = [_texts(row, plan, f"line {number} of {source}") for number, row in enumerate(rows, start=1)]
     predictions = _predictions(folder, texts, plan, batch_size, backbone, tell) if rows else []
     _write_rows(output, rows, predictions)
-    return PredictionResult(output=output, lines=len(rows), labels=_labels(predictions))
+    labels = Counter(one.answer for one in predictions if one.scores is not None)
+    return PredictionResult(output=output, lines=len(rows), labels=dict(labels.most_common()))
 
 
 def _check_is_new(output: Path) -> None:
@@ -238,10 +239,6 @@ def _write_rows(output: Path, rows: Sequence[Mapping[str, Any]], predictions: "S
 
 def _as_line(row: object) -> str:
     return json.dumps(row, ensure_ascii=False, allow_nan=False)
-
-
-def _labels(predictions: "Sequence[Prediction]") -> dict[str, int]:
-    return dict(Counter(one.answer for one in predictions if one.scores is not None).most_common())
 
 
 def predict_texts(

@@ -10,14 +10,14 @@ from optuna.trial import FrozenTrial
 
 from search_space.codec import configuration_to_json
 from studies.analysis.ranks import ranking_of
-from studies.errors import StudiesError, WishError
+from studies.errors import StudiesError
 from studies.ledger.ledger import Ledger
 from studies.records import StudyRecord, TrialState
 from studies.search.optuna_history import STATES, directions_of, distributions, frozen_trial, whole_path
 from studies.search.optuna_logging import quiet_optuna
 from studies.study_file.recorded_specification import recorded_space, recorded_specification
 from studies.surrogate.recorded_observations import ObservationModel
-from trial_runner.files import whole_file
+from trial_runner.files import check_is_new, whole_file
 
 _STATES = {**STATES, TrialState.QUEUED: optuna.trial.TrialState.WAITING}
 
@@ -49,17 +49,18 @@ def export_optuna(ledger: Ledger, study: str, file: Path) -> int:
         How many trials there are.
 
     Raises:
-        StudiesError: If there is no such study, or the file is there already or cannot be written.
+        StudiesError: If there is no such study, or the file cannot be written.
+        RunnerError: If the file is there already.
     """
     record = ledger.study(study)
-    _check_is_new(file)
+    check_is_new(file)
     trials = list(_frozen_trials(ledger, record))
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
         with whole_file(file) as place, quiet_optuna():
             place.touch()  # SQLite would make it with a mode of its own
             _write(ledger, record, trials, place)
-            _check_is_new(file)
+            check_is_new(file)
     except OSError as error:
         raise StudiesError(f"an Optuna database must be written; got: {error}. Choose another place.") from error
     return len(trials)
@@ -75,11 +76,6 @@ def optuna_study(ledger: Ledger, name: str) -> optuna.Study:
     trials = list(_frozen_trials(ledger, record))
     with quiet_optuna():
         return _filled(ledger, record, trials, storage=None)
-
-
-def _check_is_new(file: Path) -> None:
-    if file.exists() or file.is_symlink():
-        raise WishError(f"an export must go to a new place; {file} is there already. Choose another or remove it.")
 
 
 def _write(ledger: Ledger, record: StudyRecord, trials: Sequence[FrozenTrial], file: Path) -> None:

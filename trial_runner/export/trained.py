@@ -167,7 +167,10 @@ def trained_delta(snapshot: Snapshot, shape: BackboneShape, *, frozen: Frozen | 
     try:
         facts: Mapping[str, Any] = snapshot.facts
         configuration, seed = configuration_from_json(facts["configuration"]), int(facts["seed"])
-        _check_fits(configuration, shape, tensors)
+        counts = count(configuration, shape)
+        held = sum(tensor.numel() for name, tensor in tensors.items() if name.startswith(PREFIX))
+        if held != counts.trained:  # before anything is built of it
+            raise ValueError(f"its {held:,} parameters, where its configuration trains {counts.trained:,}")
         deltas = _deltas(configuration, shape, tensors, seed, frozen)
         labels = tuple(str(label) for label in facts.get("labels", ()))
         head = {name.removeprefix(HEAD_PREFIX): one for name, one in tensors.items() if name.startswith(HEAD_PREFIX)}
@@ -175,7 +178,7 @@ def trained_delta(snapshot: Snapshot, shape: BackboneShape, *, frozen: Frozen | 
             deltas=deltas,
             head=TaskHead.of(head, labels, width=shape.width) if head else None,
             trained_as=configuration,
-            counts=count(configuration, shape),
+            counts=counts,
             backbone_sha256=str(facts["backbone_sha256"]),
         )
     except CodecError:
@@ -184,14 +187,6 @@ def trained_delta(snapshot: Snapshot, shape: BackboneShape, *, frozen: Frozen | 
         raise SnapshotError(
             f"a snapshot of trial {snapshot.trial} must be whole to be exported; got a problem with {error}."
         ) from error
-
-
-def _check_fits(configuration: Configuration, shape: BackboneShape, tensors: Mapping[str, Tensor]) -> None:
-    """Refuse tensors that are not as many as a configuration trains, before anything is built of it."""
-    held = sum(tensor.numel() for name, tensor in tensors.items() if name.startswith(PREFIX))
-    trained = count(configuration, shape).trained
-    if held != trained:
-        raise ValueError(f"its {held:,} parameters, where its configuration trains {trained:,}")
 
 
 def _deltas(

@@ -42,7 +42,6 @@ QUESTIONS: dict[str, Any] = {
     "max_target_tokens": 12,
 }
 TASKS = {"classes": CLASSES, "pairs": PAIRS, "texts": TEXTS, "questions": QUESTIONS}
-SLOW = [("gpt2", "classes"), ("bart", "classes"), ("bert", "pairs")]
 OPTIONS = {"deltaspace": [], "peft": ["--format", "peft"], "merged": ["--merge"]}
 ALONE = ("peft", "merged")
 ROWS = 60
@@ -152,7 +151,7 @@ NEW = [{"source": text_of(number), "target": text_of(number + 1)} for number in 
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("family", "task"),
-    [("roberta", "classes"), *(pytest.param(*one, marks=pytest.mark.slow) for one in SLOW)],
+    [("roberta", "classes"), ("gpt2", "classes"), ("bart", "classes"), ("bert", "pairs")],
 )
 def test_no_label_of_a_classification_changes_where_there_is_nothing_but_the_folder(run, stock, family, task):
     ran = run(family, task)
@@ -181,7 +180,7 @@ def test_no_label_of_a_classification_changes_where_there_is_nothing_but_the_fol
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("family", ["gpt2", pytest.param("bart", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("family", ["gpt2", "bart"])
 def test_every_form_of_an_export_writes_what_the_trial_writes(run, stock, family):
     ran = run(family, "texts")
     answers = [line["prediction"] for line in ran.predicted(NEW[:12])]
