@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Callable, Mapping
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import ray
@@ -120,7 +119,7 @@ class KeeperActor:
             if ray.get_runtime_context().was_current_actor_reconstructed:
                 _refuse_stolen_study(self._plan, self._launch_name, patience)
             keeper = StudyKeeper(self._plan, name=self._launch_name, patience=patience, machines=self._nodes)
-            Beside(partial(_prepare, keeper), keeper.halt).start()
+            Beside(lambda: _AGAIN_SECONDS if keeper.prepare() else _NOTHING_SECONDS, keeper.halt).start()
             return keeper
         except StudiesError as error:
             self._error = error
@@ -128,11 +127,6 @@ class KeeperActor:
 
     def _tell(self, text: str) -> None:
         self._waits_for = text
-
-
-def _prepare(keeper: "StudyKeeper") -> float:
-    """Propose ahead of need; seconds until it is tried again."""
-    return _AGAIN_SECONDS if keeper.prepare() else _NOTHING_SECONDS
 
 
 def _refuse_stolen_study(plan: StudyPlan, launch_name: str, patience: "Patience") -> None:

@@ -55,15 +55,10 @@ def assert_only_failed(url: str, number: int, reason: str) -> None:
         assert trial.score in (None, score_at(trial.seed, 16))
 
 
-@pytest.mark.parametrize("number", [5])
-def test_a_trial_that_raises_fails_alone_in_the_same_launch(tmp_path, url, number):
-    assert launched(tmp_path, url, TrivialFactory(raises_at={number: 3}))
+@pytest.mark.parametrize(("number", "step"), [(5, 3), (1, 6)], ids=["at once", "after readings"])
+def test_a_trial_that_raises_fails_alone_in_the_same_launch(tmp_path, url, number, step):
+    assert launched(tmp_path, url, TrivialFactory(raises_at={number: step}))
     assert_only_failed(url, number, f"the last: crashed: MemoryError: trial {number} is too large")
-
-
-def test_a_trial_that_raises_after_readings_fails_too(tmp_path, url):
-    assert launched(tmp_path, url, TrivialFactory(raises_at={1: 6}))
-    assert_only_failed(url, 1, "the last: crashed: MemoryError: trial 1 is too large")
 
 
 def test_when_all_trials_raise_the_launch_ends_with_the_last_text(tmp_path, url):

@@ -1,15 +1,14 @@
 """Who is lent which of the waiting trials."""
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from search_space.backbones import shape_of
-from search_space.configuration import Configuration
 from search_space.parameter_counts.budget import solve
 from search_space.published import published_method
-from studies.records import NewTrial
 from studies.runtime.roster import OpenTrial, Roster
 
 METHODS = ("lora_qv", "prefix_tuning", "lora_qv", "parallel_adapter_ffn", "prefix_tuning", "lora_qv")
@@ -27,27 +26,9 @@ def roster(tiny_backbone: Any) -> Roster:
         configuration = solve(
             method.configuration(shape), shape, attention_share=method.attention_share, parameters=400 + 100 * number
         )
-        roster.trials[number] = OpenTrial(trial=trial(number, configuration), attempt=1)
+        waiting: Any = SimpleNamespace(number=number, configuration=configuration)
+        roster.trials[number] = OpenTrial(trial=waiting, attempt=1)
     return roster
-
-
-def trial(number: int, configuration: Configuration) -> NewTrial:
-    return NewTrial(
-        number=number,
-        origin="proposed",
-        method=None,
-        fingerprint=str(number),
-        description="",
-        configuration=configuration,
-        proposal={},
-        seed=0,
-        attention=None,
-        ffn=None,
-        attention_share=None,
-        stored_parameters=1,
-        trained_parameters=1,
-        head_parameters=0,
-    )
 
 
 def test_a_worker_gets_what_groups_with_the_trials_it_holds(roster):
