@@ -2,8 +2,8 @@
 
 import os
 import shutil
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 
@@ -86,52 +86,29 @@ def family(ledger: Ledger, name: str) -> list[StudyRecord]:
     return [*ledger.confirmations(study.id), study]
 
 
-@contextmanager
-def _held(ledger: Ledger, studies: Sequence[StudyRecord]) -> Iterator[list[str]]:
-    """Hold studies, so that nobody launches them meanwhile; the names under which they are held.
+def delete_study(ledger: Ledger, name: str, archive: Path | None = None) -> Removal:
+    """Delete the files of a study and of its confirmations, and then their records; they are archived first if wanted.
+
+    As long as anything is left, the study is in the ledger: what was killed half-way is called again. A folder that a
+    database names and that is not the study's own is neither archived nor deleted.
+
+    Args:
+        archive: A new folder that gets a database of its own with the files, complete before anything is deleted; or
+            the very archive of the studies, so that only deleting them is left to do. None for no archive.
 
     Raises:
-        StudyHeldError: If a launch runs one of them.
+        StudyHeldError: If a launch runs one of them. Nothing was deleted.
+        StudiesError: If something else is where the archive is to be, or it cannot be written.
     """
+    studies = family(ledger, name)
     with ExitStack() as stack:
         held = [occupied(study, ledger, seconds=_HOLD_SECONDS, instead_of=None) for study in studies]
-        yield [stack.enter_context(one) for one in held]
-
-
-def delete_study(ledger: Ledger, name: str) -> Removal:
-    """Delete the files of a study and of its confirmations, and then their records.
-
-    As long as anything is left, the study is in the ledger: what was killed half-way is called again.
-
-    Raises:
-        StudyHeldError: If a launch runs one of them. Nothing was deleted.
-    """
-    studies = family(ledger, name)
-    with _held(ledger, studies) as launches:
-        return _delete(ledger, studies, launches)
-
-
-def _delete(ledger: Ledger, studies: Sequence[StudyRecord], launches: Sequence[str]) -> Removal:
-    left = [line for study in studies for line in delete_study_folder(study)]
-    ledger.remove(studies, launches)
-    return [study.name for study in studies], left
-
-
-def archive_study(ledger: Ledger, name: str, folder: Path) -> Removal:
-    """Move a study with its confirmations and files to a folder with a database of its own.
-
-    The copy is complete before anything is deleted. A folder that a database names and that is not the study's own is
-    neither copied nor deleted. Where the folder is the very archive of the studies, only deleting them is left to do.
-
-    Raises:
-        StudyHeldError: If a launch runs one of them. Nothing was deleted.
-        StudiesError: If the folder is there already with something else, or cannot be written.
-    """
-    studies = family(ledger, name)
-    with _held(ledger, studies) as launches:
-        if not _is_archive(ledger, studies, folder):
-            _write_archive(ledger, studies, folder)
-        return _delete(ledger, studies, launches)
+        launches = [stack.enter_context(one) for one in held]
+        if archive is not None and not _is_archive(ledger, studies, archive):
+            _write_archive(ledger, studies, archive)
+        left = [line for study in studies for line in delete_study_folder(study)]
+        ledger.remove(studies, launches)
+        return [study.name for study in studies], left
 
 
 def _write_archive(ledger: Ledger, studies: Sequence[StudyRecord], folder: Path) -> None:

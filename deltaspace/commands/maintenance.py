@@ -87,12 +87,12 @@ def archive(study: str, folder: Path, yes: bool, storage: str) -> int:
     FOLDER gets a database of its own with the files beside it, and can be moved. Every command reads it with
     --storage, and 'merge' takes its records back. A study that a launch runs is not moved.
     """
-    from studies.maintenance import ARCHIVE, archive_study
+    from studies.maintenance import ARCHIVE, delete_study
 
     with writing(storage) as ledger:
         ledger.study(study)
         ask(f"Move {study} out of {ledger.url} to {folder}?", yes=yes)
-        names, left = archive_study(ledger, study, folder)
+        names, left = delete_study(ledger, study, folder)
     return _told(left, f"archived: {', '.join(names)}; see --storage sqlite:///{folder / ARCHIVE}.")
 
 

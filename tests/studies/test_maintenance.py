@@ -27,7 +27,7 @@ from studies.launch.launch import launch
 from studies.ledger.files import is_marked
 from studies.ledger.ledger import Ledger
 from studies.ledger.tables import METADATA
-from studies.maintenance import archive_study, back_up, delete_study, merge, rename_study
+from studies.maintenance import back_up, delete_study, merge, rename_study
 from studies.runtime.artefacts import mark_renamed
 from studies.study import Study
 from studies.study_file import Specification
@@ -165,7 +165,7 @@ def test_a_folder_of_somebody_elses_that_a_database_names_is_not_copied_moved_or
     rename_study(ledger, "trivial", "other")
     with closing(sqlite3.connect(here / "ledger.db")) as link, link:
         link.execute("UPDATE studies SET folder = ?", [str(private)])
-    archive_study(ledger, "other", tmp_path / "archive")
+    delete_study(ledger, "other", tmp_path / "archive")
     assert ledger.studies() == []
     assert [path.name for path in (tmp_path / "archive").rglob("*")] == ["deltaspace.db"]
     assert (private / "key").read_text() == "secret"
@@ -191,7 +191,7 @@ def test_what_a_launch_runs_is_not_renamed_deleted_or_archived(here, url, ledger
     for change in (
         lambda: rename_study(ledger, "trivial", "other"),
         lambda: delete_study(ledger, "trivial"),
-        lambda: archive_study(ledger, "trivial", tmp_path / "archive"),
+        lambda: delete_study(ledger, "trivial", tmp_path / "archive"),
     ):
         with pytest.raises(StudyHeldError, match="my-desk runs it"):
             change()
