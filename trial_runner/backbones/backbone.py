@@ -340,7 +340,9 @@ def _frozen_model(
         raise BackboneError(
             f"backbone {name} must be a whole model; it is an adapter of {model.name_or_path}. Merge it first."
         )
-    missing = sorted(name for name in report["missing_keys"] if _is_stored(model, name))
+    # what its module computes, as positions, need not be in the files
+    owners = {name: model.get_submodule(name.rpartition(".")[0]) for name in report["missing_keys"]}
+    missing = sorted(name for name, owner in owners.items() if not hasattr(owner, "create_weight"))
     if missing:
         raise BackboneError(
             f"weights of backbone {name} must be complete; {len(missing)} are missing, such as {missing[0]}."
@@ -368,11 +370,6 @@ def _check_layers(source: BackboneSource, of_kind: str) -> None:
     if source.quantization == "int4":
         model, _ = model_without_weights(source.name, of_kind, "eager")
         imagine_quantized(model, source.quantization, torch.float32)
-
-
-def _is_stored(model: "torch.nn.Module", name: str) -> bool:
-    """Whether weights of this name must be in the files; those that their module computes, as positions, need not."""
-    return not hasattr(model.get_submodule(name.rpartition(".")[0]), "create_weight")
 
 
 def without_pooler(config: Any) -> dict[str, bool]:
