@@ -11,7 +11,7 @@ import numpy as np
 
 from search_space.dimensions import Site
 from search_space.edit import Edit
-from search_space.layers import AllLayers, LayerRange, Layers, SpindleGroups
+from search_space.layers import AllLayers, LayerRange, Layers
 from search_space.parameter_counts.budget import SplitCost, Units, largest_units
 from search_space.parameter_counts.counts import count_edits, shared_count
 from search_space.space.layer_choice import depth_of, every_choice
@@ -98,11 +98,9 @@ class Encoding:
         """Number the structures of every part."""
         self.space = space
         self.parts = {part: PartStructures(structures, space) for part, structures in space.structures.items()}
+        choices = every_choice(space.layers, depth_of(space.shape))
         self.layers: Mapping[str, Sequence[Layers]] = {
-            name: every_choice((name,), depth_of(space.shape))
-            if name != SpindleGroups.name
-            else [one for one in every_choice(space.layers, depth_of(space.shape)) if one.name == name]
-            for name in space.layers
+            name: [one for one in choices if one.name == name] for name in space.layers
         }
         self._placed = {frozenset(parts) for parts in space.placements.values()}
         self._facts: dict[tuple[tuple[tuple[str, int], ...], Layers], SideFacts] = {}

@@ -165,10 +165,6 @@ def test_what_cannot_be_read_is_refused_in_one_line(data, message):
     assert "__" not in str(caught.value)
 
 
-def test_a_configuration_without_edits_is_read_back():
-    assert through_text(Configuration(edits=())).edits == ()
-
-
 def test_a_pattern_of_layers_is_stored_by_its_sixths():
     layers = LayerPattern(sixths=(1, 3, 4))
     configuration = Configuration(edits=(dataclasses.replace(CONFIGURATION.edits[1], layers=layers),))

@@ -259,7 +259,3 @@ def test_reads_have_one_name_on_post_ln_backbones(roberta):
     for read in (None, *Port):
         assert canonical_read(read, roberta) == other.get(read, read)
         assert canonical_read(read, pre) == read
-
-
-def test_a_configuration_without_edits_breaks_no_rule(roberta):
-    check_on(Configuration(edits=()).edits, roberta)
