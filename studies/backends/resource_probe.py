@@ -8,7 +8,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
@@ -73,19 +73,18 @@ class ClusterFacts:
         """What keeps nodes from working as this machine does, a line each."""
         return tuple(line for node in self.nodes for line in self._warnings_of(node))
 
-    def _warnings_of(self, found: NodeFacts) -> Sequence[str]:
+    def _warnings_of(self, found: NodeFacts) -> Iterator[str]:
         name = f"node {found.node.address}"
         if found.problem:
-            return [f"{name} cannot run workers: {found.problem}"]
-        lines = []
+            yield f"{name} cannot run workers: {found.problem}"
+            return
         if found.release != self.release:
-            lines.append(f"{name} has deltaspace {found.release}, this machine {self.release}")
-        lines += [f"{name} differs: {one}" for one in differences(found.settings, self.settings)]
+            yield f"{name} has deltaspace {found.release}, this machine {self.release}"
+        yield from (f"{name} differs: {one}" for one in differences(found.settings, self.settings))
         if not found.has_backbone:
-            lines.append(f"{name} does not have the backbone's folder")
+            yield f"{name} does not have the backbone's folder"
         if not found.sees_folder:
-            lines.append(f"{name} does not see {self.folder}: its snapshots go through this machine, more slowly")
-        return lines
+            yield f"{name} does not see {self.folder}: its snapshots go through this machine, more slowly"
 
 
 def cluster_facts(address: str, *, folder: Path, backbone: str) -> ClusterFacts:

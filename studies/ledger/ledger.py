@@ -154,7 +154,7 @@ class Ledger(AbstractContextManager["Ledger"]):
     confirmations = _read(reads.confirmations)
     set_contenders = _write(keeper_writes.set_contenders)
     state_counts = _read(reads.state_counts)
-    tallies = _read(reads.tallies)
+    tally = _read(reads.tally)
     reading_count = _read(reads.reading_count)
     rename = _write(keeper_writes.rename)
     remove = _write(keeper_writes.remove)

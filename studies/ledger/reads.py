@@ -90,22 +90,15 @@ def confirmation(connection: Connection, study: StudyRecord) -> ConfirmationReco
 def state_counts(connection: Connection, study_id: int) -> dict[TrialState, int]:
     """How many trials are in each state, zeros included."""
     counts = select(TRIALS.c.state, func.count()).where(TRIALS.c.study_id == study_id).group_by(TRIALS.c.state)
-    found: dict[str, int] = {row[0]: row[1] for row in connection.execute(counts)}
-    return {state: found.get(state.value, 0) for state in TrialState}
+    found = {word_of(TrialState, state): count for state, count in connection.execute(counts)}
+    return dict.fromkeys(TrialState, 0) | found
 
 
-def tallies(connection: Connection) -> dict[int, TrialTally]:
-    """The trials of every study that has any, by the study's key."""
-    counted: dict[int, dict[TrialState, int]] = {}
-    by_state = select(TRIALS.c.study_id, TRIALS.c.state, func.count()).group_by(TRIALS.c.study_id, TRIALS.c.state)
-    for key, state, count in connection.execute(by_state):
-        counted.setdefault(key, dict.fromkeys(TrialState, 0))[word_of(TrialState, state)] = count
-    found = {}
-    for key, counts in counted.items():
-        newest = select(func.max(TRIALS.c.score), func.max(TRIALS.c.ended_at)).where(TRIALS.c.study_id == key)
-        best, ended_at = connection.execute(newest).one()
-        found[key] = TrialTally(counts=counts, best=best, ended_at=ended_at)
-    return found
+def tally(connection: Connection, study_id: int) -> TrialTally:
+    """The trials of a study in a few numbers."""
+    newest = select(func.max(TRIALS.c.score), func.max(TRIALS.c.ended_at)).where(TRIALS.c.study_id == study_id)
+    best, ended_at = connection.execute(newest).one()
+    return TrialTally(counts=state_counts(connection, study_id), best=best, ended_at=ended_at)
 
 
 def reading_count(connection: Connection, study_id: int) -> int:

@@ -1,28 +1,23 @@
 """All studies of a storage."""
 
 from dashboards.web.pages.page import Page, PageRequest, study_facts
-from studies.records import Annotation, StudyRecord, TrialState, TrialTally, annotations_of
+from studies.records import Annotation, StudyRecord, TrialTally, annotations_of
 
 
 def _studies(asked: PageRequest) -> object:
     """All studies, told by the database: no trial is read for it, and none is ranked."""
-    records = asked.storage.ledger.studies()
-    tallies = asked.storage.ledger.tallies()
+    ledger = asked.storage.ledger
+    records = ledger.studies()
     names = {record.id: record.name for record in records}
     return {
-        "storage": asked.storage.ledger.url,
-        "studies": [
-            {**_entry(record, tallies.get(record.id, _NOTHING), names), **_remark(asked, record)} for record in records
-        ],
+        "storage": ledger.url,
+        "studies": [{**_entry(one, ledger.tally(one.id), names), **_remark(asked, one)} for one in records],
     }
 
 
 def _remark(asked: PageRequest, record: StudyRecord) -> dict[str, object]:
     said = annotations_of(asked.storage.ledger.said_by_people(record.id)).get(None, Annotation())
     return {"tags": said.tags, "note": said.note}
-
-
-_NOTHING = TrialTally(counts=dict.fromkeys(TrialState, 0), best=None, ended_at=None)
 
 
 def _entry(record: StudyRecord, tally: TrialTally, names: dict[int, str]) -> dict[str, object]:

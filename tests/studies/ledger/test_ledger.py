@@ -130,7 +130,8 @@ def test_outlines_can_be_asked_for_from_a_number_on(kept, values):
 
 def test_every_study_is_told_in_a_few_numbers(kept, values):
     other = kept.ledger.create_study(values.study(name="other"))
-    assert kept.ledger.tallies() == {}
+    nothing = TrialTally(counts=dict.fromkeys(TrialState, 0), best=None, ended_at=None)
+    assert kept.ledger.tally(other.id) == nothing
     kept.ledger.add_trials(kept.id, kept.epoch, [values.trial(number) for number in range(5)], worker="w")
     epoch = kept.ledger.take_over(other.id, "another")
     kept.ledger.add_trials(other.id, epoch, [values.trial(0)])
@@ -140,18 +141,12 @@ def test_every_study_is_told_in_a_few_numbers(kept, values):
         final = replace(outcome, score=score) if outcome.score else outcome
         assert kept.ledger.settle(kept.id, kept.epoch, number, 1, readings=readings, outcome=final) == ()
     trials = kept.ledger.trials(kept.id)
-    assert kept.ledger.tallies() == {
-        kept.id: TrialTally(
-            counts=kept.ledger.state_counts(kept.id),
-            best=0.75,  # what was pruned has no final score
-            ended_at=max(trial.ended_at for trial in trials if trial.ended_at),
-        ),
-        other.id: TrialTally(
-            counts=dict.fromkeys(TrialState, 0) | {TrialState.QUEUED: 1},
-            best=None,
-            ended_at=None,
-        ),
-    }
+    assert kept.ledger.tally(kept.id) == TrialTally(
+        counts=kept.ledger.state_counts(kept.id),
+        best=0.75,  # what was pruned has no final score
+        ended_at=max(trial.ended_at for trial in trials if trial.ended_at),
+    )
+    assert kept.ledger.tally(other.id) == replace(nothing, counts=nothing.counts | {TrialState.QUEUED: 1})
 
 
 def test_an_unknown_trial_is_answered_with_the_numbers_that_exist(kept, values):
