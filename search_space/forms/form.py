@@ -33,8 +33,6 @@ class Form(ABC):
         multiplies: Whether it is a factor, where it reads what it writes.
         is_later: Whether it came after studies were stored; a study has a rate for it only where it names the form.
         needs_weights: Whether it is computed of frozen weights, and not only of what they compute.
-        is_everything: Whether it changes all weights, which no budget can resize.
-        has_products: Whether its width grows in steps of a number of products.
         logits: Which gates of log-sum-exps it fits; None for none.
         per_head: Its usual heads where it works per head; None if it cannot.
         dimensions: What a search can choose of it beside its ends, its heads and its bottleneck.
@@ -61,8 +59,6 @@ class Form(ABC):
     multiplies: ClassVar[bool] = False
     is_later: ClassVar[bool] = False
     needs_weights: ClassVar[bool] = False
-    is_everything: ClassVar[bool] = False
-    has_products: ClassVar[bool] = False
     logits: ClassVar[Logits | None] = None
     per_head: ClassVar[Heads | None] = None
     dimensions: ClassVar[tuple[str, ...]] = ()

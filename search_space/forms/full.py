@@ -20,7 +20,6 @@ class Full(Form):
     outside: ClassVar[Site | None] = Site.GLOBAL
     reads: ClassVar[bool] = False
     needs_weights: ClassVar[bool] = True
-    is_everything: ClassVar[bool] = True
 
     def count(self, edit: Ends, shape: BackboneShape) -> AffineCount:
         """All weights."""

@@ -36,7 +36,6 @@ class Phm(SizedForm):
     name: ClassVar[str] = "phm"
     learning_rates: ClassVar[tuple[float, float]] = (1e-3, 2e-2)
     unmergeable: ClassVar[str | None] = "its activation is not linear"
-    has_products: ClassVar[bool] = True
     starts_at_zero: ClassVar[bool] = False
     dimensions: ClassVar[tuple[str, ...]] = ("activation", "bias", "products", "factors", "sharing")
 

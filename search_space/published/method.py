@@ -31,7 +31,6 @@ class HyperParameter:
         is_whole: Whether it is an integer of at least 1; without choices.
         choices: The words it can be; empty for numbers.
         is_size: Whether it is a width, which resizing to a budget changes.
-        is_counted_only: Whether it changes counting conventions of other codes, but not what is built.
     """
 
     name: str
@@ -41,7 +40,6 @@ class HyperParameter:
     is_whole: bool = True
     choices: tuple[str, ...] = ()
     is_size: bool = False
-    is_counted_only: bool = False
 
     def check(self, value: float | str) -> None:
         """Refuse a value that cannot be.

@@ -4,6 +4,7 @@ from typing import Self
 
 from search_space.backbones.shape import BackboneShape
 from search_space.configuration import Configuration
+from search_space.dimensions import Site
 from search_space.errors import BudgetError, SettingError
 from search_space.parameter_counts.budget import solve
 from search_space.parameter_counts.counts import count
@@ -61,7 +62,7 @@ class PublishedPoint(str):
 
     def trains_everything(self, shape: BackboneShape) -> bool:
         """Whether the method trains the whole model, which no budget can resize."""
-        return any(edit.form.is_everything for edit in self.structure(shape).edits)
+        return any(edit.site is Site.GLOBAL and not edit.sized_form for edit in self.structure(shape).edits)
 
     def configuration(self, shape: BackboneShape, *, parameters: int, scale: float) -> Configuration:
         """The method resized to a number of parameters; a point of fixed size exactly as it is.

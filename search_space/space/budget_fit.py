@@ -160,6 +160,6 @@ def check_limits(configuration: Configuration, shape: BackboneShape, options: Sp
 
 def width_step(part: str, options: SpaceOptions) -> int:
     """Smallest width that all edits beside those of a part can have, too."""
-    has_products = any(FORMS[name].has_products for name in options.attention_forms)
+    has_products = any("products" in FORMS[name].dimensions for name in options.attention_forms)
     has_steps = options.sites == "separate" and part != FFN and has_products
     return max(options.products) if has_steps else 1
