@@ -77,7 +77,9 @@ def computed_together(
         alone = None if deltas.whole is None else index
         rows = 0 if deltas.prompt is None else deltas.prompt.length if counts_rows else 1
         examples = plan.examples_of(longest_tokens)
-        kinds = _alike_and_as_wide(slot) if is_wide(frozen, examples, longest_tokens) else None
+        kinds: Hashable = None
+        if is_wide(frozen, examples, longest_tokens):  # about as wide: parameters as many but for a factor of two
+            kinds = structures(slot.request.configuration), deltas.counts.trained.bit_length()
         sizes = slot.order.sizes_from(slot.step)
         alike.setdefault((alone, rows, sizes, examples, plan.lora_dropout, kinds), []).append(index)
     for (_, _, _, examples, _, _), members in alike.items():
@@ -90,11 +92,6 @@ def computed_together(
 def is_wide(frozen: FrozenModel, examples: int, longest_tokens: int) -> bool:
     """Whether a slot's products on a CPU are so large that it wins nothing by sharing a pass with unlike ones."""
     return frozen.widest_bytes(examples, longest_tokens) > _WIDE_BYTES
-
-
-def _alike_and_as_wide(slot: TrialSlot) -> Hashable:
-    """Equal for slots of the same structures whose parameters are as many but for a factor of two."""
-    return structures(slot.request.configuration), slot.deltas.counts.trained.bit_length()
 
 
 class Lane:
