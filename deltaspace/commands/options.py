@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from studies.ledger.ledger import Ledger
 
 _EXIT_INTERRUPTED = 130
-_FORMATS = ("table", "markdown", "csv", "tsv", "json")
 MOST_NUMBER = 1_000_000
 """Of trials, rows or lines in an option: more is a slip."""
 MOST_SEEDS = 1_000
@@ -193,14 +192,6 @@ size_option = click.option(
 def answer_options(function: Function) -> Function:
     """What a command takes that answers from a storage: ``--storage`` and ``--json``."""
     return storage_option(json_option(function))
-
-
-def table_options(function: Function) -> Function:
-    """The like of one whose answer is a table: ``--columns`` and ``--fmt``, too."""
-    told = "Print all rows as plain columns, Markdown, CSV, TSV or JSON.  [default: as the terminal can show it]"
-    function = click.option("--fmt", type=click.Choice(_FORMATS), help=told)(answer_options(function))
-    told = "Print these columns, in this order, and nothing else."
-    return click.option("--columns", metavar="NAME,…", help=told)(function)
 
 
 def seeds_option(default: int, help_text: str) -> Callable[[Function], Function]:

@@ -7,7 +7,7 @@ import click
 
 from deltaspace.commands import options
 from deltaspace.commands.options import command, reading, say
-from deltaspace.commands.output import answer, show_table
+from deltaspace.commands.output import answer
 from search_space.published.point import PublishedPoint
 
 if TYPE_CHECKING:
@@ -17,30 +17,22 @@ _VIEWS = ("matters", "winner", "rates", "sizes")
 
 
 @command("studies", "deltaspace studies", "deltaspace studies --storage sqlite:///other.db --json")
-@options.table_options
-def list_studies(columns: str | None, fmt: str | None, storage: str, as_json: bool) -> None:
+@options.answer_options
+def list_studies(storage: str, as_json: bool) -> None:
     """List the studies of a storage.
 
     The best trial is that of 'show', by what it is expected to score if trained again, with the score it had. What a
     confirmation found is printed by 'show'.
     """
     from dashboards.terminal.tables import studies_table
-    from studies.analysis.summaries import study_summaries, summaries_table
+    from studies.analysis.summaries import study_summaries
 
     with reading(storage) as ledger:
         summaries = study_summaries(ledger)
-    if columns is not None or fmt is not None:
-        show_table(summaries_table(summaries), columns, fmt)
-    else:
-        answer(summaries, studies_table, as_json=as_json)
+    answer(summaries, studies_table, as_json=as_json)
 
 
-@command(
-    "show",
-    "deltaspace show docstrings",
-    "deltaspace show docstrings --top 5 --json",
-    "deltaspace show docstrings --columns number,score,sentence --fmt markdown",
-)
+@command("show", "deltaspace show docstrings", "deltaspace show docstrings --top 5 --json")
 @options.study_argument
 @click.option(
     "--top",
@@ -49,8 +41,8 @@ def list_studies(columns: str | None, fmt: str | None, storage: str, as_json: bo
     show_default=True,
     help="Rows; the best trial of every published method is shown whatever its place.",
 )
-@options.table_options
-def show(study: str, top: int, columns: str | None, fmt: str | None, storage: str, as_json: bool) -> None:
+@options.answer_options
+def show(study: str, top: int, storage: str, as_json: bool) -> None:
     """Show the leaderboard of a study.
 
     The published methods, resized to the same budget, stand beside what was discovered. Complete trials come first:
@@ -60,9 +52,6 @@ def show(study: str, top: int, columns: str | None, fmt: str | None, storage: st
 
     Of a confirmation or an ablation it shows what 'confirm' or 'ablate' printed: means, differences and verdicts.
     """
-    if as_json and (columns is not None or fmt is not None):
-        raise click.UsageError("--json has all that is known; got --columns or --fmt as well. Use --fmt json.")
-
     from dashboards.confirmations import ConfirmationCard, confirmation_card
     from dashboards.terminal.confirmations import confirmation_renderable
     from dashboards.terminal.tables import leaderboard_table
@@ -77,9 +66,7 @@ def show(study: str, top: int, columns: str | None, fmt: str | None, storage: st
                 found: Leaderboard | ConfirmationCard = confirmation_card(confirmation_result(ledger, study))
             else:
                 found = leaderboard(ledger, study, top=top)
-        if columns is not None or fmt is not None:
-            show_table(found.table(), columns, fmt)
-        elif isinstance(found, ConfirmationCard):
+        if isinstance(found, ConfirmationCard):
             answer(found, confirmation_renderable, as_json=as_json, entries=ConfirmationCard.as_entries)
         else:
             answer(found, leaderboard_table, as_json=as_json)

@@ -142,31 +142,8 @@ def test_the_list_of_commands_says_what_their_help_says(name):
     assert command.name == name
 
 
-def test_a_leaderboard_is_printed_in_the_columns_and_the_format_that_are_asked_for(run):
-    lines = run("show", "sample", "--columns", "score, number", "--fmt", "csv").splitlines()
-    assert lines[0] == "score,number"
-    rows = json.loads(run("show", "sample", "--fmt", "json"))
-    assert [line.rpartition(",")[2] for line in lines[1:]] == [str(row["number"]) for row in rows]
-    assert run("show", "sample", "--columns", "number").split()[0] == "number"
-    assert run("studies", "--columns", "name", "--fmt", "markdown").startswith("| name |\n| --- |\n| sample")
-
-
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (["--columns", "nubmer"], "no column 'nubmer'; there are: place, number"),
-        (["--columns", " , "], "--columns must name some"),
-        (["--json", "--fmt", "csv"], "--json has all that is known"),
-        (["--fmt", "html"], "'html' is not one of"),
-    ],
-)
-def test_columns_and_formats_that_are_none_are_misuse(run, arguments, said, capsys):
-    assert main(["show", "sample", *arguments]) == 2
-    assert said in capsys.readouterr().err
-
-
 def test_in_a_pipe_a_row_is_a_line_however_long_it_is(run):
     shown = run("show", "sample").splitlines()
-    plain = run("show", "sample", "--columns", "sentence").splitlines()[1:]
-    assert all(any(sentence in line for line in shown) for sentence in plain)
+    rows = json.loads(run("show", "sample", "--json"))["rows"]
+    assert all(any(row["sentence"] in line for line in shown) for row in rows)
     assert all(line == line.rstrip() for line in shown)
