@@ -22,10 +22,8 @@ _NOTICE = "reading the data; then a few steps are timed, which takes up to a min
     "deltaspace init data/sst2 --budget 1% --output sst2.yaml",
     "deltaspace init train.tsv dev.tsv --text premise,hypothesis --label gold_label",
     "deltaspace init nyu-mll/glue --configuration sst2",
-    "deltaspace init --from-python notebook.py:frame --name reviews",
 )
-@click.argument("data", metavar="FOLDER|FILES|HUB_NAME", nargs=-1)
-@click.option("--from-python", metavar="MODULE:NAME", help="A frame or a Dataset; also FILE.py:NAME, or a function.")
+@click.argument("data", metavar="FOLDER|FILES|HUB_NAME", nargs=-1, required=True)
 @click.option("--configuration", metavar="NAME", help="Of a dataset of the hub, such as sst2 of nyu-mll/glue.")
 @click.option("--name", metavar="NAME", help="Of the study.  [default: that of --output, or of the data]")
 @click.option(
@@ -52,7 +50,6 @@ _NOTICE = "reading the data; then a few steps are timed, which takes up to a min
 @json_option
 def init(  # noqa: PLR0913 - one argument per option
     data: tuple[str, ...],
-    from_python: str | None,
     configuration: str | None,
     text: str | None,
     output: Path | None,
@@ -67,8 +64,6 @@ def init(  # noqa: PLR0913 - one argument per option
     such files. Columns of well-known names make the task, or those that --text and --label, or --source and --target
     name. Some trials are trained for a few seconds to find how many there is time for; nothing is recorded.
     """
-    if bool(data) == (from_python is not None):
-        raise click.UsageError("name data, or --from-python, and not both.")
     if not no_steps:
         notice(_NOTICE)
 
@@ -76,15 +71,9 @@ def init(  # noqa: PLR0913 - one argument per option
 
     from deltaspace import startup
 
-    found: object = list(data)
-    if from_python is not None:
-        from studies.init import object_of
-
-        found = object_of(from_python)
-        given["name"] = given["name"] or from_python.rpartition(":")[2].lower()
     columns = None if text is None else [name.strip() for name in text.split(",")]
     options: dict[str, Any] = {"overwrite": overwrite, "configuration": configuration, "takes_steps": not no_steps}
-    file = startup.init(found, output, text=columns, **(options | given))
+    file = startup.init(list(data), output, text=columns, **(options | given))
     written = file.read_text(encoding="utf-8")
     if as_json:
         echo_json({"file": str(file), "study": yaml.safe_load(written)})

@@ -1,6 +1,6 @@
 """A study file for data that nobody has described yet."""
 
 from studies.init.draft import Choices, draft_study, study_text
-from studies.init.sources import object_of, save_object, slug, source_of
+from studies.init.sources import save_object, slug, source_of
 
-__all__ = ["Choices", "draft_study", "object_of", "save_object", "slug", "source_of", "study_text"]
+__all__ = ["Choices", "draft_study", "save_object", "slug", "source_of", "study_text"]

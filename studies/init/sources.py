@@ -5,9 +5,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from importlib import import_module
 from pathlib import Path
-from runpy import run_path
 from typing import TYPE_CHECKING, Any
 
 from studies.errors import StudiesError, WishError
@@ -178,7 +176,7 @@ def save_object(data: Any, folder: Path) -> Path:
         StudiesError: If the data is something else, or cannot be written.
     """
     splits = data if isinstance(data, Mapping) else {"train": data}
-    if not splits or not all(_is_table(each) for each in splits.values()):
+    if not splits or not all(hasattr(each, "to_parquet") for each in splits.values()):
         got = ", ".join(sorted({type(each).__name__ for each in splits.values()})) or "nothing"
         raise WishError(
             "data must be a pandas frame, a datasets.Dataset, or a mapping of train, validation and test to either; "
@@ -196,26 +194,3 @@ def save_object(data: Any, folder: Path) -> Path:
         except (OSError, ValueError, TypeError, ArrowException) as error:
             raise StudiesError(f"data must be written to {folder}; got: {' '.join(str(error).split())}.") from error
     return folder
-
-
-def object_of(place: str) -> Any:
-    """What stands in Python at ``module:name`` or ``file.py:name``; of a function what it returns.
-
-    Raises:
-        StudiesError: If there is no such thing.
-    """
-    home, _, name = place.rpartition(":")
-    if not home or not name:
-        raise WishError(f"data in Python must be named as module:name or file.py:name; got {place!r}.")
-    try:
-        held = run_path(home) if home.endswith(".py") else vars(import_module(home))
-    except (ImportError, OSError, SyntaxError) as error:
-        raise WishError(f"{home} must be a module that can be imported; got: {error}.") from error
-    if name not in held:
-        raise WishError(f"{home} must have the data under {name!r}; it has no such name.")
-    found = held[name]
-    return found() if callable(found) and not _is_table(found) else found
-
-
-def _is_table(data: Any) -> bool:
-    return hasattr(data, "to_parquet")

@@ -44,7 +44,7 @@ def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, s
         (["show", "sample", "--top", TOO_MANY], 2, "1<=x<=1000000"),
         (["predict", "nowhere", "--input", "a", "--output", "b"], 2, "there is no nowhere"),
         (["init", "nofolder"], 2, "'nofolder' must be on the hub or in its cache"),
-        (["init", "--from-python", "nowhere.py:frame"], 2, "nowhere.py must be a module that can be imported"),
+        (["init"], 2, "Missing argument"),
         (["rename", "sample", "Up/Down"], 2, "the name of a study must be of lower-case letters"),
         (["launch", "nowhere.yaml"], 2, "there is no nowhere.yaml"),
         (["launch", "docstrings", "--set", "trials"], 2, "training.steps=300"),

@@ -11,6 +11,7 @@ from support.whole_way import write_rows
 
 import deltaspace
 from deltaspace.commands.main import main
+from studies.errors import WishError
 from studies.study_file import read_specification
 
 WORDS = ("good", "bad")
@@ -120,21 +121,9 @@ def test_a_frame_a_dataset_and_a_mapping_are_data_too(here):
     assert sorted(file.name for file in (here / "both-data").iterdir()) == ["test.parquet", "train.parquet"]
 
 
-def test_what_stands_in_a_module_is_found_by_its_name(said, here):
-    (here / "mine.py").write_text(
-        "import pandas\n"
-        "def reviews():\n"
-        "    rows = [(f'number {n} was seen by many people', n % 2) for n in range(99)]\n"
-        "    return pandas.DataFrame(rows, columns=['text', 'label'])\n"
-        "number = 5\n"
-    )
-    said("--from-python", "mine.py:reviews")
-    assert read_specification("reviews.yaml").task.label == "label"
-    assert "it has no such name" in said("--from-python", "mine.py:nothing", status=2)
-    assert "must be a pandas frame, a datasets.Dataset, " in said("--from-python", "mine.py:number", status=2)
-    assert "as module:name or file.py:name; got 'mine'" in said("--from-python", "mine", status=2)
-    assert "must be a module that can be imported" in said("--from-python", "no_such_module:x", status=2)
-    assert "name data, or --from-python, and not both" in said(status=2)
+def test_what_is_no_table_is_refused(here):
+    with pytest.raises(WishError, match=r"must be a pandas frame, a datasets.Dataset, "):
+        deltaspace.init(5, name="number", takes_steps=False)
 
 
 def test_a_text_task_needs_its_backbone_in_a_line(said, here, monkeypatch):
