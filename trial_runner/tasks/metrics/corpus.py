@@ -1,6 +1,7 @@
 """BLEU, chrF and TER of all texts together, in percent, from sacrebleu."""
 
 import math
+from itertools import zip_longest
 
 from trial_runner.tasks.metrics.metric import Measures, Metric, References, Texts
 
@@ -10,7 +11,8 @@ def _metric(name: str, library: str, *, highest: float = 100.0, higher_is_better
         import sacrebleu.metrics
 
         scorer = getattr(sacrebleu.metrics, library)()
-        return float(scorer.corpus_score(list(texts), _streams(references)).score)
+        streams = list(map(list, zip_longest(*references)))  # the first reference of every text, the second, …
+        return float(scorer.corpus_score(list(texts), streams).score)
 
     return Metric(
         name=name,
@@ -20,12 +22,6 @@ def _metric(name: str, library: str, *, highest: float = 100.0, higher_is_better
         higher_is_better=higher_is_better,
         bounds=(0.0, highest),
     )
-
-
-def _streams(references: References) -> list[list[str | None]]:
-    """References as sacrebleu takes them: the first of every text, the second, ..."""
-    most = max(len(each) for each in references)
-    return [[each[place] if place < len(each) else None for each in references] for place in range(most)]
 
 
 BLEU = _metric("bleu", "BLEU")
