@@ -55,15 +55,6 @@ _PLACES = {name: module for module, names in _MODULES.items() for name in names}
 
 __all__ = sorted(("errors", *_PLACES))
 
-_OTHER_NAMES = {
-    "load_study": "open_study",
-    "create_study": "launch",
-    "optimize": "launch",
-    "search": "launch",
-    "get_all_study_summaries": "studies",
-}
-"""By a name that is common elsewhere, what is meant."""
-
 
 def __getattr__(name: str) -> object:
     """A public name, from where it is at home."""
@@ -81,8 +72,7 @@ def __getattr__(name: str) -> object:
         from importlib.metadata import version
 
         return version(__name__)
-    hint = f" Use {_OTHER_NAMES[name]}." if name in _OTHER_NAMES else ""
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}.{hint} It has: {', '.join(__all__)}")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}. It has: {', '.join(__all__)}")
 
 
 def __dir__() -> list[str]:

@@ -208,13 +208,13 @@ def trial_differences(
     if trial.replicate_of is not None:
         made = seeded_fingerprint(expected.fingerprint, expected.seed)
         expected = replace(expected, origin="replicate", replicate_of=trial.replicate_of, fingerprint=made)
-    yield from _fields(trial, expected, "its proposal", skip=("fingerprint",))
+    yield from _fields(trial, expected, "its proposal")
 
 
-def _fields(trial: NewTrial, expected: NewTrial, of: str, *, skip: Sequence[str] = ()) -> Iterator[str]:
+def _fields(trial: NewTrial, expected: NewTrial, of: str) -> Iterator[str]:
     for one in fields(NewTrial):
         found, right = getattr(trial, one.name), getattr(expected, one.name)
-        if one.name not in skip and found != right:
+        if found != right:
             shown = (str(value)[:_SHOWN] for value in (right, found))
             yield f"trial {trial.number}: its {one.name} must be that of {of}, {'; got '.join(shown)}"
 

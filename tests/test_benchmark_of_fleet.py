@@ -4,8 +4,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.violations import violations
 
-from studies.ledger.invariants import violations
 from studies.ledger.ledger import Ledger
 
 BENCHMARKS = Path(__file__).parents[1] / "benchmarks"

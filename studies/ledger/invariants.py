@@ -52,8 +52,8 @@ class Records:
         )
 
 
-def violations(
-    ledger: Ledger, study_id: int, *, rung_steps: Sequence[int] | None = None, now: datetime | None = None
+def record_violations(
+    records: Records, *, rung_steps: Sequence[int] | None = None, now: datetime | None = None
 ) -> list[str]:
     """Every broken invariant of a study, one line each; empty when all hold.
 
@@ -61,13 +61,6 @@ def violations(
         rung_steps: Steps of the rungs, ascending, to recompute the rung table; None checks only that it is consistent.
         now: Time at which leases must be live; None for the present.
     """
-    return record_violations(ledger.read(lambda link: Records.of(link, study_id)), rung_steps=rung_steps, now=now)
-
-
-def record_violations(
-    records: Records, *, rung_steps: Sequence[int] | None = None, now: datetime | None = None
-) -> list[str]:
-    """The same of records that were read."""
     now = now or datetime.now(UTC)
     found = list(_numbers(records.trials))
     for trial in records.trials:

@@ -5,9 +5,9 @@ import json
 import pytest
 import yaml
 from support.letters import letters_study, write_letters
+from support.violations import violations
 
 from deltaspace.commands.main import main
-from studies.ledger.invariants import violations
 from studies.ledger.ledger import Ledger
 from studies.records import TrialState
 

@@ -96,9 +96,7 @@ DAMAGE = {
         "UPDATE readings SET rung = 1 WHERE step = 4 AND trial_id = (SELECT id FROM trials WHERE number = 7)",
     ),
     "its score must be that of its last reading": ("UPDATE trials SET score = score + 1 WHERE number = 0",),
-    "its proposal must make the configuration f00; it makes": (
-        "UPDATE trials SET fingerprint = 'f00' WHERE number = 7",
-    ),
+    "its fingerprint must be that of its proposal, ": ("UPDATE trials SET fingerprint = 'f00' WHERE number = 7",),
     "its proposal must make a configuration; ": ("UPDATE trials SET proposal = '{}' WHERE number = 7",),
     "attempts must be 1 to 2; got [1]": ("UPDATE trials SET attempt = 2 WHERE number = 7",),
 }

@@ -4,7 +4,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import datetime
 
-from studies.ledger.invariants import violations
+from support.violations import violations
+
 from studies.ledger.ledger import Ledger
 from studies.records import ArtefactRecord, TrialRecord
 from studies.runtime.artefacts import attempt_folder, describe_file

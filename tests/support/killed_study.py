@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Protocol
 
 from support.trivial_runner import score_at
+from support.violations import violations
 
 from studies.errors import StudiesError
 from studies.launch.preparation import plan_of
-from studies.ledger.invariants import violations
 from studies.ledger.ledger import Ledger
 from studies.records import StudyKind, TrialRecord
 from studies.runtime.artefacts import study_folder

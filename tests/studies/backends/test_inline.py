@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 from support import trivial_launch
 from support.trivial_runner import TrivialFactory, TrivialRunner, score_at
+from support.violations import violations
 
 from studies.errors import LaunchError
 from studies.launch.launch import launch
-from studies.ledger.invariants import violations
 from studies.ledger.ledger import Ledger
 from studies.records import TrialRecord, TrialState
 

@@ -14,6 +14,7 @@ from support.asked_ledger import asked
 from support.small_study import BACKBONE
 from support.trivial_ablation import BEST, STEPS, launch_study
 from support.trivial_runner import TrivialFactory, TrivialRunner, score_at
+from support.violations import violations
 
 from search_space.backbones import shape_of
 from search_space.published.point import PublishedPoint
@@ -26,7 +27,6 @@ from studies.confirmation.execution import confirm
 from studies.confirmation.request import AblationRequest
 from studies.errors import ConfirmationError, StudiesError, StudyChangedError
 from studies.launch.execution import LaunchResult
-from studies.ledger.invariants import violations
 from studies.ledger.ledger import Ledger
 from studies.records import ConfirmationRecord, TrialRecord, TrialState
 from trial_runner.backbones import config_of

@@ -11,6 +11,7 @@ import pytest
 from support.asked_ledger import asked
 from support.small_study import small_study
 from support.trivial_runner import TrivialFactory, TrivialRunner, score_at
+from support.violations import violations
 from support.work_clock import STEP_SECONDS, WorkClock
 
 from search_space.backbones import shape_of
@@ -24,7 +25,6 @@ from studies.confirmation.results import ConfirmationResult, confirmation_result
 from studies.errors import ConfirmationError, FencedError, StudyChangedError, WishError
 from studies.launch.execution import LaunchResult
 from studies.launch.launch import launch
-from studies.ledger.invariants import violations
 from studies.ledger.ledger import Ledger
 from studies.records import ConfirmationRecord, StudyKind, StudyRecord, TrialRecord, TrialState
 from studies.runtime.artefacts import study_folder

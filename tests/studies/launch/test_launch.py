@@ -11,11 +11,11 @@ import pytest
 from support.asked_ledger import asked
 from support.small_study import small_study
 from support.trivial_runner import TrivialFactory, TrivialRunner
+from support.violations import violations
 from support.work_clock import STEP_SECONDS, WorkClock
 
 from search_space.errors import BudgetError, UnsupportedBackboneError
 from studies.launch.launch import launch
-from studies.ledger.invariants import violations
 from studies.records import TrialRecord, TrialState
 from studies.runtime.progress import Progress
 from studies.runtime.study_plan import StudyPlan

@@ -6,10 +6,10 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from support.violations import violations
 
 from studies.ledger import files, invariants
 from studies.ledger.files import MARKER, identity
-from studies.ledger.invariants import violations
 
 
 @pytest.fixture
