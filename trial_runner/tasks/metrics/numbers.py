@@ -14,23 +14,18 @@ _BOUNDS = (-1.0, 1.0)
 
 
 def _pearson(predictions: Numbers, labels: Numbers) -> float:
-    """Correlation of the numbers; 0 where one of the arguments is constant, which has none."""
+    """Correlation of the numbers; 0 where one of the arguments is constant, which has none, NaN where one has a NaN."""
     predicted, true = predictions - predictions.mean(), labels - labels.mean()
     spread = math.sqrt(float(predicted @ predicted)) * math.sqrt(float(true @ true))
     is_constant = np.ptp(predictions) == 0 or np.ptp(labels) == 0  # a mean of equal numbers may be off by a rounding
-    return 0.0 if is_constant or not spread else max(-1.0, min(1.0, float(predicted @ true) / spread))
+    return 0.0 if is_constant or not spread else float(np.clip(predicted @ true / spread, *_BOUNDS))
 
 
 def _spearman(predictions: Numbers, labels: Numbers) -> float:
     """Correlation of the ranks, equal numbers having the mean of theirs."""
-    return _pearson(_ranks(predictions), _ranks(labels))
+    from scipy.stats import rankdata  # takes a while to import
 
-
-def _ranks(numbers: Numbers) -> Numbers:
-    _, place, counts = np.unique(numbers, return_inverse=True, return_counts=True)
-    last = np.cumsum(counts)
-    ranks: Numbers = (last - (counts - 1) / 2)[place]
-    return ranks
+    return _pearson(rankdata(predictions), rankdata(labels))
 
 
 def _squared_error(predictions: Numbers, labels: Numbers) -> float:

@@ -29,6 +29,11 @@ def test_a_constant_correlates_with_nothing(metric):
     assert metric.compute(constant, some) == metric.compute(some, constant) == 0.0
 
 
+@pytest.mark.parametrize("metric", [PEARSON, SPEARMAN])
+def test_a_prediction_that_is_no_number_has_no_correlation(metric):
+    assert np.isnan(metric.compute(np.array([1.0, np.nan, 2.0]), np.array([1.0, 2.0, 3.0])))
+
+
 def test_groups_are_measured_on_their_own():
     predicted, true = [1.0, 2.0, 2.0, 1.0], [1.0, 2.0, 1.0, 2.0]
     found = compute(["pearson"], predicted, true, classes=None, groups=("a", "a", "b", "b"))
