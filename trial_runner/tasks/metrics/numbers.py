@@ -23,7 +23,7 @@ def _pearson(predictions: Numbers, labels: Numbers) -> float:
 
 def _spearman(predictions: Numbers, labels: Numbers) -> float:
     """Correlation of the ranks, equal numbers having the mean of theirs."""
-    from scipy.stats import rankdata  # takes a while to import
+    from scipy.stats import rankdata  # type: ignore[import-untyped]
 
     return _pearson(rankdata(predictions), rankdata(labels))
 
