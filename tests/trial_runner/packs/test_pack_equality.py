@@ -111,7 +111,7 @@ def test_every_structure_in_a_pack_equals_itself_alone_over_50_steps(share: int,
     assert len(mine) >= SLOTS
     for number, some in enumerate(in_packs(mine)):
         requests = requests_for(some, steps=50, first=100 * share + 10 * number, rate=2e-4)
-        assert_packed_equals_alone(runner, requests)
+        assert_packed_equals_alone(runner, requests, within=CANCELLED)
 
 
 def has_bias_of_keys(configuration: Configuration) -> bool:
