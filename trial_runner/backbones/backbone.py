@@ -90,7 +90,8 @@ def load_backbone(
         UnsupportedBackboneError: If the family is unknown or cannot be used; before any weights are read.
         BackboneError: If the backbone cannot be found or read, lacks weights, or cannot be quantised here.
     """
-    return _loaded(BackboneSource.of(source), "AutoModel", precision, attn_implementation, device)
+    options = {"precision": precision, "attn_implementation": attn_implementation, "device": device}
+    return _loaded(BackboneSource.of(source), "AutoModel", **options)
 
 
 def load_language_model(
@@ -120,28 +121,17 @@ def load_language_model(
             "Choose another."
         )
     of_kind = "AutoModelForCausalLM" if kind is StackKind.DECODER else "AutoModelForSeq2SeqLM"
-    return _loaded(source, of_kind, precision, attn_implementation, device, keeps_layers=keeps_layers)
+    options = {"precision": precision, "attn_implementation": attn_implementation, "device": device}
+    return _loaded(source, of_kind, keeps_layers=keeps_layers, **options)
 
 
-def _loaded(
-    source: BackboneSource,
-    of_kind: str,
-    precision: Precision,
-    attn_implementation: str,
-    device: "torch.device | None",
-    *,
-    keeps_layers: bool = False,
-) -> Backbone:
-    """A frozen backbone; see `load_language_model`.
-
-    Args:
-        of_kind: One of the automatic classes of transformers.
-    """
+def _loaded(source: BackboneSource, of_kind: str, **options: Any) -> Backbone:
+    """A frozen backbone; see `_frozen_model`."""
     config = config_of(source.name)
     folder = Path(source_of(source.name))
     if folder.is_dir():
         check_folder(source.name, folder, shape_of(config))
-    model = _frozen_model(source, of_kind, precision, attn_implementation, device, keeps_layers=keeps_layers)
+    model = _frozen_model(source, of_kind, **options)
     is_base = of_kind == "AutoModel"
     base = model if is_base else base_of(model)
     sha256 = loaded_sha256(source.name, base) if source.is_as_stored else files_sha256(source.name)
@@ -299,10 +289,10 @@ def held_as(model: "torch.nn.Module") -> BackboneSource:
 def _frozen_model(
     source: BackboneSource,
     of_kind: str,
+    *,
     precision: Precision,
     attn_implementation: str,
     device: "torch.device | None",
-    *,
     keeps_layers: bool = False,
 ) -> "torch.nn.Module":
     """A model with every weight from the files, in evaluation mode; see `load_language_model`.
