@@ -2,6 +2,7 @@
 
 import dataclasses
 import itertools
+import math
 from collections.abc import Iterator
 
 import pytest
@@ -9,10 +10,12 @@ import pytest
 from dashboards.terminal.spaces import view_space
 from search_space.canonical import canonical
 from search_space.configuration import Configuration
-from search_space.dimensions import Activation
+from search_space.dimensions import Activation, Site
+from search_space.rules import writable_at
 from search_space.space.layer_choice import depth_of, every_choice
 from search_space.space.options import SpaceOptions
 from search_space.space.points import FFN
+from search_space.space.product import readable
 from search_space.space.space import SearchSpace
 
 SMALL = SpaceOptions(
@@ -62,6 +65,27 @@ def test_structures_are_counted_as_enumeration_counts_them_and_are_different_fun
     found = view_space(space)
     everything = list(structures(space))
     assert found.proposed == len(everything) == len({canonical(one, odd) for one in everything}) < found.product
+
+
+def test_each_side_has_its_own_choice_of_layers(odd):
+    options = dataclasses.replace(SMALL, attention_forms=("diag",), ffn_forms=("const",), layers=("all", "range"))
+    space = SearchSpace(shape=odd, budget=20_000, options=options)
+    found = view_space(space)
+    assert found.layer_choices > 2
+    assert found.proposed == len(list(structures(space)))
+
+
+@pytest.mark.parametrize("edits", [(1,), (1, 2)])
+def test_the_raw_product_has_every_combination_legal_or_not_at_every_part_or_nothing(edits, odd):
+    options = dataclasses.replace(SMALL, attention_forms=("diag",), ffn_forms=("const",), edits_per_side=edits)
+    found = view_space(SearchSpace(shape=odd, budget=20_000, options=options))
+    # each tensor that can be written with each that can be read or none, behind each gate: add, scale by 2 and by 3,
+    # two inducers, and mul where a form multiplies
+    sites = {"attention": (Site.ATTENTION, 6), "ffn": (Site.FFN, 5)}
+    single = {part: len(writable_at(site)) * len(readable(site)) * gates for part, (site, gates) in sites.items()}
+    some = {part: count if edits == (1,) else count + math.comb(count, 2) for part, count in single.items()}
+    assert {part: size.product for part, size in found.sizes.items()} == some
+    assert found.product == (some["attention"] + 1) * (some["ffn"] + 1) - 1
 
 
 def test_a_space_without_a_search_has_no_structures(roberta):

@@ -6,7 +6,7 @@ from typing import Any, cast
 
 import pytest
 
-from studies.backends.keeper_actor import KeeperActor
+from studies.backends.keeper_actor import KeeperActor, KeeperClient
 from studies.errors import LaunchError
 from studies.runtime.study_plan import StudyPlan
 
@@ -45,3 +45,10 @@ def test_the_first_node_that_has_loaded_says_what_all_others_must_have():
         "every node must have the same data; node 10.0.0.1 has 2c3d and node 10.0.0.3 has 4e5f. "
     )
     assert "\n" not in str(refused.value)
+
+
+def test_what_copies_and_pickles_ask_for_is_no_method_of_the_keeper():
+    client = KeeperClient(handle=None)
+    assert not hasattr(client, "__deepcopy__")
+    assert not hasattr(client, "_private")
+    assert callable(client.exchange)
