@@ -73,16 +73,21 @@ def quiet_transformers() -> Iterator[None]:
 
 @contextmanager
 def quiet_datasets() -> Iterator[None]:
-    """Read files without progress bars and without log lines about errors that are raised anyway."""
+    """Read files without progress bars, log lines about errors that are raised anyway, and calls of the hub.
+
+    Every file that ``datasets`` loads would be counted there, which without a network waits for seconds.
+    """
     os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
     import datasets
 
-    had_bars = not datasets.are_progress_bars_disabled()
+    had_bars, counts = not datasets.are_progress_bars_disabled(), datasets.config.HF_UPDATE_DOWNLOAD_COUNTS
     datasets.disable_progress_bars()
+    datasets.config.HF_UPDATE_DOWNLOAD_COUNTS = False
     with at_least("datasets", logging.CRITICAL):
         try:
             yield
         finally:
+            datasets.config.HF_UPDATE_DOWNLOAD_COUNTS = counts
             if had_bars:
                 datasets.enable_progress_bars()
 
