@@ -136,7 +136,7 @@ def methods(backbone: str = _EMBEDDED) -> "pandas.DataFrame":
 
 
 def _backbone_of(what: "str | Configuration | Trial") -> str:
-    return _EMBEDDED if isinstance(what, str | Configuration) else what.page.study.backbone
+    return _EMBEDDED if isinstance(what, str | Configuration) else what.study_record.backbone
 
 
 def _configuration_of(what: "str | Configuration | Trial", shape: BackboneShape, settings: Values) -> Configuration:

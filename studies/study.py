@@ -10,14 +10,14 @@ from search_space.published.point import PublishedPoint
 from studies.analysis.frames import frame, frame_of
 from studies.analysis.fronts import best_within, front_of
 from studies.analysis.leaderboard import leaderboard
-from studies.analysis.readings import readings_table, trial_page, trials_table
+from studies.analysis.readings import readings_table, trials_table
 from studies.analysis.sql import Limits, run_query
 from studies.analysis.summaries import StudySummary, best_number, summary_of
 from studies.errors import UnknownTrialError
 from studies.ledger.ledger import Ledger
 from studies.records import StudyRecord
 from studies.runtime.progress import Observer, ProgressView, no_view, observed
-from studies.trial import Trial, absent
+from studies.trial import Trial, absent, trial_of
 
 if TYPE_CHECKING:
     import optuna
@@ -143,7 +143,7 @@ class Study:
         with _opened(self.storage) as ledger:
             if number == "best":
                 number = best_number(ledger, self.name)
-            return Trial(page=trial_page(ledger, self.name, number), storage=self.storage)
+            return trial_of(ledger, self.name, number, storage=self.storage)
 
     def leaderboard(self, top: int | None = None) -> "pandas.DataFrame":
         """The trials that have ended, best first, published methods beside what was discovered.

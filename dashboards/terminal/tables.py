@@ -22,10 +22,11 @@ from search_space.words.dimensions import SideDimensions
 from studies.analysis.fronts import Front
 from studies.analysis.leaderboard import Leaderboard, LeaderboardRow
 from studies.analysis.ranks import DISCOVERED
-from studies.analysis.readings import TrialPage, scored_by
+from studies.analysis.readings import scored_by
 from studies.analysis.summaries import StudySummary
 from studies.analysis.verdict import WORDS
 from studies.records import ExampleCounts, TrialRecord, TrialState
+from studies.trial import Trial
 from trial_runner.tasks.evaluation import PROXY_LOSS
 
 _DIMENSIONS = ("form", "write", "insertion", "gate", "heads", "bottleneck", "activation", "scale", "learning_rate")
@@ -213,37 +214,37 @@ def _best(summary: StudySummary) -> str:
     return "-" if best is None else f"{best.number} ({summary.best_score:.4f})"
 
 
-def trial_renderable(page: TrialPage) -> RenderableType:
+def trial_renderable(trial: Trial) -> RenderableType:
     """One trial: what it is, how it went, its attempts and files."""
-    tables = (_dimensions_table(page.trial), _readings(page), _attempts(page), _files(page), _events(page))
-    return Group(_trial_head(page.trial, page), *(part for table in tables if table.rows for part in (Text(), table)))
+    tables = (_dimensions_table(trial.record), _readings(trial), _attempts(trial), _files(trial), _events(trial))
+    return Group(_trial_head(trial), *(part for table in tables if table.rows for part in (Text(), table)))
 
 
-def _trial_head(trial: TrialRecord, page: TrialPage) -> Text:
-    study = page.study
-    newest = trial.last_score if page.score is None else page.score
-    is_by_loss = scored_by(trial, study) != study.metric
-    score = score_text(newest, trial.state, trial.steps, early_by_loss=is_by_loss)
-    times = f", the mean of {len(page.scores)} trainings" if len(page.scores) > 1 else ""
-    repeats = "" if trial.replicate_of is None else f"replicate of trial {trial.replicate_of}, "
-    of_budget = share_text(trial.stored_parameters / study.budget_parameters)
-    of_backbone = share_text(trial.stored_parameters / study.backbone_parameters, digits=3)
+def _trial_head(trial: Trial) -> Text:
+    record, study = trial.record, trial.study_record
+    newest = record.last_score if trial.score is None else trial.score
+    is_by_loss = scored_by(record, study) != study.metric
+    score = score_text(newest, record.state, record.steps, early_by_loss=is_by_loss)
+    times = f", the mean of {len(trial.scores)} trainings" if len(trial.scores) > 1 else ""
+    repeats = "" if record.replicate_of is None else f"replicate of trial {record.replicate_of}, "
+    of_budget = share_text(record.stored_parameters / study.budget_parameters)
+    of_backbone = share_text(record.stored_parameters / study.backbone_parameters, digits=3)
     lines = [
-        f"[bold]trial {trial.number} of {escape(study.name)}[/]: {escape(trial.description)}",
-        f"{escape(trial.method) if trial.method else 'discovered'}, {repeats}{state_text(trial.state)}, "
+        f"[bold]trial {record.number} of {escape(study.name)}[/]: {escape(record.description)}",
+        f"{escape(record.method) if record.method else 'discovered'}, {repeats}{state_text(record.state)}, "
         f"{escape(study.metric)} [bold]{score}[/]{times}",
-        f"{trial.stored_parameters:,} parameters stored ({of_budget} of the budget, {of_backbone} of the backbone), "
-        f"{trial.trained_parameters:,} trained, and a task head of {trial.head_parameters:,}",
-        f"attention share {share_text(trial.attention_share)}, seed {trial.seed}, fingerprint {trial.fingerprint}",
+        f"{record.stored_parameters:,} parameters stored ({of_budget} of the budget, {of_backbone} of the backbone), "
+        f"{record.trained_parameters:,} trained, and a task head of {record.head_parameters:,}",
+        f"attention share {share_text(record.attention_share)}, seed {record.seed}, fingerprint {record.fingerprint}",
     ]
-    if page.estimate is not None:
-        estimate = estimate_text(page.estimate.mean, page.estimate.high)
+    if trial.estimate is not None:
+        estimate = estimate_text(trial.estimate.mean, trial.estimate.high)
         lines.append(f"trained again, it is expected to score {estimate} (95%)")
-    if page.replicates:
-        own = "-" if trial.score is None else f"{trial.score:.4f}"
-        lines.append(f"with its own seed {own}, with others {', '.join(map(_repeated, page.replicates))}")
-    if trial.reason:
-        lines.append(f"reason: {escape(trial.reason)}")
+    if trial.replicates:
+        own = "-" if record.score is None else f"{record.score:.4f}"
+        lines.append(f"with its own seed {own}, with others {', '.join(map(_repeated, trial.replicates))}")
+    if record.reason:
+        lines.append(f"reason: {escape(record.reason)}")
     return Text.from_markup("\n".join(lines))
 
 
@@ -270,8 +271,8 @@ def _table(heads: Sequence[str], rows: Iterable[Sequence[str]], *, right: Collec
     return plain_table(*heads, right=right, folds=True, rows=(map(escape, row) for row in rows))
 
 
-def _readings(page: TrialPage) -> Table:
-    heads = ("step", "rung", "attempt", page.study.metric, "train loss", "time")
+def _readings(trial: Trial) -> Table:
+    heads = ("step", "rung", "attempt", trial.study_record.metric, "train loss", "time")
     rows = [
         (
             str(one.step),
@@ -281,12 +282,12 @@ def _readings(page: TrialPage) -> Table:
             f"{one.train_loss:.4f}",
             f"{one.seconds:.1f}s",
         )
-        for one in page.readings
+        for one in trial.reading_records
     ]
     return _table(heads, rows, right=heads)
 
 
-def _attempts(page: TrialPage) -> Table:
+def _attempts(trial: Trial) -> Table:
     rows = [
         (
             str(one.attempt),
@@ -295,16 +296,16 @@ def _attempts(page: TrialPage) -> Table:
             duration_text((one.ended_at - one.started_at).total_seconds()) if one.ended_at else "-",
             one.ending or "running",
         )
-        for one in page.attempts
+        for one in trial.attempts
     ]
     return _table(("attempt", "worker", "begun", "took", "ending"), rows)
 
 
-def _files(page: TrialPage) -> Table:
-    rows = [(one.kind, str(one.step), f"{one.size_bytes:,}", one.path) for one in page.artefacts]
+def _files(trial: Trial) -> Table:
+    rows = [(one.kind, str(one.step), f"{one.size_bytes:,}", one.path) for one in trial.artefacts]
     return _table(("file", "step", "bytes", "path"), rows)
 
 
-def _events(page: TrialPage) -> Table:
-    rows = [(f"{one.at:%Y-%m-%d %H:%M:%S}", f"{one.kind}: {one.text}") for one in page.events]
+def _events(trial: Trial) -> Table:
+    rows = [(f"{one.at:%Y-%m-%d %H:%M:%S}", f"{one.kind}: {one.text}") for one in trial.events]
     return _table(("at (UTC)", "event"), rows)

@@ -112,7 +112,7 @@ def trial(study: str, number: int | Literal["best"], storage: str, as_json: bool
 def _show_trial(found: "Trial", *, as_json: bool) -> None:
     from dashboards.terminal.tables import trial_renderable
 
-    answer(found.page, trial_renderable, as_json=as_json)
+    answer(found, trial_renderable, as_json=as_json, entries=lambda trial: trial.as_entries())
 
 
 @command(

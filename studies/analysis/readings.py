@@ -1,26 +1,20 @@
-"""What was measured: one trial with all that is known of it, and every trial of a study as a table."""
+"""What was measured: every trial of a study and its readings as tables, and two trials example by example."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
-from statistics import fmean
+from dataclasses import fields
 from typing import TYPE_CHECKING
 
 from search_space.words.dimensions import SideDimensions
-from studies.analysis.estimates import estimates_of
 from studies.analysis.frames import frame
 from studies.ledger.ledger import Ledger
-from studies.records.reading import ArtefactRecord, ReadingRecord
-from studies.records.study import EventRecord, StudyRecord
-from studies.records.trial import AttemptRecord, TrialRecord, TrialState
-from studies.score_evidence import Estimate, Evidence, paired_evidence
+from studies.records import ReadingRecord, StudyRecord, TrialRecord, TrialState
+from studies.score_evidence import Evidence, paired_evidence
 from trial_runner.tasks import METRICS, TASK_KINDS
 from trial_runner.tasks.metrics import Measures
 
 if TYPE_CHECKING:
     import pandas
 
-_FITTED = 2_000
-"""In larger studies no model is fitted for a single trial that did not run to its end; nothing repeats it, either."""
 _BEFORE = ("number", "state", "score", "steps", "last_score", "method", "description")
 _SIDES = ("attention", "ffn")
 _DIMENSIONS = tuple(field.name for field in fields(SideDimensions))
@@ -38,64 +32,6 @@ _AFTER = (
     "created_at",
     "ended_at",
 )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TrialPage:
-    """All that is known of one trial.
-
-    Attributes:
-        study: Its study.
-        trial: The trial.
-        attempts: Its executions.
-        readings: Its measurements, by step.
-        artefacts: Its files.
-        events: What happened to it.
-        replicates: The trials that repeat it with other seeds.
-        estimate: What it is expected to score if it is trained again to the end; None where that cannot be told.
-    """
-
-    study: StudyRecord
-    trial: TrialRecord
-    attempts: tuple[AttemptRecord, ...]
-    readings: tuple[ReadingRecord, ...]
-    artefacts: tuple[ArtefactRecord, ...]
-    events: tuple[EventRecord, ...]
-    replicates: tuple[TrialRecord, ...]
-    estimate: Estimate | None
-
-    @property
-    def scores(self) -> tuple[float, ...]:
-        """Final scores of its trainings, its own first."""
-        return tuple(one.score for one in (self.trial, *self.replicates) if one.score is not None)
-
-    @property
-    def score(self) -> float | None:
-        """Their mean; None unless it is complete."""
-        return fmean(self.scores) if self.scores else None
-
-
-def trial_page(ledger: Ledger, name: str, number: int) -> TrialPage:
-    """All that is known of one trial.
-
-    Raises:
-        UnknownStudyError: If there is no study of that name.
-        UnknownTrialError: If it has no trial of that number.
-    """
-    study = ledger.study(name)
-    trial = ledger.trial(study.id, number)
-    is_small = sum(ledger.state_counts(study.id).values()) <= _FITTED
-    trials = ledger.outlines(study.id) if is_small or trial.state is TrialState.COMPLETE else []
-    return TrialPage(
-        study=study,
-        trial=trial,
-        attempts=tuple(ledger.attempts(study.id, number)),
-        readings=tuple(ledger.readings(study.id, number)),
-        artefacts=tuple(ledger.artefacts(study.id, number)),
-        events=tuple(event for event in ledger.events(study.id) if event.trial == number),
-        replicates=tuple(ledger.trial(study.id, one.number) for one in trials if one.replicate_of == number),
-        estimate=estimates_of(ledger, study, trials).of.get(number),
-    )
 
 
 def trials_table(ledger: Ledger, name: str) -> "pandas.DataFrame":

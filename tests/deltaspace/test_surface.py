@@ -134,7 +134,7 @@ def test_the_best_trial_is_a_trial(study):
     assert best == study.trial("best") == study.trial(3)
     assert isinstance(best.configuration, Configuration)
     assert deltaspace.count(best).stored == best.stored_parameters
-    assert set(best.learning_rates) == {site for site in ("attention", "ffn") if getattr(best.page.trial, site)}
+    assert set(best.learning_rates) == {site for site in ("attention", "ffn") if getattr(best.record, site)}
     assert list(best.readings["score"]) == [0.65, 0.85]
     assert str(best).startswith("trial 3 of sample (discovered, complete, accuracy 0.8500, ")
 
@@ -277,7 +277,7 @@ def test_a_study_is_launched_from_a_mapping_with_other_values_and_continued(triv
     assert TRIVIAL["trials"] == 6
     assert seen
     assert seen[-1].ended == 4
-    specification = deltaspace.Specification.from_json(study.trial(0).page.study.specification)
+    specification = deltaspace.Specification.from_json(study.trial(0).study_record.specification)
     again = deltaspace.launch(specification, storage=trivial, overrides={"trials": 5}, progress=False)
     assert again == study
     assert len(again.trials) == 5

@@ -14,10 +14,10 @@ from dashboards.terminal.frames import rows_table
 from dashboards.terminal.tables import leaderboard_table, studies_table, trial_renderable
 from deltaspace import shape_of
 from studies.analysis.leaderboard import leaderboard
-from studies.analysis.readings import trial_page
 from studies.analysis.summaries import study_summaries
 from studies.ledger.ledger import Ledger
 from studies.records import TrialState
+from studies.study import Study
 
 ROBERTA = Path(__file__).parents[2] / "data" / "backbones" / "roberta_base"
 
@@ -52,8 +52,8 @@ def test_the_list_of_studies(ledger):
     assert all(word in " ".join(narrow).split() for word in ("sample-confirm", "complete,", "pruned,", "failed"))
 
 
-def test_a_trial_page_says_why_it_was_pruned(ledger):
-    text = screen(trial_renderable(trial_page(ledger, "sample", 1)))
+def test_a_trial_says_why_it_was_pruned(sample_storage):
+    text = screen(trial_renderable(Study.open("sample", sample_storage).trial(1)))
     assert "reason: rung 0 (25 steps): 0.55 below the cut 0.6" in text
     assert "lowrank" in text
     assert "599,040 parameters stored (99.8% of the budget" in text
@@ -90,7 +90,8 @@ def test_estimates_stand_beside_scores_and_the_verdict_below(tmp_path):
     planted.replicate(2, planted.truth(2))
     with planted.ledger as ledger:
         board = leaderboard(ledger, "planted")
-        original, again = trial_page(ledger, "planted", 2), trial_page(ledger, "planted", 40)
+        study = Study.open("planted", ledger.url)
+        original, again = study.trial(2), study.trial(40)
     row = next(row for row in board.rows if row.number == 2)
     shown = screen(leaderboard_table(board), width=180)
     assert row.estimate is not None
@@ -100,7 +101,7 @@ def test_estimates_stand_beside_scores_and_the_verdict_below(tmp_path):
     assert board.verdict in " ".join(shown.split())
     page = screen(trial_renderable(original))
     assert f"accuracy {row.score:.4f}, the mean of 2 trainings" in page
-    assert f"with its own seed {original.trial.score:.4f}, with others {planted.truth(2):.4f} (trial 40)" in page
+    assert f"with its own seed {original.record.score:.4f}, with others {planted.truth(2):.4f} (trial 40)" in page
     assert f"expected to score {row.estimate:.4f} ± " in screen(trial_renderable(original))
     assert "replicate of trial 2" in screen(trial_renderable(again))
 

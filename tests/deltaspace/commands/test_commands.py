@@ -46,9 +46,10 @@ def test_best_is_the_page_of_the_best_trial(run):
     assert json.loads(run("best", "sample", "--json"))["trial"]["number"] == 3
 
 
-def test_a_trial_page_has_readings_and_attempts(run):
+def test_a_trial_has_readings_and_attempts_and_no_storage(run):
     assert "loss is NaN at step 3" in run("trial", "sample", "2")
     page = json.loads(run("trial", "sample", "0", "--json"))
+    assert [*page] == ["study", "trial", "attempts", "readings", "artefacts", "events", "replicates", "estimate"]
     assert [reading["score"] for reading in page["readings"]] == [0.6, 0.8]
     assert page["trial"]["configuration"]["edits"]
     assert page["attempts"][0]["started_at"].endswith("+00:00")

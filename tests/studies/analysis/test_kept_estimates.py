@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 from support.planted_ledger import Planted
 
-from studies.analysis import estimates, readings
+from studies.analysis import estimates
 from studies.analysis.ranks import ranking_of
-from studies.analysis.readings import trial_page
 from studies.records import Outcome, ReadingRecord, TrialState
+from studies.study import Study
 from trial_runner.files import default_cache_folder
 
 
@@ -63,9 +63,9 @@ def test_a_model_that_is_fitted_for_one_pruned_trial_is_asked_about_all(planted,
     assert asked_for(16) == first
     asked_for(18)
     for fitted, has_estimate in ((19, True), (18, False)):
-        monkeypatch.setattr(readings, "_FITTED", fitted)
-        pages = [trial_page(planted.ledger, "planted", number) for number in (0, 16)]
-        assert [page.estimate is not None for page in pages] == [True, has_estimate]
+        monkeypatch.setattr("studies.trial._FITTED", fitted)
+        study = Study.open("planted", planted.ledger.url)
+        assert [study.trial(number).estimate is not None for number in (0, 16)] == [True, has_estimate]
 
 
 @pytest.mark.parametrize("damage", ["", "{", "[]", '{"made_from": 1, "of": {}, "leads": {}}'])

@@ -1,14 +1,15 @@
-"""Leaderboards, summaries and trial pages, read from a ledger."""
+"""Leaderboards, summaries and trials, read from a ledger."""
 
 from dataclasses import replace
 
 import pytest
 
 from studies.analysis.leaderboard import leaderboard
-from studies.analysis.readings import scored_by, trial_page
+from studies.analysis.readings import scored_by
 from studies.analysis.summaries import study_summaries, summary_of
 from studies.ledger.ledger import Ledger
 from studies.records import TrialState
+from studies.study import Study
 
 
 @pytest.fixture
@@ -46,13 +47,14 @@ def test_a_summary_counts_every_state_and_names_the_best(ledger):
     assert study_summaries(ledger) == (summary,)
 
 
-def test_a_trial_page_holds_attempts_readings_files_and_its_own_events(ledger):
-    page = trial_page(ledger, "sample", 0)
-    assert [attempt.ending for attempt in page.attempts] == ["complete"]
-    assert [reading.step for reading in page.readings] == [25, 200]
-    assert [artefact.kind for artefact in page.artefacts] == ["delta"]
-    assert "worker-0 was lost" not in [event.text for event in page.events]
-    assert [event.text for event in trial_page(ledger, "sample", 4).events] == ["worker-0 was lost"]
+def test_a_trial_holds_attempts_readings_files_and_its_own_events(sample_storage):
+    study = Study.open("sample", sample_storage)
+    trial = study.trial(0)
+    assert [attempt.ending for attempt in trial.attempts] == ["complete"]
+    assert [reading.step for reading in trial.reading_records] == [25, 200]
+    assert [artefact.kind for artefact in trial.artefacts] == ["delta"]
+    assert "worker-0 was lost" not in [event.text for event in trial.events]
+    assert [event.text for event in study.trial(4).events] == ["worker-0 was lost"]
 
 
 @pytest.mark.parametrize(

@@ -113,7 +113,7 @@ def test_a_study_that_was_moved_with_its_database_is_exported_from_where_it_is(r
         (shutil.copytree if source.is_dir() else shutil.copy)(source, tmp_path / name)
     study = Study.open(STUDY, f"sqlite:///{tmp_path / 'ledger.db'}")
     number = ran.number("lora_qv")
-    [file] = [file for file in study.trial(number).page.artefacts if file.kind == "delta"]
+    [file] = [file for file in study.trial(number).artefacts if file.kind == "delta"]
     assert Path(file.path).is_relative_to(tmp_path / "artefacts" / STUDY)
     assert study.export(tmp_path / "taken", number).trial == number
     Path(file.path).unlink()
