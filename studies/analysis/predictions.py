@@ -80,7 +80,7 @@ class RecordedViews:
         configuration = trial.configuration
         at_attention = round(trial.attention_share * trial.stored_parameters)
         at_ffn = trial.stored_parameters - at_attention
-        return Features(
+        return (
             self._side(trial, configuration.attention, observation.attention_learning_rate, at_attention),
             self._side(trial, configuration.ffn, observation.ffn_learning_rate, at_ffn),
         )

@@ -168,11 +168,11 @@ def _seen_by(other: SourceStudy, own: SourceStudy, trial: Observation) -> Featur
 
 def _rerated(view: Features, forms: tuple[str | None, str | None], moved: Callable[[str, float], float]) -> Features:
     """A view at other rates, each made of its form and of its place in the range of that."""
-    sides = [
+    attention, ffn = (
         side if side is None or form is None else replace(side, unit_lr=moved(form, side.unit_lr))
-        for side, form in zip((view.attention, view.ffn), forms, strict=True)
-    ]
-    return Features(*sides)
+        for side, form in zip(view, forms, strict=True)
+    )
+    return attention, ffn
 
 
 def _weakest(sources: Sequence[SourceStudy], methods: Sequence[str], count: int) -> tuple[str, ...]:

@@ -192,7 +192,7 @@ class FactoredSearch:
         """A published structure at the rates that promise most."""
         published = {one.method: one for one in history if one.method is not None}
         views = {method: self._believer.view(one) for method, one in published.items()}
-        methods = [method for method, view in views.items() if view.attention is not None or view.ffn is not None]
+        methods = [method for method, view in views.items() if any(view)]
         if not methods:
             return None
         asked = [(method, _rerated(draw, views[method])) for method in methods for _ in range(_RATES)]
@@ -260,9 +260,10 @@ def nearly_equal(points: Points, others: Points) -> NDArray[np.bool_]:
 
 def _rerated(draw: random.Random, view: Features) -> Features:
     """The same at rates anywhere in their ranges; one form has one rate."""
+    attention, ffn = view
     unit_lr = draw.uniform(-1, 1)
-    attention = None if view.attention is None else replace(view.attention, unit_lr=unit_lr)
-    if view.ffn is None:
-        return Features(attention, None)
-    is_one_form = attention is not None and attention.structure.form == view.ffn.structure.form
-    return Features(attention, replace(view.ffn, unit_lr=unit_lr if is_one_form else draw.uniform(-1, 1)))
+    attention = attention and replace(attention, unit_lr=unit_lr)
+    if ffn is None:
+        return attention, None
+    is_one_form = attention is not None and attention.structure.form == ffn.structure.form
+    return attention, replace(ffn, unit_lr=unit_lr if is_one_form else draw.uniform(-1, 1))

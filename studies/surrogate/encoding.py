@@ -192,17 +192,17 @@ class Encoding:
 
     def view(self, genes: EncodedConfiguration) -> Features:
         """What the model sees of them."""
-        sides: list[TrainedSide | None] = []
-        for side, cost, used in self._spent(genes):
-            if side is None:
-                sides.append(None)
-                continue
-            fact = self.facts(side)
-            stored = cost.cost(used) + sum(n**3 for n in fact.products)
-            halves = cost.first.cost(used[0]), cost.second.cost(used[1])
-            structure = with_share(fact.structure, dict(zip(fact.mixed, halves, strict=False)))
-            sides.append(TrainedSide(structure, side.unit_lr, log2_budget_fraction(stored, self.space.budget)))
-        return Features(*sides)
+        attention, ffn = (
+            None if side is None else self._trained(side, cost, used) for side, cost, used in self._spent(genes)
+        )
+        return attention, ffn
+
+    def _trained(self, side: EncodedSide, cost: SplitCost, used: Units) -> TrainedSide:
+        fact = self.facts(side)
+        stored = cost.cost(used) + sum(n**3 for n in fact.products)
+        halves = cost.first.cost(used[0]), cost.second.cost(used[1])
+        structure = with_share(fact.structure, dict(zip(fact.mixed, halves, strict=False)))
+        return TrainedSide(structure, side.unit_lr, log2_budget_fraction(stored, self.space.budget))
 
     def _spent(self, genes: EncodedConfiguration) -> list[tuple[EncodedSide | None, SplitCost, Units]]:
         """Both sides, what they cost, and how many units of it they have."""
@@ -233,10 +233,8 @@ class Encoding:
 
     def view_of(self, trial: Observation | Candidate) -> Features:
         """What the model sees of a trial."""
-        return Features(
-            self._side_view(trial.configuration.attention, trial.attention_learning_rate),
-            self._side_view(trial.configuration.ffn, trial.ffn_learning_rate),
-        )
+        attention = self._side_view(trial.configuration.attention, trial.attention_learning_rate)
+        return attention, self._side_view(trial.configuration.ffn, trial.ffn_learning_rate)
 
     def _side_view(self, edits: tuple[Edit, ...], peak_lr: float | None) -> TrainedSide | None:
         if not edits or peak_lr is None:
@@ -276,7 +274,7 @@ class Encoding:
     def published(self, method: str, view: Features) -> Candidate:
         """A published method with the rates of a view of it."""
         told: dict[str, str | float] = {}
-        for side in (view.attention, view.ffn):
+        for side in view:
             if side is not None:
                 for form in side.structure.form:
                     normalized_lr = lr_at(side.unit_lr, *self.space.options.learning_rates[form])

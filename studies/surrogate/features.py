@@ -116,12 +116,8 @@ class TrainedSide:
     log2_budget_fraction: float
 
 
-@dataclass(frozen=True, slots=True)
-class Features:
-    """A configuration as the model sees it; a side without edits is None."""
-
-    attention: TrainedSide | None
-    ffn: TrainedSide | None
+Features = tuple[TrainedSide | None, TrainedSide | None]
+"""A configuration as the model sees it: attention, then the FFN; None without edits there."""
 
 
 def unit_lr_of(lr: float, low: float, high: float) -> float:

@@ -50,8 +50,7 @@ class Points:
             rules: What is expected of them but for their rates.
         """
         rows = [
-            (*_row(view.attention, structures), *_row(view.ffn, structures), *trends(view, places, rules))
-            for view in views
+            (*_row(view[0], structures), *_row(view[1], structures), *trends(view, places, rules)) for view in views
         ]
         table = np.array(rows, dtype=np.float64).reshape(len(rows), 8)
         return cls(

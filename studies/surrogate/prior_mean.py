@@ -23,12 +23,13 @@ PARALLEL, SCALED, HEADS, FFN_EDITED, BOTH = 0.5, 0.3, 0.3, 0.5, 0.5
 
 def papers_log_odds(view: Features) -> float:
     """The log odds, a constant aside, that He et al. 2022 would give a configuration."""
+    attention, ffn = view
     total = 0.0
-    if view.attention is not None:
-        total += _composed(view.attention.structure) + HEADS * (Port.HEAD.value in view.attention.structure.write)
-    if view.ffn is not None:
-        total += _composed(view.ffn.structure) + FFN_EDITED
-    return total + (BOTH if view.attention is not None and view.ffn is not None else 0.0)
+    if attention is not None:
+        total += _composed(attention.structure) + HEADS * (Port.HEAD.value in attention.structure.write)
+    if ffn is not None:
+        total += _composed(ffn.structure) + FFN_EDITED
+    return total + (BOTH if all(view) else 0.0)
 
 
 def no_rules(view: Features) -> float:
@@ -48,8 +49,7 @@ def trends(view: Features, places: Places = NO_PLACES, rules: Rules = papers_log
         places: Where the rates of some forms are expected to be best.
         rules: What is expected of a configuration but for its rates.
     """
-    sides = [side for side in (view.attention, view.ffn) if side is not None]
-    return -sum((side.unit_lr - _best_unit_lr(side, places)) ** 2 for side in sides), rules(view)
+    return -sum((side.unit_lr - _best_unit_lr(side, places)) ** 2 for side in view if side is not None), rules(view)
 
 
 def _best_unit_lr(side: TrainedSide, places: Places) -> float:

@@ -94,8 +94,7 @@ def test_tasks_that_disagree_each_have_their_own(space):
 @pytest.mark.parametrize("best", [0.5, -0.7])
 def test_rates_are_expected_where_they_were_best(space, genome, best):
     def score(trial: Observation) -> float:
-        view = genome.view_of(trial)
-        return 0.5 - 0.05 * sum((side.unit_lr - best) ** 2 for side in (view.attention, view.ffn) if side is not None)
+        return 0.5 - 0.05 * sum((side.unit_lr - best) ** 2 for side in genome.view_of(trial) if side is not None)
 
     places = lessons_of([scored(space, score, count=90)], space).places(space.options.learning_rates)
     for form in ("lowrank", "bottleneck", "softmax_memory"):
@@ -128,12 +127,11 @@ def test_rates_are_drawn_where_they_are_expected_and_sometimes_anywhere(genome):
 
 
 def test_the_model_expects_most_of_rates_where_they_were_best(genome, space):
-    view = genome.view_of(observed(space.suggest_published("lora_qv", {"learning_rate.lowrank": 3e-3}), 0))
-    side = view.attention
+    side, ffn = genome.view_of(observed(space.suggest_published("lora_qv", {"learning_rate.lowrank": 3e-3}), 0))
     assert side is not None
     places = {"lowrank": Estimate(mean=0.4, deviation=0.1)}
     for rate in (-0.2, 0.4, 0.9):
-        at = replace(view, attention=replace(side, unit_lr=rate))
+        at = replace(side, unit_lr=rate), ffn
         assert trends(at, places)[0] == pytest.approx(-((rate - 0.4) ** 2), abs=1e-12)
         assert trends(at, {"bottleneck": places["lowrank"]})[0] == pytest.approx(
             -((rate - BEST_UNIT_LR) ** 2), abs=1e-12

@@ -54,8 +54,8 @@ def matern(distance: float) -> float:
 
 
 def test_the_kernel_of_two_sides_is_its_formula():
-    one = Features(side(rate=0.3, size=-1.0), side(rate=0.1))
-    other = Features(side(rate=-0.2, size=-1.5, form="bottleneck", write="q v", gate="scale", scale=1), side(rate=0.4))
+    one = side(rate=0.3, size=-1.0), side(rate=0.1)
+    other = side(rate=-0.2, size=-1.5, form="bottleneck", write="q v", gate="scale", scale=1), side(rate=0.4)
     weight = {name: VALUES[f"weight.{name}"] for name in DIMENSIONS}
     apart = weight["form"] + 0.5 * weight["write"] + 0.5 * weight["gate"] + weight["scale"]
     rate, size = VALUES["length.rate"], VALUES["length.size"]
@@ -68,7 +68,7 @@ def test_the_kernel_of_two_sides_is_its_formula():
 
 def test_distances_do_not_depend_on_the_order_in_which_structures_were_met(genome, history):
     views = [genome.view_of(one) for one in history(80)]
-    there = [view.attention.structure for view in views if view.attention is not None]
+    there = [attention.structure for attention, _ in views if attention is not None]
     forwards, backwards = StructureDistances(), StructureDistances()
     ours = np.array([forwards.number(one) for one in there])
     for one in reversed(there):

@@ -62,8 +62,7 @@ def test_what_is_drawn_is_its_genes_and_is_seen_with_its_sizes(two):
         several += any(len(side.parts) > 1 for side in genes.sides)
         candidate = two.candidate(genes)
         assert candidate.fingerprint == trial.fingerprint
-        seen, had = two.view(genes), two.view_of(trial)
-        for ours, theirs in ((seen.attention, had.attention), (seen.ffn, had.ffn)):
+        for ours, theirs in zip(two.view(genes), two.view_of(trial), strict=True):
             assert (ours is None) == (theirs is None)
             if ours is not None and theirs is not None:
                 assert ours.structure == theirs.structure
@@ -95,12 +94,12 @@ def test_a_study_of_two_edits_proposes_what_the_space_has(two):
 
 def test_the_model_tells_apart_what_writes_where_and_how_the_side_is_split(two, inducer):
     assert inducer.attention is not None
-    seen = two.view(inducer).attention
+    seen, _ = two.view(inducer)
     assert seen is not None
     assert seen.structure.other >= {"bottleneck at o", "lowrank at q"}
     structures = set()
     for split in (0.1, 0.35, 0.7, 0.95):
-        view = two.view(replace(inducer, attention=replace(inducer.attention, split=split))).attention
+        view, _ = two.view(replace(inducer, attention=replace(inducer.attention, split=split)))
         assert view is not None
         assert view.log2_budget_fraction == pytest.approx(seen.log2_budget_fraction, abs=0.1)
         structures.add(view.structure)

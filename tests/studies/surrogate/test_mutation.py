@@ -54,15 +54,12 @@ def test_every_child_is_legal_and_within_the_budget(backbone, part):
         counted = count(candidate.configuration, shape).stored
         assert 0 < counted <= space.budget
         view = genome.view(genes)
-        stored = sum(
-            2.0**side.log2_budget_fraction * space.budget for side in (view.attention, view.ffn) if side is not None
-        )
+        stored = sum(2.0**side.log2_budget_fraction * space.budget for side in view if side is not None)
         # a C that Kronecker products at both sides share is in the size of both
-        shared = 4**3 if all("phm" in side.structure.form for side in (view.attention, view.ffn) if side) else 0
+        shared = 4**3 if all("phm" in side.structure.form for side in view if side) else 0
         assert stored == pytest.approx(counted, rel=1e-6, abs=shared)
         trial = Observation.of(candidate, number=0, state=TrialState.RUNNING)
-        seen = genome.view_of(trial)
-        for known, own in zip((view.attention, view.ffn), (seen.attention, seen.ffn), strict=True):
+        for known, own in zip(view, genome.view_of(trial), strict=True):
             assert (known and known.structure.layers) == (own and own.structure.layers)
 
 

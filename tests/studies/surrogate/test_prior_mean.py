@@ -1,6 +1,5 @@
 """What is expected before anything was tried."""
 
-from studies.surrogate.features import Features
 from studies.surrogate.posterior import SurrogateFitter
 from studies.surrogate.prior_mean import no_rules, papers_log_odds
 
@@ -14,7 +13,7 @@ def test_the_papers_bet_on_mam_rather_than_on_its_parts(genome, space, history):
     )
     assert mam > parallel > sequential
     assert mam > prefix
-    assert papers_log_odds(Features(None, None)) == 0
+    assert papers_log_odds((None, None)) == 0
 
 
 def test_without_trust_in_the_papers_their_rules_make_no_difference(genome, history):

@@ -14,7 +14,7 @@ from studies.analysis.discover.rates import rates
 from studies.analysis.discover.sizes import sizes
 from studies.analysis.discover.study_posterior import REACH, Asked, StudyPosterior
 from studies.analysis.discover.summary import summary
-from studies.surrogate.features import Features, TrainedSide
+from studies.surrogate.features import TrainedSide
 from studies.surrogate.kernel import Points
 from studies.surrogate.structure_distances import StructureDistances
 
@@ -34,8 +34,7 @@ class Told(StudyPosterior):
         self.deviation, self.peak, self.sign = deviation, peak, sign
 
     def worth(self, asked: Asked) -> float:
-        view: Features = self._view(asked)
-        return 0.5 + self.sign * sum(self.of_side(side) for side in (view.attention, view.ffn) if side is not None)
+        return 0.5 + self.sign * sum(self.of_side(side) for side in self._view(asked) if side is not None)
 
     def of_side(self, side: TrainedSide) -> float:
         of_form, of_rate = 0.05 * ("lowrank" in side.structure.form), 0.02 * (side.unit_lr - self.peak) ** 2
