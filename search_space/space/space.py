@@ -8,6 +8,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Any, Self
 
 from search_space.backbones.shape import BackboneShape
 from search_space.canonical import fingerprint
@@ -55,12 +56,35 @@ class Candidate:
     configuration: Configuration
     attention_learning_rate: float | None
     ffn_learning_rate: float | None
-    method: str | None
+    method: str | None = None
     attention_share: float
     counts: Counts
     fingerprint: str
     parameters: Mapping[str, str | float] = field(default_factory=dict)
     head_learning_rate: float | None = None
+
+    @classmethod
+    def of(
+        cls, configuration: Configuration, rates: tuple[float | None, float | None], shape: BackboneShape, **known: Any
+    ) -> Self:
+        """A configuration with its rates at attention and at the FFN, and what else is known of it.
+
+        Raises:
+            InvalidEditError: If it is not valid on the backbone.
+        """
+        counts, head = count(configuration, shape), known.get("head_learning_rate")
+        told = {ATTENTION: rates[0], FFN: rates[1]} | ({} if head is None else {"head": head})
+        # two significant digits: rates closer than that are the same trial
+        rounded = {side: None if rate is None else f"{rate:.1e}" for side, rate in told.items()}
+        return cls(
+            configuration=configuration,
+            attention_learning_rate=rates[0],
+            ffn_learning_rate=rates[1],
+            attention_share=count_edits(configuration.attention, shape).stored / max(1, counts.stored),
+            counts=counts,
+            fingerprint=fingerprint(configuration, shape, learning_rates=rounded),
+            **known,
+        )
 
 
 class SearchSpace:
@@ -343,30 +367,10 @@ class SearchSpace:
         return found
 
     def _candidate(self, configuration: Configuration, recorder: AnswerLog, *, method: str | None) -> Candidate:
-        rates = {
-            ATTENTION: self._peak_lr(configuration.attention, recorder),
-            FFN: self._peak_lr(configuration.ffn, recorder),
-        }
+        attention, ffn = (self._peak_lr(edits, recorder) for edits in (configuration.attention, configuration.ffn))
         head = recorder.number_if_said(HEAD_RATE)
-        counts = count(configuration, self.shape)
-        attention = count_edits(configuration.attention, self.shape).stored
-        return Candidate(
-            configuration=configuration,
-            attention_learning_rate=rates[ATTENTION],
-            ffn_learning_rate=rates[FFN],
-            method=method,
-            attention_share=attention / max(1, counts.stored),
-            counts=counts,
-            fingerprint=self._fingerprint(configuration, rates, head),
-            parameters=recorder.values,
-            head_learning_rate=head,
-        )
-
-    def _fingerprint(self, configuration: Configuration, rates: Mapping[str, float | None], head: float | None) -> str:
-        told = dict(rates) if head is None else {**rates, "head": head}
-        # two significant digits: rates closer than that are the same trial
-        rounded = {side: None if rate is None else f"{rate:.1e}" for side, rate in told.items()}
-        return fingerprint(configuration, self.shape, learning_rates=rounded)
+        known = {"method": method, "parameters": recorder.values, "head_learning_rate": head}
+        return Candidate.of(configuration, (attention, ffn), self.shape, **known)
 
     def _suggest_share(self, structure: Configuration, recorder: AnswerLog) -> float:
         """The share of attention: searched where both sides have a bottleneck to size, else all or nothing."""

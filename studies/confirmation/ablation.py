@@ -7,7 +7,6 @@ from search_space.published.point import PublishedPoint
 from search_space.space.space import Candidate, SearchSpace
 from studies.analysis.baselines import baseline, best_first
 from studies.analysis.discover.between import Between, Joint
-from studies.analysis.discover.hybrids import candidate_of
 from studies.analysis.estimates import NO_ESTIMATES, Estimates
 from studies.confirmation.contenders import ContenderEntry, entry_of
 from studies.confirmation.request import AGAINST, AblationRequest
@@ -18,7 +17,7 @@ from studies.records import TrialRecord
 def candidate_of_trial(trial: TrialRecord, space: SearchSpace) -> Candidate:
     """A trial as what a search proposes."""
     attention, ffn = (None if side is None else side.learning_rate for side in (trial.attention, trial.ffn))
-    return candidate_of(trial.configuration, attention, ffn, space.shape)
+    return Candidate.of(trial.configuration, (attention, ffn), space.shape)
 
 
 def path_entries(

@@ -17,7 +17,6 @@ from search_space.parameter_counts.counts import count
 from search_space.published.point import PublishedPoint
 from search_space.space.rates import peak_lr_range
 from search_space.space.space import Candidate
-from studies.analysis.discover.hybrids import candidate_of
 from studies.errors import SpecificationError, WishError
 from studies.exports.export import Export, write_export
 from studies.exports.retrain import retrain
@@ -192,4 +191,5 @@ def _candidate(
         return chosen.learning_rates.get(side, math.sqrt(low * high))
 
     own = chosen.configuration
-    return candidate_of(own, rate("attention", own.attention), rate("ffn", own.ffn), shape, method=chosen.method)
+    rates = rate("attention", own.attention), rate("ffn", own.ffn)
+    return Candidate.of(own, rates, shape, method=chosen.method)

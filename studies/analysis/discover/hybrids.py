@@ -10,13 +10,12 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from search_space.backbones.shape import BackboneShape
-from search_space.canonical import canonical, fingerprint
+from search_space.canonical import canonical
 from search_space.configuration import Configuration
 from search_space.edit import Edit
 from search_space.errors import BudgetError, InvalidEditError
 from search_space.parameter_counts.budget import solve
-from search_space.parameter_counts.counts import count, count_edits
+from search_space.parameter_counts.counts import count
 from search_space.space.points import ATTENTION, FFN
 from search_space.space.space import Candidate, SearchSpace
 from studies.analysis.discover.patterns import Pattern, differing, is_sized, mixed, patterns_of
@@ -150,8 +149,8 @@ class Hybrids:
             if len(chosen[side]) > 1 and is_sized(chosen[side][:1]) and is_sized(chosen[side][1:])
         }
         solved = solve(structure, self._space.shape, attention_share=share, parameters=size, splits=splits)
-        peak_lrs = {side: self._peak_lr(side, edits[side], made) for side in _SIDES}
-        return candidate_of(solved, peak_lrs[ATTENTION], peak_lrs[FFN], self._space.shape)
+        attention, ffn = (self._peak_lr(side, edits[side], made) for side in _SIDES)
+        return Candidate.of(solved, (attention, ffn), self._space.shape)
 
     def _mixed(self, side: str, made: frozenset[tuple[str, str, int]]) -> tuple[Pattern, ...]:
         found = []
@@ -213,33 +212,6 @@ class _End:
         except (BudgetError, InvalidEditError):
             return max(stored, space.budget)
         return space.budget if stored >= _USES_BUDGET * count(full, space.shape).stored else stored
-
-
-def candidate_of(
-    configuration: Configuration,
-    attention_peak_lr: float | None,
-    ffn_peak_lr: float | None,
-    shape: BackboneShape,
-    *,
-    method: str | None = None,
-) -> Candidate:
-    """A configuration with its rates as what a search proposes.
-
-    Raises:
-        InvalidEditError: If it is not valid on the backbone.
-    """
-    counts = count(configuration, shape)
-    peak_lrs = {ATTENTION: attention_peak_lr, FFN: ffn_peak_lr}
-    shown = {side: None if peak_lr is None else f"{peak_lr:.1e}" for side, peak_lr in peak_lrs.items()}
-    return Candidate(
-        configuration=configuration,
-        attention_learning_rate=attention_peak_lr,
-        ffn_learning_rate=ffn_peak_lr,
-        method=method,
-        attention_share=count_edits(configuration.attention, shape).stored / max(1, counts.stored),
-        counts=counts,
-        fingerprint=fingerprint(configuration, shape, learning_rates=shown),
-    )
 
 
 def _words(pattern: Pattern | None) -> str:

@@ -11,7 +11,6 @@ from itertools import islice
 import numpy as np
 
 from search_space.space.space import Candidate, SearchSpace
-from studies.analysis.discover.hybrids import candidate_of
 from studies.analysis.discover.uniform_draws import UniformDraws
 from studies.errors import StudiesError
 from studies.records import TrialState
@@ -132,7 +131,7 @@ class StudyPosterior:
     def candidate(self, trial: Observation) -> Candidate:
         """A trial as what a search proposes."""
         peak_lrs = trial.attention_learning_rate, trial.ffn_learning_rate
-        return candidate_of(trial.configuration, *peak_lrs, self.space.shape)
+        return Candidate.of(trial.configuration, peak_lrs, self.space.shape)
 
     @property
     def space(self) -> SearchSpace:

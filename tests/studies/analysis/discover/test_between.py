@@ -12,7 +12,6 @@ from search_space.gates import FixedScale
 from search_space.space.random_draw import RandomTrial
 from search_space.space.space import Candidate, SearchSpace
 from studies.analysis.discover.between import Array, Between, Joint
-from studies.analysis.discover.hybrids import candidate_of
 
 
 def between(space: SearchSpace, worth: Callable[[Candidate], float], covariance: float = 0.0) -> Between:
@@ -49,7 +48,7 @@ def test_an_interaction_of_two_changes_is_shared_by_halves(space):
     (edit,) = first.configuration.ffn
     other = Configuration(edits=(replace(edit, read=edit.write, gate=FixedScale(value=4.0)),))
     # a rate for four times the scale that changes the output as much
-    last = candidate_of(other, None, (first.ffn_learning_rate or 0) / 4, space.shape)
+    last = Candidate.of(other, (None, (first.ffn_learning_rate or 0) / 4), space.shape)
 
     def worth(one: Candidate) -> float:
         (edit,) = one.configuration.ffn

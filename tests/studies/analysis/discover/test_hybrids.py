@@ -14,7 +14,7 @@ from search_space.parameter_counts.counts import count
 from search_space.space.random_draw import RandomTrial
 from search_space.space.space import Candidate, SearchSpace
 from search_space.validity import check_on
-from studies.analysis.discover.hybrids import MOST, Hybrids, candidate_of
+from studies.analysis.discover.hybrids import MOST, Hybrids
 from studies.analysis.discover.patterns import differing, mixed, patterns_of
 from studies.analysis.discover.shapley import LegalOrders, members
 
@@ -33,7 +33,7 @@ def orders_of(hybrids: Hybrids) -> LegalOrders:
 
 def test_what_differs_is_said_once_and_nothing_else(space):
     one, other = published(space, "sequential_adapter_ffn"), published(space, "parallel_adapter_ffn")
-    other = candidate_of(other.configuration, None, one.ffn_learning_rate, space.shape)
+    other = Candidate.of(other.configuration, (None, one.ffn_learning_rate), space.shape)
     assert list(map(str, Hybrids(one, other, space).changes)) == ["FFN insertion parallel instead of sequential"]
 
 
