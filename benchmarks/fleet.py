@@ -90,6 +90,7 @@ class Worker:
             step = request.plan.evaluate_at_steps[done]
             quality = (request.seed * 2654435761 % 2**32) / 2**32
             score = quality * (1 - 2.0**-step)
+            losses = np.random.default_rng(request.seed % 2**32).exponential(1.5 - score, EXAMPLES)
             reading = Reading(
                 trial=request.trial,
                 step=step,
@@ -97,22 +98,14 @@ class Worker:
                 metrics={"accuracy": score, "validation_loss": 1 - score},
                 train_loss=1 - score,
                 seconds=1.0,
+                examples=ExampleLosses.of(losses, losses < score),
             )
             kind = "delta" if step == request.plan.steps else "snapshot"
             path = attempt_folder(folder, request.trial, request.attempt) / f"step-{step:06d}.safetensors"
             file = ArtefactRecord(
                 trial=request.trial, kind=kind, step=step, path=str(path), sha256="0" * 64, size_bytes=1_000_000
             )
-            losses = np.random.default_rng(request.seed % 2**32).exponential(1.5 - score, EXAMPLES)
-            found.append(
-                WorkerReport(
-                    trial=request.trial,
-                    attempt=request.attempt,
-                    reading=reading,
-                    artefact=file,
-                    examples=ExampleLosses.of(losses, losses < score),
-                )
-            )
+            found.append(WorkerReport(trial=request.trial, attempt=request.attempt, reading=reading, artefact=file))
         return found
 
     def obey(self, reports: Sequence[WorkerReport], answer: WorkerAnswer) -> None:
@@ -121,8 +114,8 @@ class Worker:
             request, done = self.holds.pop(report.trial)
             if decision is Decision.GO_ON:
                 self.holds[report.trial] = (request, done + 1)
-        for lease in answer.leases:
-            self.holds[lease.request.trial] = (lease.request, 0)
+        for request in answer.requests:
+            self.holds[request.trial] = (request, 0)
 
 
 @dataclass
@@ -189,7 +182,7 @@ def simulate(fleet: Fleet, keeper: StudyKeeper, plan: StudyPlan, clock: Simulate
             if arrived > measured_from:
                 tally.waits.append(free_at - arrived)
                 tally.readings += len(reports)
-                tally.begun += len(answer.leases)
+                tally.begun += len(answer.requests)
             trains = fleet.interval * draws.uniform(1 - JITTER, 1 + JITTER)
             heapq.heappush(calls, (free_at + trains, next(order), "exchange", worker))
         elif what == "join":

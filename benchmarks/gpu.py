@@ -25,7 +25,7 @@ from pack_arms.setting import Setting
 from trial_runner.attachment.attention import ATTENTION, register_attention
 from trial_runner.backbones import load_backbone
 from trial_runner.packs.pack import TrialPack
-from trial_runner.requests import Failure, SlotReading, TrialRequest
+from trial_runner.requests import Failure, Reading, TrialRequest
 from trial_runner.runner import TorchRunner
 
 TRIALS = 8
@@ -52,7 +52,7 @@ def setting(folder: Path, precision: str, *, is_small: bool) -> Setting:
     )
 
 
-def trained(runner: TorchRunner, trials: list[TrialRequest]) -> tuple[dict[tuple[int, int], SlotReading], TrialPack]:
+def trained(runner: TorchRunner, trials: list[TrialRequest]) -> tuple[dict[tuple[int, int], Reading], TrialPack]:
     """The readings of trials in one pack, by trial and step, and the pack.
 
     Raises:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from search_space.parameter_counts.counts import count
-from trial_runner.requests import SlotReading, TrialRequest
+from trial_runner.requests import Reading, TrialRequest
 
 ROOT = Path(__file__).parents[1]
 BACKBONE = ROOT / "tests" / "data" / "backbones" / "roberta_base"
@@ -56,15 +56,14 @@ class Trained:
     def open_pack(self, slots: int) -> "Trained":
         return self
 
-    def admit(self, request: TrialRequest) -> int:
+    def admit(self, request: TrialRequest) -> None:
         self.request, self.step = request, 0
         self.begun += 1
-        return 0
 
-    def advance(self, steps: int) -> Sequence[SlotReading]:
+    def advance(self, steps: int) -> Sequence[Reading]:
         before, self.step = self.step, self.step + steps
         at = [step for step in self.request.plan.evaluate_at_steps if before < step <= self.step]
-        return [SlotReading(slot=0, trial=0, step=one, score=one, train_loss=0.0, seconds=0.0) for one in at]
+        return [Reading(trial=0, step=one, score=one, train_loss=0.0, seconds=0.0) for one in at]
 
 
 def test_a_trial_is_trained_once_and_again_only_where_more_of_it_is_needed(load, tmp_path):

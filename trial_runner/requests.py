@@ -36,6 +36,10 @@ class TrainingPlan(Training):
         if list(self.evaluate_at_steps) != sorted(set(self.evaluate_at_steps)) or self.evaluate_at_steps[0] < 1:
             raise RequestError(f"evaluation steps must ascend from 1; got {self.evaluate_at_steps}.")
 
+    def steps_to_evaluation(self, step: int) -> int:
+        """Steps from one to the next that is measured; 0 after the last."""
+        return next((at - step for at in self.evaluate_at_steps if at > step), 0)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrialRequest:
@@ -75,6 +79,7 @@ class Reading:
             the most frequent one as ``same_prediction``.
         train_loss: Mean training loss over the steps since the last reading.
         seconds: Compute time of this trial since the last reading.
+        examples: The same example by example; None where that was not measured.
     """
 
     trial: int
@@ -83,31 +88,18 @@ class Reading:
     metrics: Mapping[str, float] = field(default_factory=dict)
     train_loss: float
     seconds: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SlotReading(Reading):
-    """A reading of the trial in a slot of a pack.
-
-    Attributes:
-        examples: The same example by example; None where that was not measured.
-    """
-
-    slot: int
     examples: ExampleLosses | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failure:
-    """A trial that cannot go on; its slot is free again.
+    """A trial that cannot go on; it has left its pack.
 
     Attributes:
-        slot: Slot of the pack it was in.
         step: Optimiser steps done when it failed.
         reason: One line.
     """
 
-    slot: int
     trial: int
     step: int
     reason: str
@@ -130,7 +122,7 @@ class Snapshot:
 
 
 class Pack(Protocol):
-    """K slots over one frozen backbone, each training a trial of its own.
+    """K slots over one frozen backbone, each training a trial of its own, which is known by its number.
 
     A trial in a pack equals the same trial alone, and no slot can disturb another.
     """
@@ -139,23 +131,27 @@ class Pack(Protocol):
     def free_slots(self) -> int:
         """How many more trials can be admitted; below 0 while it holds more than memory lets it compute together."""
 
-    def admit(self, request: TrialRequest) -> int:
-        """Take a trial in and return its slot. Raises `RunnerError` if it cannot be built."""
+    @property
+    def steps_to_reading(self) -> int:
+        """Steps until one of its trials is measured; 0 if none goes on."""
 
-    def advance(self, steps: int) -> Sequence[SlotReading | Failure]:
-        """Train every slot by up to ``steps`` steps; readings fall at the plan's evaluation steps.
+    def admit(self, request: TrialRequest) -> None:
+        """Take a trial in. Raises `RunnerError` if it cannot be built."""
 
-        A slot that reaches its last step stays in place (so that it can be snapshot) until it is evicted.
+    def advance(self, steps: int) -> Sequence[Reading | Failure]:
+        """Train every trial by up to ``steps`` steps; readings fall at the plan's evaluation steps.
+
+        A trial that reaches its last step stays (so that it can be snapshot) until it is evicted.
         """
 
-    def evict(self, slot: int) -> None:
-        """Remove a trial; the slot is free again and the frozen backbone is untouched."""
+    def evict(self, trial: int) -> None:
+        """Remove a trial; its slot is free again and the frozen backbone is untouched."""
 
-    def snapshot(self, slot: int) -> Snapshot:
-        """The state of a slot, detached from it."""
+    def snapshot(self, trial: int) -> Snapshot:
+        """The state of a trial, detached from it."""
 
-    def restore(self, request: TrialRequest, snapshot: Snapshot) -> int:
-        """Admit a trial and put it in the state of the snapshot; return its slot."""
+    def restore(self, request: TrialRequest, snapshot: Snapshot) -> None:
+        """Admit a trial and put it in the state of the snapshot."""
 
 
 class PackRunner(Protocol):

@@ -10,7 +10,7 @@ from functools import cached_property
 from pathlib import Path
 
 from search_space.codec import configuration_to_json
-from trial_runner.requests import Failure, Pack, PackRunner, SlotReading, Snapshot, TrainingPlan, TrialRequest
+from trial_runner.requests import Failure, Pack, PackRunner, Reading, Snapshot, TrainingPlan, TrialRequest
 from trial_runner.runner import open_runner
 from trial_runner.tasks import Task
 
@@ -59,12 +59,12 @@ class CachedRunner:
         """See `PackRunner`."""
         return self.inner.load(path)
 
-    def known(self, request: TrialRequest) -> list[SlotReading]:
+    def known(self, request: TrialRequest) -> list[Reading]:
         """The readings of a trial that were kept."""
         path = self._path(request)
         return pickle.loads(path.read_bytes()) if path.exists() else []
 
-    def keep(self, request: TrialRequest, readings: Sequence[SlotReading]) -> None:
+    def keep(self, request: TrialRequest, readings: Sequence[Reading]) -> None:
         """Keep the readings of a trial."""
         path = self._path(request)
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -72,7 +72,7 @@ class CachedRunner:
         unfinished.write_bytes(pickle.dumps(list(readings)))
         unfinished.replace(path)
 
-    def readings(self, request: TrialRequest) -> Iterator[SlotReading]:
+    def readings(self, request: TrialRequest) -> Iterator[Reading]:
         """The readings of a trial, trained as far as the caller asks.
 
         Raises:
@@ -108,7 +108,7 @@ class CachedPack:
         self._runner = runner
         self._request: TrialRequest | None = None
         self._step = 0
-        self._known: list[SlotReading] = []
+        self._known: list[Reading] = []
         self._inner: Pack | None = None
 
     @property
@@ -116,12 +116,16 @@ class CachedPack:
         """See `Pack`."""
         return int(self._request is None)
 
-    def admit(self, request: TrialRequest) -> int:
+    @property
+    def steps_to_reading(self) -> int:
+        """See `Pack`."""
+        return 0 if self._request is None else self._request.plan.steps_to_evaluation(self._step)
+
+    def admit(self, request: TrialRequest) -> None:
         """See `Pack`."""
         self._request, self._step, self._known, self._inner = request, 0, self._runner.known(request), None
-        return 0
 
-    def advance(self, steps: int) -> list[SlotReading | Failure]:
+    def advance(self, steps: int) -> list[Reading | Failure]:
         """See `Pack`."""
         if (request := self._request) is None:
             return []
@@ -131,25 +135,24 @@ class CachedPack:
             failures = self._train(request, before)
         found = [one for one in self._known if before < one.step <= self._step]
         if failures:
-            self.evict(0)
-        return [replace(one, slot=0, trial=request.trial) for one in (*found, *failures)]
+            self.evict(request.trial)
+        return [replace(one, trial=request.trial) for one in (*found, *failures)]
 
-    def evict(self, slot: int) -> None:
+    def evict(self, trial: int) -> None:
         """See `Pack`."""
         self._request = self._inner = None
 
-    def snapshot(self, slot: int) -> Snapshot:
+    def snapshot(self, trial: int) -> Snapshot:
         """The step alone: a trial continues from its readings, or from its beginning."""
-        return Snapshot(trial=0 if self._request is None else self._request.trial, step=self._step, facts={})
+        return Snapshot(trial=trial, step=self._step, facts={})
 
-    def restore(self, request: TrialRequest, snapshot: Snapshot) -> int:
+    def restore(self, request: TrialRequest, snapshot: Snapshot) -> None:
         """See `Pack`."""
-        slot = self.admit(request)
+        self.admit(request)
         self._step = snapshot.step
-        return slot
 
     def _train(self, request: TrialRequest, before: int) -> list[Failure]:
-        results: list[SlotReading | Failure] = []
+        results: list[Reading | Failure] = []
         if self._inner is None:
             if time.monotonic() > self._runner.until:
                 raise OutOfTime
@@ -158,7 +161,7 @@ class CachedPack:
             results += self._inner.advance(before) if before else ()
         results += self._inner.advance(self._step - before)
         steps = {one.step for one in self._known}
-        fresh = [one for one in results if isinstance(one, SlotReading) and one.step not in steps]
+        fresh = [one for one in results if isinstance(one, Reading) and one.step not in steps]
         if fresh:
             self._known += fresh
             self._runner.keep(request, self._known)

@@ -33,7 +33,7 @@ class FilesInFolder:
         self._runner = runner
         self._folder = folder
 
-    def keep(self, snapshot: Snapshot, *, attempt: int, kind: str, step: int) -> ArtefactRecord:
+    def keep(self, snapshot: Snapshot, *, attempt: int, kind: str) -> ArtefactRecord:
         """Write a snapshot, flushed to disk, and describe the file.
 
         Raises:
@@ -41,7 +41,7 @@ class FilesInFolder:
         """
         folder = make_attempt_folder(self._folder, snapshot.trial, attempt)
         path = self._runner.save(snapshot, folder)
-        return describe_file(path, trial=snapshot.trial, kind=kind, step=step)
+        return describe_file(path, trial=snapshot.trial, kind=kind, step=snapshot.step)
 
     def find(self, artefact: ArtefactRecord) -> Snapshot | None:
         """What an earlier attempt has kept; None if it is not there as it was recorded, or cannot be read."""
@@ -58,7 +58,7 @@ class CarriedFiles:
         self._runner = runner
         self._keeper = keeper
 
-    def keep(self, snapshot: Snapshot, *, attempt: int, kind: str, step: int) -> ArtefactRecord:
+    def keep(self, snapshot: Snapshot, *, attempt: int, kind: str) -> ArtefactRecord:
         """Write a snapshot, and describe the file.
 
         Raises:
@@ -69,7 +69,7 @@ class CarriedFiles:
             here = self._runner.save(snapshot, Path(scratch))
             content = here.read_bytes()
             there = self._keeper.take_file(snapshot.trial, attempt, here.name, content)
-        return describe_content(content, there, trial=snapshot.trial, kind=kind, step=step)
+        return describe_content(content, there, trial=snapshot.trial, kind=kind, step=snapshot.step)
 
     def find(self, artefact: ArtefactRecord) -> Snapshot | None:
         """What an earlier attempt has kept; None if it is not there as it was recorded, or cannot be read."""

@@ -3,16 +3,16 @@
 import math
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from search_space.errors import SearchSpaceError
 from studies.backends.trial_files import TrialFiles
 from studies.errors import LaunchError
 from studies.records import ArtefactRecord
-from studies.runtime.messages import Decision, Lease, WorkerAnswer, WorkerReport
+from studies.runtime.messages import Decision, WorkerAnswer, WorkerReport
 from trial_runner.errors import RunnerError, SnapshotError
-from trial_runner.requests import Failure, PackRunner, SlotReading, TrainingPlan, TrialRequest
+from trial_runner.requests import Failure, PackRunner, Reading, TrainingPlan, TrialRequest
 
 if TYPE_CHECKING:
     from studies.backends.keeper_actor import KeeperClient
@@ -22,25 +22,6 @@ CHUNK_SECONDS = 0.5
 """A worker trains for about so long before it looks up."""
 
 _IDLE_SECONDS = 0.1
-
-
-@dataclass(slots=True)
-class _Occupant:
-    """A trial in a slot.
-
-    Attributes:
-        step: Optimiser steps done.
-        saved_step: Steps of its newest snapshot.
-    """
-
-    request: TrialRequest
-    step: int
-    saved_step: int
-
-    @property
-    def steps_to_evaluation(self) -> int:
-        """Steps until the next measurement."""
-        return min((at - self.step for at in self.request.plan.evaluate_at_steps if at > self.step), default=1)
 
 
 class PackWorker:
@@ -78,7 +59,8 @@ class PackWorker:
         self._pack = runner.open_pack(slots, fitting=fitting)
         self._files = files
         self._should_leave = should_leave
-        self._occupants: dict[int, _Occupant] = {}
+        self._held: dict[int, TrialRequest] = {}
+        self._unsaved: set[int] = set()  # trials that have gone on since their newest snapshot
         self._reports: list[WorkerReport] = []
         self._seconds_per_step = 0.0
         self._snapshot_seconds = snapshot_seconds
@@ -103,7 +85,7 @@ class PackWorker:
             if answer.is_over or self._should_leave():
                 self.leave()
                 return True
-            if self._occupants:
+            if self._held:
                 self._advance()
             elif not self._reports:
                 time.sleep(_IDLE_SECONDS)
@@ -111,49 +93,47 @@ class PackWorker:
 
     def leave(self) -> None:
         """Lay every trial aside, with a snapshot of where it stands."""
-        for slot, occupant in self._occupants.items():
-            is_new = occupant.step > occupant.saved_step
-            artefact = self._save(slot, "snapshot") if is_new else None
-            self._reports.append(_report(occupant.request, artefact=artefact))
+        for trial, request in self._held.items():
+            artefact = self._save(request, "snapshot") if trial in self._unsaved else None
+            self._reports.append(_report(request, artefact=artefact))
         self._keeper.leave(self._name, self._reports)
         self._reports = []
-        for slot in list(self._occupants):
-            self._evict(slot)
+        for trial in list(self._held):
+            self._evict(trial)
 
     def _obey(self, answer: WorkerAnswer, reports: Sequence[WorkerReport]) -> None:
         told = zip(reports, answer.decisions, strict=True)
         over = {(report.trial, report.attempt) for report, decision in told if decision is not Decision.GO_ON}
-        for slot, occupant in list(self._occupants.items()):
-            if (occupant.request.trial, occupant.request.attempt) in over:
-                self._evict(slot)
-        for lease in answer.leases:
-            self._take_in(lease)
+        for trial, request in list(self._held.items()):
+            if (trial, request.attempt) in over:
+                self._evict(trial)
+        for request in answer.requests:
+            if request.trial in self._held:  # an attempt that the keeper has given up
+                self._evict(request.trial)
+            self._take_in(request, [one for one in answer.snapshots if one.trial == request.trial])
 
-    def _evict(self, slot: int) -> None:
-        del self._occupants[slot]
-        self._pack.evict(slot)
+    def _evict(self, trial: int) -> None:
+        del self._held[trial]
+        self._pack.evict(trial)
 
-    def _take_in(self, lease: Lease) -> None:
-        """Give a trial a slot, from its newest whole snapshot; a trial that cannot be built fails alone."""
-        request = lease.request
+    def _take_in(self, request: TrialRequest, snapshots: Sequence[ArtefactRecord]) -> None:
+        """Give a trial a slot, from its newest snapshot or from its start; one that cannot be built fails alone."""
         try:
-            slot, step = self._restored(lease) or (self._pack.admit(request), 0)
+            if not self._restore(request, snapshots):
+                self._pack.admit(request)
         except (RunnerError, SearchSpaceError) as error:
             self._reports.append(_report(request, failure=str(error)))
             return
-        self._occupants[slot] = _Occupant(request=request, step=step, saved_step=step)
+        self._held[request.trial] = request
+        self._unsaved.discard(request.trial)
 
-    def _restored(self, lease: Lease) -> tuple[int, int] | None:
-        """Slot and step of a trial that goes on from a snapshot; None when no snapshot can be used."""
-        for artefact in lease.snapshots:
-            snapshot = self._files.find(artefact)
-            if snapshot is None:
-                continue
-            try:
-                return self._pack.restore(lease.request, snapshot), artefact.step
-            except SnapshotError:
-                continue
-        return None
+    def _restore(self, request: TrialRequest, snapshots: Sequence[ArtefactRecord]) -> bool:
+        """Give a trial a slot, in the state of the newest snapshot that can be used; False without one."""
+        for snapshot in filter(None, map(self._files.find, snapshots)):
+            with suppress(SnapshotError):
+                self._pack.restore(request, snapshot)
+                return True
+        return False
 
     def _advance(self) -> None:
         """Train all slots to the nearest measurement, looking up now and then.
@@ -161,51 +141,42 @@ class PackWorker:
         The place of a trial that fails before stays free until then: when it is filled again must not depend on how
         fast the machine is.
         """
-        steps = min(occupant.steps_to_evaluation for occupant in self._occupants.values())
+        steps = self._pack.steps_to_reading
         while steps > 0:
             chunk = max(1, min(steps, int(CHUNK_SECONDS / self._seconds_per_step))) if self._seconds_per_step else 1
             self.moved_at = time.monotonic()
             began_at = time.perf_counter()
             results = self._pack.advance(chunk)
             self._seconds_per_step = (time.perf_counter() - began_at) / chunk
-            for occupant in self._occupants.values():
-                occupant.step = min(occupant.step + chunk, occupant.request.plan.steps)
+            self._unsaved = set(self._held)
             self._note(results)
             steps -= chunk
-            if not self._occupants or (steps > 0 and self._should_leave()):
+            if not self._held or (steps > 0 and self._should_leave()):
                 return
             if steps > 0 and time.monotonic() - self._snapshots_at >= self._snapshot_seconds:
                 self._secure()
 
     def _secure(self) -> None:
         """Hand in snapshots between two measurements that are far apart; no free slot is filled."""
-        reports = [
-            _report(occupant.request, artefact=self._save(slot, "snapshot"))
-            for slot, occupant in self._occupants.items()
-            if occupant.step > occupant.saved_step
-        ]
+        unsaved = [request for trial, request in self._held.items() if trial in self._unsaved]
+        reports = [_report(request, artefact=self._save(request, "snapshot")) for request in unsaved]
         self._obey(self._keeper.exchange(self._name, reports, 0), reports)
         self._snapshots_at = time.monotonic()
 
-    def _note(self, results: Sequence[SlotReading | Failure]) -> None:
+    def _note(self, results: Sequence[Reading | Failure]) -> None:
         for result in results:
-            occupant = self._occupants[result.slot]
-            request = occupant.request
+            request = self._held[result.trial]
             if isinstance(result, Failure):
-                del self._occupants[result.slot]
+                del self._held[result.trial]
                 self._reports.append(_report(request, failure=_reason(result)))
                 continue
-            occupant.step = result.step
-            artefact = self._save(result.slot, "delta" if result.step >= request.plan.steps else "snapshot")
-            self._reports.append(_report(request, reading=result, examples=result.examples, artefact=artefact))
+            artefact = self._save(request, "delta" if result.step >= request.plan.steps else "snapshot")
+            self._reports.append(_report(request, reading=result, artefact=artefact))
 
-    def _save(self, slot: int, kind: str) -> ArtefactRecord:
-        occupant = self._occupants[slot]
-        request = occupant.request
+    def _save(self, request: TrialRequest, kind: str) -> ArtefactRecord:
         try:
-            snapshot = self._pack.snapshot(slot)
-            kept = self._files.keep(snapshot, attempt=request.attempt, kind=kind, step=occupant.step)
-            occupant.saved_step = occupant.step
+            kept = self._files.keep(self._pack.snapshot(request.trial), attempt=request.attempt, kind=kind)
+            self._unsaved.discard(request.trial)
             return kept
         except OSError as error:
             # a launch that was taken over, whose files are removed by now, hears that instead

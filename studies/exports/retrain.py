@@ -28,7 +28,7 @@ def retrain(
     """
     plan = specification.training_plan()
     pack = TorchRunnerFactory.of(specification)(len(os.sched_getaffinity(0))).open_pack(1)
-    slot = pack.admit(trial_request(trial, attempt=1, plan=plan))
+    pack.admit(trial_request(trial, attempt=1, plan=plan))
     readings: list[Reading] = []
     done = 0
     for step in plan.evaluate_at_steps:
@@ -38,4 +38,4 @@ def retrain(
             tell(result)
             readings.append(result)
         done = step
-    return tuple(readings), pack.snapshot(slot)
+    return tuple(readings), pack.snapshot(trial.number)

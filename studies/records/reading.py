@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field, fields
 from datetime import datetime
-from typing import Self
+from typing import ClassVar, Self
 
 from studies.records.trial import TrialState
 from trial_runner.example_losses import ExampleLosses
@@ -22,11 +22,13 @@ class ReadingRecord(Reading):
     attempt: int
     rung: int | None
     heard_at: datetime | None = field(default=None, compare=False)
+    examples: ClassVar[None] = None  # type: ignore[misc]  # no field: they are an `ExampleRecord` apart
 
     @classmethod
     def of(cls, reading: Reading, *, attempt: int, rung: int | None) -> Self:
         """A reading of a pack, as it is recorded."""
-        return cls(**{one.name: getattr(reading, one.name) for one in fields(Reading)}, attempt=attempt, rung=rung)
+        values = {one.name: getattr(reading, one.name) for one in fields(Reading) if one.name != "examples"}
+        return cls(**values, attempt=attempt, rung=rung)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

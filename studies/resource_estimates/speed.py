@@ -137,8 +137,8 @@ def _step_seconds(pack: "TrialPack", candidates: list[Candidate], plan: Training
     once = _seconds(lambda: pack.advance(1))
     steps = int(min(_MOST_STEPS, max(_FEWEST_STEPS, _TIMED_SECONDS / max(once, 1e-9))))
     taken = [_seconds(lambda: pack.advance(1)) for _ in range(steps)]
-    for slot in range(len(candidates)):
-        pack.evict(slot)
+    for number in range(len(candidates)):
+        pack.evict(number)
     return median(taken), steps
 
 

@@ -90,7 +90,7 @@ class StudyKeeper:
                 self._count_unbegun(replaced)
 
     def exchange(self, worker: str, reports: Sequence[WorkerReport], free_slots: int) -> WorkerAnswer:
-        """Hand in reports, hear the decisions and take new leases."""
+        """Hand in reports, hear the decisions and be lent new trials."""
         with self._serving():
             self._hear(worker)
             self._roster.begun.add(worker)
@@ -101,8 +101,13 @@ class StudyKeeper:
             failed = {report.trial for report in reports if report.failure is not None}
             told = zip(reports, decisions, strict=True)
             freed = {report.trial for report, decision in told if decision is not Decision.GO_ON} - failed
-            leases = () if is_dismissed else tuple(self._queue.lend(worker, free_slots + len(freed)))
-            return WorkerAnswer(decisions=decisions, leases=leases, is_over=is_dismissed or self._is_done())
+            requests = () if is_dismissed else tuple(self._queue.lend(worker, free_slots + len(freed)))
+            return WorkerAnswer(
+                decisions=decisions,
+                requests=requests,
+                snapshots=self._queue.snapshots(requests),
+                is_over=is_dismissed or self._is_done(),
+            )
 
     def prepare(self) -> bool:
         """Propose a trial ahead of need; see `TrialQueue.prepare`."""

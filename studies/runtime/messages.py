@@ -4,7 +4,6 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from studies.records import ArtefactRecord
-from trial_runner.example_losses import ExampleLosses
 from trial_runner.requests import Reading, TrialRequest
 
 
@@ -17,19 +16,6 @@ class Decision(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Lease:
-    """One attempt at a trial, lent to a worker until it is over or the lease runs out.
-
-    Attributes:
-        request: What to train.
-        snapshots: What earlier attempts left, newest first.
-    """
-
-    request: TrialRequest
-    snapshots: tuple[ArtefactRecord, ...] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerReport:
     """What happened to a leased trial since the last report.
 
@@ -37,7 +23,6 @@ class WorkerReport:
         trial: Number of the trial.
         attempt: Number of the attempt.
         reading: A new measurement; None without one.
-        examples: The same example by example; None where that was not measured.
         artefact: The file that holds the trial's state at the reading; None without one.
         failure: Why the trial cannot go on; None while it can.
     """
@@ -45,7 +30,6 @@ class WorkerReport:
     trial: int
     attempt: int
     reading: Reading | None = None
-    examples: ExampleLosses | None = None
     artefact: ArtefactRecord | None = None
     failure: str | None = None
 
@@ -56,12 +40,15 @@ class WorkerAnswer:
 
     Attributes:
         decisions: One per report, in their order.
-        leases: New trials, at most as many as there are free slots once the decisions are carried out.
+        requests: Attempts at trials that the worker is lent, each until it is over or the lease runs out; at most as
+            many as there are free slots once the decisions are carried out.
+        snapshots: What earlier attempts at these have left, of each the newest first.
         is_over: Nothing is left to do for this worker, now and later.
     """
 
     decisions: tuple[Decision, ...] = ()
-    leases: tuple[Lease, ...] = ()
+    requests: tuple[TrialRequest, ...] = ()
+    snapshots: tuple[ArtefactRecord, ...] = ()
     is_over: bool = False
 
 

@@ -80,27 +80,25 @@ class Results:
         self, open_trial: OpenTrial, report: WorkerReport, prospect: WinProbability | None
     ) -> ReportEntry | None:
         """What is recorded of a report, with how it ends its trial; None if nothing is."""
-        reading, outcome = report.reading, None
+        reading = examples = outcome = None
+        if (measured := report.reading) is not None:
+            rung = self._plan.rungs.rung_at(measured.step)
+            # in memory there is no more of a reading than a keeper that takes over finds: no examples
+            reading, examples = ReadingRecord.of(measured, attempt=report.attempt, rung=rung), measured.examples
         if report.failure is not None:
             outcome = Outcome(state=TrialState.FAILED, reason=report.failure)
         elif reading is not None:
-            if report.examples is not None:
-                self._state.rungs.remember(report.trial, reading.step, report.examples)
+            if examples is not None:
+                self._state.rungs.remember(report.trial, reading.step, examples)
             outcome = self._outcome(open_trial, reading, prospect)
-        readings: tuple[ReadingRecord, ...] = ()
-        examples: tuple[ExampleRecord, ...] = ()
-        if reading is not None and _is_sound(reading):
-            rung = self._plan.rungs.rung_at(reading.step)
-            readings = (ReadingRecord.of(reading, attempt=report.attempt, rung=rung),)
-            if report.examples is not None:
-                examples = (ExampleRecord.of_reading(report.examples, reading),)
-        if outcome is None and not readings and report.artefact is None:
+        sound = () if reading is None or not _is_sound(reading) else (reading,)
+        if outcome is None and not sound and report.artefact is None:
             return None
         return ReportEntry(
             number=report.trial,
             attempt=report.attempt,
-            readings=readings,
-            examples=examples,
+            readings=sound,
+            examples=[] if examples is None else [ExampleRecord.of_reading(examples, one) for one in sound],
             artefact=report.artefact,
             outcome=outcome,
         )

@@ -1,19 +1,19 @@
 """The next trials of a study: what waits, what the search proposes, and towards the end replicates of its finalists."""
 
 import time
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import chain
 
 from studies.analysis.ranks import ranking_of
 from studies.errors import LaunchError
 from studies.ledger.files import is_own_file
-from studies.records import EventKind, NewTrial, TrialRecord, TrialState
-from studies.runtime.messages import Lease
+from studies.records import ArtefactRecord, EventKind, NewTrial, TrialRecord, TrialState
 from studies.runtime.replicates import ReplicateRound, finalists_of, replicate, round_of, rounds
 from studies.runtime.roster import OpenTrial
 from studies.runtime.state import StudyState
 from studies.search.candidates import new_trial, trial_request
 from studies.search.proposer import SpaceExhausted
+from trial_runner.requests import TrialRequest
 
 AHEAD_PER = 16
 """One trial is proposed ahead of need for so many that run: it knows little less than those that are proposed later."""
@@ -58,8 +58,8 @@ class TrialQueue:
             state.move(None, TrialState.QUEUED)
         return bool(new)
 
-    def lend(self, worker: str, slots: int) -> Iterator[Lease]:
-        """At most ``slots`` leases: queued trials first, then new ones. A suspect is lent alone."""
+    def lend(self, worker: str, slots: int) -> Iterator[TrialRequest]:
+        """At most ``slots`` trials: queued ones first, then new ones. A suspect is lent alone."""
         state, roster = self._state, self._state.roster
         if any(open_trial.is_suspect for open_trial in roster.held_by(worker)):
             return
@@ -77,9 +77,9 @@ class TrialQueue:
         for trial in new:
             roster.trials[trial.number] = OpenTrial(trial=trial, attempt=1, worker=worker)
             state.move(None, TrialState.RUNNING)
-            yield self._lease(trial, 1)
+            yield trial_request(trial, attempt=1, plan=self._plan.training)
 
-    def _lend_again(self, worker: str, numbers: Sequence[int]) -> Iterator[Lease]:
+    def _lend_again(self, worker: str, numbers: Sequence[int]) -> Iterator[TrialRequest]:
         if not numbers:
             return
         state, seconds = self._state, self._plan.lease_seconds
@@ -91,17 +91,14 @@ class TrialQueue:
             open_trial = state.roster.trials[number]
             open_trial.attempt, open_trial.worker = attempt.attempt, worker
             state.move(TrialState.QUEUED, TrialState.RUNNING)
-            yield self._lease(open_trial.trial, attempt.attempt)
+            yield trial_request(open_trial.trial, attempt=attempt.attempt, plan=self._plan.training)
 
-    def _lease(self, trial: NewTrial | TrialRecord, attempt: int) -> Lease:
-        """An attempt at a trial, with what earlier ones left of their own."""
-        request = trial_request(trial, attempt=attempt, plan=self._plan.training)
-        if attempt == 1:
-            return Lease(request=request)
-        study = self._state.study
-        artefacts = self._state.ledger.artefacts(study.id, trial.number)
-        own = [one for one in artefacts if one.kind == "snapshot" and is_own_file(study, one.path)]
-        return Lease(request=request, snapshots=tuple(sorted(own, key=lambda one: -one.step)))
+    def snapshots(self, requests: Iterable[TrialRequest]) -> tuple[ArtefactRecord, ...]:
+        """What earlier attempts at trials have left, of each the newest first."""
+        study, ledger = self._state.study, self._state.ledger
+        again = (request.trial for request in requests if request.attempt > 1)
+        kept = (one for trial in again for one in ledger.artefacts(study.id, trial) if one.kind == "snapshot")
+        return tuple(sorted((one for one in kept if is_own_file(study, one.path)), key=lambda one: -one.step))
 
     def _take(self, count: int, *, before: Collection[int]) -> list[NewTrial]:
         """At most so many new trials; fewer where the next ones must wait for trials that have not ended.

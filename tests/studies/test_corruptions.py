@@ -42,10 +42,10 @@ def whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A ledger with a finished study, replicates, examples and a confirmation."""
     measured = trivial_runner.TrivialPack._reading
 
-    def with_examples(self: Any, index: int, slot: Any) -> Any:
+    def with_examples(self: Any, slot: Any) -> Any:
         from dataclasses import replace
 
-        reading = measured(self, index, slot)
+        reading = measured(self, slot)
         return replace(reading, examples=ExampleLosses.of(np.full(24, reading.metrics["validation_loss"])))
 
     monkeypatch.setattr(trivial_runner.TrivialPack, "_reading", with_examples)

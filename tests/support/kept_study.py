@@ -10,16 +10,23 @@ from studies.ledger.ledger import Ledger
 from studies.records import ArtefactRecord, TrialRecord
 from studies.runtime.artefacts import attempt_folder, describe_file
 from studies.runtime.keeper import StudyKeeper
-from studies.runtime.messages import Decision, Lease, WorkerReport
+from studies.runtime.messages import Decision, WorkerReport
 from studies.runtime.study_plan import StudyPlan
 from studies.verification import replay_violations
-from trial_runner.requests import Reading
+from trial_runner.example_losses import ExampleLosses
+from trial_runner.requests import Reading, TrialRequest
 
 
-def report(lease: Lease, step: int, score: float, artefact: ArtefactRecord | None = None) -> WorkerReport:
-    trial, metrics = lease.request.trial, {"accuracy": score}
-    reading = Reading(trial=trial, step=step, score=score, metrics=metrics, train_loss=0.5, seconds=0.1)
-    return WorkerReport(trial=trial, attempt=lease.request.attempt, reading=reading, artefact=artefact)
+def report(
+    request: TrialRequest,
+    step: int,
+    score: float,
+    artefact: ArtefactRecord | None = None,
+    examples: ExampleLosses | None = None,
+) -> WorkerReport:
+    measured = {"score": score, "metrics": {"accuracy": score}, "train_loss": 0.5, "seconds": 0.1}
+    reading = Reading(trial=request.trial, step=step, **measured, examples=examples)  # type: ignore[arg-type]
+    return WorkerReport(trial=request.trial, attempt=request.attempt, reading=reading, artefact=artefact)
 
 
 class KeptStudy:
@@ -37,8 +44,8 @@ class KeptStudy:
     def take_over(self) -> None:
         self.keeper = self._keep(self.plan)
 
-    def take(self, count: int, worker: str = "w/1") -> list[Lease]:
-        return list(self.keeper.exchange(worker, [], count).leases)
+    def take(self, count: int, worker: str = "w/1") -> list[TrialRequest]:
+        return list(self.keeper.exchange(worker, [], count).requests)
 
     def tell(self, *reports: WorkerReport, worker: str = "w/1") -> list[Decision]:
         return list(self.keeper.exchange(worker, reports, 0).decisions)
@@ -77,9 +84,9 @@ class KeptStudy:
             found = violations(ledger, key, rung_steps=self.plan.rungs.steps, now=now)
             return [*found, *replay_violations(ledger, key, self.keeper.proposer)]
 
-    def written(self, lease: Lease, step: int) -> ArtefactRecord:
+    def written(self, request: TrialRequest, step: int) -> ArtefactRecord:
         """A snapshot file, and its record."""
-        path = attempt_folder(self.plan.artefacts, lease.request.trial, lease.request.attempt) / f"step-{step}.json"
+        path = attempt_folder(self.plan.artefacts, request.trial, request.attempt) / f"step-{step}.json"
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(str(step))
-        return describe_file(path, trial=lease.request.trial, kind="snapshot", step=step)
+        return describe_file(path, trial=request.trial, kind="snapshot", step=step)

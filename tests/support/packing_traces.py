@@ -37,16 +37,19 @@ class Watched:
     """A trial in training.
 
     Attributes:
-        slot: Where it is.
         state: Its state.
         losses: Training loss of every step until now.
         readings: Its measurements until now.
     """
 
-    slot: int
     state: TrialSlot
     losses: list[float] = field(default_factory=list)
     readings: list[Reading] = field(default_factory=list)
+
+    @property
+    def trial(self) -> int:
+        """Its number."""
+        return self.state.request.trial
 
     @property
     def has_ended(self) -> bool:
@@ -68,30 +71,31 @@ class Watched:
 
     def trace(self, pack: TrialPack) -> Trace:
         """What it went through."""
-        tensors = tensors_of(pack, self.slot)
+        tensors = tensors_of(pack, self.trial)
         return Trace(losses=tuple(self.losses), readings=tuple(self.readings), tensors=tensors)
 
 
-def tensors_of(pack: TrialPack, slot: int) -> dict[str, Tensor]:
+def tensors_of(pack: TrialPack, trial: int) -> dict[str, Tensor]:
     """The state of a trial."""
-    snapshot = pack.snapshot(slot)
+    snapshot = pack.snapshot(trial)
     return {name: tensor for name, tensor in snapshot.tensors.items() if isinstance(tensor, Tensor)}
 
 
-def watch(pack: TrialPack, slot: int) -> Watched:
-    """Begin to watch a trial that has just been admitted."""
-    return Watched(slot=slot, state=pack.trial(slot))
+def watch(pack: TrialPack, request: TrialRequest) -> Watched:
+    """Admit a trial and watch it."""
+    pack.admit(request)
+    return Watched(state=pack.trial(request.trial))
 
 
 def advance(pack: TrialPack, watched: Iterable[Watched]) -> list[Failure]:
     """One step of the pack; trials that are not watched may fail."""
     before = [(each, (float(each.state.loss_sum), each.state.loss_count)) for each in watched]
     results = pack.advance(1)
-    readings = {result.slot: result for result in results if isinstance(result, Reading)}
+    readings = {result.trial: result for result in results if isinstance(result, Reading)}
     failures = [result for result in results if isinstance(result, Failure)]
     for each, numbers in before:
-        assert each.slot not in {failure.slot for failure in failures}, failures
-        each.follow(numbers, readings.get(each.slot))
+        assert each.trial not in {failure.trial for failure in failures}, failures
+        each.follow(numbers, readings.get(each.trial))
     return failures
 
 
@@ -113,12 +117,12 @@ def train(pack: TrialPack, requests: Sequence[TrialRequest], *, arrivals: Sequen
     while waiting or running:
         while waiting and pack.free_slots and (not arrivals or arrivals[waiting[0][0]] <= clock):
             index, request = waiting.popleft()
-            running[index] = watch(pack, pack.admit(request))
+            running[index] = watch(pack, request)
         assert not advance(pack, running.values())
         for index, each in list(running.items()):
             if each.has_ended:
                 traces[index] = running.pop(index).trace(pack)
-                pack.evict(each.slot)
+                pack.evict(each.trial)
         clock += 1
     return [traces[index] for index in range(len(requests))]
 

@@ -99,11 +99,10 @@ def requests(runner: TorchRunner, names: Sequence[str] = METHODS, *, steps: int 
 
 
 def moved_pass(runner: TorchRunner, pack: TrialPack, *, by: float = 1.5) -> Callable[[Sequence[int]], Pass]:
-    """Moves the deltas of every slot of a pack, and makes passes of some of its slots."""
-    taken = range(pack.most_together - pack.free_slots)
-    for slot in taken:
-        moved(pack.trial(slot).deltas, seed=slot, by=by)
-    return lambda slots: pass_of(runner._frozen, [pack.trial(slot) for slot in slots])
+    """Moves the deltas of every trial of a pack, and makes passes of some of them."""
+    for trial in pack._trials:
+        moved(pack.trial(trial).deltas, seed=trial, by=by)
+    return lambda trials: pass_of(runner._frozen, [pack.trial(trial) for trial in trials])
 
 
 def language_model(runner: TorchRunner) -> Any:
@@ -114,12 +113,14 @@ def language_model(runner: TorchRunner) -> Any:
 def admitted(
     runner: TorchRunner, names: Sequence[str] = ("lora_qv",), *, steps: int = 4
 ) -> tuple[TrialPack, list[int]]:
-    """A pack of a trial of each method, and their slots."""
-    trials = requests(runner, names, steps=steps)
-    pack = runner.open_pack(len(trials))
-    return pack, [pack.admit(trial) for trial in trials]
+    """A pack of a trial of each method, and their numbers."""
+    asked = requests(runner, names, steps=steps)
+    pack = runner.open_pack(len(asked))
+    for request in asked:
+        pack.admit(request)
+    return pack, [request.trial for request in asked]
 
 
-def plain_pass(runner: TorchRunner, pack: TrialPack, slots: Sequence[int]) -> Pass:
-    """A pass of some slots of a pack as they are."""
-    return pass_of(runner._frozen, [pack.trial(slot) for slot in slots])
+def plain_pass(runner: TorchRunner, pack: TrialPack, trials: Sequence[int]) -> Pass:
+    """A pass of some trials of a pack as they are."""
+    return pass_of(runner._frozen, [pack.trial(trial) for trial in trials])

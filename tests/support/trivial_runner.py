@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from trial_runner.errors import AttachError, SnapshotError
-from trial_runner.requests import Failure, Pack, SlotReading, Snapshot, TrainingPlan, TrialRequest
+from trial_runner.requests import Failure, Pack, Reading, Snapshot, TrainingPlan, TrialRequest
 
 BRAKED_SECONDS = 0.5
 HUNGRY_BYTES = 4_500_000_000
@@ -47,33 +47,35 @@ class TrivialSlot:
 
 @dataclass
 class TrivialPack:
-    """Slots that count."""
+    """Trials that count."""
 
     runner: "TrivialRunner"
-    slots: dict[int, TrivialSlot | None]
+    size: int
+    slots: dict[int, TrivialSlot] = field(default_factory=dict)
 
     @property
     def free_slots(self) -> int:
-        return sum(slot is None for slot in self.slots.values())
+        return self.size - len(self.slots)
 
-    def admit(self, request: TrialRequest) -> int:
+    @property
+    def steps_to_reading(self) -> int:
+        ahead = (slot.request.plan.steps_to_evaluation(slot.step) for slot in self.slots.values())
+        return min(filter(None, ahead), default=0)
+
+    def admit(self, request: TrialRequest) -> None:
         if request.trial in self.runner.refused:
             raise AttachError(f"trial {request.trial} cannot be attached.")
-        free = next(index for index, slot in self.slots.items() if slot is None)
-        self.slots[free] = TrivialSlot(request)
+        assert self.free_slots > 0
+        assert request.trial not in self.slots
+        self.slots[request.trial] = TrivialSlot(request)
         self.runner.admitted.append((request.trial, request.attempt))
-        return free
 
-    def advance(self, steps: int) -> Sequence[SlotReading | Failure]:
-        results: list[SlotReading | Failure] = []
-        for index, slot in self.slots.items():
-            if slot is not None:
-                results.extend(self._advance(index, slot, steps))
-        return results
+    def advance(self, steps: int) -> Sequence[Reading | Failure]:
+        return [result for slot in list(self.slots.values()) for result in self._advance(slot, steps)]
 
-    def _advance(self, index: int, slot: TrivialSlot, steps: int) -> list[SlotReading | Failure]:
+    def _advance(self, slot: TrivialSlot, steps: int) -> list[Reading | Failure]:
         request = slot.request
-        results: list[SlotReading | Failure] = []
+        results: list[Reading | Failure] = []
         for _ in range(min(steps, request.plan.steps - slot.step)):
             if self.runner.step_seconds:
                 time.sleep(self.runner.step_seconds)
@@ -81,18 +83,17 @@ class TrivialPack:
             slot.step += 1
             self.runner.on_step(request, slot.step)
             if self.runner.fails_at.get(request.trial) == slot.step:
-                self.slots[index] = None
-                return [*results, Failure(slot=index, trial=request.trial, step=slot.step, reason="the loss is nan")]
+                self.evict(request.trial)
+                return [*results, Failure(trial=request.trial, step=slot.step, reason="the loss is nan")]
             if slot.step in request.plan.evaluate_at_steps:
-                results.append(self._reading(index, slot))
+                results.append(self._reading(slot))
         return results
 
-    def _reading(self, index: int, slot: TrivialSlot) -> SlotReading:
+    def _reading(self, slot: TrivialSlot) -> Reading:
         score = quality(slot.request.seed) * (1 - 2 ** -(slot.step / 8)) + 1e-9 * slot.state
         score = self.runner.scores.get(slot.request.trial, score)
         metrics = {"accuracy": score, "validation_loss": 1 - score}
-        return SlotReading(
-            slot=index,
+        return Reading(
             trial=slot.request.trial,
             step=slot.step,
             score=score,
@@ -101,24 +102,21 @@ class TrivialPack:
             seconds=0.001,
         )
 
-    def evict(self, slot: int) -> None:
-        assert self.slots[slot] is not None
-        self.slots[slot] = None
+    def evict(self, trial: int) -> None:
+        del self.slots[trial]
 
-    def snapshot(self, slot: int) -> Snapshot:
-        state = self.slots[slot]
-        assert state is not None
-        return Snapshot(trial=state.request.trial, step=state.step, facts={"state": state.state})
+    def snapshot(self, trial: int) -> Snapshot:
+        slot = self.slots[trial]
+        return Snapshot(trial=trial, step=slot.step, facts={"state": slot.state})
 
-    def restore(self, request: TrialRequest, snapshot: Snapshot) -> int:
+    def restore(self, request: TrialRequest, snapshot: Snapshot) -> None:
         if snapshot.trial != request.trial:
             raise SnapshotError(f"a snapshot of trial {snapshot.trial} is not of trial {request.trial}.")
-        index = self.admit(request)
+        self.admit(request)
         state = snapshot.facts["state"]
         assert isinstance(state, int)
-        self.slots[index] = TrivialSlot(request, step=snapshot.step, state=state)
+        self.slots[request.trial] = TrivialSlot(request, step=snapshot.step, state=state)
         self.runner.restored.append((request.trial, request.attempt, snapshot.step))
-        return index
 
 
 def eat() -> None:
@@ -151,7 +149,7 @@ class TrivialRunner:
         return {"backbone": os.environ.get(BACKBONE, "trivial")}
 
     def open_pack(self, slots: int, *, fitting: TrainingPlan | None = None) -> Pack:
-        return TrivialPack(self, dict.fromkeys(range(slots)))
+        return TrivialPack(self, slots)
 
     def save(self, snapshot: Snapshot, folder: Path) -> Path:
         folder.mkdir(parents=True, exist_ok=True)

@@ -38,7 +38,7 @@ Parts = Sequence[tuple[int, TrainingBatch]]
 
 
 Failures = dict[int, str]
-"""Slots that cannot go on, by their number in the pack: why, in one line."""
+"""Trials that cannot go on, by their numbers: why, in one line."""
 
 
 def pass_of(frozen: FrozenModel, slots: Sequence[TrialSlot], *, copies_all: bool = False) -> Pass:
@@ -104,7 +104,7 @@ class Lane:
     places of those that have left: what recordings read stays where it is.
 
     Args:
-        slots: By their number in the pack.
+        slots: By the numbers of their trials.
         recorder: Records steps; None runs them as they are. A change of the whole model is never recorded.
 
     Attributes:

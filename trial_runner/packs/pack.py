@@ -30,7 +30,7 @@ from trial_runner.packs.memory import FEW, MemoryPlan, deep_blocks, only_first, 
 from trial_runner.packs.order import ExampleOrder, bucket_count, length_buckets
 from trial_runner.packs.out_of_memory import OUT_OF_MEMORY, is_out_of_memory, release_memory
 from trial_runner.packs.slot import TrialSlot
-from trial_runner.requests import Failure, SlotReading, Snapshot, TrialRequest
+from trial_runner.requests import Failure, Reading, Snapshot, TrialRequest
 from trial_runner.seeds import derived_seed
 
 _MOST_KEPT = 4
@@ -54,7 +54,7 @@ class TrialPack:
             raise RequestError(f"a pack must have at least 1 slot; got {slots}.")
         self._frozen = frozen
         self._objective = objective
-        self._slots: dict[int, TrialSlot | None] = dict.fromkeys(range(slots))
+        self._slots: list[TrialSlot | None] = [None] * slots
         self._lanes: list[Lane] = []
         self._kept: dict[Hashable, Lane] = {}
         self.recorder = recorder
@@ -65,43 +65,49 @@ class TrialPack:
     @property
     def free_slots(self) -> int:
         """How many more trials can be admitted; below 0 while it holds more than memory lets it compute together."""
-        return self.most_together - sum(slot is not None for slot in self._slots.values())
+        return self.most_together - len(self._trials)
 
-    def trial(self, slot: int) -> TrialSlot:
-        """The state of an occupied slot as it is now, for tests and tools.
+    @property
+    def steps_to_reading(self) -> int:
+        """Steps until one of its trials is measured; 0 if none goes on."""
+        return min(filter(None, (slot.steps_to_reading for slot in self._trials.values())), default=0)
+
+    def trial(self, number: int) -> TrialSlot:
+        """The state of a trial as it is now, for tests and tools.
 
         Raises:
-            RequestError: If the slot is empty.
+            RequestError: If the pack does not hold it.
         """
-        state = self._held(slot)
+        slot = self._held(number)
         for lane in self._lanes:
-            if slot in lane.slots:
-                lane.write_back(slot)
-        return state
+            if number in lane.slots:
+                lane.write_back(number)
+        return slot
 
-    def _held(self, slot: int) -> TrialSlot:
-        state = self._slots.get(slot)
-        if state is None:
-            raise RequestError(f"slot {slot} must hold a trial; it is empty.")
-        return state
+    @property
+    def _trials(self) -> dict[int, TrialSlot]:
+        """By their numbers, in the order of their slots."""
+        return {slot.request.trial: slot for slot in self._slots if slot is not None}
 
-    def admit(self, request: TrialRequest) -> int:
-        """Take a trial in.
+    def _held(self, trial: int) -> TrialSlot:
+        trials = self._trials
+        if trial not in trials:
+            raise RequestError(f"trial {trial} must be in the pack; it holds {[*trials]}.")
+        return trials[trial]
 
-        Returns:
-            Its slot.
+    def admit(self, request: TrialRequest) -> None:
+        """Take a trial in: the first free slot is its own.
 
         Raises:
-            RequestError: If no slot is free.
+            RequestError: If no slot is free, or it is there already.
             AttachError: If the deltas cannot be built.
         """
-        free = next((index for index, slot in self._slots.items() if slot is None), None)
-        if free is None or self.free_slots <= 0:
-            taken = sum(slot is not None for slot in self._slots.values())
-            raise RequestError(f"a trial needs a free slot; all {taken} are taken. Evict one first.")
-        self._slots[free] = self._new_slot(request)
+        if self.free_slots <= 0:
+            raise RequestError(f"a trial needs a free slot; all {len(self._trials)} are taken. Evict one first.")
+        if request.trial in self._trials:
+            raise RequestError(f"a pack must hold a trial once; it has trial {request.trial}. Evict that first.")
+        self._slots[self._slots.index(None)] = self._new_slot(request)
         self._recompute_as(request)
-        return free
 
     def _recompute_as(self, request: TrialRequest) -> None:
         wanted = request.plan.checkpointing
@@ -163,44 +169,44 @@ class TrialPack:
         except SearchSpaceError as error:
             raise AttachError(f"trial {request.trial} cannot be built: {error}") from error
 
-    def advance(self, steps: int) -> Sequence[SlotReading | Failure]:
-        """Train every slot by up to ``steps`` steps; readings fall at the plans' evaluation steps.
+    def advance(self, steps: int) -> Sequence[Reading | Failure]:
+        """Train every trial by up to ``steps`` steps; readings fall at the plans' evaluation steps.
 
-        A slot that fails is freed. One that has reached its last step stays until it is evicted.
+        A trial that fails is removed. One that has reached its last step stays until it is evicted.
         """
-        results: list[SlotReading | Failure] = []
-        goals = {index: min(slot.step + steps, slot.request.plan.steps) for index, slot in self._occupied()}
+        results: list[Reading | Failure] = []
+        goals = {trial: min(slot.step + steps, slot.request.plan.steps) for trial, slot in self._trials.items()}
         while True:
-            going = {index: slot for index, slot in self._occupied() if slot.step < goals[index]}
+            going = {trial: slot for trial, slot in self._trials.items() if slot.step < goals[trial]}
             if not going:
-                return sorted(results, key=lambda result: (result.slot, result.step))
-            ahead = min(min(goals[index], slot.next_reading) - slot.step for index, slot in going.items())
+                return sorted(results, key=lambda result: (result.trial, result.step))
+            ahead = min(min(goals[trial] - slot.step, slot.steps_to_reading) for trial, slot in going.items())
             results.extend(self._train(going, ahead))
-            results.extend(self._measure([index for index, _ in self._occupied() if index in going]))
+            results.extend(self._measure([trial for trial in self._trials if trial in going]))
 
-    def evict(self, slot: int) -> None:
-        """Remove a trial; the slot is free again."""
-        self._held(slot)
+    def evict(self, trial: int) -> None:
+        """Remove a trial; its slot is free again."""
+        leaving = self._held(trial)
         self._dissolve()
-        self._slots[slot] = None
+        self._slots = [None if slot is leaving else slot for slot in self._slots]
 
-    def snapshot(self, slot: int) -> Snapshot:
-        """The state of a slot, detached from it."""
-        state = self.trial(slot)
-        request = state.request
+    def snapshot(self, trial: int) -> Snapshot:
+        """The state of a trial, detached from it."""
+        slot = self.trial(trial)
+        request = slot.request
         facts: dict[str, object] = {
             "trial": request.trial,
             "seed": request.seed,
             "configuration": configuration_to_json(request.configuration),
-            "stored_parameters": state.deltas.counts.stored,
-            "trained_parameters": state.deltas.counts.trained,
+            "stored_parameters": slot.deltas.counts.stored,
+            "trained_parameters": slot.deltas.counts.trained,
             "labels": list(self._objective.labels),
             "backbone_sha256": self._frozen.weights_sha256,
-            "slot": state.facts(),
+            "slot": slot.facts(),
         }
-        return Snapshot(trial=request.trial, step=state.step, facts=facts, tensors=state.tensors())
+        return Snapshot(trial=trial, step=slot.step, facts=facts, tensors=slot.tensors())
 
-    def restore(self, request: TrialRequest, snapshot: Snapshot) -> int:
+    def restore(self, request: TrialRequest, snapshot: Snapshot) -> None:
         """Admit a trial in the state of a snapshot.
 
         Raises:
@@ -214,24 +220,20 @@ class TrialPack:
         for name, value in expected.items():
             if snapshot.facts.get(name) != value:
                 raise SnapshotError(f"a snapshot of trial {request.trial} must have its own {name}; got another one.")
-        index = self.admit(request)
+        self.admit(request)
         tensors = {name: tensor for name, tensor in snapshot.tensors.items() if isinstance(tensor, Tensor)}
         facts = snapshot.facts.get("slot")
         try:
             if not isinstance(facts, Mapping):
                 raise KeyError("slot")
-            self.trial(index).load(dict(facts), tensors)
+            self.trial(request.trial).load(dict(facts), tensors)
         except (KeyError, ValueError) as error:
-            self.evict(index)
+            self.evict(request.trial)
             raise SnapshotError(
                 f"a snapshot of trial {request.trial} must be whole; got a problem with {error}."
             ) from error
-        return index
 
     # ---- lanes
-
-    def _occupied(self) -> list[tuple[int, TrialSlot]]:
-        return [(index, slot) for index, slot in self._slots.items() if slot is not None]
 
     def _order(self, request: TrialRequest) -> ExampleOrder:
         count = bucket_count(request.plan)
@@ -248,12 +250,12 @@ class TrialPack:
         if [tuple(lane.slots) for lane in self._lanes] != wanted:
             self._dissolve()
             for members in wanted:
-                self._lanes.append(self._lane({index: going[index] for index in members}))
+                self._lanes.append(self._lane({trial: going[trial] for trial in members}))
         return self._lanes
 
     def _in_order(self, members: list[int]) -> list[int]:
         """Slots of a lane; where steps are recorded, those of like structures always stand alike."""
-        return members if self.recorder is None else sorted(members, key=lambda index: self._held(index).structure)
+        return members if self.recorder is None else sorted(members, key=lambda trial: self._held(trial).structure)
 
     def _lane(self, slots: Mapping[int, TrialSlot]) -> Lane:
         """A lane of some slots, in the place of one of the same layout whose recordings are kept."""
@@ -280,21 +282,21 @@ class TrialPack:
 
     def _train(self, going: Mapping[int, TrialSlot], steps: int) -> list[Failure]:
         """Train slots by some steps, with fewer in a pass where they do not fit together."""
-        goals = {index: slot.step + steps for index, slot in going.items()}
+        goals = {trial: slot.step + steps for trial, slot in going.items()}
         failed: Failures = {}
         while True:
-            left = {index: slot for index, slot in going.items() if slot.step < goals[index] and index not in failed}
+            left = {trial: slot for trial, slot in going.items() if slot.step < goals[trial] and trial not in failed}
             if not left:
                 break
             for lane in self._lanes_of(left):
-                ahead = min(goals[index] - slot.step for index, slot in lane.slots.items())
+                ahead = min(goals[trial] - slot.step for trial, slot in lane.slots.items())
                 try:
                     failed |= lane.advance(ahead)
                 except OUT_OF_MEMORY as error:
                     failed |= lane.read()
                     failed |= self._made_smaller(list(lane.slots), error)
                     break
-        return [self._drop(index, reason) for index, reason in failed.items()]
+        return [self._drop(trial, reason) for trial, reason in failed.items()]
 
     def _made_smaller(self, members: Sequence[int], error: BaseException) -> Failures:
         """Compute fewer slots in a pass from now on; a slot that does not fit alone fails.
@@ -318,34 +320,33 @@ class TrialPack:
             return {}
         return dict.fromkeys(members, "the device has no memory for it, alone in a pass")
 
-    def _drop(self, index: int, reason: str) -> Failure:
-        slot = self._held(index)
-        self.evict(index)
-        return Failure(slot=index, trial=slot.request.trial, step=slot.step, reason=reason)
+    def _drop(self, trial: int, reason: str) -> Failure:
+        step = self._held(trial).step
+        self.evict(trial)
+        return Failure(trial=trial, step=step, reason=reason)
 
     # ---- readings
 
-    def _measure(self, indices: Sequence[int]) -> list[SlotReading | Failure]:
-        """Readings of the slots that are due, measured together."""
-        due = {index: self._held(index) for index in indices}
-        due = {index: slot for index, slot in due.items() if slot.step in slot.request.plan.evaluate_at_steps}
-        results: list[SlotReading | Failure] = []
+    def _measure(self, trials: Sequence[int]) -> list[Reading | Failure]:
+        """Readings of the trials that are due, measured together."""
+        due = {trial: self._held(trial) for trial in trials}
+        due = {trial: slot for trial, slot in due.items() if slot.step in slot.request.plan.evaluate_at_steps}
+        results: list[Reading | Failure] = []
         while due:
             members = next(iter(self._shared_out(due)))
             way = due[members[0]].measured_next
-            members = self._in_order([index for index in members if due[index].measured_next == way])
+            members = self._in_order([trial for trial in members if due[trial].measured_next == way])
             try:
-                measured = self._metrics({index: due[index] for index in members}, *way)
+                measured = self._metrics({trial: due[trial] for trial in members}, *way)
             except OUT_OF_MEMORY as error:
                 measured = {}
                 if is_out_of_memory(error) and self._frozen.evaluation.halve():
                     release_memory()
                     continue
-                for index, reason in self._made_smaller(members, error).items():
-                    del due[index]
-                    results.append(self._drop(index, reason))
-            for index, found in measured.items():
-                results.extend(self._reading(index, due.pop(index), found))
+                for trial, reason in self._made_smaller(members, error).items():
+                    del due[trial]
+                    results.append(self._drop(trial, reason))
+            results.extend(self._reading(due.pop(trial), found) for trial, found in measured.items())
         return results
 
     def _metrics(
@@ -360,35 +361,32 @@ class TrialPack:
         together = pass_of(self._frozen, list(slots.values())) if lane is None else lane.together
         found = self._objective.measure(together, split, is_final=is_final, most=most)
         measured = dict(zip(slots, found, strict=True))
-        for index, slot in slots.items():
+        for trial, slot in slots.items():
             if _ends_robustly(slot):
                 alone = pass_of(self._frozen, [slot])
                 seed = derived_seed(slot.request.seed, "robust")
                 robust = self._objective.measure_robust(alone, slot.deltas, split, seed=seed)
-                plain = {f"plain_{self._objective.metric}": measured[index].metrics[self._objective.metric]}
-                measured[index] = replace(robust, metrics={**robust.metrics, **plain})
+                plain = {f"plain_{self._objective.metric}": measured[trial].metrics[self._objective.metric]}
+                measured[trial] = replace(robust, metrics={**robust.metrics, **plain})
         for slot in slots.values():
             slot.seconds += (time.perf_counter() - began_at) / len(slots)
         return measured
 
-    def _reading(self, index: int, slot: TrialSlot, measured: ObjectiveMeasurement) -> list[SlotReading | Failure]:
-        metrics = measured.metrics
+    def _reading(self, slot: TrialSlot, measured: ObjectiveMeasurement) -> Reading | Failure:
+        metrics, trial = measured.metrics, slot.request.trial
         if not np.isfinite(metrics["validation_loss"]):
             reason = f"the {slot.request.plan.measured_split} loss is {metrics['validation_loss']} at step {slot.step}"
-            return [self._drop(index, reason)]
+            return self._drop(trial, reason)
         train_loss, seconds = slot.take_means()
-        return [
-            SlotReading(
-                slot=index,
-                trial=slot.request.trial,
-                step=slot.step,
-                score=self._objective.score(metrics),
-                metrics=metrics,
-                train_loss=train_loss,
-                seconds=seconds,
-                examples=measured.examples,
-            )
-        ]
+        return Reading(
+            trial=trial,
+            step=slot.step,
+            score=self._objective.score(metrics),
+            metrics=metrics,
+            train_loss=train_loss,
+            seconds=seconds,
+            examples=measured.examples,
+        )
 
 
 def _ends_robustly(slot: TrialSlot) -> bool:

@@ -98,9 +98,9 @@ class TrialSlot:
         return " ".join(sorted(map(repr, structures(self.request.configuration))))
 
     @property
-    def next_reading(self) -> int:
-        """Steps after which it is measured next."""
-        return min(step for step in self.request.plan.evaluate_at_steps if step > self.step)
+    def steps_to_reading(self) -> int:
+        """Steps until it is measured next; 0 after the last."""
+        return self.request.plan.steps_to_evaluation(self.step)
 
     @property
     def measured_next(self) -> tuple[str, bool, int | None]:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from search_space.errors import SearchSpaceError
 from trial_runner.errors import RequestError, RunnerError
-from trial_runner.requests import Failure, SlotReading, TrainingPlan
+from trial_runner.requests import Failure, Reading, TrainingPlan
 from trial_runner.sharding.runner import RankAnswer, RankFactory, Shape
 
 if TYPE_CHECKING:
@@ -43,6 +43,11 @@ class Desk:
         """Of the pack."""
         return 0 if self._pack is None else self._pack.free_slots
 
+    @property
+    def steps_to_reading(self) -> int:
+        """Of the pack."""
+        return 0 if self._pack is None else self._pack.steps_to_reading
+
     def identity(self) -> Mapping[str, str]:
         """See `PackRunner`."""
         return self._runner.identity
@@ -60,7 +65,7 @@ class Desk:
         """What it is asked for."""
         return getattr(self if hasattr(self, name) else self._open, name)(*arguments)
 
-    def advance(self, steps: int) -> Sequence[SlotReading | Failure]:
+    def advance(self, steps: int) -> Sequence[Reading | Failure]:
         """All ranks are asked at once, those without trials too: it takes all of them to compute anything."""
         try:
             return self._open.advance(steps)
@@ -103,9 +108,9 @@ def _serve(connection: Connection) -> None:
             else:
                 name, arguments = pickle.loads(connection.recv_bytes())
                 value = desk.do(name, arguments)
-            answer = RankAnswer(value=value, free_slots=desk.free_slots)
+            answer = RankAnswer(value=value, free_slots=desk.free_slots, steps_to_reading=desk.steps_to_reading)
         except (RunnerError, SearchSpaceError) as error:
-            answer = RankAnswer(refusal=error, free_slots=0 if desk is None else desk.free_slots)
+            answer = RankAnswer(refusal=error)
         except (EOFError, ConnectionError):
             raise
         except Exception as error:  # noqa: BLE001 - whatever it is, the owner must hear it

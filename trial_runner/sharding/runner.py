@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from search_space.errors import SearchSpaceError
 from trial_runner.errors import RunnerError
 from trial_runner.packs.snapshots import load_snapshot, save_snapshot
-from trial_runner.requests import Failure, SlotReading, Snapshot, TrainingPlan, TrialRequest
+from trial_runner.requests import Failure, Reading, Snapshot, TrainingPlan, TrialRequest
 
 if TYPE_CHECKING:
     from torch.distributed.device_mesh import DeviceMesh
@@ -66,12 +66,14 @@ class RankAnswer:
     Attributes:
         value: What came of it.
         free_slots: Of its pack then.
+        steps_to_reading: Of its pack then.
         refusal: Why nothing came of it; it goes on all the same.
         trouble: Why it cannot go on, in a line; it has ended.
     """
 
     value: Any = None
     free_slots: int = 0
+    steps_to_reading: int = 0
     refusal: RunnerError | SearchSpaceError | None = None
     trouble: str = ""
 
@@ -232,8 +234,7 @@ class ShardedRunner:
         """An empty pack of at least so many slots, as many in each rank."""
         if not self._ranks.are_there:
             self._ranks = Ranks(self._factory, self._shape)
-        opened = self._ranks.ask("open_pack", -(-slots // self._shape.ranks), fitting)
-        return ShardedPack(self._ranks, [answer.free_slots for answer in opened])
+        return ShardedPack(self._ranks, self._ranks.ask("open_pack", -(-slots // self._shape.ranks), fitting))
 
     save = staticmethod(save_snapshot)
     load = staticmethod(load_snapshot)
@@ -244,58 +245,57 @@ class ShardedRunner:
 
 
 class ShardedPack:
-    """See `trial_runner.requests.Pack`. Slot `s` is slot `s // ranks` of rank `s % ranks`.
+    """See `trial_runner.requests.Pack`. A trial goes to the rank with most free slots.
 
     Args:
-        free: Slots of each rank.
+        opened: What each rank has said of its empty pack.
     """
 
-    def __init__(self, ranks: Ranks, free: Sequence[int]) -> None:
+    def __init__(self, ranks: Ranks, opened: Sequence[RankAnswer]) -> None:
         """Keep them."""
         self._ranks = ranks
-        self._free = list(free)
+        self._answers = list(opened)
+        self._rank_of: dict[int, int] = {}
 
     @property
     def free_slots(self) -> int:
         """See `Pack`."""
-        return sum(self._free)
+        return sum(answer.free_slots for answer in self._answers)
 
-    def admit(self, request: TrialRequest) -> int:
-        """Take a trial in where most slots are free."""
-        return self._taken_in("admit", request)
-
-    def restore(self, request: TrialRequest, snapshot: Snapshot) -> int:
+    @property
+    def steps_to_reading(self) -> int:
         """See `Pack`."""
-        return self._taken_in("restore", request, snapshot)
+        return min((answer.steps_to_reading for answer in self._answers if answer.steps_to_reading), default=0)
 
-    def advance(self, steps: int) -> Sequence[SlotReading | Failure]:
+    def admit(self, request: TrialRequest) -> None:
         """See `Pack`."""
-        results: list[SlotReading | Failure] = []
-        for rank, answer in enumerate(self._ranks.ask("advance", steps)):
-            self._free[rank] = answer.free_slots
-            results.extend(replace(result, slot=self._slot(rank, result.slot)) for result in answer.value)
-        return sorted(results, key=lambda result: (result.slot, result.step))
+        self._take_in(request, "admit")
 
-    def evict(self, slot: int) -> None:
+    def restore(self, request: TrialRequest, snapshot: Snapshot) -> None:
         """See `Pack`."""
-        self._ask(slot, "evict")
+        self._take_in(request, "restore", snapshot)
 
-    def snapshot(self, slot: int) -> Snapshot:
+    def advance(self, steps: int) -> Sequence[Reading | Failure]:
         """See `Pack`."""
-        snapshot: Snapshot = self._ask(slot, "snapshot").value
+        self._answers = self._ranks.ask("advance", steps)
+        results: list[Reading | Failure] = [result for answer in self._answers for result in answer.value]
+        return sorted(results, key=lambda result: (result.trial, result.step))
+
+    def evict(self, trial: int) -> None:
+        """See `Pack`."""
+        self._ask(self._rank_of.pop(trial), "evict", trial)
+
+    def snapshot(self, trial: int) -> Snapshot:
+        """See `Pack`."""
+        snapshot: Snapshot = self._ask(self._rank_of[trial], "snapshot", trial)
         return snapshot
 
-    def _taken_in(self, name: str, *arguments: object) -> int:
-        rank = max(range(len(self._free)), key=lambda one: (self._free[one], -one))
+    def _take_in(self, request: TrialRequest, how: str, *more: object) -> None:
+        rank = max(range(len(self._answers)), key=lambda one: (self._answers[one].free_slots, -one))
+        self._ask(rank, how, request, *more)
+        self._rank_of[request.trial] = rank
+
+    def _ask(self, rank: int, name: str, *arguments: object) -> Any:
         (answer,) = self._ranks.ask(name, *arguments, rank=rank)
-        self._free[rank] = answer.free_slots
-        return self._slot(rank, answer.value)
-
-    def _ask(self, slot: int, name: str) -> RankAnswer:
-        local, rank = divmod(slot, len(self._free))
-        (answer,) = self._ranks.ask(name, local, rank=rank)
-        self._free[rank] = answer.free_slots
-        return answer
-
-    def _slot(self, rank: int, local: int) -> int:
-        return local * len(self._free) + rank
+        self._answers[rank] = replace(answer, value=None)
+        return answer.value

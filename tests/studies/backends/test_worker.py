@@ -188,6 +188,22 @@ def test_a_trial_goes_on_from_a_snapshot_between_measurements(begin, one_step_at
     assert [trial.score for trial in study.trials] == [score_at(study.trials[0].seed, 16)]
 
 
+def test_a_worker_gives_up_an_attempt_when_it_is_lent_the_next_one(begin):
+    """It is thought lost while trial 2, which came later, is to be measured before trial 1 is again."""
+    study = begin(target_trials=3, rungs=RungPlan(steps=(4, 8), reduction=1))
+
+    def lose(request: TrialRequest, step: int) -> None:
+        if (request.trial, request.attempt, step) == (2, 1, 6):
+            with study.keeper._serving():
+                study.keeper._lose("w/1", "silent")
+
+    runner = TrivialRunner(fails_at={0: 2}, on_step=lose)
+    assert worker_of(study, runner, slots=2).work()
+    assert runner.restored == [(1, 2, 8), (2, 2, 4)]
+    assert [trial.attempt for trial in study.trials] == [1, 2, 2]
+    assert [trial.score for trial in study.trials[1:]] == [score_at(trial.seed, 16) for trial in study.trials[1:]]
+
+
 def test_a_launch_that_was_taken_over_says_so_rather_than_that_its_files_are_gone(begin):
     study = begin(target_trials=2)
 

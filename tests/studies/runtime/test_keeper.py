@@ -20,11 +20,12 @@ from studies.pruning.rungs import Protected, Rule, RungPlan
 from studies.records import ArtefactRecord, EventKind, TrialState
 from studies.runtime.artefacts import attempt_folder, describe_file, is_whole
 from studies.runtime.keeper import MAX_CRASHES
-from studies.runtime.messages import Decision, Lease, WorkerReport
+from studies.runtime.messages import Decision, WorkerReport
 from studies.runtime.roster import MAX_LOSSES
 from studies.runtime.trial_queue import AHEAD_PER
 from studies.search.initial_design import InitialDesign
 from trial_runner.example_losses import ExampleLosses
+from trial_runner.requests import TrialRequest
 
 
 @pytest.fixture
@@ -35,8 +36,8 @@ def heeds_at_once(monkeypatch):
 
 def test_leases_are_recorded_as_running_before_they_are_given(storage_url, begin):
     study = begin(storage_url)
-    leases = study.take(3)
-    assert [(one.request.trial, one.request.attempt) for one in leases] == [(0, 1), (1, 1), (2, 1)]
+    requests = study.take(3)
+    assert [(one.trial, one.attempt) for one in requests] == [(0, 1), (1, 1), (2, 1)]
     assert study.states == ["running"] * 3
 
 
@@ -81,9 +82,9 @@ def test_the_slot_of_a_trial_that_stops_is_filled_in_the_same_exchange_and_that_
     study = begin()
     answer = study.keeper.exchange("w/1", [report(study.take(1)[0], 16, 0.5)], 0)
     assert answer.decisions == (Decision.STOP,)
-    assert [one.request.trial for one in answer.leases] == [1]
+    assert [one.trial for one in answer.requests] == [1]
     failure = WorkerReport(trial=1, attempt=1, failure="the loss is nan at step 2")
-    assert len(study.keeper.exchange("w/1", [failure], 1).leases) == 1
+    assert len(study.keeper.exchange("w/1", [failure], 1).requests) == 1
 
 
 def test_an_exchange_is_recorded_in_one_transaction_or_not_at_all(begin, monkeypatch):
@@ -94,7 +95,7 @@ def test_an_exchange_is_recorded_in_one_transaction_or_not_at_all(begin, monkeyp
     assert study.tell(report(first, 4, 0.5), report(second, 4, 0.6)) == [Decision.GO_ON] * 2
     assert len(writes) == 1
     monkeypatch.undo()
-    unknown = ArtefactRecord(trial=third.request.trial, kind="?", step=8, path="", sha256="0" * 64, size_bytes=1)
+    unknown = ArtefactRecord(trial=third.trial, kind="?", step=8, path="", sha256="0" * 64, size_bytes=1)
     with pytest.raises(StudiesError):
         study.tell(report(first, 8, 0.5), report(third, 8, 0.5, unknown))
     with study.opened() as (ledger, key):
@@ -110,7 +111,7 @@ def test_trials_are_proposed_ahead_of_need_where_many_run_and_wait_in_the_ledger
     assert study.states == ["running"] * 2 * AHEAD_PER + ["queued"] * 2
     study.take_over()  # a takeover queues all
     assert not study.keeper.prepare()
-    numbers = [one.request.trial for one in study.take(2 * AHEAD_PER + 3)]
+    numbers = [one.trial for one in study.take(2 * AHEAD_PER + 3)]
     assert numbers == list(range(2 * AHEAD_PER + 3))
     study.keeper.drain("enough")
     assert not study.keeper.prepare()
@@ -132,9 +133,9 @@ def test_a_rung_that_was_passed_stays_passed_in_the_next_attempt(begin):
     assert study.tell(report(low, 4, 0.1)) == [Decision.GO_ON]
     study.tell(*(report(one, 4, 0.9) for one in others))
     study.take_over()
-    (lease,) = [one for one in study.take(4) if one.request.trial == low.request.trial]
-    assert lease.request.attempt == 2
-    assert study.tell(report(lease, 4, 0.1)) == [Decision.GO_ON]
+    (request,) = [one for one in study.take(4) if one.trial == low.trial]
+    assert request.attempt == 2
+    assert study.tell(report(request, 4, 0.1)) == [Decision.GO_ON]
 
 
 def test_a_takeover_queues_what_ran_and_gives_it_out_first_with_its_snapshots(storage_url, begin):
@@ -144,20 +145,21 @@ def test_a_takeover_queues_what_ran_and_gives_it_out_first_with_its_snapshots(st
     study.tell(report(second, 8, 0.6, study.written(second, 8)))
     study.take_over()
     assert study.states == ["queued", "queued"]
-    leases = study.take(3)
-    assert [(one.request.trial, one.request.attempt) for one in leases] == [(0, 2), (1, 2), (2, 1)]
-    assert [one.step for one in leases[1].snapshots] == [8, 4]
-    assert leases[1].request.seed == second.request.seed
-    assert leases[1].request.configuration == second.request.configuration
-    assert leases[0].request.learning_rates == first.request.learning_rates
+    answer = study.keeper.exchange("w/1", [], 3)
+    requests = answer.requests
+    assert [(one.trial, one.attempt) for one in requests] == [(0, 2), (1, 2), (2, 1)]
+    assert [(one.trial, one.step) for one in answer.snapshots] == [(1, 8), (1, 4)]
+    assert requests[1].seed == second.seed
+    assert requests[1].configuration == second.configuration
+    assert requests[0].learning_rates == first.learning_rates
 
 
 def test_an_earlier_keeper_is_fenced_and_writes_nothing(storage_url, begin):
     study = begin(storage_url)
-    earlier, (lease,) = study.keeper, study.take(1)
+    earlier, (request,) = study.keeper, study.take(1)
     study.take_over()
     with pytest.raises(FencedError):
-        earlier.exchange("w/1", [report(lease, 16, 0.5)], 0)
+        earlier.exchange("w/1", [report(request, 16, 0.5)], 0)
     with pytest.raises(FencedError):
         earlier.heartbeat("w/1")
     assert study.states == ["queued"]
@@ -165,21 +167,21 @@ def test_an_earlier_keeper_is_fenced_and_writes_nothing(storage_url, begin):
 
 def test_a_late_report_of_an_earlier_attempt_is_abandoned(storage_url, begin):
     study = begin(storage_url, target_trials=1)
-    lease = study.take(1)[0]
+    request = study.take(1)[0]
     study.take_over()
     study.take(1, "w/2")
-    artefact = study.written(lease, 16)
-    assert study.tell(report(lease, 16, 0.9, artefact)) == [Decision.ABANDON]
+    artefact = study.written(request, 16)
+    assert study.tell(report(request, 16, 0.9, artefact)) == [Decision.ABANDON]
     assert study.states == ["running"]
     assert not Path(artefact.path).exists()
 
 
 def test_a_report_that_is_repeated_is_recorded_once(storage_url, begin):
     study = begin(storage_url, target_trials=1)
-    lease = study.take(1)[0]
+    request = study.take(1)[0]
     again = WorkerReport(trial=0, attempt=1)
-    assert study.tell(report(lease, 16, 0.5), again) == [Decision.STOP, Decision.ABANDON]
-    assert study.tell(report(lease, 16, 0.7)) == [Decision.ABANDON]
+    assert study.tell(report(request, 16, 0.5), again) == [Decision.STOP, Decision.ABANDON]
+    assert study.tell(report(request, 16, 0.7)) == [Decision.ABANDON]
     with study.opened() as (ledger, key):
         assert ledger.trial(key, 0).score == 0.5
         assert len(ledger.readings(key)) == 1
@@ -187,28 +189,28 @@ def test_a_report_that_is_repeated_is_recorded_once(storage_url, begin):
 
 def test_a_repeated_report_after_a_takeover_does_not_delete_the_file_it_brought(begin):
     study = begin()
-    lease = study.take(1)[0]
-    artefact = study.written(lease, 4)
-    study.tell(report(lease, 4, 0.5, artefact))
+    request = study.take(1)[0]
+    artefact = study.written(request, 4)
+    study.tell(report(request, 4, 0.5, artefact))
     study.take_over()
-    assert study.tell(report(lease, 4, 0.5, artefact)) == [Decision.ABANDON]
+    assert study.tell(report(request, 4, 0.5, artefact)) == [Decision.ABANDON]
     assert is_whole(artefact)
 
 
 def test_another_incarnation_of_a_worker_takes_its_place(storage_url, begin):
     study = begin(storage_url)
     study.keeper.join("w/1")
-    lease = study.take(1, "w/1")[0]
+    request = study.take(1, "w/1")[0]
     study.keeper.join("w/1")  # twice
     assert study.states == ["running"]
     study.keeper.join("w/2")
     assert study.states == ["queued"]
     assert study.keeper.heartbeat("w/1")
-    answer = study.keeper.exchange("w/1", [report(lease, 16, 0.9)], 5)
+    answer = study.keeper.exchange("w/1", [report(request, 16, 0.9)], 5)
     assert answer.decisions == (Decision.ABANDON,)
-    assert (answer.leases, answer.is_over) == ((), True)
+    assert (answer.requests, answer.is_over) == ((), True)
     again = study.take(1, "w/2")[0]
-    assert (again.request.trial, again.request.attempt) == (0, 2)
+    assert (again.trial, again.attempt) == (0, 2)
 
 
 @pytest.mark.slow
@@ -260,21 +262,21 @@ def test_a_reading_between_two_losses_makes_the_count_begin_again(begin):
     study = begin()
     for incarnation in range(MAX_LOSSES + 2):
         study.keeper.join(f"w/{incarnation}")
-        lease = study.take(1, f"w/{incarnation}")[0]
-        study.tell(report(lease, incarnation + 1, 0.5), worker=f"w/{incarnation}")
+        request = study.take(1, f"w/{incarnation}")[0]
+        study.tell(report(request, incarnation + 1, 0.5), worker=f"w/{incarnation}")
     assert study.states == ["running"]
 
 
 def test_losses_are_counted_over_launches_and_the_trial_fails_at_the_next(storage_url, begin):
     study = begin(storage_url)
     for launch in range(MAX_LOSSES):
-        assert [one.request.attempt for one in study.take(1)] == [launch + 1]
+        assert [one.attempt for one in study.take(1)] == [launch + 1]
         study.take_over()
     trial = study.trials[0]
     assert study.losses == {}
     assert (trial.state, trial.attempt) == (TrialState.FAILED, MAX_LOSSES)
     assert trial.reason == "lost 3 times in a row without a reading; the last: its launch ended with it"
-    assert [one.request.trial for one in study.take(1)] == [1]
+    assert [one.trial for one in study.take(1)] == [1]
 
 
 def test_losses_over_launches_that_a_reading_separates_do_not_add_up(storage_url, begin):
@@ -292,8 +294,8 @@ def test_a_step_that_was_measured_before_does_not_make_the_count_begin_again(beg
     study.tell(report(study.take(1)[0], 4, 0.5))
     for _ in range(MAX_LOSSES):
         study.keeper.crash("w/1", "out of memory")
-        for lease in study.take(1):
-            study.tell(report(lease, 4, 0.5))
+        for request in study.take(1):
+            study.tell(report(request, 4, 0.5))
     assert study.states[0] == "failed"
 
 
@@ -315,12 +317,12 @@ def test_a_suspect_is_lent_alone_until_it_has_measured(begin):
         study.take(2)
         study.take_over()
     (suspect,) = study.take(2)
-    assert suspect.request.trial == 0
+    assert suspect.trial == 0
     assert study.take(1) == []
     answer = study.keeper.exchange("w/1", [report(suspect, 4, 0.5)], 1)
-    assert [one.request.trial for one in answer.leases] == [2]
+    assert [one.trial for one in answer.requests] == [2]
     (other,) = study.take(2, "w/2")
-    assert other.request.trial == 1
+    assert other.trial == 1
 
 
 def test_crashes_in_a_row_end_the_launch_with_the_last_text(begin):
@@ -336,20 +338,20 @@ def test_crashes_in_a_row_end_the_launch_with_the_last_text(begin):
 def test_leaving_lays_trials_aside_and_is_no_loss(storage_url, begin):
     study = begin(storage_url)
     for _ in range(MAX_LOSSES + 1):
-        lease = study.take(1)[0]
-        last = WorkerReport(trial=0, attempt=lease.request.attempt, artefact=study.written(lease, 3))
+        request = study.take(1)[0]
+        last = WorkerReport(trial=0, attempt=request.attempt, artefact=study.written(request, 3))
         study.keeper.leave("w/1", [last])
         assert study.states == ["queued"]
-    assert [one.step for one in study.take(1)[0].snapshots] == [3]
+    assert [one.step for one in study.keeper.exchange("w/1", [], 1).snapshots] == [3]
 
 
 def test_after_draining_nothing_is_lent_and_workers_are_told_to_leave(begin):
     study = begin()
-    lease = study.take(1)[0]
+    request = study.take(1)[0]
     study.keeper.drain("the time budget is used up")
     assert study.keeper.heartbeat("w/1")
-    answer = study.keeper.exchange("w/1", [report(lease, 4, 0.5)], 3)
-    assert (answer.leases, answer.is_over) == ((), True)
+    answer = study.keeper.exchange("w/1", [report(request, 4, 0.5)], 3)
+    assert (answer.requests, answer.is_over) == ((), True)
     assert answer.decisions == (Decision.GO_ON,)
     standing = study.keeper.standing()
     assert not standing.is_done
@@ -358,27 +360,27 @@ def test_after_draining_nothing_is_lent_and_workers_are_told_to_leave(begin):
 
 def test_an_error_of_the_ledger_halts_the_keeper(begin, monkeypatch):
     study = begin()
-    lease = study.take(1)[0]
+    request = study.take(1)[0]
 
     def locked(*args: object, **named: object) -> None:
         raise StudiesError("the database is locked by another process.")
 
     monkeypatch.setattr(Ledger, "settle_all", locked)
     with pytest.raises(StudiesError, match="locked"):
-        study.tell(report(lease, 4, 0.5))
+        study.tell(report(request, 4, 0.5))
     monkeypatch.undo()
     with pytest.raises(StudiesError, match="locked"):
         study.take(1)
     study.take_over()
-    assert [one.request.attempt for one in study.take(1)] == [2]
+    assert [one.attempt for one in study.take(1)] == [2]
 
 
 def test_files_that_no_record_names_are_removed_at_a_takeover_and_at_the_end_of_a_launch(begin):
     study = begin()
-    lease = study.take(1)[0]
-    kept = study.written(lease, 4)
-    study.tell(report(lease, 4, 0.5, kept))
-    orphan = study.written(lease, 7)
+    request = study.take(1)[0]
+    kept = study.written(request, 4)
+    study.tell(report(request, 4, 0.5, kept))
+    orphan = study.written(request, 7)
     foreign = study.plan.artefacts / "notes.txt"
     foreign.write_text("not ours")
     for sweep in (study.take_over, lambda: study.keeper.finish("finished")):
@@ -386,24 +388,25 @@ def test_files_that_no_record_names_are_removed_at_a_takeover_and_at_the_end_of_
         assert is_whole(kept)
         assert not is_whole(orphan)
         assert foreign.exists()
-        assert study.written(lease, 7) == orphan  # a late one
+        assert study.written(request, 7) == orphan  # a late one
 
 
 def test_a_file_outside_the_studys_folder_that_a_ledger_names_is_neither_lent_nor_deleted(begin, tmp_path):
     study = begin(target_trials=1)
-    lease = study.take(1)[0]
-    study.tell(report(lease, 4, 0.5, study.written(lease, 4)))
+    request = study.take(1)[0]
+    study.tell(report(request, 4, 0.5, study.written(request, 4)))
     outside = tmp_path / "elsewhere" / "trial-0" / "attempt-1" / "precious"
     outside.parent.mkdir(parents=True)
     outside.write_text("mine")
     with closing(sqlite3.connect(tmp_path / "ledger.db")) as link, link:
         assert link.execute("UPDATE artefacts SET path = ?", (str(outside),)).rowcount == 1
     study.take_over()
-    lease = study.take(1)[0]
-    assert (lease.request.attempt, lease.snapshots) == (2, ())
-    late = report(lease, 4, 0.5, describe_file(outside, trial=0, kind="snapshot", step=4))
+    answer = study.keeper.exchange("w/1", [], 1)
+    (request,) = answer.requests
+    assert (request.attempt, answer.snapshots) == (2, ())
+    late = report(request, 4, 0.5, describe_file(outside, trial=0, kind="snapshot", step=4))
     assert study.tell(replace(late, attempt=1)) == [Decision.ABANDON]
-    assert study.tell(report(lease, 8, 0.5), report(lease, 16, 0.5)) == [Decision.GO_ON, Decision.STOP]
+    assert study.tell(report(request, 8, 0.5), report(request, 16, 0.5)) == [Decision.GO_ON, Decision.STOP]
     assert outside.read_text() == "mine"
     assert study.artefacts == []
     assert study.said("undeleted") == [
@@ -413,11 +416,11 @@ def test_a_file_outside_the_studys_folder_that_a_ledger_names_is_neither_lent_no
 
 def test_a_sweep_does_not_follow_a_link_out_of_the_studys_folder(begin, tmp_path):
     study = begin()
-    lease = study.take(1)[0]
+    request = study.take(1)[0]
     outside = tmp_path / "elsewhere" / "precious"
     outside.parent.mkdir()
     outside.write_text("mine")
-    place = attempt_folder(study.plan.artefacts, lease.request.trial, lease.request.attempt)
+    place = attempt_folder(study.plan.artefacts, request.trial, request.attempt)
     place.parent.mkdir()
     place.symlink_to(outside.parent)
     study.take_over()
@@ -426,21 +429,21 @@ def test_a_sweep_does_not_follow_a_link_out_of_the_studys_folder(begin, tmp_path
 
 def test_a_takeover_takes_no_file_from_a_worker_of_another_launch(begin):
     study = begin()
-    lease = study.take(1)[0]
-    fresh = study.written(lease, 4)
+    request = study.take(1)[0]
+    fresh = study.written(request, 4)
     study.keeper.finish("a sweep while the worker has not handed its file in yet")
     assert is_whole(fresh)
-    assert study.tell(report(lease, 4, 0.5, fresh)) == [Decision.GO_ON]
+    assert study.tell(report(request, 4, 0.5, fresh)) == [Decision.GO_ON]
 
 
 def test_a_folder_in_the_place_of_a_file_ends_no_launch(storage_url, begin):
     study = begin(storage_url, target_trials=1)
-    lease = study.take(1)[0]
-    kept = study.written(lease, 4)
-    study.tell(report(lease, 4, 0.5, kept))
+    request = study.take(1)[0]
+    kept = study.written(request, 4)
+    study.tell(report(request, 4, 0.5, kept))
     Path(kept.path).unlink()
     Path(kept.path).mkdir()
-    assert study.tell(report(lease, 16, 0.5)) == [Decision.STOP]
+    assert study.tell(report(request, 16, 0.5)) == [Decision.STOP]
     study.keeper.finish("finished")
     assert study.states == ["complete"]
     (text,) = study.said("undeleted")
@@ -454,12 +457,12 @@ def refuse(path: Path, missing_ok: bool = False) -> None:
 
 def test_a_file_that_cannot_be_deleted_is_said_once_and_tried_again_at_the_sweep(begin, monkeypatch):
     study = begin(target_trials=1)
-    lease = study.take(1)[0]
-    kept = study.written(lease, 4)
-    study.tell(report(lease, 4, 0.5, kept))
+    request = study.take(1)[0]
+    kept = study.written(request, 4)
+    study.tell(report(request, 4, 0.5, kept))
     with monkeypatch.context() as patch:
         patch.setattr(Path, "unlink", refuse)
-        assert study.tell(report(lease, 16, 0.5)) == [Decision.STOP]
+        assert study.tell(report(request, 16, 0.5)) == [Decision.STOP]
         study.keeper.finish("finished")
     assert study.said("undeleted") == [f"{kept.path} cannot be deleted: {os.strerror(errno.EROFS)}"]
     assert Path(kept.path).exists()
@@ -496,9 +499,9 @@ def test_a_study_whose_space_is_exhausted_is_done_before_its_target(begin, space
     )
     small = SearchSpace(shape=space.shape, budget=600_000, options=options)
     study = begin(space=small, target_trials=9)
-    leases = study.take(9)
-    assert len(leases) == 3
-    study.tell(*(report(one, 16, 0.5) for one in leases))
+    requests = study.take(9)
+    assert len(requests) == 3
+    study.tell(*(report(one, 16, 0.5) for one in requests))
     standing = study.keeper.standing()
     assert standing.is_done
     assert standing.summary.startswith("finished: 3 trials, and nothing is left to try")
@@ -517,15 +520,15 @@ def test_a_published_method_that_collapsed_stops_though_it_is_protected_and_the_
     study = begin(target_trials=6, rungs=rungs, opening=InitialDesign(published=("lora_qv",)))
     published, *others = study.take(5)
 
-    def of(lease: Lease, step: int, loss: float, same: float) -> WorkerReport:
-        told = report(lease, step, 0.5)
+    def of(request: TrialRequest, step: int, loss: float, same: float) -> WorkerReport:
+        told = report(request, step, 0.5)
         metrics = {"validation_loss": loss, "same_prediction": same}
         return replace(told, reading=replace(told.reading, metrics=metrics, train_loss=loss))
 
-    assert set(study.tell(*(of(lease, 4, 0.6, 0.6) for lease in others))) == {Decision.GO_ON}
+    assert set(study.tell(*(of(request, 4, 0.6, 0.6) for request in others))) == {Decision.GO_ON}
     if takes_over:
         study.take_over()
-        (published,) = [one for one in study.take(5) if one.request.trial == 0]
+        (published,) = [one for one in study.take(5) if one.trial == 0]
     assert study.tell(of(published, 4, 0.71, 1.0)) == [Decision.STOP]
     stopped = study.trials[0]
     assert (stopped.state, stopped.method) == (TrialState.PRUNED, "lora_qv")
@@ -537,19 +540,19 @@ def test_a_published_method_that_collapsed_stops_though_it_is_protected_and_the_
 def test_examples_are_recorded_and_compared_at_rungs_also_after_a_takeover(begin, takes_over):
     rungs = RungPlan(steps=(4,), reduction=2, rule=Rule.SIGNIFICANCE, examples=400)
     study = begin(target_trials=6, rungs=rungs)
-    leases = study.take(6)
+    requests = study.take(6)
     # two points of 400 examples are no more than noise, but for those that see which examples they are
     rights = [np.arange(400) < right for right in (208, 208, 208, 208, 208, 200)]
     reports = [
-        replace(report(lease, 4, right.mean()), examples=ExampleLosses.of(1.0 - right, right))
-        for lease, right in zip(leases, rights, strict=True)
+        report(request, 4, right.mean(), examples=ExampleLosses.of(1.0 - right, right))
+        for request, right in zip(requests, rights, strict=True)
     ]
     assert set(study.tell(*reports[:5])) == {Decision.GO_ON}
     last = reports[5]
     if takes_over:
         study.take_over()
-        (again,) = [one for one in study.take(6) if one.request.trial == 5]
-        last = replace(last, attempt=again.request.attempt)
+        (again,) = [one for one in study.take(6) if one.trial == 5]
+        last = replace(last, attempt=again.attempt)
     assert study.tell(last) == [Decision.STOP]
     with study.opened() as (ledger, key):
         kept = [(one.trial, one.step, one.scores.sum()) for one in ledger.examples(key)]
@@ -560,20 +563,20 @@ def test_the_factored_search_is_told_what_the_ledger_holds_and_a_takeover_propos
     rungs = RungPlan(steps=(4, 8), reduction=2, rule=Rule.SIGNIFICANCE, protected=Protected.BEST, examples=200)
     published = ("lora_qv", "mam_adapter", "bitfit", "head_only")
     study = begin(sampler="factored", rungs=rungs, opening=InitialDesign(published=published), target_trials=40)
-    held, seen = {lease.request.trial: lease for lease in study.take(4)}, set()
+    held, seen = {request.trial: request for request in study.take(4)}, set()
     for _ in range(10):
         reports = []
-        for trial, lease in held.items():
+        for trial, request in held.items():
             if trial % 7 == 6:
                 reports.append(WorkerReport(trial=trial, attempt=1, failure="the loss is nan at step 2"))
             else:
-                reports.append(report(lease, 16 if trial in seen else 4, 0.3 + 0.1 * (trial % 5)))
+                reports.append(report(request, 16 if trial in seen else 4, 0.3 + 0.1 * (trial % 5)))
         seen |= {*held}
         answer = study.keeper.exchange("w/1", reports, sum(one.failure is not None for one in reports))
         told = zip(reports, answer.decisions, strict=True)
         going = {one.trial for one, decision in told if decision is Decision.GO_ON}
-        held = {trial: lease for trial, lease in held.items() if trial in going}
-        held |= {lease.request.trial: lease for lease in answer.leases}
+        held = {trial: request for trial, request in held.items() if trial in going}
+        held |= {request.trial: request for request in answer.requests}
     assert {*study.states} == {"complete", "pruned", "failed", "running"}
     tried, before = study.trials, study.keeper
     study.take_over()
@@ -590,14 +593,14 @@ def test_by_chance_a_takeover_decides_as_the_keeper_would_have(begin):
     def decisions(name: str, *, takes_over: bool) -> list[str | None]:
         opening = InitialDesign(published=("lora_qv", "mam_adapter"))
         study = begin(study=name, sampler="factored", rungs=BY_CHANCE, opening=opening, target_trials=20)
-        leases = {lease.request.trial: lease for lease in study.take(20)}
+        requests = {request.trial: request for request in study.take(20)}
         for trial in range(20):
             if takes_over and trial == 14:
                 study.take_over()
-                leases |= {lease.request.trial: lease for lease in study.take(20)}
+                requests |= {request.trial: request for request in study.take(20)}
             score = 0.6 if trial < 2 else 0.2 + 0.03 * (trial * 5 % 7)
             for step, gain in ((4, 0.0), (8, 0.1), (16, 0.2)):
-                if study.tell(report(leases[trial], step, score + gain)) == [Decision.STOP]:
+                if study.tell(report(requests[trial], step, score + gain)) == [Decision.STOP]:
                     break
         return [one.reason for one in study.trials]
 

@@ -31,8 +31,8 @@ def test_losses_with_their_machine_fail_no_trial_whatever_their_number(storage_u
     keeper = study.keeper
     for number in range(MAX_LOSSES + 2):
         keeper.join(f"w/{number}")
-        (lease,) = keeper.exchange(f"w/{number}", (), 1).leases
-        assert (lease.request.trial, lease.request.attempt) == (0, number + 1)
+        (request,) = keeper.exchange(f"w/{number}", (), 1).requests
+        assert (request.trial, request.attempt) == (0, number + 1)
         machines.gone.add(f"w/{number}")
     keeper.join("w/last")
     assert (study.states, study.losses) == (["queued"], {})
@@ -54,12 +54,12 @@ def test_losses_on_machines_that_live_fail_a_trial_also_among_others(begin, mach
 def test_a_worker_on_a_machine_that_leaves_is_sent_away_and_wanted_elsewhere(begin, machines):
     keeper = begin(machines=machines).keeper
     keeper.join("w/1")
-    assert keeper.exchange("w/1", (), 1).leases
+    assert keeper.exchange("w/1", (), 1).requests
     assert not keeper.heartbeat("w/1")
     machines.leaving.add("w/1")
     assert keeper.heartbeat("w/1")
     answer = keeper.exchange("w/1", (), 1)
-    assert (answer.is_over, answer.leases) == (True, ())
+    assert (answer.is_over, answer.requests) == (True, ())
     assert keeper.must_move("w/1")
     keeper.join("w/2")
     assert not keeper.exchange("w/2", (), 1).is_over

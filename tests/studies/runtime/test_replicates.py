@@ -44,10 +44,10 @@ def searched(begin):
 
     def make(**fields: object) -> tuple[KeptStudy, list[WorkerReport]]:
         study = begin(target_trials=14, replicates=6, **fields)
-        leases = study.take(14)
-        assert [lease.request.trial for lease in leases] == list(range(8))
+        requests = study.take(14)
+        assert [request.trial for request in requests] == list(range(8))
         scores = [0.1, 0.2, 0.8, 0.3, 0.4, 0.9, 0.5, 0.6]
-        return study, [report(lease, 16, score) for lease, score in zip(leases, scores, strict=True)]
+        return study, [report(request, 16, score) for request, score in zip(requests, scores, strict=True)]
 
     return make
 
@@ -55,10 +55,10 @@ def searched(begin):
 def test_replicates_wait_until_every_trial_before_has_ended(searched):
     study, ending = searched()
     answer = study.keeper.exchange("w/1", ending[:-1], 1)
-    assert answer.leases == ()
+    assert answer.requests == ()
     assert not answer.is_over
     answer = study.keeper.exchange("w/1", ending[-1:], 8)
-    assert [lease.request.trial for lease in answer.leases] == list(range(8, 14))
+    assert [request.trial for request in answer.requests] == list(range(8, 14))
 
 
 def test_replicates_are_their_originals_with_other_seeds(searched):
@@ -104,10 +104,10 @@ def test_a_keeper_trains_the_best_published_method_again_beside_two_discoveries(
 
 def test_replicates_are_never_pruned_and_hold_no_rung(searched):
     study, ending = searched()
-    leases = study.keeper.exchange("w/1", ending, 8).leases
-    poor = [report(lease, step, 0.01) for step in (4, 8) for lease in leases]
+    requests = study.keeper.exchange("w/1", ending, 8).requests
+    poor = [report(request, step, 0.01) for step in (4, 8) for request in requests]
     assert {*study.keeper.exchange("w/1", poor, 0).decisions} == {Decision.GO_ON}
-    study.keeper.exchange("w/1", [report(lease, 16, 0.5) for lease in leases], 0)
+    study.keeper.exchange("w/1", [report(request, 16, 0.5) for request in requests], 0)
     assert study.keeper.progress().best.number == 5
     assert [trial.state for trial in study.trials[8:]] == [TrialState.COMPLETE] * 6
 
@@ -115,9 +115,9 @@ def test_replicates_are_never_pruned_and_hold_no_rung(searched):
 def test_a_keeper_that_takes_over_among_replicates_continues_the_round(searched):
     study, ending = searched()
     # eight slots come free, but six of them are taken
-    first = study.keeper.exchange("w/1", ending, -6).leases
-    assert [lease.request.trial for lease in first] == [8, 9]
-    study.keeper.exchange("w/1", [report(lease, 16, 0.01) for lease in first], 0)
+    first = study.keeper.exchange("w/1", ending, -6).requests
+    assert [request.trial for request in first] == [8, 9]
+    study.keeper.exchange("w/1", [report(request, 16, 0.01) for request in first], 0)
     study.take_over()
     study.take(8, "w/2")
     # what the first two scored is of the next round, of which there is none
@@ -126,14 +126,14 @@ def test_a_keeper_that_takes_over_among_replicates_continues_the_round(searched)
 
 def test_without_a_complete_trial_the_search_goes_on(begin):
     study = begin(target_trials=4, replicates=2)
-    failed = [WorkerReport(trial=one.request.trial, attempt=1, failure="no") for one in study.take(4)]
+    failed = [WorkerReport(trial=one.trial, attempt=1, failure="no") for one in study.take(4)]
     study.keeper.exchange("w/1", failed, 4)
     assert [trial.origin for trial in study.trials] == ["proposed"] * 4
 
 
 def test_published_methods_come_before_replicates(begin):
     study = begin(target_trials=3, replicates=2, opening=InitialDesign(published=("lora_qv", "mam_adapter")))
-    assert [lease.request.trial for lease in study.take(3)] == [0, 1]
+    assert [request.trial for request in study.take(3)] == [0, 1]
     assert [trial.method for trial in study.trials] == ["lora_qv", "mam_adapter"]
 
 

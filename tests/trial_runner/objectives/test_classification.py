@@ -12,7 +12,7 @@ from support.packing_cases import EVEN_TASK, TASK, request_for, runner_of
 
 from search_space.published import published_method
 from trial_runner.objectives import ClassificationHead
-from trial_runner.requests import SlotReading
+from trial_runner.requests import Reading
 
 
 def test_the_head_is_linear_in_the_mean_of_the_real_tokens():
@@ -75,7 +75,7 @@ def test_examples_average_to_the_metrics_that_are_measured(tiny_backbone):
     lora, mam = (published_method(name).structure(runner.backbone.shape) for name in ("lora_qv", "mam_adapter"))
     for number, structure in enumerate((lora, mam)):
         pack.admit(request_for(structure, number, steps=2))
-    readings = [one for one in pack.advance(2) if isinstance(one, SlotReading)]
+    readings = [one for one in pack.advance(2) if isinstance(one, Reading)]
     runner.close()
     assert readings
     for reading in readings:

@@ -48,8 +48,8 @@ def write_tokens(new_text_runner: NewRunner, monkeypatch: pytest.MonkeyPatch) ->
         layer = language_model(runner).get_output_embeddings()
         with torch.no_grad():
             layer.weight[objective_of(runner)._task.eos_token_id] = end * layer.weight.abs().sum(dim=0)
-        pack, slots = admitted(runner)
-        (texts,) = objective_of(runner).predictions(moved_pass(runner, pack)(slots), "validation")
+        pack, trials = admitted(runner)
+        (texts,) = objective_of(runner).predictions(moved_pass(runner, pack)(trials), "validation")
         return [text.split() for text in texts]
 
     return write
@@ -88,8 +88,8 @@ def test_the_backbones_own_way_of_generating_is_forgotten(tmp_path, tiny_backbon
     texts = []
     for place in (tiny_backbone("bart"), folder):
         runner = text_runner(place, write_task(tmp_path / "task"))
-        pack, slots = admitted(runner)
-        texts.append(objective_of(runner).predictions(plain_pass(runner, pack, slots), "test"))
+        pack, trials = admitted(runner)
+        texts.append(objective_of(runner).predictions(plain_pass(runner, pack, trials), "test"))
         runner.close()
     assert texts[0] == texts[1]
 
@@ -99,8 +99,8 @@ def test_padding_is_never_written(new_text_runner):
     model, pad = language_model(runner), runner.backbone.pad_token_id
     with torch.no_grad():
         model.final_logits_bias[0, pad] = 1e4
-    pack, slots = admitted(runner)
-    assert all(objective_of(runner).predictions(plain_pass(runner, pack, slots), "test")[0])
+    pack, trials = admitted(runner)
+    assert all(objective_of(runner).predictions(plain_pass(runner, pack, trials), "test")[0])
 
 
 # ---- metrics
@@ -132,8 +132,8 @@ def of_the_library(name: str, texts: list[str], references: list[list[str]]) -> 
 def test_a_metric_is_the_librarys_of_what_was_written(new_text_runner, family, kind):
     names = KINDS[kind]
     runner = new_text_runner(family, kind=kind, metric=names[0], metrics=names, group="group")
-    pack, slots = admitted(runner, ("lora_qv", "prefix_tuning", "mam_adapter"))
-    together, objective = moved_pass(runner, pack)(slots), objective_of(runner)
+    pack, trials = admitted(runner, ("lora_qv", "prefix_tuning", "mam_adapter"))
+    together, objective = moved_pass(runner, pack)(trials), objective_of(runner)
     split = objective._task.splits["validation"]
     written = objective.predictions(together, "validation")
     half = [  # of random weights nothing is ever right
@@ -155,11 +155,11 @@ def test_a_metric_is_the_librarys_of_what_was_written(new_text_runner, family, k
 
 def test_the_final_reading_is_measured_on_what_is_written_then(new_text_runner):
     runner = new_text_runner("t5_gated", metric="chrf", metrics=("chrf", "bleu"))
-    pack, slots = admitted(runner, ("lora_qv", "prefix_tuning"), steps=4)
+    pack, trials = admitted(runner, ("lora_qv", "prefix_tuning"), steps=4)
     readings = [each for each in pack.advance(4) if isinstance(each, Reading) and each.step == 4]
     split = objective_of(runner)._task.splits["validation"]
-    for slot, reading in zip(slots, readings, strict=True):
-        (texts,) = objective_of(runner).predictions(plain_pass(runner, pack, [slot]), "validation")
+    for trial, reading in zip(trials, readings, strict=True):
+        (texts,) = objective_of(runner).predictions(plain_pass(runner, pack, [trial]), "validation")
         expected = of_the_library("chrf", texts, [list(each) for each in split.references])
         assert reading.score == reading.metrics["chrf"] == pytest.approx(expected, rel=1e-12)
 
@@ -197,19 +197,20 @@ def test_slots_at_a_rung_and_at_their_end_are_measured_each_in_its_way(new_text_
     runner = new_text_runner("bart")
     short, long = configurations(runner, ("lora_qv", "ia3"))
     pack = runner.open_pack(2)
-    slots = [pack.admit(request_for(short, 0, steps=2)), pack.admit(request_for(long, 1, steps=4))]
-    readings = {(each.slot, each.step): each for each in pack.advance(2) if isinstance(each, Reading)}
-    assert "bleu" in readings[slots[0], 2].metrics
-    assert PROXY_LOSS in readings[slots[1], 2].metrics
-    assert "bleu" not in readings[slots[1], 2].metrics
+    pack.admit(request_for(short, 0, steps=2))
+    pack.admit(request_for(long, 1, steps=4))
+    readings = {(each.trial, each.step): each for each in pack.advance(2) if isinstance(each, Reading)}
+    assert "bleu" in readings[0, 2].metrics
+    assert PROXY_LOSS in readings[1, 2].metrics
+    assert "bleu" not in readings[1, 2].metrics
 
 
 def test_confirmations_are_measured_on_the_test_split(new_text_runner):
     runner = new_text_runner("bart", metrics=("bleu", "loss"))
     plan = TrainingPlan(steps=1, batch_size=2, evaluate_at_steps=(1,), measured_split="test")
     pack = runner.open_pack(1)
-    slot = pack.admit(request_for(configurations(runner, ("lora_qv",))[0], 0, steps=2, plan=plan))
+    pack.admit(request_for(configurations(runner, ("lora_qv",))[0], 0, steps=2, plan=plan))
     (reading,) = pack.advance(1)
-    together = plain_pass(runner, pack, [slot])
+    together = plain_pass(runner, pack, [0])
     assert isinstance(reading, Reading)
     assert reading.metrics == objective_of(runner).measure(together, "test", is_final=True)[0].metrics

@@ -60,8 +60,8 @@ def reference_loss(runner: TorchRunner, rows: list[int]) -> Tensor:
 
 def alone(runner: TorchRunner) -> tuple[LanguageModelObjective, Pass]:
     """What the runner's trials learn, and a pass of one of them, which starts as nothing."""
-    pack, slots = admitted(runner)
-    return objective_of(runner), plain_pass(runner, pack, slots)
+    pack, trials = admitted(runner)
+    return objective_of(runner), plain_pass(runner, pack, trials)
 
 
 def assert_loss_is_the_models_own(runner: TorchRunner, rows: list[int]) -> None:
@@ -197,16 +197,16 @@ def test_validation_loss_is_the_mean_over_all_tokens_of_the_split(new_text_runne
 @pytest.mark.parametrize("family", ["bart", "t5_gated", "gpt2", "llama"])
 def test_full_fine_tuning_changes_a_tied_head_and_no_other(new_text_runner, family):
     runner = new_text_runner(family)
-    pack, slots = admitted(runner, ("full_finetuning",), steps=3)
+    pack, trials = admitted(runner, ("full_finetuning",), steps=3)
     before = [parameter.clone() for parameter in language_model(runner).parameters()]
     pack.advance(3)
     objective = objective_of(runner)
-    written = objective.predictions(plain_pass(runner, pack, slots), "validation")
+    written = objective.predictions(plain_pass(runner, pack, trials), "validation")
     batch = objective.batch("train", np.arange(4))
     with torch.no_grad():
-        (loss,) = objective.losses(plain_pass(runner, pack, slots), batch)
+        (loss,) = objective.losses(plain_pass(runner, pack, trials), batch)
         assert all(torch.equal(*each) for each in zip(before, language_model(runner).parameters(), strict=True))
-        changed = pack.trial(slots[0]).deltas.whole.weights()  # type: ignore[union-attr]
+        changed = pack.trial(trials[0]).deltas.whole.weights()  # type: ignore[union-attr]
         for name, parameter in runner.backbone.model.named_parameters():
             parameter.copy_(changed[name])
         assert torch.allclose(loss, reference_loss(runner, [0, 1, 2, 3]), rtol=EXACT, atol=0)
@@ -219,9 +219,9 @@ def test_full_fine_tuning_changes_a_tied_head_and_no_other(new_text_runner, fami
 def test_a_snapshot_has_no_head_and_can_be_gone_on_from(new_text_runner):
     runner = new_text_runner("t5", label_smoothing=0.1)
     methods = ("prefix_tuning", "lora_qv")
-    pack, slots = admitted(runner, methods, steps=4)
+    pack, trials = admitted(runner, methods, steps=4)
     pack.advance(2)
-    snapshots = [pack.snapshot(slot) for slot in slots]
+    snapshots = [pack.snapshot(trial) for trial in trials]
     assert all(snapshot.facts["labels"] == [] for snapshot in snapshots)
     assert not any("head." in name for snapshot in snapshots for name in snapshot.tensors)
     expected = [each.metrics for each in pack.advance(2) if isinstance(each, Reading)]
@@ -252,7 +252,7 @@ def test_a_prompt_must_leave_positions_for_the_longest_text(new_text_runner):
     method = published_method("prompt_tuning")
     fitting, longer = (method.configuration(runner.backbone.shape, {"l": 66 - longest + more}) for more in (0, 1))
     pack = runner.open_pack(2)
-    slot = pack.admit(request_for(fitting, 0, steps=2))
-    assert objective_of(runner).predictions(plain_pass(runner, pack, [slot]), "test")
+    pack.admit(request_for(fitting, 0, steps=2))
+    assert objective_of(runner).predictions(plain_pass(runner, pack, [0]), "test")
     with pytest.raises(AttachError, match=rf"at most 66 tokens together, .* got {67 - longest} and {longest}"):
         pack.admit(request_for(longer, 1, steps=2))

@@ -37,11 +37,11 @@ def test_a_trial_in_a_pack_is_the_trial_alone(new_text_runner, family, dropout):
 def test_slots_write_in_one_batch_what_they_write_alone(new_text_runner, family, search):
     runner = new_text_runner(family, decoding=search)
     objective = objective_of(runner)
-    pack, slots = admitted(runner, METHODS)
+    pack, trials = admitted(runner, METHODS)
     together = moved_pass(runner, pack)
-    written = objective.predictions(together(slots), "validation")
-    assert written == [objective.predictions(together([slot]), "validation")[0] for slot in slots]
-    assert len({tuple(texts) for texts in written}) > len(slots) / 2, "else slots could be mixed up unseen"
+    written = objective.predictions(together(trials), "validation")
+    assert written == [objective.predictions(together([trial]), "validation")[0] for trial in trials]
+    assert len({tuple(texts) for texts in written}) > len(trials) / 2, "else slots could be mixed up unseen"
 
 
 @pytest.mark.parametrize("search", SEARCHES.values(), ids=SEARCHES)
@@ -49,23 +49,23 @@ def test_slots_write_in_one_batch_what_they_write_alone(new_text_runner, family,
 def test_padding_changes_nothing_that_is_written(new_text_runner, monkeypatch, family, search):
     runner = new_text_runner(family, decoding=search)
     objective = objective_of(runner)
-    pack, slots = admitted(runner, METHODS)
-    together = moved_pass(runner, pack)(slots)
+    pack, trials = admitted(runner, METHODS)
+    together = moved_pass(runner, pack)(trials)
     written = objective.predictions(together, "validation")
     monkeypatch.setattr(FrozenModel, "evaluated_together", lambda self, slots, tokens: 1)
     assert objective.predictions(together, "validation") == written
-    assert len({text for texts in written for text in texts}) > len(slots)
+    assert len({text for texts in written for text in texts}) > len(trials)
 
 
 def test_each_slot_has_the_mean_over_the_tokens_of_its_own_targets(new_text_runner):
     runner = new_text_runner("bart")
     objective = objective_of(runner)
-    pack, slots = admitted(runner, ("lora_qv", "lora_qv", "prefix_tuning"))
+    pack, trials = admitted(runner, ("lora_qv", "lora_qv", "prefix_tuning"))
     together = moved_pass(runner, pack)
     rows = np.array([[0, 1, 2], [3, 4, 5], [0, 1, 2]])
-    losses = objective.losses(together(slots), objective.batch("train", rows.flatten()))
-    for slot, own, loss in zip(slots, rows, losses, strict=True):
-        expected = objective.losses(together([slot]), objective.batch("train", own))
+    losses = objective.losses(together(trials), objective.batch("train", rows.flatten()))
+    for trial, own, loss in zip(trials, rows, losses, strict=True):
+        expected = objective.losses(together([trial]), objective.batch("train", own))
         assert torch.allclose(loss, expected[0], rtol=EXACT, atol=0)
     assert len(set(losses.tolist())) == 3
 
@@ -74,12 +74,12 @@ def test_each_slot_has_the_mean_over_the_tokens_of_its_own_targets(new_text_runn
 def test_nobody_sees_the_rows_behind_a_shorter_prompt_where_no_mask_is_given(new_text_runner, family):
     runner = new_text_runner(family)
     frozen = runner._frozen
-    pack, slots = admitted(runner, ("prompt_tuning", "lora_qv"))
+    pack, trials = admitted(runner, ("prompt_tuning", "lora_qv"))
     words = torch.arange(6, 36).view(6, 5)
     inputs = {"input_ids": words}
     if runner.backbone.shape.decoder_layers and runner.backbone.shape.encoder_layers:
         inputs["decoder_input_ids"] = words
-    with moved_pass(runner, pack)(slots).applied():
+    with moved_pass(runner, pack)(trials).applied():
         without = frozen.model(**inputs).last_hidden_state
         masked = frozen.model(**inputs, attention_mask=torch.ones_like(words)).last_hidden_state
     assert torch.allclose(without, masked, rtol=EXACT, atol=EXACT)
@@ -90,8 +90,8 @@ def test_a_head_of_its_own_is_held_in_the_numbers_that_its_products_are_rounded_
     objective = objective_of(runner)
     layer = objective._head.layer
     assert layer.weight.dtype == torch.bfloat16
-    pack, slots = admitted(runner)
-    together, batch = plain_pass(runner, pack, slots), objective.batch("train", np.arange(4))
+    pack, trials = admitted(runner)
+    together, batch = plain_pass(runner, pack, trials), objective.batch("train", np.arange(4))
     with torch.no_grad():
         losses = objective.losses(together, batch)
         layer.float()

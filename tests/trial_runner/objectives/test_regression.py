@@ -11,7 +11,7 @@ from support.packing_cases import TASK, request_for, runner_of
 
 from search_space.published import published_method
 from trial_runner.errors import AttachError
-from trial_runner.requests import SlotReading
+from trial_runner.requests import Reading
 from trial_runner.runner import TorchRunner
 from trial_runner.tasks.regression.kind import PreparedRegression
 
@@ -36,15 +36,15 @@ def runner(tiny_backbone: Callable[[str], Path]) -> Iterator[TorchRunner]:
     runner.close()
 
 
-def run(runner: TorchRunner, *methods: str, steps: int = 6) -> list[list[SlotReading]]:
+def run(runner: TorchRunner, *methods: str, steps: int = 6) -> list[list[Reading]]:
     pack = runner.open_pack(len(methods))
     for method in methods:
         structure = published_method(method).structure(runner.backbone.shape)
         pack.admit(request_for(structure, METHODS.index(method), steps=steps))
-    found: dict[int, list[SlotReading]] = {}
+    found: dict[int, list[Reading]] = {}
     for reading in pack.advance(steps):
-        found.setdefault(reading.slot, []).append(reading)
-    return [found[slot] for slot in sorted(found)]
+        found.setdefault(reading.trial, []).append(reading)
+    return [found[trial] for trial in sorted(found)]
 
 
 def test_a_head_that_is_trained_alone_begins_at_the_mean_and_learns_by_squared_errors(runner):

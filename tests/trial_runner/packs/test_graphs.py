@@ -27,7 +27,7 @@ from trial_runner.attachment.inputs import on_device
 from trial_runner.packs import lane
 from trial_runner.packs.graphs import Recorder, StepGraphs
 from trial_runner.packs.pack import TrialPack
-from trial_runner.requests import SlotReading, TrialRequest
+from trial_runner.requests import Reading, TrialRequest
 from trial_runner.runner import TorchRunner
 
 # a family takes a minute or more, for every operation is looked at
@@ -178,7 +178,7 @@ def recorded_as_watched(runner: TorchRunner, requests: Sequence[TrialRequest], s
     for request in requests:
         pack.admit(request)
     results = pack.advance(steps)
-    assert all(isinstance(result, SlotReading) for result in results), results
+    assert all(isinstance(result, Reading) for result in results), results
     return pack, watcher
 
 

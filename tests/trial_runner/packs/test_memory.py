@@ -80,7 +80,7 @@ def test_a_pack_that_does_not_fit_goes_on_with_fewer_slots_at_once(when, togethe
     references = train(runner.open_pack(SLOTS), requests)
     pack = runner.open_pack(SLOTS)
     with memory_for(runner, together * BATCH, when=when) as seen:
-        trials = [watch(pack, pack.admit(request)) for request in requests]
+        trials = [watch(pack, request) for request in requests]
         results = [result for _ in range(STEPS) for result in pack.advance(1)]
     assert not [result for result in results if isinstance(result, Failure)]
     assert [each.state.step for each in trials] == [STEPS] * SLOTS
@@ -89,8 +89,8 @@ def test_a_pack_that_does_not_fit_goes_on_with_fewer_slots_at_once(when, togethe
     for each, reference in zip(trials, references, strict=True):
         trace = each.trace(pack)
         assert deviation(_without_losses(trace), _without_losses(reference)).share <= EXACT, each.state.request
-    for slot in range(SLOTS):
-        pack.evict(slot)
+    for request in requests:
+        pack.evict(request.trial)
     assert 1 <= pack.free_slots <= together
 
 
@@ -132,7 +132,7 @@ def test_a_trial_that_does_not_fit_alone_fails_and_says_so(runner):
         pack.admit(request)
     with memory_for(runner, 0):
         failures = pack.advance(1)
-    assert sorted(failure.slot for failure in failures) == [0, 1]
+    assert sorted(failure.trial for failure in failures) == [0, 1]
     for failure in failures:
         assert isinstance(failure, Failure)
         assert "memory" in failure.reason

@@ -17,10 +17,10 @@ from search_space.parameter_counts.budget import solve
 from search_space.published import published_method
 from trial_runner.attachment.attention import ATTENTION
 from trial_runner.backbones import load_backbone
-from trial_runner.errors import AttachError, SnapshotError
+from trial_runner.errors import AttachError, RequestError, SnapshotError
 from trial_runner.packs.pack import TrialPack
 from trial_runner.packs.slot import learning_rate_factor
-from trial_runner.requests import Reading, SlotReading, TrainingPlan, TrialRequest
+from trial_runner.requests import Reading, TrainingPlan, TrialRequest
 from trial_runner.runner import TorchRunner
 from trial_runner.tasks.splits import some_rows
 from trial_runner.training import Training
@@ -68,30 +68,31 @@ def opened(runner: TorchRunner, asked: TrialRequest, slots: int = 1) -> TrialPac
     return pack
 
 
-def losses_of(pack: TrialPack, slots: Sequence[int], steps: int) -> dict[int, list[float]]:
-    """Training loss of every step, by slot."""
-    losses: dict[int, list[float]] = {slot: [] for slot in slots}
+def losses_of(pack: TrialPack, trials: Sequence[int], steps: int) -> dict[int, list[float]]:
+    """Training loss of every step, by trial."""
+    losses: dict[int, list[float]] = {trial: [] for trial in trials}
     for _ in range(steps):
-        before = {slot: pack.trial(slot).loss_sum for slot in slots}
+        before = {trial: pack.trial(trial).loss_sum for trial in trials}
         readings = [result for result in pack.advance(1) if isinstance(result, Reading)]
-        for slot in slots:
-            mean = next((reading.train_loss for reading in readings if reading.slot == slot), None)
+        for trial in trials:
+            mean = next((reading.train_loss for reading in readings if reading.trial == trial), None)
             if mean is None:
-                losses[slot].append(pack.trial(slot).loss_sum - before[slot])
+                losses[trial].append(pack.trial(trial).loss_sum - before[trial])
             else:
-                spacing = {5: 5, 10: 5, STEPS: 10}[pack.trial(slot).step]
-                losses[slot].append(mean * spacing - before[slot])
+                spacing = {5: 5, 10: 5, STEPS: 10}[pack.trial(trial).step]
+                losses[trial].append(mean * spacing - before[trial])
     return losses
 
 
-def parameters_of(pack: TrialPack, slot: int) -> torch.Tensor:
-    return torch.cat([parameter.detach().flatten() for parameter in pack.trial(slot).parameters])
+def parameters_of(pack: TrialPack, trial: int) -> torch.Tensor:
+    return torch.cat([parameter.detach().flatten() for parameter in pack.trial(trial).parameters])
 
 
 def reference_losses(runner: TorchRunner, asked: TrialRequest) -> list[float]:
     """The trial once more with `torch.optim.AdamW`, a `LambdaLR` and plain indexing, sharing only the modules."""
     pack = runner.open_pack(1)
-    slot = pack.trial(pack.admit(asked))
+    pack.admit(asked)
+    slot = pack.trial(asked.trial)
     attention, ffn, head = asked.learning_rates
     groups = [
         {"params": list(slot.deltas.attention.parameters()), "lr": attention},
@@ -203,8 +204,8 @@ def test_at_rungs_the_same_examples_are_measured_of_every_trial_and_all_of_them_
     chosen = some_rows(len(split), few)
     assert len(set(chosen)) == few < len(split)
     for one, other in zip(pack.advance(STEPS), whole.advance(STEPS), strict=True):
-        assert isinstance(one, SlotReading)
-        assert isinstance(other, SlotReading)
+        assert isinstance(one, Reading)
+        assert isinstance(other, Reading)
         assert one.examples is not None
         assert other.examples is not None
         if one.step == STEPS:
@@ -242,15 +243,15 @@ def test_a_restored_trial_goes_on_as_if_it_had_not_stopped(tmp_path, runner):
     path = runner.save(first.snapshot(0), tmp_path)
     second = runner.open_pack(3)
     second.admit(request(runner, 1))
-    slot = second.restore(request(runner, 0, attempt=2), runner.load(path))
-    assert second.trial(slot).step == 7
+    second.restore(request(runner, 0, attempt=2), runner.load(path))
+    assert second.trial(0).step == 7
     second.advance(STEPS - 7)
-    torch.testing.assert_close(parameters_of(second, slot), parameters_of(straight, 0), rtol=1e-9, atol=1e-12)
+    torch.testing.assert_close(parameters_of(second, 0), parameters_of(straight, 0), rtol=1e-9, atol=1e-12)
 
 
 def test_a_snapshot_of_another_trial_or_backbone_is_refused(runner):
-    pack = opened(runner, request(runner, 0), slots=2)
-    snapshot = pack.snapshot(0)
+    snapshot = opened(runner, request(runner, 0)).snapshot(0)
+    pack = runner.open_pack(1)
     for change in ({"seed": 5}, {"configuration": configuration(runner, "lora_qv")}):
         with pytest.raises(SnapshotError, match=r"must have its own (seed|configuration)"):
             pack.restore(request(runner, 0, **change), snapshot)
@@ -289,6 +290,26 @@ def test_a_configuration_that_the_backbone_cannot_hold_is_refused_alone(runner):
     with pytest.raises(AttachError, match=r"trial 4 cannot be built: .*\[V15\]"):
         pack.admit(request(runner, 4, configuration=wide))
     assert pack.free_slots == 2
+
+
+def test_a_pack_holds_a_trial_once_and_knows_no_other(runner):
+    pack = opened(runner, request(runner, 3), slots=2)
+    with pytest.raises(RequestError, match="must hold a trial once; it has trial 3"):
+        pack.admit(request(runner, 3, attempt=2))
+    for asked in (pack.evict, pack.snapshot):
+        with pytest.raises(RequestError, match=r"trial 4 must be in the pack; it holds \[3\]"):
+            asked(4)
+    assert pack.free_slots == 1
+
+
+def test_a_pack_says_how_far_the_next_reading_is(runner):
+    pack = runner.open_pack(2)
+    assert pack.steps_to_reading == 0
+    for trial, at in enumerate(((6, 8), (4,))):
+        pack.admit(request(runner, trial, plan=dataclasses.replace(PLAN, steps=at[-1], evaluate_at_steps=at)))
+    said = [(pack.steps_to_reading, len(pack.advance(1))) for _ in range(8)]
+    assert said == [(4, 0), (3, 0), (2, 0), (1, 1), (2, 0), (1, 1), (2, 0), (1, 1)]
+    assert pack.steps_to_reading == 0
 
 
 def test_training_learns_and_leaves_the_backbone_as_it_was(runner):

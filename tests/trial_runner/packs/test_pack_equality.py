@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -188,13 +189,14 @@ def test_tables_of_two_sites_in_one_trial_are_trained_where_they_are(tiny_backbo
 def test_many_steps_at_once_are_as_many_single_steps(runner: TorchRunner) -> None:
     requests = requests_for(published(runner, ("mam_adapter", "lora_qv", "prompt_tuning")), steps=12)
     at_once, singly = (runner.open_pack(len(requests)) for _ in range(2))
-    slots = [(at_once.admit(request), singly.admit(request)) for request in requests]
+    for pack, request in product((at_once, singly), requests):
+        pack.admit(request)
     results = [result for steps in (1, 4, 5, 9) for result in at_once.advance(steps)]
     expected = [result for _ in range(12) for result in singly.advance(1)]
     assert {(one.trial, one.step) for one in results} == {(one.trial, one.step) for one in expected}
     assert len(results) == len(expected)
-    for one, other in slots:
-        states = (pack.snapshot(slot).tensors for pack, slot in ((at_once, one), (singly, other)))
+    for request in requests:
+        states = (pack.snapshot(request.trial).tensors for pack in (at_once, singly))
         for (name, tensor), (other_name, other_tensor) in zip(*(state.items() for state in states), strict=True):
             assert name == other_name
             torch.testing.assert_close(tensor, other_tensor, rtol=EXACT, atol=1e-12)
@@ -206,22 +208,23 @@ def test_a_snapshot_has_the_shapes_of_the_trial_and_not_of_its_pack(runner: Torc
     configurations = twins(every_structure(runner.backbone.shape)[::8])
     requests = requests_for(configurations, steps=4)
     pack = runner.open_pack(len(requests))
-    slots = [pack.admit(request) for request in requests]
+    for request in requests:
+        pack.admit(request)
     pack.advance(1)
-    for slot, request in zip(slots, requests, strict=True):
+    for request in requests:
         single = runner.open_pack(1)
-        own = single.admit(request)
+        single.admit(request)
         single.advance(1)
-        assert shapes(pack, slot) == shapes(single, own)
+        assert shapes(pack, request.trial) == shapes(single, request.trial)
         trained = count(request.configuration, runner.backbone.shape).trained
-        held = [tensor for name, tensor in pack.snapshot(slot).tensors.items() if name.startswith("deltas.")]
+        held = [tensor for name, tensor in pack.snapshot(request.trial).tensors.items() if name.startswith("deltas.")]
         assert sum(tensor.numel() for tensor in held if isinstance(tensor, torch.Tensor)) == trained
 
 
-def shapes(pack: TrialPack, slot: int) -> dict[str, tuple[int, ...]]:
+def shapes(pack: TrialPack, trial: int) -> dict[str, tuple[int, ...]]:
     return {
         name: tuple(tensor.shape)
-        for name, tensor in pack.snapshot(slot).tensors.items()
+        for name, tensor in pack.snapshot(trial).tensors.items()
         if isinstance(tensor, torch.Tensor)
     }
 

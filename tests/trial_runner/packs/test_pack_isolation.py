@@ -37,7 +37,7 @@ def requests_beside(runner: TorchRunner, name: str) -> list[TrialRequest]:
 
 def opened(runner: TorchRunner, requests: Sequence[TrialRequest]) -> tuple[TrialPack, list[Watched]]:
     pack = runner.open_pack(len(requests))
-    return pack, [watch(pack, pack.admit(request)) for request in requests]
+    return pack, [watch(pack, request) for request in requests]
 
 
 def assert_identical(one: dict[str, Tensor], other: dict[str, Tensor]) -> None:
@@ -55,7 +55,7 @@ def assert_same(trace: Trace, reference: Trace) -> None:
 def assert_same_until_now(one: TrialPack, other: TrialPack, watched: Sequence[tuple[Watched, Watched]]) -> None:
     for mine, theirs in watched:
         assert mine.losses == theirs.losses
-        assert_identical(tensors_of(one, mine.slot), tensors_of(other, theirs.slot))
+        assert_identical(tensors_of(one, mine.trial), tensors_of(other, theirs.trial))
 
 
 @pytest.mark.slow
@@ -67,7 +67,7 @@ def test_no_learning_rate_disturbs_another_slot(name, rate, runner):
     calm, calm_trials = opened(runner, requests)
     requests[1] = dataclasses.replace(requests[1], learning_rates=(rate, rate, rate))
     disturbed, trials = opened(runner, requests)
-    pairs = [(one, other) for one, other in zip(trials, calm_trials, strict=True) if one.slot != trials[1].slot]
+    pairs = [(one, other) for one, other in zip(trials, calm_trials, strict=True) if one.trial != 1]
     failures: list[Failure] = []
     for _ in range(STEPS):
         assert not advance(calm, [other for _, other in pairs])
@@ -82,7 +82,7 @@ def test_no_learning_rate_disturbs_another_slot(name, rate, runner):
         assert trials[1].state.step == STEPS
         return
     (failure,) = failures
-    assert (failure.slot, failure.trial) == (trials[1].slot, 1)
+    assert failure.trial == 1
     assert 1 <= failure.step < 4
     assert "is nan" in failure.reason or "is inf" in failure.reason
     assert disturbed.free_slots == 1
@@ -102,7 +102,8 @@ def restored(runner: TorchRunner, requests: Sequence[TrialRequest], broken: int 
     pack = runner.open_pack(len(requests))
     for index, request in enumerate(requests):
         single = runner.open_pack(1)
-        snapshot = single.snapshot(single.admit(request))
+        single.admit(request)
+        snapshot = single.snapshot(request.trial)
         pack.restore(request, with_nan(snapshot) if index == broken else snapshot)
     return pack
 
@@ -117,13 +118,15 @@ def check_nan_stays(runner: TorchRunner, structure: Configuration) -> None:
         assert not calm.advance(1)
         (failure,) = disturbed.advance(1)
         assert isinstance(failure, Failure)
-        assert (failure.slot, failure.step) == (broken, 0)
+        assert (failure.trial, failure.step) == (broken, 0)
         assert disturbed.free_slots == 1
-        for slot in {0, 1, 2} - {broken}:
-            assert_identical(tensors_of(disturbed, slot), tensors_of(calm, slot))
+        for trial in {0, 1, 2} - {broken}:
+            assert_identical(tensors_of(disturbed, trial), tensors_of(calm, trial))
         assert not disturbed.advance(1)
         assert all(
-            torch.isfinite(tensor).all() for slot in (1 - broken, 2) for tensor in tensors_of(disturbed, slot).values()
+            torch.isfinite(tensor).all()
+            for trial in (1 - broken, 2)
+            for tensor in tensors_of(disturbed, trial).values()
         )
 
 
@@ -146,12 +149,11 @@ def test_a_trial_replaced_by_its_like_leaves_the_others_bit_identical(even_runne
     requests = [request_of(even_runner, "mam_adapter", trial, variant=trial % 2) for trial in range(4)]
     calm, calm_trials = opened(even_runner, requests)
     changed, trials = opened(even_runner, requests)
-    pairs = [(one, other) for one, other in zip(trials, calm_trials, strict=True) if one.slot != 1]
+    pairs = [(one, other) for one, other in zip(trials, calm_trials, strict=True) if one.trial != 1]
     for step in range(STEPS):
         if step == 5:
             changed.evict(1)
-            like = dataclasses.replace(requests[1], trial=9, seed=99)
-            assert changed.admit(like) == 1
+            changed.admit(dataclasses.replace(requests[1], trial=9, seed=99))
         assert not advance(calm, [other for _, other in pairs])
         assert not advance(changed, [one for one, _ in pairs])
         assert_same_until_now(changed, calm, pairs)
@@ -162,15 +164,15 @@ def test_a_trial_replaced_by_its_like_leaves_the_others_bit_identical(even_runne
 def test_others_that_come_and_go_change_a_trial_by_rounding_alone(change, runner):
     requests = requests_beside(runner, "mam_adapter")
     pack = runner.open_pack(len(requests) + 1)
-    trials = [watch(pack, pack.admit(request)) for request in requests]
-    staying = [each for each in trials if each.slot != trials[1].slot]
+    trials = [watch(pack, request) for request in requests]
+    staying = [each for each in trials if each.trial != 1]
     newcomer: Watched | None = None
     for step in range(STEPS):
         if step == 5:
             if change != "joins":
-                pack.evict(trials[1].slot)
+                pack.evict(1)
             if change != "leaves":
-                newcomer = watch(pack, pack.admit(request_of(runner, "inducer", 7, variant=1)))
+                newcomer = watch(pack, request_of(runner, "inducer", 7, variant=1))
         assert not advance(pack, staying)
     for each in staying:
         trace, reference = each.trace(pack), alone(runner, each.state.request)
@@ -180,8 +182,8 @@ def test_others_that_come_and_go_change_a_trial_by_rounding_alone(change, runner
         single = runner.open_pack(1)
         single.admit(newcomer.state.request)
         single.advance(STEPS - 5)
-        for name, tensor in tensors_of(single, 0).items():
-            torch.testing.assert_close(tensors_of(pack, newcomer.slot)[name], tensor, rtol=EXACT, atol=1e-12)
+        for name, tensor in tensors_of(single, newcomer.trial).items():
+            torch.testing.assert_close(tensors_of(pack, newcomer.trial)[name], tensor, rtol=EXACT, atol=1e-12)
 
 
 @pytest.mark.slow
@@ -208,12 +210,12 @@ def test_a_trial_that_moves_to_another_pack_goes_on_as_it_would_have(name, tmp_p
     second.admit(request_of(runner, "lora_qv", 20))
     second.advance(3)
     second.admit(request_of(runner, name, 21, variant=2 if name != "prompt_tuning" else 1))
-    moved = second.restore(dataclasses.replace(requests[1], attempt=2), runner.load(path))
-    assert_identical(tensors_of(second, moved), tensors_of(first, 1))
-    readings = [result for result in second.advance(STEPS) if result.slot == moved]
+    second.restore(dataclasses.replace(requests[1], attempt=2), runner.load(path))
+    assert_identical(tensors_of(second, 1), tensors_of(first, 1))
+    readings = [result for result in second.advance(STEPS) if result.trial == 1]
     reference = alone(runner, requests[1])
     assert [result.step for result in readings] == [reading.step for reading in reference.readings]
-    state = tensors_of(second, moved)
+    state = tensors_of(second, 1)
     for reading, expected in zip(readings, reference.readings, strict=True):
         assert isinstance(reading, Reading)
         assert dict(reading.metrics) == pytest.approx(dict(expected.metrics), rel=EXACT)

@@ -56,7 +56,7 @@ def test_fewer_texts_are_written_at_a_time_where_memory_is_short(tiny_backbone, 
     (admitted,) = requests(runner, ("lora_qv",))
     assert 1 <= runner._frozen.evaluation.examples < 11
     assert pack.memory_of(admitted).slot_bytes <= free
-    slot = pack.admit(admitted)
-    together = plain_pass(runner, pack, (slot,))
+    pack.admit(admitted)
+    together = plain_pass(runner, pack, (admitted.trial,))
     assert peak_of(lambda: objective_of(runner).predictions(together, "validation")) <= free
     runner.close()

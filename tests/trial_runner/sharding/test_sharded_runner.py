@@ -78,18 +78,19 @@ def alone(whole: TorchRunner) -> Trained:
 
 def trained(pack: Pack, requests: Sequence[TrialRequest]) -> Trained:
     """Readings and the last state of trials, by their numbers; one that has ended leaves at once."""
-    slots = {request.trial: pack.admit(request) for request in requests}
-    readings: dict[int, list[Reading]] = {trial: [] for trial in slots}
-    found = {}
-    while slots:
+    for request in requests:
+        pack.admit(request)
+    readings: dict[int, list[Reading]] = {request.trial: [] for request in requests}
+    found: Trained = {}
+    while len(found) < len(requests):
         for result in pack.advance(3):
             assert isinstance(result, Reading), result
             readings[result.trial].append(result)
         for request in requests:
-            if request.trial in slots and len(readings[request.trial]) == len(request.plan.evaluate_at_steps):
-                slot = slots.pop(request.trial)
-                found[request.trial] = (readings[request.trial], pack.snapshot(slot))
-                pack.evict(slot)
+            trial = request.trial
+            if trial not in found and len(readings[trial]) == len(request.plan.evaluate_at_steps):
+                found[trial] = (readings[trial], pack.snapshot(trial))
+                pack.evict(trial)
     return found
 
 
@@ -124,11 +125,13 @@ def test_a_rank_holds_its_share_of_the_blocks_between_passes(whole, sharded):
 
     before = held_bytes()
     pack = sharded.open_pack(2)
-    slots = [pack.admit(request) for request in requests_on(whole)[:2]]
+    requests = requests_on(whole)[:2]
+    for request in requests:
+        pack.admit(request)
     pack.advance(1)
     assert held_bytes() == before == [every // RANKS] * RANKS
-    for slot in slots:
-        pack.evict(slot)
+    for request in requests:
+        pack.evict(request.trial)
 
 
 def test_a_rank_that_runs_out_of_memory_within_a_pass_goes_on_with_the_others(factory, whole, sharded, alone):

@@ -60,8 +60,8 @@ def trained(runner: TorchRunner, form: Form, steps: int = STEPS) -> TrialPack:
     return pack
 
 
-def state_of(pack: TrialPack, slot: int = 0) -> dict[str, torch.Tensor]:
-    return pack.trial(slot).tensors()
+def state_of(pack: TrialPack, trial: int = 0) -> dict[str, torch.Tensor]:
+    return pack.trial(trial).tensors()
 
 
 def assert_equal(one: dict[str, torch.Tensor], other: dict[str, torch.Tensor]) -> None:
@@ -70,8 +70,8 @@ def assert_equal(one: dict[str, torch.Tensor], other: dict[str, torch.Tensor]) -
         assert torch.equal(tensor, other[name]), name
 
 
-def sparse_of(pack: TrialPack, slot: int = 0) -> SparseDelta:
-    whole = pack.trial(slot).deltas.whole
+def sparse_of(pack: TrialPack, trial: int = 0) -> SparseDelta:
+    whole = pack.trial(trial).deltas.whole
     assert isinstance(whole, SparseDelta)
     return whole
 
@@ -81,11 +81,11 @@ def test_a_trial_in_a_pack_equals_the_trial_alone_and_leaves_the_backbone(form, 
     before = {name: tensor.clone() for name, tensor in runner.backbone.model.state_dict().items()}
     pack = runner.open_pack(3)
     pack.admit(asked(SPARSE, trial=1))
-    slot = pack.admit(asked(form))
+    pack.admit(asked(form))
     pack.admit(asked(Full(), trial=2))
     for _ in range(STEPS):
         pack.advance(1)
-    assert_equal(state_of(pack, slot), state_of(trained(runner, form)))
+    assert_equal(state_of(pack), state_of(trained(runner, form)))
     assert_equal(runner.backbone.model.state_dict(), before)
 
 
@@ -145,7 +145,8 @@ def test_the_stored_changes_are_those_of_the_last_reading(runner):
 def reference(runner: TorchRunner, steps: int) -> tuple[list[float], dict[str, torch.Tensor]]:
     """The first stage once more in a plain loop: own optimisers, own schedules, the gates by their formula."""
     pack = runner.open_pack(1)
-    slot = pack.trial(pack.admit(asked(SPARSE)))
+    pack.admit(asked(SPARSE))
+    slot = pack.trial(0)
     model, frozen = runner.backbone.model, dict(runner.backbone.model.named_parameters())
     sizes = [tensor.numel() for tensor in frozen.values()]
     owner = torch.arange(len(sizes)).repeat_interleave(torch.tensor(sizes))
