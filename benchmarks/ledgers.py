@@ -24,7 +24,7 @@ from search_space.space.space import SearchSpace
 from studies.launch.study_creation import new_study
 from studies.ledger.ledger import Ledger
 from studies.ledger.reports import ReportEntry
-from studies.records import ExampleRecord, NewTrial, Outcome, ReadingRecord, TrialRecord
+from studies.records import ExampleRecord, Outcome, ReadingRecord, TrialRecord
 from studies.study_file import specification_of
 from studies.study_file.recorded_specification import BegunSpecification
 
@@ -45,8 +45,7 @@ def write(url: str, trials: int) -> None:
         epoch = ledger.take_over(study, "keeper")
         for first in range(0, trials, 500):
             some = records[first : first + 500]
-            new = [NewTrial(**{name: getattr(one, name) for name in NewTrial.__dataclass_fields__}) for one in some]
-            ledger.add_trials(study, epoch, new, worker="worker-0")
+            ledger.add_trials(study, epoch, some, worker="worker-0")
             ledger.settle_all(study, epoch, [entry_of(one, readings[one.number]) for one in some])
 
 

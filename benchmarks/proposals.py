@@ -15,6 +15,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from statistics import median
@@ -26,7 +27,7 @@ if "--worker" not in sys.argv:
 
 from search_space.backbones import shape_of  # noqa: E402
 from search_space.space.space import SearchSpace  # noqa: E402
-from studies.records import NewTrial, ReadingRecord, TrialRecord, TrialState  # noqa: E402
+from studies.records import ReadingRecord, TrialRecord, TrialState  # noqa: E402
 from studies.search.candidates import new_trial  # noqa: E402
 from studies.search.proposer import Proposer  # noqa: E402
 from studies.surrogate.recorded_observations import ObservationModel  # noqa: E402
@@ -58,10 +59,10 @@ def ledger_of(space: SearchSpace, trials: int) -> tuple[list[TrialRecord], dict[
         trial = new_trial(proposal, space.shape, number=number, head_parameters=0)
         at, is_complete = FIRST_AT + timedelta(seconds=number), len(read) == len(STEPS)
         records.append(
-            TrialRecord(
-                **{name: getattr(trial, name) for name in NewTrial.__dataclass_fields__}, study_id=0,
-                state=TrialState.COMPLETE if is_complete else TrialState.PRUNED, score=score if is_complete else None,
-                steps=read[-1], last_score=score, reason=None, attempt=1, created_at=at, ended_at=at,
+            replace(
+                trial, state=TrialState.COMPLETE if is_complete else TrialState.PRUNED,
+                score=score if is_complete else None, steps=read[-1], last_score=score, attempt=1, created_at=at,
+                ended_at=at,
             )
         )  # fmt: skip
     return records, readings

@@ -4,7 +4,7 @@ import math
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import fields, replace
+from dataclasses import replace
 from datetime import datetime
 from itertools import pairwise
 from pathlib import Path
@@ -17,7 +17,7 @@ from search_space.space.space import HEAD_RATE, Candidate
 from studies.ledger.invariants import Records
 from studies.records.reading import ArtefactRecord, ExampleRecord, ReadingRecord
 from studies.records.study import ConfirmationRecord, Contender, EventKind, EventRecord, StudyRecord
-from studies.records.trial import AttemptRecord, NewTrial, TrialRecord, TrialState
+from studies.records.trial import PROPOSED, AttemptRecord, TrialRecord, TrialState
 from studies.search.candidates import new_trial
 from studies.seeds import seeded_fingerprint
 from studies.study_file import Specification
@@ -94,8 +94,9 @@ def _times(
     for attempt in attempts:
         if not attempt.lease_expires_at > attempt.started_at:
             yield f"the lease of attempt {attempt.attempt} must end after it began; it does not"
-    spent = [at for attempt in attempts for at in (attempt.started_at, attempt.ended_at) if at is not None]
-    if any(later < earlier for earlier, later in pairwise([begun_at, trial.created_at, *spent])):
+    spent = (at for attempt in attempts for at in (attempt.started_at, attempt.ended_at))
+    known = [at for at in (begun_at, trial.created_at, *spent) if at is not None]
+    if any(later < earlier for earlier, later in pairwise(known)):
         yield "it must be recorded, and its attempts begin and end, one after the other; they do not"
     spans = {attempt.attempt: attempt for attempt in attempts}
     heard = [reading.heard_at for reading in readings if reading.heard_at is not None]
@@ -211,12 +212,12 @@ def trial_differences(
     yield from _fields(trial, expected, "its proposal")
 
 
-def _fields(trial: NewTrial, expected: NewTrial, of: str) -> Iterator[str]:
-    for one in fields(NewTrial):
-        found, right = getattr(trial, one.name), getattr(expected, one.name)
+def _fields(trial: TrialRecord, expected: TrialRecord, of: str) -> Iterator[str]:
+    for name in PROPOSED:
+        found, right = getattr(trial, name), getattr(expected, name)
         if found != right:
             shown = (str(value)[:_SHOWN] for value in (right, found))
-            yield f"trial {trial.number}: its {one.name} must be that of {of}, {'; got '.join(shown)}"
+            yield f"trial {trial.number}: its {name} must be that of {of}, {'; got '.join(shown)}"
 
 
 def confirmation_differences(
@@ -261,7 +262,7 @@ def _contender(
     if contender.change is None and contender.label not in names:
         yield f"contender '{contender.label}' must be called as what it is, {', '.join(map(str, names))}"
     for trial, seed in zip(trials, seeds, strict=False):
-        template: NewTrial = original or trials[0]
+        template = original or trials[0]
         expected = template.again(
             number=trial.number,
             seed=seed,

@@ -150,7 +150,7 @@ def _facts(ledger: Ledger, study: StudyRecord) -> tuple[object, ...]:
     return (
         study.name,
         study.epoch,
-        [replace(trial, study_id=0) for trial in ledger.trials(study.id)],
+        ledger.trials(study.id),
         ledger.attempts(study.id),
         ledger.readings(study.id),
         ledger.events(study.id),

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from studies.errors import StudiesError
-from studies.records import NewTrial, TrialOutline
+from studies.records import RankedTrial
 
 SMALLEST_SHARE = 0.125
 """Share of the largest size below which sizes are not told apart, unless a study searches smaller ones."""
@@ -90,7 +90,7 @@ class SizeGoal:
         largest = flops if objective is SizeMeasure.EXTRA_FLOPS else budget
         return cls(objective=objective, scale=SizeScale(largest=largest, smallest_share=min(smallest_share, 0.5)))
 
-    def size(self, trial: NewTrial | TrialOutline) -> float:
+    def size(self, trial: RankedTrial) -> float:
         """Of a trial; infinite where it is not known, so that it is held against nobody."""
         if self.objective is SizeMeasure.PARAMETERS:
             return trial.stored_parameters

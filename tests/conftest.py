@@ -22,7 +22,7 @@ from support.tiny_models import TINY_FAMILIES, save_model, save_tokenizer
 from search_space.backbones import shape_of
 from search_space.space.space import SearchSpace
 from studies.ledger.ledger import Ledger
-from studies.records import ArtefactRecord, NewStudy, NewTrial, Outcome, ReadingRecord, TrialState
+from studies.records import ArtefactRecord, NewStudy, Outcome, ReadingRecord, TrialRecord, TrialState
 from studies.search.candidates import new_trial
 
 BACKBONES = Path(__file__).parent / "data" / "backbones"
@@ -118,7 +118,7 @@ class FixedTrial:
 
 
 @pytest.fixture(scope="session")
-def sample_trials() -> tuple[NewTrial, ...]:
+def sample_trials() -> tuple[TrialRecord, ...]:
     """Three published methods and three proposals, on RoBERTa-base."""
     shape = shape_of(json.loads((BACKBONES / "roberta_base" / "config.json").read_text()))
     space = SearchSpace(shape=shape, budget=BUDGET)
@@ -130,7 +130,7 @@ def sample_trials() -> tuple[NewTrial, ...]:
 
 
 @pytest.fixture(scope="session")
-def sample_storage(sample_trials: tuple[NewTrial, ...], tmp_path_factory: pytest.TempPathFactory) -> str:
+def sample_storage(sample_trials: tuple[TrialRecord, ...], tmp_path_factory: pytest.TempPathFactory) -> str:
     """URL of a storage with the study ``sample``. Trials 0 to 5: complete .80, pruned, failed, complete .85,
     running, queued.
     """

@@ -11,7 +11,7 @@ from search_space.space.space import HEAD_RATE, Candidate, SearchSpace
 from studies.analysis.baselines import baseline, best_first
 from studies.analysis.estimates import NO_ESTIMATES, Estimates
 from studies.errors import ConfirmationError
-from studies.records import Contender, NewTrial, TrialRecord
+from studies.records import Contender, TrialRecord
 from studies.search.candidates import new_trial
 from studies.seeds import seeded_fingerprint
 
@@ -25,7 +25,7 @@ class ContenderEntry:
     """
 
     contender: Contender
-    template: NewTrial
+    template: TrialRecord
 
 
 def entries_of(
@@ -84,7 +84,7 @@ def entries_of(
     return list(found.values()), left_out
 
 
-def trials_of(entries: Sequence[ContenderEntry], seeds: Sequence[int]) -> list[NewTrial]:
+def trials_of(entries: Sequence[ContenderEntry], seeds: Sequence[int]) -> list[TrialRecord]:
     """Every entry with every seed, one entry after the other."""
     pairs = [(entry.template, seed) for entry in entries for seed in seeds]
     return [

@@ -24,7 +24,7 @@ from studies.ledger.keeper_writes import LEASE_SECONDS
 from studies.ledger.ledger import Ledger
 from studies.observer import Observer as TrialObserver
 from studies.pruning.rungs import RungPlan
-from studies.records import ConfirmationRecord, NewStudy, NewTrial, StudyKind, StudyRecord, TrialRecord, TrialState
+from studies.records import ConfirmationRecord, NewStudy, StudyKind, StudyRecord, TrialRecord, TrialState
 from studies.runtime.artefacts import study_folder
 from studies.runtime.progress import Observer
 from studies.runtime.study_plan import StudyPlan
@@ -168,7 +168,7 @@ def _existing(ledger: Ledger, parent: StudyRecord, request: Request) -> StudyRec
 
 def _new(
     ledger: Ledger, parent: StudyRecord, request: Request, space: SearchSpace
-) -> tuple[NewStudy, list[NewTrial], ConfirmationRecord]:
+) -> tuple[NewStudy, list[TrialRecord], ConfirmationRecord]:
     """A confirmation to be recorded, all its trials, and what it is.
 
     Raises:

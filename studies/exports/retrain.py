@@ -5,14 +5,14 @@ from collections.abc import Callable
 
 from studies.backends.backend import TorchRunnerFactory
 from studies.errors import StudiesError
-from studies.records import NewTrial
+from studies.records import TrialRecord
 from studies.search.candidates import trial_request
 from studies.study_file import Specification
 from trial_runner.requests import Failure, Reading, Snapshot
 
 
 def retrain(
-    specification: Specification, trial: NewTrial, tell: Callable[[Reading], None]
+    specification: Specification, trial: TrialRecord, tell: Callable[[Reading], None]
 ) -> tuple[tuple[Reading, ...], Snapshot]:
     """Train a trial from scratch with its seed and the settings of its study. Nothing is recorded.
 

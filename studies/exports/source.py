@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from search_space.backbones import BackboneFamily
 from search_space.backbones.shape import BackboneShape
-from studies.records import NewStudy, NewTrial, StudyKind
+from studies.records import NewStudy, StudyKind, TrialRecord
 from studies.study_file.sections import task_from_json
 from trial_runner.tasks import Task
 
@@ -28,7 +28,7 @@ class ExportSource:
     """
 
     study: NewStudy
-    trial: NewTrial
+    trial: TrialRecord
     readings: Sequence["Reading"]
     snapshot: "Snapshot"
     family: BackboneFamily

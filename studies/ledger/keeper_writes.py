@@ -19,7 +19,7 @@ from studies.ledger.files import written_folder
 from studies.ledger.rows import clean, study_from_row, trial_columns, trial_from_row, trial_to_row
 from studies.ledger.tables import ARTEFACTS, ATTEMPTS, CONFIRMATIONS, EVENTS, EXAMPLES, READINGS, STUDIES, TRIALS
 from studies.records.study import ConfirmationRecord, Contender, EventKind, NewStudy, StudyRecord
-from studies.records.trial import NewTrial, TrialRecord, TrialState
+from studies.records.trial import TrialRecord, TrialState
 
 _LOCKED_STUDY = select(STUDIES.c.name, STUDIES.c.epoch).where(STUDIES.c.id == bindparam("study_id")).with_for_update()
 _NEXT_NUMBER = select(func.coalesce(func.max(TRIALS.c.number) + 1, 0)).where(TRIALS.c.study_id == bindparam("study_id"))
@@ -142,7 +142,7 @@ def set_contenders(connection: Connection, study_id: int, contenders: Sequence[C
 def add_trials(
     connection: Connection,
     study_id: int,
-    trials: Sequence[NewTrial],
+    trials: Sequence[TrialRecord],
     *,
     worker: str | None = None,
     lease_seconds: float = LEASE_SECONDS,
@@ -178,7 +178,7 @@ def add_trials(
 
 
 def _insert_trials(
-    connection: Connection, study_id: int, new: Sequence[NewTrial], worker: str | None, lease_seconds: float
+    connection: Connection, study_id: int, new: Sequence[TrialRecord], worker: str | None, lease_seconds: float
 ) -> None:
     now = WRITTEN_TIME.now()
     state, attempt = (TrialState.QUEUED, 0) if worker is None else (TrialState.RUNNING, 1)

@@ -18,7 +18,7 @@ from studies.ledger.database import Database, Patience
 from studies.ledger.engine import Access, StorageAddress, open_engine
 from studies.ledger.reports import Dropped, ReportEntry
 from studies.records.study import ConfirmationRecord, NewStudy, StudyRecord
-from studies.records.trial import NewTrial
+from studies.records.trial import TrialRecord
 
 T = TypeVar("T")
 P = ParamSpec("P")
@@ -131,7 +131,7 @@ class Ledger(AbstractContextManager["Ledger"]):
     # Studies
 
     def create_study(
-        self, study: NewStudy, trials: Sequence[NewTrial] = (), confirmation: ConfirmationRecord | None = None
+        self, study: NewStudy, trials: Sequence[TrialRecord] = (), confirmation: ConfirmationRecord | None = None
     ) -> StudyRecord:
         """Create a study, with its first trials already queued; a confirmation with what it is.
 

@@ -25,7 +25,7 @@ from studies.ledger.files import found_folder
 from studies.ledger.tables import CONFIRMATIONS, READINGS, STUDIES, TRIALS, UtcTime
 from studies.records.reading import ReadingRecord
 from studies.records.study import ConfirmationRecord, StudyKind, StudyRecord
-from studies.records.trial import NewTrial, TrialOutline, TrialRecord, TrialState
+from studies.records.trial import PROPOSED, TrialOutline, TrialRecord, TrialState
 
 Word = TypeVar("Word", bound=StrEnum)
 
@@ -38,7 +38,6 @@ _CONFIGURATIONS = 2**15
 _DIMENSIONS = tuple(field.name for field in fields(SideDimensions))
 _dimensions_of = attrgetter(*_DIMENSIONS)
 _SITE_COLUMNS = {site: tuple(f"{site}_{name}" for name in _DIMENSIONS) for site in _SITES}
-_PROPOSED = tuple(field.name for field in fields(NewTrial) if field.name not in _SITES)
 _PLAIN: Mapping[Any, tuple[str, ...]] = {
     record: tuple(field.name for field in fields(record) if field.name not in _SITES)
     for record in (TrialRecord, TrialOutline)
@@ -138,9 +137,9 @@ def confirmation_from_row(row: Row[Any]) -> ConfirmationRecord:
     return found
 
 
-def trial_to_row(trial: NewTrial) -> dict[str, Any]:
-    """The columns of ``trials`` that the proposal determines."""
-    row = {name: getattr(trial, name) for name in _PROPOSED}
+def trial_to_row(trial: TrialRecord) -> dict[str, Any]:
+    """The columns of ``trials`` that the proposal determines, and no other."""
+    row = {name: getattr(trial, name) for name in PROPOSED if name not in _SITES}
     for site, columns in _SITE_COLUMNS.items():
         dimensions: SideDimensions | None = getattr(trial, site)
         values = (None,) * len(columns) if dimensions is None else _dimensions_of(dimensions)

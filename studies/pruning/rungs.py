@@ -33,7 +33,7 @@ from search_space.published import HEAD_ONLY
 from search_space.space.space import Candidate
 from studies.errors import LaunchError
 from studies.pruning.degenerate import collapse
-from studies.records import ExampleCounts, NewTrial
+from studies.records import ExampleCounts, TrialRecord
 from studies.score_evidence import Evidence, loss_evidences
 from studies.win_probability import WinProbability
 from trial_runner.example_losses import ExampleLosses
@@ -207,7 +207,7 @@ class RungBoard:
         self._fingerprints: dict[int, str] = {}
         self._sizes: dict[int, float] = {}
 
-    def add(self, reading: Reading, trial: NewTrial | Candidate | None = None, *, size: float = 0.0) -> bool:
+    def add(self, reading: Reading, trial: TrialRecord | Candidate | None = None, *, size: float = 0.0) -> bool:
         """Put a reading on the board; False if it is no rung's or the trial's reading is there already.
 
         Args:

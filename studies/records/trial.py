@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import MISSING, dataclass, field, fields
 from datetime import datetime
 from enum import StrEnum
 from typing import Any, Self
@@ -28,8 +28,10 @@ class TrialState(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NewTrial:
-    """A trial to be recorded before it is run.
+class TrialRecord:
+    """A trial, as it is proposed and then as the ledger has it.
+
+    What has a default is the ledger's to decide: whatever a proposal says of it, none of that is recorded.
 
     Attributes:
         number: 0, 1, 2, … in its study.
@@ -49,6 +51,15 @@ class NewTrial:
         replicate_of: Number of the trial that it repeats; given exactly for replicates.
         extra_flops: FLOPs per token that it adds at inference, by `search_space.parameter_counts.flops`; None where
             none was recorded.
+        study_id: Key of its study.
+        state: Where it stands.
+        score: Final score; set exactly when complete.
+        steps: Optimiser steps of its newest reading; 0 without one.
+        last_score: Score of its newest reading.
+        reason: Why it was pruned or failed.
+        attempt: Number of its newest attempt; 0 when never leased.
+        created_at: UTC.
+        ended_at: UTC; set exactly when terminal.
     """
 
     number: int
@@ -65,39 +76,25 @@ class NewTrial:
     stored_parameters: int
     trained_parameters: int
     head_parameters: int
-    replicate_of: int | None = None
-    extra_flops: int | None = None
+    replicate_of: int | None
+    extra_flops: int | None
+    study_id: int | None = field(default=None, compare=False)
+    state: TrialState = TrialState.QUEUED
+    score: float | None = None
+    steps: int = 0
+    last_score: float | None = None
+    reason: str | None = None
+    attempt: int = 0
+    created_at: datetime | None = None
+    ended_at: datetime | None = None
 
-    def again(self, **changes: Any) -> "NewTrial":
-        """The trial before it is run, with some of it changed."""
-        return NewTrial(**{one.name: getattr(self, one.name) for one in fields(NewTrial)} | changes)
+    def again(self, **changes: Any) -> "TrialRecord":
+        """What was proposed, with some of it changed, as a trial that has yet to be recorded."""
+        return TrialRecord(**{name: getattr(self, name) for name in PROPOSED} | changes)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TrialRecord(NewTrial):
-    """A trial of the storage.
-
-    Attributes:
-        study_id: Key of its study.
-        state: Where it stands.
-        score: Final score; set exactly when complete.
-        steps: Optimiser steps of its newest reading; 0 without one.
-        last_score: Score of its newest reading.
-        reason: Why it was pruned or failed.
-        attempt: Number of its newest attempt; 0 when never leased.
-        created_at: UTC.
-        ended_at: UTC; set exactly when terminal.
-    """
-
-    study_id: int
-    state: TrialState
-    score: float | None
-    steps: int
-    last_score: float | None
-    reason: str | None
-    attempt: int
-    created_at: datetime
-    ended_at: datetime | None
+PROPOSED = tuple(one.name for one in fields(TrialRecord) if one.default is MISSING)
+"""Fields of a trial that are proposed, and never change; the others are the ledger's."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

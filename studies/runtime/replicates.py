@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from studies.records import NewTrial, TrialRecord
+from studies.records import TrialRecord
 from studies.seeds import hashed_seed, seeded_fingerprint
 
 _SHARE = 8
@@ -93,7 +93,7 @@ def finalists_of(one: ReplicateRound, ranked: Sequence[TrialRecord]) -> tuple[Tr
 
 def replicate(
     number: int, one: ReplicateRound, finalists: Sequence[TrialRecord], *, study_seed: int
-) -> NewTrial | None:
+) -> TrialRecord | None:
     """The trial of a number in a round; None if there is nothing to train again.
 
     Args:

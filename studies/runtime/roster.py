@@ -4,7 +4,7 @@ from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from search_space.configuration import structures
-from studies.records import NewTrial, Outcome, ReadingRecord, TrialRecord, TrialState
+from studies.records import Outcome, ReadingRecord, TrialRecord, TrialState
 from studies.runtime.progress import ShownTrial
 from trial_runner.tasks.evaluation import PROXY_LOSS
 
@@ -26,7 +26,7 @@ class OpenTrial:
         losses: Attempts that were lost one after another since its newest reading.
     """
 
-    trial: NewTrial
+    trial: TrialRecord
     attempt: int
     worker: str | None = None
     step: int = 0

@@ -9,7 +9,7 @@ from studies.errors import DamagedError
 from studies.ledger.database import Patience
 from studies.ledger.ledger import Ledger
 from studies.pruning.rungs import Rule, RungBoard
-from studies.records import EventKind, NewTrial, Outcome, ReadingRecord, StudyRecord, TrialRecord, TrialState
+from studies.records import EventKind, Outcome, ReadingRecord, StudyRecord, TrialRecord, TrialState
 from studies.runtime.artefacts import delete_own_files, remove_orphans
 from studies.runtime.progress import Pace, Progress
 from studies.runtime.roster import MAX_LOSSES, OpenTrial, Roster, recalled
@@ -147,7 +147,7 @@ class StudyState:
                 self._refused.add(path)
                 self.record_event(EventKind.UNDELETED, f"{path} cannot be deleted: {why}")
 
-    def size(self, trial: NewTrial) -> float:
+    def size(self, trial: TrialRecord) -> float:
         """What of a trial is to be small; 0 where only the score counts."""
         return 0.0 if self.plan.goal is None else self.plan.goal.size(trial)
 

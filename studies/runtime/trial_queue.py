@@ -7,7 +7,7 @@ from itertools import chain
 from studies.analysis.ranks import ranking_of
 from studies.errors import LaunchError
 from studies.ledger.files import is_own_file
-from studies.records import ArtefactRecord, EventKind, NewTrial, TrialRecord, TrialState
+from studies.records import ArtefactRecord, EventKind, TrialRecord, TrialState
 from studies.runtime.replicates import ReplicateRound, finalists_of, replicate, round_of, rounds
 from studies.runtime.roster import OpenTrial
 from studies.runtime.state import StudyState
@@ -100,14 +100,14 @@ class TrialQueue:
         kept = (one for trial in again for one in ledger.artefacts(study.id, trial) if one.kind == "snapshot")
         return tuple(sorted((one for one in kept if is_own_file(study, one.path)), key=lambda one: -one.step))
 
-    def _take(self, count: int, *, before: Collection[int]) -> list[NewTrial]:
+    def _take(self, count: int, *, before: Collection[int]) -> list[TrialRecord]:
         """At most so many new trials; fewer where the next ones must wait for trials that have not ended.
 
         Args:
             count: Most of them.
             before: Numbers of the trials that have not ended.
         """
-        found: list[NewTrial] = []
+        found: list[TrialRecord] = []
         while len(found) < count and self._proposer.next_number < self._plan.target_trials and not self.exhausted:
             one = None if self._proposer.is_opening else round_of(self._proposer.next_number, self._rounds)
             open_trials = chain(before, (trial.number for trial in found))
@@ -119,7 +119,7 @@ class TrialQueue:
                 found.append(trial)
         return found
 
-    def _replicate(self, one: ReplicateRound) -> NewTrial | None:
+    def _replicate(self, one: ReplicateRound) -> TrialRecord | None:
         """The next trial of a round whose time has come; None if there is nothing to train again."""
         if one.begins_at not in self._finalists:
             before = self._state.ledger.trials(self._state.study.id)[: one.begins_at]
@@ -132,7 +132,7 @@ class TrialQueue:
             self._proposer.repeat(trial)
         return trial
 
-    def _proposed(self) -> NewTrial | None:
+    def _proposed(self) -> TrialRecord | None:
         """What the search proposes next; None if it is exhausted."""
         plan, left_out, number = self._plan, set(self._proposer.left_out), self._proposer.next_number
         candidate = None

@@ -9,7 +9,7 @@ from search_space.parameter_counts.flops import extra_flops
 from search_space.space.space import HEAD_RATE, Candidate
 from search_space.words.describe import phrase, sentence, side_view
 from search_space.words.dimensions import SideDimensions
-from studies.records import NewTrial
+from studies.records import TrialRecord
 from studies.seeds import hashed_seed
 from trial_runner.requests import TrainingPlan, TrialRequest
 
@@ -22,11 +22,11 @@ def new_trial(
     study_seed: int = 0,
     head_parameters: int,
     description: str | None = None,
-) -> NewTrial:
+) -> TrialRecord:
     """The row of a proposal, before it is run; finding words for it takes as long as all else."""
     # the name of a published method stands beside what it is
     words = sentence if candidate.method is None else phrase
-    return NewTrial(
+    return TrialRecord(
         number=number,
         origin="proposed" if candidate.method is None else "published",
         method=candidate.method,
@@ -41,6 +41,7 @@ def new_trial(
         stored_parameters=candidate.counts.stored,
         trained_parameters=candidate.counts.trained,
         head_parameters=head_parameters,
+        replicate_of=None,
         extra_flops=extra_flops(candidate.configuration, shape),
     )
 
@@ -53,7 +54,7 @@ def _dimensions(edits: Sequence[Edit], learning_rate: float | None) -> SideDimen
     return SideDimensions(**shown | {"learning_rate": learning_rate})
 
 
-def trial_request(trial: NewTrial, *, attempt: int, plan: TrainingPlan) -> TrialRequest:
+def trial_request(trial: TrialRecord, *, attempt: int, plan: TrainingPlan) -> TrialRequest:
     """What a pack is asked to train, from what the ledger holds."""
     return TrialRequest(
         trial=trial.number,

@@ -12,7 +12,7 @@ from optuna.trial import FrozenTrial
 
 from search_space.errors import BudgetError, InvalidEditError
 from search_space.space.space import Candidate, SearchSpace
-from studies.records import NewTrial, ReadingRecord, TrialRecord, TrialState
+from studies.records import ReadingRecord, TrialRecord, TrialState
 from studies.search.factored_sampler import FactoredSampler
 from studies.search.initial_design import InitialDesign
 from studies.search.optuna_history import (
@@ -138,9 +138,9 @@ class Proposer:
         self._note(candidate.fingerprint, candidate.method)
         return candidate
 
-    def repeat(self, trial: NewTrial) -> None:
-        """Take in a replicate, which is the next trial."""
-        self.trials.append(self.model.observation(trial))
+    def repeat(self, trial: TrialRecord) -> None:
+        """Take in a replicate, which is the next trial; from now on it runs."""
+        self.trials.append(replace(self.model.observation(trial), state=TrialState.RUNNING))
         self._note(trial.fingerprint, trial.method)
 
     def report(self, number: int, step: int, score: float, loss: float | None = None) -> None:

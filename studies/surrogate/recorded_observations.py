@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from search_space.space.space import HEAD_RATE
 from studies.objectives import SizeGoal
-from studies.records import NewTrial, ReadingRecord, TrialRecord, TrialState
+from studies.records import ReadingRecord, TrialRecord
 from studies.surrogate.observation import MeasuredScore, Observation
 from trial_runner.requests import Reading
 
@@ -27,13 +27,11 @@ class ObservationModel:
     rung_examples: int | None = None
     goal: SizeGoal | None = None
 
-    def observation(self, trial: NewTrial, readings: Sequence[ReadingRecord] = ()) -> Observation:
-        """What a ledger holds of a trial, or of one that is about to run.
+    def observation(self, trial: TrialRecord, readings: Sequence[ReadingRecord] = ()) -> Observation:
+        """What a ledger holds of a trial.
 
         When it ended is left out, for that differs from one launch to the next.
         """
-        state = trial.state if isinstance(trial, TrialRecord) else TrialState.RUNNING
-        score = trial.score if isinstance(trial, TrialRecord) and state is TrialState.COMPLETE else None
         size = () if self.goal is None else (self.goal.size(trial),)
         return Observation(
             number=trial.number,
@@ -43,10 +41,10 @@ class ObservationModel:
             fingerprint=trial.fingerprint,
             method=trial.method,
             origin=trial.origin,
-            state=state,
+            state=trial.state,
             readings=tuple(self.measured(one.step, one.score, loss_of(one)) for one in readings),
             head_learning_rate=None if HEAD_RATE not in trial.proposal else float(str(trial.proposal[HEAD_RATE])),
-            values=None if score is None else (score, *size),
+            values=None if trial.score is None else (trial.score, *size),
             proposal=trial.proposal,
         )
 

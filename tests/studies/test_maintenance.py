@@ -51,7 +51,6 @@ def facts(url: str, name: str) -> dict[str, object]:
     with Ledger.open(url, read_only=True) as ledger:
         study = ledger.study(name)
         found: dict[str, list[object]] = {fact: list(getattr(ledger, fact)(study.id)) for fact in FACTS}
-    found["trials"] = [replace(trial, study_id=0) for trial in found["trials"]]
     return {**found, "study": replace(study, id=0, name="", parent_id=None, specification={})}
 
 

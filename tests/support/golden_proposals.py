@@ -16,7 +16,7 @@ from support.simulated_search import whole_space
 
 from search_space.codec import configuration_to_json
 from search_space.space.space import Candidate, SearchSpace
-from studies.records import NewTrial, ReadingRecord, TrialRecord, TrialState
+from studies.records import ReadingRecord, TrialRecord, TrialState
 from studies.search.candidates import new_trial
 from studies.search.initial_design import InitialDesign
 from studies.search.proposer import Proposer
@@ -102,8 +102,8 @@ class GoldenStudy:
         if number in REPLICATES:
             done = [one for one in self.records if one.state is TrialState.COMPLETE and one.replicate_of is None]
             best = sorted(done, key=lambda one: (-(one.score or 0.0), one.number))[number % 2]
-            trial = replace(new_of(best), number=number, origin="replicate", replicate_of=best.number, seed=number)
-            trial = replace(trial, fingerprint=f"{best.fingerprint}:{number}")
+            changes = {"origin": "replicate", "replicate_of": best.number, "seed": number}
+            trial = best.again(number=number, fingerprint=f"{best.fingerprint}:{number}", **changes)
             self.proposer.repeat(trial)
             self.candidates.append(self.candidates[best.number])
             self.facts.append({"replicate": best.number})
@@ -114,11 +114,8 @@ class GoldenStudy:
             self.facts.append(fact(candidate))
         self.readings[number] = []
         self.records.append(
-            TrialRecord(
-                **given(trial), study_id=1, state=TrialState.RUNNING, score=None, steps=0, last_score=None, reason=None,
-                attempt=1, created_at=START + timedelta(minutes=number), ended_at=None,
-            )
-        )  # fmt: skip
+            replace(trial, state=TrialState.RUNNING, attempt=1, created_at=START + timedelta(minutes=number))
+        )
 
     def read(self, number: int, rung: int, clock: int) -> bool:
         """One more reading; whether the trial ends with it."""
@@ -156,14 +153,6 @@ class GoldenStudy:
             found = self.proposer.prospects([number]).get(number)
             self.chances.append(None if found is None else (found.rival, float(f"{found.chance:.5g}")))
         return TrialState.PRUNED if share("prune", number, step) < 0.35 else None
-
-
-def given(trial: NewTrial) -> dict[str, Any]:
-    return {name: getattr(trial, name) for name in NewTrial.__dataclass_fields__}
-
-
-def new_of(trial: TrialRecord) -> NewTrial:
-    return NewTrial(**given(trial))
 
 
 def digests(samplers: Sequence[str]) -> dict[str, str]:

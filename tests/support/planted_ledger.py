@@ -12,10 +12,10 @@ from studies.ledger.ledger import Ledger
 from studies.records import (
     ExampleRecord,
     NewStudy,
-    NewTrial,
     Outcome,
     ReadingRecord,
     StudyRecord,
+    TrialRecord,
     TrialState,
 )
 from studies.search.candidates import new_trial
@@ -88,7 +88,7 @@ class Planted:
         """What a trial scores without noise."""
         return score_of(self.candidates[number])
 
-    def trial(self, number: int, candidate: Candidate) -> NewTrial:
+    def trial(self, number: int, candidate: Candidate) -> TrialRecord:
         return new_trial(candidate, self.space.shape, number=number, head_parameters=10)
 
     def replicate(self, of: int, score: float) -> None:
@@ -105,7 +105,7 @@ class Planted:
         )
         self.add(fresh, score)
 
-    def add(self, trial: NewTrial, score: float) -> None:
+    def add(self, trial: TrialRecord, score: float) -> None:
         """Record a trial that ends with a score, half of the way a little below it."""
         self.ledger.add_trials(self.study.id, self._epoch, [trial], worker="w")
         readings = [

@@ -16,9 +16,9 @@ from studies.records import (
     ConfirmationRecord,
     Contender,
     NewStudy,
-    NewTrial,
     Outcome,
     StudyKind,
+    TrialRecord,
     TrialState,
 )
 from studies.study_file import Specification, specification_from_mapping
@@ -119,7 +119,7 @@ def confirmation_of(planted: Planted) -> None:
             ledger.settle(study.id, epoch, number, 1, readings=[reading(number, 8, score)], outcome=done)
 
 
-def hostile_study(url: str, trials: tuple[NewTrial, ...]) -> int:
+def hostile_study(url: str, trials: tuple[TrialRecord, ...]) -> int:
     """A study whose every text is `HOSTILE`; returns its key."""
     new = NewStudy(
         name=HOSTILE,

@@ -7,12 +7,13 @@ line, the study having been rebuilt from its records on the way.
 import json
 import sys
 from collections.abc import Iterable
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from search_space.backbones import shape_of
 from search_space.space.space import Candidate, SearchSpace
-from studies.records import NewTrial, ReadingRecord, TrialRecord, TrialState
+from studies.records import ReadingRecord, TrialRecord, TrialState
 from studies.search.candidates import new_trial
 from studies.search.initial_design import InitialDesign
 from studies.search.proposer import Proposer
@@ -30,9 +31,8 @@ def record_of(candidate: Candidate, number: int, space: SearchSpace, state: Tria
     """What the ledger would hold of a trial that took a minute, one after another."""
     new = new_trial(candidate, space.shape, number=number, study_seed=5, head_parameters=10)
     began_at = START + timedelta(minutes=number)
-    return TrialRecord(
-        **{name: getattr(new, name) for name in NewTrial.__dataclass_fields__},
-        study_id=1,
+    return replace(
+        new,
         state=state,
         score=score_of(number) if state is TrialState.COMPLETE else None,
         steps=4,

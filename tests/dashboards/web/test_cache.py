@@ -17,13 +17,13 @@ from dashboards.web.cache.storage import WatchedStorage
 from dashboards.web.cache.study import COLUMNS, WatchedStudy
 from studies.errors import StorageError, StudiesError, UnknownStudyError
 from studies.ledger.ledger import Ledger
-from studies.records import NewStudy, NewTrial, Outcome, TrialOutline, TrialState
+from studies.records import NewStudy, Outcome, TrialOutline, TrialRecord, TrialState
 
 
 class Keeper:
     """Writes a study, as a launch does."""
 
-    def __init__(self, url: str, trials: tuple[NewTrial, ...]) -> None:
+    def __init__(self, url: str, trials: tuple[TrialRecord, ...]) -> None:
         self.trials = trials
         self.ledger = Ledger.open(url)
         new = NewStudy(
@@ -55,7 +55,7 @@ def url(tmp_path: Path) -> str:
 
 
 @pytest.fixture
-def keeper(url: str, sample_trials: tuple[NewTrial, ...]) -> Iterator[Keeper]:
+def keeper(url: str, sample_trials: tuple[TrialRecord, ...]) -> Iterator[Keeper]:
     found = Keeper(url, sample_trials)
     yield found
     found.ledger.close()

@@ -10,7 +10,7 @@ from search_space.canonical import fingerprint
 from search_space.published.point import PublishedPoint
 from search_space.space.space import SearchSpace
 from studies.confirmation.contenders import Contender, ContenderEntry, entries_of, trials_of
-from studies.records import NewTrial, TrialRecord, TrialState
+from studies.records import TrialRecord, TrialState
 from studies.search.candidates import new_trial
 from studies.search.proposer import Proposer
 
@@ -23,12 +23,10 @@ def points(*names: str) -> tuple[PublishedPoint, ...]:
     return tuple(map(PublishedPoint, names))
 
 
-def recorded(new: NewTrial, score: float | None = None, state: TrialState = TrialState.COMPLETE) -> TrialRecord:
+def recorded(new: TrialRecord, score: float | None = None, state: TrialState = TrialState.COMPLETE) -> TrialRecord:
     """A trial of the ledger that has ended."""
-    given = {name: getattr(new, name) for name in NewTrial.__dataclass_fields__}
-    given |= {"study_id": 1, "state": state, "score": score, "steps": 0, "last_score": None, "attempt": 1}
-    given |= {"reason": None if state is TrialState.COMPLETE else "why", "created_at": TIME, "ended_at": TIME}
-    return TrialRecord(**given)
+    reason = None if state is TrialState.COMPLETE else "why"
+    return replace(new, state=state, score=score, reason=reason, attempt=1, created_at=TIME, ended_at=TIME)
 
 
 class Rates:

@@ -17,9 +17,9 @@ from studies.ledger.ledger import Ledger
 from studies.records import (
     ArtefactRecord,
     NewStudy,
-    NewTrial,
     Outcome,
     ReadingRecord,
+    TrialRecord,
     TrialState,
 )
 
@@ -47,7 +47,7 @@ class Values:
         }
         return NewStudy(**values | changes)
 
-    def trial(self, number: int, **changes: object) -> NewTrial:
+    def trial(self, number: int, **changes: object) -> TrialRecord:
         prefix = SideDimensions(
             form="softmax_memory",
             write="head",
@@ -74,8 +74,10 @@ class Values:
             "stored_parameters": 19_000,
             "trained_parameters": 21_000,
             "head_parameters": 500,
+            "replicate_of": None,
+            "extra_flops": None,
         }
-        return NewTrial(**values | changes)
+        return TrialRecord(**values | changes)
 
     def reading(self, trial: int, step: int, **changes: object) -> ReadingRecord:
         values = {"attempt": 1, "score": 0.5, "metrics": {"accuracy": 0.5}, "train_loss": 1.5, "seconds": 2.0}

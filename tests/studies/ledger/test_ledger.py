@@ -3,7 +3,7 @@ import sqlite3
 import subprocess
 import sys
 import threading
-from dataclasses import replace
+from dataclasses import fields, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -12,7 +12,8 @@ import pytest
 from studies.errors import FencedError, StorageError, StudiesError, UnknownStudyError
 from studies.ledger import keeper_writes
 from studies.ledger.ledger import Ledger
-from studies.records import TrialOutline, TrialState, TrialTally
+from studies.records import TrialOutline, TrialRecord, TrialState, TrialTally
+from studies.records.trial import PROPOSED
 
 IN_AN_HOUR = timedelta(hours=1)
 
@@ -58,11 +59,19 @@ def test_a_trial_comes_back_as_it_was_added(kept, values):
     assert kept.ledger.trials(kept.id) == added
     first = kept.ledger.trial(kept.id, 0)
     assert first == added[0]
-    for name in values.trial(0).__dataclass_fields__:
-        assert getattr(first, name) == getattr(values.trial(0), name), name
-    assert (first.state, first.attempt, first.steps, first.score) == (TrialState.QUEUED, 0, 0, None)
-    assert first.ended_at is None
+    assert (first.state, first.attempt, first.study_id) == (TrialState.QUEUED, 0, kept.id)
+    assert replace(first, created_at=None) == values.trial(0)
     assert added[1].attention is None
+
+
+def test_of_a_trial_only_what_is_proposed_can_be_added(kept, values):
+    end = {"state": TrialState.COMPLETE, "score": 0.9, "reason": "why", "ended_at": datetime(2026, 1, 1, tzinfo=UTC)}
+    said = {**end, "study_id": 9, "steps": 5, "last_score": 0.9, "attempt": 3, "created_at": end["ended_at"]}
+    assert {*said, *PROPOSED} == {one.name for one in fields(TrialRecord)}
+    (added,) = kept.ledger.add_trials(kept.id, kept.epoch, [values.trial(0, **said)])
+    assert added.study_id == kept.id
+    assert abs(added.created_at - datetime.now(UTC)) < timedelta(minutes=1)
+    assert replace(added, created_at=None) == values.trial(0)
 
 
 def test_the_order_of_json_keys_is_kept_because_the_replay_needs_it(kept, values):

@@ -5,7 +5,7 @@ from typing import Any, cast
 
 import pytest
 
-from studies.records import NewTrial, Outcome, TrialState
+from studies.records import Outcome, TrialRecord, TrialState
 from studies.runtime.progress import LAST
 from studies.runtime.roster import OpenTrial
 from studies.runtime.tally import PRIOR_TRIALS, ProgressTally
@@ -14,7 +14,7 @@ from studies.runtime.tally import PRIOR_TRIALS, ProgressTally
 def trial(number: int, *, step: int = 200, method: str | None = None, again: int | None = None) -> OpenTrial:
     facts: dict[str, Any] = {"number": number, "method": method, "replicate_of": again}
     new = SimpleNamespace(**facts, description=f"what {number} is", stored_parameters=100)
-    return OpenTrial(trial=cast(NewTrial, new), attempt=1, step=step, last_score=0.25)
+    return OpenTrial(trial=cast(TrialRecord, new), attempt=1, step=step, last_score=0.25)
 
 
 def complete(score: float) -> Outcome:

@@ -1,6 +1,7 @@
 """Trials of a ledger as observations."""
 
 import math
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import numpy as np
@@ -9,7 +10,7 @@ from support.factored_search import observed, proposed
 
 from search_space.space.random_draw import RandomTrial
 from studies.analysis.predictions import history_of
-from studies.records import ExampleCounts, NewTrial, ReadingRecord, TrialRecord, TrialState
+from studies.records import ExampleCounts, ReadingRecord, TrialRecord, TrialState
 from studies.search.candidates import new_trial
 from studies.surrogate.candidate_search import FactoredSearch
 from studies.surrogate.reading_arrays import ReadingCollector
@@ -22,14 +23,12 @@ def recorded(space, number: int, state: TrialState = TrialState.COMPLETE) -> Tri
     candidate = space.suggest(RandomTrial(number))
     new = new_trial(candidate, space.shape, number=number, head_parameters=10)
     score = observed(candidate, 0).readings[-1].score
-    return TrialRecord(
-        **{name: getattr(new, name) for name in NewTrial.__dataclass_fields__},
-        study_id=1,
+    return replace(
+        new,
         state=state,
         score=score if state is TrialState.COMPLETE else None,
         steps=8,
         last_score=score,
-        reason=None,
         attempt=1,
         created_at=BEGAN_AT + timedelta(minutes=number),
         ended_at=BEGAN_AT + timedelta(minutes=number + 1) if state.is_terminal else None,
