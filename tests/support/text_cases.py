@@ -100,8 +100,8 @@ def requests(runner: TorchRunner, names: Sequence[str] = METHODS, *, steps: int 
 
 def moved_pass(runner: TorchRunner, pack: TrialPack, *, by: float = 1.5) -> Callable[[Sequence[int]], Pass]:
     """Moves the deltas of every trial of a pack, and makes passes of some of them."""
-    for trial in pack._trials:
-        moved(pack.trial(trial).deltas, seed=trial, by=by)
+    for slot in pack._taken:
+        moved(pack.trial(slot.request.trial).deltas, seed=slot.request.trial, by=by)
     return lambda trials: pass_of(runner._frozen, [pack.trial(trial) for trial in trials])
 
 

@@ -37,8 +37,8 @@ Parts = Sequence[tuple[int, TrainingBatch]]
 """Of a step, each with how many examples of every slot come before it."""
 
 
-Failures = dict[int, str]
-"""Trials that cannot go on, by their numbers: why, in one line."""
+Failures = dict[TrialSlot, str]
+"""Slots whose trials cannot go on: why, in one line."""
 
 
 def pass_of(frozen: FrozenModel, slots: Sequence[TrialSlot], *, copies_all: bool = False) -> Pass:
@@ -56,8 +56,8 @@ def pass_of(frozen: FrozenModel, slots: Sequence[TrialSlot], *, copies_all: bool
 
 
 def computed_together(
-    slots: Mapping[int, TrialSlot], frozen: FrozenModel, longest_tokens: int, *, most: int
-) -> Iterator[list[int]]:
+    slots: Sequence[TrialSlot], frozen: FrozenModel, longest_tokens: int, *, most: int
+) -> Iterator[list[TrialSlot]]:
     """Which slots are computed in one pass.
 
     A change of the whole model shares no frozen product, so it is alone. Prompts lengthen every row of their lane,
@@ -71,17 +71,17 @@ def computed_together(
         most: Slots of a pass.
     """
     counts_rows = frozen.has_dropout and frozen.shape.kind is StackKind.ENCODER_DECODER
-    alike: dict[tuple[int | None, int, tuple[int, ...], int, float, Hashable], list[int]] = {}
-    for index, slot in slots.items():
+    alike: dict[tuple[TrialSlot | None, int, tuple[int, ...], int, float, Hashable], list[TrialSlot]] = {}
+    for slot in slots:
         plan, deltas = slot.request.plan, slot.deltas
-        alone = None if deltas.whole is None else index
+        alone = None if deltas.whole is None else slot
         rows = 0 if deltas.prompt is None else deltas.prompt.length if counts_rows else 1
         examples = plan.examples_of(longest_tokens)
         kinds: Hashable = None
         if is_wide(frozen, examples, longest_tokens):  # about as wide: parameters as many but for a factor of two
             kinds = structures(slot.request.configuration), deltas.counts.trained.bit_length()
         sizes = slot.order.sizes_from(slot.step)
-        alike.setdefault((alone, rows, sizes, examples, plan.lora_dropout, kinds), []).append(index)
+        alike.setdefault((alone, rows, sizes, examples, plan.lora_dropout, kinds), []).append(slot)
     for (_, _, _, examples, _, _), members in alike.items():
         widest = frozen.widest_bytes(examples, longest_tokens)
         passes = -(-len(members) // min(most, max(1, CACHED_BYTES // max(1, widest))))
@@ -104,7 +104,6 @@ class Lane:
     places of those that have left: what recordings read stays where it is.
 
     Args:
-        slots: By the numbers of their trials.
         recorder: Records steps; None runs them as they are. A change of the whole model is never recorded.
 
     Attributes:
@@ -113,23 +112,22 @@ class Lane:
 
     def __init__(
         self,
-        slots: Mapping[int, TrialSlot],
+        slots: Sequence[TrialSlot],
         frozen: FrozenModel,
         objective: Objective,
         recorder: Recorder | None = None,
     ) -> None:
         """Stack the slots."""
-        self.slots = dict(slots)
+        self.slots = list(slots)
         self._frozen = frozen
         self._objective = objective
         self._has_dropout = frozen.has_dropout
-        self._trials = list(slots.values())
-        is_recorded = recorder is not None and all(slot.deltas.whole is None for slot in self._trials)
-        self.together = pass_of(frozen, self._trials, copies_all=is_recorded)
+        is_recorded = recorder is not None and all(slot.deltas.whole is None for slot in self.slots)
+        self.together = pass_of(frozen, self.slots, copies_all=is_recorded)
         self.layout = self._layout() if is_recorded else None
         self._optimizer: PackAdamW | None = None
         self._graphs: StepGraphs | None = None
-        if len(self._trials) > 1 or is_recorded:
+        if len(self.slots) > 1 or is_recorded:
             self._optimizer = PackAdamW(self._owned(), self._plans())
             self._load_moments(self._optimizer)
         if recorder is not None and self._optimizer is not None:
@@ -138,11 +136,11 @@ class Lane:
 
     def _layout(self) -> Hashable:
         deltas, heads = self.together.deltas.layout, self.together.heads.layout
-        return None if deltas is None or heads is None else (deltas, heads, self._trials[0].order.sizes_from(0))
+        return None if deltas is None or heads is None else (deltas, heads, self.slots[0].order.sizes_from(0))
 
     def refill(self, other: "Lane") -> None:
         """Take the slots of a lane of the same layout, which is not used any more."""
-        self.slots, self._trials = other.slots, other._trials
+        self.slots = other.slots
         for held, new in zip(self._stacks, other._stacks, strict=True):
             held.take(new)
         if self._optimizer is not None:
@@ -162,8 +160,8 @@ class Lane:
                 failures |= self._step_alone()
             else:
                 self._step(self._optimizer, {name: table[ahead] for name, table in tables.items()})
-            seconds = (time.perf_counter() - began_at) / len(self._trials)
-            for slot in self._trials:
+            seconds = (time.perf_counter() - began_at) / len(self.slots)
+            for slot in self.slots:
                 slot.seconds += seconds
             if failures:
                 break
@@ -175,7 +173,7 @@ class Lane:
         Moments are there before it, as in every step but the first.
         """
         if self._optimizer is None:
-            (slot,) = self._trials
+            (slot,) = self.slots
             for parameter in slot.parameters:
                 parameter.grad = torch.zeros_like(parameter)
             slot.optimizer.step()
@@ -186,17 +184,16 @@ class Lane:
 
     def _tables(self, steps: int) -> dict[str, Tensor]:
         """What the next steps need to know of the slots, a row each: nothing of it is copied step by step."""
-        rates = [[slot.learning_rates(ahead) for slot in self._trials] for ahead in range(steps)]
+        rates = [[slot.learning_rates(ahead) for slot in self.slots] for ahead in range(steps)]
         keys = [self._keys(ahead) for ahead in range(steps)]
         tables = {_RATES: np.array(rates, dtype=np.float64), _KEYS: np.stack(keys)}
         return {name: on_device(table, self._frozen.device.device) for name, table in tables.items()}
 
-    def write_back(self, number: int) -> None:
+    def write_back(self, slot: TrialSlot) -> None:
         """Bring a slot's own parameters and moments up to date."""
         if self._optimizer is None:
             return
-        place = list(self.slots).index(number)
-        slot = self._trials[place]
+        place = self.slots.index(slot)
         for stack, index in self._stacks_of(place):
             stack.write_back(index)
             for own, stacked, part in stack.parts(index):
@@ -206,16 +203,16 @@ class Lane:
 
     def close(self) -> None:
         """Bring every slot up to date, and let go of the stacks."""
-        for number, slot in self.slots.items():
-            self.write_back(number)
+        for slot in self.slots:
+            self.write_back(slot)
             slot.own_memory()
 
     def forget(self) -> None:
         """Let go of the slots of a lane that is kept to be filled again."""
-        self.slots, self._trials = {}, []
+        self.slots = []
 
     def _step_alone(self) -> Failures:
-        (number, slot), *_ = self.slots.items()
+        (slot,) = self.slots
         keys = on_device(self._keys(), self._frozen.device.device)
         value = 0.0
         with slot.training():
@@ -224,7 +221,7 @@ class Lane:
                     (loss,) = self._objective.losses(self.together, batch)
                     value += slot.learn(loss, is_first=start == 0)
             reason = slot.update(value)
-        return {} if reason is None else {number: reason}
+        return {} if reason is None else {slot: reason}
 
     def _step(self, optimizer: PackAdamW, row: Mapping[str, Tensor]) -> None:
         """One step of all slots, without waiting for the device."""
@@ -235,7 +232,7 @@ class Lane:
         else:
             done = dict(self._graphs.run({**batch.tensors, **row}))
         self._unread.append((done["losses"], done["norms"]))
-        for slot in self._trials:
+        for slot in self.slots:
             slot.step += 1
 
     def _computed(self, row: Mapping[str, Tensor], parts: Parts, optimizer: PackAdamW) -> dict[str, Tensor]:
@@ -256,7 +253,7 @@ class Lane:
 
     def _parts(self) -> Parts:
         """The batch of the next step, in as many parts as it is computed in."""
-        own = [slot.order.examples(slot.step) for slot in self._trials]
+        own = [slot.order.examples(slot.step) for slot in self.slots]
         starts = self._frozen.micro_batch.starts(len(own[0]))
         parts = []
         for start in starts:
@@ -279,7 +276,7 @@ class Lane:
         losses, norms = (torch.stack(some).double().cpu().numpy() for some in zip(*self._unread, strict=True))
         self._unread.clear()
         failures: Failures = {}
-        for place, (number, slot) in enumerate(self.slots.items()):
+        for place, slot in enumerate(self.slots):
             began_at = slot.step - len(losses)
             for done, (loss, norm) in enumerate(zip(losses[:, place], norms[:, place], strict=True)):
                 if math.isfinite(loss) and math.isfinite(norm):
@@ -287,13 +284,13 @@ class Lane:
                     continue
                 what = f"gradient norm is {norm}" if math.isfinite(loss) else f"training loss is {loss}"
                 slot.step = began_at + done
-                failures[number] = f"the {what} at step {slot.step + 1}"
+                failures[slot] = f"the {what} at step {slot.step + 1}"
                 break
         return failures
 
     def _keys(self, ahead: int = 0) -> NDArray[np.int64]:
         """What each slot's dropout depends on some steps ahead, ``(K,)``."""
-        return np.array([derived_seed(slot.request.seed, "dropout", slot.step + ahead) for slot in self._trials])
+        return np.array([derived_seed(slot.request.seed, "dropout", slot.step + ahead) for slot in self.slots])
 
     @contextmanager
     def _dropping(self, keys: Tensor, examples_before: int = 0) -> Iterator[None]:
@@ -303,7 +300,7 @@ class Lane:
             keys: Of the slots, ``(K,)``.
             examples_before: Those of each slot's batch that are computed apart.
         """
-        of_low_rank = self._trials[0].request.plan.lora_dropout if self._trials else 0.0
+        of_low_rank = self.slots[0].request.plan.lora_dropout if self.slots else 0.0
         if not self._has_dropout and not of_low_rank:
             yield
             return
@@ -341,18 +338,18 @@ class Lane:
         ]
 
     def _plans(self) -> list[tuple[Training, int]]:
-        return [(slot.request.plan, slot.step) for slot in self._trials]
+        return [(slot.request.plan, slot.step) for slot in self.slots]
 
     def _side(self, stack: ModuleStack) -> int:
         if stack is self.together.heads:
             return _HEAD
         own = next(iter(stack.modules[0].parameters()))
-        deltas = self._trials[stack.places[0]].deltas
+        deltas = self.slots[stack.places[0]].deltas
         return 0 if any(own is parameter for parameter in deltas.attention.parameters()) else 1
 
     @torch.no_grad()
     def _load_moments(self, optimizer: PackAdamW) -> None:
-        for place, slot in enumerate(self._trials):
+        for place, slot in enumerate(self.slots):
             for stack, index in self._stacks_of(place):
                 for own, stacked, part in stack.parts(index):
                     moments = slot.moments(own)

@@ -160,7 +160,7 @@ def planned_memory(
     order = _Longest(learned, two)
     lengths = objective.lengths("validation")
     with _counting(frozen, objective) as counted:
-        mine = {number: _without_memory(slot, order, counted) for number, slot in enumerate(slots)}
+        mine = [_without_memory(slot, order, counted) for slot in slots]
         lane = Lane(mine, frozen, objective, Recorder(is_on=False) if is_recorded else None)
         counted.begin_anew()
         lane.rehearse()

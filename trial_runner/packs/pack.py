@@ -65,12 +65,12 @@ class TrialPack:
     @property
     def free_slots(self) -> int:
         """How many more trials can be admitted; below 0 while it holds more than memory lets it compute together."""
-        return self.most_together - len(self._trials)
+        return self.most_together - len(self._taken)
 
     @property
     def steps_to_reading(self) -> int:
         """Steps until one of its trials is measured; 0 if none goes on."""
-        return min(filter(None, (slot.steps_to_reading for slot in self._trials.values())), default=0)
+        return min(filter(None, (slot.steps_to_reading for slot in self._taken)), default=0)
 
     def trial(self, number: int) -> TrialSlot:
         """The state of a trial as it is now, for tests and tools.
@@ -78,22 +78,21 @@ class TrialPack:
         Raises:
             RequestError: If the pack does not hold it.
         """
-        slot = self._held(number)
+        slot = self._slot_of(number)
         for lane in self._lanes:
-            if number in lane.slots:
-                lane.write_back(number)
+            if slot in lane.slots:
+                lane.write_back(slot)
         return slot
 
     @property
-    def _trials(self) -> dict[int, TrialSlot]:
-        """By their numbers, in the order of their slots."""
-        return {slot.request.trial: slot for slot in self._slots if slot is not None}
+    def _taken(self) -> list[TrialSlot]:
+        return [slot for slot in self._slots if slot is not None]
 
-    def _held(self, trial: int) -> TrialSlot:
-        trials = self._trials
-        if trial not in trials:
-            raise RequestError(f"trial {trial} must be in the pack; it holds {[*trials]}.")
-        return trials[trial]
+    def _slot_of(self, trial: int) -> TrialSlot:
+        held = {slot.request.trial: slot for slot in self._taken}
+        if trial not in held:
+            raise RequestError(f"trial {trial} must be in the pack; it holds {[*held]}.")
+        return held[trial]
 
     def admit(self, request: TrialRequest) -> None:
         """Take a trial in: the first free slot is its own.
@@ -103,8 +102,8 @@ class TrialPack:
             AttachError: If the deltas cannot be built.
         """
         if self.free_slots <= 0:
-            raise RequestError(f"a trial needs a free slot; all {len(self._trials)} are taken. Evict one first.")
-        if request.trial in self._trials:
+            raise RequestError(f"a trial needs a free slot; all {len(self._taken)} are taken. Evict one first.")
+        if any(slot.request.trial == request.trial for slot in self._taken):
             raise RequestError(f"a pack must hold a trial once; it has trial {request.trial}. Evict that first.")
         self._slots[self._slots.index(None)] = self._new_slot(request)
         self._recompute_as(request)
@@ -134,11 +133,11 @@ class TrialPack:
     def _planned(
         self, requests: Sequence[TrialRequest], model: Callable[[], AbstractContextManager[None]] = nullcontext
     ) -> MemoryPlan:
-        slots = dict(enumerate(map(self._new_slot, requests)))
+        slots = [self._new_slot(request) for request in requests]
         is_recorded = self.recorder is not None
         with model():
             plans = [
-                planned_memory(self._frozen, self._objective, [slots[one] for one in members], is_recorded=is_recorded)
+                planned_memory(self._frozen, self._objective, members, is_recorded=is_recorded)
                 for members in self._shared_out(slots)
             ]
         return reduce(MemoryPlan.beside, plans)
@@ -175,20 +174,18 @@ class TrialPack:
         A trial that fails is removed. One that has reached its last step stays until it is evicted.
         """
         results: list[Reading | Failure] = []
-        goals = {trial: min(slot.step + steps, slot.request.plan.steps) for trial, slot in self._trials.items()}
-        while True:
-            going = {trial: slot for trial, slot in self._trials.items() if slot.step < goals[trial]}
-            if not going:
-                return sorted(results, key=lambda result: (result.trial, result.step))
-            ahead = min(min(goals[trial] - slot.step, slot.steps_to_reading) for trial, slot in going.items())
+        goals = {slot: min(slot.step + steps, slot.request.plan.steps) for slot in self._taken}
+        while going := [slot for slot in self._taken if slot.step < goals[slot]]:
+            ahead = min(min(goals[slot] - slot.step, slot.steps_to_reading) for slot in going)
             results.extend(self._train(going, ahead))
-            results.extend(self._measure([trial for trial in self._trials if trial in going]))
+            results.extend(self._measure([slot for slot in self._taken if slot in going]))
+        return sorted(results, key=lambda result: (result.trial, result.step))
 
     def evict(self, trial: int) -> None:
         """Remove a trial; its slot is free again."""
-        leaving = self._held(trial)
+        slot = self._slot_of(trial)
         self._dissolve()
-        self._slots = [None if slot is leaving else slot for slot in self._slots]
+        self._slots[self._slots.index(slot)] = None
 
     def snapshot(self, trial: int) -> Snapshot:
         """The state of a trial, detached from it."""
@@ -244,20 +241,20 @@ class TrialPack:
         sizes = [request.plan.examples_of(int(lengths[some[-1]])) for some in buckets]
         return ExampleOrder(buckets, seed=request.seed, sizes=sizes)
 
-    def _lanes_of(self, going: Mapping[int, TrialSlot]) -> list[Lane]:
+    def _lanes_of(self, going: Sequence[TrialSlot]) -> list[Lane]:
         """The lanes of the slots that train now; kept as they are while these are the same."""
-        wanted = [tuple(self._in_order(members)) for members in self._shared_out(going)]
-        if [tuple(lane.slots) for lane in self._lanes] != wanted:
+        wanted = [self._in_order(members) for members in self._shared_out(going)]
+        if [lane.slots for lane in self._lanes] != wanted:
             self._dissolve()
             for members in wanted:
-                self._lanes.append(self._lane({trial: going[trial] for trial in members}))
+                self._lanes.append(self._lane(members))
         return self._lanes
 
-    def _in_order(self, members: list[int]) -> list[int]:
+    def _in_order(self, members: list[TrialSlot]) -> list[TrialSlot]:
         """Slots of a lane; where steps are recorded, those of like structures always stand alike."""
-        return members if self.recorder is None else sorted(members, key=lambda trial: self._held(trial).structure)
+        return members if self.recorder is None else sorted(members, key=lambda slot: slot.structure)
 
-    def _lane(self, slots: Mapping[int, TrialSlot]) -> Lane:
+    def _lane(self, slots: Sequence[TrialSlot]) -> Lane:
         """A lane of some slots, in the place of one of the same layout whose recordings are kept."""
         lane = Lane(slots, self._frozen, self._objective, self.recorder)
         kept = self._kept.pop(lane.layout, None)
@@ -266,7 +263,7 @@ class TrialPack:
         kept.refill(lane)
         return kept
 
-    def _shared_out(self, slots: Mapping[int, TrialSlot]) -> Iterator[list[int]]:
+    def _shared_out(self, slots: Sequence[TrialSlot]) -> Iterator[list[TrialSlot]]:
         return computed_together(slots, self._frozen, self._longest_tokens, most=self.most_together)
 
     def _dissolve(self) -> None:
@@ -280,25 +277,22 @@ class TrialPack:
         for layout in list(self._kept)[:-_MOST_KEPT]:
             del self._kept[layout]
 
-    def _train(self, going: Mapping[int, TrialSlot], steps: int) -> list[Failure]:
+    def _train(self, going: Sequence[TrialSlot], steps: int) -> list[Failure]:
         """Train slots by some steps, with fewer in a pass where they do not fit together."""
-        goals = {trial: slot.step + steps for trial, slot in going.items()}
+        goals = {slot: slot.step + steps for slot in going}
         failed: Failures = {}
-        while True:
-            left = {trial: slot for trial, slot in going.items() if slot.step < goals[trial] and trial not in failed}
-            if not left:
-                break
+        while left := [slot for slot in going if slot.step < goals[slot] and slot not in failed]:
             for lane in self._lanes_of(left):
-                ahead = min(goals[trial] - slot.step for trial, slot in lane.slots.items())
+                ahead = min(goals[slot] - slot.step for slot in lane.slots)
                 try:
                     failed |= lane.advance(ahead)
                 except OUT_OF_MEMORY as error:
                     failed |= lane.read()
-                    failed |= self._made_smaller(list(lane.slots), error)
+                    failed |= self._made_smaller(lane.slots, error)
                     break
-        return [self._drop(trial, reason) for trial, reason in failed.items()]
+        return [self._drop(slot, reason) for slot, reason in failed.items()]
 
-    def _made_smaller(self, members: Sequence[int], error: BaseException) -> Failures:
+    def _made_smaller(self, members: Sequence[TrialSlot], error: BaseException) -> Failures:
         """Compute fewer slots in a pass from now on; a slot that does not fit alone fails.
 
         Raises:
@@ -312,7 +306,7 @@ class TrialPack:
         if len(members) > 1:
             self.most_together = max(1, len(members) // 2)
             return {}
-        plan = self._held(members[0]).request.plan
+        plan = members[0].request.plan
         if plan.checkpointing == "auto" and not self._frozen.recomputation.is_on:
             self._frozen.recomputation.switch(is_on=True)
             return {}
@@ -320,66 +314,65 @@ class TrialPack:
             return {}
         return dict.fromkeys(members, "the device has no memory for it, alone in a pass")
 
-    def _drop(self, trial: int, reason: str) -> Failure:
-        step = self._held(trial).step
-        self.evict(trial)
-        return Failure(trial=trial, step=step, reason=reason)
+    def _drop(self, slot: TrialSlot, reason: str) -> Failure:
+        self.evict(slot.request.trial)
+        return Failure(trial=slot.request.trial, step=slot.step, reason=reason)
 
     # ---- readings
 
-    def _measure(self, trials: Sequence[int]) -> list[Reading | Failure]:
-        """Readings of the trials that are due, measured together."""
-        due = {trial: self._held(trial) for trial in trials}
-        due = {trial: slot for trial, slot in due.items() if slot.step in slot.request.plan.evaluate_at_steps}
+    def _measure(self, slots: Sequence[TrialSlot]) -> list[Reading | Failure]:
+        """Readings of the slots that are due, measured together."""
+        due = [slot for slot in slots if slot.step in slot.request.plan.evaluate_at_steps]
         results: list[Reading | Failure] = []
         while due:
-            members = next(iter(self._shared_out(due)))
-            way = due[members[0]].measured_next
-            members = self._in_order([trial for trial in members if due[trial].measured_next == way])
+            members = next(self._shared_out(due))
+            way = members[0].measured_next
+            members = self._in_order([slot for slot in members if slot.measured_next == way])
             try:
-                measured = self._metrics({trial: due[trial] for trial in members}, *way)
+                measured = self._metrics(members, *way)
             except OUT_OF_MEMORY as error:
                 measured = {}
                 if is_out_of_memory(error) and self._frozen.evaluation.halve():
                     release_memory()
                     continue
-                for trial, reason in self._made_smaller(members, error).items():
-                    del due[trial]
-                    results.append(self._drop(trial, reason))
-            results.extend(self._reading(due.pop(trial), found) for trial, found in measured.items())
+                for slot, reason in self._made_smaller(members, error).items():
+                    due.remove(slot)
+                    results.append(self._drop(slot, reason))
+            for slot, found in measured.items():
+                due.remove(slot)
+                results.append(self._reading(slot, found))
         return results
 
     def _metrics(
-        self, slots: Mapping[int, TrialSlot], split: str, is_final: bool, most: int | None
-    ) -> dict[int, ObjectiveMeasurement]:
+        self, slots: Sequence[TrialSlot], split: str, is_final: bool, most: int | None
+    ) -> dict[TrialSlot, ObjectiveMeasurement]:
         """What a pass over a split measures of some slots, all or none of which are at their last step."""
         began_at = time.perf_counter()
-        lane = next((lane for lane in self._lanes if tuple(lane.slots) == tuple(slots)), None)
-        if lane is None or any(_ends_robustly(slot) for slot in slots.values()):
+        lane = next((lane for lane in self._lanes if lane.slots == slots), None)
+        if lane is None or any(map(_ends_robustly, slots)):
             self._dissolve()
             lane = None
-        together = pass_of(self._frozen, list(slots.values())) if lane is None else lane.together
+        together = pass_of(self._frozen, slots) if lane is None else lane.together
         found = self._objective.measure(together, split, is_final=is_final, most=most)
         measured = dict(zip(slots, found, strict=True))
-        for trial, slot in slots.items():
-            if _ends_robustly(slot):
-                alone = pass_of(self._frozen, [slot])
-                seed = derived_seed(slot.request.seed, "robust")
-                robust = self._objective.measure_robust(alone, slot.deltas, split, seed=seed)
-                plain = {f"plain_{self._objective.metric}": measured[trial].metrics[self._objective.metric]}
-                measured[trial] = replace(robust, metrics={**robust.metrics, **plain})
-        for slot in slots.values():
+        for slot in filter(_ends_robustly, slots):
+            alone = pass_of(self._frozen, [slot])
+            seed = derived_seed(slot.request.seed, "robust")
+            robust = self._objective.measure_robust(alone, slot.deltas, split, seed=seed)
+            plain = {f"plain_{self._objective.metric}": measured[slot].metrics[self._objective.metric]}
+            measured[slot] = replace(robust, metrics={**robust.metrics, **plain})
+        for slot in slots:
             slot.seconds += (time.perf_counter() - began_at) / len(slots)
         return measured
 
     def _reading(self, slot: TrialSlot, measured: ObjectiveMeasurement) -> Reading | Failure:
-        metrics, trial = measured.metrics, slot.request.trial
+        metrics = measured.metrics
         if not np.isfinite(metrics["validation_loss"]):
             reason = f"the {slot.request.plan.measured_split} loss is {metrics['validation_loss']} at step {slot.step}"
-            return self._drop(trial, reason)
+            return self._drop(slot, reason)
         train_loss, seconds = slot.take_means()
         return Reading(
-            trial=trial,
+            trial=slot.request.trial,
             step=slot.step,
             score=self._objective.score(metrics),
             metrics=metrics,

@@ -43,7 +43,7 @@ _FACTS = {"step": int, "loss_sum": float, "loss_count": int, "seconds": float}
 """What the state is beside tensors."""
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class TrialSlot:
     """State of one trial in a pack.
 

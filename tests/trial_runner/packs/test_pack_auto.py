@@ -114,7 +114,7 @@ def test_activations_grow_with_the_batch_and_the_rest_does_not(runner: TorchRunn
     longest = int(runner._objective.lengths("train").max())
     assert large.held_bytes - small.held_bytes == (8 - 4) * longest
     pack.admit(asked(runner))
-    (slot,) = pack._trials.values()
+    (slot,) = pack._taken
     assert small.held_bytes >= 4 * 8 * sum(parameter.numel() for parameter in slot.parameters)
 
 
@@ -154,7 +154,7 @@ def test_a_cpu_computes_large_slots_together_where_they_are_alike_and_about_as_w
         for request in requests:
             pack.admit(request)
         pack.advance(1)
-        together[bound] = sorted(sorted(lane.slots) for lane in pack._lanes)
+        together[bound] = sorted(sorted(slot.request.trial for slot in lane.slots) for lane in pack._lanes)
     assert together == {0: [[0, 1, 3], [2], [4]], 1 << 40: [[0, 1, 2, 3, 4]]}
 
 
