@@ -24,7 +24,7 @@ from search_space.space.space import SearchSpace
 from studies.launch.study_creation import new_study
 from studies.ledger.ledger import Ledger
 from studies.ledger.reports import ReportEntry
-from studies.records import ExampleRecord, Outcome, ReadingRecord, TrialRecord
+from studies.records import ExampleRecord, ReadingRecord, TrialRecord
 from studies.study_file import specification_of
 from studies.study_file.recorded_specification import BegunSpecification
 
@@ -52,8 +52,8 @@ def write(url: str, trials: int) -> None:
 def entry_of(one: TrialRecord, reads: list[ReadingRecord]) -> ReportEntry:
     """What the ledger takes in of a trial."""
     examples = [ExampleRecord(trial=one.number, step=read.step, losses=LOSSES, correct=CORRECT) for read in reads]
-    outcome = Outcome(state=one.state, score=one.score, reason="a benchmark" if one.score is None else None)
-    return ReportEntry(number=one.number, attempt=1, readings=reads, examples=examples, outcome=outcome)
+    end = {"state": one.state, "score": one.score, "reason": "a benchmark" if one.score is None else None}
+    return ReportEntry(number=one.number, attempt=1, readings=reads, examples=examples, **end)
 
 
 def cost(command: str, url: str, cache: Path) -> float:

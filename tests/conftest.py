@@ -22,7 +22,7 @@ from support.tiny_models import TINY_FAMILIES, save_model, save_tokenizer
 from search_space.backbones import shape_of
 from search_space.space.space import SearchSpace
 from studies.ledger.ledger import Ledger
-from studies.records import ArtefactRecord, NewStudy, Outcome, ReadingRecord, TrialRecord, TrialState
+from studies.records import ArtefactRecord, NewStudy, ReadingRecord, TrialRecord, TrialState
 from studies.search.candidates import new_trial
 
 BACKBONES = Path(__file__).parent / "data" / "backbones"
@@ -152,14 +152,12 @@ def sample_storage(sample_trials: tuple[TrialRecord, ...], tmp_path_factory: pyt
         ledger.add_trials(key, epoch, sample_trials[5:])
         first = [reading(0, 25, 0.60, rung=0), reading(0, 200, 0.80)]
         delta = ArtefactRecord(trial=0, kind="delta", step=200, path="/snapshots/0", sha256="00" * 32, size_bytes=1234)
-        ledger.settle(key, epoch, 0, 1, readings=first, artefact=delta, outcome=Outcome(state=complete, score=0.80))
+        ledger.settle(key, epoch, 0, 1, readings=first, artefact=delta, state=complete, score=0.80)
         why = "rung 0 (25 steps): 0.55 below the cut 0.6"
-        ledger.settle(
-            key, epoch, 1, 1, readings=[reading(1, 25, 0.55, rung=0)], outcome=Outcome(state=pruned, reason=why)
-        )
-        ledger.settle(key, epoch, 2, 1, outcome=Outcome(state=failed, reason="loss is NaN at step 3"))
+        ledger.settle(key, epoch, 1, 1, readings=[reading(1, 25, 0.55, rung=0)], state=pruned, reason=why)
+        ledger.settle(key, epoch, 2, 1, state=failed, reason="loss is NaN at step 3")
         third = [reading(3, 25, 0.65, rung=0), reading(3, 200, 0.85)]
-        ledger.settle(key, epoch, 3, 1, readings=third, outcome=Outcome(state=complete, score=0.85))
+        ledger.settle(key, epoch, 3, 1, readings=third, state=complete, score=0.85)
         ledger.settle(key, epoch, 4, 1, readings=[reading(4, 25, 0.70, rung=0)])
         ledger.record_event(key, "worker", "worker-0 was lost", trial=4)
     return url

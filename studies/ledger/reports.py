@@ -3,6 +3,7 @@
 Every function works inside a transaction of the caller, who holds the study's lock.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cache
@@ -12,12 +13,13 @@ from typing import Any
 
 from sqlalchemy import Connection, Insert, Table, bindparam, delete, insert, select, update
 
+from studies.errors import StudiesError
 from studies.ledger import reads
 from studies.ledger.clock import WRITTEN_TIME
 from studies.ledger.files import found_file, written_file
 from studies.ledger.rows import clean, reading_to_row
 from studies.ledger.tables import ARTEFACTS, ATTEMPTS, EXAMPLES, READINGS, TRIALS
-from studies.records import ArtefactRecord, ExampleRecord, Outcome, ReadingRecord, TrialState
+from studies.records import ArtefactRecord, ExampleRecord, ReadingRecord, TrialState
 
 KEPT_SNAPSHOTS = 2
 
@@ -61,9 +63,12 @@ class ReportEntry:
         readings: Measurements since its last entry, in any order.
         examples: Of some of the readings, the same example by example.
         artefact: A file that was written and flushed to disk before.
-        outcome: How the trial ends; None while it goes on.
+        state: Where the trial stands with it; running while it goes on.
+        score: Final score, finite; given exactly when complete.
+        reason: Given exactly when pruned or failed.
 
     Raises:
+        StudiesError: If state, score and reason do not fit together.
         ValueError: If a reading or the file belongs to another trial or attempt.
     """
 
@@ -72,10 +77,21 @@ class ReportEntry:
     readings: Sequence[ReadingRecord] = ()
     examples: Sequence[ExampleRecord] = ()
     artefact: ArtefactRecord | None = None
-    outcome: Outcome | None = None
+    state: TrialState = TrialState.RUNNING
+    score: float | None = None
+    reason: str | None = None
 
     def __post_init__(self) -> None:
-        """Check that everything is about the same attempt."""
+        """Check that the end fits, and that everything is about the same attempt."""
+        is_complete, is_cut = self.state is TrialState.COMPLETE, self.state in (TrialState.PRUNED, TrialState.FAILED)
+        if self.state is TrialState.QUEUED:
+            raise StudiesError(f"a trial goes on running, or ends complete, pruned or failed; got {self.state}.")
+        if is_complete != (self.score is not None):
+            raise StudiesError(f"a score belongs to a complete trial and to no other; got {self.state}, {self.score}.")
+        if self.score is not None and not math.isfinite(self.score):
+            raise StudiesError(f"a final score must be finite; got {self.score}. End the trial as failed.")
+        if is_cut != (self.reason is not None):
+            raise StudiesError(f"a reason belongs to a pruned or failed trial; got {self.state}, {self.reason!r}.")
         owners = {(reading.trial, reading.attempt) for reading in self.readings}
         if self.artefact is not None:
             owners.add((self.artefact.trial, self.attempt))
@@ -105,7 +121,7 @@ def _settle(connection: Connection, study_id: int, entry: ReportEntry, in_doubt:
     trial = connection.execute(_FIND, key | attempt).one_or_none()
     if trial is None:
         # Nobody else writes under the keeper's epoch: if the run in doubt found the attempt running, it also ended it.
-        return in_doubt if entry.outcome is not None else None
+        return in_doubt if entry.state.is_terminal else None
     of_trial = {"of_id": trial.id} | attempt
     if entry.readings:
         _add_readings(connection, entry.readings, int(trial.steps), of_trial)
@@ -114,10 +130,10 @@ def _settle(connection: Connection, study_id: int, entry: ReportEntry, in_doubt:
         rows = [own | {"step": one.step, "losses": one.losses, "correct": one.correct} for one in entry.examples]
         connection.execute(_insert_new(connection.dialect.name, EXAMPLES), rows)
     dropped: list[str] = []
-    if entry.artefact is not None or entry.outcome is not None:
+    if entry.artefact is not None or entry.state.is_terminal:
         dropped = _turn_over_files(connection, trial.id, entry, reads.folder(connection, study_id))
-    if entry.outcome is not None:
-        _end(connection, entry.outcome, of_trial)
+    if entry.state.is_terminal:
+        _end(connection, entry, of_trial)
     return tuple(sorted({*dropped, *(in_doubt or ())}))
 
 
@@ -149,7 +165,7 @@ def _turn_over_files(connection: Connection, trial_id: int, entry: ReportEntry, 
         rows = [row for row in rows if (row.kind, row.step) != same]
     snapshots = [row for row in rows if row.kind == "snapshot"]
     keep, incoming = 0, _incoming(entry, folder)
-    if entry.outcome is None:
+    if not entry.state.is_terminal:
         keep = KEPT_SNAPSHOTS - (incoming is not None and incoming.kind == "snapshot")
     stale += snapshots[: max(0, len(snapshots) - keep)]
     if stale:
@@ -167,17 +183,17 @@ def _turn_over_files(connection: Connection, trial_id: int, entry: ReportEntry, 
 def _incoming(entry: ReportEntry, folder: Path | None) -> ArtefactRecord | None:
     """The entry's file as it is written, unless it is the snapshot of a trial that ends: nobody will continue it."""
     artefact = entry.artefact
-    if artefact is None or (artefact.kind == "snapshot" and entry.outcome is not None):
+    if artefact is None or (artefact.kind == "snapshot" and entry.state.is_terminal):
         return None
     return replace(artefact, path=written_file(artefact.path, folder))
 
 
-def _end(connection: Connection, outcome: Outcome, of_trial: dict[str, Any]) -> None:
+def _end(connection: Connection, entry: ReportEntry, of_trial: dict[str, Any]) -> None:
     """Give the trial and its attempt the same end at the same time."""
     values = {
-        "new_state": outcome.state.value,
-        "new_score": None if outcome.score is None else float(outcome.score),
-        "new_reason": None if outcome.reason is None else clean(outcome.reason),
+        "new_state": entry.state.value,
+        "new_score": None if entry.score is None else float(entry.score),
+        "new_reason": None if entry.reason is None else clean(entry.reason),
         "now": WRITTEN_TIME.now(),
     }
     connection.execute(_END_TRIAL, of_trial | values)

@@ -14,7 +14,6 @@ from studies.records.study import StudyKind as StudyKind
 from studies.records.study import StudyRecord as StudyRecord
 from studies.records.study import annotations_of as annotations_of
 from studies.records.trial import AttemptRecord as AttemptRecord
-from studies.records.trial import Outcome as Outcome
 from studies.records.trial import RankedTrial as RankedTrial
 from studies.records.trial import TrialOutline as TrialOutline
 from studies.records.trial import TrialRecord as TrialRecord

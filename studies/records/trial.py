@@ -1,6 +1,5 @@
-"""What a trial is, how it is executed, and how it ends."""
+"""What a trial is, and how it is executed."""
 
-import math
 from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, field, fields
 from datetime import datetime
@@ -9,7 +8,6 @@ from typing import Any, Self
 
 from search_space.configuration import Configuration
 from search_space.words.dimensions import SideDimensions
-from studies.errors import StudiesError
 
 
 class TrialState(StrEnum):
@@ -150,35 +148,6 @@ class AttemptRecord:
     started_at: datetime
     ended_at: datetime | None
     ending: str | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
-    """How a trial ends.
-
-    Attributes:
-        state: ``complete``, ``pruned`` or ``failed``.
-        score: Final score, finite; given exactly when complete.
-        reason: Given exactly when pruned or failed.
-
-    Raises:
-        StudiesError: If state, score and reason do not fit together.
-    """
-
-    state: TrialState
-    score: float | None = None
-    reason: str | None = None
-
-    def __post_init__(self) -> None:
-        """Check that the three fit."""
-        if not self.state.is_terminal:
-            raise StudiesError(f"a trial ends complete, pruned or failed; got {self.state}.")
-        if (self.state is TrialState.COMPLETE) != (self.score is not None):
-            raise StudiesError(f"a score belongs to a complete trial and to no other; got {self.state}, {self.score}.")
-        if self.score is not None and not math.isfinite(self.score):
-            raise StudiesError(f"a final score must be finite; got {self.score}. End the trial as failed.")
-        if (self.state is TrialState.COMPLETE) != (self.reason is None):
-            raise StudiesError(f"a reason belongs to a pruned or failed trial; got {self.state}, {self.reason!r}.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -19,12 +19,12 @@ from contextlib import contextmanager
 from studies.errors import LaunchError, StudiesError
 from studies.ledger.database import Patience
 from studies.ledger.leases import LAID_ASIDE, MACHINE_LOST
-from studies.records import EventKind, Outcome, TrialState
+from studies.records import EventKind
 from studies.runtime.messages import Decision, Machines, WorkerAnswer, WorkerReport
 from studies.runtime.progress import ListeningClock, Progress, Standing
 from studies.runtime.results import Results
 from studies.runtime.roster import MAX_LOSSES
-from studies.runtime.state import StudyState, failure
+from studies.runtime.state import StudyState, loss_reason
 from studies.runtime.study_plan import StudyPlan
 from studies.runtime.trial_queue import TrialQueue
 
@@ -267,7 +267,7 @@ class StudyKeeper:
             if number is None:
                 self.drain(STOPPED)
             elif (held := self._roster.trials.get(number)) is not None and held.worker is not None:
-                self._results.end(held, Outcome(state=TrialState.FAILED, reason=f"{STOPPED} at step {held.step}"))
+                self._results.fail(held, f"{STOPPED} at step {held.step}")
 
     def _tick(self) -> None:
         self.hold()
@@ -289,7 +289,7 @@ class StudyKeeper:
         for open_trial in to_blame:
             open_trial.losses += 1
             if open_trial.losses >= MAX_LOSSES:
-                self._results.end(open_trial, failure(open_trial.losses, why))
+                self._results.fail(open_trial, loss_reason(open_trial.losses, why))
         held = self._roster.held_by(worker)
         if held:
             self._ledger.release(self._study.id, self._epoch, worker, why)

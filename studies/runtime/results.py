@@ -3,11 +3,12 @@
 import math
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from studies.errors import LaunchError
 from studies.ledger.reports import Dropped, ReportEntry
 from studies.pruning.rungs import Rule
-from studies.records import ExampleRecord, Outcome, ReadingRecord, TrialState
+from studies.records import ExampleRecord, ReadingRecord, TrialState
 from studies.runtime.messages import Decision, WorkerReport
 from studies.runtime.roster import OpenTrial, is_by_loss
 from studies.runtime.state import StudyState
@@ -32,7 +33,7 @@ class Results:
         for report in reports:
             held = None if report.trial in ended else self._state.roster.held(report.trial, report.attempt, worker)
             entry = None if held is None else self._entry(held, report, prospects.get(report.trial))
-            if entry is not None and entry.outcome is not None:
+            if entry is not None and entry.state.is_terminal:
                 ended.add(report.trial)
             told.append((report, held, entry))
         entries = [entry for _, _, entry in told if entry is not None]
@@ -41,7 +42,7 @@ class Results:
         )
         decisions: list[Decision] = []
         for report, held, entry in told:
-            decision = Decision.GO_ON if entry is None or entry.outcome is None else Decision.STOP
+            decision = Decision.STOP if entry is not None and entry.state.is_terminal else Decision.GO_ON
             if held is None:
                 decision = Decision.ABANDON
                 if report.artefact is not None:  # of a late report, unless an earlier one has brought it
@@ -52,9 +53,10 @@ class Results:
             decisions.append(decision)
         return tuple(decisions)
 
-    def end(self, open_trial: OpenTrial, outcome: Outcome) -> None:
+    def fail(self, open_trial: OpenTrial, reason: str) -> None:
         """End a trial without a report."""
-        entry = ReportEntry(number=open_trial.trial.number, attempt=open_trial.attempt, outcome=outcome)
+        number, attempt = open_trial.trial.number, open_trial.attempt
+        entry = ReportEntry(number=number, attempt=attempt, state=TrialState.FAILED, reason=reason)
         (dropped,) = self._state.ledger.settle_all(self._state.study.id, self._state.epoch, [entry])
         self._take_in(open_trial, entry, dropped)
 
@@ -80,19 +82,19 @@ class Results:
         self, open_trial: OpenTrial, report: WorkerReport, prospect: WinProbability | None
     ) -> ReportEntry | None:
         """What is recorded of a report, with how it ends its trial; None if nothing is."""
-        reading = examples = outcome = None
+        reading, examples, state, reason = None, None, TrialState.RUNNING, report.failure
         if (measured := report.reading) is not None:
             rung = self._plan.rungs.rung_at(measured.step)
             # in memory there is no more of a reading than a keeper that takes over finds: no examples
             reading, examples = ReadingRecord.of(measured, attempt=report.attempt, rung=rung), measured.examples
-        if report.failure is not None:
-            outcome = Outcome(state=TrialState.FAILED, reason=report.failure)
+        if reason is not None:
+            state = TrialState.FAILED
         elif reading is not None:
             if examples is not None:
                 self._state.rungs.remember(report.trial, reading.step, examples)
-            outcome = self._outcome(open_trial, reading, prospect)
+            state, reason = self._verdict(open_trial, reading, prospect)
         sound = () if reading is None or not _is_sound(reading) else (reading,)
-        if outcome is None and not sound and report.artefact is None:
+        if state is TrialState.RUNNING and not sound and report.artefact is None:
             return None
         return ReportEntry(
             number=report.trial,
@@ -100,28 +102,32 @@ class Results:
             readings=sound,
             examples=[] if examples is None else [ExampleRecord.of_reading(examples, one) for one in sound],
             artefact=report.artefact,
-            outcome=outcome,
+            state=state,
+            score=reading.score if reading is not None and state is TrialState.COMPLETE else None,
+            reason=reason,
         )
 
-    def _outcome(self, open_trial: OpenTrial, reading: Reading, prospect: WinProbability | None) -> Outcome | None:
-        """How a reading ends a trial; None when it goes on."""
+    def _verdict(
+        self, open_trial: OpenTrial, reading: Reading, prospect: WinProbability | None
+    ) -> tuple[TrialState, str | None]:
+        """Where a trial stands after a reading, and the reason if it was cut there."""
         if not math.isfinite(reading.score):
-            return Outcome(state=TrialState.FAILED, reason=f"score is {reading.score} at step {reading.step}")
+            return TrialState.FAILED, f"score is {reading.score} at step {reading.step}"
         if not math.isfinite(reading.train_loss):
-            return Outcome(state=TrialState.FAILED, reason=f"loss is {reading.train_loss} at step {reading.step}")
+            return TrialState.FAILED, f"loss is {reading.train_loss} at step {reading.step}"
         if reading.step >= self._plan.training.steps:
-            return Outcome(state=TrialState.COMPLETE, score=reading.score)
+            return TrialState.COMPLETE, None
         # a rung that an earlier attempt has passed stays passed, and a replicate stops at none
         if open_trial.trial.replicate_of is not None or not self._state.rungs.add(
             reading, open_trial.trial, size=self._state.size(open_trial.trial)
         ):
-            return None
+            return TrialState.RUNNING, None
         reason = self._state.rungs.verdict(reading, prospect)
-        return None if reason is None else Outcome(state=TrialState.PRUNED, reason=reason)
+        return TrialState.RUNNING if reason is None else TrialState.PRUNED, reason
 
     def _take_in(self, open_trial: OpenTrial, entry: ReportEntry, dropped: Dropped | None) -> None:
         """Know what was recorded of a trial."""
-        number, outcome = entry.number, entry.outcome
+        number = entry.number
         if dropped is None:
             raise LaunchError(f"the ledger must know attempt {open_trial.attempt} of trial {number}; it does not.")
         self._state.delete(dropped)
@@ -132,13 +138,14 @@ class Results:
             self._state.pace.hear(time.monotonic(), reading.step - open_trial.step)
             open_trial.step, open_trial.last_score = reading.step, reading.score
             open_trial.is_by_loss = is_by_loss([reading])
-        if outcome is None:
+        if not entry.state.is_terminal:
             return
+        open_trial.trial = replace(open_trial.trial, state=entry.state, score=entry.score, reason=entry.reason)
         del self._state.roster.trials[number]
-        self._state.move(TrialState.RUNNING, outcome.state)
+        self._state.move(TrialState.RUNNING, entry.state)
         size = None if self._plan.goal is None else self._state.size(open_trial.trial)
-        self._state.proposer.close(number, outcome.state, outcome.score, size=size)
-        self._state.tally.add(open_trial, outcome)
+        self._state.proposer.close(number, entry.state, entry.score, size=size)
+        self._state.tally.add(open_trial)
 
 
 def _is_sound(reading: Reading) -> bool:

@@ -4,7 +4,7 @@ from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from search_space.configuration import structures
-from studies.records import Outcome, ReadingRecord, TrialRecord, TrialState
+from studies.records import ReadingRecord, TrialRecord, TrialState
 from studies.runtime.progress import ShownTrial
 from trial_runner.tasks.evaluation import PROXY_LOSS
 
@@ -17,7 +17,7 @@ class OpenTrial:
     """A trial that is queued or running.
 
     Attributes:
-        trial: What is recorded of it.
+        trial: What is recorded of it; how it stands only once it has ended.
         attempt: Its newest attempt; 0 before the first.
         worker: Who holds it; None while it is queued.
         step: Optimiser steps at its newest reading.
@@ -44,20 +44,20 @@ class OpenTrial:
         """What tells how well the trial groups with others in a pack; see `search_space.configuration`."""
         return structures(self.trial.configuration)
 
-    def shown(self, outcome: Outcome | None = None) -> ShownTrial:
+    def shown(self) -> ShownTrial:
         """What people are shown of it: while it runs, or once it has ended."""
-        final = None if outcome is None else outcome.score
+        trial, has_ended = self.trial, self.trial.state.is_terminal
         return ShownTrial(
-            number=self.trial.number,
-            method=self.trial.method,
-            description=self.trial.description,
-            state=TrialState.RUNNING if outcome is None else outcome.state,
+            number=trial.number,
+            method=trial.method,
+            description=trial.description,
+            state=trial.state if has_ended else TrialState.RUNNING,
             step=self.step,
-            score=self.last_score if final is None else final,
-            is_by_loss=self.is_by_loss and final is None,
-            stored_parameters=self.trial.stored_parameters,
-            worker=self.worker if outcome is None else None,
-            reason=None if outcome is None else outcome.reason,
+            score=self.last_score if trial.score is None else trial.score,
+            is_by_loss=self.is_by_loss and trial.score is None,
+            stored_parameters=trial.stored_parameters,
+            worker=None if has_ended else self.worker,
+            reason=trial.reason,
         )
 
 

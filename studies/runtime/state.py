@@ -9,7 +9,7 @@ from studies.errors import DamagedError
 from studies.ledger.database import Patience
 from studies.ledger.ledger import Ledger
 from studies.pruning.rungs import Rule, RungBoard
-from studies.records import EventKind, Outcome, ReadingRecord, StudyRecord, TrialRecord, TrialState
+from studies.records import EventKind, ReadingRecord, StudyRecord, TrialRecord, TrialState
 from studies.runtime.artefacts import delete_own_files, remove_orphans
 from studies.runtime.progress import Pace, Progress
 from studies.runtime.roster import MAX_LOSSES, OpenTrial, Roster, recalled
@@ -90,9 +90,9 @@ class StudyState:
         dropped: list[str] = []
         for trial in self.ledger.trials(self.study.id, states=[TrialState.RUNNING]):
             if (losses := before.get(trial.number, 0) + 1) >= MAX_LOSSES:
-                outcome = failure(losses, "its launch ended with it")
+                reason = loss_reason(losses, "its launch ended with it")
                 key = (self.study.id, self.epoch, trial.number, trial.attempt)
-                dropped += self.ledger.settle(*key, outcome=outcome) or ()
+                dropped += self.ledger.settle(*key, state=TrialState.FAILED, reason=reason) or ()
         return dropped
 
     def _rebuild(self) -> None:
@@ -195,7 +195,6 @@ class StudyState:
         return sum(steps - one.step for one in self.roster.trials.values()) + to_come * self.tally.expected_steps
 
 
-def failure(losses: int, why: str) -> Outcome:
-    """How a trial ends that was lost too often."""
-    reason = f"lost {losses} times in a row without a reading; the last: {why}"
-    return Outcome(state=TrialState.FAILED, reason=reason)
+def loss_reason(losses: int, why: str) -> str:
+    """Why a trial has failed that was lost too often."""
+    return f"lost {losses} times in a row without a reading; the last: {why}"

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from search_space.published import HEAD_ONLY
-from studies.records import Outcome, ReadingRecord, TrialRecord, TrialState
+from studies.records import ReadingRecord, TrialRecord, TrialState
 from studies.runtime.progress import LAST, TOP, ShownTrial
 from studies.runtime.roster import OpenTrial, recalled
 from studies.runtime.study_plan import StudyPlan
@@ -36,19 +36,18 @@ class ProgressTally:
         self._ended = 0
         self._steps_made = 0
 
-    def add(self, trial: OpenTrial, outcome: Outcome, *, is_here: bool = True) -> None:
+    def add(self, trial: OpenTrial, *, is_here: bool = True) -> None:
         """Take in a trial that has ended.
 
         Args:
-            trial: As it last was.
-            outcome: How it has ended.
+            trial: As it has ended.
             is_here: Whether it has ended in this launch.
         """
         self._ended += 1
         self.ended_here += is_here
         self._steps_made += trial.step
-        one = trial.shown(outcome)
-        if outcome.state is TrialState.COMPLETE and trial.trial.replicate_of is None and self._has_best:
+        one = trial.shown()
+        if one.state is TrialState.COMPLETE and trial.trial.replicate_of is None and self._has_best:
             one = replace(one, is_best=not self.top or _order(one) < _order(self.top[0]))
             self.top = tuple(sorted((*self.top, one), key=_order)[:TOP])
             if one.method == HEAD_ONLY.name:
@@ -79,8 +78,7 @@ def tally_of(
     has_best = plan.training.measured_split == "validation"
     tally = ProgressTally(plan.training.steps, plan.constant_score, has_best=has_best)
     for trial in sorted((one for one in trials if one.state.is_terminal), key=_ended_at):
-        outcome = Outcome(state=trial.state, score=trial.score, reason=trial.reason)
-        tally.add(recalled(trial, readings.get(trial.number, ())), outcome, is_here=False)
+        tally.add(recalled(trial, readings.get(trial.number, ())), is_here=False)
     return tally
 
 

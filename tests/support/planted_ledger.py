@@ -12,7 +12,6 @@ from studies.ledger.ledger import Ledger
 from studies.records import (
     ExampleRecord,
     NewStudy,
-    Outcome,
     ReadingRecord,
     StudyRecord,
     TrialRecord,
@@ -129,7 +128,8 @@ class Planted:
             1,
             readings=readings,
             examples=examples,
-            outcome=Outcome(state=TrialState.COMPLETE, score=score),
+            state=TrialState.COMPLETE,
+            score=score,
         )
 
 

@@ -16,7 +16,6 @@ from studies.records import (
     ConfirmationRecord,
     Contender,
     NewStudy,
-    Outcome,
     StudyKind,
     TrialRecord,
     TrialState,
@@ -47,10 +46,9 @@ def shown_study(url: str) -> int:
         first = reading(number, 4, planted.truth(number) - 0.08, rung=0)
         if number < 44:
             why = f"rung 0 (4 steps): {first.score:.4f}, and 12 of 30 are better by more than their noise"
-            ledger.settle(key, epoch, number, 1, readings=[first], outcome=Outcome(state=TrialState.PRUNED, reason=why))
+            ledger.settle(key, epoch, number, 1, readings=[first], state=TrialState.PRUNED, reason=why)
         elif number == 44:
-            failed = Outcome(state=TrialState.FAILED, reason="the loss is NaN at step 3")
-            ledger.settle(key, epoch, 44, 1, outcome=failed)
+            ledger.settle(key, epoch, 44, 1, state=TrialState.FAILED, reason="the loss is NaN at step 3")
         else:
             ledger.settle(key, epoch, number, 1, readings=[first])
     ledger.record_event(key, "lost", "worker-1 was silent; its trials are queued again", trial=40)
@@ -115,8 +113,8 @@ def confirmation_of(planted: Planted) -> None:
         for seed, score in enumerate(scores):
             number = 4 * place + seed
             ledger.lease_all(study.id, epoch, [number], "worker-0")
-            done = Outcome(state=TrialState.COMPLETE, score=score)
-            ledger.settle(study.id, epoch, number, 1, readings=[reading(number, 8, score)], outcome=done)
+            done = {"readings": [reading(number, 8, score)], "state": TrialState.COMPLETE, "score": score}
+            ledger.settle(study.id, epoch, number, 1, **done)
 
 
 def hostile_study(url: str, trials: tuple[TrialRecord, ...]) -> int:
@@ -147,8 +145,8 @@ def hostile_study(url: str, trials: tuple[TrialRecord, ...]) -> int:
             if trial.number == 0:
                 ledger.settle(key, epoch, 0, 1, readings=readings)
                 continue
-            complete = Outcome(state=TrialState.COMPLETE, score=0.6)
-            ending = complete if trial.number % 2 else Outcome(state=TrialState.PRUNED, reason=HOSTILE)
-            ledger.settle(key, epoch, trial.number, 1, readings=readings, artefact=file, outcome=ending)
+            complete = {"state": TrialState.COMPLETE, "score": 0.6}
+            ending = complete if trial.number % 2 else {"state": TrialState.PRUNED, "reason": HOSTILE}
+            ledger.settle(key, epoch, trial.number, 1, readings=readings, artefact=file, **ending)
         ledger.record_event(key, HOSTILE, HOSTILE, trial=0)
     return key

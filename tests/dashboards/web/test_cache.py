@@ -17,7 +17,7 @@ from dashboards.web.cache.storage import WatchedStorage
 from dashboards.web.cache.study import COLUMNS, WatchedStudy
 from studies.errors import StorageError, StudiesError, UnknownStudyError
 from studies.ledger.ledger import Ledger
-from studies.records import NewStudy, Outcome, TrialOutline, TrialRecord, TrialState
+from studies.records import NewStudy, TrialOutline, TrialRecord, TrialState
 
 
 class Keeper:
@@ -45,8 +45,8 @@ class Keeper:
         self.ledger.settle(self.key, self.epoch, number, 1, readings=[reading(number, step, score)])
 
     def end(self, number: int, score: float) -> None:
-        done = Outcome(state=TrialState.COMPLETE, score=score)
-        self.ledger.settle(self.key, self.epoch, number, 1, readings=[reading(number, 99, score)], outcome=done)
+        done = {"readings": [reading(number, 99, score)], "state": TrialState.COMPLETE, "score": score}
+        self.ledger.settle(self.key, self.epoch, number, 1, **done)
 
 
 @pytest.fixture

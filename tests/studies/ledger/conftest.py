@@ -1,8 +1,9 @@
 """A ledger on each kind of database, and small values to put into it."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 
 import pytest
 from sqlalchemy import text
@@ -17,7 +18,6 @@ from studies.ledger.ledger import Ledger
 from studies.records import (
     ArtefactRecord,
     NewStudy,
-    Outcome,
     ReadingRecord,
     TrialRecord,
     TrialState,
@@ -31,9 +31,9 @@ PREFIX = Configuration(edits=(Edit(site=Site.ATTENTION, write=Port.HEAD, read=Po
 class Values:
     """Records with everything filled in; keyword arguments change fields."""
 
-    complete: Outcome = field(default_factory=lambda: Outcome(state=TrialState.COMPLETE, score=0.75))
-    pruned: Outcome = field(default_factory=lambda: Outcome(state=TrialState.PRUNED, reason="rung 0: below the cut"))
-    failed: Outcome = field(default_factory=lambda: Outcome(state=TrialState.FAILED, reason="loss is NaN at step 3"))
+    complete = MappingProxyType({"state": TrialState.COMPLETE, "score": 0.75})
+    pruned = MappingProxyType({"state": TrialState.PRUNED, "reason": "rung 0: below the cut"})
+    failed = MappingProxyType({"state": TrialState.FAILED, "reason": "loss is NaN at step 3"})
 
     def study(self, **changes: object) -> NewStudy:
         values = {
@@ -139,7 +139,7 @@ def two_trials(kept: Kept, values: Values) -> Kept:
     """Trial 0 runs, trial 1 is complete; each kind of row is there."""
     kept.ledger.add_trials(kept.id, kept.epoch, [values.trial(0), values.trial(1)], worker="w")
     given = {"readings": [values.reading(1, 10, score=0.75)], "artefact": values.artefact(1, 10, kind="delta")}
-    kept.ledger.settle(kept.id, kept.epoch, 1, 1, outcome=values.complete, **given)
+    kept.ledger.settle(kept.id, kept.epoch, 1, 1, **values.complete, **given)
     return kept
 
 

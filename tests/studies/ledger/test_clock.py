@@ -46,7 +46,7 @@ def test_a_launch_after_the_clock_was_set_back_ends_nothing_before_it_began(kept
     if ending == "recovered":
         kept.ledger.release(kept.id, epoch, None, "its keeper was replaced")
     else:
-        assert kept.ledger.settle(kept.id, epoch, 0, 1, outcome=values.complete) is not None
+        assert kept.ledger.settle(kept.id, epoch, 0, 1, **values.complete) is not None
         trial = kept.ledger.trial(kept.id, 0)
         assert trial.state is TrialState.COMPLETE
         assert trial.ended_at >= trial.created_at

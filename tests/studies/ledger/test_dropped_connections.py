@@ -78,11 +78,11 @@ def test_an_end_is_accepted_once(kept, values, drop_next_commit):
     kept.ledger.settle(kept.id, kept.epoch, 0, 1, artefact=values.artefact(0, 5))
     drop_next_commit()
     reading = values.reading(0, 10, score=0.75)
-    dropped = kept.ledger.settle(kept.id, kept.epoch, 0, 1, readings=[reading], outcome=values.complete)
+    dropped = kept.ledger.settle(kept.id, kept.epoch, 0, 1, readings=[reading], **values.complete)
     assert dropped == ("/snapshots/0-5",)
     assert kept.ledger.readings(kept.id) == [reading]
     assert kept.ledger.trial(kept.id, 0).state is TrialState.COMPLETE
-    assert kept.ledger.settle(kept.id, kept.epoch, 0, 1, outcome=values.complete) is None
+    assert kept.ledger.settle(kept.id, kept.epoch, 0, 1, **values.complete) is None
 
 
 def test_reports_of_several_trials_are_accepted_once(kept, values, drop_next_commit):
@@ -90,9 +90,9 @@ def test_reports_of_several_trials_are_accepted_once(kept, values, drop_next_com
     drop_next_commit()
     readings = [values.reading(number, 10, score=0.75) for number in range(2)]
     entries = [
-        ReportEntry(number=0, attempt=1, readings=readings[:1], outcome=values.complete),
+        ReportEntry(number=0, attempt=1, readings=readings[:1], **values.complete),
         ReportEntry(number=1, attempt=1, readings=readings[1:]),
-        ReportEntry(number=1, attempt=2, outcome=values.complete),
+        ReportEntry(number=1, attempt=2, **values.complete),
     ]
     settled = kept.ledger.settle_all(kept.id, kept.epoch, entries)
     assert settled == [(), (), None]
@@ -114,7 +114,7 @@ def test_a_late_report_stays_refused(kept, values, drop_next_commit):
     kept.ledger.add_trials(kept.id, kept.epoch, [values.trial(0)], worker="w")
     kept.ledger.release(kept.id, kept.epoch, "w", "gone")
     drop_next_commit()
-    assert kept.ledger.settle(kept.id, kept.epoch, 0, 1, outcome=values.complete) is None
+    assert kept.ledger.settle(kept.id, kept.epoch, 0, 1, **values.complete) is None
 
 
 def test_a_keeper_that_was_replaced_meanwhile_is_fenced(kept, values, postgres_url, monkeypatch):
@@ -130,7 +130,7 @@ def test_a_keeper_that_was_replaced_meanwhile_is_fenced(kept, values, postgres_u
 
     monkeypatch.setattr(dialect, "do_commit", do_commit)
     with pytest.raises(FencedError):
-        kept.ledger.settle(kept.id, kept.epoch, 0, 1, outcome=values.complete)
+        kept.ledger.settle(kept.id, kept.epoch, 0, 1, **values.complete)
     assert kept.ledger.trial(kept.id, 0).state is TrialState.RUNNING
 
 

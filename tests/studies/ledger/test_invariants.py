@@ -23,9 +23,9 @@ def search(kept, values, tmp_path):
         ledger.lease_all(*key, [number], "v", 600)
     second = {"attempt": 2}
     final = values.reading(0, 20, score=0.75, rung=1, **second)
-    ledger.settle(*key, 0, 2, readings=[final], outcome=values.complete)
-    ledger.settle(*key, 1, 2, readings=[values.reading(1, 10, rung=0, **second)], outcome=values.pruned)
-    ledger.settle(*key, 2, 2, outcome=values.failed)
+    ledger.settle(*key, 0, 2, readings=[final], **values.complete)
+    ledger.settle(*key, 1, 2, readings=[values.reading(1, 10, rung=0, **second)], **values.pruned)
+    ledger.settle(*key, 2, 2, **values.failed)
     (study,) = (one for one in ledger.studies() if one.id == kept.id)
     file = tmp_path / "sst2" / "trial-3" / "attempt-2" / "snapshot"
     file.parent.mkdir(parents=True)

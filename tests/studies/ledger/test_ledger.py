@@ -147,8 +147,8 @@ def test_every_study_is_told_in_a_few_numbers(kept, values):
     ends = ((0, 0.75, values.complete), (1, 0.5, values.complete), (2, 0.9, values.pruned))
     for number, score, outcome in ends:
         readings = [values.reading(number, 5, score=score)]
-        final = replace(outcome, score=score) if outcome.score else outcome
-        assert kept.ledger.settle(kept.id, kept.epoch, number, 1, readings=readings, outcome=final) == ()
+        final = {**outcome, "score": score} if "score" in outcome else outcome
+        assert kept.ledger.settle(kept.id, kept.epoch, number, 1, readings=readings, **final) == ()
     trials = kept.ledger.trials(kept.id)
     assert kept.ledger.tally(kept.id) == TrialTally(
         counts=kept.ledger.state_counts(kept.id),
@@ -182,7 +182,7 @@ def test_renewing_extends_the_leases_of_one_worker_in_one_study(kept, values):
     other = kept.ledger.create_study(values.study(name="other")).id
     other_epoch = kept.ledger.take_over(other, "keeper")
     kept.ledger.add_trials(other, other_epoch, [values.trial(0)], worker="a", lease_seconds=1)
-    kept.ledger.settle(kept.id, kept.epoch, 1, 1, outcome=values.failed)
+    kept.ledger.settle(kept.id, kept.epoch, 1, 1, **values.failed)
     assert kept.ledger.renew(kept.id, kept.epoch, "a", 7200) == 1
     soon = datetime.now(UTC) + IN_AN_HOUR
     late = [attempt.lease_expires_at > soon for attempt in kept.ledger.attempts(kept.id)]
@@ -210,7 +210,7 @@ def test_recovering_takes_back_everything_that_runs(kept, values):
     kept.ledger.add_trials(kept.id, kept.epoch, [values.trial(0), values.trial(1)], worker="a")
     kept.ledger.add_trials(kept.id, kept.epoch, [values.trial(2)], worker="b")
     kept.ledger.add_trials(kept.id, kept.epoch, [values.trial(3)])
-    kept.ledger.settle(kept.id, kept.epoch, 1, 1, outcome=values.failed)
+    kept.ledger.settle(kept.id, kept.epoch, 1, 1, **values.failed)
     epoch = kept.ledger.take_over(kept.id, "second")
     assert kept.ledger.release(kept.id, epoch, None, "its keeper was replaced") == [0, 2]
     assert states(kept) == [TrialState.QUEUED, TrialState.FAILED, TrialState.QUEUED, TrialState.QUEUED]
@@ -230,7 +230,7 @@ WRITES = {
     "lease": lambda kept, values: kept.ledger.lease_all(kept.id, kept.epoch, [1], "w")[0],
     "renew": lambda kept, values: kept.ledger.renew(kept.id, kept.epoch, "w", 9999),
     "release": lambda kept, values: kept.ledger.release(kept.id, kept.epoch, "w", "gone"),
-    "settle": lambda kept, values: kept.ledger.settle(kept.id, kept.epoch, 0, 1, outcome=values.complete),
+    "settle": lambda kept, values: kept.ledger.settle(kept.id, kept.epoch, 0, 1, **values.complete),
     "report": lambda kept, values: kept.ledger.settle(kept.id, kept.epoch, 0, 1, readings=[values.reading(0, 5)]),
     "record_event": lambda kept, values: kept.ledger.record_event(kept.id, "note", "late", epoch=kept.epoch),
 }

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from studies.errors import StorageError, StudiesError
-from studies.records import ExampleCounts, ExampleRecord, Outcome, ReadingRecord, TrialState
+from studies.ledger.reports import ReportEntry
+from studies.records import ExampleCounts, ExampleRecord, ReadingRecord, TrialState
 from trial_runner.example_losses import ExampleLosses
 from trial_runner.requests import Reading
 
@@ -74,15 +75,16 @@ def test_a_reading_that_is_not_finite_is_refused_with_all_of_its_report(running,
 @pytest.mark.parametrize("ending", ["complete", "pruned", "failed"])
 def test_an_end_closes_the_trial_and_its_attempt_at_one_moment(running, values, ending):
     outcome = getattr(values, ending)
-    assert settle(running, readings=[values.reading(0, 10, score=0.75)], outcome=outcome) == ACCEPTED
+    assert settle(running, readings=[values.reading(0, 10, score=0.75)], **outcome) == ACCEPTED
     trial = running.ledger.trial(running.id, 0)
-    assert (trial.state, trial.score, trial.reason) == (outcome.state, outcome.score, outcome.reason)
+    told = {"score": None, "reason": None, **outcome}
+    assert {name: getattr(trial, name) for name in told} == told
     [attempt] = running.ledger.attempts(running.id, 0)
     assert attempt.ending == ending
     assert attempt.ended_at == trial.ended_at is not None
     before = running.everything()
     for again in (values.complete, values.pruned, values.failed):  # it ends once
-        late = settle(running, readings=[values.reading(0, 99)], artefact=values.artefact(0, 99), outcome=again)
+        late = settle(running, readings=[values.reading(0, 99)], artefact=values.artefact(0, 99), **again)
         assert late == REFUSED
     assert settle(running, readings=[values.reading(0, 99)]) is None
     assert running.everything() == before
@@ -90,16 +92,14 @@ def test_an_end_closes_the_trial_and_its_attempt_at_one_moment(running, values, 
 
 def test_a_late_attempt_is_not_accepted(running, values):
     running.ledger.release(running.id, running.epoch, "w", "gone")
-    report = {"readings": [values.reading(0, 10)], "outcome": values.complete}
+    report = {"readings": [values.reading(0, 10)], **values.complete}
     assert settle(running, **report) == REFUSED
     running.ledger.lease_all(running.id, running.epoch, [0], "other")
     before = running.everything()
     assert settle(running, **report) == REFUSED
     assert running.everything() == before
-    assert settle(running, attempt=2, outcome=values.complete) == ACCEPTED
-    assert running.ledger.settle(running.id, running.epoch, 7, 1, outcome=values.complete) is None, (
-        "there is no such trial"
-    )
+    assert settle(running, attempt=2, **values.complete) == ACCEPTED
+    assert running.ledger.settle(running.id, running.epoch, 7, 1, **values.complete) is None, "there is no such trial"
 
 
 def test_a_later_attempt_adds_only_what_is_new(running, values):
@@ -133,14 +133,14 @@ def test_a_trial_that_ends_keeps_its_delta_and_no_snapshot(running, values):
     for step in (10, 20):
         settle(running, artefact=values.artefact(0, step))
     delta = values.artefact(0, 20, kind="delta", path="/deltas/0")
-    dropped = settle(running, artefact=delta, outcome=values.complete)
+    dropped = settle(running, artefact=delta, **values.complete)
     assert dropped == ("/snapshots/0-10", "/snapshots/0-20")
     assert running.ledger.artefacts(running.id) == [delta]
 
 
 def test_the_snapshot_of_a_trial_that_ends_is_not_kept(running, values):
     settle(running, artefact=values.artefact(0, 10))
-    dropped = settle(running, artefact=values.artefact(0, 20), outcome=values.pruned)
+    dropped = settle(running, artefact=values.artefact(0, 20), **values.pruned)
     assert dropped == ("/snapshots/0-10", "/snapshots/0-20")
     assert running.ledger.artefacts(running.id) == []
 
@@ -166,14 +166,16 @@ def test_an_empty_report_asks_whether_the_attempt_still_runs(running):
 
 
 def test_an_odd_reason_is_stored_as_far_as_text_can_be(running, values):
-    settle(running, outcome=replace(values.failed, reason="boom\x00 \udcff"))
+    settle(running, **{**values.failed, "reason": "boom\x00 \udcff"})
     assert running.ledger.trial(running.id, 0).reason == "boom ?"
 
 
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"state": TrialState.RUNNING}, "complete, pruned or failed"),
+        ({"state": TrialState.QUEUED}, "goes on running, or ends"),
+        ({"score": 0.5}, "a score belongs"),
+        ({"reason": "why"}, "a reason belongs"),
         ({"state": TrialState.COMPLETE}, "a score belongs"),
         ({"state": TrialState.COMPLETE, "score": math.nan}, "must be finite"),
         ({"state": TrialState.COMPLETE, "score": 0.5, "reason": "why"}, "a reason belongs"),
@@ -181,9 +183,9 @@ def test_an_odd_reason_is_stored_as_far_as_text_can_be(running, values):
         ({"state": TrialState.FAILED}, "a reason belongs"),
     ],
 )
-def test_an_outcome_that_makes_no_sense_cannot_exist(fields, message):
+def test_an_end_that_makes_no_sense_cannot_be_reported(fields, message):
     with pytest.raises(StudiesError, match=message):
-        Outcome(**fields)
+        ReportEntry(number=0, attempt=1, **fields)
 
 
 def test_examples_of_a_reading_are_kept_and_read_only_when_asked_for(running, values):

@@ -170,9 +170,9 @@ def test_every_contender_has_the_trials_of_its_seeds_and_those_that_failed_do_no
     scores = {0: 0.5, 1: 0.7, 2: 0.25}
     for number in range(4):
         ledger.lease_all(study.id, epoch, [number], "w")
-        outcome = replace(values.complete, score=scores[number]) if number in scores else values.failed
+        outcome = {**values.complete, "score": scores[number]} if number in scores else values.failed
         readings = [values.reading(number, 10, score=scores[number])] if number in scores else []
-        ledger.settle(study.id, epoch, number, 1, readings=readings, outcome=outcome)
+        ledger.settle(study.id, epoch, number, 1, readings=readings, **outcome)
     sql = "SELECT label, seeds, mean, deviation FROM confirmation_results ORDER BY place"
     first, second, third = run_query(storage_url, sql).rows
     assert first == ("a", 2, pytest.approx(0.6), pytest.approx(0.02**0.5))
@@ -190,9 +190,9 @@ def test_fronts_are_the_trials_that_nothing_smaller_beats(kept, values, storage_
     ]
     kept.ledger.add_trials(kept.id, kept.epoch, trials, worker="w")
     for number, score in enumerate(scores):
-        outcome = values.pruned if score is None else replace(values.complete, score=score)
+        outcome = values.pruned if score is None else {**values.complete, "score": score}
         reading = values.reading(number, 10, score=0.9 if score is None else score)
-        kept.ledger.settle(kept.id, kept.epoch, number, 1, readings=[reading], outcome=outcome)
+        kept.ledger.settle(kept.id, kept.epoch, number, 1, readings=[reading], **outcome)
     sql = "SELECT objective, trial, size FROM fronts ORDER BY objective, size"
     complete = [trial for trial in kept.ledger.trials(kept.id) if trial.state is TrialState.COMPLETE]
     expected = []

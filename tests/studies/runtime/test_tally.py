@@ -5,29 +5,33 @@ from typing import Any, cast
 
 import pytest
 
-from studies.records import Outcome, TrialRecord, TrialState
+from studies.records import TrialRecord, TrialState
 from studies.runtime.progress import LAST
 from studies.runtime.roster import OpenTrial
 from studies.runtime.tally import PRIOR_TRIALS, ProgressTally
 
 
-def trial(number: int, *, step: int = 200, method: str | None = None, again: int | None = None) -> OpenTrial:
-    facts: dict[str, Any] = {"number": number, "method": method, "replicate_of": again}
-    new = SimpleNamespace(**facts, description=f"what {number} is", stored_parameters=100)
+def ended(number: int, state: TrialState, *, step: int = 200, **said: Any) -> OpenTrial:
+    facts = {"method": None, "replicate_of": None, "score": None, "reason": None, **said}
+    new = SimpleNamespace(number=number, state=state, **facts, description=f"what {number} is", stored_parameters=100)
     return OpenTrial(trial=cast(TrialRecord, new), attempt=1, step=step, last_score=0.25)
 
 
-def complete(score: float) -> Outcome:
-    return Outcome(state=TrialState.COMPLETE, score=score)
+def complete(number: int, score: float, **said: Any) -> OpenTrial:
+    return ended(number, TrialState.COMPLETE, score=score, **said)
 
 
-PRUNED = Outcome(state=TrialState.PRUNED, reason="rung 0 (50 steps): no good")
+def pruned(number: int) -> OpenTrial:
+    return ended(number, TrialState.PRUNED, step=50, reason=WHY)
+
+
+WHY = "rung 0 (50 steps): no good"
 
 
 def tally_of(scores: list[float], *, is_here: bool = True) -> ProgressTally:
     tally = ProgressTally(steps=200, constant=0.1)
     for number, score in enumerate(scores):
-        tally.add(trial(number), complete(score), is_here=is_here)
+        tally.add(complete(number, score), is_here=is_here)
     return tally
 
 
@@ -38,15 +42,15 @@ def test_a_trial_that_was_the_best_when_it_ended_says_so():
 
 def test_a_pruned_trial_has_its_newest_score_and_is_never_among_the_best():
     tally = tally_of([0.1])
-    tally.add(trial(1, step=50), PRUNED)
+    tally.add(pruned(1))
     assert [one.number for one in tally.top] == [0]
     last = tally.just_ended[-1]
-    assert (last.state, last.score, last.step, last.reason) == (TrialState.PRUNED, 0.25, 50, PRUNED.reason)
+    assert (last.state, last.score, last.step, last.reason) == (TrialState.PRUNED, 0.25, 50, WHY)
 
 
 def test_a_replicate_ends_without_being_a_best():
     tally = tally_of([0.1])
-    tally.add(trial(1, again=0), complete(0.9))
+    tally.add(complete(1, 0.9, replicate_of=0))
     assert [one.number for one in tally.top] == [0]
     assert tally.just_ended[-1].score == 0.9
     assert tally.course == ((1, 0.1),)
@@ -55,14 +59,14 @@ def test_a_replicate_ends_without_being_a_best():
 def test_the_head_alone_is_a_reference_once_it_is_complete():
     tally = tally_of([0.5])
     assert (tally.head_only, tally.constant) == (None, 0.1)
-    tally.add(trial(1, method="head_only"), complete(0.4))
+    tally.add(complete(1, 0.4, method="head_only"))
     assert tally.head_only == 0.4
 
 
 def test_the_last_ones_are_kept_and_counted_where_they_ended_in_this_launch():
     tally = tally_of([0.1] * 40, is_here=False)
     assert (len(tally.just_ended), tally.ended_here) == (LAST, 0)
-    tally.add(trial(40), complete(0.2))
+    tally.add(complete(40, 0.2))
     assert (tally.just_ended[-1].number, tally.ended_here) == (40, 1)
 
 
@@ -70,5 +74,5 @@ def test_a_trial_is_expected_to_come_as_far_as_those_before():
     tally = ProgressTally(steps=200, constant=None)
     assert tally.expected_steps == 200
     for number in range(2 * PRIOR_TRIALS):
-        tally.add(trial(number, step=50), PRUNED)
+        tally.add(pruned(number))
     assert tally.expected_steps == pytest.approx((200 + 2 * 50) / 3)
