@@ -1,4 +1,4 @@
-"""Processor time of the commands that read a large ledger.
+"""Processor time of the commands that read a large ledger, and of what takes it in: a keeper and the search.
 
     python benchmarks/ledgers.py                      20,000 trials, three passes
     python benchmarks/ledgers.py --trials 1000
@@ -15,18 +15,22 @@ import shlex
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 from proposals import ROOT, STEPS, ledger_of
 
 from search_space.backbones import shape_of
 from search_space.space.space import SearchSpace
+from studies.launch.preparation import plan_of
 from studies.launch.study_creation import new_study
 from studies.ledger.ledger import Ledger
 from studies.ledger.reports import ReportEntry
 from studies.records import ExampleRecord, ReadingRecord, TrialRecord
+from studies.runtime.keeper import StudyKeeper
 from studies.study_file import specification_of
-from studies.study_file.recorded_specification import BegunSpecification
+from studies.study_file.recorded_specification import BegunSpecification, recorded_space, recorded_specification
+from studies.verification import replayed
 
 BACKBONE = ROOT / "tests/data/backbones/roberta_base"
 LOSSES, CORRECT = b"\x00\x3c" * 400, b"\xff" * 50  # of 400 examples, as the ledger holds them
@@ -67,6 +71,20 @@ def cost(command: str, url: str, cache: Path) -> float:
     return usage.ru_utime + usage.ru_stime
 
 
+def taken_in(url: str) -> dict[str, float]:
+    """Processor seconds of telling the search of all trials, and of taking the study over as a keeper does."""
+    with Ledger.open(url) as ledger:
+        study = ledger.study("large")
+        told, space = recorded_specification(study), recorded_space(study)
+        plan, found = plan_of(told, study, space, storage_url=url), {}
+        began_at = time.process_time()
+        replayed(ledger, study, space, told)
+        found["replay"] = time.process_time() - began_at
+    began_at = time.process_time()
+    StudyKeeper(plan).close()
+    return {**found, "takeover": time.process_time() - began_at}
+
+
 def main() -> None:
     """Measure."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -78,6 +96,8 @@ def main() -> None:
         for command, *seconds in zip(COMMANDS, *passes, strict=True):
             low, middle, high = sorted(seconds)
             print(f"| `deltaspace {command}` | {middle:.2f} s ({low:.2f} to {high:.2f}) |")
+        for what, seconds in taken_in(url).items():
+            print(f"| {what} | {seconds:.2f} s |")
 
 
 if __name__ == "__main__":

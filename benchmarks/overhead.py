@@ -1,6 +1,6 @@
-"""What the engine costs beside training: time and bytes per trial, replay, start-up; with stock tools beside it.
+"""What the engine costs beside training: time and bytes per trial, start-up; with stock tools beside it.
 
-    python benchmarks/overhead.py            all of it, about three minutes on two cores
+    python benchmarks/overhead.py            all of it, about two minutes on two cores
     python benchmarks/overhead.py --no-ray   without the parts that start Ray
 
 A trivial trial has one step that takes no time, one reading and one file that is flushed to disk. Times per trial are
@@ -17,7 +17,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
@@ -31,17 +31,10 @@ import optuna  # noqa: E402
 from support.trivial_runner import TrivialFactory  # noqa: E402
 
 from search_space.backbones import shape_of  # noqa: E402
-from search_space.space.space import Candidate, SearchSpace  # noqa: E402
+from search_space.space.space import SearchSpace  # noqa: E402
 from studies.launch.launch import launch  # noqa: E402
-from studies.launch.preparation import plan_of  # noqa: E402
 from studies.ledger.ledger import Ledger  # noqa: E402
-from studies.records import NewStudy, ReadingRecord, StudyRecord, TrialState  # noqa: E402
-from studies.runtime.keeper import StudyKeeper  # noqa: E402
-from studies.search.candidates import new_trial  # noqa: E402
-from studies.search.proposer import Proposer  # noqa: E402
 from studies.study_file import Specification, specification_from_mapping  # noqa: E402
-from studies.study_file.recorded_specification import BegunSpecification  # noqa: E402
-from studies.verification import replayed  # noqa: E402
 
 WARM_UP_TRIALS = 20
 STEPS = (1, 2, 4)
@@ -180,71 +173,6 @@ def tune_ms_per_trial(trials: int) -> float:
     return 1000 * (later[-1] - later[0]) / (len(later) - 1)
 
 
-def filled_ledger(
-    folder: Path, proposals: list[Candidate], space: SearchSpace, steps: tuple[int, ...] = ()
-) -> tuple[Ledger, StudyRecord]:
-    """A ledger with complete trials, each with readings at the steps."""
-    study = specification(folder, "inline", len(proposals), steps=max(steps, default=1))
-    ledger = Ledger.open(f"sqlite:///{folder / 'ledger.db'}")
-    record = ledger.create_study(
-        NewStudy(
-            name=study.name,
-            specification=study.as_json(),
-            backbone=study.backbone.name,
-            backbone_parameters=space.shape.parameters,
-            budget_parameters=space.budget,
-            metric="accuracy",
-            seed=0,
-        )
-    )
-    epoch = ledger.take_over(record.id, "benchmark")
-    rows = [
-        new_trial(one, space.shape, number=number, head_parameters=1538) for number, one in enumerate(proposals[:500])
-    ]
-    # beyond 500 the same configurations again: proposing is not what is measured here
-    rows += [
-        replace(rows[number % 500], number=number, fingerprint=f"{number:032x}")
-        for number in range(500, len(proposals))
-    ]
-    ledger.add_trials(record.id, epoch, rows, worker="w/1")
-    for number in range(len(rows)):
-        readings = [
-            ReadingRecord(
-                trial=number,
-                step=step,
-                attempt=1,
-                score=(number * 37 % 101) / 101,
-                metrics={"accuracy": 0.5, "validation_loss": 0.7},
-                train_loss=0.7,
-                seconds=1.0,
-                rung=index if step < max(steps) else None,
-            )
-            for index, step in enumerate(steps)
-        ]
-        ledger.settle(
-            record.id, epoch, number, 1, readings=readings, state=TrialState.COMPLETE, score=readings[-1].score
-        )
-    return ledger, record
-
-
-def replay_seconds(trials: int) -> tuple[float, float, float]:
-    """Seconds to replay a study into Optuna, to take it over as a keeper does, and its bytes per trial."""
-    with scratch() as folder:
-        study = BegunSpecification.of(specification(folder, "inline", trials, steps=max(STEPS)))
-        space = search_space(study)
-        proposer = Proposer(space, sampler="random", seed=0)
-        proposals = [proposer.propose() for _ in range(min(trials, 500))]
-        proposals += [replace(proposals[0], number=number) for number in range(len(proposals), trials)]
-        ledger, record = filled_ledger(folder, proposals, space, STEPS)
-        with ledger:
-            plan = plan_of(study, record, space, storage_url=f"sqlite:///{folder / 'ledger.db'}")
-            replay = milliseconds(lambda: replayed(ledger, record, space, study)) / 1000
-        keepers: list[StudyKeeper] = []
-        takeover = milliseconds(lambda: keepers.append(StudyKeeper(plan))) / 1000
-        keepers[0].close()
-        return replay, takeover, (folder / "ledger.db").stat().st_size / trials
-
-
 def command_seconds(*command: str) -> float:
     """Best of five runs."""
     run = [sys.executable, *command]
@@ -263,11 +191,6 @@ def lines(trials: int, *, with_ray: bool) -> Iterator[Line]:
         ray_ms, first, _ = ms_per_trial("ray", trials)
         yield Line("Ray, per trivial trial (beside: a Tune trial each)", ray_ms, "ms", 10, tune_ms)
         yield Line("Ray, until the first trial has ended", first, "s")
-    for count, aim in ((500, None), (10_000, 5)):
-        replay, takeover, size = replay_seconds(count)
-        yield Line(f"replay of {count:,} trials", replay, "s", aim)
-        yield Line(f"takeover of {count:,} trials by a keeper", takeover, "s")
-        yield Line(f"ledger, per trial with {len(STEPS)} readings, of {count:,}", size, "bytes")
     helped = command_seconds("-c", "from deltaspace.commands.main import main; main(['--help'])")
     yield Line("deltaspace --help", helped, "s", 0.6)
 
