@@ -93,6 +93,7 @@ class Worker:
             losses = np.random.default_rng(request.seed % 2**32).exponential(1.5 - score, EXAMPLES)
             reading = Reading(
                 trial=request.trial,
+                attempt=request.attempt,
                 step=step,
                 score=score,
                 metrics={"accuracy": score, "validation_loss": 1 - score},

@@ -26,7 +26,7 @@ from studies.launch.preparation import plan_of
 from studies.launch.study_creation import new_study
 from studies.ledger.ledger import Ledger
 from studies.ledger.reports import ReportEntry
-from studies.records import ExampleRecord, ReadingRecord, TrialRecord
+from studies.records import ExampleRecord, Reading, TrialRecord
 from studies.runtime.keeper import StudyKeeper
 from studies.study_file import specification_of
 from studies.study_file.recorded_specification import BegunSpecification, recorded_space, recorded_specification
@@ -53,7 +53,7 @@ def write(url: str, trials: int) -> None:
             ledger.settle_all(study, epoch, [entry_of(one, readings[one.number]) for one in some])
 
 
-def entry_of(one: TrialRecord, reads: list[ReadingRecord]) -> ReportEntry:
+def entry_of(one: TrialRecord, reads: list[Reading]) -> ReportEntry:
     """What the ledger takes in of a trial."""
     examples = [ExampleRecord(trial=one.number, step=read.step, losses=LOSSES, correct=CORRECT) for read in reads]
     end = {"state": one.state, "score": one.score, "reason": "a benchmark" if one.score is None else None}

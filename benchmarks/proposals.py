@@ -27,7 +27,7 @@ if "--worker" not in sys.argv:
 
 from search_space.backbones import shape_of  # noqa: E402
 from search_space.space.space import SearchSpace  # noqa: E402
-from studies.records import ReadingRecord, TrialRecord, TrialState  # noqa: E402
+from studies.records import Reading, TrialRecord, TrialState  # noqa: E402
 from studies.search.candidates import new_trial  # noqa: E402
 from studies.search.proposer import Proposer  # noqa: E402
 from studies.surrogate.recorded_observations import ObservationModel  # noqa: E402
@@ -41,7 +41,7 @@ def proposer_of(space: SearchSpace, sampler: str) -> Proposer:
     return Proposer(space, sampler=sampler, seed=0, course=course)
 
 
-def ledger_of(space: SearchSpace, trials: int) -> tuple[list[TrialRecord], dict[int, list[ReadingRecord]]]:
+def ledger_of(space: SearchSpace, trials: int) -> tuple[list[TrialRecord], dict[int, list[Reading]]]:
     """Draws with scores that their numbers give."""
     proposer, records, readings = proposer_of(space, "random"), [], {}
     for number in range(trials):
@@ -50,7 +50,7 @@ def ledger_of(space: SearchSpace, trials: int) -> tuple[list[TrialRecord], dict[
         read = STEPS[: (3, 1, 2, 1, 3)[number % 5]]
         score = 0.3 + 0.2 * (number * 37 % 101) / 101
         readings[number] = [
-            ReadingRecord(
+            Reading(
                 trial=number, step=step, score=score, metrics={"validation_loss": 2 - score}, train_loss=1.0,
                 seconds=1.0, attempt=1, rung=None,
             )

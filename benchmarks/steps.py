@@ -83,14 +83,13 @@ def new_pack(backbone: str | None = None, precision: str = "auto") -> Callable[[
     from trial_runner.runner import open_runner
 
     study = read_specification(study_file("docstrings"))
-    if backbone is not None:
-        study = replace(study, backbone=replace(study.backbone, name=backbone))
-    shape = shape_of(config_of(study.backbone.name))
+    source = study.backbone if backbone is None else replace(study.backbone, name=backbone)
+    shape = shape_of(config_of(source.name))
     budget = study.budget_parameters(shape)
     space = SearchSpace(shape=shape, budget=budget, options=study.space_options)
     proposer = Proposer(space, sampler="random", seed=0)
     plan = replace(study.training_plan(), steps=ENDLESS, evaluate_at_steps=(ENDLESS,))
-    runner = open_runner(backbone=study.backbone, task=study.task, precision=precision, threads=1)
+    runner = open_runner(backbone=source, task=study.task, precision=precision, threads=1)
     pack = runner.open_pack(PACK)
     for number in range(PACK):
         trial = new_trial(proposer.propose(), shape, number=number, head_parameters=0)

@@ -13,7 +13,7 @@ from search_space.configuration import Configuration
 
 
 def jsonable(value: object) -> object:
-    """A frozen value as what JSON knows: fields by name, enumerations by value, times as ISO 8601, paths as text.
+    """A frozen value as what JSON knows: fields that it shows, enumerations by value, times as ISO 8601, paths as text.
 
     A configuration is what the ledger has of it. Numbers that JSON does not have (NaN, infinity) become null.
     """
@@ -22,7 +22,7 @@ def jsonable(value: object) -> object:
     if isinstance(value, Configuration):
         return configuration_to_json(value)
     if is_dataclass(value) and not isinstance(value, type):
-        return {field.name: jsonable(getattr(value, field.name)) for field in fields(value)}
+        return {field.name: jsonable(getattr(value, field.name)) for field in fields(value) if field.repr}
     if isinstance(value, Mapping):
         return {str(jsonable(key)): jsonable(entry) for key, entry in value.items()}
     if isinstance(value, Enum):

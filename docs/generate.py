@@ -41,7 +41,7 @@ _RECORDS = {
     "confirmations": records.ConfirmationRecord,
     "trials": records.TrialRecord,
     "attempts": records.AttemptRecord,
-    "readings": records.ReadingRecord,
+    "readings": records.Reading,
     "examples": records.ExampleRecord,
     "artefacts": records.ArtefactRecord,
     "events": records.EventRecord,

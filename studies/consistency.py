@@ -15,12 +15,13 @@ import numpy as np
 
 from search_space.space.space import HEAD_RATE, Candidate
 from studies.ledger.invariants import Records
-from studies.records.reading import ArtefactRecord, ExampleRecord, ReadingRecord
+from studies.records.reading import ArtefactRecord, ExampleRecord
 from studies.records.study import ConfirmationRecord, Contender, EventKind, EventRecord, StudyRecord
 from studies.records.trial import PROPOSED, AttemptRecord, TrialRecord, TrialState
 from studies.search.candidates import new_trial
 from studies.seeds import seeded_fingerprint
 from studies.study_file import Specification
+from trial_runner.requests import Reading
 from trial_runner.tasks.evaluation import PROXY_LOSS, score_of
 
 _LOSS = "validation_loss"
@@ -60,9 +61,7 @@ def _of_trial(trial: TrialRecord, records: Records, steps: int, rung_steps: Sequ
     yield from _files(trial, [one for one in records.artefacts if one.trial == trial.number], records.study)
 
 
-def _progress(
-    trial: TrialRecord, readings: Sequence[ReadingRecord], steps: int, rung_steps: Sequence[int]
-) -> Iterator[str]:
+def _progress(trial: TrialRecord, readings: Sequence[Reading], steps: int, rung_steps: Sequence[int]) -> Iterator[str]:
     """Every rung was read on the way, a complete trial to its end; a pruned one ends at the rung that it names."""
     read = {reading.step for reading in readings}
     missing = [step for step in rung_steps if step <= max(read, default=0) and step not in read]
@@ -77,7 +76,7 @@ def _progress(
         yield f"a pruned trial must end at the rung that its reason names; got {str(trial.reason)[:_SHOWN]!r}"
 
 
-def _score(reading: ReadingRecord, metric: str) -> Iterator[str]:
+def _score(reading: Reading, metric: str) -> Iterator[str]:
     """The score is the metric of the study, or the loss that stands in for it."""
     is_proxy = PROXY_LOSS in reading.metrics
     measured = reading.metrics.get(PROXY_LOSS if is_proxy else metric)
@@ -88,7 +87,7 @@ def _score(reading: ReadingRecord, metric: str) -> Iterator[str]:
 
 
 def _times(
-    begun_at: datetime, trial: TrialRecord, attempts: Sequence[AttemptRecord], readings: Sequence[ReadingRecord]
+    begun_at: datetime, trial: TrialRecord, attempts: Sequence[AttemptRecord], readings: Sequence[Reading]
 ) -> Iterator[str]:
     """Nothing happens before what it needs."""
     for attempt in attempts:
@@ -162,7 +161,7 @@ def _examples(records: Records) -> Iterator[str]:
                 yield f"trial {number}: the examples at step {reading.step} must be what its loss and score are of"
 
 
-def _is_mean(examples: ExampleRecord, reading: ReadingRecord) -> bool:
+def _is_mean(examples: ExampleRecord, reading: Reading) -> bool:
     loss, mean = reading.metrics.get(_LOSS, math.nan), -float(np.mean(examples.negated_losses))
     is_loss = (
         not math.isfinite(loss)

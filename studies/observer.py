@@ -13,7 +13,7 @@ from typing import Protocol, TypeVar
 from search_space.nearest import nearest
 from studies.errors import StudiesError, WishError
 from studies.ledger.ledger import Ledger
-from studies.records import ReadingRecord, StudyRecord, TrialRecord, TrialState
+from studies.records import Reading, StudyRecord, TrialRecord, TrialState
 from studies.runtime.messages import crash_reason
 
 T = TypeVar("T")
@@ -49,7 +49,7 @@ class Observer(Protocol):
         """A trial runs that this observer was not told of; called before its first reading."""
         ...
 
-    def reading(self, study: StudyRecord, trial: TrialRecord, reading: ReadingRecord) -> None:
+    def reading(self, study: StudyRecord, trial: TrialRecord, reading: Reading) -> None:
         """A trial was measured; in the order of its steps."""
         ...
 
@@ -115,7 +115,7 @@ class Telling:
         self._tell()
         self._call("launch_ended", self._study)
 
-    def _tell_of(self, trial: TrialRecord, readings: Sequence[ReadingRecord]) -> None:
+    def _tell_of(self, trial: TrialRecord, readings: Sequence[Reading]) -> None:
         if trial.number not in self._begun:
             self._begun.add(trial.number)
             self._call("trial_began", self._study, trial)

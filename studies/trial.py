@@ -16,7 +16,7 @@ from studies.records import (
     ArtefactRecord,
     AttemptRecord,
     EventRecord,
-    ReadingRecord,
+    Reading,
     StudyRecord,
     TrialRecord,
     TrialState,
@@ -77,7 +77,7 @@ class Trial:
     record: TrialRecord
     study_record: StudyRecord
     attempts: tuple[AttemptRecord, ...]
-    reading_records: tuple[ReadingRecord, ...]
+    reading_records: tuple[Reading, ...]
     artefacts: tuple[ArtefactRecord, ...]
     events: tuple[EventRecord, ...]
     replicates: tuple[TrialRecord, ...]

@@ -22,7 +22,7 @@ from support.tiny_models import TINY_FAMILIES, save_model, save_tokenizer
 from search_space.backbones import shape_of
 from search_space.space.space import SearchSpace
 from studies.ledger.ledger import Ledger
-from studies.records import ArtefactRecord, NewStudy, ReadingRecord, TrialRecord, TrialState
+from studies.records import ArtefactRecord, NewStudy, Reading, TrialRecord, TrialState
 from studies.search.candidates import new_trial
 
 BACKBONES = Path(__file__).parent / "data" / "backbones"
@@ -163,8 +163,8 @@ def sample_storage(sample_trials: tuple[TrialRecord, ...], tmp_path_factory: pyt
     return url
 
 
-def reading(trial: int, step: int, score: float, *, rung: int | None = None) -> ReadingRecord:
-    return ReadingRecord(
+def reading(trial: int, step: int, score: float, *, rung: int | None = None) -> Reading:
+    return Reading(
         trial=trial,
         step=step,
         attempt=1,

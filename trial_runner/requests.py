@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
 from typing import Protocol
 
@@ -70,7 +71,7 @@ class TrialRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
-    """A validation measurement of one trial.
+    """A measurement of one trial, as its pack made it and as it is recorded; one per trial and step.
 
     Attributes:
         step: Optimiser steps done.
@@ -79,7 +80,10 @@ class Reading:
             the most frequent one as ``same_prediction``.
         train_loss: Mean training loss over the steps since the last reading.
         seconds: Compute time of this trial since the last reading.
-        examples: The same example by example; None where that was not measured.
+        attempt: Attempt at the trial that measured it first.
+        rung: Index of the rung that the step belongs to; None between rungs, and before it is recorded.
+        heard_at: When it was recorded, UTC; None before.
+        examples: The same example by example; None where that was not measured, and once it is recorded apart.
     """
 
     trial: int
@@ -88,7 +92,10 @@ class Reading:
     metrics: Mapping[str, float] = field(default_factory=dict)
     train_loss: float
     seconds: float
-    examples: ExampleLosses | None = None
+    attempt: int = 1
+    rung: int | None = None
+    heard_at: datetime | None = field(default=None, compare=False)
+    examples: ExampleLosses | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

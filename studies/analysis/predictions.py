@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from search_space.edit import Edit
 from search_space.space.options import LEARNING_RATES
-from studies.records import ExampleCounts, ReadingRecord, StudyRecord, TrialRecord, TrialState
+from studies.records import ExampleCounts, Reading, StudyRecord, TrialRecord, TrialState
 from studies.search.warm_start import lessons_from_json
 from studies.surrogate.features import Features, SideStructure, TrainedSide, log2_budget_fraction, unit_lr_of
 from studies.surrogate.observation import Observation
@@ -19,7 +19,7 @@ Viewed = Callable[[Sequence[int]], list[Features]]
 def predictions_of(
     study: StudyRecord,
     trials: Sequence[TrialRecord],
-    readings: Mapping[int, Sequence[ReadingRecord]],
+    readings: Mapping[int, Sequence[Reading]],
     examples: ExampleCounts | None,
 ) -> tuple[Posterior, Viewed]:
     """What any configurations would score after the trials of a study, and what is asked about those.
@@ -38,7 +38,7 @@ def predictions_of(
 
 
 def history_of(
-    trials: Sequence[TrialRecord], readings: Mapping[int, Sequence[ReadingRecord]], examples: ExampleCounts | None
+    trials: Sequence[TrialRecord], readings: Mapping[int, Sequence[Reading]], examples: ExampleCounts | None
 ) -> list[Observation]:
     """Trials of which at least one is complete as the model is told of them."""
     model = ObservationModel(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from search_space.words.dimensions import SideDimensions
 from studies.analysis.frames import frame
 from studies.ledger.ledger import Ledger
-from studies.records import ReadingRecord, StudyRecord, TrialRecord, TrialState
+from studies.records import Reading, StudyRecord, TrialRecord, TrialState
 from studies.score_evidence import Evidence, paired_evidence
 from trial_runner.tasks import METRICS, TASK_KINDS
 from trial_runner.tasks.metrics import Measures
@@ -52,7 +52,7 @@ def _entry(trial: TrialRecord) -> dict[str, object]:
     return {**before, **dimensions, **after}
 
 
-def readings_table(readings: Sequence[ReadingRecord]) -> "pandas.DataFrame":
+def readings_table(readings: Sequence[Reading]) -> "pandas.DataFrame":
     """Measurements by trial and step, one column per metric."""
     metrics = tuple(dict.fromkeys(name for reading in readings for name in reading.metrics))
     columns = ("trial", "step", "rung", "score", "train_loss", "seconds")

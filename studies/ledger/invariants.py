@@ -15,9 +15,10 @@ from sqlalchemy import Connection
 from studies.ledger import reads
 from studies.ledger.files import broken_files
 from studies.ledger.ledger import Ledger
-from studies.records.reading import ArtefactRecord, ExampleRecord, ReadingRecord
+from studies.records.reading import ArtefactRecord, ExampleRecord
 from studies.records.study import EventRecord, StudyRecord
 from studies.records.trial import AttemptRecord, TrialRecord, TrialState
+from trial_runner.requests import Reading
 
 _TERMINAL_ENDINGS = frozenset(state.value for state in TrialState if state.is_terminal)
 
@@ -29,7 +30,7 @@ class Records:
     study: StudyRecord
     trials: Sequence[TrialRecord]
     attempts: Mapping[int, Sequence[AttemptRecord]]
-    readings: Mapping[int, Sequence[ReadingRecord]]
+    readings: Mapping[int, Sequence[Reading]]
     examples: Sequence[ExampleRecord]
     artefacts: Sequence[ArtefactRecord]
     events: Sequence[EventRecord]
@@ -118,7 +119,7 @@ def _record(trial: TrialRecord) -> Iterator[str]:
         yield f"a terminal trial has an end and no other has; got {trial.state}, {trial.ended_at}"
 
 
-def _closing(trial: TrialRecord, attempts: Sequence[AttemptRecord], readings: Sequence[ReadingRecord]) -> Iterator[str]:
+def _closing(trial: TrialRecord, attempts: Sequence[AttemptRecord], readings: Sequence[Reading]) -> Iterator[str]:
     """Terminal exactly once, and unchanged since: the closing attempt and the last reading still say the same."""
     closing = [attempt for attempt in attempts if attempt.ending in _TERMINAL_ENDINGS]
     if len(closing) != trial.state.is_terminal:
@@ -151,7 +152,7 @@ def _attempts(trial: TrialRecord, attempts: Sequence[AttemptRecord]) -> Iterator
         yield f"attempts must be 1 to {trial.attempt}; got {numbers}"
 
 
-def _readings(trial: TrialRecord, readings: Sequence[ReadingRecord]) -> Iterator[str]:
+def _readings(trial: TrialRecord, readings: Sequence[Reading]) -> Iterator[str]:
     """Steps ascend, later ones are of the same or a later attempt, and the trial's progress is the last."""
     steps = [reading.step for reading in readings]
     if any(later <= earlier for earlier, later in zip([0, *steps], steps, strict=False)):
@@ -164,7 +165,7 @@ def _readings(trial: TrialRecord, readings: Sequence[ReadingRecord]) -> Iterator
         yield f"its progress must be that of its last reading, {last}; got {trial.steps, trial.last_score}"
 
 
-def _rungs(readings: Mapping[int, Sequence[ReadingRecord]], rung_steps: Sequence[int] | None) -> Iterator[str]:
+def _rungs(readings: Mapping[int, Sequence[Reading]], rung_steps: Sequence[int] | None) -> Iterator[str]:
     """The rung of each reading follows from its step."""
     expected: dict[int, int | None] = {step: rung for rung, step in enumerate(rung_steps or ())}
     for number, of_trial in readings.items():

@@ -21,7 +21,7 @@ from studies.ledger.rows import (
     word_of,
 )
 from studies.ledger.tables import ARTEFACTS, ATTEMPTS, CONFIRMATIONS, EVENTS, EXAMPLES, READINGS, STUDIES, TRIALS
-from studies.records.reading import ArtefactRecord, ExampleCounts, ExampleRecord, ReadingRecord
+from studies.records.reading import ArtefactRecord, ExampleCounts, ExampleRecord
 from studies.records.study import ConfirmationRecord, EventKind, EventRecord, StudyRecord
 from studies.records.trial import (
     AttemptRecord,
@@ -31,6 +31,7 @@ from studies.records.trial import (
     TrialState,
     TrialTally,
 )
+from trial_runner.requests import Reading
 
 _PARENTS = STUDIES.alias()
 _CONFIRMATIONS = (
@@ -164,14 +165,14 @@ def attempts(connection: Connection, study_id: int, number: int | None = None) -
     return [AttemptRecord(**sound(row, ATTEMPTS)._mapping) for row in rows]
 
 
-def readings(connection: Connection, study_id: int, number: int | None = None) -> list[ReadingRecord]:
+def readings(connection: Connection, study_id: int, number: int | None = None) -> list[Reading]:
     """Readings of one trial or of all, in the order of their steps."""
-    return [reading_from_row(row) for row in _rows(connection, ReadingRecord, READINGS, study_id, number)]
+    return [reading_from_row(row) for row in _rows(connection, Reading, READINGS, study_id, number)]
 
 
-def readings_by_trial(connection: Connection, study_id: int) -> dict[int, list[ReadingRecord]]:
+def readings_by_trial(connection: Connection, study_id: int) -> dict[int, list[Reading]]:
     """Readings of all trials that have any, by number of the trial, each in the order of their steps."""
-    by_trial: dict[int, list[ReadingRecord]] = {}
+    by_trial: dict[int, list[Reading]] = {}
     for reading in readings(connection, study_id):
         by_trial.setdefault(reading.trial, []).append(reading)
     return by_trial

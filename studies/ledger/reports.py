@@ -19,7 +19,7 @@ from studies.ledger.clock import WRITTEN_TIME
 from studies.ledger.files import found_file, written_file
 from studies.ledger.rows import clean, reading_to_row
 from studies.ledger.tables import ARTEFACTS, ATTEMPTS, EXAMPLES, READINGS, TRIALS
-from studies.records import ArtefactRecord, ExampleRecord, ReadingRecord, TrialState
+from studies.records import ArtefactRecord, ExampleRecord, Reading, TrialState
 
 KEPT_SNAPSHOTS = 2
 
@@ -74,7 +74,7 @@ class ReportEntry:
 
     number: int
     attempt: int
-    readings: Sequence[ReadingRecord] = ()
+    readings: Sequence[Reading] = ()
     examples: Sequence[ExampleRecord] = ()
     artefact: ArtefactRecord | None = None
     state: TrialState = TrialState.RUNNING
@@ -144,9 +144,7 @@ def _insert_new(dialect: str, table: Table) -> Insert:
     return statement
 
 
-def _add_readings(
-    connection: Connection, readings: Sequence[ReadingRecord], steps: int, of_trial: dict[str, Any]
-) -> None:
+def _add_readings(connection: Connection, readings: Sequence[Reading], steps: int, of_trial: dict[str, Any]) -> None:
     """Insert new readings and move the trial's progress on."""
     statement, heard = _insert_new(connection.dialect.name, READINGS), {"heard_at": WRITTEN_TIME.now()}
     connection.execute(statement, [reading_to_row(reading, of_trial["of_id"]) | heard for reading in readings])

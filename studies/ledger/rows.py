@@ -23,9 +23,9 @@ from search_space.words.dimensions import SideDimensions
 from studies.errors import DamagedError
 from studies.ledger.files import found_folder
 from studies.ledger.tables import CONFIRMATIONS, READINGS, STUDIES, TRIALS, UtcTime
-from studies.records.reading import ReadingRecord
 from studies.records.study import ConfirmationRecord, StudyKind, StudyRecord
 from studies.records.trial import PROPOSED, TrialOutline, TrialRecord, TrialState
+from trial_runner.requests import Reading
 
 Word = TypeVar("Word", bound=StrEnum)
 
@@ -91,8 +91,8 @@ def _kinds(table: Table, name: str) -> tuple[type, ...]:
 
 
 def columns_of(record: Any, table: Table) -> list[ColumnElement[Any]]:
-    """The fields of a record as columns of its table, or as the number of the trial that a row belongs to."""
-    names = [field.name for field in fields(record)]
+    """The fields of a record that it shows as columns of its table, or as the number of the trial of a row."""
+    names = [field.name for field in fields(record) if field.repr]
     return [
         TRIALS.c.number.label(name) if name == "trial" and "trial_id" in table.c else table.c[name] for name in names
     ]
@@ -195,7 +195,7 @@ def _site(values: tuple[Any, ...]) -> SideDimensions | None:
     return None if named["form"] is None else SideDimensions(**named)
 
 
-def reading_to_row(reading: ReadingRecord, trial_id: int) -> dict[str, Any]:
+def reading_to_row(reading: Reading, trial_id: int) -> dict[str, Any]:
     """A reading for ``readings``. JSON knows no NaN: a metric that is not finite becomes null."""
     row = {name: getattr(reading, name) for name in READINGS.c.keys() if name != "trial_id"}  # noqa: SIM118
     metrics = {name: float(value) if math.isfinite(value) else None for name, value in reading.metrics.items()}
@@ -203,10 +203,10 @@ def reading_to_row(reading: ReadingRecord, trial_id: int) -> dict[str, Any]:
     return {**row, **numbers, "trial_id": trial_id, "metrics": metrics}
 
 
-def reading_from_row(row: Row[Any]) -> ReadingRecord:
+def reading_from_row(row: Row[Any]) -> Reading:
     """A row of ``readings`` with the trial's number; a metric of null is NaN."""
     try:
         metrics = {name: math.nan if value is None else float(value) for name, value in row.metrics.items()}
     except (TypeError, ValueError, AttributeError, OverflowError) as error:
         raise DamagedError.of("numbers in 'metrics'", error) from error
-    return ReadingRecord(**{**sound(row, READINGS)._mapping, "metrics": metrics})
+    return Reading(**{**sound(row, READINGS)._mapping, "metrics": metrics})

@@ -3,7 +3,6 @@
 from studies.records.reading import ArtefactRecord as ArtefactRecord
 from studies.records.reading import ExampleCounts as ExampleCounts
 from studies.records.reading import ExampleRecord as ExampleRecord
-from studies.records.reading import ReadingRecord as ReadingRecord
 from studies.records.study import Annotation as Annotation
 from studies.records.study import ConfirmationRecord as ConfirmationRecord
 from studies.records.study import Contender as Contender
@@ -19,3 +18,4 @@ from studies.records.trial import TrialOutline as TrialOutline
 from studies.records.trial import TrialRecord as TrialRecord
 from studies.records.trial import TrialState as TrialState
 from studies.records.trial import TrialTally as TrialTally
+from trial_runner.requests import Reading as Reading

@@ -1,34 +1,11 @@
-"""What is measured of a trial, and its files."""
+"""What is measured of a trial beside its readings, and its files."""
 
-from dataclasses import dataclass, field, fields
-from datetime import datetime
-from typing import ClassVar, Self
+from dataclasses import dataclass
+from typing import Self
 
 from studies.records.trial import TrialState
 from trial_runner.example_losses import ExampleLosses
 from trial_runner.requests import Reading
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReadingRecord(Reading):
-    """A reading of the storage; one per trial and step.
-
-    Attributes:
-        attempt: Attempt that measured it first.
-        rung: Index of the rung that the step belongs to; None between rungs.
-        heard_at: When the keeper was told of it, UTC; None before it was recorded.
-    """
-
-    attempt: int
-    rung: int | None
-    heard_at: datetime | None = field(default=None, compare=False)
-    examples: ClassVar[None] = None  # type: ignore[misc]  # no field: they are an `ExampleRecord` apart
-
-    @classmethod
-    def of(cls, reading: Reading, *, attempt: int, rung: int | None) -> Self:
-        """A reading of a pack, as it is recorded."""
-        values = {one.name: getattr(reading, one.name) for one in fields(Reading) if one.name != "examples"}
-        return cls(**values, attempt=attempt, rung=rung)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,13 +8,12 @@ from dataclasses import replace
 from studies.errors import LaunchError
 from studies.ledger.reports import Dropped, ReportEntry
 from studies.pruning.rungs import Rule
-from studies.records import ExampleRecord, ReadingRecord, TrialState
+from studies.records import ExampleRecord, Reading, TrialState
 from studies.runtime.messages import Decision, WorkerReport
 from studies.runtime.roster import OpenTrial, is_by_loss
 from studies.runtime.state import StudyState
 from studies.surrogate.recorded_observations import loss_of
 from studies.win_probability import WinProbability
-from trial_runner.requests import Reading
 
 
 class Results:
@@ -86,7 +85,7 @@ class Results:
         if (measured := report.reading) is not None:
             rung = self._plan.rungs.rung_at(measured.step)
             # in memory there is no more of a reading than a keeper that takes over finds: no examples
-            reading, examples = ReadingRecord.of(measured, attempt=report.attempt, rung=rung), measured.examples
+            reading, examples = replace(measured, rung=rung, examples=None), measured.examples
         if reason is not None:
             state = TrialState.FAILED
         elif reading is not None:

@@ -4,7 +4,7 @@ from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from search_space.configuration import structures
-from studies.records import ReadingRecord, TrialRecord, TrialState
+from studies.records import Reading, TrialRecord, TrialState
 from studies.runtime.progress import ShownTrial
 from trial_runner.tasks.evaluation import PROXY_LOSS
 
@@ -169,7 +169,7 @@ class Roster:
         self._renewed_at.pop(worker, None)
 
 
-def recalled(trial: TrialRecord, readings: Sequence[ReadingRecord], losses: int = 0) -> OpenTrial:
+def recalled(trial: TrialRecord, readings: Sequence[Reading], losses: int = 0) -> OpenTrial:
     """A trial of the ledger as it last was."""
     return OpenTrial(
         trial=trial,
@@ -181,6 +181,6 @@ def recalled(trial: TrialRecord, readings: Sequence[ReadingRecord], losses: int 
     )
 
 
-def is_by_loss(readings: Sequence[ReadingRecord]) -> bool:
+def is_by_loss(readings: Sequence[Reading]) -> bool:
     """Whether the newest reading is scored by its loss in place of the metric."""
     return bool(readings) and PROXY_LOSS in readings[-1].metrics

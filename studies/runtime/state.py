@@ -9,7 +9,7 @@ from studies.errors import DamagedError
 from studies.ledger.database import Patience
 from studies.ledger.ledger import Ledger
 from studies.pruning.rungs import Rule, RungBoard
-from studies.records import EventKind, ReadingRecord, StudyRecord, TrialRecord, TrialState
+from studies.records import EventKind, Reading, StudyRecord, TrialRecord, TrialState
 from studies.runtime.artefacts import delete_own_files, remove_orphans
 from studies.runtime.progress import Pace, Progress
 from studies.runtime.roster import MAX_LOSSES, OpenTrial, Roster, recalled
@@ -21,7 +21,7 @@ from studies.surrogate.recorded_observations import ObservationModel
 from trial_runner.tasks.metrics.classes import ACCURACY
 
 
-def replay(proposer: Proposer, trials: Sequence[TrialRecord], readings: Mapping[int, Sequence[ReadingRecord]]) -> None:
+def replay(proposer: Proposer, trials: Sequence[TrialRecord], readings: Mapping[int, Sequence[Reading]]) -> None:
     """Tell a new proposer what a ledger holds; readings by number of the trial.
 
     Raises:

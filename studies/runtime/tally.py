@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from search_space.published import HEAD_ONLY
-from studies.records import ReadingRecord, TrialRecord, TrialState
+from studies.records import Reading, TrialRecord, TrialState
 from studies.runtime.progress import LAST, TOP, ShownTrial
 from studies.runtime.roster import OpenTrial, recalled
 from studies.runtime.study_plan import StudyPlan
@@ -68,7 +68,7 @@ def _order(trial: ShownTrial) -> tuple[float, int]:
 
 
 def tally_of(
-    plan: StudyPlan, trials: Sequence[TrialRecord], readings: Mapping[int, Sequence[ReadingRecord]]
+    plan: StudyPlan, trials: Sequence[TrialRecord], readings: Mapping[int, Sequence[Reading]]
 ) -> ProgressTally:
     """All trials that have ended, in the order in which they did.
 

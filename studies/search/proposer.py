@@ -12,7 +12,7 @@ from optuna.trial import FrozenTrial
 
 from search_space.errors import BudgetError, InvalidEditError
 from search_space.space.space import Candidate, SearchSpace
-from studies.records import ReadingRecord, TrialRecord, TrialState
+from studies.records import Reading, TrialRecord, TrialState
 from studies.search.factored_sampler import FactoredSampler
 from studies.search.initial_design import InitialDesign
 from studies.search.optuna_history import (
@@ -108,7 +108,7 @@ class Proposer:
         """The trials that the sampler may be shown, in the order of their numbers."""
         return list(self._frozen(self._visible()))
 
-    def replay(self, trials: Iterable[TrialRecord], readings: Mapping[int, Sequence[ReadingRecord]]) -> None:
+    def replay(self, trials: Iterable[TrialRecord], readings: Mapping[int, Sequence[Reading]]) -> None:
         """Tell a new proposer what a ledger holds.
 
         Args:

@@ -6,9 +6,8 @@ from dataclasses import dataclass
 
 from search_space.space.space import HEAD_RATE
 from studies.objectives import SizeGoal
-from studies.records import ReadingRecord, TrialRecord
+from studies.records import Reading, TrialRecord
 from studies.surrogate.observation import MeasuredScore, Observation
-from trial_runner.requests import Reading
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,7 +26,7 @@ class ObservationModel:
     rung_examples: int | None = None
     goal: SizeGoal | None = None
 
-    def observation(self, trial: TrialRecord, readings: Sequence[ReadingRecord] = ()) -> Observation:
+    def observation(self, trial: TrialRecord, readings: Sequence[Reading] = ()) -> Observation:
         """What a ledger holds of a trial.
 
         When it ended is left out, for that differs from one launch to the next.

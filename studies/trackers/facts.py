@@ -5,7 +5,7 @@ from importlib import import_module
 from typing import Any
 
 from studies.errors import LaunchError
-from studies.records import ReadingRecord, StudyRecord, TrialRecord
+from studies.records import Reading, StudyRecord, TrialRecord
 
 
 def facts_of(study: StudyRecord, trial: TrialRecord) -> dict[str, str | int | float]:
@@ -36,7 +36,7 @@ def run_name(trial: TrialRecord) -> str:
     return f"trial-{trial.number}"
 
 
-def measured(reading: ReadingRecord) -> dict[str, float]:
+def measured(reading: Reading) -> dict[str, float]:
     """What a reading measured; what is not finite is left out."""
     values = {"score": reading.score, "train_loss": reading.train_loss, "seconds": reading.seconds, **reading.metrics}
     return {name: float(value) for name, value in values.items() if math.isfinite(value)}

@@ -3,7 +3,7 @@
 import time
 from typing import Any
 
-from studies.records import ReadingRecord, StudyRecord, TrialRecord, TrialState
+from studies.records import Reading, StudyRecord, TrialRecord, TrialState
 from studies.trackers.facts import facts_of, measured, needed, run_name
 
 
@@ -25,7 +25,7 @@ class MLflow:
         for name, value in facts_of(study, trial).items():
             self._client.log_param(run.info.run_id, name, value)
 
-    def reading(self, study: StudyRecord, trial: TrialRecord, reading: ReadingRecord) -> None:
+    def reading(self, study: StudyRecord, trial: TrialRecord, reading: Reading) -> None:
         """Log a point of every curve."""
         for name, value in measured(reading).items():
             self._client.log_metric(self._runs[trial.number], name, value, int(time.time() * 1000), reading.step)

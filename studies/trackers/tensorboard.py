@@ -5,7 +5,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from studies.records import ReadingRecord, StudyRecord, TrialRecord
+from studies.records import Reading, StudyRecord, TrialRecord
 from studies.trackers.facts import facts_of, measured, needed, run_name
 
 
@@ -24,7 +24,7 @@ class TensorBoard:
         writer.add_text("trial", f"`{json.dumps(facts_of(study, trial))}`")
         self._writers[trial.number] = writer
 
-    def reading(self, study: StudyRecord, trial: TrialRecord, reading: ReadingRecord) -> None:
+    def reading(self, study: StudyRecord, trial: TrialRecord, reading: Reading) -> None:
         """Write a point of every curve."""
         for name, value in measured(reading).items():
             self._writers[trial.number].add_scalar(name, value, reading.step)

@@ -5,7 +5,7 @@ It has one run open at a time; so a trial is written when it ends.
 
 from typing import Any
 
-from studies.records import ReadingRecord, StudyRecord, TrialRecord
+from studies.records import Reading, StudyRecord, TrialRecord
 from studies.trackers.facts import facts_of, measured, needed, run_name
 
 
@@ -15,13 +15,13 @@ class Trackio:
     def __init__(self) -> None:
         """Find the package."""
         self._package: Any = needed("trackio", "trackio")
-        self._readings: dict[int, list[ReadingRecord]] = {}
+        self._readings: dict[int, list[Reading]] = {}
 
     def trial_began(self, study: StudyRecord, trial: TrialRecord) -> None:
         """Collect what is measured."""
         self._readings[trial.number] = []
 
-    def reading(self, study: StudyRecord, trial: TrialRecord, reading: ReadingRecord) -> None:
+    def reading(self, study: StudyRecord, trial: TrialRecord, reading: Reading) -> None:
         """Collect a reading."""
         self._readings[trial.number].append(reading)
 

@@ -6,7 +6,7 @@
 import os
 from typing import Any
 
-from studies.records import ReadingRecord, StudyRecord, TrialRecord
+from studies.records import Reading, StudyRecord, TrialRecord
 from studies.trackers.facts import facts_of, measured, needed, run_name
 
 
@@ -29,7 +29,7 @@ class WeightsAndBiases:
             reinit="create_new",
         )
 
-    def reading(self, study: StudyRecord, trial: TrialRecord, reading: ReadingRecord) -> None:
+    def reading(self, study: StudyRecord, trial: TrialRecord, reading: Reading) -> None:
         """Log a point of every curve."""
         self._runs[trial.number].log(measured(reading), step=reading.step)
 

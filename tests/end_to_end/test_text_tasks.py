@@ -17,7 +17,7 @@ from support.whole_way import write_rows
 
 from deltaspace.commands.main import main
 from studies.ledger.ledger import Ledger
-from studies.records import ReadingRecord, StudyRecord, TrialRecord, TrialState
+from studies.records import Reading, StudyRecord, TrialRecord, TrialState
 from studies.study_file.parser import example_names
 from trial_runner.tasks import PROXY_LOSS
 
@@ -127,7 +127,7 @@ class Launched:
     place: Path
     study: StudyRecord
     trials: list[TrialRecord]
-    readings: list[ReadingRecord]
+    readings: list[Reading]
 
 
 Launch = Callable[..., Launched]

@@ -12,7 +12,7 @@ from studies.launch.execution import LaunchResult
 from studies.launch.launch import launch
 from studies.ledger.ledger import Ledger
 from studies.observer import Observer, named_observer
-from studies.records import ReadingRecord, StudyRecord, TrialRecord
+from studies.records import Reading, StudyRecord, TrialRecord
 
 
 class Noting:
@@ -24,7 +24,7 @@ class Noting:
     def trial_began(self, study: StudyRecord, trial: TrialRecord) -> None:
         self.told.append(("began", trial.number))
 
-    def reading(self, study: StudyRecord, trial: TrialRecord, reading: ReadingRecord) -> None:
+    def reading(self, study: StudyRecord, trial: TrialRecord, reading: Reading) -> None:
         self.told.append(("reading", trial.number, reading.step, reading.score))
 
     def trial_ended(self, study: StudyRecord, trial: TrialRecord) -> None:
@@ -40,7 +40,7 @@ class Noting:
 class Raising(Noting):
     """Raises when it is told of a reading."""
 
-    def reading(self, study: StudyRecord, trial: TrialRecord, reading: ReadingRecord) -> None:
+    def reading(self, study: StudyRecord, trial: TrialRecord, reading: Reading) -> None:
         super().reading(study, trial, reading)
         raise ZeroDivisionError("no tracker\nthere")
 

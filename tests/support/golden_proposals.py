@@ -16,7 +16,7 @@ from support.simulated_search import whole_space
 
 from search_space.codec import configuration_to_json
 from search_space.space.space import Candidate, SearchSpace
-from studies.records import ReadingRecord, TrialRecord, TrialState
+from studies.records import Reading, TrialRecord, TrialState
 from studies.search.candidates import new_trial
 from studies.search.initial_design import InitialDesign
 from studies.search.proposer import Proposer
@@ -70,7 +70,7 @@ class GoldenStudy:
         self.space, self.sampler = space, sampler
         self.proposer = self.new()
         self.records: list[TrialRecord] = []
-        self.readings: dict[int, list[ReadingRecord]] = {}
+        self.readings: dict[int, list[Reading]] = {}
         self.candidates: list[Candidate] = []
         self.facts: list[dict[str, Any]] = []
         self.chances: list[tuple[int, float] | None] = []
@@ -125,7 +125,7 @@ class GoldenStudy:
         loss = 2.0 - 2 * score + 0.1 * (share("loss", number, step) - 0.5)
         self.proposer.report(number, step, score, loss)
         self.readings[number].append(
-            ReadingRecord(
+            Reading(
                 trial=number, step=step, score=score, metrics={"validation_loss": loss}, train_loss=loss, seconds=1.0,
                 attempt=1, rung=None,
             )

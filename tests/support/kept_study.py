@@ -25,7 +25,7 @@ def report(
     examples: ExampleLosses | None = None,
 ) -> WorkerReport:
     measured = {"score": score, "metrics": {"accuracy": score}, "train_loss": 0.5, "seconds": 0.1}
-    reading = Reading(trial=request.trial, step=step, **measured, examples=examples)  # type: ignore[arg-type]
+    reading = Reading(trial=request.trial, attempt=request.attempt, step=step, **measured, examples=examples)  # type: ignore[arg-type]
     return WorkerReport(trial=request.trial, attempt=request.attempt, reading=reading, artefact=artefact)
 
 

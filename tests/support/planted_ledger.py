@@ -12,7 +12,7 @@ from studies.ledger.ledger import Ledger
 from studies.records import (
     ExampleRecord,
     NewStudy,
-    ReadingRecord,
+    Reading,
     StudyRecord,
     TrialRecord,
     TrialState,
@@ -108,7 +108,7 @@ class Planted:
         """Record a trial that ends with a score, half of the way a little below it."""
         self.ledger.add_trials(self.study.id, self._epoch, [trial], worker="w")
         readings = [
-            ReadingRecord(
+            Reading(
                 trial=trial.number,
                 step=step,
                 score=score if step == STEPS[-1] else score - 0.05 + self._chance(trial.number, step),

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from search_space.backbones import shape_of
 from search_space.space.space import Candidate, SearchSpace
-from studies.records import ReadingRecord, TrialRecord, TrialState
+from studies.records import Reading, TrialRecord, TrialState
 from studies.search.candidates import new_trial
 from studies.search.initial_design import InitialDesign
 from studies.search.proposer import Proposer
@@ -44,10 +44,10 @@ def record_of(candidate: Candidate, number: int, space: SearchSpace, state: Tria
     )
 
 
-def readings_of(trials: Iterable[TrialRecord]) -> dict[int, list[ReadingRecord]]:
+def readings_of(trials: Iterable[TrialRecord]) -> dict[int, list[Reading]]:
     return {
         trial.number: [
-            ReadingRecord(
+            Reading(
                 trial=trial.number, step=4, attempt=1, score=score_of(trial.number), train_loss=1, seconds=1, rung=0
             )
         ]

@@ -95,6 +95,7 @@ class TrivialPack:
         metrics = {"accuracy": score, "validation_loss": 1 - score}
         return Reading(
             trial=slot.request.trial,
+            attempt=slot.request.attempt,
             step=slot.step,
             score=score,
             metrics=metrics,

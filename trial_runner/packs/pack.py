@@ -373,6 +373,7 @@ class TrialPack:
         train_loss, seconds = slot.take_means()
         return Reading(
             trial=slot.request.trial,
+            attempt=slot.request.attempt,
             step=slot.step,
             score=self._objective.score(metrics),
             metrics=metrics,

@@ -16,11 +16,11 @@ from studies.analysis.ranks import Ranking, ranking_of
 from studies.analysis.verdict import verdict
 from studies.errors import StudiesError
 from studies.ledger.ledger import Ledger
-from studies.records.reading import ReadingRecord
 from studies.records.study import Annotation, EventRecord, StudyKind, StudyRecord, annotations_of
 from studies.records.trial import RankedTrial, TrialOutline, TrialState
 from trial_runner.backbones.locate import config_of
 from trial_runner.errors import RunnerError
+from trial_runner.requests import Reading
 
 REFUSALS = (SearchSpaceError, RunnerError, StudiesError)
 """Errors that are meant for a user, so that their text is an answer."""
@@ -118,7 +118,7 @@ class WatchedStudy:
             changed = [one for became, one in self._trials if became > since]
         return {"version": version, "columns": COLUMNS, "rows": [*map(_row, changed)]}
 
-    def curves(self, numbers: Collection[int]) -> dict[int, list[ReadingRecord]]:
+    def curves(self, numbers: Collection[int]) -> dict[int, list[Reading]]:
         """Readings by number of the trial, of those that there are."""
         self.refresh()
         there = range(len(self._trials))

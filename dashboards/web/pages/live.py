@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from dashboards.web.cache.study import WatchedStudy
 from dashboards.web.pages.page import Page, PageRequest, number_in, study_facts
 from studies.errors import StudiesError
-from studies.records import AttemptRecord, ReadingRecord, StudyKind, TrialOutline, TrialState
+from studies.records import AttemptRecord, Reading, StudyKind, TrialOutline, TrialState
 from studies.study_file.recorded_specification import recorded_specification
 
 _MOST_CURVES = 100
@@ -95,7 +95,7 @@ def _pace(trials: Sequence[TrialOutline]) -> float | None:
     return (ended[-1] - ended[0]).total_seconds() / (len(ended) - 1) if len(ended) > 2 else None
 
 
-def curve(readings: Sequence[ReadingRecord]) -> dict[str, object]:
+def curve(readings: Sequence[Reading]) -> dict[str, object]:
     """Readings of a trial as columns."""
     return {
         "steps": [one.step for one in readings],

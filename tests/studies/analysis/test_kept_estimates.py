@@ -9,7 +9,7 @@ from support.planted_ledger import Planted
 
 from studies.analysis import estimates
 from studies.analysis.ranks import ranking_of
-from studies.records import ReadingRecord, TrialState
+from studies.records import Reading, TrialState
 from studies.study import Study
 from trial_runner.files import default_cache_folder
 
@@ -49,7 +49,7 @@ def test_a_model_that_is_fitted_for_one_pruned_trial_is_asked_about_all(planted,
     planted.ledger.add_trials(planted.study.id, planted._epoch, stopped, worker="w")
     for one in stopped:
         given = {"score": 0.5, "train_loss": 1.0, "seconds": 1.0, "attempt": 1, "rung": 0}
-        reading, end = ReadingRecord(trial=one.number, step=4, **given), {"state": TrialState.PRUNED, "reason": "low"}
+        reading, end = Reading(trial=one.number, step=4, **given), {"state": TrialState.PRUNED, "reason": "low"}
         planted.ledger.settle(planted.study.id, planted._epoch, one.number, 1, readings=[reading], **end)
 
     def asked_for(number: int) -> object:

@@ -18,7 +18,7 @@ from studies.confirmation.request import ConfirmationRequest
 from studies.confirmation.results import confirmation_results, verdict_sentences
 from studies.errors import StudiesError
 from studies.launch.launch import launch
-from studies.records import ReadingRecord, TrialRecord, TrialState
+from studies.records import Reading, TrialRecord, TrialState
 from studies.study import Study
 from studies.study_file import Specification, specification_from_mapping
 
@@ -44,7 +44,7 @@ class Ran:
     def trials(self) -> list[TrialRecord]:
         return asked(self.url, STUDY, lambda ledger, study: ledger.trials(study.id))
 
-    def readings(self, number: int) -> list[ReadingRecord]:
+    def readings(self, number: int) -> list[Reading]:
         return asked(self.url, STUDY, lambda ledger, study: ledger.readings(study.id, number))
 
     def number(self, method: str) -> int:

@@ -15,7 +15,7 @@ from deltaspace.commands.main import main
 from search_space.codec import configuration_to_json
 from studies.launch.launch import launch
 from studies.ledger.ledger import Ledger
-from studies.records import ReadingRecord, TrialRecord, TrialState
+from studies.records import Reading, TrialRecord, TrialState
 from studies.study_file import Specification
 
 STATES = {TrialState.COMPLETE: "COMPLETE", TrialState.PRUNED: "PRUNED", TrialState.FAILED: "FAIL"}
@@ -35,7 +35,7 @@ def url(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
     return url
 
 
-def recorded(url: str) -> tuple[list[TrialRecord], list[ReadingRecord]]:
+def recorded(url: str) -> tuple[list[TrialRecord], list[Reading]]:
     return asked(url, "trivial", lambda ledger, study: (ledger.trials(study.id), ledger.readings(study.id)))
 
 

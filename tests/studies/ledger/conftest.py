@@ -18,7 +18,7 @@ from studies.ledger.ledger import Ledger
 from studies.records import (
     ArtefactRecord,
     NewStudy,
-    ReadingRecord,
+    Reading,
     TrialRecord,
     TrialState,
 )
@@ -79,9 +79,9 @@ class Values:
         }
         return TrialRecord(**values | changes)
 
-    def reading(self, trial: int, step: int, **changes: object) -> ReadingRecord:
+    def reading(self, trial: int, step: int, **changes: object) -> Reading:
         values = {"attempt": 1, "score": 0.5, "metrics": {"accuracy": 0.5}, "train_loss": 1.5, "seconds": 2.0}
-        return ReadingRecord(**{"trial": trial, "step": step, "rung": None, **values, **changes})
+        return Reading(**{"trial": trial, "step": step, "rung": None, **values, **changes})
 
     def artefact(self, trial: int, step: int, **changes: object) -> ArtefactRecord:
         values = {"kind": "snapshot", "path": f"/snapshots/{trial}-{step}", "sha256": "00" * 32, "size_bytes": 10}

@@ -1,16 +1,15 @@
 import math
-import pickle
-from dataclasses import fields, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import numpy as np
 import pytest
 
+from dashboards.jsonable import jsonable
 from studies.errors import StorageError, StudiesError
 from studies.ledger.reports import ReportEntry
-from studies.records import ExampleCounts, ExampleRecord, ReadingRecord, TrialState
+from studies.records import ExampleCounts, ExampleRecord, TrialState
 from trial_runner.example_losses import ExampleLosses
-from trial_runner.requests import Reading
 
 ACCEPTED = ()
 REFUSED = None
@@ -199,14 +198,14 @@ def test_examples_of_a_reading_are_kept_and_read_only_when_asked_for(running, va
         settle(running, readings=[reading], examples=[replace(record, step=20)])
 
 
-def test_a_record_of_a_reading_holds_no_examples():
-    examples = ExampleLosses.of(np.array([0.5, 2.0]))
-    reading = Reading(trial=0, step=10, score=0.5, train_loss=1.0, seconds=1.0, examples=examples)
-    record = ReadingRecord.of(reading, attempt=1, rung=None)
-    own = {one.name for one in fields(ReadingRecord)}
-    assert own == {one.name for one in fields(Reading)} - {"examples"} | {"attempt", "rung", "heard_at"}
-    assert (record.trial, record.step, record.examples) == (0, 10, None)
-    assert pickle.loads(pickle.dumps(record)) == record
+def test_a_reading_is_shown_without_its_examples(running, values):
+    reading = replace(values.reading(0, 10), examples=ExampleLosses.of(np.array([0.5, 2.0])))
+    settle(running, readings=[reading])
+    (found,) = running.ledger.readings(running.id)
+    assert (found, found.examples) == (replace(reading, examples=None), None)
+    assert jsonable(reading) == jsonable(replace(found, heard_at=None))
+    shown = ["trial", "step", "score", "metrics", "train_loss", "seconds", "attempt", "rung", "heard_at"]
+    assert list(jsonable(reading)) == shown
 
 
 def test_examples_are_counted_at_rungs_and_after_the_last_step_that_was_read(running, values):

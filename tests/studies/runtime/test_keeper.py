@@ -552,7 +552,8 @@ def test_examples_are_recorded_and_compared_at_rungs_also_after_a_takeover(begin
     if takes_over:
         study.take_over()
         (again,) = [one for one in study.take(6) if one.trial == 5]
-        last = replace(last, attempt=again.attempt)
+        reading = replace(last.reading, attempt=again.attempt)
+        last = replace(last, attempt=again.attempt, reading=reading)
     assert study.tell(last) == [Decision.STOP]
     with study.opened() as (ledger, key):
         kept = [(one.trial, one.step, one.scores.sum()) for one in ledger.examples(key)]

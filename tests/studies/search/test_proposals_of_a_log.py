@@ -7,7 +7,7 @@ from support.factored_search import proposed
 from support.simulated_search import record_of, score_of
 
 from search_space.space.space import Candidate, SearchSpace
-from studies.records import ReadingRecord, TrialState
+from studies.records import Reading, TrialState
 from studies.search.initial_design import InitialDesign
 from studies.search.proposer import Proposer
 from studies.surrogate.candidate_search import FactoredSearch
@@ -22,7 +22,7 @@ def test_it_is_told_how_far_a_reading_is_and_how_sure_and_records_tell_the_same(
     live, rebuilt = proposer_of(space), proposer_of(space)
     begun = [live.propose() for _ in PUBLISHED]
     records = [record_of(one, number, space, TrialState.RUNNING) for number, one in enumerate(begun)]
-    before = ReadingRecord(trial=1, step=2, attempt=1, score=0.2, train_loss=1, seconds=1, rung=None)
+    before = Reading(trial=1, step=2, attempt=1, score=0.2, train_loss=1, seconds=1, rung=None)
     rebuilt.replay(records, {1: [before]})
     for proposer in (live, rebuilt):
         for told in ((1, 2, 0.2), (1, 2, 0.9), (0, 2, 0.25), (0, 8, 0.5)):  # of two at one step the first stands

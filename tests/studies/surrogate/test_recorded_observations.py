@@ -10,7 +10,7 @@ from support.factored_search import observed, proposed
 
 from search_space.space.random_draw import RandomTrial
 from studies.analysis.predictions import history_of
-from studies.records import ExampleCounts, ReadingRecord, TrialRecord, TrialState
+from studies.records import ExampleCounts, Reading, TrialRecord, TrialState
 from studies.search.candidates import new_trial
 from studies.surrogate.candidate_search import FactoredSearch
 from studies.surrogate.reading_arrays import ReadingCollector
@@ -35,9 +35,9 @@ def recorded(space, number: int, state: TrialState = TrialState.COMPLETE) -> Tri
     )
 
 
-def readings_of(trial: TrialRecord) -> list[ReadingRecord]:
+def readings_of(trial: TrialRecord) -> list[Reading]:
     return [
-        ReadingRecord(trial=trial.number, step=step, score=trial.last_score, train_loss=1, seconds=1, attempt=1, rung=0)
+        Reading(trial=trial.number, step=step, score=trial.last_score, train_loss=1, seconds=1, attempt=1, rung=0)
         for step in (4, 8)
     ]
 

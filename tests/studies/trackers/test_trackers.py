@@ -13,7 +13,7 @@ from support.trivial_runner import TrivialFactory
 from studies.errors import LaunchError
 from studies.launch.launch import launch
 from studies.observer import named_observer
-from studies.records import ReadingRecord, TrialRecord
+from studies.records import Reading, TrialRecord
 from studies.trackers import TRACKERS
 from studies.trackers import facts as tracker_facts
 
@@ -21,7 +21,7 @@ TRIALS = 4
 PACKAGES = {"tensorboard": "tensorboardX", "mlflow": "mlflow", "wandb": "wandb", "trackio": "trackio"}
 
 
-def tracked(name: str, folder: Path) -> tuple[list[TrialRecord], dict[int, list[ReadingRecord]]]:
+def tracked(name: str, folder: Path) -> tuple[list[TrialRecord], dict[int, list[Reading]]]:
     """Launch a study with a tracker; its trials and readings."""
     if importlib.util.find_spec(PACKAGES[name]) is None:
         leave_out(PACKAGES[name], f"pip install 'deltaspace[{name}]'")
