@@ -155,6 +155,7 @@ def test_a_signal_stops_cleanly_and_the_next_launch_goes_on(tmp_path, number):
     assert broken(url, study) == []
 
 
+@pytest.mark.slow
 def test_the_observer_is_shown_the_progress_about_twice_a_second(tmp_path):
     seen: list[Progress] = []
     study = specification(tmp_path, trials=20, fleet={"time_budget": 600})

@@ -102,6 +102,7 @@ def test_the_posterior_is_on_the_scale_of_the_scores_and_knows_what_it_was_told(
     assert np.abs(told_means - truth).mean() < np.abs(means - truth).mean()
 
 
+@pytest.mark.slow
 def test_optuna_alone_can_use_it(space):
     study = optuna.create_study(direction="minimize", sampler=FactoredSampler(FactoredSearch(space, seed=1)))
 

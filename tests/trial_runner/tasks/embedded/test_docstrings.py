@@ -18,6 +18,7 @@ def task():
     return read_docstrings()
 
 
+@pytest.mark.slow
 def test_every_split_is_balanced_over_the_six_packages(task):
     assert tuple(task.splits) == SPLITS
     for split, examples in task.splits.items():
@@ -27,6 +28,7 @@ def test_every_split_is_balanced_over_the_six_packages(task):
         assert counts["ray"] >= (800 if split == "train" else 90)
 
 
+@pytest.mark.slow
 def test_texts_are_all_different_single_paragraphs_that_name_no_package(task):
     found = [text for examples in task.splits.values() for text in examples.columns[0]]
     assert len(found) == len({text.lower() for text in found})
