@@ -43,10 +43,10 @@ from search_space.space.space import SearchSpace  # noqa: E402
 from studies.launch.preparation import plan_of  # noqa: E402
 from studies.launch.study_creation import new_study  # noqa: E402
 from studies.ledger.ledger import Ledger  # noqa: E402
-from studies.records import ArtefactRecord  # noqa: E402
+from studies.records import ArtefactRecord, TrialReport  # noqa: E402
 from studies.runtime.artefacts import attempt_folder  # noqa: E402
 from studies.runtime.keeper import StudyKeeper  # noqa: E402
-from studies.runtime.messages import Decision, WorkerAnswer, WorkerReport  # noqa: E402
+from studies.runtime.messages import Decision, WorkerAnswer  # noqa: E402
 from studies.runtime.study_plan import StudyPlan  # noqa: E402
 from studies.study_file import specification_from_mapping  # noqa: E402
 from studies.study_file.recorded_specification import BegunSpecification  # noqa: E402
@@ -83,7 +83,7 @@ class Worker:
     holds: dict[int, tuple[TrialRequest, int]] = field(default_factory=dict)
     asked_at: float = 0.0
 
-    def reports(self, folder: Path) -> list[WorkerReport]:
+    def reports(self, folder: Path) -> list[TrialReport]:
         """What all of its trials have measured since the last time."""
         found = []
         for request, done in self.holds.values():
@@ -106,10 +106,10 @@ class Worker:
             file = ArtefactRecord(
                 trial=request.trial, kind=kind, step=step, path=str(path), sha256="0" * 64, size_bytes=1_000_000
             )
-            found.append(WorkerReport(trial=request.trial, attempt=request.attempt, reading=reading, artefact=file))
+            found.append(TrialReport(trial=request.trial, attempt=request.attempt, reading=reading, artefact=file))
         return found
 
-    def obey(self, reports: Sequence[WorkerReport], answer: WorkerAnswer) -> None:
+    def obey(self, reports: Sequence[TrialReport], answer: WorkerAnswer) -> None:
         """Continue, stop and begin trials as the keeper answered its reports."""
         for report, decision in zip(reports, answer.decisions, strict=True):
             request, done = self.holds.pop(report.trial)

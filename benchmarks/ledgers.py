@@ -16,6 +16,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from dataclasses import replace
 from pathlib import Path
 
 from proposals import ROOT, STEPS, ledger_of
@@ -25,15 +26,15 @@ from search_space.space.space import SearchSpace
 from studies.launch.preparation import plan_of
 from studies.launch.study_creation import new_study
 from studies.ledger.ledger import Ledger
-from studies.ledger.reports import ReportEntry
-from studies.records import ExampleRecord, Reading, TrialRecord
+from studies.records import Reading, TrialRecord, TrialReport
 from studies.runtime.keeper import StudyKeeper
 from studies.study_file import specification_of
 from studies.study_file.recorded_specification import BegunSpecification, recorded_space, recorded_specification
 from studies.verification import replayed
+from trial_runner.example_losses import ExampleLosses
 
 BACKBONE = ROOT / "tests/data/backbones/roberta_base"
-LOSSES, CORRECT = b"\x00\x3c" * 400, b"\xff" * 50  # of 400 examples, as the ledger holds them
+MEASURED = ExampleLosses(losses=b"\x00\x3c" * 400, correct=b"\xff" * 50)  # of 400 examples, as the ledger holds them
 COMMANDS = ["show large", "show large", "best large", "trial large 7", "studies"]
 COMMANDS += ["query 'select count(*) from trials'", "query 'select * from leaderboard limit 10'"]
 
@@ -50,14 +51,15 @@ def write(url: str, trials: int) -> None:
         for first in range(0, trials, 500):
             some = records[first : first + 500]
             ledger.add_trials(study, epoch, some, worker="worker-0")
-            ledger.settle_all(study, epoch, [entry_of(one, readings[one.number]) for one in some])
+            ledger.settle_all(study, epoch, [told for one in some for told in reports_of(one, readings[one.number])])
 
 
-def entry_of(one: TrialRecord, reads: list[Reading]) -> ReportEntry:
-    """What the ledger takes in of a trial."""
-    examples = [ExampleRecord(trial=one.number, step=read.step, losses=LOSSES, correct=CORRECT) for read in reads]
+def reports_of(one: TrialRecord, reads: list[Reading]) -> list[TrialReport]:
+    """What is reported of a trial: its readings, with the last how it ends."""
+    *before, last = [replace(read, examples=MEASURED) for read in sorted(reads, key=lambda read: read.step)]
+    of = {"trial": one.number, "attempt": 1}
     end = {"state": one.state, "score": one.score, "reason": "a benchmark" if one.score is None else None}
-    return ReportEntry(number=one.number, attempt=1, readings=reads, examples=examples, **end)
+    return [*(TrialReport(**of, reading=read) for read in before), TrialReport(**of, reading=last, **end)]
 
 
 def cost(command: str, url: str, cache: Path) -> float:

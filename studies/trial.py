@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     import pandas
 
     from studies.exports.export import Export, ExportKind
-    from trial_runner.requests import Reading
 
 _FITTED = 2_000
 """In larger studies no model is fitted for a single trial that did not run to its end; nothing repeats it, either."""

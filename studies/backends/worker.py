@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 from search_space.errors import SearchSpaceError
 from studies.backends.trial_files import TrialFiles
 from studies.errors import LaunchError
-from studies.records import ArtefactRecord
-from studies.runtime.messages import Decision, WorkerAnswer, WorkerReport
+from studies.records import ArtefactRecord, TrialReport, TrialState
+from studies.runtime.messages import Decision, WorkerAnswer
 from trial_runner.errors import RunnerError, SnapshotError
 from trial_runner.requests import Failure, PackRunner, Reading, TrainingPlan, TrialRequest
 
@@ -61,7 +61,7 @@ class PackWorker:
         self._should_leave = should_leave
         self._held: dict[int, TrialRequest] = {}
         self._unsaved: set[int] = set()  # trials that have gone on since their newest snapshot
-        self._reports: list[WorkerReport] = []
+        self._reports: list[TrialReport] = []
         self._seconds_per_step = 0.0
         self._snapshot_seconds = snapshot_seconds
         self._snapshots_at = time.monotonic()
@@ -101,7 +101,7 @@ class PackWorker:
         for trial in list(self._held):
             self._evict(trial)
 
-    def _obey(self, answer: WorkerAnswer, reports: Sequence[WorkerReport]) -> None:
+    def _obey(self, answer: WorkerAnswer, reports: Sequence[TrialReport]) -> None:
         told = zip(reports, answer.decisions, strict=True)
         over = {(report.trial, report.attempt) for report, decision in told if decision is not Decision.GO_ON}
         for trial, request in list(self._held.items()):
@@ -122,7 +122,7 @@ class PackWorker:
             if not self._restore(request, snapshots):
                 self._pack.admit(request)
         except (RunnerError, SearchSpaceError) as error:
-            self._reports.append(_report(request, failure=str(error)))
+            self._reports.append(_report(request, state=TrialState.FAILED, reason=str(error)))
             return
         self._held[request.trial] = request
         self._unsaved.discard(request.trial)
@@ -168,7 +168,7 @@ class PackWorker:
             request = self._held[result.trial]
             if isinstance(result, Failure):
                 del self._held[result.trial]
-                self._reports.append(_report(request, failure=_reason(result)))
+                self._reports.append(_report(request, state=TrialState.FAILED, reason=_reason(result)))
                 continue
             artefact = self._save(request, "delta" if result.step >= request.plan.steps else "snapshot")
             self._reports.append(_report(request, reading=result, artefact=artefact))
@@ -186,9 +186,9 @@ class PackWorker:
             ) from error
 
 
-def _report(request: TrialRequest, **said: Any) -> WorkerReport:
-    """What is said of a trial; see `WorkerReport`."""
-    return WorkerReport(trial=request.trial, attempt=request.attempt, **said)
+def _report(request: TrialRequest, **said: Any) -> TrialReport:
+    """What is said of a trial; see `TrialReport`."""
+    return TrialReport(trial=request.trial, attempt=request.attempt, **said)
 
 
 def _reason(failure: Failure) -> str:

@@ -16,9 +16,11 @@ from studies.ledger import copies, holds, keeper_writes, leases, migrations, rea
 from studies.ledger.copies import Copied
 from studies.ledger.database import Database, Patience
 from studies.ledger.engine import Access, StorageAddress, open_engine
-from studies.ledger.reports import Dropped, ReportEntry
+from studies.ledger.reports import Dropped
+from studies.records.reading import TrialReport
 from studies.records.study import ConfirmationRecord, NewStudy, StudyRecord
 from studies.records.trial import TrialRecord
+from trial_runner.requests import Reading
 
 T = TypeVar("T")
 P = ParamSpec("P")
@@ -198,8 +200,10 @@ class Ledger(AbstractContextManager["Ledger"]):
     release = _keep_once(leases.release)
     settle_all = _keep_once(reports.settle_all)
 
-    def settle(self, study_id: int, epoch: int, number: int, attempt: int, **said: Any) -> Dropped | None:
-        """Record what a running attempt reports, as in a `ReportEntry`: measurements, a file, its end. All or nothing.
+    def settle(
+        self, study_id: int, epoch: int, trial: int, attempt: int, *, readings: Sequence[Reading] = (), **told: Any
+    ) -> Dropped | None:
+        """Record what a running attempt reports, the last reading as in a `TrialReport`. All or nothing.
 
         A reading of a step that was measured before is ignored, because the first one stands; so a final score is the
         score of the trial's last reading *in the ledger*. The newest two snapshots of a trial are kept, and none once
@@ -209,7 +213,10 @@ class Ledger(AbstractContextManager["Ledger"]):
         Returns:
             The files that no row names any more; None when the attempt does not run any more (late, or told before).
         """
-        return self.settle_all(study_id, epoch, [ReportEntry(number=number, attempt=attempt, **said)])[0]
+        given = [TrialReport(trial=trial, attempt=attempt, reading=one) for one in readings[:-1]]
+        last = readings[-1] if readings else None
+        given.append(TrialReport(trial=trial, attempt=attempt, reading=last, **told))
+        return self.settle_all(study_id, epoch, given)[-1]
 
     def record_event(
         self, study_id: int, kind: str, text: str, *, trial: int | None = None, epoch: int | None = None

@@ -3,6 +3,7 @@
 from studies.records.reading import ArtefactRecord as ArtefactRecord
 from studies.records.reading import ExampleCounts as ExampleCounts
 from studies.records.reading import ExampleRecord as ExampleRecord
+from studies.records.reading import TrialReport as TrialReport
 from studies.records.study import Annotation as Annotation
 from studies.records.study import ConfirmationRecord as ConfirmationRecord
 from studies.records.study import Contender as Contender

@@ -19,8 +19,8 @@ from contextlib import contextmanager
 from studies.errors import LaunchError, StudiesError
 from studies.ledger.database import Patience
 from studies.ledger.leases import LAID_ASIDE, MACHINE_LOST
-from studies.records import EventKind
-from studies.runtime.messages import Decision, Machines, WorkerAnswer, WorkerReport
+from studies.records import EventKind, TrialReport, TrialState
+from studies.runtime.messages import Decision, Machines, WorkerAnswer
 from studies.runtime.progress import ListeningClock, Progress, Standing
 from studies.runtime.results import Results
 from studies.runtime.roster import MAX_LOSSES
@@ -89,7 +89,7 @@ class StudyKeeper:
                 self._lose(replaced, self._why.pop(worker.partition("/")[0], f"replaced by {worker}"))
                 self._count_unbegun(replaced)
 
-    def exchange(self, worker: str, reports: Sequence[WorkerReport], free_slots: int) -> WorkerAnswer:
+    def exchange(self, worker: str, reports: Sequence[TrialReport], free_slots: int) -> WorkerAnswer:
         """Hand in reports, hear the decisions and be lent new trials."""
         with self._serving():
             self._hear(worker)
@@ -98,7 +98,7 @@ class StudyKeeper:
             decisions = self._results.settle(worker, reports)
             is_dismissed = self._is_dismissed(worker)
             # the slot of a failed trial is among the free ones already
-            failed = {report.trial for report in reports if report.failure is not None}
+            failed = {report.trial for report in reports if report.state is TrialState.FAILED}
             told = zip(reports, decisions, strict=True)
             freed = {report.trial for report, decision in told if decision is not Decision.GO_ON} - failed
             requests = () if is_dismissed else tuple(self._queue.lend(worker, free_slots + len(freed)))
@@ -136,7 +136,7 @@ class StudyKeeper:
         with self._serving():
             self._state.record_event(EventKind.MACHINE, text)
 
-    def leave(self, worker: str, reports: Sequence[WorkerReport]) -> None:
+    def leave(self, worker: str, reports: Sequence[TrialReport]) -> None:
         """Hand in the last snapshots; every trial of the worker goes back in the queue."""
         with self._serving():
             self._results.settle(worker, reports)

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from studies.records import ArtefactRecord
-from trial_runner.requests import Reading, TrialRequest
+from trial_runner.requests import TrialRequest
 
 
 class Decision(StrEnum):
@@ -13,25 +13,6 @@ class Decision(StrEnum):
     GO_ON = "go on"
     STOP = "stop"
     ABANDON = "abandon"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WorkerReport:
-    """What happened to a leased trial since the last report.
-
-    Attributes:
-        trial: Number of the trial.
-        attempt: Number of the attempt.
-        reading: A new measurement; None without one.
-        artefact: The file that holds the trial's state at the reading; None without one.
-        failure: Why the trial cannot go on; None while it can.
-    """
-
-    trial: int
-    attempt: int
-    reading: Reading | None = None
-    artefact: ArtefactRecord | None = None
-    failure: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

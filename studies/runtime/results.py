@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from studies.errors import LaunchError
-from studies.ledger.reports import Dropped, ReportEntry
+from studies.ledger.reports import Dropped
 from studies.pruning.rungs import Rule
-from studies.records import ExampleRecord, Reading, TrialState
-from studies.runtime.messages import Decision, WorkerReport
+from studies.records import Reading, TrialReport, TrialState
+from studies.runtime.messages import Decision
 from studies.runtime.roster import OpenTrial, is_by_loss
 from studies.runtime.state import StudyState
 from studies.surrogate.recorded_observations import loss_of
@@ -24,42 +24,40 @@ class Results:
         self._state = state
         self._plan = state.plan
 
-    def settle(self, worker: str, reports: Sequence[WorkerReport]) -> tuple[Decision, ...]:
+    def settle(self, worker: str, reports: Sequence[TrialReport]) -> tuple[Decision, ...]:
         """Decide on the trials of reports, and record all of it in one transaction."""
-        told: list[tuple[WorkerReport, OpenTrial | None, ReportEntry | None]] = []
+        told: list[tuple[TrialReport, OpenTrial | None]] = []
         ended: set[int] = set()
         prospects = self._prospects(worker, reports)
         for report in reports:
             held = None if report.trial in ended else self._state.roster.held(report.trial, report.attempt, worker)
-            entry = None if held is None else self._entry(held, report, prospects.get(report.trial))
-            if entry is not None and entry.state.is_terminal:
+            decided = report if held is None else self._decided(held, report, prospects.get(report.trial))
+            if held is not None and decided.state.is_terminal:
                 ended.add(report.trial)
-            told.append((report, held, entry))
-        entries = [entry for _, _, entry in told if entry is not None]
-        dropped = iter(
-            self._state.ledger.settle_all(self._state.study.id, self._state.epoch, entries) if entries else ()
-        )
+            told.append((decided, held))
+        given = [report for report, held in told if held is not None and _says_anything(report)]
+        dropped = iter(self._state.ledger.settle_all(self._state.study.id, self._state.epoch, given) if given else ())
         decisions: list[Decision] = []
-        for report, held, entry in told:
-            decision = Decision.STOP if entry is not None and entry.state.is_terminal else Decision.GO_ON
+        for report, held in told:
+            decision = Decision.STOP if report.state.is_terminal else Decision.GO_ON
             if held is None:
                 decision = Decision.ABANDON
                 if report.artefact is not None:  # of a late report, unless an earlier one has brought it
                     named = self._state.ledger.artefacts(self._state.study.id, report.trial)
                     self._state.delete({report.artefact.path} - {artefact.path for artefact in named})
-            elif entry is not None:
-                self._take_in(held, entry, next(dropped))
+            elif _says_anything(report):
+                self._take_in(held, report, next(dropped))
             decisions.append(decision)
         return tuple(decisions)
 
     def fail(self, open_trial: OpenTrial, reason: str) -> None:
         """End a trial without a report."""
         number, attempt = open_trial.trial.number, open_trial.attempt
-        entry = ReportEntry(number=number, attempt=attempt, state=TrialState.FAILED, reason=reason)
-        (dropped,) = self._state.ledger.settle_all(self._state.study.id, self._state.epoch, [entry])
-        self._take_in(open_trial, entry, dropped)
+        report = TrialReport(trial=number, attempt=attempt, state=TrialState.FAILED, reason=reason)
+        (dropped,) = self._state.ledger.settle_all(self._state.study.id, self._state.epoch, [report])
+        self._take_in(open_trial, report, dropped)
 
-    def _prospects(self, worker: str, reports: Sequence[WorkerReport]) -> Mapping[int, WinProbability]:
+    def _prospects(self, worker: str, reports: Sequence[TrialReport]) -> Mapping[int, WinProbability]:
         """What is to be expected of trials that stand at a rung, by number, told of all readings that came together."""
         if self._plan.rungs.rule is not Rule.CHANCE:
             return {}
@@ -68,7 +66,7 @@ class Results:
         for report in reports:
             number, reading = report.trial, report.reading
             held = None if number in arrived else self._state.roster.held(number, report.attempt, worker)
-            if held is None or reading is None or report.failure is not None or not _is_sound(reading):
+            if held is None or reading is None or report.state.is_terminal or not _is_sound(reading):
                 continue
             arrived.add(number)
             self._state.proposer.report(number, reading.step, reading.score, loss_of(reading))
@@ -77,34 +75,18 @@ class Results:
                 at_rungs.append(number)
         return self._state.proposer.prospects(at_rungs) if at_rungs else {}
 
-    def _entry(
-        self, open_trial: OpenTrial, report: WorkerReport, prospect: WinProbability | None
-    ) -> ReportEntry | None:
-        """What is recorded of a report, with how it ends its trial; None if nothing is."""
-        reading, examples, state, reason = None, None, TrialState.RUNNING, report.failure
-        if (measured := report.reading) is not None:
-            rung = self._plan.rungs.rung_at(measured.step)
-            # in memory there is no more of a reading than a keeper that takes over finds: no examples
-            reading, examples = replace(measured, rung=rung, examples=None), measured.examples
-        if reason is not None:
-            state = TrialState.FAILED
-        elif reading is not None:
-            if examples is not None:
-                self._state.rungs.remember(report.trial, reading.step, examples)
+    def _decided(self, open_trial: OpenTrial, report: TrialReport, prospect: WinProbability | None) -> TrialReport:
+        """A report as it is recorded: a sound reading with its rung, and how it ends the trial."""
+        if (reading := report.reading) is None:
+            return report
+        reading = replace(reading, rung=self._plan.rungs.rung_at(reading.step))
+        if not report.state.is_terminal:
+            if reading.examples is not None:
+                self._state.rungs.remember(report.trial, reading.step, reading.examples)
             state, reason = self._verdict(open_trial, reading, prospect)
-        sound = () if reading is None or not _is_sound(reading) else (reading,)
-        if state is TrialState.RUNNING and not sound and report.artefact is None:
-            return None
-        return ReportEntry(
-            number=report.trial,
-            attempt=report.attempt,
-            readings=sound,
-            examples=[] if examples is None else [ExampleRecord.of_reading(examples, one) for one in sound],
-            artefact=report.artefact,
-            state=state,
-            score=reading.score if reading is not None and state is TrialState.COMPLETE else None,
-            reason=reason,
-        )
+            score = reading.score if state is TrialState.COMPLETE else None
+            report = replace(report, state=state, score=score, reason=reason)
+        return replace(report, reading=reading if _is_sound(reading) else None)
 
     def _verdict(
         self, open_trial: OpenTrial, reading: Reading, prospect: WinProbability | None
@@ -116,37 +98,41 @@ class Results:
             return TrialState.FAILED, f"loss is {reading.train_loss} at step {reading.step}"
         if reading.step >= self._plan.training.steps:
             return TrialState.COMPLETE, None
+        trial, bare = open_trial.trial, replace(reading, examples=None)  # no more than a keeper that takes over finds
         # a rung that an earlier attempt has passed stays passed, and a replicate stops at none
-        if open_trial.trial.replicate_of is not None or not self._state.rungs.add(
-            reading, open_trial.trial, size=self._state.size(open_trial.trial)
-        ):
+        if trial.replicate_of is not None or not self._state.rungs.add(bare, trial, size=self._state.size(trial)):
             return TrialState.RUNNING, None
         reason = self._state.rungs.verdict(reading, prospect)
         return TrialState.RUNNING if reason is None else TrialState.PRUNED, reason
 
-    def _take_in(self, open_trial: OpenTrial, entry: ReportEntry, dropped: Dropped | None) -> None:
+    def _take_in(self, open_trial: OpenTrial, report: TrialReport, dropped: Dropped | None) -> None:
         """Know what was recorded of a trial."""
-        number = entry.number
+        number = report.trial
         if dropped is None:
             raise LaunchError(f"the ledger must know attempt {open_trial.attempt} of trial {number}; it does not.")
         self._state.delete(dropped)
-        for reading in entry.readings:
+        if (reading := report.reading) is not None:
             self._state.proposer.report(number, reading.step, reading.score, loss_of(reading))
             if reading.step > open_trial.step:  # what was measured before is no progress
                 open_trial.losses = self._state.crashes = 0
             self._state.pace.hear(time.monotonic(), reading.step - open_trial.step)
             open_trial.step, open_trial.last_score = reading.step, reading.score
             open_trial.is_by_loss = is_by_loss([reading])
-        if not entry.state.is_terminal:
+        if not report.state.is_terminal:
             return
-        open_trial.trial = replace(open_trial.trial, state=entry.state, score=entry.score, reason=entry.reason)
+        open_trial.trial = replace(open_trial.trial, state=report.state, score=report.score, reason=report.reason)
         del self._state.roster.trials[number]
-        self._state.move(TrialState.RUNNING, entry.state)
+        self._state.move(TrialState.RUNNING, report.state)
         size = None if self._plan.goal is None else self._state.size(open_trial.trial)
-        self._state.proposer.close(number, entry.state, entry.score, size=size)
+        self._state.proposer.close(number, report.state, report.score, size=size)
         self._state.tally.add(open_trial)
 
 
 def _is_sound(reading: Reading) -> bool:
     """Whether all that was measured is a number."""
     return math.isfinite(reading.score) and math.isfinite(reading.train_loss)
+
+
+def _says_anything(report: TrialReport) -> bool:
+    """Whether something of a report is recorded."""
+    return report.state.is_terminal or report.reading is not None or report.artefact is not None

@@ -7,10 +7,10 @@ from datetime import datetime
 from support.violations import violations
 
 from studies.ledger.ledger import Ledger
-from studies.records import ArtefactRecord, TrialRecord
+from studies.records import ArtefactRecord, TrialRecord, TrialReport
 from studies.runtime.artefacts import attempt_folder, describe_file
 from studies.runtime.keeper import StudyKeeper
-from studies.runtime.messages import Decision, WorkerReport
+from studies.runtime.messages import Decision
 from studies.runtime.study_plan import StudyPlan
 from studies.verification import replay_violations
 from trial_runner.example_losses import ExampleLosses
@@ -23,10 +23,10 @@ def report(
     score: float,
     artefact: ArtefactRecord | None = None,
     examples: ExampleLosses | None = None,
-) -> WorkerReport:
+) -> TrialReport:
     measured = {"score": score, "metrics": {"accuracy": score}, "train_loss": 0.5, "seconds": 0.1}
     reading = Reading(trial=request.trial, attempt=request.attempt, step=step, **measured, examples=examples)  # type: ignore[arg-type]
-    return WorkerReport(trial=request.trial, attempt=request.attempt, reading=reading, artefact=artefact)
+    return TrialReport(trial=request.trial, attempt=request.attempt, reading=reading, artefact=artefact)
 
 
 class KeptStudy:
@@ -47,7 +47,7 @@ class KeptStudy:
     def take(self, count: int, worker: str = "w/1") -> list[TrialRequest]:
         return list(self.keeper.exchange(worker, [], count).requests)
 
-    def tell(self, *reports: WorkerReport, worker: str = "w/1") -> list[Decision]:
+    def tell(self, *reports: TrialReport, worker: str = "w/1") -> list[Decision]:
         return list(self.keeper.exchange(worker, reports, 0).decisions)
 
     @contextmanager

@@ -10,7 +10,6 @@ from support.factored_search import candidate_of, score_of, whole_space
 from search_space.space.space import Candidate, SearchSpace
 from studies.ledger.ledger import Ledger
 from studies.records import (
-    ExampleRecord,
     NewStudy,
     Reading,
     StudyRecord,
@@ -107,6 +106,7 @@ class Planted:
     def add(self, trial: TrialRecord, score: float) -> None:
         """Record a trial that ends with a score, half of the way a little below it."""
         self.ledger.add_trials(self.study.id, self._epoch, [trial], worker="w")
+        right = np.arange(EXAMPLES) < round(score * EXAMPLES)
         readings = [
             Reading(
                 trial=trial.number,
@@ -116,18 +116,16 @@ class Planted:
                 seconds=1.0,
                 attempt=1,
                 rung=None,
+                examples=ExampleLosses.of(1.0 - right, right),
             )
             for step in STEPS
         ]
-        right = np.arange(EXAMPLES) < round(score * EXAMPLES)
-        examples = [ExampleRecord.of_reading(ExampleLosses.of(1.0 - right, right), one) for one in readings]
         self.ledger.settle(
             self.study.id,
             self._epoch,
             trial.number,
             1,
             readings=readings,
-            examples=examples,
             state=TrialState.COMPLETE,
             score=score,
         )

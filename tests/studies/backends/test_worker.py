@@ -12,8 +12,8 @@ from studies.backends.trial_files import FilesInFolder
 from studies.backends.worker import PackWorker
 from studies.errors import FencedError, LaunchError
 from studies.pruning.rungs import RungPlan
-from studies.records import TrialState
-from studies.runtime.messages import WorkerAnswer, WorkerReport
+from studies.records import TrialReport, TrialState
+from studies.runtime.messages import WorkerAnswer
 from trial_runner.requests import TrialRequest
 
 
@@ -156,8 +156,8 @@ def test_snapshots_between_measurements_are_handed_in_and_change_no_trial(
     study, between = begin(), []
     exchange = study.keeper.exchange
 
-    def overhear(worker: str, reports: Sequence[WorkerReport], free_slots: int) -> WorkerAnswer:
-        if reports and all(report.reading is None and report.failure is None for report in reports):
+    def overhear(worker: str, reports: Sequence[TrialReport], free_slots: int) -> WorkerAnswer:
+        if reports and all(report.reading is None and report.state is TrialState.RUNNING for report in reports):
             assert free_slots == 0
             between.extend((one.trial, one.artefact.step) for one in reports if one.artefact is not None)
         return exchange(worker, reports, free_slots)

@@ -9,8 +9,7 @@ import pytest
 from studies.errors import FencedError, StorageError
 from studies.ledger import database
 from studies.ledger.ledger import Ledger
-from studies.ledger.reports import ReportEntry
-from studies.records import TrialState
+from studies.records import TrialReport, TrialState
 
 pytestmark = pytest.mark.postgres
 
@@ -89,12 +88,12 @@ def test_reports_of_several_trials_are_accepted_once(kept, values, drop_next_com
     kept.ledger.add_trials(kept.id, kept.epoch, [values.trial(0), values.trial(1)], worker="w")
     drop_next_commit()
     readings = [values.reading(number, 10, score=0.75) for number in range(2)]
-    entries = [
-        ReportEntry(number=0, attempt=1, readings=readings[:1], **values.complete),
-        ReportEntry(number=1, attempt=1, readings=readings[1:]),
-        ReportEntry(number=1, attempt=2, **values.complete),
+    reports = [
+        TrialReport(trial=0, attempt=1, reading=readings[0], **values.complete),
+        TrialReport(trial=1, attempt=1, reading=readings[1]),
+        TrialReport(trial=1, attempt=2, **values.complete),
     ]
-    settled = kept.ledger.settle_all(kept.id, kept.epoch, entries)
+    settled = kept.ledger.settle_all(kept.id, kept.epoch, reports)
     assert settled == [(), (), None]
     assert kept.ledger.readings(kept.id) == readings
     assert [one.state for one in kept.ledger.trials(kept.id)] == [TrialState.COMPLETE, TrialState.RUNNING]

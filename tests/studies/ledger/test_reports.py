@@ -7,8 +7,7 @@ import pytest
 
 from dashboards.jsonable import jsonable
 from studies.errors import StorageError, StudiesError
-from studies.ledger.reports import ReportEntry
-from studies.records import ExampleCounts, ExampleRecord, TrialState
+from studies.records import ExampleCounts, ExampleRecord, TrialReport, TrialState
 from trial_runner.example_losses import ExampleLosses
 
 ACCEPTED = ()
@@ -184,18 +183,16 @@ def test_an_odd_reason_is_stored_as_far_as_text_can_be(running, values):
 )
 def test_an_end_that_makes_no_sense_cannot_be_reported(fields, message):
     with pytest.raises(StudiesError, match=message):
-        ReportEntry(number=0, attempt=1, **fields)
+        TrialReport(trial=0, attempt=1, **fields)
 
 
 def test_examples_of_a_reading_are_kept_and_read_only_when_asked_for(running, values):
     reading, found = values.reading(0, 10), ExampleLosses.of(np.array([0.5, 2.0]), np.array([True, False]))
-    record = ExampleRecord.of_reading(found, reading)
-    settle(running, readings=[reading], examples=[record])
-    settle(running, readings=[reading], examples=[replace(record, losses=b"1234")])
+    record = ExampleRecord(trial=0, step=10, losses=found.losses, correct=found.correct)
+    settle(running, readings=[replace(reading, examples=found)])
+    settle(running, readings=[replace(reading, examples=replace(found, losses=b"1234"))])
     assert running.ledger.examples(running.id) == running.ledger.examples(running.id, 0) == [record]
     assert running.ledger.readings(running.id) == [reading]
-    with pytest.raises(ValueError, match="must be of readings of the same entry"):
-        settle(running, readings=[reading], examples=[replace(record, step=20)])
 
 
 def test_a_reading_is_shown_without_its_examples(running, values):
@@ -211,6 +208,5 @@ def test_a_reading_is_shown_without_its_examples(running, values):
 def test_examples_are_counted_at_rungs_and_after_the_last_step_that_was_read(running, values):
     assert running.ledger.example_counts(running.id) is None
     for step, count, rungs in ((10, 2, 2), (20, 2, 2), (40, 5, 2)):
-        reading, found = values.reading(0, step), ExampleLosses.of(np.zeros(count))
-        settle(running, readings=[reading], examples=[ExampleRecord.of_reading(found, reading)])
+        settle(running, readings=[values.reading(0, step, examples=ExampleLosses.of(np.zeros(count)))])
         assert running.ledger.example_counts(running.id) == ExampleCounts(whole=count, rungs=rungs)

@@ -17,10 +17,10 @@ from studies.errors import FencedError, LaunchError, StudiesError
 from studies.ledger.database import Database
 from studies.ledger.ledger import Ledger
 from studies.pruning.rungs import Protected, Rule, RungPlan
-from studies.records import ArtefactRecord, EventKind, TrialState
+from studies.records import ArtefactRecord, EventKind, TrialReport, TrialState
 from studies.runtime.artefacts import attempt_folder, describe_file, is_whole
 from studies.runtime.keeper import MAX_CRASHES
-from studies.runtime.messages import Decision, WorkerReport
+from studies.runtime.messages import Decision
 from studies.runtime.roster import MAX_LOSSES
 from studies.runtime.trial_queue import AHEAD_PER
 from studies.search.initial_design import InitialDesign
@@ -83,7 +83,7 @@ def test_the_slot_of_a_trial_that_stops_is_filled_in_the_same_exchange_and_that_
     answer = study.keeper.exchange("w/1", [report(study.take(1)[0], 16, 0.5)], 0)
     assert answer.decisions == (Decision.STOP,)
     assert [one.trial for one in answer.requests] == [1]
-    failure = WorkerReport(trial=1, attempt=1, failure="the loss is nan at step 2")
+    failure = TrialReport(trial=1, attempt=1, state=TrialState.FAILED, reason="the loss is nan at step 2")
     assert len(study.keeper.exchange("w/1", [failure], 1).requests) == 1
 
 
@@ -179,7 +179,7 @@ def test_a_late_report_of_an_earlier_attempt_is_abandoned(storage_url, begin):
 def test_a_report_that_is_repeated_is_recorded_once(storage_url, begin):
     study = begin(storage_url, target_trials=1)
     request = study.take(1)[0]
-    again = WorkerReport(trial=0, attempt=1)
+    again = TrialReport(trial=0, attempt=1)
     assert study.tell(report(request, 16, 0.5), again) == [Decision.STOP, Decision.ABANDON]
     assert study.tell(report(request, 16, 0.7)) == [Decision.ABANDON]
     with study.opened() as (ledger, key):
@@ -339,7 +339,7 @@ def test_leaving_lays_trials_aside_and_is_no_loss(storage_url, begin):
     study = begin(storage_url)
     for _ in range(MAX_LOSSES + 1):
         request = study.take(1)[0]
-        last = WorkerReport(trial=0, attempt=request.attempt, artefact=study.written(request, 3))
+        last = TrialReport(trial=0, attempt=request.attempt, artefact=study.written(request, 3))
         study.keeper.leave("w/1", [last])
         assert study.states == ["queued"]
     assert [one.step for one in study.keeper.exchange("w/1", [], 1).snapshots] == [3]
@@ -404,8 +404,8 @@ def test_a_file_outside_the_studys_folder_that_a_ledger_names_is_neither_lent_no
     answer = study.keeper.exchange("w/1", [], 1)
     (request,) = answer.requests
     assert (request.attempt, answer.snapshots) == (2, ())
-    late = report(request, 4, 0.5, describe_file(outside, trial=0, kind="snapshot", step=4))
-    assert study.tell(replace(late, attempt=1)) == [Decision.ABANDON]
+    file = describe_file(outside, trial=0, kind="snapshot", step=4)
+    assert study.tell(report(replace(request, attempt=1), 4, 0.5, file)) == [Decision.ABANDON]
     assert study.tell(report(request, 8, 0.5), report(request, 16, 0.5)) == [Decision.GO_ON, Decision.STOP]
     assert outside.read_text() == "mine"
     assert study.artefacts == []
@@ -520,7 +520,7 @@ def test_a_published_method_that_collapsed_stops_though_it_is_protected_and_the_
     study = begin(target_trials=6, rungs=rungs, opening=InitialDesign(published=("lora_qv",)))
     published, *others = study.take(5)
 
-    def of(request: TrialRequest, step: int, loss: float, same: float) -> WorkerReport:
+    def of(request: TrialRequest, step: int, loss: float, same: float) -> TrialReport:
         told = report(request, step, 0.5)
         metrics = {"validation_loss": loss, "same_prediction": same}
         return replace(told, reading=replace(told.reading, metrics=metrics, train_loss=loss))
@@ -569,11 +569,13 @@ def test_the_factored_search_is_told_what_the_ledger_holds_and_a_takeover_propos
         reports = []
         for trial, request in held.items():
             if trial % 7 == 6:
-                reports.append(WorkerReport(trial=trial, attempt=1, failure="the loss is nan at step 2"))
+                reports.append(
+                    TrialReport(trial=trial, attempt=1, state=TrialState.FAILED, reason="the loss is nan at step 2")
+                )
             else:
                 reports.append(report(request, 16 if trial in seen else 4, 0.3 + 0.1 * (trial % 5)))
         seen |= {*held}
-        answer = study.keeper.exchange("w/1", reports, sum(one.failure is not None for one in reports))
+        answer = study.keeper.exchange("w/1", reports, sum(one.state is TrialState.FAILED for one in reports))
         told = zip(reports, answer.decisions, strict=True)
         going = {one.trial for one, decision in told if decision is Decision.GO_ON}
         held = {trial: request for trial, request in held.items() if trial in going}

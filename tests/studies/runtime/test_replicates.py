@@ -6,8 +6,8 @@ import pytest
 from sqlalchemy import text
 from support.kept_study import KeptStudy, report
 
-from studies.records import TrialState
-from studies.runtime.messages import Decision, WorkerReport
+from studies.records import TrialReport, TrialState
+from studies.runtime.messages import Decision
 from studies.runtime.replicates import ReplicateRound, finalists_of, replicate_count, rounds
 from studies.search.initial_design import InitialDesign
 
@@ -42,7 +42,7 @@ def test_finalists_are_halved_and_their_seeds_doubled(count, expected):
 def searched(begin):
     """A study whose eight trials are about to end, number 5 being the best, 2 the next; six replicates follow."""
 
-    def make(**fields: object) -> tuple[KeptStudy, list[WorkerReport]]:
+    def make(**fields: object) -> tuple[KeptStudy, list[TrialReport]]:
         study = begin(target_trials=14, replicates=6, **fields)
         requests = study.take(14)
         assert [request.trial for request in requests] == list(range(8))
@@ -126,7 +126,7 @@ def test_a_keeper_that_takes_over_among_replicates_continues_the_round(searched)
 
 def test_without_a_complete_trial_the_search_goes_on(begin):
     study = begin(target_trials=4, replicates=2)
-    failed = [WorkerReport(trial=one.trial, attempt=1, failure="no") for one in study.take(4)]
+    failed = [TrialReport(trial=one.trial, attempt=1, state=TrialState.FAILED, reason="no") for one in study.take(4)]
     study.keeper.exchange("w/1", failed, 4)
     assert [trial.origin for trial in study.trials] == ["proposed"] * 4
 
