@@ -214,7 +214,9 @@ def prepared(
 
 
 @contextmanager
-def kept_study(url: str, folder: Path, sampler: str, clock: SimulatedTime) -> Iterator[tuple[StudyKeeper, StudyPlan]]:
+def kept_study(
+    url: str, folder: Path, sampler: str, clock: SimulatedTime, *, rule: str = "chance"
+) -> Iterator[tuple[StudyKeeper, StudyPlan]]:
     """A new study and its keeper, who lives in simulated time."""
     specification = specification_from_mapping(
         {
@@ -224,7 +226,7 @@ def kept_study(url: str, folder: Path, sampler: str, clock: SimulatedTime) -> It
             "budget": "0.5%",
             "trials": TRIALS,
             "training": {"steps": STEPS},
-            "pruning": {"first_rung_steps": 1},
+            "pruning": {"first_rung_steps": 1, "rule": rule},
             "search": {"sampler": sampler, "published": "none", "replicates": 0},
             "fleet": {"artefacts": str(folder / "artefacts")},
         }
@@ -316,6 +318,7 @@ def main() -> None:
     parser.add_argument("--interval", type=float, default=60.0, help="seconds between two measurements (default 60)")
     parser.add_argument("--intervals", type=int, default=3, help="how many are measured (default 3)")
     parser.add_argument("--sampler", nargs="+", default=["random", "factored"])
+    parser.add_argument("--rule", default="chance", help="of pruning (default chance)")
     parser.add_argument("--storage", nargs="+", default=["sqlite", "postgresql"], choices=["sqlite", "postgresql"])
     parser.add_argument("--seconds", type=float, default=60.0, help="real seconds of each line at most (default 60)")
     parser.add_argument(
@@ -332,17 +335,11 @@ def main() -> None:
         for sampler in given.sampler:
             for workers in given.workers:
                 for storage in given.storage:
-                    fleet = Fleet(
-                        workers,
-                        given.slots,
-                        given.interval,
-                        call,
-                        given.intervals,
-                        given.seconds,
-                        given.by_processor,
-                    )
+                    times = given.interval, call, given.intervals, given.seconds
+                    fleet = Fleet(workers, given.slots, *times, given.by_processor)
                     clock = SimulatedTime()
-                    with kept_study(new(storage), Path(tempfile.mkdtemp(dir=name)), sampler, clock) as (keeper, plan):
+                    made = Path(tempfile.mkdtemp(dir=name))
+                    with kept_study(new(storage), made, sampler, clock, rule=given.rule) as (keeper, plan):
                         tally, is_whole = simulate(fleet, keeper, plan, clock)
                     print(line(storage, sampler, fleet, tally, is_whole=is_whole), flush=True)
 
