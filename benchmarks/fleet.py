@@ -43,6 +43,7 @@ from search_space.space.space import SearchSpace  # noqa: E402
 from studies.launch.preparation import plan_of  # noqa: E402
 from studies.launch.study_creation import new_study  # noqa: E402
 from studies.ledger.ledger import Ledger  # noqa: E402
+from studies.pruning.rungs import Rule  # noqa: E402
 from studies.records import ArtefactRecord, TrialReport  # noqa: E402
 from studies.runtime.artefacts import attempt_folder  # noqa: E402
 from studies.runtime.keeper import StudyKeeper  # noqa: E402
@@ -318,7 +319,9 @@ def main() -> None:
     parser.add_argument("--interval", type=float, default=60.0, help="seconds between two measurements (default 60)")
     parser.add_argument("--intervals", type=int, default=3, help="how many are measured (default 3)")
     parser.add_argument("--sampler", nargs="+", default=["random", "factored"])
-    parser.add_argument("--rule", default="chance", help="of pruning (default chance)")
+    parser.add_argument(
+        "--rule", default="chance", choices=[rule.value for rule in Rule], help="of pruning (default chance)"
+    )
     parser.add_argument("--storage", nargs="+", default=["sqlite", "postgresql"], choices=["sqlite", "postgresql"])
     parser.add_argument("--seconds", type=float, default=60.0, help="real seconds of each line at most (default 60)")
     parser.add_argument(
@@ -335,8 +338,9 @@ def main() -> None:
         for sampler in given.sampler:
             for workers in given.workers:
                 for storage in given.storage:
-                    times = given.interval, call, given.intervals, given.seconds
-                    fleet = Fleet(workers, given.slots, *times, given.by_processor)
+                    fleet = Fleet(
+                        workers, given.slots, given.interval, call, given.intervals, given.seconds, given.by_processor
+                    )
                     clock = SimulatedTime()
                     made = Path(tempfile.mkdtemp(dir=name))
                     with kept_study(new(storage), made, sampler, clock, rule=given.rule) as (keeper, plan):

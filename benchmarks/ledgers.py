@@ -56,7 +56,7 @@ def write(url: str, trials: int) -> None:
 
 def reports_of(one: TrialRecord, reads: list[Reading]) -> list[TrialReport]:
     """What is reported of a trial: its readings, with the last how it ends."""
-    *before, last = [replace(read, examples=MEASURED) for read in sorted(reads, key=lambda read: read.step)]
+    *before, last = [replace(read, examples=MEASURED) for read in reads]
     of = {"trial": one.number, "attempt": 1}
     end = {"state": one.state, "score": one.score, "reason": "a benchmark" if one.score is None else None}
     return [*(TrialReport(**of, reading=read) for read in before), TrialReport(**of, reading=last, **end)]
