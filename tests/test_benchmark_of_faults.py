@@ -11,7 +11,7 @@ PAGE = ROOT / "docs" / "explanation" / "ledger-and-crashes.md"
 SHARE = {"files": 60, "lines": 20, "exports": 15, "snapshots": 15, "databases": 10}
 
 
-def test_every_fault_of_the_page_has_a_scenario_and_every_scenario_its_line(load):
+def test_fault_scenarios_and_results_page_agree(load):
     matrix = load("faults").scenarios(9)
     assert [one.name for one in matrix] == [f"F{number}" for number in range(1, 22)]
     for one in matrix:

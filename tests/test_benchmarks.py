@@ -124,6 +124,6 @@ def test_the_plan_of_memory_is_held_against_the_allocator():
 
 
 @pytest.mark.slow
-def test_what_is_measured_on_a_gpu_begins_with_packed_trials_that_equal_trials_alone():
+def test_gpu_benchmark_begins_with_pack_equality():
     first, second = printed_by(BENCHMARKS / "gpu.py", "--quick", "--equality").splitlines()
     assert ("fp64" in first, "bf16" in second) == (True, True)

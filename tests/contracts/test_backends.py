@@ -105,7 +105,7 @@ def test_a_trial_that_fails_fails_alone(study):
     assert [trial.score for trial in others] == [score_at(trial.seed, STEPS) for trial in others]
 
 
-def test_a_used_up_time_budget_lays_trials_aside_and_the_next_launch_ends_them(study):
+def test_exhausted_time_budget_checkpoints_trials_for_next_launch(study):
     slow = TrivialFactory(step_seconds=0.05)
     first = study.launch(40, factory=slow, time_budget=0.5)
     assert (first.finished, first.is_interrupted) == (False, False)
@@ -117,7 +117,7 @@ def test_a_used_up_time_budget_lays_trials_aside_and_the_next_launch_ends_them(s
     assert begun.items() <= {trial.number: trial.fingerprint for trial in study.trials()}.items()
 
 
-def test_a_launch_whose_study_another_keeper_takes_stops_and_writes_nothing_more(study):
+def test_launch_superseded_by_another_keeper_stops_writing(study):
     taken: list[int] = []
 
     def steal(progress: Progress) -> None:

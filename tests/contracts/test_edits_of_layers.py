@@ -96,7 +96,7 @@ def test_deltas_of_the_second_layer_leave_the_first_one_as_it_is(rig):
     assert number > 15
 
 
-def test_deltas_of_the_first_layer_leave_the_function_of_the_second_as_it_is(rig):
+def test_first_layer_deltas_leave_second_layer_function_unchanged(rig):
     """The frozen second block makes of what the edited first block gave it what the edited model makes of it."""
     frozen = seen_with(rig, None)
     for edit in edits_at(rig, FIRST):

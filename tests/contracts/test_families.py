@@ -75,7 +75,7 @@ def refusal_without(config: dict[str, Any], name: str) -> str | None:
 
 
 @every_family
-def test_every_published_method_that_is_valid_is_counted_and_fits_its_smallest_budget(family):
+def test_valid_published_methods_fit_their_smallest_budget(family):
     shape = example_of(family)
     valid = [method for method in METHODS.values() if method.validity(shape) is None]
     assert len(valid) > len(METHODS) // 2

@@ -44,7 +44,7 @@ def test_a_form_is_listed_by_its_name_and_has_tensors_and_examples(form):
 
 
 @every_form
-def test_a_form_is_a_frozen_value_that_is_found_again_in_json_and_in_canonical_form(form):
+def test_form_is_frozen_and_survives_json_and_canonical_form(form):
     for edit, shape in every_edit(form):
         kept = assert_is_kept(edit, edit.form, shape)
         assert [type(one.form) for one in kept.edits] == [form]

@@ -48,7 +48,7 @@ def valid_shapes(method: PublishedMethod) -> list[BackboneShape]:
     return [shape for shape in SHAPES.values() if method.validity(shape) is None]
 
 
-def test_it_is_known_by_its_name_has_a_title_and_says_where_it_was_published(method):
+def test_method_has_name_title_and_source(method):
     assert METHODS[method.name] is method
     assert method.title
     assert ", " in method.citation

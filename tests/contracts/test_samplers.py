@@ -55,7 +55,7 @@ def replayed(make: Callable[[], Proposer], space: SearchSpace, trials: int, foll
     return history
 
 
-def test_a_replayed_proposer_has_the_history_and_proposes_what_the_lost_one_would_have(space, sampler):
+def test_replayed_proposer_proposes_as_the_lost_one_would_have(space, sampler):
     replayed(lambda: proposer_of(space, sampler), space, 32, 3)
 
 

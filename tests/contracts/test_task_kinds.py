@@ -156,7 +156,7 @@ def test_what_is_read_of_a_row_is_in_what_a_language_model_reads(name, task_of):
 
 
 @pytest.mark.parametrize(("name", "family"), CASES)
-def test_a_prepared_task_has_all_rows_and_comes_back_from_the_cache_as_it_was(name, family, task_of, prepared):
+def test_prepared_task_keeps_all_rows_through_the_cache(name, family, task_of, prepared):
     task = task_of(name)
     first = prepared(task, family)
     assert first.name == task.title

@@ -174,7 +174,7 @@ def test_what_cannot_be_is_a_value_error_that_says_what_must_hold(study):
         study.leaderboard(top=-1)
 
 
-def test_a_study_that_is_neither_a_file_nor_an_example_is_answered_with_those_that_are(tmp_path):
+def test_unknown_study_file_error_lists_examples(tmp_path):
     with pytest.raises(ValueError, match=r"there is no 'docstring'\. Examples: .*sst2.*Did you mean 'docstrings'\?$"):
         deltaspace.launch("docstring")
     with pytest.raises(ValueError, match=r"there is no nowhere\.yaml\.$"):
@@ -270,7 +270,7 @@ def trivial(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> str:
     return f"sqlite:///{tmp_path / 'trivial.db'}"
 
 
-def test_a_study_is_launched_from_a_mapping_with_other_values_and_continued(trivial):
+def test_study_launched_from_a_mapping_can_be_continued(trivial):
     seen: list[Progress] = []
     study = deltaspace.launch(TRIVIAL, storage=trivial, overrides={"trials": 4}, progress=seen.append)
     assert len(study.trials) == 4
@@ -295,7 +295,7 @@ def test_progress_is_shown_unless_it_is_not_wanted(trivial, capsys):
 
 
 @pytest.mark.parametrize(("progress", "times"), [(False, 0), (lambda progress: None, 1)])
-def test_what_is_worth_knowing_beforehand_is_said_unless_nothing_is_to_be_shown(trivial, capsys, progress, times):
+def test_launch_warnings_are_printed_unless_quiet(trivial, capsys, progress, times):
     deltaspace.launch(TRIVIAL, storage=trivial, overrides={"trials": 2}, progress=progress)
     printed = capsys.readouterr()
     assert printed.err.count("nothing will be discovered: 2 trials come first") == times

@@ -99,9 +99,7 @@ def test_a_node_that_is_drained_lays_its_trials_aside(cluster, new_study, tmp_pa
 
 
 @pytest.mark.postgres
-def test_with_disks_of_their_own_and_postgresql_all_weights_come_to_the_launch(
-    cluster, tmp_path, monkeypatch, postgres_url
-):
+def test_weights_reach_the_launch_from_nodes_with_own_disks(cluster, tmp_path, monkeypatch, postgres_url):
     for name, value in cluster.settings.items():
         monkeypatch.setenv(name, value)
     for node in cluster.nodes[1:]:
@@ -136,7 +134,7 @@ def test_a_check_before_a_launch_asks_every_node(cluster, new_study, tmp_path):
     assert all(one.node.cpus == 1 for one in facts.nodes)
 
 
-def test_a_node_with_another_backbone_ends_the_launch_in_one_line_that_names_it(cluster, new_study, tmp_path):
+def test_node_with_another_backbone_ends_launch_in_one_line(cluster, new_study, tmp_path):
     study = new_study(6, workers="auto")
     (tmp_path / "brake").touch()
     other = cluster.add(TRIVIAL_BACKBONE="another")
@@ -160,9 +158,7 @@ def test_workers_are_where_the_gpus_are(cluster, new_study):
     has_gpu.kill()
 
 
-def test_ctrl_c_ends_a_fleet_that_never_started_and_another_token_is_said_in_one_line(
-    cluster, new_study, tmp_path, monkeypatch
-):
+def test_ctrl_c_ends_unstarted_fleet_and_wrong_token_is_one_line(cluster, new_study, tmp_path, monkeypatch):
     study = new_study(6, gpus="1")
     waiting = study.launch()
     other_token = tmp_path / "other"

@@ -623,7 +623,7 @@ _CROSSED = """() => [...document.querySelectorAll(".picture svg")].flatMap((svg)
 """Tensors that the arrow of an edit passes through without beginning or ending there."""
 
 
-def test_the_query_page_of_a_study_asks_about_it_and_lists_what_can_be_asked(look):
+def test_query_page_runs_queries_and_lists_tables(look):
     look.open(PATHS["leaderboard"])
     look.page.get_by_role("link", name="Query").click()
     look.page.wait_for_function("() => document.body?.dataset.ready && document.body.dataset.page === 'query'")

@@ -63,9 +63,7 @@ def told(command: str, config: dict[str, object], tmp_path: Path, capsys: pytest
     ("family", "entry", "number", "command"),
     rotation.third([(*declared, command) for declared in DECLARED for command in COMMANDS]),
 )
-def test_a_number_that_no_backbone_has_is_refused_before_anything_is_counted(
-    family, entry, number, command, tmp_path, capsys
-):
+def test_impossible_declared_size_is_refused_before_counting(family, entry, number, command, tmp_path, capsys):
     config = {**FAMILIES[family].example, "model_type": FAMILIES[family].model_types[0], entry: number}
     assert "of a backbone" in told(command, config, tmp_path, capsys)
 

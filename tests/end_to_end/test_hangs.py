@@ -77,7 +77,7 @@ def test_a_signal_ends_a_launch_of_which_a_part_hangs(study, running, hung):
     check_at_rest(study)
 
 
-def test_sigterm_to_all_processes_at_once_ends_a_launch_that_can_be_continued(study, running):
+def test_sigterm_to_all_processes_ends_a_continuable_launch(study, running):
     started = everybody(running)
     for pid in [running.pid, *started]:
         with suppress(ProcessLookupError):  # it has ended with one that was told before

@@ -57,7 +57,7 @@ def test_a_killed_inline_study_loses_and_repeats_nothing(new_study, storage_url,
 
 
 @pytest.mark.slow
-def test_a_study_that_is_killed_among_its_replicates_repeats_what_it_would_have(new_study, tmp_path):
+def test_study_killed_among_replicates_repeats_the_same_trials(new_study, tmp_path):
     url = f"sqlite:///{tmp_path / 'study.db'}"
     study = new_study(url, "inline", 32, replicates="12")
     wait = study.launch()
@@ -87,7 +87,7 @@ def test_a_study_that_is_killed_among_its_replicates_repeats_what_it_would_have(
 
 @pytest.mark.slow
 @on_the_other_storage
-def test_a_ray_study_survives_the_death_of_a_worker_the_keeper_and_the_launch(new_study, storage_url):
+def test_ray_study_survives_kills_of_worker_keeper_and_launch(new_study, storage_url):
     study = new_study(storage_url, "ray", 14 * len(VICTIMS), step_seconds=0.03)
     assert len(kill_everyone(study, VICTIMS, rotation.seed())) == len(VICTIMS)
     check_at_rest(study)

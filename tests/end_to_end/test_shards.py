@@ -21,9 +21,7 @@ TRIALS, STEPS = 8, 6
 
 @pytest.mark.slow
 @pytest.mark.parametrize("backend", rotation.parts(("inline", "ray")))
-def test_a_study_over_two_processes_one_of_which_is_killed_is_the_study_in_one(
-    backend, tiny_backbone, tmp_path, monkeypatch
-):
+def test_sharded_study_with_killed_rank_equals_unsharded_study(backend, tiny_backbone, tmp_path, monkeypatch):
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(TESTS.parent), str(TESTS)]))
     write_letters(tmp_path / "letters", train=32, validation=20)
     study = letters_study(

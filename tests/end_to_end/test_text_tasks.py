@@ -251,7 +251,7 @@ def test_metrics_are_the_libraries_of_what_the_export_predicts(launched, tmp_pat
         assert final.metrics["validation_loss"] == pytest.approx(sum(losses) / len(losses), abs=1e-5)
 
 
-def test_an_encoder_is_refused_for_a_task_of_texts_before_anything_is_stored(launched, tiny_backbone, capsys):
+def test_encoder_is_refused_for_generation_before_storing(launched, tiny_backbone, capsys):
     with pytest.raises(AssertionError, match="False"):
         launched("multi30k_en_de", backbone=tiny_backbone("roberta"))
     line = capsys.readouterr().err.strip().splitlines()[-1]  # what libraries say as they are loaded comes before

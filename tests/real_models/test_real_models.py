@@ -162,7 +162,7 @@ def test_every_edit_keeps_the_contract(model, capsys):
     assert said["kept"] > 90
 
 
-def test_parameters_are_counted_as_in_the_weights_and_nothing_is_changed_without_edits(model):
+def test_counts_equal_weights_and_no_edit_changes_no_output(model):
     stock = AutoModel.from_pretrained(model, dtype=torch.float32, attn_implementation="eager").eval()
     parameters = sum(parameter.numel() for parameter in stock.parameters())
     assert parameters == deltaspace.shape_of(str(model)).parameters

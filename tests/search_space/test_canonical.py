@@ -56,7 +56,7 @@ def test_the_order_of_parallel_edits_means_nothing(order, roberta):
     assert are_one(of(*order), of(PREFIX, LORA_Q, LORA_V, ADAPTER), roberta)
 
 
-def test_parallel_edits_of_a_port_come_before_sequential_ones_whatever_the_order(roberta):
+def test_canonical_order_puts_parallel_before_sequential(roberta):
     assert are_one(of(SEQUENTIAL, ADAPTER), of(ADAPTER, SEQUENTIAL), roberta)
 
 
@@ -81,7 +81,7 @@ def test_the_order_of_sequential_edits_of_different_ports_means_nothing(bart):
         assert fingerprint(of(*edits), bart) == expected
 
 
-def test_sequential_edits_of_different_kinds_of_attention_do_not_follow_one_another(bart):
+def test_sequential_edits_of_different_attentions_are_independent(bart):
     kinds = [
         edit("o", "o", Bottleneck(width=2), site=site) for site in (Site.ENCODER_SELF, Site.DECODER_SELF, Site.CROSS)
     ]
@@ -114,7 +114,7 @@ def test_attention_is_decoder_self_attention_on_a_decoder(qwen):
         (edit("o", "x_attn", LowRank(width=2)), Port.RES_IN),
     ],
 )
-def test_the_residual_stream_is_the_sublayer_input_on_post_ln_backbones_only(one, read, shape_named):
+def test_residual_stream_is_sublayer_input_only_in_post_ln(one, read, shape_named):
     other = dataclasses.replace(one, read=read)
     for backbone in ("roberta_base", "bert_base_uncased", "bart_large"):
         assert are_one(of(one), of(other), shape_named(backbone))
@@ -148,7 +148,7 @@ def test_factors_on_either_side_of_attention_are_one(moved, kept, shape_named):
 
 
 @pytest.mark.parametrize(("moved", "kept"), V13)
-def test_factors_are_not_one_where_a_head_of_keys_serves_several_of_queries(moved, kept, qwen):
+def test_grouped_query_factors_are_not_merged(moved, kept, qwen):
     assert not are_one(of(scaling(moved)), of(scaling(kept)), qwen)
 
 
@@ -253,7 +253,7 @@ def test_stacks_of_unlike_depth_are_one_by_their_blocks(odd):
     assert not are_one(of(*apart), of(LORA_Q), odd)
 
 
-def test_sequential_edits_are_merged_only_where_none_other_follows_or_goes_before(bart):
+def test_sequential_edits_merge_only_when_adjacent(bart):
     adapter, linear = (edit("o", "o", form) for form in (Bottleneck(width=2), LowRank(width=2)))
     at_encoder = dataclasses.replace(linear, site=Site.ENCODER_SELF)
     first = canonical(of(at_encoder, *everywhere(adapter)), bart)
@@ -325,7 +325,7 @@ def test_a_fingerprint_is_32_hexadecimal_digits_of_the_stored_form(roberta):
     assert fingerprint(of(ADAPTER), roberta) == hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
-def test_proposals_keep_count_and_fingerprint_in_canonical_form_and_in_any_order(proposals):
+def test_canonical_form_keeps_count_and_fingerprint(proposals):
     draw = random.Random(3)
     for shape, candidate in proposals:
         once = canonical(candidate.configuration, shape)
@@ -336,7 +336,7 @@ def test_proposals_keep_count_and_fingerprint_in_canonical_form_and_in_any_order
         assert fingerprint(Configuration(edits=tuple(edits)), shape) == fingerprint(once, shape)
 
 
-def test_a_configuration_that_is_not_valid_on_the_backbone_has_no_fingerprint(roberta):
+def test_invalid_configuration_has_no_fingerprint(roberta):
     for configuration in (
         of(dataclasses.replace(PREFIX, site=Site.CROSS)),
         of(ADAPTER, dataclasses.replace(ADAPTER, read=Port.RES_F)),

@@ -17,7 +17,7 @@ STACK = edit("norm", None, Constant(), site=Site.STACK)
 ALL = Configuration(edits=(ADAPTER, PREFIX, BIAS, LORA, STACK))
 
 
-def test_the_sides_keep_the_order_and_the_norms_of_the_stack_are_with_the_ffn():
+def test_sides_keep_edit_order_and_stack_norms_are_ffn():
     assert ALL.attention == (PREFIX, LORA)
     assert ALL.ffn == (ADAPTER, BIAS, STACK)
     for site in (Site.ATTENTION, Site.ENCODER_SELF, Site.DECODER_SELF, Site.CROSS):

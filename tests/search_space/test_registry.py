@@ -40,7 +40,7 @@ def test_own_entries_come_in_their_order():
         registry["three"]
 
 
-def test_an_installed_package_adds_an_entry_that_is_imported_when_asked_for(install):
+def test_installed_entry_point_is_imported_on_demand(install):
     install("SEVEN = 7", "seven = somebodys_module:SEVEN")
     registry = numbers(one=1)
     assert list(registry) == ["one", "seven"]

@@ -249,7 +249,7 @@ def test_edits_of_kinds_of_attention_that_do_not_overlap_are_not_one(bart):
     check_on(Configuration(edits=tuple(edits)).edits, bart)
 
 
-def test_the_residual_stream_is_another_tensor_than_the_sublayer_input_before_a_norm(qwen):
+def test_residual_stream_differs_from_sublayer_input_in_pre_ln(qwen):
     check_on(Configuration(edits=adapters(Port.RES_F, Port.X_FFN)).edits, qwen)
 
 

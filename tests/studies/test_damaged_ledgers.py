@@ -66,7 +66,7 @@ def test_an_odd_value_in_any_column_is_one_line_whatever_reads_it(whole, tmp_pat
 
 
 @pytest.mark.slow
-def test_fifty_megabytes_in_a_column_are_one_line_within_a_minute_and_a_gigabyte(whole: Path, tmp_path: Path) -> None:
+def test_huge_column_is_refused_within_time_and_memory(whole: Path, tmp_path: Path) -> None:
     draw = random.Random(seed())
     planted = huge_damages(draw)
     for one in planted if is_everything() else draw.sample(planted, HUGE_DAMAGES_OF_A_RUN):

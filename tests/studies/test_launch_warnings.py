@@ -25,7 +25,7 @@ def test_nothing_is_said_where_there_is_nothing_to_say(space):
     assert outlook(space, InitialDesign(published=METHODS), trials=4) == ()
 
 
-def test_published_methods_that_take_all_trials_are_counted_and_those_left_out_named(space):
+def test_warning_counts_published_trials_and_names_left_out(space):
     assert outlook(space, InitialDesign(published=METHODS), trials=2) == (
         "nothing will be discovered: 3 trials come first, published methods and what was learned, and the study has 2. "
         "bitfit will not be tried. Raise trials above 3, or list fewer in search.published.",
@@ -41,13 +41,13 @@ def test_published_methods_that_take_all_trials_are_counted_and_those_left_out_n
     assert outlook(space, InitialDesign(published=("lora_qv", "full_finetuning")), trials=2) == ()
 
 
-def test_published_points_alone_leave_nothing_to_discover_and_that_is_meant(space):
+def test_published_only_study_has_no_discovery_warning(space):
     options = SpaceOptions(attention_forms=(), ffn_forms=(), published=("lora_qv:r=2",))
     alone = SearchSpace(shape=space.shape, budget=space.budget, options=options)
     assert outlook(alone, InitialDesign(published=("lora_qv:r=2",)), trials=1) == ()
 
 
-def test_a_budget_that_nothing_can_use_is_named_with_one_that_says_the_same(space):
+def test_unusable_budget_warning_gives_equivalent_budget(space):
     only_constants = SpaceOptions(attention_forms=("const",), ffn_forms=("const",))
     small = SearchSpace(shape=space.shape, budget=space.budget, options=only_constants)
     (line,) = outlook(small, InitialDesign(), trials=9)
@@ -78,9 +78,7 @@ def test_what_was_learned_is_said_in_a_line(space):
 
 
 @pytest.mark.parametrize(("labels", "published", "has_head"), [((), "all", False), (("a", "b"), "all", True)])
-def test_a_study_of_texts_begins_without_a_task_head_that_texts_do_not_have(
-    tmp_path, monkeypatch, labels, published, has_head
-):
+def test_generation_study_skips_head_only(tmp_path, monkeypatch, labels, published, has_head):
     plans: list[Any] = []
     facts = {"metric": "accuracy", "guessing_loss": None, "constant_score": None}
     task = SimpleNamespace(labels=labels, splits={"validation": range(9)}, **facts)

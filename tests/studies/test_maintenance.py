@@ -89,7 +89,7 @@ def hold(folder: Path) -> None:
         link.execute("UPDATE studies SET holder = 'my-desk', held_until = '2999-01-01T00:00:00.000000+00:00'")
 
 
-def test_a_study_that_was_renamed_is_found_verified_and_continued_under_its_new_name(here, url, ledger):
+def test_renamed_study_is_verified_and_continued(here, url, ledger):
     before = facts(url, "trivial")
     renamed = rename_study(ledger, "trivial", "other")
     assert renamed.folder == here / "artefacts" / "other"
@@ -124,7 +124,7 @@ def test_a_name_that_is_none_or_taken_is_refused_and_nothing_changes(here, url, 
     assert Study.open("trivial", url).verify() == []
 
 
-def test_a_study_is_deleted_with_its_confirmations_and_files_and_nothing_else(here, url, ledger):
+def test_delete_removes_confirmations_and_files_only(here, url, ledger):
     confirmed(here, url)
     launched(here, url, name="other")
     stranger = here / "artefacts" / "trivial" / "notes.txt"
@@ -155,7 +155,7 @@ def test_a_folder_that_is_not_marked_as_the_studys_is_not_deleted(here, url, led
     assert list(folder.glob("trial-*"))
 
 
-def test_a_folder_of_somebody_elses_that_a_database_names_is_not_copied_moved_or_deleted(here, url, ledger, tmp_path):
+def test_foreign_folder_is_never_copied_moved_or_deleted(here, url, ledger, tmp_path):
     private = tmp_path / "trivial"
     private.mkdir()
     (private / "key").write_text("secret")
@@ -217,7 +217,7 @@ def test_a_backup_is_one_state_of_a_database_that_is_written(tmp_path):
     assert facts(copies[-1], "trivial") == facts(url, "trivial") | {"events": facts(copies[-1], "trivial")["events"]}
 
 
-def test_a_backup_elsewhere_knows_where_the_files_are_and_takes_no_file_that_is_there(here, url):
+def test_backup_records_file_paths_and_overwrites_nothing(here, url):
     file = here.parent / "elsewhere.db"
     assert main(["backup", str(file), "--storage", url]) == 0
     assert facts(f"sqlite:///{file}", "trivial") == facts(url, "trivial")
@@ -372,7 +372,7 @@ def test_verify_names_what_a_killed_command_left(here, url, capsys):
     assert not left.exists()
 
 
-def test_a_merge_that_was_killed_before_it_marked_the_files_is_finished_by_the_next(here, url, tmp_path):
+def test_killed_merge_is_finished_by_the_next(here, url, tmp_path):
     target = launched(tmp_path / "there", f"sqlite:///{tmp_path / 'there.db'}", trials=3)
     with Ledger.open(target) as ledger, Ledger.open(url, read_only=True) as other:
         ledger.copy_from(other)  # and killed

@@ -60,7 +60,7 @@ def test_a_launch_from_elsewhere_goes_on_in_the_folder_that_the_study_has(here, 
     assert all(file.is_relative_to(here) for file in files(Study.open("trivial", url)))
 
 
-def test_files_that_were_moved_away_from_the_database_are_found_by_the_next_launch(here, tmp_path):
+def test_next_launch_finds_moved_files(here, tmp_path):
     shutil.move(here / "artefacts", tmp_path / "large" / "artefacts")
     url = f"sqlite:///{here / 'ledger.db'}"
     assert Study.open("trivial", url).verify() != []

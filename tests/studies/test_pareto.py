@@ -54,7 +54,7 @@ def test_a_staircase_is_the_best_score_within_every_size(seed):
     assert stairs.area(0.15) == pytest.approx((np.array(best) - 0.15).mean() * (SCALE.high - SCALE.low), abs=error)
 
 
-def test_every_halving_of_a_size_counts_as_much_and_so_does_being_best_at_the_largest():
+def test_hypervolume_weighs_halvings_of_size_equally():
     areas = [
         Staircase.of([SCALE.place(size)], [1.0], scale=SCALE, reference=0.0).area(0.0)
         for size in (1000, 500, 250, 125, 1, 0)

@@ -37,7 +37,7 @@ def _search(sampler: str, second: str) -> dict[str, object]:
         pytest.param("nsga2", "extra_flops", marks=pytest.mark.slow),
     ],
 )
-def test_a_study_of_two_objectives_is_the_same_whatever_the_number_of_launches(tmp_path, sampler, second):
+def test_two_objective_study_is_independent_of_launch_count(tmp_path, sampler, second):
     urls = [f"sqlite:///{tmp_path / name}.db" for name in ("one", "two")]
     search = _search(sampler, second)
     launch(_specification(tmp_path, 26, search), storage_url=urls[0], factory=TrivialFactory())

@@ -119,7 +119,7 @@ def call(study: Study, capsys: pytest.CaptureFixture[str]) -> Callable[..., tupl
     return run
 
 
-def test_the_command_prints_a_line_per_violation_and_fails_when_there_is_one(study, call):
+def test_verify_prints_violations_and_exits_1(study, call):
     assert call("trivial") == (0, "", "trivial: nothing is broken.\n")
     code, out, _ = call("trivial", "--json")
     assert (code, json.loads(out)) == (0, {"study": "trivial", "is_whole": True, "violations": [], "leftovers": []})

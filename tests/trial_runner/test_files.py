@@ -34,7 +34,7 @@ def test_what_cannot_be_read_again_is_no_export(tmp_path, name, content):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_folder_of_another_process_that_has_this_ones_number_is_left_alone(tmp_path):
+def test_folder_of_reused_pid_is_left_alone(tmp_path):
     other = tmp_path / f".export.{os.getpid()}.tmp"  # in another container, on a shared disk
     (other / "half").mkdir(parents=True)
     with new_folder(tmp_path / "export"):
@@ -66,7 +66,7 @@ def test_a_file_is_whole_or_as_it_was(tmp_path):
     assert list(tmp_path.iterdir()) == [file]
 
 
-def test_a_pipe_a_device_and_a_file_that_is_too_large_are_refused_before_they_are_opened(tmp_path):
+def test_pipes_devices_and_huge_files_are_refused_unopened(tmp_path):
     (tmp_path / "small").write_bytes(b"four")
     (tmp_path / "link").symlink_to(tmp_path / "small")
     os.mkfifo(tmp_path / "pipe")
@@ -89,7 +89,7 @@ def dead_name(path: Path) -> Path:
     return Path(subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip())
 
 
-def test_what_a_killed_process_left_unfinished_is_deleted_by_the_next_that_writes_it(tmp_path):
+def test_next_writer_deletes_unfinished_file_of_killed_process(tmp_path):
     half, other = dead_name(tmp_path / "export"), dead_name(tmp_path / "other")
     (half / "part").mkdir(parents=True)
     other.write_text("of another name")

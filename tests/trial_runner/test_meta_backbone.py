@@ -97,7 +97,7 @@ def test_what_is_planned_by_the_config_alone_is_what_the_allocator_gives(family,
 
 
 @pytest.mark.slow
-def test_an_imagined_gpu_keeps_half_of_the_products_and_no_table_of_attention(tiny_backbone, tmp_path):
+def test_meta_gpu_keeps_half_precision_products_only(tiny_backbone, tmp_path):
     config = json.loads((tiny_backbone("qwen3") / "config.json").read_text())
     (tmp_path / "config.json").write_text(json.dumps(config | {"max_position_embeddings": 4096}))
     task = Task(**{**vars_of(TEXTS), "max_tokens": 500})

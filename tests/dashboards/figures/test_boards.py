@@ -10,7 +10,7 @@ from dashboards.figures.boards import leaderboard_figure
 from studies.records import TrialState
 
 
-def test_complete_trials_stand_at_their_estimates_with_intervals_and_scores_beside_them():
+def test_figure_shows_estimates_intervals_and_scores_of_complete_trials():
     board = shown_board()
     complete = [row for row in board.rows if row.state is TrialState.COMPLETE]
     assert 2 < len(complete) < len(board.rows)

@@ -47,7 +47,7 @@ def test_what_has_no_score_yet_is_a_dash(result):
 
 
 @pytest.mark.parametrize("width", [80, 120, 170])
-def test_every_step_of_an_ablation_has_what_it_changes_and_what_that_is_worth(result, width):
+def test_ablation_steps_show_change_and_difference(result, width):
     winner, baseline = result.contenders
     path = replace(result, contenders=(replace(winner, change="FFN gate"), replace(baseline, change="")))
     lines = printed(path, width).splitlines()

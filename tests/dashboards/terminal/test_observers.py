@@ -61,7 +61,7 @@ def test_a_notebook_gets_the_view_as_html_in_which_names_are_text():
     assert "lora_qv: LoRA r=6–7, ×2, query+value" in text
 
 
-def test_what_the_launch_waits_for_is_said_at_once_and_nothing_of_it_is_obeyed():
+def test_wait_reason_is_printed_at_once_without_markup():
     waits = replace(shown_progress(), waits_for="sqlite:///x.db is locked by process 7\x1b[2J")
     assert "is locked by process 7" in live_html(waits)
     file = io.StringIO()

@@ -29,7 +29,7 @@ def ledger(sample_storage: str):
 
 
 @pytest.mark.parametrize("width", [80, 120, 180])
-def test_a_narrow_terminal_cuts_no_name_of_a_method_and_none_of_its_dimensions(width):
+def test_narrow_table_cuts_no_method_name_or_dimension(width):
     views = method_views(shape_of(str(ROBERTA)))
     text = screen(methods_table(views), width)
     assert "…" not in text
@@ -63,7 +63,7 @@ def test_square_brackets_of_a_query_are_not_taken_for_markup():
     assert "[bold]x[/]" in screen(rows_table(("[a]",), (("[bold]x[/]",), (None,))))
 
 
-def test_a_text_that_nobody_looks_at_whole_is_cut_in_a_table_and_its_length_said():
+def test_long_text_is_cut_in_a_table_with_its_length():
     text = screen(rows_table(("a", "b"), (("x" * 50_000, "y" * 10_000),)))
     assert (text.count("x"), text.count("y")) == (10_000, 10_000)
     assert "50,000" in text

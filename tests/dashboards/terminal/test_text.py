@@ -22,7 +22,7 @@ def test_a_score_of_a_trial_that_did_not_complete_names_its_step():
     assert score_text(-3.25, TrialState.COMPLETE, 200, early_by_loss=True) == "-3.2500"
 
 
-def test_a_score_at_a_rung_is_as_sure_as_the_examples_that_were_measured_there():
+def test_rung_score_has_error_of_the_examples_measured_there():
     examples = ExampleCounts(whole=800, rungs=200)
     last = score_text(0.5, TrialState.COMPLETE, 200, examples=examples)
     early = score_text(0.5, TrialState.PRUNED, 50, examples=examples)

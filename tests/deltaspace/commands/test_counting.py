@@ -65,7 +65,7 @@ def test_choices_are_set_as_numbers_are(run):
     assert changed["stored"] == changed["with_bias"]
 
 
-def test_bitfit_counts_nothing_without_biases_and_says_that_it_is_not_valid(run):
+def test_bitfit_without_biases_counts_zero_and_is_invalid(run):
     found = counted(run, "bitfit", "llama3_2_1b")
     assert (found["trained"], set(found["conventions"].values())) == (0, {0})
     assert found["invalid"].startswith("BitFit needs biases; llama has none.")

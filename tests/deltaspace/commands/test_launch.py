@@ -135,7 +135,7 @@ def test_a_launch_that_stopped_says_how_to_go_on(launched, capsys, is_interrupte
     assert "Launch it again to continue." in capsys.readouterr().err
 
 
-def test_a_log_has_what_happened_as_lines_of_json_after_those_of_earlier_launches(launched, tmp_path, capsys):
+def test_log_appends_events_as_json_lines(launched, tmp_path, capsys):
     log = tmp_path / "log.jsonl"
     assert main(["launch", "docstrings", "--quiet", "--log", str(log)]) == 0
     launched.after = LaunchError("the workers cannot be started.")

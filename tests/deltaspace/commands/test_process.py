@@ -14,9 +14,7 @@ ROBERTA = str(ROOT / "tests" / "data" / "backbones" / "roberta_base")
     ("arguments", "code"),
     [(["count", "bitfit", "--backbone", ROBERTA], 0), (["launch", "docstrings", "--budget", "1"], 2)],
 )
-def test_the_exit_code_says_how_it_went_and_a_refusal_leaves_nothing_behind(
-    arguments: list[str], code: int, tmp_path: Path
-) -> None:
+def test_exit_code_reports_outcome_and_refusal_leaves_no_files(arguments: list[str], code: int, tmp_path: Path) -> None:
     done = run_python("-c", PROGRAM, *arguments, folder=tmp_path)
     assert done.returncode == code, done.stderr
     assert "Traceback" not in done.stderr

@@ -103,7 +103,7 @@ def test_what_was_exported_is_trained_again_to_the_same_weights(train, tmp_path)
 
 
 @pytest.mark.slow
-def test_a_configuration_in_a_file_of_its_own_is_trained_with_rates_of_the_middle(train, tmp_path):
+def test_configuration_file_is_trained_at_middle_learning_rates(train, tmp_path):
     assert train("lora_qv:r=2", tmp_path / "first")[0] == 0
     configuration = facts_of(tmp_path / "first")["configuration"]
     (tmp_path / "configuration.json").write_text(json.dumps(configuration))

@@ -39,7 +39,7 @@ def read(config: Mapping[str, object], without: str | None = None, **changed: ob
     return shape_of({name: value for name, value in {**config, **changed}.items() if name != without})
 
 
-def test_an_unknown_model_type_is_refused_with_the_known_ones_and_the_nearest():
+def test_unknown_model_type_error_lists_known_and_nearest():
     with pytest.raises(UnsupportedBackboneError) as caught:
         family_of({"model_type": "robrta"})
     known = ", ".join(model_type for family in FAMILIES.values() for model_type in family.model_types)
@@ -50,7 +50,7 @@ def test_an_unknown_model_type_is_refused_with_the_known_ones_and_the_nearest():
 
 
 @pytest.mark.parametrize("model_type", REFUSED)
-def test_a_known_model_is_refused_in_one_line_that_says_why_and_what_to_use(model_type):
+def test_unsupported_model_error_gives_reason_and_alternative(model_type):
     with pytest.raises(UnsupportedBackboneError, match=r"Use .*") as caught:
         shape_of({"model_type": model_type, "hidden_size": 768})
     assert str(caught.value).startswith(f"{model_type} backbones cannot be used: ")
@@ -70,7 +70,7 @@ def test_a_known_model_is_refused_in_one_line_that_says_why_and_what_to_use(mode
         ("type_vocab_size", 2),
     ],
 )
-def test_of_the_models_like_deberta_only_those_of_its_third_version_are_read(entry, value):
+def test_only_third_version_of_deberta_is_supported(entry, value):
     config = {**FAMILIES["deberta-v2"].example, "model_type": "deberta-v2"}
     assert shape_of(config | {"pos_att_type": "p2c|c2p"}) == shape_of(config)
     with pytest.raises(UnsupportedBackboneError, match=f"^{entry} of a deberta-v2 config must be"):
@@ -160,7 +160,7 @@ def test_a_config_silent_about_tying_gets_the_default_of_its_family(family, tied
     assert silent != read(config, tie_word_embeddings=not tied)
 
 
-def test_the_ffn_of_a_t5_is_gated_if_its_projection_says_so_and_in_mt5_unless_it_says_otherwise():
+def test_t5_ffn_gating_follows_feed_forward_proj():
     config = config_of("t5_small")
     assert not shape_of(config).gated_ffn
     assert shape_of(config_of("flan_t5_small")).gated_ffn

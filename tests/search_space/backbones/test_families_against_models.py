@@ -235,7 +235,7 @@ def test_the_hidden_units_are_those_after_the_activation(wired):
 
 
 @every_config
-def test_keys_and_values_come_from_the_stream_itself_or_at_cross_attention_from_the_encoder(wired):
+def test_cross_attention_keys_and_values_come_from_the_encoder(wired):
     outcome = wired.run()
     for sublayer in wired.shape.sublayers(Site.ATTENTION):
         is_cross = sublayer.site is Site.CROSS
@@ -279,7 +279,7 @@ def test_residual_streams_run_from_sublayer_to_sublayer(wired):
 
 
 @every_config
-def test_the_attention_function_is_called_by_the_listed_modules_on_q_k_and_v(wired):
+def test_listed_modules_call_the_attention_function_on_q_k_v(wired):
     if wired.shape.family in ("deberta-v2", "mpnet"):
         assert not wired.calls, "its modules call no function: `trial_runner.attachment.forwards`"
         return
@@ -308,7 +308,7 @@ def test_the_attention_function_is_called_by_the_listed_modules_on_q_k_and_v(wir
 
 
 @pytest.mark.parametrize("name", CONFIGS)
-def test_stack_norms_are_the_layer_norms_of_the_models_width_outside_the_blocks(name):
+def test_stack_norms_are_model_width_norms_outside_blocks(name):
     wired = build(name)
     blocks = tuple(layers.partition("{layer}")[0] for layers in wired.table.layers.values())
     outside = {
@@ -348,7 +348,7 @@ def test_the_embeddings_are_those_of_the_tokens_of_the_first_stack(name):
 
 
 @pytest.mark.parametrize("name", CONFIGS)
-def test_without_what_the_positions_give_an_encoder_does_not_know_the_order_of_its_tokens(name):
+def test_encoder_without_positions_is_permutation_equivariant(name):
     wired = build(name)
     is_decoder = wired.shape.kind is StackKind.DECODER
     assert (wired.table.positions is None) == (is_decoder or wired.shape.positions is not Positions.ABSOLUTE)

@@ -62,7 +62,7 @@ def test_he_et_al_have_a_second_adapter_beside_the_ffn_of_encoders_only(roberta)
     assert sequential["unify_requires_grad"] == sequential["unify_trained"]
 
 
-def test_the_norm_of_attention_adapters_is_counted_whether_it_is_attached_or_not(bart):
+def test_norm_of_attention_adapters_is_always_counted(bart):
     for choice in ("none", "in"):
         found = conventions("sequential_adapter_attn", bart, {"norm": choice})
         norms = 2 * bart.width * 36

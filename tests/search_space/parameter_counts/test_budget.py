@@ -30,7 +30,7 @@ from search_space.published import published_method
         (" 42 ", 42),
     ],
 )
-def test_a_percentage_and_a_number_below_one_are_shares_and_whole_numbers_are_parameters(written, expected):
+def test_budget_reads_percentages_and_whole_numbers(written, expected):
     budget = read_budget(written)
     assert budget == expected
     assert type(budget) is type(expected)
@@ -193,7 +193,7 @@ def test_the_narrowest_of_several_projections_bounds_them_all(odd):
     assert {edit.sized_form.width for edit in solved.edits if edit.sized_form} == {10}  # d_kv
 
 
-def test_what_does_not_reach_for_every_sublayer_widens_those_nearest_the_output(roberta):
+def test_remaining_budget_widens_sublayers_nearest_the_output(roberta):
     slope = affine_count(PREFIX, roberta).slope
     solved = solve(
         Configuration(edits=(PREFIX,)), roberta, attention_share=1, parameters=(12 * 3 + 5) * slope + slope - 1
@@ -237,7 +237,7 @@ def test_a_reparameterized_prefix_keeps_one_length(shape_named):
             assert 0 <= parameters - count(solved, shape).stored < affine_count(ADAPTER, shape).slope
 
 
-def test_edits_at_unlike_numbers_of_sublayers_are_sized_together_within_the_budget(bart):
+def test_edits_at_unequal_sublayer_counts_share_the_budget(bart):
     everywhere, at_cross = LORA_QKVO[0], edit("o", "concat", LowRank(width=1), site=Site.CROSS)
     for edits in ((everywhere, at_cross), (at_cross, everywhere)):
         structure = Configuration(edits=(*edits, ADAPTER))

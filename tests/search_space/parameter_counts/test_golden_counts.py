@@ -75,7 +75,7 @@ def printed(records: list[Record]) -> Iterator[tuple[Record, dict[str, Any]]]:
 
 
 @each("record", RECORDS, ids=id_of)
-def test_a_record_is_reproduced_by_the_public_functions_and_by_the_command_line(record, shape_named, capsys):
+def test_golden_count_is_reproduced_by_python_and_command(record, shape_named, capsys):
     found = conventions(record["method"], shape_named(record["backbone"]), settings_of(record))
     assert {name: found.get(name) for name in record["counts"]} == expected_of(record)
     settings = [f"--set={name}={value}" for name, value in settings_of(record).items()]
@@ -140,7 +140,7 @@ def test_what_is_attached_is_what_the_first_conventions_count(shape_named):
     assert other == {("multihead_parallel_adapter", "stored")}
 
 
-def test_percentages_of_the_papers_are_these_counts_rounded_or_cut_off_as_recorded(shape_named):
+def test_published_percentages_are_the_rounded_counts(shape_named):
     checked = 0
     for record, row in printed(RECORDS):
         shape = shape_named(record["backbone"])

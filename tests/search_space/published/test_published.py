@@ -46,7 +46,7 @@ def test_a_method_is_built_on_a_backbone_or_refused_by_its_rule(name, backbone, 
     assert (count(method.configuration(shape), shape).stored > 0) is (name != "head_only")
 
 
-def test_a_method_is_valid_on_a_backbone_that_its_defaults_are_too_wide_for(odd):
+def test_method_stays_valid_where_its_defaults_are_too_wide(odd):
     method = published_method("lora_qv")
     with pytest.raises(InvalidEditError, match="rank 12 where"):
         count(method.configuration(odd, {"r": 12}), odd)
@@ -174,7 +174,7 @@ POINTS = {
 
 
 @pytest.mark.parametrize("case", POINTS)
-def test_a_method_is_at_the_point_of_its_paper_and_its_settings_end_up_where_they_belong(case, shape_named):
+def test_method_has_its_papers_dimensions_and_settings(case, shape_named):
     backbone, _, text = case.partition(" ")
     assert PublishedPoint(text).structure(shape_named(backbone)) == Configuration(edits=tuple(POINTS[case]))
 

@@ -12,7 +12,7 @@ from search_space.published.point import PublishedPoint
 from search_space.space.options import LEARNING_RATES, SEARCHED_FORMS, SEARCHED_GATES, SpaceOptions
 
 
-def test_by_default_all_dimensions_are_searched_and_what_adds_little_is_left_aside():
+def test_default_options_search_all_dimensions_but_rare_values():
     options = SpaceOptions()
     assert set(options.attention_forms) == set(options.ffn_forms)
     assert set(options.attention_forms) == {"softmax_memory", "bottleneck", "lowrank", "diag", "const"}
@@ -68,7 +68,7 @@ def test_learning_rates_that_are_not_given_keep_their_default():
     assert set(LEARNING_RATES) == set(FORMS)
 
 
-def test_a_learned_scale_and_an_inducer_are_as_many_gates_as_they_have_variants():
+def test_gates_with_variants_count_once_per_variant():
     options = SpaceOptions(
         gates=("add", "scale_learned", "inducer", "inducer_convex"),
         scale_per=(ScalePer.CHANNEL, ScalePer.SUBLAYER),

@@ -115,7 +115,7 @@ def test_a_side_is_split_where_both_edits_have_a_size(roberta):
 
 
 @pytest.mark.slow
-def test_draws_of_structures_use_the_budget_and_have_two_edits_as_often_as_one(roberta):
+def test_structure_draws_use_the_budget_and_pair_half_the_time(roberta):
     space = space_of(roberta, dataclasses.replace(TWO, layers=("all", "pattern")))
     draws = StructureDraws(space, 1)
 
@@ -197,7 +197,7 @@ def test_what_cannot_go_with_the_first_becomes_the_next_that_can(roberta):
     assert structures[0] in pair
 
 
-def test_questions_about_a_second_edit_are_asked_only_where_there_can_be_one(roberta):
+def test_second_edit_parameters_exist_only_where_it_is_possible(roberta):
     plain, two = space_of(roberta, SpaceOptions()), space_of(roberta)
     assert set(plain.parameters()) < set(two.parameters())
     assert all(

@@ -70,7 +70,7 @@ def test_the_size_of_the_product_by_hand():
     assert size == ports * reads * gates * sum(open_values.values())
 
 
-def test_the_product_has_every_form_and_gate_that_is_no_prompts_nor_of_the_whole_model():
+def test_product_has_all_forms_but_prompts_and_whole_model():
     outside = (Prompt, EncodedPrompt, Full, Sparse, Intrinsic)
     assert set(EVERYTHING["form"].values()) == {form for form in FORMS.values() if form not in outside}
     assert {gate.name for gate in EVERYTHING["gate"].values()} == set(GATES) - {Prepend.name}
@@ -97,7 +97,7 @@ def test_an_edit_has_what_its_values_say(roberta):
     assert kronecker.edits == (edit("f", "f", Phm(width=2, n=2, factor_rank=None, shared=False)),)
 
 
-def test_adapters_usually_have_biases_but_not_at_the_keys_where_they_move_all_logits_alike(roberta):
+def test_adapters_have_biases_except_at_keys(roberta):
     reads = {Port.Q: Port.Q, Port.K: Port.CTX, Port.V: Port.CTX, Port.HEAD: Port.Q, Port.O: Port.O}
 
     def with_bias(form: str, text: str) -> set[str]:

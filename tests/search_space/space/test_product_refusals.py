@@ -113,7 +113,7 @@ def _breaks_widths(choices: Choices, backbone: BackboneShape) -> bool:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "site"), PLACES)
-def test_a_combination_is_refused_exactly_if_it_breaks_a_rule_and_by_one_that_it_breaks(name, site, shape_named):
+def test_combination_is_refused_iff_it_breaks_the_named_rule(name, site, shape_named):
     backbone = shape_named(name)
     legal = refused = 0
     seen: set[str] = set()

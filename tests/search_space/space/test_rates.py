@@ -40,7 +40,7 @@ def test_edits_of_one_tensor_add_up_and_of_two_tensors_the_larger_counts(roberta
     assert step_gain([scaled, edit(Port.U)], roberta) == 4
 
 
-def test_hidden_units_of_the_ffn_count_by_their_width_unless_they_are_multiplied(roberta):
+def test_ffn_hidden_gain_is_its_width_unless_multiplied(roberta):
     assert step_gain([edit(Port.M)], roberta) == roberta.port_width(Port.M) / roberta.width == 4
     assert step_gain([edit(Port.M, Port.M, form=Diagonal(), gate=Multiply())], roberta) == 1
     assert step_gain([edit(Port.U)], roberta) == 1

@@ -183,7 +183,7 @@ def test_the_parameters_are_known_beforehand_and_all_of_them_are_used(options, r
     assert space.parameters() == parameters
 
 
-def test_learning_rates_are_searched_on_a_logarithmic_scale_in_the_range_of_their_form(roberta):
+def test_learning_rates_are_log_uniform_in_their_forms_range(roberta):
     options = SpaceOptions(learning_rates={"lowrank": (1e-5, 1e-4)})
     parameters = SearchSpace(shape=roberta, budget=HALF_PERCENT, options=options).parameters()
     found = {name: values for name, values in parameters.items() if name.startswith("learning_rate.")}
@@ -195,7 +195,7 @@ def test_learning_rates_are_searched_on_a_logarithmic_scale_in_the_range_of_thei
     }
 
 
-def test_sides_of_one_form_share_its_learning_rate_and_others_have_their_own(roberta):
+def test_equal_forms_share_a_rate_and_others_have_their_own(roberta):
     space = SearchSpace(shape=roberta, budget=HALF_PERCENT)
     rates = {"learning_rate.bottleneck": 0.002, "learning_rate.softmax_memory": 0.03}
     alike = space.suggest(FixedTrial(**rates, attention__form="bottleneck", ffn__form="bottleneck"))
@@ -289,7 +289,7 @@ def layers_of(edits: Sequence[Edit]) -> set[tuple[int, ...]]:
     return {edit.layers.chosen(12) for edit in edits}
 
 
-def test_what_does_not_fit_every_layer_is_proposed_at_the_last_ones_that_it_fits(roberta):
+def test_edit_too_large_for_all_layers_is_put_in_the_last(roberta):
     space = SearchSpace(shape=roberta, budget=24 * ROW, options=LORA)
     assert not space.fitting.is_everywhere
     (alone,) = proposed(space, attention="q+v")
@@ -324,7 +324,7 @@ def test_chosen_layers_are_cut_from_the_first_on(roberta):
     assert {*is_cut} == {False, True}
 
 
-def test_where_nearly_all_structures_fit_every_layer_the_others_are_left_out(roberta):
+def test_partial_layers_are_left_out_where_nearly_all_fit(roberta):
     options = SpaceOptions()
     legal = points_of("attention", roberta, options)
     dearest = max(cost.parameters for point in legal if (cost := least_cost(point, roberta, options)))

@@ -60,7 +60,7 @@ def structures(space: SearchSpace) -> Iterator[Configuration]:
     ],
     ids=["plain", "layers", "two edits", "separate"],
 )
-def test_structures_are_counted_as_enumeration_counts_them_and_are_different_functions(options, odd):
+def test_space_size_equals_enumeration_of_distinct_functions(options, odd):
     space = SearchSpace(shape=odd, budget=20_000, options=options)
     found = view_space(space)
     everything = list(structures(space))
@@ -76,7 +76,7 @@ def test_each_side_has_its_own_choice_of_layers(odd):
 
 
 @pytest.mark.parametrize("edits", [(1,), (1, 2)])
-def test_the_raw_product_has_every_combination_legal_or_not_at_every_part_or_nothing(edits, odd):
+def test_raw_product_counts_legal_and_illegal_combinations(edits, odd):
     options = dataclasses.replace(SMALL, attention_forms=("diag",), ffn_forms=("const",), edits_per_side=edits)
     found = view_space(SearchSpace(shape=odd, budget=20_000, options=options))
     # each tensor that can be written with each that can be read or none, behind each gate: add, scale by 2 and by 3,

@@ -24,7 +24,7 @@ def drawn() -> list[Candidate]:
     return candidates(whole_space(), DRAWS)
 
 
-def test_forms_of_both_sides_are_drawn_evenly_and_those_without_a_size_less(drawn):
+def test_forms_are_drawn_evenly_and_sizeless_ones_less(drawn):
     cells = Counter(
         (one.parameters["attention.form"], one.parameters["ffn.form"])
         for one in drawn

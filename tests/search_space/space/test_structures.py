@@ -50,7 +50,7 @@ def test_the_parameters_of_a_proposal_are_those_that_it_was_proposed_with(name, 
 
 @pytest.mark.parametrize("name", ["lora_qv", "lora_kv", "prefix_tuning", "mam_adapter", "lora_ffn", "ia3", "bitfit"])
 @pytest.mark.parametrize("sites", ["tied", "separate"])
-def test_a_published_method_that_can_be_proposed_is_told_with_its_whole_path(name, sites, bart):
+def test_proposable_published_method_has_its_whole_path(name, sites, bart):
     space = SearchSpace(shape=bart, budget=2_000_000, options=SpaceOptions(sites=sites))
     candidate = space.suggest_published(name, RandomTrial(1))
     share = published_method(name).attention_share

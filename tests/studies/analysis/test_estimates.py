@@ -58,7 +58,7 @@ def test_the_luckiest_score_is_not_the_best_trial(plant):
     assert summary.best.number == best.number
 
 
-def test_estimates_are_nearer_to_the_truth_than_scores_and_their_intervals_hold_it(plant):
+def test_estimates_beat_scores_and_intervals_cover_the_truth(plant):
     planted = plant(60, noise=0.02)
     rows = leaderboard(planted.ledger, "planted").rows
     truth = np.array([planted.truth(row.number) for row in rows])
@@ -109,7 +109,7 @@ def far_below(plant: Callable[..., Planted]) -> tuple[Planted, dict[int, float]]
     return planted, {number: truth.truth(number) - below for number, below in low.items()}
 
 
-def test_what_is_far_below_the_others_is_estimated_where_it_is_and_so_is_the_difference(plant):
+def test_estimates_of_low_outliers_and_differences_are_unbiased(plant):
     planted, low = far_below(plant)
     ranking = ranking_of(planted.ledger, planted.study)
     scores = {trial.number: trial.score for trial in ranking.trials}
@@ -174,7 +174,7 @@ def test_a_study_that_has_got_no_further_is_estimated_once(plant, monkeypatch):
     assert len(calls) == 3
 
 
-def test_order_verdict_and_score_of_a_trial_trained_again_are_of_the_mean_everywhere(plant):
+def test_replicated_trial_is_ranked_and_scored_by_its_mean(plant):
     planted = plant(7, luck={5: 0.2})
     first, second, *_ = leaderboard(planted.ledger, "planted").rows
     lucky, mean = first.number, (second.score or 0.0) - 0.05

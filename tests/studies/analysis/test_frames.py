@@ -22,7 +22,7 @@ def test_columns_are_typed_by_their_values():
     assert made["big"][0] == 2**70
 
 
-def test_states_are_categories_in_their_order_and_what_is_not_known_follows():
+def test_states_are_ordered_categories_with_unknown_last():
     made = frame([{"state": TrialState.PRUNED, "attention_form": "mine"}, {"state": "odd", "attention_form": None}])
     assert [*made["state"].cat.categories] == [*(state.value for state in TrialState), "odd"]
     assert [*made["attention_form"].cat.categories] == ["mine"]

@@ -28,7 +28,7 @@ def test_the_front_is_of_the_estimates_and_not_of_the_scores(planted):
     assert all(point.estimate_low < point.estimate < point.estimate_high for point in found.points)
 
 
-def test_the_hypervolume_of_a_front_has_the_interval_of_what_its_trials_may_score_together(planted):
+def test_hypervolume_interval_comes_from_joint_scores(planted):
     ranking = ranking_of(planted.ledger, planted.study)
     found = front_of(planted.ledger, planted.study, ranking)
     ends = [*(point.share for point in found.points[1:]), 2.0]
@@ -41,7 +41,7 @@ def test_the_hypervolume_of_a_front_has_the_interval_of_what_its_trials_may_scor
     assert 0 < found.hypervolume.deviation < max(estimate.deviation for estimate in ranking.estimates.of.values())
 
 
-def test_draws_have_the_means_and_the_covariance_of_the_posterior_and_are_the_same_again(planted):
+def test_draws_have_posterior_moments_and_are_repeatable(planted):
     estimates = ranking_of(planted.ledger, planted.study).estimates
     numbers = [0, 3, 7]
     draws = posterior_draws(estimates, numbers, planted.study, 20_000)

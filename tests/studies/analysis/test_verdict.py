@@ -44,7 +44,7 @@ def test_trials_that_all_have_one_score_have_learned_nothing(ranking: Ranking) -
     )
 
 
-def test_trials_that_all_solve_the_task_have_learned_and_cannot_be_told_apart(ranking: Ranking) -> None:
+def test_solved_task_verdict_says_trials_are_not_distinguishable(ranking: Ranking) -> None:
     assert verdict(replace(complete(ranking, 1.0, 1.0, 1.0), is_constant=False), "accuracy") == (
         "Nothing can be told apart: all 3 trials that ran to the end have the same accuracy, 1.0000. A harder task or "
         "more validation examples would show who is better."
@@ -110,7 +110,7 @@ def test_a_launch_ends_with_how_sure_its_discovery_is_and_how_to_be_sure(ranking
     assert closing(known, "reviews", "accuracy") == ()
 
 
-def test_what_to_expect_on_new_data_has_the_error_of_the_examples_that_all_trials_share(ranking: Ranking) -> None:
+def test_expected_test_score_includes_shared_example_error(ranking: Ranking) -> None:
     known = with_head(ranking, 0.4, 0.5, 0.45)
     found = replace(estimates(lead(0.02)), of={1: Estimate(mean=0.8, deviation=0.015)})
     known = replace(known, estimates=found, examples=ExampleCounts(whole=400, rungs=100))

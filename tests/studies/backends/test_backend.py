@@ -49,9 +49,7 @@ def test_a_pack_is_of_each_shard():
 
 
 @pytest.mark.parametrize(("text", "threads"), [(None, 4), ("1", 1), ("3", 3), ("8", 4)])
-def test_a_worker_in_this_process_computes_with_no_more_threads_than_the_user_allows(
-    text, threads, tmp_path, monkeypatch
-):
+def test_inline_worker_respects_the_users_thread_limit(text, threads, tmp_path, monkeypatch):
     monkeypatch.setattr(os, "sched_getaffinity", lambda process: {0, 1, 2, 3})
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     if text is not None:
@@ -62,7 +60,7 @@ def test_a_worker_in_this_process_computes_with_no_more_threads_than_the_user_al
 
 
 @pytest.mark.slow
-def test_workers_of_a_fleet_compute_with_no_more_threads_than_the_user_allows(tmp_path, monkeypatch):
+def test_fleet_workers_respect_the_users_thread_limit(tmp_path, monkeypatch):
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(TESTS.parent), str(TESTS)]))
     monkeypatch.setattr(os, "sched_getaffinity", lambda process: {0, 1, 2, 3, 4, 5})
     monkeypatch.setenv("OMP_NUM_THREADS", "2")

@@ -68,7 +68,7 @@ def watched(keeper: SlowKeeper) -> Standing:
     return driver._watch_over(Future(), KeeperWatch(keeper, plan), connection, lambda: "")
 
 
-def test_why_the_last_worker_left_is_heard_though_the_keeper_was_asked_before(keeper, monkeypatch):
+def test_exit_reason_of_the_last_worker_is_reported(keeper, monkeypatch):
     def leave(fleets: list[Future[object]], seconds: float) -> None:
         keeper.halted = DAMAGED
         fleets[0].set_result(None)
@@ -96,7 +96,7 @@ def test_a_keeper_that_is_lost_as_it_notes_the_end_takes_nothing_away(keeper):
     assert watched(keeper).is_done
 
 
-def test_a_ray_that_a_busy_machine_starts_too_slowly_is_started_again_and_another_error_is_not(monkeypatch, tmp_path):
+def test_slow_start_of_ray_is_retried_and_other_errors_are_not(monkeypatch, tmp_path):
     errors = [Exception("The current node timed out during startup."), OSError("no space left")]
     begun = list(errors)
 

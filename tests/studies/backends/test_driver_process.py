@@ -32,7 +32,7 @@ def process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> DriverProcess:
     return DriverProcess(order, {})
 
 
-def test_what_a_driver_leaves_behind_is_ended_while_its_number_is_still_its_own(process, tmp_path):
+def test_drivers_children_are_ended_only_while_pid_is_theirs(process, tmp_path):
     with process:
         assert process.last_words == "exit code 3; it said: it is over"
         child = int((tmp_path / "child").read_text())

@@ -59,7 +59,7 @@ def test_a_keeper_that_is_lost_again_and_again_ends_the_launch(look):
         look(RayActorError())
 
 
-def test_a_keeper_that_cannot_begin_ends_the_launch_with_the_last_line_of_why(look):
+def test_keeper_start_failure_ends_launch_with_its_last_line(look):
     error = ActorDiedError()
     error._actor_init_failed = True
     error.error_msg = "The actor died:\n  Traceback\nModuleNotFoundError: No module named 'studies'\n"

@@ -39,7 +39,7 @@ def locked(folder):
         os.close(lock)
 
 
-def test_the_folder_of_a_killed_launch_is_removed_and_that_of_a_living_one_stays(temporary_folder):
+def test_folder_of_killed_launch_is_removed_and_live_one_kept(temporary_folder):
     left, lives = temporary_folder / "dslaunch-left", temporary_folder / "dslaunch-lives"
     for folder in (left, lives):
         folder.mkdir()
@@ -47,7 +47,7 @@ def test_the_folder_of_a_killed_launch_is_removed_and_that_of_a_living_one_stays
         assert (left.exists(), lives.exists()) == (False, True)
 
 
-def test_a_living_launch_keeps_its_folder_whatever_is_removed_from_it_by_age(temporary_folder):
+def test_live_launch_keeps_its_folder_despite_age_cleanup(temporary_folder):
     with launch_folder() as lives:
         for file in lives.iterdir():
             file.unlink()
@@ -68,7 +68,7 @@ def test_what_only_looks_like_a_launch_is_left_alone_and_hangs_nobody(temporary_
     assert target.exists()
 
 
-def test_what_a_dying_ray_has_left_without_a_lock_is_removed_by_the_next_launch(temporary_folder):
+def test_next_launch_removes_unlocked_remains_of_ray(temporary_folder):
     left = temporary_folder / "dslaunch-left"
     (left / "session").mkdir(parents=True)
     with launch_folder():

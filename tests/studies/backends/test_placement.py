@@ -55,7 +55,7 @@ def test_more_workers_than_gpus_are_refused_unless_gpus_may_come():
     assert share([node(8, 2)], workers=3, gpus=1).gpus == 1
 
 
-def test_shards_that_no_node_has_gpus_for_are_refused_unless_such_a_node_may_come():
+def test_oversized_shards_are_refused_unless_a_node_may_join():
     with pytest.raises(LaunchError, match=r"a GPU each, on one node; got fleet\.worker\.shards: 4 and 2 GPUs\. Take"):
         share([node(8, 2), node(8, 2)], shards=4)
     with pytest.raises(LaunchError, match="every worker has 2 GPUs of its own, on one node; got 3 workers and 5 GPUs"):

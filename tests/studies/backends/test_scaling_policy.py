@@ -57,7 +57,7 @@ def test_as_many_as_were_asked_for_are_asked_for_at_once(nodes):
     assert len(places(Growth(Share(cores=1, gpus=0), 5))) == 5
 
 
-def test_a_worker_that_moves_is_replaced_and_one_that_is_done_ends_the_fleet(nodes):
+def test_moving_worker_is_replaced_and_done_worker_ends_fleet(nodes):
     growth = Growth(Share(cores=1, gpus=0), 2)
     assert len(places(growth)) == 2
     fleet = Places(growth)
@@ -83,7 +83,7 @@ def failed(tmp_path: Path) -> Callable[..., None]:
     return fail
 
 
-def test_a_place_that_never_begins_ends_the_launch_with_the_last_line_of_why(failed):
+def test_worker_start_failure_ends_launch_with_its_last_line(failed):
     failures = Failures()
     failed(failures, "worker-1", 4)
     failures.check({"worker-0/a"})
@@ -110,7 +110,7 @@ def test_the_end_of_a_process_for_want_of_memory_is_told_once(failed):
     assert list(failures.hungry()) == []
 
 
-def test_tune_takes_a_worker_that_was_ended_for_want_of_memory_as_one_that_has_ended(monkeypatch):
+def test_tune_treats_oom_killed_worker_as_ended(monkeypatch):
     heard: list[Exception] = []
 
     def take(manager: Any, tracked_actor_task: Any, exception: Exception) -> None:

@@ -66,7 +66,7 @@ class Poisoned:
 
 
 @pytest.mark.parametrize(("last", "said"), [("a damaged file", "a damaged file"), ("", "its gcs_server was lost")])
-def test_a_last_word_is_heard_though_ray_is_gone_with_the_driver_that_said_it(monkeypatch, last, said):
+def test_last_message_arrives_after_driver_and_ray_are_gone(monkeypatch, last, said):
     """On a busy machine the launching process sees who has ended before it takes in what was said before that."""
     heard = iter([{"gcs_server": 1}, *[None] * 5, LaunchError(last) if last else "end"])
 
@@ -110,7 +110,7 @@ def test_a_trial_that_kills_its_worker_fails_alone(tmp_path):
 
 
 @pytest.mark.parametrize("address", ["", "local"])
-def test_without_an_address_a_launch_has_a_ray_of_its_own_that_lets_nobody_in(monkeypatch, address):
+def test_launch_without_address_starts_private_ray(monkeypatch, address):
     monkeypatch.setenv("RAY_ADDRESS", address)
     assert cluster_address() is None
     monkeypatch.setenv("RAY_AUTH_MODE", "disabled")
@@ -140,7 +140,7 @@ def settings(folder: Path, address: str | None) -> dict[str, str]:
     return _environment(order)
 
 
-def test_workers_have_memory_in_large_pages_unless_the_user_says_what_their_c_library_is_to_do(tmp_path, monkeypatch):
+def test_workers_use_large_pages_unless_malloc_is_configured(tmp_path, monkeypatch):
     monkeypatch.delenv("GLIBC_TUNABLES", raising=False)
     assert settings(tmp_path, "10.0.0.1:6379")["GLIBC_TUNABLES"] == "glibc.malloc.hugetlb=1"
     monkeypatch.setenv("GLIBC_TUNABLES", "glibc.malloc.hugetlb=0")

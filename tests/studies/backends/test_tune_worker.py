@@ -95,7 +95,7 @@ def test_a_busy_keeper_hears_it_less_often_but_six_times_in_a_lease(trainable, p
     assert asked == pytest.approx(pauses)
 
 
-def test_a_keeper_that_was_restarted_meets_it_again_though_not_at_every_beat(trainable, pulse):
+def test_worker_reregisters_with_restarted_keeper(trainable, pulse):
     beat(trainable, [lambda: None] * 21)
     assert (pulse.beats, pulse.meetings) == (21, 3)
 

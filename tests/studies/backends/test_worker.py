@@ -29,7 +29,7 @@ def worker_of(study: KeptStudy, runner: TrivialRunner, **given: object) -> PackW
 
 
 @pytest.mark.parametrize("slots", [1, 3, 20])
-def test_a_worker_brings_every_trial_to_its_end_whatever_the_size_of_its_pack(begin, slots):
+def test_worker_ends_every_trial_at_any_pack_size(begin, slots):
     study = begin(target_trials=12)
     assert worker_of(study, TrivialRunner(), slots=slots).work()
     assert [trial.number for trial in study.trials] == list(range(12))
@@ -106,9 +106,7 @@ def test_a_worker_that_leaves_lays_its_trials_aside_where_they_stand(begin, one_
 
 
 @pytest.mark.parametrize(("damaged", "restored"), [(0, [(0, 2, 6)]), (1, [(0, 2, 4)]), (2, [])])
-def test_a_trial_that_was_laid_aside_goes_on_from_its_newest_whole_snapshot_to_the_same_score(
-    begin, one_step_at_a_time, damaged, restored
-):
+def test_resumed_trial_reaches_the_same_score(begin, one_step_at_a_time, damaged, restored):
     study = begin(target_trials=1)
     runner = TrivialRunner()
     worker_of(study, runner, should_leave=leaves_at(runner, 0, 6)).work()
@@ -204,7 +202,7 @@ def test_a_worker_gives_up_an_attempt_when_it_is_lent_the_next_one(begin):
     assert [trial.score for trial in study.trials[1:]] == [score_at(trial.seed, 16) for trial in study.trials[1:]]
 
 
-def test_a_launch_that_was_taken_over_says_so_rather_than_that_its_files_are_gone(begin):
+def test_superseded_launch_reports_takeover_not_missing_files(begin):
     study = begin(target_trials=2)
 
     class TakenOver(TrivialRunner):

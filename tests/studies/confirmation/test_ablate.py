@@ -184,7 +184,7 @@ def test_what_cannot_be_taken_apart_is_refused_and_nothing_is_recorded(tmp_path:
         launched(tmp_path / "few", trials=10).ablate()
 
 
-def test_a_step_that_computes_the_same_as_an_earlier_one_is_none_of_its_own(finished: Study) -> None:
+def test_ablation_skips_steps_equal_to_earlier_ones(finished: Study) -> None:
     space = SearchSpace(shape=shape_of(config_of(str(BACKBONE))), budget=600_000)
     trials = finished.trials("reviews")
 

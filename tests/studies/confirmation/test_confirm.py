@@ -188,7 +188,7 @@ def test_what_is_finished_is_not_trained_again(local):
 
 
 @pytest.mark.slow
-def test_sql_has_the_differences_that_are_printed_and_verify_compares_the_two(study):
+def test_sql_differences_equal_printed_ones_and_are_verified(study):
     asked = "SELECT label, difference, low, high, p_value, adjusted_p, pairs, verdict FROM confirmation_results"
 
     def told() -> dict[object, tuple[object, ...]]:
@@ -235,7 +235,7 @@ def test_a_time_budget_stops_it_and_the_next_call_goes_on(study, monkeypatch):
     continued(study)
 
 
-def test_a_study_without_a_time_budget_of_its_own_is_not_stopped_by_that_of_the_search(local):
+def test_confirmation_ignores_time_budget_of_the_search(local):
     assert local.specification.fleet.time_budget == 3600
     seen: list[Progress] = []
     request = ConfirmationRequest(study="reviews", top=1, seeds=2, against=())
@@ -317,7 +317,7 @@ def test_trials_that_the_study_gains_later_are_not_in_it_but_are_told_of(tmp_pat
     assert local.confirm().reason.startswith("already finished")
 
 
-def test_a_study_without_a_complete_trial_is_refused_and_nothing_is_recorded(tmp_path):
+def test_study_without_complete_trial_is_refused_unrecorded(tmp_path):
     url = f"sqlite:///{tmp_path / 'ledger.db'}"
     own = specification(tmp_path, trials=2)
     launch(own, storage_url=url, factory=Watching(fails_at={0: 3, 1: 5}))
@@ -342,7 +342,7 @@ def test_a_study_of_another_release_is_refused(local, sample_storage):
         confirm(ConfirmationRequest(study="sample"), storage_url=sample_storage, factory=TrivialFactory())
 
 
-def test_files_go_beside_the_studys_own_and_nowhere_else_that_a_database_says(local, tmp_path, monkeypatch):
+def test_files_stay_in_the_studys_folder_whatever_database_says(local, tmp_path, monkeypatch):
     here = tmp_path / "here"
     here.mkdir()
     monkeypatch.chdir(here)

@@ -159,7 +159,7 @@ def test_too_few_seeds_are_told_in_advance(seeds, baselines, said):
     assert power_note(seeds, baselines) == said
 
 
-def test_equal_runs_are_said_to_be_alike_and_of_a_tie_with_a_difference_none_is_shown(confirmed):
+def test_equal_runs_and_ties_have_their_own_verdicts(confirmed):
     result = confirmed(DISCOVERED, 0.8, 0.8, against=("mam_adapter",))
     alike = f"and mam_adapter scored alike with each of {SEEDS} seeds on the test split."
     assert verdict_sentences(result)[0] == f"The discovered variant (trial 2) {alike}"

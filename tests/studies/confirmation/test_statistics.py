@@ -57,7 +57,7 @@ def test_exact_p_values_are_those_of_the_closed_form(test, seeds, difference):
     assert permutation_p(first, second, test) == pytest.approx(float(enumerated_p(first, second, test)), abs=1e-12)
 
 
-def test_p_values_of_pairs_that_all_differ_one_way_are_two_over_the_permutations():
+def test_p_value_of_one_sided_pairs_is_two_over_permutations():
     first, second = [0.9, 0.91, 0.93, 0.95, 0.99], [0.5, 0.51, 0.52, 0.55, 0.6]
     assert permutation_p(first, second, PermutationTest.SIGN_FLIPS) == pytest.approx(2 / 2**5, abs=1e-15)
     assert permutation_p(first, second, PermutationTest.EXCHANGE) == pytest.approx(2 / 252, abs=1e-15)
@@ -82,7 +82,7 @@ def test_sampled_p_values_are_near_the_exact_ones(test, monkeypatch):
     assert rough > 0
 
 
-def test_many_seeds_are_sampled_and_a_large_difference_has_the_smallest_p_value():
+def test_sampled_permutations_give_smallest_p_to_large_gap():
     first, second = scores(40, difference=0.1)
     assert permutation_p(first, second, PermutationTest.SIGN_FLIPS) == 1 / 200_001
     assert permutation_p(first, second, PermutationTest.EXCHANGE) == 1 / 200_001
@@ -94,12 +94,12 @@ def test_equal_scores_have_a_p_value_of_one_and_an_interval_of_one_point():
     assert paired_interval(same, same) == (0.0, 0.0)
 
 
-def test_the_interval_of_two_pairs_is_that_of_the_three_means_they_can_have():
+def test_bootstrap_of_two_pairs_has_three_possible_means():
     # resamples of {a, b} have the means a, (a + b) / 2 and b with odds of 1 : 2 : 1, so both tails are the ends
     assert paired_interval([0.8, 0.9], [0.7, 0.6]) == pytest.approx((0.1, 0.3), abs=1e-12)
 
 
-def test_the_interval_of_skewed_pairs_is_that_of_the_percentiles_of_all_resamples():
+def test_bootstrap_of_skewed_pairs_equals_full_enumeration():
     differences = [0.0, 0.1, 0.2, 0.3, 3.0]
     means = np.array([np.mean(drawn) for drawn in product(differences, repeat=5)])
     low, high = np.quantile(means, [0.025, 0.975])
@@ -108,7 +108,7 @@ def test_the_interval_of_skewed_pairs_is_that_of_the_percentiles_of_all_resample
     assert paired_interval(differences, [0.0] * 5) == pytest.approx((low, high), abs=1e-9)
 
 
-def test_the_interval_is_near_that_of_the_normal_distribution_with_many_pairs():
+def test_bootstrap_of_many_pairs_is_nearly_normal():
     first, second = scores(400, difference=0.01, shared=0.5)
     differences = np.subtract(first, second)
     half = 1.959964 * differences.std(ddof=1) / math.sqrt(len(differences))
@@ -158,7 +158,7 @@ def test_a_known_difference_is_found_and_its_sign_is_right():
 @pytest.mark.slow
 @pytest.mark.parametrize("shared", [0.0, 0.95])
 @pytest.mark.parametrize("seeds", [5, 8])
-def test_a_null_study_is_called_a_win_in_at_most_one_of_twenty_confirmations(seeds, shared, monkeypatch):
+def test_null_studies_win_at_most_one_in_twenty(seeds, shared, monkeypatch):
     """A configuration against one and against three copies of it: 120 confirmations each."""
     monkeypatch.setattr(statistics, "RESAMPLES", 10)  # no verdict goes by the interval
     wins = {1: 0, 3: 0}

@@ -153,7 +153,7 @@ NEW = [{"source": text_of(number), "target": text_of(number + 1)} for number in 
     ("family", "task"),
     [("roberta", "classes"), ("gpt2", "classes"), ("bart", "classes"), ("bert", "pairs")],
 )
-def test_no_label_of_a_classification_changes_where_there_is_nothing_but_the_folder(run, stock, family, task):
+def test_exported_folder_alone_predicts_the_same_labels(run, stock, family, task):
     ran = run(family, task)
     ours = ran.predicted(NEW)
     texts = [(row["source"], row["target"]) for row in NEW] if task == "pairs" else [row["source"] for row in NEW]

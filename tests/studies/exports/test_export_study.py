@@ -107,7 +107,7 @@ def _surroundings(ran: Ran, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DELTASPACE_STORAGE", ran.url)
 
 
-def test_a_study_that_was_moved_with_its_database_is_exported_from_where_it_is(ran, tmp_path):
+def test_moved_study_is_exported_from_its_new_place(ran, tmp_path):
     for name in ("ledger.db", "artefacts"):
         source = ran.folder / name
         (shutil.copytree if source.is_dir() else shutil.copy)(source, tmp_path / name)
@@ -184,7 +184,7 @@ def test_a_prefix_is_folded_and_the_command_says_so(ran, tmp_path, capsys):
     assert facts["counts"]["stored"] < facts["counts"]["trained"]
 
 
-def test_the_card_has_the_formula_the_budget_the_curve_and_the_nearest_methods(ran, exported):
+def test_card_has_formula_budget_curve_and_nearest_methods(ran, exported):
     number, folder = ran.number("lora_qv"), exported("lora_qv")
     card = (folder / "README.md").read_text()
     trial = ran.trials()[number]
@@ -201,7 +201,7 @@ def test_the_card_has_the_formula_the_budget_the_curve_and_the_nearest_methods(r
     assert str(folder.parent) not in card
 
 
-def test_what_cannot_be_merged_or_expressed_is_named_and_nothing_is_written(ran, tmp_path, capsys):
+def test_unmergeable_edits_are_named_and_nothing_is_written(ran, tmp_path, capsys):
     number = str(ran.number("mam_adapter"))
     for options in (["--merge"], ["--format", "peft"]):
         assert main(["export", STUDY, number, str(tmp_path / "away"), *options]) == 2

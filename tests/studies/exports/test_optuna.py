@@ -61,7 +61,7 @@ def test_stock_optuna_loads_every_trial_as_it_was(url, tmp_path, capsys):
     study.ask()  # it goes on from there
 
 
-def test_a_published_method_has_the_path_with_which_the_space_would_propose_it(url, tmp_path):
+def test_published_method_has_the_spaces_own_parameters(url, tmp_path):
     from optuna.importance import FanovaImportanceEvaluator, get_param_importances
 
     from search_space.codec import configuration_from_json

@@ -106,7 +106,7 @@ def test_a_backbone_whose_attention_no_edit_can_reach_is_refused(tmp_path):
 
 
 @pytest.mark.slow
-def test_a_time_budget_lays_the_running_trials_aside_and_the_next_launch_goes_on(tmp_path, monkeypatch):
+def test_time_budget_checkpoints_running_trials(tmp_path, monkeypatch):
     url = f"sqlite:///{tmp_path / 'ledger.db'}"
     study = specification(tmp_path, trials=60, fleet={"time_budget": 40 * STEP_SECONDS})
     clock = WorkClock(monkeypatch)
@@ -191,7 +191,7 @@ def test_a_study_gives_the_same_trials_whatever_the_number_of_launches(tmp_path)
 
 
 @pytest.mark.slow
-def test_the_last_trials_repeat_the_best_and_the_same_study_repeats_the_same(tmp_path):
+def test_last_trials_replicate_the_best_deterministically(tmp_path):
     found = []
     for name in ("one", "other"):
         folder, url = tmp_path / name, f"sqlite:///{tmp_path / name}.db"

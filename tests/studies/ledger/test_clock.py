@@ -36,7 +36,7 @@ def test_what_was_written_later_than_now_is_followed_within_reason():
 
 
 @pytest.mark.parametrize("ending", ["recovered", "settled"])
-def test_a_launch_after_the_clock_was_set_back_ends_nothing_before_it_began(kept, values, monkeypatch, ending):
+def test_clock_set_back_ends_no_trial_before_its_start(kept, values, monkeypatch, ending):
     kept.ledger.add_trials(kept.id, kept.epoch, [values.trial(0)], worker="w")
     monkeypatch.setattr(clock, "datetime", SetBack)
     later = WrittenTime()

@@ -195,7 +195,7 @@ def test_a_missing_driver_is_answered_with_what_to_install(monkeypatch):
     assert "secret" not in said
 
 
-def test_a_server_that_cannot_be_reached_is_reported_at_once_and_without_password(tmp_path):
+def test_unreachable_server_error_hides_the_password(tmp_path):
     for use in (Ledger.open, lambda text: run_query(text, "SELECT 1")):
         said = refusal(use, f"postgresql://user:secret@/db?host={tmp_path}")
         assert said.startswith("cannot reach postgresql://user:***@/db")

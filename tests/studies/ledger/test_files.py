@@ -47,7 +47,7 @@ def test_a_name_that_is_none_of_a_file_finds_what_is_written(tmp_path, name):
     assert found_folder("old", name, tmp_path) == tmp_path / "old"
 
 
-def test_a_file_in_the_folder_is_written_relative_to_it_and_every_other_as_it_is():
+def test_only_files_in_the_folder_are_stored_relative():
     folder = Path("/home/me/sst2")
     for path, written in {
         "/home/me/sst2/trial-0/attempt-1/x": "trial-0/attempt-1/x",

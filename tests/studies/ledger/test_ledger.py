@@ -79,7 +79,7 @@ def test_the_order_of_json_keys_is_kept_because_the_replay_needs_it(kept, values
     assert list(kept.ledger.trial(kept.id, 0).proposal) == ["z", "a", "m"]
 
 
-def test_a_worker_can_be_given_its_trials_in_the_transaction_that_adds_them(kept, values):
+def test_trials_are_added_and_leased_in_one_transaction(kept, values):
     added = kept.ledger.add_trials(
         kept.id, kept.epoch, [values.trial(0), values.trial(1)], worker="w", lease_seconds=100
     )

@@ -110,7 +110,7 @@ def test_a_later_attempt_adds_only_what_is_new(running, values):
     assert found == [(10, 1, 0.6), (20, 1, 0.7), (30, 2, 0.9)]
 
 
-def test_the_newest_two_snapshots_are_kept_and_the_others_named_for_deletion(running, values):
+def test_two_newest_snapshots_are_kept(running, values):
     told = [settle(running, artefact=values.artefact(0, step)) for step in (10, 20, 30, 40)]
     assert told == [(), (), ("/snapshots/0-10",), ("/snapshots/0-20",)]
     assert running.ledger.artefacts(running.id, 0) == [values.artefact(0, 30), values.artefact(0, 40)]
@@ -205,7 +205,7 @@ def test_a_reading_is_shown_without_its_examples(running, values):
     assert list(jsonable(reading)) == shown
 
 
-def test_examples_are_counted_at_rungs_and_after_the_last_step_that_was_read(running, values):
+def test_examples_count_rungs_and_steps_after_last_reading(running, values):
     assert running.ledger.example_counts(running.id) is None
     for step, count, rungs in ((10, 2, 2), (20, 2, 2), (40, 5, 2)):
         settle(running, readings=[values.reading(0, step, examples=ExampleLosses.of(np.zeros(count)))])

@@ -45,7 +45,7 @@ def test_a_file_put_in_its_place_is_left_as_it_is(file, ledger, values, tmp_path
 
 
 @pytest.mark.parametrize("is_replaced", [True, False])
-def test_a_connection_that_is_opened_later_does_not_open_what_is_there_instead(file, ledger, values, is_replaced):
+def test_later_connection_refuses_a_replaced_database(file, ledger, values, is_replaced):
     study = ledger.create_study(values.study())
     other = b"a file of somebody else's"
 

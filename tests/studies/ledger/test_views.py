@@ -159,7 +159,7 @@ def test_contenders_of_a_confirmation_have_their_spread_on_test(fixed, storage_u
         assert row["optimism"] == pytest.approx(one.optimism, abs=1e-15)
 
 
-def test_every_contender_has_the_trials_of_its_seeds_and_those_that_failed_do_not_count(ledger, values, storage_url):
+def test_contenders_count_only_seeds_that_completed(ledger, values, storage_url):
     parent = ledger.create_study(values.study())
     one = Contender(label="", trial=None, validation_score=None, is_top=False, baselines=())
     given = {"against": ("lora_qv",), "seeds": (5, 6), "contenders": tuple(replace(one, label=name) for name in "abc")}

@@ -55,12 +55,12 @@ def test_a_majority_of_others_that_learn_is_enough():
     assert told(5, 4) is not None
 
 
-def test_texts_that_are_all_the_same_are_a_collapse_where_those_of_others_are_not():
+def test_identical_texts_are_a_collapse_where_others_differ():
     said = collapse(learned(**BAD), None, [LEARNS] * FEWEST, None)
     assert said == "collapsed: all its predictions are the same, its loss is 1.8"
 
 
-def test_a_loss_that_has_risen_since_the_first_rung_is_a_collapse_also_without_labels():
+def test_loss_above_first_rung_is_a_collapse():
     first, now = learned(2.5, 2.4), learned(2.6, 2.5)
     others = [(learned(2.0, 2.0), first)] * FEWEST
     assert collapse(now, first, others, None) == "collapsed: its training loss has risen from 2.5 to 2.6"
@@ -90,7 +90,7 @@ def board(**changes: object) -> RungBoard:
     return rungs
 
 
-def test_a_collapsed_trial_stops_and_a_protected_method_too_but_not_the_head_alone():
+def test_collapsed_trials_stop_except_head_only():
     rungs = board()
     for trial, method in enumerate((None, "lora_ffn", HEAD_ONLY.name), start=4):
         rungs.add(reading(trial, 50, 1.85, score=0.9), Contestant(method))

@@ -40,7 +40,7 @@ def plan(rule: Rule | BestShare = Rule.SIGNIFICANCE, **given: object) -> RungPla
     return RungPlan(**{"steps": (25, 50), "reduction": 2, "rule": rule, **given})
 
 
-def test_by_the_best_share_the_top_half_goes_on_and_the_reason_names_rung_step_score_and_cut():
+def test_best_share_rule_keeps_top_half_and_gives_reason():
     assert arrive(RungBoard(plan(BestShare(), reduction=3)), Score(0, 25, 0.9), Score(1, 25, 0.1)) == [None, None]
     scores = [Score(trial, 50, score) for trial, score in enumerate((0.455, 0.412, 0.6, 0.55, 0.58))]
     said = [None, "rung 1 (50 steps): 0.412 below the cut 0.455", None, None, None]
@@ -63,7 +63,7 @@ def test_a_trial_stops_where_others_are_better_by_more_than_their_noise():
     assert significant(0.559, 0.559, 0.559, 0.559) is None
 
 
-def test_as_many_as_one_in_reduction_must_be_better_and_the_reason_names_how_many_are():
+def test_significance_rule_counts_better_trials_in_its_reason():
     said = significant(0.9, 0.9, 0.9, 0.9, 0.4)
     assert said == "rung 0 (25 steps): 0.5, and 4 of 5 are better by more than their noise"
     # with its own there are 7, and ceil(7 / 2) is 4, ceil(7 / 3) is 3
@@ -151,7 +151,7 @@ def test_differences_on_the_same_examples_are_told_from_noise_sooner():
     assert compared(is_paired=True) == "rung 0 (25 steps): 0.5, and 5 of 5 are better by more than their noise"
 
 
-def test_a_trial_that_is_better_on_the_same_examples_goes_on_and_so_does_one_within_the_noise():
+def test_trial_within_noise_of_the_best_continues():
     # 8 examples more are 2.8 errors, for it and not against it; without the first 2 and with 1 more it is one behind
     # with an error of the root of 3
     assert compared(is_paired=True, right_of_the_last=216) is None
@@ -176,7 +176,7 @@ def judged(own_score: float, own_losses: float, others_score: float = 0.5, other
     return rungs.verdict(Score(5, 25, own_score))
 
 
-def test_a_loss_that_is_clearly_higher_stops_a_trial_of_no_higher_score_and_a_lower_one_none():
+def test_clearly_higher_loss_stops_a_trial():
     # the losses differ by 0.5 and by waves of amplitude 0.5 to 2.5, which have errors of 0.035 to 0.18
     assert judged(0.5, 2.0) is not None
     assert judged(0.5, 1.55) is None
@@ -217,7 +217,7 @@ def test_nothing_is_stopped_because_something_larger_scores_more(by):
     assert sized_verdict(by, [*((0.9, 100.0) for _ in range(6)), (0.3, 100.0)]) is not None
 
 
-def test_of_those_that_are_no_larger_as_many_must_be_better_as_without_sizes():
+def test_pruning_by_size_compares_with_no_larger_trials():
     # five others are as small: three of six must be better, however many larger ones are
     larger = [(0.9, 500.0)] * 20
     two = [*larger, (0.9, 10.0), (0.9, 10.0), (0.2, 10.0), (0.2, 10.0), (0.2, 10.0), (0.3, 50.0)]
@@ -263,7 +263,7 @@ def test_by_chance_a_trial_stops_that_is_unlikely_to_be_better(chance, is_publis
     assert verdict == (None if said is None else f"rung 0 (25 steps): {said}")
 
 
-def test_by_chance_nothing_stops_of_which_too_little_is_known_or_that_is_protected():
+def test_chance_rule_spares_uncertain_and_protected_trials():
     rungs, hopeless = RungBoard(plan(Rule.CHANCE, protected=Protected.BEST)), prospect(0.0)
     reading = Score(0, 25, 0.4)
     rungs.add(reading, Contestant(method="lora_qv"))

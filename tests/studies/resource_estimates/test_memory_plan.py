@@ -64,7 +64,7 @@ def test_a_deep_decoder_is_planned_by_its_first_blocks(checkpointing, config, tm
 
 
 @pytest.mark.slow
-def test_what_does_not_fit_says_what_to_change_and_checkpointing_comes_first(config, tmp_path):
+def test_memory_advice_begins_with_checkpointing(config, tmp_path):
     config = {**config, "num_hidden_layers": 2, "layer_types": ["full_attention"] * 2}
     study = study_of(tmp_path, config, batch_size=600, micro_batch=600)
     found = plan(study, (SMALL, GPUS[-1]))
@@ -90,7 +90,7 @@ def test_what_does_not_fit_says_what_to_change_and_checkpointing_comes_first(con
 
 
 @pytest.mark.slow
-def test_gpus_that_share_a_backbone_hold_a_part_of_its_blocks_each_and_train_a_pack_each(config, tmp_path):
+def test_sharded_memory_plan_splits_blocks_and_trains_packs(config, tmp_path):
     config = {**config, "num_hidden_layers": 2, "layer_types": ["full_attention"] * 2}
     whole = plan(study_of(tmp_path, config), (GPUS[-1],), pack=2)
     shared = plan(study_of(tmp_path, config, fleet={"worker": {"shards": 4}, "pack": 2}), (GPUS[-1],), pack=2)

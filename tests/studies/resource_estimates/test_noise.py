@@ -9,7 +9,7 @@ from studies.resource_estimates.data import DataFacts
 from studies.resource_estimates.noise import examples_for, noise_warning, smallest_difference
 
 
-def test_the_smallest_difference_is_that_of_two_shares_that_err_independently():
+def test_smallest_difference_is_of_two_independent_proportions():
     assert smallest_difference(500, 0.9) == pytest.approx(1.96 * math.sqrt(2 * 0.9 * 0.1 / 500), rel=1e-4)
     assert smallest_difference(2000, 0.5) == pytest.approx(0.5 * smallest_difference(500, 0.5), rel=1e-12)
 

@@ -30,14 +30,14 @@ def test_files_are_deleted_with_the_folders_they_leave_empty(files):
     assert not files[0].parent.parent.exists()
 
 
-def test_a_folder_in_the_place_of_a_file_is_named_and_the_others_are_deleted(files):
+def test_folder_at_a_files_path_is_named_and_others_deleted(files):
     files[1].unlink()
     files[1].mkdir()
     assert list(delete_files(files)) == [files[1]]
     assert [path.exists() for path in files] == [False, True, False]
 
 
-def test_files_in_a_folder_that_is_read_only_are_named_and_deleted_when_it_is_writable_again(files):
+def test_files_in_read_only_folder_are_deleted_later(files):
     files[0].parent.chmod(0o555)
     with as_ordinary_user():
         refused = delete_files(files)
@@ -48,7 +48,7 @@ def test_files_in_a_folder_that_is_read_only_are_named_and_deleted_when_it_is_wr
 
 
 @pytest.mark.parametrize("planted", [os.mkfifo, os.mkdir])
-def test_what_lies_in_the_place_of_a_snapshot_is_not_whole_and_not_waited_for(files, planted):
+def test_non_file_at_a_snapshots_path_is_not_waited_for(files, planted):
     snapshot = describe_file(files[0], trial=0, kind="snapshot", step=4)
     assert is_whole(snapshot)
     files[0].unlink()

@@ -33,5 +33,5 @@ def test_an_error_that_nobody_else_hears_of_ends_the_work_in_a_line():
 
 
 @pytest.mark.parametrize("kind", [FencedError, LaunchError])
-def test_an_error_that_is_raised_again_where_the_work_is_done_is_not_told_twice(kind):
+def test_reraised_error_is_reported_once(kind):
     assert run(kind("was taken over.")) == []

@@ -78,7 +78,7 @@ def test_the_last_trials_are_left_for_the_other_workers_too(begin):
     assert lent == [4, 2, 1, 0, 0, 0]
 
 
-def test_the_slot_of_a_trial_that_stops_is_filled_in_the_same_exchange_and_that_of_a_failed_one_counted_once(begin):
+def test_freed_slot_is_filled_in_the_same_exchange(begin):
     study = begin()
     answer = study.keeper.exchange("w/1", [report(study.take(1)[0], 16, 0.5)], 0)
     assert answer.decisions == (Decision.STOP,)
@@ -102,7 +102,7 @@ def test_an_exchange_is_recorded_in_one_transaction_or_not_at_all(begin, monkeyp
         assert [(one.trial, one.step) for one in ledger.readings(key)] == [(0, 4), (1, 4)]
 
 
-def test_trials_are_proposed_ahead_of_need_where_many_run_and_wait_in_the_ledger(storage_url, begin):
+def test_trials_are_proposed_ahead_of_need(storage_url, begin):
     study = begin(storage_url, target_trials=90)
     study.take(AHEAD_PER - 1)
     assert not study.keeper.prepare()
@@ -138,7 +138,7 @@ def test_a_rung_that_was_passed_stays_passed_in_the_next_attempt(begin):
     assert study.tell(report(request, 4, 0.1)) == [Decision.GO_ON]
 
 
-def test_a_takeover_queues_what_ran_and_gives_it_out_first_with_its_snapshots(storage_url, begin):
+def test_takeover_requeues_running_trials_first(storage_url, begin):
     study = begin(storage_url)
     first, second = study.take(2)
     study.tell(report(second, 4, 0.5, study.written(second, 4)))
@@ -187,7 +187,7 @@ def test_a_report_that_is_repeated_is_recorded_once(storage_url, begin):
         assert len(ledger.readings(key)) == 1
 
 
-def test_a_repeated_report_after_a_takeover_does_not_delete_the_file_it_brought(begin):
+def test_repeated_report_after_takeover_keeps_its_file(begin):
     study = begin()
     request = study.take(1)[0]
     artefact = study.written(request, 4)
@@ -289,7 +289,7 @@ def test_losses_over_launches_that_a_reading_separates_do_not_add_up(storage_url
     assert study.states == ["queued"]
 
 
-def test_a_step_that_was_measured_before_does_not_make_the_count_begin_again(begin):
+def test_repeated_step_does_not_reset_the_count(begin):
     study = begin()
     study.tell(report(study.take(1)[0], 4, 0.5))
     for _ in range(MAX_LOSSES):
@@ -375,7 +375,7 @@ def test_an_error_of_the_ledger_halts_the_keeper(begin, monkeypatch):
     assert [one.attempt for one in study.take(1)] == [2]
 
 
-def test_files_that_no_record_names_are_removed_at_a_takeover_and_at_the_end_of_a_launch(begin):
+def test_unrecorded_files_are_removed_at_takeover_and_end(begin):
     study = begin()
     request = study.take(1)[0]
     kept = study.written(request, 4)
@@ -391,7 +391,7 @@ def test_files_that_no_record_names_are_removed_at_a_takeover_and_at_the_end_of_
         assert study.written(request, 7) == orphan  # a late one
 
 
-def test_a_file_outside_the_studys_folder_that_a_ledger_names_is_neither_lent_nor_deleted(begin, tmp_path):
+def test_file_outside_the_studys_folder_is_left_alone(begin, tmp_path):
     study = begin(target_trials=1)
     request = study.take(1)[0]
     study.tell(report(request, 4, 0.5, study.written(request, 4)))
@@ -455,7 +455,7 @@ def refuse(path: Path, missing_ok: bool = False) -> None:
     raise OSError(errno.EROFS, os.strerror(errno.EROFS), str(path))
 
 
-def test_a_file_that_cannot_be_deleted_is_said_once_and_tried_again_at_the_sweep(begin, monkeypatch):
+def test_undeletable_file_is_reported_once_and_retried(begin, monkeypatch):
     study = begin(target_trials=1)
     request = study.take(1)[0]
     kept = study.written(request, 4)
@@ -508,7 +508,7 @@ def test_a_study_whose_space_is_exhausted_is_done_before_its_target(begin, space
 
 
 @pytest.mark.parametrize("takes_over", [False, True])
-def test_a_published_method_that_collapsed_stops_though_it_is_protected_and_the_ledger_says_why(begin, takes_over):
+def test_collapsed_protected_method_stops_with_recorded_reason(begin, takes_over):
     rungs = RungPlan(
         steps=(4, 8),
         reduction=2,
@@ -560,7 +560,7 @@ def test_examples_are_recorded_and_compared_at_rungs_also_after_a_takeover(begin
     assert kept == [(trial, 4, 208 - 8 * (trial == 5)) for trial in range(6)]
 
 
-def test_the_factored_search_is_told_what_the_ledger_holds_and_a_takeover_proposes_the_same_pack(begin):
+def test_takeover_proposes_the_same_pack(begin):
     rungs = RungPlan(steps=(4, 8), reduction=2, rule=Rule.SIGNIFICANCE, protected=Protected.BEST, examples=200)
     published = ("lora_qv", "mam_adapter", "bitfit", "head_only")
     study = begin(sampler="factored", rungs=rungs, opening=InitialDesign(published=published), target_trials=40)

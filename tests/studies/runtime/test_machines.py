@@ -51,7 +51,7 @@ def test_losses_on_machines_that_live_fail_a_trial_also_among_others(begin, mach
     assert study.states[0] == "failed"
 
 
-def test_a_worker_on_a_machine_that_leaves_is_sent_away_and_wanted_elsewhere(begin, machines):
+def test_worker_on_a_leaving_machine_is_replaced(begin, machines):
     keeper = begin(machines=machines).keeper
     keeper.join("w/1")
     assert keeper.exchange("w/1", (), 1).requests
@@ -75,7 +75,7 @@ def test_workers_that_are_lost_in_loading_again_and_again_end_the_launch(begin, 
         keeper.join("w/last")
 
 
-def test_neither_those_that_took_trials_nor_those_lost_with_their_machine_are_lost_in_loading(begin, machines):
+def test_loading_losses_exclude_busy_and_machine_lost_workers(begin, machines):
     keeper = begin(target_trials=40, machines=machines).keeper
     for number in range(2 * MAX_CRASHES):
         keeper.join(f"w/{number}")

@@ -96,7 +96,7 @@ def test_the_best_published_method_is_among_finalists(searched, methods, expecte
     assert [trial.number for trial in found] == expected
 
 
-def test_a_keeper_trains_the_best_published_method_again_beside_two_discoveries(searched):
+def test_keeper_replicates_best_published_and_two_discoveries(searched):
     study, ending = searched(opening=InitialDesign(published=("lora_qv", "mam_adapter")))
     study.keeper.exchange("w/1", ending, 8)
     assert [trial.replicate_of for trial in study.trials[8:]] == [5, 2, 1, 5, 2, 1]

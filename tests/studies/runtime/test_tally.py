@@ -63,7 +63,7 @@ def test_the_head_alone_is_a_reference_once_it_is_complete():
     assert tally.head_only == 0.4
 
 
-def test_the_last_ones_are_kept_and_counted_where_they_ended_in_this_launch():
+def test_tally_keeps_the_last_ended_trials_of_this_launch():
     tally = tally_of([0.1] * 40, is_here=False)
     assert (len(tally.just_ended), tally.ended_here) == (LAST, 0)
     tally.add(complete(40, 0.2))

@@ -49,7 +49,7 @@ def test_a_launch_holds_its_study_while_it_runs_and_lets_go_of_it(study):
     assert study.holder() is None
 
 
-def test_a_database_that_is_put_in_the_place_of_its_own_is_not_opened_when_a_launch_ends(study):
+def test_replaced_database_is_not_opened_at_launch_end(study):
     file, other = study.folder / "ledger.db", b"somebody else's"
 
     def replace(progress: object) -> None:
@@ -105,7 +105,7 @@ def test_a_launch_that_failed_holds_nothing(study):
     assert study.launch().finished
 
 
-def test_the_command_refuses_a_study_that_is_run_with_exit_code_2_and_asks_nobody(study, capsys, monkeypatch):
+def test_command_on_a_running_study_exits_2_without_prompt(study, capsys, monkeypatch):
     assert study.launch().finished
     with closing(sqlite3.connect(study.folder / "ledger.db")) as link, link:
         link.execute("UPDATE studies SET holder = 'my-desk', held_until = '2999-01-01T00:00:00.000000+00:00'")

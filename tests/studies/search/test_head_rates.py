@@ -17,7 +17,7 @@ def asking(space: SearchSpace) -> SearchSpace:
 
 
 @pytest.mark.parametrize("sampler", ["factored", "random", "tpe"])
-def test_every_proposal_of_a_study_that_asks_has_a_rate_of_its_own_and_a_replay_goes_on_alike(sampler, space):
+def test_searched_head_rate_is_proposed_and_replayed(sampler, space):
     asked = asking(space)
     proposer = proposer_of(asked, sampler, published=())
     history = search(proposer, asked, 9, [])
@@ -40,7 +40,7 @@ def test_it_is_part_of_what_tells_trials_apart(space):
 
 
 @pytest.mark.parametrize("sampler", ["factored", "random"])
-def test_where_nothing_is_asked_all_heads_are_trained_at_the_rate_of_the_study(sampler, space):
+def test_fixed_head_rate_applies_to_all_trials(sampler, space):
     (trial,) = search(proposer_of(space, sampler, published=()), space, 1, [])
     assert HEAD_RATE not in trial.proposal
     assert HEAD_RATE not in space.parameters()

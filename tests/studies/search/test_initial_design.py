@@ -32,7 +32,7 @@ def test_a_form_begins_where_its_rate_is_expected_to_be_best(space):
     assert found["mam_adapter"].ffn_learning_rate == pytest.approx(low * (high / low) ** 0.7 / 2, rel=1e-12)
 
 
-def test_what_is_another_method_under_another_name_is_left_out_and_that_is_said(space):
+def test_duplicate_published_method_is_left_out_with_a_note(space):
     proposer = proposer_of(space, "factored", ("lora_qv", "lora_qv:s=2", "bitfit"))
     assert [proposer.propose().method for _ in range(2)] == ["lora_qv", "bitfit"]
     assert proposer.left_out == {"lora_qv:s=2": "another trial is the same."}

@@ -27,7 +27,7 @@ def test_it_is_nearly_the_best_of_all_sets(most):
             assert found == best
 
 
-def test_rows_that_are_good_on_different_tasks_go_before_what_is_good_on_the_same():
+def test_portfolio_prefers_rows_good_on_different_tasks():
     worth = np.array([[1.0, 0.9, 0.0], [0.9, 1.0, 0.1], [0.2, 0.2, 1.0], [0.1, 0.1, 0.9]])
     assert portfolio(worth, 2) == [1, 2]
     assert portfolio(worth) == [1, 2, 0]

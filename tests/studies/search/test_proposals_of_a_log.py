@@ -18,7 +18,7 @@ COURSE = ObservationModel(steps=8, examples=400)
 PUBLISHED = ("lora_qv", "mam_adapter", "head_only")
 
 
-def test_it_is_told_how_far_a_reading_is_and_how_sure_and_records_tell_the_same(space):
+def test_proposer_receives_reading_progress_and_error(space):
     live, rebuilt = proposer_of(space), proposer_of(space)
     begun = [live.propose() for _ in PUBLISHED]
     records = [record_of(one, number, space, TrialState.RUNNING) for number, one in enumerate(begun)]
@@ -62,7 +62,7 @@ def test_free_slots_are_filled_as_if_the_earlier_ones_were_running(space):
 
 
 @pytest.mark.slow
-def test_a_published_method_at_other_rates_is_a_published_trial_with_its_name(space):
+def test_published_method_at_other_rates_keeps_its_name(space):
     proposer = proposer_of(space)
     found: list[Candidate] = []
     for number in range(80):

@@ -35,7 +35,7 @@ def test_trials_that_were_running_are_running_for_optuna_after_a_replay(space):
     assert replayed.history()[0].value == 0.5
 
 
-def test_published_methods_come_first_and_their_learning_rates_are_suggested(space):
+def test_published_methods_come_first_with_suggested_rates(space):
     proposer = proposer_of(space)
     proposals = [proposer.propose() for _ in range(3)]
     assert [one.method for one in proposals] == ["mam_adapter", "lora_qv", None]
@@ -60,7 +60,7 @@ def biases(space: SearchSpace, *attention: str) -> SearchSpace:
     return SearchSpace(shape=space.shape, budget=600_000, options=options)
 
 
-def test_a_space_that_holds_no_more_says_so_and_goes_on_numbering_without_a_gap(space):
+def test_exhausted_space_is_reported_without_number_gaps(space):
     proposer = proposer_of(biases(space), "random", ())
     assert len({proposer.propose().fingerprint for _ in range(3)}) == 3
     with pytest.raises(SpaceExhausted, match="had been tried"):
@@ -82,7 +82,7 @@ def test_a_study_of_published_points_alone_ends_with_them(space, sampler):
 
 
 @pytest.mark.parametrize("sampler", ["tpe", "factored"])
-def test_a_sampler_that_insists_on_its_favourite_does_not_end_the_search_early(space, sampler):
+def test_repeating_sampler_does_not_end_the_search_early(space, sampler):
     # attention: q, v, o, q+v; FFN: u, f, u+f; one of them or both: 4 * 3 + 4 + 3 points
     proposer = proposer_of(biases(space, "const"), sampler, ())
     for number in range(19):
@@ -105,7 +105,7 @@ def test_derived_seeds_differ_by_every_part_and_fit_their_bits():
     assert all(0 <= seed < 2**31 for seed in seeds)
 
 
-def test_numbers_fill_their_ranges_and_seven_in_ten_random_proposals_edit_both_sides_whatever_the_tree_is(space):
+def test_random_proposals_fill_ranges_and_often_edit_both_sides(space):
     proposer = Proposer(space, sampler="random", seed=3)
     drawn = [proposer.propose().parameters for _ in range(120)]
     assert [one["placement"] for one in drawn[:100]].count("both") == pytest.approx(70, abs=2)
@@ -156,7 +156,7 @@ def test_a_published_method_is_seen_whole_or_not_at_all(space):
     assert again.fingerprint == method.fingerprint
 
 
-def test_the_best_complete_trials_the_newest_and_those_that_run_are_in_view(space, monkeypatch):
+def test_sampler_history_holds_best_newest_and_running_trials(space, monkeypatch):
     monkeypatch.setattr(optuna_history, "LARGEST", 6)
     monkeypatch.setattr(optuna_history, "BEST", 2)
     # 1 and 3 are the best complete ones; of those with a result 9, 11, 12 and 13 are the newest four

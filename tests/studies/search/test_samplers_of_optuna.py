@@ -21,7 +21,7 @@ TPE = "optuna.samplers:TPESampler"
 GROUPED = {"class": TPE, "multivariate": True, "group": True}
 
 
-def test_tpe_of_optuna_learns_over_the_tree_from_published_methods_too_and_replays(space):
+def test_tpe_learns_from_published_methods_and_replays(space):
     opening = InitialDesign(published=("mam_adapter", "lora_qv"))
 
     def proposer() -> Proposer:

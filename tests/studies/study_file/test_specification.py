@@ -162,7 +162,7 @@ def test_every_option_of_the_space_can_be_set_in_the_study_file():
     assert same == ["published_scale", "near_duplicates", "attention_share", "split", "learning_rates_of"]
 
 
-def test_the_fewer_steps_a_trial_has_the_higher_are_the_learning_rates_that_the_file_leaves_out():
+def test_default_rates_rise_as_steps_fall():
     def rates(steps: int) -> dict[str, tuple[float, float]]:
         space = {"learning_rates": {"const": [1e-3, 1e-2]}}
         study = minimal(training={"steps": steps}, space=space)
@@ -450,9 +450,7 @@ def folder_study(folder: str) -> str:
     return yaml.safe_dump({**MINIMAL, "task": {"folder": folder, "text": ["a", "b"], "label": "c"}})
 
 
-def test_a_folder_is_relative_to_the_study_file_and_from_the_command_line_to_the_working_directory(
-    tmp_path, monkeypatch
-):
+def test_folder_is_relative_to_study_file_or_working_directory(tmp_path, monkeypatch):
     (tmp_path / "data").mkdir()
     (tmp_path / "elsewhere" / "mine").mkdir(parents=True)
     monkeypatch.chdir(tmp_path / "elsewhere")
@@ -473,7 +471,7 @@ def test_a_missing_folder_is_said_with_all_other_problems(tmp_path):
 @pytest.mark.parametrize(
     ("backbone", "is_path"), [("embedded", False), ("roberta-base", False), ("mine", True), ("./x", True)]
 )
-def test_a_backbone_is_a_path_only_if_there_is_such_a_folder_or_it_is_written_as_one(tmp_path, backbone, is_path):
+def test_backbone_is_a_path_only_if_it_exists_or_looks_like_one(tmp_path, backbone, is_path):
     (tmp_path / "mine").mkdir()
     study = read_specification(written(tmp_path, yaml.safe_dump({**MINIMAL, "backbone": backbone})))
     assert study.backbone.name == (str(tmp_path / backbone) if is_path else backbone)
@@ -560,7 +558,7 @@ def test_a_file_of_the_user_goes_before_an_example_of_that_name(tmp_path, monkey
         assert study_file(name) == Path(name)
 
 
-def test_reading_a_study_file_loads_neither_database_nor_search_nor_learning_libraries():
+def test_reading_a_study_file_imports_no_heavy_library():
     script = (
         "import sys\n"
         "from studies.study_file import read_specification\n"

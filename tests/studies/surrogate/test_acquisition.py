@@ -24,7 +24,7 @@ def test_the_expected_improvement_is_its_integral(mean, deviation, best):
     assert found[0] == pytest.approx(math.log(expected), rel=1e-9)
 
 
-def test_the_logarithm_is_finite_and_rises_where_the_improvement_itself_is_nought():
+def test_log_improvement_is_finite_where_improvement_underflows():
     means = np.linspace(-1e6, -1.0, 2001)
     found = log_expected_improvement(means, np.ones_like(means), 50.0)
     assert np.isfinite(found).all()
@@ -92,7 +92,7 @@ def test_the_expected_gain_of_hypervolume_is_its_integral(place, mean, deviation
     assert found[0] == pytest.approx(math.log(expected), abs=1e-7)
 
 
-def test_where_there_is_one_step_it_is_the_expected_improvement_times_its_width():
+def test_one_step_front_gain_is_improvement_times_width():
     one = Staircase.of([SCALE.low], [0.3], scale=SCALE, reference=0.3)
     means, deviations = np.array([0.1, 0.5]), np.array([0.2, 0.3])
     found = log_expected_hypervolume(means, deviations, np.array([-1.0, SCALE.low]), one)
@@ -100,7 +100,7 @@ def test_where_there_is_one_step_it_is_the_expected_improvement_times_its_width(
     assert found == pytest.approx(expected, abs=1e-12)
 
 
-def test_a_smaller_one_of_the_same_score_gains_more_and_what_is_too_large_nothing():
+def test_smaller_candidate_gains_more_and_oversized_nothing():
     places = np.array([-3.0, -2.0, -1.0, 0.0, 0.9, 1.0, 1.5])
     found = log_expected_hypervolume(np.full(7, 0.7), np.full(7, 0.3), places, stairs())
     assert (np.diff(found[:6]) < 0).all()

@@ -45,7 +45,7 @@ def points_of(structures, rates, sizes) -> Points:
     )
 
 
-def test_points_are_nearly_equal_that_differ_in_small_steps_of_rates_and_sizes_alone():
+def test_near_duplicates_differ_in_small_rate_or_size_steps():
     point = ((3, 5), (0.1, -0.4), (-1.0, -1.0))
     others = {
         "itself": (point, True),
@@ -74,7 +74,7 @@ def test_amid_noise_nothing_is_tried_again_at_nearly_its_rates_and_size(space, s
     assert not np.triu(nearly_equal(points, points), 1)[:, 12:].any()
 
 
-def test_the_share_of_structures_never_tried_falls_with_the_number_of_trials_and_the_limit_rises():
+def test_share_of_new_structures_falls_with_trials():
     settings = FactoredSettings(untried=0.2, most=8)
     assert [settings.untried_at(trials) for trials in (0, 50, 100, 200, 800)] == [0.2, 0.2, 0.2, 0.1, 0.025]
     assert [settings.most_at(trials) for trials in (0, 160, 200, 1000)] == [8, 8, 10, 50]
@@ -90,7 +90,7 @@ def test_a_model_finds_better_than_draws_do(space, history):
     assert later(MODEL_ALONE) > later(FactoredSettings(startup=1000)) + 0.03
 
 
-def test_the_posterior_is_on_the_scale_of_the_scores_and_knows_what_it_was_told(genome, history):
+def test_posterior_is_on_the_score_scale_and_fits_readings(genome, history):
     fitter, trials = SurrogateFitter(genome.view_of), history(90)
     known, unknown = trials[:60], [fitter.view(one) for one in trials[60:]]
     truth = np.array([one.readings[0].score + 0.05 for one in trials[60:]])
@@ -129,7 +129,7 @@ def test_a_sampler_of_optuna_knows_every_parameter_it_proposes(space):
         )
 
 
-def test_a_published_method_that_is_enqueued_is_asked_at_the_rates_that_are_expected_to_be_best(space):
+def test_enqueued_published_method_gets_the_best_expected_rates(space):
     study = optuna.create_study(direction="maximize", sampler=FactoredSampler(FactoredSearch(space, seed=2)))
     study.enqueue_trial({}, user_attrs={METHOD: "prefix_tuning"})
     candidate = space.suggest(study.ask())
@@ -159,7 +159,7 @@ def test_published_trials_are_known_by_what_they_asked(space):
     assert all("lowrank" in (one.get("attention.form"), one.get("ffn.form")) for one in told)
 
 
-def test_a_published_method_is_proposed_again_by_its_name_in_a_study_of_optuna(space):
+def test_published_method_is_proposed_by_name_in_optuna_study(space):
     search = FactoredSearch(space, seed=2, settings=FactoredSettings(startup=2, fresh=0.0, rated=1.0))
     study = optuna.create_study(direction="maximize", sampler=FactoredSampler(search))
     for method in ("lora_qv", "lora_ffn"):

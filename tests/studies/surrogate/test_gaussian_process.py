@@ -128,7 +128,7 @@ def test_fitted_hyperparameters_are_more_probable_than_the_medians(readings, kno
     assert np.abs(slopes).max() < 0.05
 
 
-def test_trials_that_end_at_their_posterior_mean_move_no_mean_and_leave_less_to_learn(readings, asked, known):
+def test_fantasies_at_the_mean_keep_means_and_cut_variance(readings, asked, known):
     process = GaussianProcess(readings, known, VALUES)
     told = process.told(asked.taken(np.arange(3)))
     means, deviations = process.predict(asked)

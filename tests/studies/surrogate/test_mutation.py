@@ -89,7 +89,7 @@ def nearest(structures: PartStructures, number: int, dimension: str) -> set[int]
     return {one for some in having.values() for one, changes in some.items() if changes == min(some.values())}
 
 
-def test_neighbours_have_another_value_of_a_dimension_and_differ_least_else(genome):
+def test_neighbours_change_one_dimension_and_little_else(genome):
     for structures in genome.parts.values():
         for number in range(0, len(structures.points), 40):
             for place, dimension in enumerate(structures.dimensions):
@@ -97,7 +97,7 @@ def test_neighbours_have_another_value_of_a_dimension_and_differ_least_else(geno
                 assert found == nearest(structures, number, dimension)
 
 
-def test_what_has_no_size_is_drawn_and_made_alone_where_it_takes_a_quarter_of_the_budget(space):
+def test_sizeless_form_stands_alone_above_a_quarter_of_budget(space):
     bias = 12 * space.shape.width  # of the width of the model at every layer
     for budget, least, most in ((4 * bias, 0.15, 0.5), (40 * bias, 0.0, 0.05)):
         genome = Encoding(SearchSpace(shape=space.shape, budget=budget))

@@ -42,7 +42,7 @@ def far(genome, trials):
     return told, believed(genome, told)
 
 
-def test_the_lower_a_trial_scores_the_lower_it_is_expected_to_and_by_as_much(genome, trials):
+def test_estimate_falls_as_much_as_the_score(genome, trials):
     middle, spread = spread_of(trials)
     (view,) = (genome.view_of(trials[LOW]),)
     found = []
@@ -79,7 +79,7 @@ def test_what_is_said_in_scores_is_the_median_and_its_deviation_there(genome, fa
     np.testing.assert_array_equal(belief.means(views), medians)
 
 
-def test_joint_deviations_are_those_of_each_and_differences_are_of_the_joint(genome, far):
+def test_joint_posterior_gives_marginals_and_differences(genome, far):
     told, belief = far
     views = [genome.view_of(told[number]) for number in (LOW, 3, 12)]
     medians, covariance = belief.joint(views)

@@ -45,7 +45,7 @@ def test_a_listener_that_followed_a_study_holds_what_a_new_one_hears(history):
     assert same(follower.hear(trials[:4]), ReadingCollector().hear(trials[:4]))
 
 
-def test_few_readings_are_kept_whole_and_many_are_thinned_to_the_best_the_newest_and_some(history):
+def test_many_readings_are_thinned_to_best_newest_and_sample(history):
     few = ReadingCollector().hear(history(50))
     assert thinned(few, few.scores).tolist() == list(range(len(few)))
     draw = random.Random(0)
@@ -91,7 +91,7 @@ def test_scores_are_standardised_by_the_median_and_spread_of_each_rung():
     np.testing.assert_allclose(found.errors, 0.01 / 0.14826, rtol=1e-12)
 
 
-def test_a_score_far_below_the_others_is_warped_with_its_noise_and_the_others_are_not():
+def test_only_low_outliers_are_warped_with_their_noise():
     scores = np.array([0.4, 0.41, 0.42, 0.43, 0.44, -5.0])
     found = standardised(scores, np.full(6, 0.01), np.zeros(6))
     middle, spread = found.full.middle, found.full.spread
@@ -128,7 +128,7 @@ def test_checkpoints_grow_by_a_third():
     assert checkpoint(11) is None
 
 
-def test_what_is_heard_later_is_measured_by_the_spread_that_amplitudes_are_of(genome, history):
+def test_later_readings_use_the_spread_of_the_amplitudes(genome, history):
     def near(one, by):
         readings = tuple(
             replace(

@@ -71,14 +71,14 @@ def test_a_ledger_read_twice_is_proposed_for_alike(space):
     assert proposals[0] == proposals[1]
 
 
-def test_the_error_of_a_share_is_binomial_less_the_luck_that_trials_share_and_never_nothing():
+def test_accuracy_noise_is_binomial_less_the_shared_part():
     assert share_error(0.5, 500) == pytest.approx(math.sqrt(0.25 * 0.5 / 500))
     assert share_error(0.5, 500, 0.5) == pytest.approx(math.sqrt(0.25 * 0.62 / 500))
     assert share_error(1.0, 500) == pytest.approx(math.sqrt(0.001 * 0.999 * 0.5 / 500))
     assert share_error(0.0, 500) == pytest.approx(share_error(1.0, 500))
 
 
-def test_at_a_rung_with_fewer_examples_a_score_is_less_sure_by_their_number_and_at_the_end_it_is_not():
+def test_rung_noise_grows_with_fewer_examples():
     model = ObservationModel(steps=4, examples=800, rung_examples=200)
     assert model.measured(1, 0.5).standard_error == pytest.approx(2 * share_error(0.5, 800, 0.25))
     assert model.measured(4, 0.5).standard_error == share_error(0.5, 800)
@@ -89,7 +89,7 @@ def test_trials_have_more_in_common_the_longer_they_were_trained(fraction, commo
     assert common_luck(fraction) == pytest.approx(common, abs=1e-12)
 
 
-def test_where_two_trials_share_half_of_their_luck_a_difference_scatters_as_it_is_said_to():
+def test_shared_noise_predicts_scatter_of_differences():
     """Right answers are those where a common and an own normal variable add up to less than nothing."""
     draws = np.random.default_rng(0)
     studies, examples, latent = 4000, 200, math.sin(math.pi / 4)

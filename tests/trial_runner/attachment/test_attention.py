@@ -78,7 +78,7 @@ def same(actual: Tensor, expected: Tensor) -> None:
 
 
 @pytest.mark.parametrize("is_causal", [False, True])
-def test_without_a_prefix_it_is_plain_attention_and_a_missing_mask_of_a_causal_module_a_causal_one(is_causal):
+def test_no_prefix_equals_plain_attention_with_causal_default(is_causal):
     problem = Problem(torch.float64)
     k, v, _, _ = problem.repeated
     given: Any = {"is_causal": True} if is_causal else {"attn_mask": problem.mask}
@@ -108,7 +108,7 @@ def test_the_normaliser_is_the_log_sum_exp_of_what_a_query_sees(kind):
     same(asked, unasked)
 
 
-def test_a_tap_is_told_the_query_the_scaling_and_no_normaliser_it_did_not_ask_for():
+def test_tap_receives_query_scaling_and_requested_normaliser():
     problem = Problem(torch.float64)
     tap = Tap()
     problem.attended(problem.mask, tap, scaling=1.0)

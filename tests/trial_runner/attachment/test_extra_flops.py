@@ -33,7 +33,7 @@ def _is_of_matrices(edit: Edit) -> bool:
     return is_known and edit.form.reparameterization is None and not isinstance(edit.gate, WeightedGate)
 
 
-def test_matrix_products_that_are_counted_while_they_run_are_those_of_the_formula(rig):
+def test_counted_matrix_products_equal_the_formula(rig):
     shape = rig.backbone.shape
     with FlopCounterMode(display=False) as frozen:
         hidden = hidden_of(rig.backbone.model, rig.backbone)

@@ -112,7 +112,7 @@ def test_every_part_of_it_is_felt(rig):
     assert given["distances"].unique().numel() > 4
 
 
-def test_an_edit_of_queries_acts_on_positions_as_a_change_of_the_weights_does(rig):
+def test_query_edit_acts_before_positions_like_a_weight_change(rig):
     deltas = deltas_of(rig, "queries and keys")
     with torch.no_grad():
         edited = rig.outputs(deltas)

@@ -69,7 +69,7 @@ def test_prompts_of_encoders_have_no_position_and_no_type(family, loaded):
 
 
 @pytest.mark.parametrize("family", [*DECODERS, "t5", "t5_gated"])
-def test_prompts_of_decoders_and_without_positions_are_tokens_before_the_others(family, loaded):
+def test_decoder_prompts_are_tokens_before_the_others(family, loaded):
     """The decoder of an encoder-decoder attends to them."""
     rig = loaded(family)
     backbone, deltas = rig.backbone, prompted(rig)

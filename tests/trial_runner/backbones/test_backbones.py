@@ -51,7 +51,7 @@ def unreachable_hub(monkeypatch, tmp_path):
 
 
 @pytest.mark.parametrize("family", EVERY_FAMILY)
-def test_a_folder_loads_without_a_word_as_the_frozen_base_model_with_the_stored_weights(tiny_backbone, family, capfd):
+def test_folder_loads_silently_as_frozen_base_model(tiny_backbone, family, capfd):
     folder = tiny_backbone(family)
     capfd.readouterr()
     backbone = load_backbone(str(folder))
@@ -112,7 +112,7 @@ def test_what_fills_short_rows_is_never_seen(tiny_backbone, family):
         ({}, 0),
     ],
 )
-def test_a_model_without_a_padding_token_fills_rows_with_its_end_of_text_or_the_first_token(entries, token):
+def test_model_without_padding_token_pads_with_end_of_text(entries, token):
     assert padding_token(entries) == token
 
 
@@ -220,7 +220,7 @@ def test_a_tokenizer_that_is_missing_or_too_large_is_one_clear_line(tiny_backbon
         load_tokenizer(str(folder))
 
 
-def test_the_id_of_a_tokenizer_is_that_of_its_content_whatever_it_was_used_for(tiny_backbone, tmp_path):
+def test_tokenizer_id_depends_on_content_only(tiny_backbone, tmp_path):
     first = load_tokenizer(str(tiny_backbone("bert")))
     before = tokenizer_id(first)
     first(["a b c", "d"], truncation=True, max_length=3, padding=True)

@@ -62,7 +62,7 @@ def inputs_of(model: Any) -> dict[str, Tensor]:
 
 
 @pytest.mark.parametrize(("family", "kind"), HELD)
-def test_dense_weights_are_as_near_to_those_of_the_files_as_their_codes_can_be(
+def test_dequantized_weights_are_nearest_codes(
     tiny_backbone: TinyBackbone, tmp_path: Path, family: str, kind: str
 ) -> None:
     folder = in_whole_blocks(tiny_backbone(family), tmp_path) if kind == "int4" else tiny_backbone(family)

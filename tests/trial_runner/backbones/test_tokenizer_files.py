@@ -119,7 +119,7 @@ def test_a_folder_with_what_is_no_file_is_refused(folder):
         load_tokenizer(str(folder))
 
 
-def test_a_tokenizer_that_gives_up_on_a_text_is_an_error_of_ours_and_nothing_else_is():
+def test_tokenizer_failure_is_wrapped_and_other_errors_are_not():
     panic = type("PanicException", (BaseException,), {})  # what a library in Rust raises
     with pytest.raises(BackboneError, match="it says: retry-limit-in-match over"), panics_as_errors():
         raise panic("retry-limit-in-match over")

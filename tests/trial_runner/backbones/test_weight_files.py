@@ -21,7 +21,7 @@ def change_config(folder: Path, **entries: object) -> None:
     file.write_text(json.dumps({**json.loads(file.read_text()), **entries}))
 
 
-def test_a_folder_with_an_adapter_is_refused_since_its_config_names_another_model(folder):
+def test_adapter_folder_is_refused_as_backbone(folder):
     (folder / "adapter_config.json").write_text('{"base_model_name_or_path": "/somewhere/else"}')
     with pytest.raises(BackboneError, match=r"must be a whole model; its folder has an adapter_config\.json"):
         load_backbone(str(folder))
@@ -47,7 +47,7 @@ def test_pickles_are_refused_by_name_and_never_opened(folder, tmp_path, name):
 
 
 @pytest.mark.parametrize("entry", [{"vocab_size": 2 * 10**8}, {"intermediate_size": 2 * 10**6}])
-def test_a_config_of_a_much_larger_model_is_refused_before_anything_is_built(folder, monkeypatch, entry):
+def test_oversized_config_is_refused_before_building(folder, monkeypatch, entry):
     change_config(folder, **entry)
     monkeypatch.setattr("trial_runner.backbones.backbone._frozen_model", None)
     with pytest.raises(BackboneError, match=r"must be complete; its config\.json counts [\d,]+, its files hold"):

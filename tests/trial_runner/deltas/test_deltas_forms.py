@@ -56,7 +56,7 @@ WEIGHTS = [None, torch.sigmoid(draw(BATCH, TOKENS, HEADS, 1, seed=9))]
     [Bottleneck(width=3, heads=Heads.QUERY), LowRank(width=3, heads=Heads.QUERY, bias=True)],
     ids=lambda form: form.name,
 )
-def test_value_extension_sums_the_heads_and_adds_one_bias_that_no_weight_touches(form, read, weight):
+def test_value_extension_sums_heads_and_adds_one_bias(form, read, weight):
     """``sum_i weight_i act(z_i A_i + a_i) B_i + b`` (Chen et al. 2022, released code)."""
     module = built(Port.O, read, form)
     z = draw(BATCH, TOKENS, HEADS, 4)
@@ -151,7 +151,7 @@ def test_a_phm_form_is_a_bottleneck_with_those_matrices(has_bias):
     assert not hasattr(form, "rule")
 
 
-def test_all_phm_forms_of_a_configuration_share_one_rule_that_none_of_them_owns():
+def test_phm_forms_of_a_configuration_share_one_rule():
     shared = PhmShared(2, torch.Generator().manual_seed(0))
     of = edit(Port.F, Port.F, Phm(width=4, n=2))
     one, other = (build_form(of, 4, SHAPE, torch.Generator().manual_seed(s), shared=shared) for s in (1, 2))

@@ -69,7 +69,7 @@ def test_a_tanh_gate_starts_closed_and_can_open():
     assert_equal(delta.delta(X), torch.tanh(torch.tensor(0.7, dtype=torch.float64)) * delta.form(X))
 
 
-def test_a_sigmoid_gate_starts_half_open_and_has_a_number_per_token_from_what_is_read():
+def test_sigmoid_gate_starts_at_half_per_token():
     delta = built(Port.F, Port.X_FFN, BERT, SigmoidGate())
     assert torch.equal(delta.delta(X), delta.form(X) / 2)
     nudged(delta, 1.0)

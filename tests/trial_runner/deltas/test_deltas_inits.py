@@ -121,7 +121,7 @@ def test_draws_depend_on_the_generator_alone(form):
 
 
 @pytest.mark.parametrize(("rank", "in_width", "out_width"), [(4, 768, 3072), (256, 128, 96)])
-def test_the_matrices_of_vera_are_uniform_within_the_bounds_of_their_own_inputs(rank, in_width, out_width):
+def test_vera_matrices_are_kaiming_uniform(rank, in_width, out_width):
     drawn = VeraMatrices(in_width, rank, out_width, seed=3)
     for matrix, inputs in ((drawn.a, in_width), (drawn.b, rank)):
         bound = math.sqrt(6 / inputs)

@@ -51,7 +51,7 @@ def output(rig: Rig, deltas: DeltaSet) -> torch.Tensor:
 
 
 @pytest.mark.parametrize("of", EDITS.values(), ids=EDITS)
-def test_a_folded_delta_set_computes_the_same_with_the_stored_parameters_alone(of, rig):
+def test_folded_delta_set_computes_the_same(of, rig):
     deltas = DeltaSet(Configuration(edits=(of, LORA)), rig.backbone.shape, seed=3, dtype=torch.float64)
     kept = fold(nudged(deltas, 0.1), rig.backbone.shape)
     assert deltas.counts.stored == sum(parameter.numel() for parameter in kept.parameters()) < deltas.counts.trained

@@ -260,7 +260,7 @@ def test_v12_a_constant_at_v_is_one_at_o_unless_there_is_a_prefix(subject, famil
 
 @pytest.mark.parametrize("site", [Site.ATTENTION, Site.FFN], ids=str)
 @pytest.mark.parametrize(("family", "is_absorbed"), [("gpt2", True), ("roberta", False)])
-def test_v12_a_constant_at_a_norm_is_absorbed_where_only_linear_maps_read_it(subject, family, is_absorbed, site):
+def test_v12_constant_at_norm_is_absorbed_by_linear_readers(subject, family, is_absorbed, site):
     """In pre-LN blocks it is ``c W`` at what follows; in post-LN blocks the residual stream carries it on."""
     at = subject(family)
     at_norm = edit(Port.NORM, None, Constant(), site=site)
@@ -292,9 +292,7 @@ V13 = [
 
 
 @pytest.mark.parametrize(("family", "inner", "outer", "has_prefix", "is_same"), V13)
-def test_v13_a_diagonal_at_k_or_v_is_one_at_q_or_the_heads_unless_positions_rotate_or_a_prefix_stands_there(
-    subject, family, inner, outer, has_prefix, is_same
-):
+def test_v13_diagonal_at_k_or_v_equals_one_at_q_or_heads(subject, family, inner, outer, has_prefix, is_same):
     at = subject(family)
     of_inner, of_outer = diagonal(inner), diagonal(outer)
     first = (prefix(),) if has_prefix else ()

@@ -265,7 +265,7 @@ def test_lora_on_fused_projections_is_that_of_peft_with_a_b_of_blocks(pair: Call
     both.assert_same(deltas, theirs)
 
 
-def test_lora_on_fused_projections_as_peft_trains_it_is_three_edits_of_equal_a(pair: Callable[[str], Pair]) -> None:
+def test_peft_lora_on_fused_qkv_is_three_edits_with_shared_a(pair: Callable[[str], Pair]) -> None:
     both = pair("gpt2")
     edits = [low_rank(port) for port in FUSED]
     deltas, theirs = both.deltas(*edits), both.wrapped(lora_config(both, edits))

@@ -69,7 +69,7 @@ def of_first_layer(one: Edit) -> Edit:
 
 @torch.no_grad()
 @pytest.mark.parametrize("is_prefix", [False, True])
-def test_what_is_gated_is_multiplied_with_the_mean_over_the_real_tokens_of_each_sample(rig, is_prefix):
+def test_sample_gate_multiplies_by_mean_over_real_tokens(rig, is_prefix):
     """A low-rank map is scaled by it; of a prefix keys and values are."""
     at = (Port.HEAD, Port.Q, PREFIX) if is_prefix else (Port.Q, Port.X_ATTN, LOW_RANK)
     gated = deltas_of(rig, of_first_layer(edit(*at, ConvexSampleGate() if is_prefix else SampleGate())))

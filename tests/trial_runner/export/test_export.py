@@ -126,7 +126,7 @@ def test_what_is_written_is_what_is_counted_and_nothing_else(rig, tmp_path):
         assert sorted(path.name for path in folder.iterdir()) == ["delta.json", "delta.safetensors"]
 
 
-def test_a_random_subspace_beside_a_folded_prefix_is_the_one_it_was_trained_in(rig, tmp_path):
+def test_random_subspace_is_kept_beside_a_folded_prefix(rig, tmp_path):
     trial = trial_of(rig, at_heads(hidden=5), whole(Intrinsic(width=20)))
     loaded = load_delta(fresh_model(rig), exported(rig, trial, tmp_path / "export"))
     torch.testing.assert_close(loaded.logits(TEXTS), logits_of(rig, trial), rtol=0, atol=EXACTLY)
@@ -333,7 +333,7 @@ def test_a_folder_appears_whole_or_not_at_all(tmp_path):
     assert list((tmp_path / "a").iterdir()) == []
 
 
-def test_a_width_that_the_weights_do_not_have_is_refused_before_anything_of_it_is_built(rig, tmp_path, monkeypatch):
+def test_width_mismatch_is_refused_before_building(rig, tmp_path, monkeypatch):
     folder = exported(rig, trial_of(rig, ADAPTER), tmp_path / "export")
     configuration = json.loads((folder / "delta.json").read_text())["configuration"]
     configuration["edits"][0]["form"]["width"] = 10_000_000
@@ -377,7 +377,7 @@ def test_facts_that_are_no_plain_json_are_one_line(rig, folder, text):
     assert len(str(caught.value)) < 500
 
 
-def test_a_snapshot_of_fewer_weights_than_its_configuration_trains_builds_nothing(rig, monkeypatch):
+def test_incomplete_snapshot_is_refused_before_building(rig, monkeypatch):
     snapshot = trial_of(rig, ADAPTER).snapshot
     facts = copy.deepcopy(snapshot.facts)
     facts["configuration"]["edits"][0]["form"]["width"] = 10_000_000

@@ -203,9 +203,7 @@ def test_a_merged_classification_has_its_head_and_its_labels(rig_named, family, 
     assert all(torch.equal(tensor, before[name]) for name, tensor in rig.backbone.model.state_dict().items())
 
 
-def test_a_merged_classification_is_one_of_transformers_that_asks_before_it_runs_its_python(
-    rig_named, tmp_path, monkeypatch
-):
+def test_merged_classifier_needs_trust_remote_code(rig_named, tmp_path, monkeypatch):
     from transformers import AutoModelForSequenceClassification, AutoTokenizer, dynamic_module_utils
 
     monkeypatch.setattr(dynamic_module_utils, "HF_MODULES_CACHE", str(tmp_path / "modules"))

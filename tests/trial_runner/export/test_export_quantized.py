@@ -83,7 +83,7 @@ def stock(folder: Path, auto_class: str, kind: str, **options: Any) -> Any:
 
 
 @pytest.mark.parametrize(("kind", "edits"), KINDS)
-def test_a_delta_on_codes_is_attached_to_what_is_held_alike_and_to_nothing_else(folder, tmp_path, kind, edits):
+def test_quantized_delta_attaches_only_to_equal_quantization(folder, tmp_path, kind, edits):
     rig = rig_on(folder, quantization=kind)
     trial = trial_of(rig, *edits)
     wanted = logits_of(rig, trial)

@@ -51,7 +51,7 @@ def test_an_encoder_decoder_can_be_asked_for_no_examples(tiny_backbone):
 
 
 @pytest.mark.slow
-def test_a_classification_is_trained_and_measured_without_loading_a_library_of_metrics(tiny_backbone):
+def test_classification_imports_no_metrics_library(tiny_backbone):
     script = f"""
 import sys
 from support.halves_task import halves_task

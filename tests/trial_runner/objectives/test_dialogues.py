@@ -36,7 +36,7 @@ def runner(tiny_backbone: Callable[..., Path], tmp_path: Path) -> TorchRunner:
     return text_runner(backbone, tmp_path / "chats", **task, **unused, decoding=Decoding(max_new_tokens=4))
 
 
-def test_the_loss_is_the_mean_over_answers_and_a_slot_has_in_a_pack_what_it_has_alone(runner):
+def test_dialogue_loss_is_mean_over_answers_in_packs_too(runner):
     shape = runner.backbone.shape
     methods = [published_method(name).structure(shape) for name in ("lora_qv", "prefix_tuning", "houlsby_adapter")]
     pack = runner.open_pack(len(methods))

@@ -71,7 +71,7 @@ def test_each_slot_has_the_mean_over_the_tokens_of_its_own_targets(new_text_runn
 
 
 @pytest.mark.parametrize("family", FEW)
-def test_nobody_sees_the_rows_behind_a_shorter_prompt_where_no_mask_is_given(new_text_runner, family):
+def test_padding_behind_shorter_prompts_is_invisible(new_text_runner, family):
     runner = new_text_runner(family)
     frozen = runner._frozen
     pack, trials = admitted(runner, ("prompt_tuning", "lora_qv"))
@@ -85,7 +85,7 @@ def test_nobody_sees_the_rows_behind_a_shorter_prompt_where_no_mask_is_given(new
     assert torch.allclose(without, masked, rtol=EXACT, atol=EXACT)
 
 
-def test_a_head_of_its_own_is_held_in_the_numbers_that_its_products_are_rounded_to(new_text_runner):
+def test_separate_head_is_held_in_compute_precision(new_text_runner):
     runner = new_text_runner("llama", precision="bf16")
     objective = objective_of(runner)
     layer = objective._head.layer

@@ -47,7 +47,7 @@ def run(runner: TorchRunner, *methods: str, steps: int = 6) -> list[list[Reading
     return [found[trial] for trial in sorted(found)]
 
 
-def test_a_head_that_is_trained_alone_begins_at_the_mean_and_learns_by_squared_errors(runner):
+def test_regression_head_starts_at_the_mean(runner):
     task = regression()
     objective = runner._objective
     head = objective.head(seed=0)
@@ -60,7 +60,7 @@ def test_a_head_that_is_trained_alone_begins_at_the_mean_and_learns_by_squared_e
     assert last.train_loss == pytest.approx(task.guessing_loss, rel=0.5)
 
 
-def test_what_is_measured_is_that_of_the_predictions_and_a_constant_is_known_as_one(runner):
+def test_regression_metrics_detect_constant_predictions(runner):
     task = regression()
     split = task.splits["validation"]
     measured = runner._objective.measured(split.labels * 2 - 3, np.ones(len(split)), 1.0, split)

@@ -40,7 +40,7 @@ def near_a_plane(rows: int, width: int) -> torch.Tensor:
     return random(rows, 2, seed=1) @ random(2, width, seed=2) + 5 * random(width, seed=3)
 
 
-def test_what_lies_on_the_manifold_is_at_distance_zero_and_a_step_off_it_at_its_mean_square():
+def test_manifold_distance_is_zero_on_it_and_mean_square_off_it():
     points = near_a_plane(40, 8)
     manifold = Manifold.through(points, share=0.99)
     assert manifold.basis.shape == (8, 2)
@@ -133,7 +133,7 @@ def batch_of(rows: int = 40) -> Batch:
 
 
 @pytest.mark.parametrize("reparameterization", [None, 6])
-def test_disturbed_inputs_come_nearer_to_the_manifolds_and_are_predicted_from_there(runner, reparameterization):
+def test_perturbed_inputs_are_projected_towards_manifolds(runner, reparameterization):
     pack, _ = trained(runner, request(reparameterization=reparameterization))
     predictor = learned(runner, pack, share=0.5, learning_rate=0.02)
     with torch.no_grad():

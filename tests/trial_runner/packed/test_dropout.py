@@ -203,7 +203,7 @@ class TestRandomness:
         }[kind]()
         assert all(sigmas(one, other) < 5 for place, one in enumerate(drawn) for other in drawn[:place])
 
-    def test_the_numbers_of_elements_dropped_in_rows_and_columns_spread_as_those_of_draws(self):
+    def test_dropout_counts_are_binomial_in_rows_and_columns(self):
         drawn = deviations(tuple(range(8)), 256, 64, 256).flatten(0, 1)
         for sums, count in ((drawn.sum(1), drawn.shape[1]), (drawn.sum(0), drawn.shape[0])):
             spread = float((sums**2).mean() / count)

@@ -48,7 +48,7 @@ def mask_of(group: Group, shape: tuple[int, ...]) -> torch.Tensor:
     return seen
 
 
-def test_a_map_sees_a_share_of_what_it_reads_and_its_gradients_are_those_of_the_formula(groups):
+def test_low_rank_dropout_gradients_equal_the_formula(groups):
     group = groups[1][0]
     draw = torch.Generator().manual_seed(0)
     z, h, up = (torch.randn(2, 3, 5, 16, generator=draw, dtype=torch.float64) for _ in range(3))
@@ -85,7 +85,7 @@ def test_the_share_is_kept_and_places_slots_and_steps_see_others(groups):
             )
 
 
-def test_what_a_slot_sees_depends_on_no_other_slot_no_padding_and_no_call_before(groups):
+def test_dropout_of_a_slot_is_independent_of_the_pack(groups):
     deltas, found = groups
     alone = PackedDeltas(deltas[2:]).plans
     plan = next(plan for sublayer, plan in alone.items() if sublayer.site is Site.ENCODER_SELF)

@@ -196,9 +196,7 @@ GRAPHED = [
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("family", "task", "dropout", "steps"), GRAPHED)
-def test_every_step_could_be_recorded_and_measuring_frees_nothing_that_it_reads(
-    family, task, dropout, steps, tiny_backbone
-):
+def test_steps_are_capturable_and_evaluation_frees_no_input(family, task, dropout, steps, tiny_backbone):
     """Measured before the first recording and after it: a batch of another size must leave nothing behind."""
     runner = runner_of(tiny_backbone(family, dropout), precision="fp32", task=task)
     requests = [

@@ -112,7 +112,7 @@ def test_a_pack_in_which_a_newcomer_does_not_fit_gives_no_more_slots(runner):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("rows", [2 * len(TASK.splits["validation"]), 7, 2])
-def test_trials_that_do_not_fit_while_they_are_measured_are_measured_on_fewer_examples(runner, rows):
+def test_out_of_memory_evaluation_uses_smaller_batches(runner, rows):
     """The pack stays as large as its steps allow, but where two examples of all slots are too many: then, apart."""
     requests = requests_for(runner)
     references = train(runner.open_pack(SLOTS), requests)

@@ -244,7 +244,7 @@ def test_a_fault_of_one_slot_leaves_the_others_bit_identical(fault: str) -> None
 
 
 @pytest.mark.parametrize("fault", [name for name in FAULTS if not name.startswith("rate")])
-def test_a_slot_whose_loss_or_gradient_is_not_finite_stays_as_it_is_and_can_go_on(fault: str) -> None:
+def test_non_finite_slot_keeps_its_weights_and_continues(fault: str) -> None:
     packed = Packed()
     packed.step(0)
     before = packed.state(FAULTY)
@@ -258,7 +258,7 @@ def test_a_slot_whose_loss_or_gradient_is_not_finite_stays_as_it_is_and_can_go_o
     assert_identical(packed.state(FAULTY), never_faulty.state(FAULTY))
 
 
-def test_a_padded_part_without_gradients_stays_exactly_zero_under_weight_decay() -> None:
+def test_padding_stays_zero_under_weight_decay() -> None:
     parameter = nn.Parameter(torch.ones(2, 6, 4, dtype=torch.float64))
     with torch.no_grad():
         parameter[1, :, 2:] = 0.0  # the second slot is two columns narrower
@@ -292,7 +292,7 @@ def operations_of_an_update(copies: int) -> list[Any]:
     return operations.done
 
 
-def test_the_operations_do_not_depend_on_the_slots_and_never_wait_for_the_device() -> None:
+def test_optimizer_operations_never_synchronise() -> None:
     few, many = operations_of_an_update(1), operations_of_an_update(8)
     assert few == many
     assert len([operation for operation in few if not operation.is_view]) < 70

@@ -61,7 +61,7 @@ def test_over_whole_epochs_every_example_is_used_equally_often(batch_size):
     assert used.tolist() == [batch_size] * 48
 
 
-def test_at_any_time_examples_of_equal_buckets_are_used_equally_often_within_one():
+def test_examples_of_a_bucket_are_used_equally_often():
     order = ExampleOrder(length_buckets(lengths_of(48), 4), 7, 5)
     used = np.zeros(48, dtype=np.int64)
     for cycle in range(30):
@@ -87,7 +87,7 @@ def test_the_order_depends_on_the_seed_and_the_step_alone():
     assert len({tuple(batch) for batch in expected}) == 60
 
 
-def test_every_bucket_is_visited_once_in_a_cycle_and_not_by_ascending_length():
+def test_buckets_are_visited_once_a_cycle_in_mixed_order():
     buckets = length_buckets(lengths_of(400), 8)
     order = ExampleOrder(buckets, 1, 8)
     visited = [bucket_of(buckets, order.examples(step)) for step in range(16)]
@@ -114,7 +114,7 @@ def test_buckets_make_padding_small_for_a_pack_in_phase():
     assert mean_padded_tokens(1) > 3 * real
 
 
-def test_batches_bounded_by_tokens_are_as_large_as_they_can_be_and_pass_over_every_example():
+def test_token_batches_are_maximal_and_cover_all_examples():
     lengths = lengths_of(60)
     buckets = length_buckets(lengths, 4)
     plan = Training(batch_size=9, batch_tokens=40)

@@ -195,7 +195,7 @@ def test_a_reading_is_what_a_plain_pass_over_the_validation_split_gives(runner):
     assert reading.metrics["validation_loss"] == pytest.approx(total / len(split), rel=1e-6)
 
 
-def test_at_rungs_the_same_examples_are_measured_of_every_trial_and_all_of_them_in_the_end(runner):
+def test_rungs_use_the_same_examples_and_the_end_uses_all(runner):
     few, split = 10, TASK.splits["validation"]
     pack, whole = runner.open_pack(2), runner.open_pack(2)
     for number in range(2):

@@ -137,9 +137,7 @@ def test_what_a_cpu_evaluates_together_stays_in_its_cache(runner: TorchRunner) -
     assert elsewhere.evaluated_together(4, 700) == 128
 
 
-def test_a_cpu_computes_large_slots_together_where_they_are_alike_and_about_as_wide(
-    runner: TorchRunner, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_cpu_stacks_large_slots_of_similar_width(runner: TorchRunner, monkeypatch: pytest.MonkeyPatch) -> None:
     shape, lora = runner.backbone.shape, published_method("lora_qv")
     widths = (8, 9, 2, 11)  # the head and other methods aside, parameters are in proportion
     requests = [

@@ -125,7 +125,7 @@ def has_bias_of_keys(configuration: Configuration) -> bool:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("precision", "within"), [("fp64", CANCELLED), ("fp32", SINGLE)])
-def test_every_structure_beside_a_twin_of_another_width_equals_itself_alone(
+def test_structure_packed_with_a_wider_twin_equals_itself_alone(
     precision: str, within: float, tiny_backbone: Callable[..., Path]
 ) -> None:
     """A sixth of the structures in each run."""

@@ -65,7 +65,7 @@ def test_of_a_known_family_the_same_table_and_shape_are_found(name):
 
 
 @pytest.mark.slow
-def test_a_backbone_of_no_family_is_used_by_a_table_that_passed_the_contract(tmp_path):
+def test_unknown_family_is_used_through_a_proven_table(tmp_path):
     folder = folder_of(tmp_path, "opt", OPT)
     with pytest.raises(UnsupportedBackboneError, match="must be one of"):
         family_of(config_of(folder))
@@ -84,7 +84,7 @@ def test_a_backbone_of_no_family_is_used_by_a_table_that_passed_the_contract(tmp
     make_known(folder)  # what is kept is taken
 
 
-def test_attention_that_asks_for_what_is_not_computed_here_is_refused_by_its_name(tmp_path):
+def test_unsupported_attention_argument_is_named(tmp_path):
     folder = folder_of(tmp_path, "gpt_oss", GPT_OSS)
     with pytest.raises(UnsupportedBackboneError, match=r"gpt_oss backbones have no table.*got s_aux") as caught:
         make_known(folder)
@@ -105,7 +105,7 @@ def test_an_encoder_decoder_of_no_family_is_refused_as_such(tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("heads", "lacks"), [(8, ()), pytest.param(2, (("attn", "head"),), marks=pytest.mark.slow)])
-def test_the_small_copy_of_an_encoder_decoder_has_its_heads_in_either_stack(heads, lacks, tmp_path):
+def test_small_copy_keeps_heads_of_both_stacks(heads, lacks, tmp_path):
     sizes = {**FAMILIES["marian"].example, "encoder_attention_heads": 8, "decoder_attention_heads": heads}
     proof = proof_of(folder_of(tmp_path, "marian", sizes | {"vocab_size": 90, "decoder_vocab_size": 90, **TOKENS}))
     assert (proof.problem, proof.table, proof.lacks, dict(proof.broken)) == (None, "family", lacks, {})

@@ -134,7 +134,7 @@ def test_a_rank_holds_its_share_of_the_blocks_between_passes(whole, sharded):
         pack.evict(request.trial)
 
 
-def test_a_rank_that_runs_out_of_memory_within_a_pass_goes_on_with_the_others(factory, whole, sharded, alone):
+def test_rank_out_of_memory_mid_pass_continues_with_others(factory, whole, sharded, alone):
     flags = [factory.trouble / FORTH, factory.trouble / BACK]
     for flag in flags:
         flag.touch()
@@ -143,7 +143,7 @@ def test_a_rank_that_runs_out_of_memory_within_a_pass_goes_on_with_the_others(fa
     assert {trial: apart(one, alone[trial]) <= EXACT for trial, one in found.items()} == dict.fromkeys(range(4), True)
 
 
-def test_a_trial_of_one_rank_alone_is_trained_and_one_that_needs_whole_weights_is_refused(whole, sharded, alone):
+def test_sharded_runner_refuses_forms_of_whole_weights(whole, sharded, alone):
     (request, *_) = requests_on(whole)
     of_all = replace(request, configuration=published_method("full_finetuning").structure(whole.backbone.shape))
     pack = sharded.open_pack(2)

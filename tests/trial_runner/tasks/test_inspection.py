@@ -85,7 +85,7 @@ def test_the_task_of_a_data_set_is_seen_in_its_columns(case):
     assert seen(rows) == {"kind": kind, **keys}
 
 
-def test_a_scale_that_is_named_is_a_regression_unless_a_classification_is_wished():
+def test_named_scale_is_regression_unless_kind_is_given():
     keys = {"kind": "regression", "text": PAIR, "label": "relatedness"}
     assert seen(SICK, label="relatedness") == seen(SICK, "regression") == keys
     assert seen(SICK, "classification", label="relatedness") == {**keys, "kind": "classification"}

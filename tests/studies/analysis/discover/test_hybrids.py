@@ -37,7 +37,7 @@ def test_what_differs_is_said_once_and_nothing_else(space):
     assert list(map(str, Hybrids(one, other, space).changes)) == ["FFN insertion parallel instead of sequential"]
 
 
-def test_a_change_takes_one_decision_of_the_other_and_the_size_is_fitted_anew(space):
+def test_hybrid_changes_one_decision_and_refits_the_size(space):
     one, other = published(space, "mam_adapter"), published(space, "pa_attn_plus_pa_ffn")
     hybrids = Hybrids(one, other, space)
     at_ffn = {change.dimension: place for place, change in enumerate(hybrids.changes) if change.side == "ffn"}
@@ -61,7 +61,7 @@ def test_a_relative_rate_is_kept_when_the_form_changes(space):
     assert found.attention_learning_rate == pytest.approx(low * (high / low) ** place, rel=1e-9)
 
 
-def test_a_form_that_cannot_be_there_alone_is_one_player_with_what_it_needs(space):
+def test_dependent_form_is_one_player_with_its_requirement(space):
     hybrids = Hybrids(published(space, "lora_qv"), published(space, "prefix_tuning"), space)
     orders = orders_of(hybrids)
     together = [{hybrids.changes[change].dimension for change in members(player)} for player in orders.players]
@@ -104,7 +104,7 @@ def test_what_is_no_dimension_of_its_own_is_one_decision():
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_every_legal_hybrid_of_two_draws_fits_the_budget_and_can_be_trained(space, seed):
+def test_legal_hybrids_fit_the_budget_and_are_trainable(space, seed):
     draw = random.Random(seed)
     one, other = space.suggest(RandomTrial(seed)), space.suggest(RandomTrial(100 + seed))
     hybrids = Hybrids(one, other, space)

@@ -58,7 +58,7 @@ def test_trials_are_compared_by_the_estimates_of_the_leaderboard(space, history)
     assert by_trial[best.number] == pytest.approx(mean)
 
 
-def test_the_winner_is_compared_with_the_best_published_method_as_the_verdict_is(knowledge):
+def test_winner_comparison_equals_the_verdicts(knowledge):
     published = [one for one in knowledge.complete if one.method is not None]
     best = knowledge.best_of(published)
     assert len({one.method for one in published}) > 1
@@ -91,7 +91,7 @@ def test_a_method_that_cannot_be_there_gives_way_to_the_best_published_one(knowl
 
 
 @pytest.mark.parametrize("lead", [0.0, 0.01, -0.02])
-def test_the_probability_to_be_within_half_a_point_is_that_of_two_normal_scores(space, history, lead):
+def test_probability_within_half_a_point_is_of_two_normals(space, history, lead):
     first, second = (one.number for one in history[:2])
     two = [one if one.number in (first, second) else replace(one, state=TrialState.PRUNED) for one in history]
     told = np.array([0.5, 0.5 + lead]), 1e-4 * np.eye(2)

@@ -34,7 +34,7 @@ def test_classes_that_the_data_declares_keep_their_names_and_order(prepare):
     assert task.splits["validation"].labels.tolist() == [1, 0, 1, 0]
 
 
-def test_hidden_test_labels_and_rows_without_a_class_are_left_out_and_noted(prepare):
+def test_rows_without_a_label_are_dropped_with_a_note(prepare):
     held = {"train": split([0, 1, 2, -1] * 50, "t"), "validation": split([0, -1, 1], "v"), "test": split([-1] * 9, "x")}
     task = prepare(held)
     assert len(task.splits["train"]) + len(task.splits["test"]) == 150

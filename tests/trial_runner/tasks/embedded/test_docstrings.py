@@ -85,7 +85,7 @@ def texts(task, package):
     return {text for text, label in rows if label == package}
 
 
-def test_only_first_paragraphs_of_functions_and_classes_outside_tests_are_taken(package):
+def test_only_first_paragraphs_outside_tests_are_taken(package):
     (package / "ray" / "more.py").write_text(
         '"""The docstring of a whole module here."""\n'
         'class A:\n    r"""A class that is  documented\n    at length.\n\n    More of it."""\n'

@@ -49,7 +49,7 @@ def texts(task, split, family, tokens, side="sources"):
     return [" ".join(tokens(ids, family)) for ids in held]
 
 
-def test_an_encoder_decoder_reads_the_source_and_writes_the_target_one_token_later(folder, prepared, tokens):
+def test_decoder_input_is_the_shifted_target(folder, prepared, tokens):
     task = prepared(folder)
     batch = task.splits["test"].batch([0, 2], 1, start_token_id=2)
     assert tokens(batch.input_ids[0]) == ["<s>", "t", "##e", "##s", "##t", "0", "</s>"]
@@ -79,7 +79,7 @@ def test_a_decoder_learns_the_target_behind_the_source_and_the_separator(folder,
     assert task.splits["test"].lengths[[2, 0]].tolist() == batch.attention_mask.sum(1).tolist()
 
 
-def test_prompts_of_a_decoder_are_padded_on_the_left_and_of_an_encoder_decoder_on_the_right(write_splits, prepared):
+def test_decoder_prompts_are_padded_left_and_others_right(write_splits, prepared):
     folder = write_splits(lambda split: [{"en": split[1], "de": "x"}, {"en": split[1] * 3, "de": "y"}])
     ids, mask = prepared(folder, "gpt2").splits["test"].prompts([0, 1], 9)
     assert mask.tolist() == [[False, False, True, True], [True] * 4]
@@ -89,9 +89,7 @@ def test_prompts_of_a_decoder_are_padded_on_the_left_and_of_an_encoder_decoder_o
     assert mask.tolist() == [[True] * 3 + [False] * 5, [True] * 5 + [False] * 3]
 
 
-def test_the_loss_of_a_decoder_is_that_of_transformers_with_the_prompt_masked_out(
-    folder, prepared, tiny_language_model
-):
+def test_decoder_loss_equals_transformers_with_masked_prompt(folder, prepared, tiny_language_model):
     torch = pytest.importorskip("torch")
     batch = prepared(folder, "gpt2").splits["train"].batch([0, 1, 2], 0)
     model = tiny_language_model("gpt2").double()
@@ -104,9 +102,7 @@ def test_the_loss_of_a_decoder_is_that_of_transformers_with_the_prompt_masked_ou
 
 
 @pytest.mark.parametrize("family", ["bart", "t5"])
-def test_the_decoder_input_of_an_encoder_decoder_is_what_transformers_makes_of_the_labels(
-    folder, prepared, tiny_language_model, family
-):
+def test_decoder_input_equals_transformers_shift(folder, prepared, tiny_language_model, family):
     torch = pytest.importorskip("torch")
     model = tiny_language_model(family).double()
     config = model.config
@@ -288,7 +284,7 @@ def test_questions_about_one_context_are_carved_into_one_split(write_rows, prepa
     assert sum(len(set(held)) for held in contexts.values()) == 80
 
 
-def test_a_source_that_is_in_validation_or_test_is_dropped_from_train_and_noted(write_rows, prepared, tokens):
+def test_leaked_source_is_dropped_from_train_with_a_note(write_rows, prepared, tokens):
     write_rows("train.jsonl", [*pairs("train"), {"en": " VALIDATION  1", "de": "q"}, {"en": "test 0", "de": "r"}])
     write_rows("validation.jsonl", [*pairs("validation"), {"en": "Test 2", "de": "s"}])
     folder = write_rows("test.jsonl", pairs("test"))
@@ -342,7 +338,7 @@ def test_a_test_split_without_references_is_replaced(write_rows, prepared):
     assert task.notes[1].startswith("test: carved from train")
 
 
-def test_what_decides_the_tokens_decides_the_fingerprint_and_nothing_else_does(folder, prepared):
+def test_fingerprint_depends_on_token_settings_only(folder, prepared):
     first = prepared(folder, group="en")
     options = {"metric": "chrf", "label_smoothing": 0.1, "decoding": Decoding(max_new_tokens=5, beams=2)}
     second = prepared(folder, group="en", **options)
@@ -367,7 +363,7 @@ def mbart_tokenizer():
     return MBartTokenizer(vocab=vocab)
 
 
-def test_languages_stand_where_mbart_has_them_and_the_tokenizer_stays_as_it_was(folder, prepared):
+def test_mbart_language_codes_leave_the_tokenizer_unchanged(folder, prepared):
     tokenizer = mbart_tokenizer()
     before = tokenizer_id(tokenizer)
     task = prepared(folder, given={"tokenizer": tokenizer}, languages=("de_DE", "ro_RO"))

@@ -55,7 +55,7 @@ def test_lists_of_mappings_and_of_lists_are_read_as_the_hub_stores_them(hub, pre
         prepared(text_source("data_to_text", "bleu", "sets.triples", "lex.txt"))
 
 
-def test_a_revision_is_asked_for_and_of_the_hubs_own_copy_the_configuration_is_a_folder(hub, prepared):
+def test_hub_revision_is_requested_and_config_is_a_folder(hub, prepared):
     asked = hub({split: translations(split) for split in ("train", "validation", "test")})
     for revision in (None, "v2", "refs/convert/parquet"):
         prepared(text_source(hub={"name": "owner/dataset", "configuration": "ro-en", "revision": revision}))

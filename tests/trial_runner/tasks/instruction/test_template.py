@@ -87,7 +87,7 @@ def test_labels_are_the_learned_tokens_one_place_earlier(encoder: NewEncoder) ->
     assert split.references == ((), ())
 
 
-def test_a_template_that_rewrites_what_was_said_is_refused_in_a_line_and_its_last_answers_are_not(
+def test_template_that_rewrites_messages_is_refused(
     encoder: NewEncoder,
 ) -> None:
     with pytest.raises(TaskError, match=r"must not rewrite .* in row 1 of train\. Learn the last answer alone with"):
@@ -103,7 +103,7 @@ def test_a_template_that_rewrites_what_was_said_is_refused_in_a_line_and_its_las
     assert split.rows.ids[split.learned].tolist() == ids_of(thinking, f"{thoughts}hello<|im_end|>")
 
 
-def test_a_system_prompt_comes_before_dialogues_and_questions_that_have_none(encoder: NewEncoder) -> None:
+def test_system_prompt_precedes_dialogues_without_one(encoder: NewEncoder) -> None:
     task = replace(TASK, dialogue=Dialogue(system="be kind"))
     told = encoder(task=task)
     assert with_system(ONE, task) == TWO[:3]

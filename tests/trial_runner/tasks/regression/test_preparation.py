@@ -36,7 +36,7 @@ def test_labels_are_the_numbers_and_their_one_name_is_that_of_the_column(prepare
     assert sorted(task.splits["train"].labels.tolist()) == [-1.0, 0.0, 1.0, 2.25, 4.5]
 
 
-def test_hidden_numbers_of_the_hub_are_not_used_where_train_has_no_minus_one(prepared):
+def test_hidden_minus_one_labels_are_dropped_unless_in_train(prepared):
     train = tuple(range(60))  # test is carved out of it
     task = prepared(NUMBERS | {"train": train})
     assert any("hidden" in note for note in task.notes)
