@@ -1,6 +1,7 @@
 """Budgets, and the solver from (structure, share of attention, budget) to integer bottlenecks."""
 
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -15,9 +16,16 @@ from search_space.parameter_counts.counts import affine_count, places, shared_co
 from search_space.parameter_counts.flops import affine_flops
 from search_space.validity import check_on
 
+_GROUPED = re.compile(r"[0-9]{1,3}(?:([,_])[0-9]{3})(?:\1[0-9]{3})*")
 
-def read_budget(text: str | int | float) -> int | float:
-    """Read a budget: ``"0.5%"``, ``0.005`` (a share when below 1), ``600000`` or ``"600,000"``.
+
+def read_budget(written: str | int | float, name: str = "budget") -> int | float:
+    """Read a budget: ``"0.5%"``, ``600000``, ``"600,000"`` or ``6e5``.
+
+    A bare fraction such as 0.5 is refused, since it may be meant as 0.5% or as 50%; so is 1.0, but 1 is one parameter.
+
+    Args:
+        name: Name of the value in errors.
 
     Returns:
         A number of parameters as an int, a share of the backbone's as a float.
@@ -25,16 +33,21 @@ def read_budget(text: str | int | float) -> int | float:
     Raises:
         BudgetError: If it is none of these, or out of range.
     """
-    is_share = isinstance(text, str) and text.strip().endswith("%")
+    text = "" if isinstance(written, bool) else str(written).strip()
+    number, percent = text.removesuffix("%"), text.endswith("%")
+    if not percent and _GROUPED.fullmatch(number):
+        number = re.sub("[,_]", "", number)
     try:
-        plain = text.replace(",", "").replace("_", "") if isinstance(text, str) else text
-        value = float(str(text).strip()[:-1]) / 100 if is_share else float(plain)
-    except (ValueError, OverflowError):
+        value = math.nan if "_" in number else float(number)
+    except ValueError:
         value = math.nan
-    is_share = is_share or 0 < value < 1
-    if isinstance(text, bool) or not math.isfinite(value) or not (is_share or value == int(value)):
-        raise BudgetError(f"a budget must look like 0.5% or 600000; got {text!r}.")
-    budget = value if is_share else int(value)
+    is_fraction = 0 < value <= 1 and not percent and not number.isdecimal()
+    if is_fraction or not math.isfinite(value) or not (percent or value.is_integer()):
+        advice = f" Write {number}% or {100 * value:g}%." if is_fraction else ""
+        raise BudgetError(
+            f"{name} must be a percentage such as 0.5% or a number of parameters; got {written!r}.{advice}"
+        )
+    budget = value / 100 if percent else int(value)
     budget_parameters(budget, MOST)
     return budget
 

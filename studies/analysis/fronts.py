@@ -159,7 +159,7 @@ def parameters_of(size: str | int | float, study: StudyRecord) -> int:
     Raises:
         BudgetError: If it is neither a number nor a share of the backbone.
     """
-    return budget_parameters(read_budget(size), study.backbone_parameters)
+    return budget_parameters(read_budget(size, "size"), study.backbone_parameters)
 
 
 def goal_of(study: StudyRecord, over: SizeMeasure | None = None) -> SizeGoal:

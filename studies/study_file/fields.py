@@ -30,14 +30,12 @@ class Section(BaseModel):
 
 
 def _budget(value: object) -> str | int | float:
-    """The budget as written, once it is known that it can be read."""
-    if isinstance(value, bool) or not isinstance(value, str | int | float):
-        raise ValueError("must be a share such as 0.5% or a number of parameters")
+    """Return the budget as written, once it is known that it can be read."""
     try:
-        read_budget(value)
+        read_budget(value)  # type: ignore[arg-type]
     except SearchSpaceError as error:
-        raise ValueError(str(error).rstrip(".")) from error
-    return value
+        raise ValueError(str(error).removeprefix("a ").removeprefix("budget ").rstrip(".")) from error
+    return value  # type: ignore[return-value]
 
 
 def parse_duration(value: object) -> float:

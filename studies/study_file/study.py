@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from itertools import chain
 from pathlib import Path
-from typing import Annotated, Self
+from typing import Annotated, Any, Self
 
 from pydantic import Field, model_validator
 
@@ -183,7 +183,7 @@ class Specification(Section):
     def from_json(cls, stored: Mapping[str, object]) -> Self:
         """Read `as_json` back, without what a launch has found out beside it."""
         known = {key: value for key, value in stored.items() if key not in _FOUND_OUT or key in cls.model_fields}
-        return cls.model_validate(known)
+        return cls.model_validate(known | {"budget": _with_unit(known.get("budget"))})
 
     @property
     def space_options(self) -> SpaceOptions:
@@ -208,3 +208,12 @@ class Specification(Section):
     def replaceable(self) -> tuple[str, ...]:
         """The published methods that may make room for what was learned: those that nobody has listed."""
         return self.space_options.published_points if isinstance(self.search.published, str) else ()
+
+
+def _with_unit(budget: Any) -> object:
+    """Return a recorded budget as it is written now; earlier releases took a bare fraction for a share."""
+    try:
+        value = float(budget)
+    except (TypeError, ValueError):
+        return budget
+    return f"{100 * value:.12g}%" if 0 < value < 1 else 1 if value == 1 else budget

@@ -127,12 +127,12 @@ from trial_runner.tasks import TASK_KINDS, compute, score_of
 from trial_runner.tasks.evaluation import compute_text
 
 task = {"name": "docstrings", "metric": "errors"}
-study = specification_from_mapping({"name": "mine", "backbone": "embedded", "task": task, "budget": 0.005})
+study = specification_from_mapping({"name": "mine", "backbone": "embedded", "task": task, "budget": "0.5%"})
 measured = compute(TASK_KINDS["classification"].metrics, [0, 1, 1], [0, 1, 0], classes=2)
 print(study.task.metric, sorted(measured), score_of("errors", measured["errors"]))
 
 task = {"kind": "instruction", "folder": ".", "messages": "messages", "metric": "digits"}
-study = specification_from_mapping({"name": "mine", "backbone": "embedded", "task": task, "budget": 0.005})
+study = specification_from_mapping({"name": "mine", "backbone": "embedded", "task": task, "budget": "0.5%"})
 metrics = [name for name in TASK_KINDS["instruction"].metrics if name in ("digits", "exact_match")]
 print(study.task.metric, compute_text(metrics, ["12", "a dozen"], [("12",), ("12",)]))
 """,

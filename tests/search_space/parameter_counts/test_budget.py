@@ -22,11 +22,10 @@ from search_space.published import published_method
 @pytest.mark.parametrize(
     ("written", "expected"),
     [
-        *((one, 0.005) for one in ("0.5%", " 0.5 % ", 0.005, "0.005")),
+        *((one, 0.005) for one in ("0.5%", " 0.5 % ", ".5%", "5e-1%")),
         ("100%", 1.0),
-        ("1e-3", 0.001),
         *((one, 600_000) for one in (600_000, "600000", "600,000", "600_000", 6e5, "6e5")),
-        *((one, 1) for one in (1, 1.0, "1")),
+        *((one, 1) for one in (1, "1", " 01 ")),
         (" 42 ", 42),
     ],
 )
@@ -39,9 +38,20 @@ def test_budget_reads_percentages_and_whole_numbers(written, expected):
 @pytest.mark.parametrize(
     ("written", "message"),
     [
-        *((text, "must look like 0.5% or 600000; got ") for text in ("", "half", "%", "5.5", "1,5%", "nan", "inf%")),
-        *((number, "must look like 0.5% or 600000; got ") for number in (True, 2.5, float("nan"), float("inf"))),
-        (10**400, "must look like 0.5% or 600000; got "),
+        *(
+            (text, f"budget must be a percentage such as 0.5% or a number of parameters; got {text!r}.")
+            for text in ("", "half", "%", "5.5", "1,5%", "0,5", "1,5", "nan", "inf%", "1_0%", "1__000", "-0.5")
+        ),
+        *(
+            (number, f"budget must be a percentage such as 0.5% or a number of parameters; got {number!r}.")
+            for number in (True, False, None, [1], 2.5, -0.5, float("nan"), float("inf"), 10**400)
+        ),
+        (0.5, "got 0.5. Write 0.5% or 50%."),
+        ("0.5", "got '0.5'. Write 0.5% or 50%."),
+        (0.999, "got 0.999. Write 0.999% or 99.9%."),
+        (1e-3, "got 0.001. Write 0.001% or 0.1%."),
+        (1.0, "got 1.0. Write 1.0% or 100%."),
+        ("1.0", "got '1.0'. Write 1.0% or 100%."),
         ("0%", "above 0% and at most 100% of the backbone; got 0.0000%"),
         ("-1%", "above 0% and at most 100% of the backbone; got -1.0000%"),
         ("101%", "above 0% and at most 100% of the backbone; got 101.0000%"),

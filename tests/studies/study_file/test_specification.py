@@ -418,7 +418,6 @@ def test_numbers_that_yaml_takes_for_text_are_still_numbers(tmp_path):
         ("just words", "got a str"),
         ("name: !!python/object:os.system x", "could not determine a constructor"),
         ("\tname: x", "line 1"),
-        ("name: 2026-13-45", "must be"),
         *((f"name: x\nseed: !!{tag} x", "must be YAML; ") for tag in ("timestamp", "bool", "int", "float")),
     ],
 )
@@ -529,10 +528,23 @@ def test_the_number_of_trials_and_the_fleet_do_not_define_the_search():
 
 
 def test_the_same_budget_written_otherwise_is_the_same_search():
-    first, *others = (minimal(budget=budget).search_identity() for budget in ("0.5%", 0.005, "0.50 %"))
+    first, *others = (minimal(budget=budget).search_identity() for budget in ("0.5%", ".5%", "0.50 %"))
     assert others == [first, first]
-    shown = [minimal(budget=budget).search_identity()["budget"] for budget in (0.005, 600_000, "6.7%")]
+    shown = [minimal(budget=budget).search_identity()["budget"] for budget in (".5%", 600_000, "6.7%")]
     assert shown == ["0.5%", "600,000", "6.7%"]
+
+
+@pytest.mark.parametrize(("recorded", "written"), [(0.005, "0.5%"), ("0.005", "0.5%"), (0.067, "6.7%"), (1.0, 1)])
+def test_recorded_bare_fraction_equals_its_percentage(recorded, written):
+    begun = Specification.from_json({**minimal().as_json(), "budget": recorded})
+    assert begun.search_identity() == minimal(budget=written).search_identity()
+
+
+@pytest.mark.parametrize("budget", [0.5, "0.5", 0.999, 1.0])
+def test_bare_fraction_is_no_budget(budget):
+    must = "budget: must be a percentage such as 0.5% or a number of parameters"
+    shown = f"{float(budget):g}" if budget != 1.0 else "1.0"
+    assert problems({"budget": budget}) == [f"{must}; got {budget!r}. Write {shown}% or {100 * float(budget):g}%"]
 
 
 def test_the_shipped_examples_are_valid(tmp_path):
