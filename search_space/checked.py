@@ -2,6 +2,7 @@
 
 import difflib
 from collections.abc import Iterable
+from contextlib import suppress
 from typing import Annotated, TypeVar
 
 from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints
@@ -13,6 +14,13 @@ def _no_boolean(value: object) -> object:
     """Refuse ``true`` where a number stands, which would be read as 1."""
     if isinstance(value, bool):
         raise ValueError("must be a number")
+    return value
+
+
+def _exponent_as_number(value: object) -> object:
+    """Return ``"1e3"`` as the number that YAML reads without quotes; pydantic takes other numbers as text."""
+    with suppress(ValueError):
+        return float(value) if isinstance(value, str) and "e" in value.lower() else value
     return value
 
 
@@ -41,7 +49,7 @@ def choice(value: str, known: Iterable[str]) -> str:
     return value
 
 
-Whole = Annotated[int, BeforeValidator(_no_boolean)]
+Whole = Annotated[int, BeforeValidator(_no_boolean), BeforeValidator(_exponent_as_number)]
 Size = Annotated[Whole, Field(ge=1)]
 Number = Annotated[float, BeforeValidator(_no_boolean), Field(allow_inf_nan=False)]
 Positive = Annotated[Number, Field(gt=0)]

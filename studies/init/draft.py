@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import yaml
 
 from search_space.backbones import shape_of
 from search_space.dimensions import StackKind
@@ -15,6 +14,7 @@ from studies.init.sources import DataSource
 from studies.launch.preparation import prepared
 from studies.preflight import check
 from studies.study_file import specification_from_mapping
+from studies.study_file.yaml_text import dump_yaml
 from trial_runner.backbones import EMBEDDED, config_of, load_tokenizer, position_limit
 from trial_runner.huggingface import quiet_transformers
 from trial_runner.tasks import TASK_KINDS, TaskKind
@@ -214,7 +214,5 @@ def _columns_said(found: Mapping[str, Any], columns: Sequence[str]) -> Iterator[
 def study_text(keys: Mapping[str, Any], head: Sequence[str]) -> str:
     """YAML of the keys of a study file, in their order, after comments."""
     lines = [f"# {visible(' '.join(line.split()))}\n" for line in head]
-    texts = (
-        yaml.safe_dump(keys, sort_keys=False, allow_unicode=is_plain, width=float("inf")) for is_plain in (True, False)
-    )
+    texts = (dump_yaml(keys, is_ascii=is_ascii) for is_ascii in (False, True))
     return "".join(lines) + next(text for text in texts if text.replace("\n", "").isprintable())

@@ -20,6 +20,7 @@ LARGEST = 1_000_000
 OWN_SAMPLERS = ("tpe", "random", "nsga2", "gp", "qmc", "factored")
 """The project's own samplers, so that reading a study file loads none of them."""
 _PARTS = re.compile(r"(?:(?P<h>\d+(?:\.\d+)?)h)?(?:(?P<m>\d+(?:\.\d+)?)m)?(?:(?P<s>\d+(?:\.\d+)?)s?)?")
+_NUMBER = re.compile(r"\+?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?")
 _SECONDS = {"h": 3600.0, "m": 60.0, "s": 1.0}
 
 
@@ -46,8 +47,11 @@ def parse_duration(value: object) -> float:
     """
     seconds: float | None = None
     if isinstance(value, str):
-        match = _PARTS.fullmatch(value.strip().lower().replace(" ", ""))
-        if match and any(match.groupdict().values()):
+        text = value.strip().lower().replace(" ", "")
+        match = _PARTS.fullmatch(text)
+        if _NUMBER.fullmatch(text):
+            seconds = float(text)
+        elif match and any(match.groupdict().values()):
             seconds = sum(float(match[unit]) * _SECONDS[unit] for unit in "hms" if match[unit])
     elif isinstance(value, int | float) and not isinstance(value, bool):
         seconds = float(value)
@@ -91,8 +95,8 @@ def auto_or_one_gpu(value: object) -> object:
     """``"auto"``, 0 or 1."""
     if value == "auto":
         return value
-    if value in (0, 1, "0", "1") and not isinstance(value, bool):
-        return int(str(value))
+    if isinstance(value, int | str) and not isinstance(value, bool) and value in (0, 1, "0", "1"):
+        return int(value)
     raise ValueError("must be auto, 0 or 1, since a worker, or a shard of it, has one GPU at most")
 
 

@@ -1,5 +1,9 @@
 """Reads the YAML of study files, which may be anybody's: nothing in it may take long, or much memory."""
 
+import re
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
 import yaml
 
 MOST_LEVELS = 50
@@ -9,11 +13,31 @@ MOST_VALUES = 20_000
 """Mappings, lists and scalars, with what aliases stand for written out."""
 
 MOST_DIGITS = 100
-"""Of a whole number."""
+"""Of a number."""
+
+_SHOWN = 60
+
+
+_TAG = "tag:yaml.org,2002:"
+_CORE = {
+    "null": ("~|null|Null|NULL|", ["~", "n", "N", ""]),
+    "bool": ("true|True|TRUE|false|False|FALSE", list("tTfF")),
+    "int": ("[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+", list("-+0123456789")),
+    "float": (
+        r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)",
+        list("-+.0123456789"),
+    ),
+    "merge": ("<<", ["<"]),
+}
+"""Plain scalars that are no text, with their first characters: the core schema of YAML 1.2, and merge keys.
+
+YAML 1.1 also read 1:30 as 90, 010 as 8, 1_000 as 1000, and no as false.
+"""
+_PATTERNS = {f"{_TAG}{kind}": re.compile(rf"(?:{pattern})\Z") for kind, (pattern, _) in _CORE.items()}
 
 
 def read_yaml(text: str) -> object:
-    """What a YAML text holds: plain values, none of them large.
+    """Return what a YAML text holds by the core schema of YAML 1.2: plain values, none of them large.
 
     Raises:
         YAMLError: If it is no YAML, a key stands twice in a mapping, or there is too much of something.
@@ -33,8 +57,19 @@ def read_yaml(text: str) -> object:
         loader.dispose()
 
 
+def dump_yaml(keys: Mapping[str, Any], *, is_ascii: bool) -> str:
+    """Return a mapping as YAML, each key on a line, that YAML 1.1 and 1.2 read alike."""
+    return str(yaml.dump(keys, Dumper=_Dumper, sort_keys=False, allow_unicode=not is_ascii, width=float("inf")))
+
+
+class _Dumper(yaml.SafeDumper):
+    """A safe dumper that quotes what is no text in YAML 1.1 or 1.2."""
+
+
 class _Loader(yaml.SafeLoader):
     """A safe loader that refuses a key that stands twice, where YAML would silently keep the last."""
+
+    yaml_implicit_resolvers: ClassVar[dict[str, Any]] = {}
 
     def __init__(self, text: str) -> None:
         super().__init__(text)
@@ -60,14 +95,26 @@ class _Loader(yaml.SafeLoader):
             seen.add(key)
         return super().construct_mapping(node, deep=deep)
 
-    def construct_yaml_int(self, node: yaml.ScalarNode) -> int:
-        if len(node.value) > MOST_DIGITS:
+    def construct_core(self, node: yaml.ScalarNode) -> bool | int | float:
+        """Construct a scalar that is no text, also one with an explicit tag."""
+        kind, text = node.tag.removeprefix(_TAG), node.value
+        problem = f"{text[:_SHOWN]!r} is no {kind}"
+        if len(text) > MOST_DIGITS:
             problem = f"a number of more than {MOST_DIGITS} digits"
-            raise yaml.constructor.ConstructorError(None, None, problem, node.start_mark)
-        return super().construct_yaml_int(node)
+        elif _PATTERNS[node.tag].match(text) or (kind == "float" and _PATTERNS[f"{_TAG}int"].match(text)):
+            if kind == "bool":
+                return text.lower() == "true"
+            if kind == "float":
+                return float(text.replace(".", "") if text[-1].isalpha() else text)
+            return int(text, {"0o": 8, "0x": 16}.get(text[:2], 10))
+        raise yaml.constructor.ConstructorError(None, None, problem, node.start_mark)
 
 
-_Loader.add_constructor("tag:yaml.org,2002:int", _Loader.construct_yaml_int)
+for _kind, (_, _first) in _CORE.items():
+    _Loader.add_implicit_resolver(f"{_TAG}{_kind}", _PATTERNS[f"{_TAG}{_kind}"], _first)
+    _Dumper.add_implicit_resolver(f"{_TAG}{_kind}", _PATTERNS[f"{_TAG}{_kind}"], _first)
+    if _kind in ("bool", "int", "float"):
+        _Loader.add_constructor(f"{_TAG}{_kind}", _Loader.construct_core)
 
 
 def _check_size(root: yaml.Node) -> None:

@@ -4,8 +4,10 @@ import pytest
 import yaml
 
 from studies.errors import SpecificationError
-from studies.study_file.parser import parse_override, read_specification
-from studies.study_file.yaml_text import MOST_DIGITS, MOST_LEVELS, MOST_VALUES, read_yaml
+from studies.study_file.parser import parse_override, read_specification, specification_of
+from studies.study_file.yaml_text import MOST_DIGITS, MOST_LEVELS, MOST_VALUES, dump_yaml, read_yaml
+
+MINIMAL = {"name": "s", "backbone": "embedded", "task": {"name": "docstrings"}, "budget": "0.5%"}
 
 
 def bomb(levels: int, each: int = 10) -> str:
@@ -31,7 +33,7 @@ BOMBS = {
     "lists in blocks": ("- " * 20_000 + "a", "more than 50 levels"),
     "digits": ("a: " + "9" * 90_000, "a number of more than 100 digits"),
     "hexadecimal digits": ("a: 0x" + "f" * 90_000, "a number of more than 100 digits"),
-    "digits by sixty": ("a: 1" + ":59" * 30_000, "a number of more than 100 digits"),
+    "digits after a point": ("a: 1." + "9" * 90_000, "a number of more than 100 digits"),
 }
 
 
@@ -68,6 +70,63 @@ def test_aliases_and_merges_of_usual_size_are_read():
     text = "one: &one {a: 1, b: [2]}\ntwo: {<<: *one, c: 3}\nthree: *one"
     assert read_yaml(text) == yaml.safe_load(text)
     assert read_yaml("") is None
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        *((text, text) for text in ("1:30", "1:30:00", "1_000", "0b11", "2026-01-31", "yes", "no", "on", "=")),
+        *((text, int(text)) for text in ("010", "08", "+5", "-3")),
+        ("0o10", 8),
+        ("0x1F", 31),
+        *((text, float(text)) for text in ("1e3", "1e-3", "1.5e+3", ".5", "5.")),
+        ("-.Inf", float("-inf")),
+        *((text, None) for text in ("~", "null", "")),
+        ("TRUE", True),
+        ("tRue", "tRue"),
+    ],
+)
+def test_plain_scalars_follow_core_schema_of_yaml_1_2(text, value):
+    assert read_yaml(text) == value
+    assert type(read_yaml(f"[{text}]" if text else "")) is (list if text else type(None))
+    assert read_yaml(f"!!str '{text}'") == text
+
+
+@pytest.mark.parametrize("text", ["!!int 1:30", "!!int 1_0", "!!bool yes", "!!int x", "!!float 1:30.5"])
+def test_tagged_scalars_of_yaml_1_1_are_refused(text):
+    with pytest.raises(yaml.YAMLError, match=r"is no (int|bool|float)"):
+        read_yaml(text)
+
+
+def test_dumped_text_is_read_alike_by_yaml_1_1_and_1_2():
+    keys = dict(
+        enumerate(["1e-3", "08", "no", "0o7", "1:30", "2026-01-31", "1_0", "0x1f", "~", "plain", 1e-5, True, None])
+    )
+    text = dump_yaml({f"k{number}": value for number, value in keys.items()}, is_ascii=True)
+    assert list(read_yaml(text).values()) == list(yaml.safe_load(text).values()) == list(keys.values())
+
+
+@pytest.mark.parametrize(
+    ("key", "text"),
+    [
+        *(("fleet.time_budget", text) for text in ("1:30", "1:30:00", "1e2", "90", "1_000", "1h30m", "+90", "90.5")),
+        *(("trials", text) for text in ("010", "1e1", "10.0", "1e-1", "yes", "1:30")),
+        *(("fleet.workers", text) for text in ("010", "1e1", "2.0", "no")),
+        *(("fleet.worker.gpus", text) for text in ("1", "1.0", "yes")),
+        *(("training.head_learning_rate", text) for text in ("1e-3", "0.005", "1:30", "nan")),
+        *(("space.mergeable", text) for text in ("true", "no", "maybe")),
+        *(("budget", text) for text in ("0.5", "1e-3", "1e6", "600_000", "0.999", "1.0", "1")),
+    ],
+)
+def test_quotes_do_not_change_the_value(key, text):
+    def read(value: str) -> object:
+        try:
+            study = specification_of(MINIMAL, dict([parse_override(f"{key}={value}")]))
+        except SpecificationError as error:
+            return [line.partition("; got")[0] for line in str(error).splitlines()]
+        return study.search_identity(), study.trials, study.fleet
+
+    assert read(text) == read(f"'{text}'")
 
 
 def test_tags_that_make_objects_are_refused():
