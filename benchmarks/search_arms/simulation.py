@@ -78,7 +78,7 @@ def simulated(
     course = ObservationModel(steps=STEPS, examples=measurements.examples)
     proposer = Proposer(space, sampler=sampler, seed=seed, opening=_OPENING, course=course)
     board, model = RungBoard(replace(_RUNGS, examples=measurements.examples)), FactoredSearch(space, seed=0)
-    fitter = SurrogateFitter(Encoding(space).view_of)
+    fitter = SurrogateFitter(Encoding(space).features_of)
     tuned, found_trial, cost = truth.best_published(), None, 0.0
     history: list[Observation] = []
     truths: list[float] = []
@@ -94,7 +94,10 @@ def simulated(
             history[number] = replace(history[number], readings=(*history[number].readings, told))
             board.add(reading, candidate)
             board.remember(number, step, measurements.losses(reading, candidate.fingerprint))
-            if step < STEPS and board.verdict(reading, model.prospects(history, [number]).get(number)) is not None:
+            if (
+                step < STEPS
+                and board.verdict(reading, model.win_probabilities(history, [number]).get(number)) is not None
+            ):
                 break
         is_complete, cost = step == STEPS, cost + step / STEPS
         state = TrialState.COMPLETE if is_complete else TrialState.PRUNED
@@ -114,7 +117,7 @@ def _recommended(
     complete = [one for one in history if one.state is TrialState.COMPLETE]
     if not complete:
         return Recommended(trials=len(history), cost=cost, truth=math.nan, estimate=math.nan)
-    means = fitter.belief(history).means([fitter.view(one) for one in complete])
+    means = fitter.posterior(history).means([fitter.features(one) for one in complete])
     best = int(np.argmax(means))
     truth = truths[complete[best].number]
     return Recommended(trials=len(history), cost=cost, truth=truth, estimate=100 * float(means[best]))

@@ -3,7 +3,7 @@
 from studies.pruning.degenerate import has_collapsed
 from studies.records import ExampleCounts, TrialState
 from studies.score_evidence import Z_95
-from studies.surrogate.recorded_observations import share_error
+from studies.surrogate.recorded_observations import accuracy_error
 
 _STATE_STYLES = {
     TrialState.QUEUED: "dim",
@@ -54,7 +54,7 @@ def measured_text(
         return "-"
     if is_by_loss:
         return f"loss {-score:.4f}"
-    reach = "" if examples is None else f" ± {Z_95 * share_error(score, examples.of(state)):.4f}"
+    reach = "" if examples is None else f" ± {Z_95 * accuracy_error(score, examples.of(state)):.4f}"
     return f"{score:.4f}{reach}"
 
 

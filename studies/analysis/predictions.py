@@ -33,8 +33,8 @@ def predictions_of(
     history, views = history_of(trials, readings, examples), RecordedViews(study, trials)
     # where the best rates of forms were expected from what the study learned of earlier ones
     places = lessons_from_json(study.section("lessons")).places(views.ranges)
-    fitter = SurrogateFitter(views.view_of, places=places)
-    return fitter.belief(history), lambda numbers: [fitter.view(history[number]) for number in numbers]
+    fitter = SurrogateFitter(views.features_of, expected_rates=places)
+    return fitter.posterior(history), lambda numbers: [fitter.features(history[number]) for number in numbers]
 
 
 def history_of(
@@ -74,7 +74,7 @@ class RecordedViews:
         self._budget = study.budget_parameters
         self._trials = {trial.number: trial for trial in trials}
 
-    def view_of(self, observation: Observation) -> Features:
+    def features_of(self, observation: Observation) -> Features:
         """What the model sees of a trial."""
         trial = self._trials[observation.number]
         configuration = trial.configuration

@@ -66,4 +66,4 @@ def _source(ledger: Ledger, study: StudyRecord) -> SourceStudy | None:
         return None
     views = RecordedViews(study, trials)
     history = history_of(trials, ledger.readings_by_trial(study.id), counted_examples(ledger, study))
-    return SourceStudy(name=study.name, history=history, view_of=views.view_of, ranges=views.ranges)
+    return SourceStudy(name=study.name, history=history, features_of=views.features_of, ranges=views.ranges)

@@ -11,7 +11,7 @@ from studies.analysis.ranks import Ranking
 from studies.pruning.degenerate import has_collapsed
 from studies.records import RankedTrial, TrialState
 from studies.score_evidence import Z_95, Estimate
-from studies.surrogate.recorded_observations import binomial_error, share_error
+from studies.surrogate.recorded_observations import accuracy_error, binomial_error
 
 WORDS = {"parameters": "parameters", "extra_flops": "extra FLOPs"}
 """Sizes, as people call them."""
@@ -106,7 +106,7 @@ def _score_difference(one: RankedTrial, other: RankedTrial, ranking: Ranking) ->
     difference = scores[0] - scores[1]
     if ranking.examples is None:
         return difference, None
-    return difference, Z_95 * math.hypot(*(share_error(score, ranking.examples.whole) for score in scores))
+    return difference, Z_95 * math.hypot(*(accuracy_error(score, ranking.examples.whole) for score in scores))
 
 
 def _worth(difference: float, reach: float | None) -> str:

@@ -144,7 +144,7 @@ that is not asked for, or too little is known.
 """
 
 
-def significance(board: "RungBoard", rung: int, reading: Reading, prospect: WinProbability | None) -> str | None:
+def significance(board: "RungBoard", rung: int, reading: Reading, win_probability: WinProbability | None) -> str | None:
     """The rule ``significance``: enough others are better by more than their noise."""
     plan, protected = board.plan, board.protected() | {reading.trial}
     others = [other for other in board.no_larger(rung, reading.trial) if other.trial not in protected]
@@ -169,17 +169,17 @@ def significance(board: "RungBoard", rung: int, reading: Reading, prospect: WinP
     return f"{reading.score:.4g}, and {better} of {len(others)} are better by more than their noise"
 
 
-def chance(board: "RungBoard", rung: int, reading: Reading, prospect: WinProbability | None) -> str | None:
+def chance(board: "RungBoard", rung: int, reading: Reading, win_probability: WinProbability | None) -> str | None:
     """The rule ``chance``: the trial is unlikely to beat its rival."""
-    if prospect is None:
+    if win_probability is None:
         return None
-    if prospect.is_published:
+    if win_probability.is_published:
         least, what = LEAST_CHANCE, "the best published method"
     else:
         least, what = LEAST_CHANCE_OF_BEST, "the best so far"
-    if prospect.chance >= least:
+    if win_probability.chance >= least:
         return None
-    return f"{reading.score:.4g}, and {prospect.chance:.1%} likely to beat trial {prospect.rival}, {what}"
+    return f"{reading.score:.4g}, and {win_probability.chance:.1%} likely to beat trial {win_probability.rival}, {what}"
 
 
 RULES: Mapping[Rule, PruningRule] = {Rule.NONE: lambda *_: None, Rule.SIGNIFICANCE: significance, Rule.CHANCE: chance}
@@ -232,20 +232,20 @@ class RungBoard:
         if rung is not None and self.plan.rule is Rule.SIGNIFICANCE:
             self._examples[rung].setdefault(trial, examples)
 
-    def verdict(self, reading: Reading, prospect: WinProbability | None = None) -> str | None:
+    def verdict(self, reading: Reading, win_probability: WinProbability | None = None) -> str | None:
         """Why the trial stops at this rung; None when it goes on. The reading is on the board already.
 
         Args:
             reading: The newest of the trial.
-            prospect: What the model expects of it, told of that reading; None while too little is known. It is for the
-                rule of chance alone.
+            win_probability: What the model expects of it, told of that reading; None while too little is known. It is
+                for the rule of chance alone.
         """
         rung = self.plan.rung_at(reading.step)
         if rung is None:
             return None
         told = self._collapse(rung, reading.trial)
         if told is None and reading.trial not in self.protected():
-            told = self._rule(self, rung, reading, prospect)
+            told = self._rule(self, rung, reading, win_probability)
         return None if told is None else f"rung {rung} ({reading.step} steps): {told}"
 
     def _collapse(self, rung: int, trial: int) -> str | None:

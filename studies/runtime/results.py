@@ -28,10 +28,10 @@ class Results:
         """Decide on the trials of reports, and record all of it in one transaction."""
         told: list[tuple[TrialReport, OpenTrial | None]] = []
         ended: set[int] = set()
-        prospects = self._prospects(worker, reports)
+        win_probabilities = self._win_probabilities(worker, reports)
         for report in reports:
             held = None if report.trial in ended else self._state.roster.held(report.trial, report.attempt, worker)
-            decided = report if held is None else self._decided(held, report, prospects.get(report.trial))
+            decided = report if held is None else self._decided(held, report, win_probabilities.get(report.trial))
             if held is not None and decided.state.is_terminal:
                 ended.add(report.trial)
             told.append((decided, held))
@@ -57,7 +57,7 @@ class Results:
         (dropped,) = self._state.ledger.settle_all(self._state.study.id, self._state.epoch, [report])
         self._take_in(open_trial, report, dropped)
 
-    def _prospects(self, worker: str, reports: Sequence[TrialReport]) -> Mapping[int, WinProbability]:
+    def _win_probabilities(self, worker: str, reports: Sequence[TrialReport]) -> Mapping[int, WinProbability]:
         """What is to be expected of trials that stand at a rung, by number, told of all readings that came together."""
         if self._plan.rungs.rule is not Rule.CHANCE:
             return {}
@@ -73,9 +73,11 @@ class Results:
             # a replicate stops at no rung
             if held.trial.replicate_of is None and self._plan.rungs.rung_at(reading.step) is not None:
                 at_rungs.append(number)
-        return self._state.proposer.prospects(at_rungs) if at_rungs else {}
+        return self._state.proposer.win_probabilities(at_rungs) if at_rungs else {}
 
-    def _decided(self, open_trial: OpenTrial, report: TrialReport, prospect: WinProbability | None) -> TrialReport:
+    def _decided(
+        self, open_trial: OpenTrial, report: TrialReport, win_probability: WinProbability | None
+    ) -> TrialReport:
         """A report as it is recorded: a sound reading with its rung, and how it ends the trial."""
         if (reading := report.reading) is None:
             return report
@@ -83,13 +85,13 @@ class Results:
         if not report.state.is_terminal:
             if reading.examples is not None:
                 self._state.rungs.remember(report.trial, reading.step, reading.examples)
-            state, reason = self._verdict(open_trial, reading, prospect)
+            state, reason = self._verdict(open_trial, reading, win_probability)
             score = reading.score if state is TrialState.COMPLETE else None
             report = replace(report, state=state, score=score, reason=reason)
         return replace(report, reading=reading if _is_sound(reading) else None)
 
     def _verdict(
-        self, open_trial: OpenTrial, reading: Reading, prospect: WinProbability | None
+        self, open_trial: OpenTrial, reading: Reading, win_probability: WinProbability | None
     ) -> tuple[TrialState, str | None]:
         """Where a trial stands after a reading, and the reason if it was cut there."""
         if not math.isfinite(reading.score):
@@ -102,7 +104,7 @@ class Results:
         # a rung that an earlier attempt has passed stays passed, and a replicate stops at none
         if trial.replicate_of is not None or not self._state.rungs.add(bare, trial, size=self._state.size(trial)):
             return TrialState.RUNNING, None
-        reason = self._state.rungs.verdict(reading, prospect)
+        reason = self._state.rungs.verdict(reading, win_probability)
         return TrialState.RUNNING if reason is None else TrialState.PRUNED, reason
 
     def _take_in(self, open_trial: OpenTrial, report: TrialReport, dropped: Dropped | None) -> None:

@@ -155,9 +155,9 @@ class Proposer:
         values = None if score is None else (score, *(() if size is None else (size,)))
         self.trials[number] = replace(self.trials[number], state=state, values=values)
 
-    def prospects(self, numbers: Sequence[int]) -> Mapping[int, WinProbability]:
+    def win_probabilities(self, numbers: Sequence[int]) -> Mapping[int, WinProbability]:
         """What of some trials is to be expected, whoever proposes; without those of which too little is known."""
-        return self._search.prospects(self.trials, numbers)
+        return self._search.win_probabilities(self.trials, numbers)
 
     @cached_property
     def _search(self) -> FactoredSearch:

@@ -169,7 +169,7 @@ def _gp(seed: int) -> BaseSampler:
 def factored_search(space: SearchSpace, seed: int, lessons: WarmStart, course: ObservationModel) -> FactoredSearch:
     """The factored search of a study, from its seed, what it learned of earlier ones and the course of its trials."""
     places = lessons.places(space.options.learning_rates)
-    settings = FactoredSettings(places=places)
+    settings = FactoredSettings(expected_rates=places)
     return FactoredSearch(space, seed=seed, settings=settings, goal=course.goal)
 
 

@@ -54,34 +54,39 @@ class SourceStudy:
     Attributes:
         name: Of the study.
         ranges: Lowest and highest learning rate of every form there.
-        belief: The posterior of its configurations.
+        posterior: The posterior of its configurations.
         view: What the model sees of one of its trials.
         ranked: Its trials that were read and have not failed, replicates aside, the most promising first.
     """
 
     def __init__(
-        self, *, name: str, history: Sequence[Observation], view_of: Callable[[Observation], Features], ranges: Ranges
+        self,
+        *,
+        name: str,
+        history: Sequence[Observation],
+        features_of: Callable[[Observation], Features],
+        ranges: Ranges,
     ) -> None:
         """Fit the model.
 
         Args:
             name: Of the study.
             history: Its trials, what was read of them included.
-            view_of: What the model sees of one of them.
+            features_of: What the model sees of one of them.
             ranges: Lowest and highest learning rate of every form there.
         """
         self.name, self.ranges = name, ranges
-        fitter = SurrogateFitter(view_of)
-        self.belief, self.view = fitter.belief(history), fitter.view
+        fitter = SurrogateFitter(features_of)
+        self.posterior, self.view = fitter.posterior(history), fitter.features
         heard = [one for one in history if one.readings and one.state is not TrialState.FAILED]
         trials = [one for one in heard if one.origin != "replicate"]
-        means, _ = self.belief.predict([self.view(one) for one in trials])
+        means, _ = self.posterior.predict([self.view(one) for one in trials])
         self.ranked = [trials[place] for place in np.argsort(-means, kind="stable")]
         self._sorted = np.sort(means)
 
     def quantile(self, view: Features) -> float:
         """The share of its trials that are expected to be no better than a configuration."""
-        (mean,), _ = self.belief.predict([view])
+        (mean,), _ = self.posterior.predict([view])
         return float(np.searchsorted(self._sorted, mean + 1e-9, side="right")) / len(self._sorted)
 
 
@@ -133,21 +138,21 @@ def _bets(sources: Sequence[SourceStudy], space: SearchSpace) -> Iterator[tuple[
     """
     if not space.trees:
         return
-    genome = Encoding(space)
+    encoding = Encoding(space)
     known: set[object] = set()
     for source in sources:
         found = 0
         for trial in source.ranked:
-            genes = None
+            encoded = None
             with suppress(SearchSpaceError):  # of a trial that is not in this space
-                genes = genome.genes_of(trial) if trial.method is None else None
-            if genes is None:
+                encoded = encoding.encode(trial) if trial.method is None else None
+            if encoded is None:
                 continue
-            key = tuple(side and (side.parts, side.layers) for side in (genes.attention, genes.ffn))
+            key = tuple(side and (side.parts, side.layers) for side in (encoded.attention, encoded.ffn))
             if key in known:
                 continue
             known.add(key)
-            proposal = dict(genome.candidate(genes).parameters)
+            proposal = dict(encoding.candidate(encoded).parameters)
             start = WarmStartTrial(study=source.name, trial=trial.number, proposal=proposal)
             yield start, [one.quantile(_seen_by(one, source, trial)) for one in sources]
             found += 1
@@ -207,7 +212,7 @@ def _optimum(source: SourceStudy, form: str) -> tuple[float, float] | None:
         return lambda name, own: place if name == form else own
 
     views = [_rerated(source.view(one), one.forms, at(place)) for one in alike for place in _GRID.tolist()]
-    means, covariance = source.belief.joint(views)
+    means, covariance = source.posterior.joint(views)
     grid, count = len(_GRID), len(alike)
     mean = means.reshape(count, grid).mean(axis=0)
     spread = covariance.reshape(count, grid, count, grid).mean(axis=(0, 2))

@@ -1,4 +1,4 @@
-"""How much a trial is worth: the logarithm of what is expected to be gained, a better best or a higher front."""
+"""Acquisition functions: log expected improvement, and log expected gain in hypervolume."""
 
 import math
 
@@ -12,7 +12,7 @@ _ROOT_HALF_PI = math.sqrt(math.pi / 2)
 
 
 def log_expected_improvement(means: Array, deviations: Array, best: float | Array) -> Array:
-    """The logarithm of E[max(f - best, 0)], f normal; also where the improvement is beyond the range of floats.
+    """Return log E[max(f - best, 0)] for normal f, finite also where the improvement underflows.
 
     Ament et al. 2023, "Unexpected Improvements to Expected Improvement", eq. 9.
     """
@@ -27,10 +27,10 @@ def log_expected_improvement(means: Array, deviations: Array, best: float | Arra
 
 
 def log_expected_hypervolume(means: Array, deviations: Array, places: Array, stairs: Staircase) -> Array:
-    """The logarithm of the expected gain in hypervolume of M configurations whose sizes are known, (M,).
+    """Return the logarithm of the expected gain in hypervolume of M configurations of known size, (M,).
 
-    Only the score is uncertain: the gain is the sum over the front's segments that are no smaller than the
-    configuration of their width times the expected improvement on their level.
+    Only the score is uncertain. The gain sums, over the front's segments no smaller than the configuration, the
+    segment's width times the expected improvement on its level.
     """
     widths = stairs.widths_from(places)
     improvements = log_expected_improvement(means[:, None], deviations[:, None], stairs.levels[None, :])

@@ -1,4 +1,4 @@
-"""The factored search: proposals as a pure function of the history."""
+"""Factored Bayesian optimization: a proposal as a pure function of the history."""
 
 import random
 from collections.abc import Callable, Sequence
@@ -19,248 +19,259 @@ from studies.surrogate.kernel import Points
 from studies.surrogate.mutation import Moves, Mutation, Parents
 from studies.surrogate.observation import Observation
 from studies.surrogate.posterior import Posterior, SurrogateFitter
-from studies.surrogate.prior_mean import Places
+from studies.surrogate.prior_mean import ExpectedRates
 from studies.surrogate.random_candidates import RandomCandidates
 from studies.surrogate.size_objective import SizeObjective
 from studies.surrogate.structure_distances import Array, Indices
 from studies.win_probability import WinProbability
 
-SAME_UNIT_LR = 0.25
-"""Trials of one structure whose rates are nearer, in a range from -1 to 1, are told apart by luck alone."""
+NEAR_UNIT_LR = 0.25
+"""Difference of learning rates, from -1 to 1, below which two trials of one structure differ by noise alone."""
 
-SAME_LOG2_BUDGET_FRACTION = 0.5
-"""The same of the base-2 logarithms of their shares of the budget."""
+NEAR_LOG2_BUDGET_FRACTION = 0.5
+"""The same for the base-2 logarithms of their shares of the budget."""
 
 _PATIENCE = 50
 _PARENTS = 100
-"""The best trials are parents."""
+"""Number of best trials that are parents."""
 
 _RATES = 16
-"""Draws of rates that are compared for each published structure."""
+"""Number of random learning rates compared for each published structure."""
 
-FEWEST = 4
-"""Other trials of which something was read before the probability that one wins is told."""
+MIN_OTHER_TRIALS = 4
+"""Number of other observed trials from which on a win probability is estimated."""
 
 _NO_RIVALS = (None, HEAD_ONLY.name)
 
-LONG = 100
-"""Trials until which the share of structures never tried stays; later it falls with their number."""
+LONG_STUDY_TRIALS = 100
+"""Number of trials above which the share of new structures falls in proportion to their number."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FactoredSettings:
-    """Numbers of the proposal.
+    """Settings of the proposal.
 
     Attributes:
-        startup: Trials with a reading before the model is asked; until then draws are stratified.
-        candidates: How many are compared for a proposal.
-        fresh: Share of proposals that are draws without a model.
-        rated: Share of proposals that give a published structure other rates.
-        untried: Share of the other proposals that are of a structure never tried; ever less after `LONG` trials.
-        most: Trials of one structure, and no less than one in twenty, beyond which others come first.
-        decay: Ranks over which the probability to be a parent falls by a factor of e.
-        places: Where the rates of some forms are expected to be best, from earlier studies.
+        startup: Number of observed trials before the model is used; until then draws are stratified.
+        candidates: Number of candidates compared for a proposal.
+        random_fraction: Share of proposals drawn without the model.
+        retuned_fraction: Share of proposals that give a published structure other learning rates.
+        new_structure_fraction: Share of the remaining proposals with a structure not tried before; see
+            `LONG_STUDY_TRIALS`.
+        max_trials_per_structure: Number of trials of one structure, at least one in twenty, above which others come
+            first.
+        decay: Number of ranks over which the probability of being a parent falls by a factor of e.
+        expected_rates: Expected best learning rates of some forms, from earlier studies.
     """
 
     startup: int = 10
     candidates: int = 300
-    fresh: float = 0.05
-    rated: float = 0.12
-    untried: float = 0.25
-    most: int = 8
+    random_fraction: float = 0.05
+    retuned_fraction: float = 0.12
+    new_structure_fraction: float = 0.25
+    max_trials_per_structure: int = 8
     decay: float = 6.0
-    places: Places = field(default_factory=dict)
+    expected_rates: ExpectedRates = field(default_factory=dict)
 
-    def untried_at(self, trials: int) -> float:
-        """The share of proposals of a structure never tried after some trials."""
-        return self.untried * min(1.0, LONG / max(trials, 1))
+    def new_structure_fraction_at(self, trials: int) -> float:
+        """Return the share of proposals with a new structure after some trials."""
+        return self.new_structure_fraction * min(1.0, LONG_STUDY_TRIALS / max(trials, 1))
 
-    def most_at(self, trials: int) -> int:
-        """After how many trials of one structure others come first."""
-        return max(self.most, trials // 20)
+    def max_trials_per_structure_at(self, trials: int) -> int:
+        """Return the number of trials of one structure from which on others come first."""
+        return max(self.max_trials_per_structure, trials // 20)
 
 
 class FactoredSearch:
-    """Proposes candidates of a space, given what has been tried.
+    """Factored search of a space: proposes a candidate given the trials so far.
 
-    A proposal depends on the seed, the number of the trial and the history, and on nothing else; what is remembered
-    between calls only saves time.
+    A proposal depends on the seed, the trial number and the history alone; caches only save time.
 
     Attributes:
-        space: What may be proposed.
-        seed: Of the study.
+        space: Search space of the proposals.
+        seed: Seed of the study.
     """
 
     def __init__(
         self, space: SearchSpace, *, seed: int, settings: FactoredSettings | None = None, goal: SizeGoal | None = None
     ) -> None:
-        """Prepare the moves of a space.
+        """Prepare the encoding, the random candidates, the mutation and the surrogate.
 
         Args:
-            space: What may be proposed.
-            seed: Of the study.
-            settings: None for the usual ones.
-            goal: What is to be small, beside a high score; None for nothing.
+            space: Search space of the proposals.
+            seed: Seed of the study.
+            settings: Settings of the proposal; None for the defaults.
+            goal: Size to be minimized beside the score; None for the score alone.
         """
         self.space = space
         self.seed = seed
-        self._genome = Encoding(space)
+        self._encoding = Encoding(space)
         self._settings = settings or FactoredSettings()
-        self._drawer = RandomCandidates(self._genome, self._settings.places)
-        self._mover = Mutation(self._genome, self._drawer, Moves())
-        self._believer = SurrogateFitter(self._genome.view_of, places=self._settings.places)
-        self._genes: dict[str, EncodedConfiguration | None] = {}
-        self._sizing = SizeObjective(self._genome, goal)
+        self._random_candidates = RandomCandidates(self._encoding, self._settings.expected_rates)
+        self._mutation = Mutation(self._encoding, self._random_candidates, Moves())
+        self._surrogate = SurrogateFitter(self._encoding.features_of, expected_rates=self._settings.expected_rates)
+        self._encoded: dict[str, EncodedConfiguration | None] = {}
+        self._size_objective = SizeObjective(self._encoding, goal)
 
     def candidate(self, history: Sequence[Observation], *, number: int, retry: int = 0) -> Candidate | None:
-        """One candidate that was not tried before; None if nothing new was drawn.
+        """Return a candidate that was not tried before; None if no new one was drawn.
 
         Args:
-            history: The trials so far.
-            number: Of the new one.
-            retry: Counts calls for the same number whose candidates were not wanted.
+            history: Trials so far.
+            number: Number of the new trial.
+            retry: Count of rejected candidates for the same number.
         """
         draw = random.Random(hashed_seed("factored", self.seed, number, retry, bits=64))
         tried = {one.fingerprint for one in history}
         settings = self._settings
         kind = draw.random()
-        heard = self._believer.trials_heard_of(history)
-        if heard >= settings.startup and kind >= settings.fresh:
-            belief = self._belief(history)
-            is_rated = kind < settings.fresh + settings.rated
-            for propose in (self._rated, self._best) if is_rated else (self._best,):
-                found = propose(draw, history, belief, tried)
-                if found is not None:
-                    return found
-        return self._fresh(draw, history, tried, is_stratified=heard < settings.startup)
+        n_observed = self._surrogate.n_observed_trials(history)
+        if n_observed >= settings.startup and kind >= settings.random_fraction:
+            posterior = self._posterior(history)
+            is_retuned = kind < settings.random_fraction + settings.retuned_fraction
+            for propose in (self._retuned, self._best) if is_retuned else (self._best,):
+                candidate = propose(draw, history, posterior, tried)
+                if candidate is not None:
+                    return candidate
+        return self._random(draw, history, tried, is_stratified=n_observed < settings.startup)
 
-    def _belief(self, history: Sequence[Observation]) -> Posterior:
-        belief = self._believer.belief(history)
-        return self._believer.with_pending(belief, [one for one in history if not one.state.is_terminal])
+    def _posterior(self, history: Sequence[Observation]) -> Posterior:
+        posterior = self._surrogate.posterior(history)
+        return self._surrogate.with_pending(posterior, [one for one in history if not one.state.is_terminal])
 
-    def _known_genes(self, observation: Observation) -> EncodedConfiguration | None:
-        if observation.fingerprint not in self._genes:
-            self._genes[observation.fingerprint] = self._genome.genes_of(observation)
-        return self._genes[observation.fingerprint]
+    def _encoded_trial(self, observation: Observation) -> EncodedConfiguration | None:
+        if observation.fingerprint not in self._encoded:
+            self._encoded[observation.fingerprint] = self._encoding.encode(observation)
+        return self._encoded[observation.fingerprint]
 
-    def _fresh(
+    def _random(
         self, draw: random.Random, history: Sequence[Observation], tried: set[str], *, is_stratified: bool
     ) -> Candidate | None:
         used = [one.forms for one in history] if is_stratified else None
         for _ in range(_PATIENCE):
-            candidate = self._genome.candidate(self._drawer.fresh(draw, used))
+            candidate = self._encoding.candidate(self._random_candidates.draw(draw, used))
             if candidate.fingerprint not in tried:
                 return candidate
         return None
 
     def _best(
-        self, draw: random.Random, history: Sequence[Observation], belief: Posterior, tried: set[str]
+        self, draw: random.Random, history: Sequence[Observation], posterior: Posterior, tried: set[str]
     ) -> Candidate | None:
-        """The best of many children of good parents."""
-        known, read = self._read(history, belief)
-        ranked = np.argsort(-self._sizing.standing(*read), kind="stable")[:_PARENTS]
-        genes = [one for one in dict.fromkeys(self._known_genes(known[place]) for place in ranked) if one is not None]
-        if not genes:
+        """Return the candidate with the best acquisition value among many children of good parents."""
+        trials, observed = self._observed(history, posterior)
+        ranked = np.argsort(-self._size_objective.rank_values(*observed), kind="stable")[:_PARENTS]
+        encoded = [
+            one for one in dict.fromkeys(self._encoded_trial(trials[place]) for place in ranked) if one is not None
+        ]
+        if not encoded:
             return None
-        parents = Parents(genes, self._settings.decay)
-        most = 1 if draw.random() < self._settings.untried_at(len(history)) else self._settings.most_at(len(history))
-        children = dict.fromkeys(self._mover.child(draw, parents) for _ in range(self._settings.candidates))
-        made = [*children]
-        points = belief.points([self._genome.view(one) for one in made])
-        worth = self._worth(points, self._sizing.of_genes(made), belief, read)
-        # those of a structure that was tried often come last
-        worth = _last(worth, _times_tried(points, belief) >= most)
-        return self._first_new(worth, lambda place: self._genome.candidate(made[place]), tried)
+        parents = Parents(encoded, self._settings.decay)
+        settings, count = self._settings, len(history)
+        is_new = draw.random() < settings.new_structure_fraction_at(count)
+        most = 1 if is_new else settings.max_trials_per_structure_at(count)
+        children = [*dict.fromkeys(self._mutation.child(draw, parents) for _ in range(settings.candidates))]
+        points = posterior.points([self._encoding.features(one) for one in children])
+        values = self._acquisition(points, self._size_objective.of_encoded(children), posterior, observed)
+        # structures that were tried often come last
+        values = _moved_last(values, _trials_per_structure(points, posterior) >= most)
+        return self._first_new(values, lambda place: self._encoding.candidate(children[place]), tried)
 
-    def _read(self, history: Sequence[Observation], belief: Posterior) -> tuple[list[Observation], tuple[Array, Array]]:
-        """The trials that were read, and their posterior means and the places of their sizes."""
-        known = [history[trial] for trial in belief.trials]
-        return known, (belief.process.own_means(len(known)), self._sizing.of_trials(known))
+    def _observed(
+        self, history: Sequence[Observation], posterior: Posterior
+    ) -> tuple[list[Observation], tuple[Array, Array]]:
+        """Return the observed trials, their posterior means and the positions of their sizes."""
+        known = [history[trial] for trial in posterior.trials]
+        return known, (posterior.process.observed_means(len(known)), self._size_objective.of_trials(known))
 
-    def _worth(self, points: Points, sizes: Array, belief: Posterior, read: tuple[Array, Array]) -> Array:
-        """The logarithm of what is expected to be gained beyond what was read.
+    def _acquisition(self, points: Points, sizes: Array, posterior: Posterior, observed: tuple[Array, Array]) -> Array:
+        """Return the log expected gain of candidates over the observed trials, (M,).
 
-        What is nearly a trial that was heard of, or that runs, comes last. With much noise a good configuration would
-        else be tried again and again at nearly its rates; whether it is good is for replicates to find out.
+        Near duplicates of observed or running trials come last: with much noise a good configuration would otherwise be
+        proposed again and again at nearly the same rates. Replicates decide whether it is good.
         """
-        worth = self._sizing.log_gain(*belief.process.predict(points), sizes, read)
-        return _last(worth, np.asarray(nearly_equal(points, belief.process.points).any(axis=1)))
+        values = self._size_objective.log_gain(*posterior.process.predict(points), sizes, observed)
+        return _moved_last(values, np.asarray(nearly_equal(points, posterior.process.points).any(axis=1)))
 
-    def _rated(
-        self, draw: random.Random, history: Sequence[Observation], belief: Posterior, tried: set[str]
+    def _retuned(
+        self, draw: random.Random, history: Sequence[Observation], posterior: Posterior, tried: set[str]
     ) -> Candidate | None:
-        """A published structure at the rates that promise most."""
+        """Return a published structure at the learning rates with the best acquisition value."""
         published = {one.method: one for one in history if one.method is not None}
-        views = {method: self._believer.view(one) for method, one in published.items()}
-        methods = [method for method, view in views.items() if any(view)]
+        features_of = {method: self._surrogate.features(one) for method, one in published.items()}
+        methods = [method for method, features in features_of.items() if any(features)]
         if not methods:
             return None
-        asked = [(method, _rerated(draw, views[method])) for method in methods for _ in range(_RATES)]
-        points = belief.points([view for _, view in asked])
-        sizes = self._sizing.of_trials([published[method] for method, _ in asked])
-        worth = self._worth(points, sizes, belief, self._read(history, belief)[1])
-        return self._first_new(worth, lambda place: self._genome.published(*asked[place]), tried)
+        proposals = [
+            (method, _with_random_rates(draw, features_of[method])) for method in methods for _ in range(_RATES)
+        ]
+        points = posterior.points([features for _, features in proposals])
+        sizes = self._size_objective.of_trials([published[method] for method, _ in proposals])
+        values = self._acquisition(points, sizes, posterior, self._observed(history, posterior)[1])
+        return self._first_new(values, lambda place: self._encoding.published_candidate(*proposals[place]), tried)
 
-    def prospects(self, history: Sequence[Observation], numbers: Sequence[int]) -> dict[int, WinProbability]:
-        """What is to be expected of trials that have begun, without those that fewer than `FEWEST` stand beside.
+    def win_probabilities(self, history: Sequence[Observation], numbers: Sequence[int]) -> dict[int, WinProbability]:
+        """Return the probability that each trial beats its rival; trials with few comparable others are left out.
 
-        A trial is to beat the best published method of the study, the task head alone aside. Where there is none, or
-        small configurations are wanted, it is to beat the best of all other trials, those that are larger aside.
+        `MIN_OTHER_TRIALS` others that are no larger are needed.
+
+        The rival is the best published method of the study, the task head alone excluded. If there is none, or if a
+        size is to be minimized, it is the best of all other trials of no larger size.
 
         Args:
-            history: All trials, in the order of their numbers; their readings are all that is known.
-            numbers: Of those that are asked about.
+            history: All trials, in the order of their numbers.
+            numbers: Numbers of the trials in question.
         """
-        belief = self._believer.belief(history, is_settled=True)
-        known, (means, sizes) = self._read(history, belief)
+        posterior = self._surrogate.posterior(history, is_settled=True)
+        trials, (means, sizes) = self._observed(history, posterior)
         found = {}
         for number in numbers:
-            (size,) = self._sizing.of_trials([history[number]])
+            (size,) = self._size_objective.of_trials([history[number]])
             others = [
                 place
-                for place, one in enumerate(known)
+                for place, one in enumerate(trials)
                 if one.number != number and one.state is not TrialState.FAILED and sizes[place] <= size
             ]
-            if len(others) >= FEWEST:
-                is_rival = self._sizing.goal is None
-                published = [at for at in others if is_rival and known[at].method not in _NO_RIVALS]
-                rival = known[max(published or others, key=means.__getitem__)]
-                chance = belief.chance(self._believer.view(history[number]), self._believer.view(rival))
+            if len(others) >= MIN_OTHER_TRIALS:
+                is_rival = self._size_objective.goal is None
+                published = [at for at in others if is_rival and trials[at].method not in _NO_RIVALS]
+                rival = trials[max(published or others, key=means.__getitem__)]
+                pair = self._surrogate.features(history[number]), self._surrogate.features(rival)
+                chance = posterior.probability_better(*pair)
                 found[number] = WinProbability(rival=rival.number, is_published=bool(published), chance=chance)
         return found
 
     @staticmethod
-    def _first_new(worth: Array, candidate_of: Callable[[int], Candidate], tried: set[str]) -> Candidate | None:
-        for place in np.argsort(-worth, kind="stable"):
+    def _first_new(values: Array, candidate_of: Callable[[int], Candidate], tried: set[str]) -> Candidate | None:
+        for place in np.argsort(-values, kind="stable"):
             candidate = candidate_of(int(place))
             if candidate.fingerprint not in tried:
                 return candidate
         return None
 
 
-def _last(worth: Array, which: NDArray[np.bool_]) -> Array:
-    """The same, with some worth less than all others, and among themselves as before."""
-    return np.where(which, worth - np.ptp(worth) - 1.0, worth)
+def _moved_last(values: Array, which: NDArray[np.bool_]) -> Array:
+    """Return the values with some of them moved below all others, their order kept."""
+    return np.where(which, values - np.ptp(values) - 1.0, values)
 
 
-def _times_tried(points: Points, belief: Posterior) -> Indices:
-    """How many trials the model has of each structure, (N,)."""
-    is_same = (points.structures[:, None] == belief.process.points.structures[None]).all(axis=2)
+def _trials_per_structure(points: Points, posterior: Posterior) -> Indices:
+    """Return the number of observed trials of each structure, (N,)."""
+    is_same = (points.structures[:, None] == posterior.process.points.structures[None]).all(axis=2)
     return np.asarray(is_same.sum(axis=1))
 
 
 def nearly_equal(points: Points, others: Points) -> NDArray[np.bool_]:
-    """Which points are of one structure with nearly the same rates and sizes, (N, M)."""
+    """Return which points have one structure and nearly the same learning rates and sizes, (N, M)."""
     is_same = points.structures[:, None] == others.structures[None]
     rates = points.unit_lrs[:, None] - others.unit_lrs[None]
     sizes = points.log2_budget_fractions[:, None] - others.log2_budget_fractions[None]
-    is_near = (np.abs(rates) < SAME_UNIT_LR) & (np.abs(sizes) < SAME_LOG2_BUDGET_FRACTION)
+    is_near = (np.abs(rates) < NEAR_UNIT_LR) & (np.abs(sizes) < NEAR_LOG2_BUDGET_FRACTION)
     return np.asarray((is_same & is_near).all(axis=2))
 
 
-def _rerated(draw: random.Random, view: Features) -> Features:
-    """The same at rates anywhere in their ranges; one form has one rate."""
-    attention, ffn = view
+def _with_random_rates(draw: random.Random, features: Features) -> Features:
+    """Return the features at learning rates drawn uniformly in their ranges; equal forms share one rate."""
+    attention, ffn = features
     unit_lr = draw.uniform(-1, 1)
     attention = attention and replace(attention, unit_lr=unit_lr)
     if ffn is None:

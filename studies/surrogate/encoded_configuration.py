@@ -1,4 +1,4 @@
-"""A configuration as what moves change: the structure, layers and rate of each side, and the share of attention."""
+"""Encoded configurations: the structure, layers and learning rate of each side, and how the sides share the budget."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -14,14 +14,14 @@ from studies.surrogate.features import SideStructure, is_mixed
 
 @dataclass(frozen=True, slots=True)
 class EncodedSide:
-    """What is chosen at a side.
+    """Encoded choices of one side.
 
     Attributes:
-        parts: Names of parts of the model, each with the number of its structure; more than one where the kinds of
-            attention are searched apart, and one part twice, the lower number first, where it has two edits.
-        layers: Where.
-        unit_lr: The learning rate's place in the range of its form on a logarithmic scale, -1 to 1.
-        split: Share of the side's parameters for the first of two edits; plays no part unless both have a size.
+        parts: Names of parts of the model, each with the number of its structure. There is more than one where kinds of
+            attention are searched separately. A part with two edits is listed twice, the lower number first.
+        layers: Layers that are edited.
+        unit_lr: Learning rate in the range of its form on a logarithmic scale, from -1 to 1.
+        split: Share of the side's parameters for the first of two edits; unused unless both have a size.
     """
 
     parts: tuple[tuple[str, int], ...]
@@ -32,13 +32,13 @@ class EncodedSide:
 
 @dataclass(frozen=True, slots=True)
 class EncodedConfiguration:
-    """What is chosen.
+    """Encoded choices of a configuration.
 
     Attributes:
-        attention: None without edits there.
-        ffn: Likewise.
-        attention_share: Of the parameters; plays no part unless both have something to size.
-        budget_fraction: Share of the budget that is used; plays no part without anything to size.
+        attention: Side of attention; None without edits there.
+        ffn: Side of the FFN; None without edits there.
+        attention_share: Share of the parameters at attention; unused unless both sides have a size.
+        budget_fraction: Share of the budget in use; unused without a size.
     """
 
     attention: EncodedSide | None
@@ -48,26 +48,26 @@ class EncodedConfiguration:
 
     @property
     def by_name(self) -> dict[str, EncodedSide]:
-        """Those with edits, ``attention`` first."""
+        """Sides with edits by name, ``attention`` first."""
         sides = {ATTENTION: self.attention, FFN: self.ffn}
         return {name: side for name, side in sides.items() if side is not None}
 
     @property
     def sides(self) -> Sequence[EncodedSide]:
-        """Those with edits."""
+        """Sides with edits, attention first."""
         return [side for side in (self.attention, self.ffn) if side is not None]
 
     def side(self, name: str) -> EncodedSide | None:
-        """What is chosen at ``attention`` or ``ffn``."""
+        """Return the side ``attention`` or ``ffn``."""
         return self.attention if name == ATTENTION else self.ffn
 
-    def with_side(self, name: str, chosen: EncodedSide | None) -> "EncodedConfiguration":
-        """The same with something else at a side."""
-        return replace(self, attention=chosen) if name == ATTENTION else replace(self, ffn=chosen)
+    def with_side(self, name: str, side: EncodedSide | None) -> "EncodedConfiguration":
+        """Return the configuration with another side."""
+        return replace(self, attention=side) if name == ATTENTION else replace(self, ffn=side)
 
 
-def reflected(number: float, low: float, high: float) -> float:
-    """A number beyond a range, thrown back into it at its ends."""
+def reflect(number: float, low: float, high: float) -> float:
+    """Return a number reflected into a range at its ends."""
     if low == high:
         return low
     place = (number - low) % (2 * (high - low))
@@ -76,16 +76,16 @@ def reflected(number: float, low: float, high: float) -> float:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SideFacts:
-    """What follows from the structure of a side.
+    """Properties that follow from the structure of a side.
 
     Attributes:
-        structure: As the model sees it.
-        cost: Of its edits; the first ones of a part apart from the second ones, half each.
-        products: The sizes of the Kronecker products that its edits share.
-        edits: The first ones, then the second ones, as small as they can be.
-        is_sized: Whether it has something to size.
-        is_split: Whether first and second edits have.
-        mixed: The forms of the first and the second edits, where they are two forms at one site; else empty.
+        structure: Model features of the structure.
+        cost: Cost of the edits; first and second edits of a part are separate and share the budget equally.
+        products: Sizes of the Kronecker products that the edits share.
+        edits: First edits, then second ones, at their smallest size.
+        is_sized: Whether an edit has a size.
+        is_split: Whether both first and second edits have one.
+        mixed: Forms of the first and the second edits where two forms are at one site; else empty.
     """
 
     structure: SideStructure
@@ -98,7 +98,7 @@ class SideFacts:
 
     @classmethod
     def of(cls, first: tuple[Edit, ...], second: tuple[Edit, ...], shape: BackboneShape) -> "SideFacts":
-        """The facts of some edits; of the first ones there is at least one."""
+        """Return the properties of some edits; there is at least one first edit."""
         edits = (*first, *second)
         return cls(
             structure=SideStructure.of(edits),
@@ -106,15 +106,15 @@ class SideFacts:
             products=frozenset(edit.form.n for edit in edits if isinstance(edit.form, Phm) and edit.form.shared),
             edits=edits,
             is_sized=any(edit.sized_form is not None for edit in edits),
-            is_split=all(any(edit.sized_form is not None for edit in some) for some in (first, second)),
+            is_split=all(any(edit.sized_form is not None for edit in edits_of) for edits_of in (first, second)),
             mixed=(first[0].form.name, second[0].form.name) if second and is_mixed(edits) else (),
         )
 
     @property
     def form(self) -> str:
-        """Of the first edit; its rates have that form's range."""
+        """Form of the first edit, whose learning-rate range applies to the side."""
         return self.edits[0].form.name
 
     def cost_at(self, split: float) -> SplitCost:
-        """Of its edits with another split."""
+        """Return the cost with another split."""
         return replace(self.cost, share=split) if self.is_split else self.cost

@@ -1,4 +1,4 @@
-"""The search space as moves need it: configurations to genes, genes to views, candidates and Optuna's parameters."""
+"""Encoding of the search space: between configurations, their encodings, model features, candidates and parameters."""
 
 import math
 from collections import Counter
@@ -34,14 +34,14 @@ from studies.surrogate.observation import Observation
 from studies.surrogate.structure_distances import StructureDistances
 
 FILLED = 0.25
-"""Least share of the budget that a structure without a size must take to be proposed like one that has one."""
+"""Least share of the budget of a structure without a size that is proposed as often as those with one."""
 
 
 class PartStructures:
-    """The structures of one part by number, and how their decisions differ."""
+    """Numbered structures of one part of the model, with the differences between their decisions."""
 
     def __init__(self, points: Sequence[Point], space: SearchSpace) -> None:
-        """Number the values of every dimension."""
+        """Number the structures and the values of every dimension."""
         self.points = tuple(points)
         self.dimensions = tuple(dict.fromkeys(name for point in points for name, _ in point.path))
         self.by_form: dict[str, list[int]] = {}
@@ -57,13 +57,13 @@ class PartStructures:
             for name, value in point.path:
                 code = values[name].setdefault(value, len(values[name]))
                 self.codes[number, self.dimensions.index(name)] = code
-        self.filling = self.by_form.keys() - unfilled
+        self.filling_forms = self.by_form.keys() - unfilled
         self._nearest: dict[tuple[int, int], list[list[int]]] = {}
 
     def neighbours(self, number: int, dimension: int) -> list[list[int]]:
-        """For every other value of a dimension, the structures that have it and differ least else.
+        """Return, for every other value of a dimension, the structures with this value that differ least otherwise.
 
-        What only one of two structures has is no difference.
+        A dimension that only one of two structures has is not counted as a difference.
         """
         known = self._nearest.get((number, dimension))
         if known is not None:
@@ -82,33 +82,33 @@ class PartStructures:
 
     @cached_property
     def numbers(self) -> dict[Point, int]:
-        """Of the structures."""
+        """Number of each structure."""
         return {point: number for number, point in enumerate(self.points)}
 
     @cached_property
-    def seen(self) -> tuple[SideStructure, ...]:
-        """The structures as the model sees them."""
+    def side_structures(self) -> tuple[SideStructure, ...]:
+        """Model features of the structures, in their order."""
         return tuple(SideStructure.of(point.edits) for point in self.points)
 
 
 class Encoding:
-    """Between a space and the genes of its configurations."""
+    """Encoding of the configurations of a space."""
 
     def __init__(self, space: SearchSpace) -> None:
-        """Number the structures of every part."""
+        """Number the structures of every part and list the choices of layers."""
         self.space = space
         self.parts = {part: PartStructures(structures, space) for part, structures in space.structures.items()}
         choices = every_choice(space.layers, depth_of(space.shape))
         self.layers: Mapping[str, Sequence[Layers]] = {
             name: [one for one in choices if one.name == name] for name in space.layers
         }
-        self._placed = {frozenset(parts) for parts in space.placements.values()}
+        self._legal_parts = {frozenset(parts) for parts in space.placements.values()}
         self._facts: dict[tuple[tuple[tuple[str, int], ...], Layers], SideFacts] = {}
-        self._layers: dict[tuple[tuple[tuple[tuple[str, int], ...], Layers], ...], Mapping[str, Layers]] = {}
+        self._fitted_layers: dict[tuple[tuple[tuple[tuple[str, int], ...], Layers], ...], Mapping[str, Layers]] = {}
         self._nothing = SplitCost.of((), {}, space.shape)
 
     def facts(self, side: EncodedSide) -> SideFacts:
-        """What follows from the parts and layers of a side."""
+        """Return the properties that follow from the parts and layers of a side."""
         key = side.parts, side.layers
         if key not in self._facts:
             structures, layers = self._structures(side).values(), side.layers
@@ -118,125 +118,126 @@ class Encoding:
         return self._facts[key]
 
     def _structures(self, *sides: EncodedSide) -> dict[str, Structure]:
-        """What every part has: a point, or two if it has two edits."""
-        found: dict[str, Structure] = {}
+        """Return the structure of every part: one point, or two for two edits."""
+        structures: dict[str, Structure] = {}
         for side in sides:
             for part, number in side.parts:
-                found[part] = (*found.get(part, ()), self.parts[part].points[number])
-        return found
+                structures[part] = (*structures.get(part, ()), self.parts[part].points[number])
+        return structures
 
-    def is_placed(self, genes: EncodedConfiguration) -> bool:
-        """Whether the parts may be edited together, and the edits of each part."""
-        if frozenset(part for side in genes.sides for part, _ in side.parts) not in self._placed:
+    def is_legal(self, encoded: EncodedConfiguration) -> bool:
+        """Return whether the parts may be edited together, and the edits of each part with one another."""
+        if frozenset(part for side in encoded.sides for part, _ in side.parts) not in self._legal_parts:
             return False
         return all(
-            self.is_pair(part, number, other)
-            for side in genes.sides
+            self.is_legal_pair(part, number, other)
+            for side in encoded.sides
             for (part, number), (following, other) in pairwise(side.parts)
             if part == following
         )
 
-    def is_pair(self, part: str, one: int, other: int) -> bool:
-        """Whether two structures of a part may go together."""
+    def is_legal_pair(self, part: str, one: int, other: int) -> bool:
+        """Return whether two structures of a part may be combined."""
         points = self.parts[part].points
         return part in self.space.pairs and self.space.pairs[part].are_legal(points[one], points[other])
 
     def with_parts(self, side: EncodedSide, parts: Sequence[tuple[str, int]]) -> EncodedSide:
-        """A side with other structures; where a part has two, they are put in their order, and the split turned."""
+        """Return the side with other structures; two of one part are put in order, and the split with them."""
         names = list(dict.fromkeys(part for part, _ in parts))
         ordered = tuple(sorted(parts, key=lambda one: (names.index(one[0]), one[1])))
         split = side.split if ordered == tuple(parts) else 1 - side.split
         return replace(side, parts=ordered, split=split)
 
-    def is_filling(self, genes: EncodedConfiguration) -> bool:
-        """Whether a side uses what budget there is: it has something to size, or takes enough without."""
-        facts = [self.facts(side) for side in genes.sides]
+    def uses_budget(self, encoded: EncodedConfiguration) -> bool:
+        """Return whether a side has a size, or takes at least `FILLED` of the budget without one."""
+        facts = [self.facts(side) for side in encoded.sides]
         return any(one.is_sized or one.cost.least_cost >= FILLED * self.space.budget for one in facts)
 
-    def is_shared(self, genes: EncodedConfiguration) -> bool:
-        """Whether both sides have something to size."""
-        return len(genes.sides) > 1 and all(self.facts(side).is_sized for side in genes.sides)
+    def shares_budget(self, encoded: EncodedConfiguration) -> bool:
+        """Return whether both sides have a size."""
+        return len(encoded.sides) > 1 and all(self.facts(side).is_sized for side in encoded.sides)
 
-    def settled(self, genes: EncodedConfiguration) -> EncodedConfiguration:
-        """Genes that mean the same, with what the space ties together tied: one form has one rate."""
+    def normalized(self, encoded: EncodedConfiguration) -> EncodedConfiguration:
+        """Return an equal encoding with numbers clipped to the ranges of the space and one learning rate per form."""
         low, high = self.space.options.attention_share
-        share = min(max(genes.attention_share, low), high)
-        attention, ffn = genes.attention, genes.ffn
+        share = min(max(encoded.attention_share, low), high)
+        attention, ffn = encoded.attention, encoded.ffn
         if self.space.pairs:
             attention, ffn = (None if side is None else self._split(side) for side in (attention, ffn))
         if attention is not None and ffn is not None:
             one, other = self.facts(attention), self.facts(ffn)
             if one.form == other.form:
                 ffn = replace(ffn, unit_lr=attention.unit_lr)
-        return EncodedConfiguration(attention, ffn, share, self._budget_fraction(genes))
+        return EncodedConfiguration(attention, ffn, share, self._budget_fraction(encoded))
 
-    def rated(self, genes: EncodedConfiguration, unit_lrs: Mapping[str, float]) -> EncodedConfiguration:
-        """The same with other rates of some forms."""
+    def with_unit_lrs(self, encoded: EncodedConfiguration, unit_lrs: Mapping[str, float]) -> EncodedConfiguration:
+        """Return the encoding with other learning rates of some forms."""
         attention, ffn = (
             None if side is None else replace(side, unit_lr=unit_lrs.get(self.facts(side).form, side.unit_lr))
-            for side in (genes.attention, genes.ffn)
+            for side in (encoded.attention, encoded.ffn)
         )
-        return replace(genes, attention=attention, ffn=ffn)
+        return replace(encoded, attention=attention, ffn=ffn)
 
-    def _budget_fraction(self, genes: EncodedConfiguration) -> float:
-        """The size in the range of the space, the largest where there is nothing to size."""
+    def _budget_fraction(self, encoded: EncodedConfiguration) -> float:
+        """Return the size clipped to the range of the space; the largest where no side has a size."""
         low, high = self.space.options.budget_fractions
-        is_sized = low < high and any(self.facts(side).is_sized for side in genes.sides)
-        return min(max(genes.budget_fraction, low), high) if is_sized else high
+        is_sized = low < high and any(self.facts(side).is_sized for side in encoded.sides)
+        return min(max(encoded.budget_fraction, low), high) if is_sized else high
 
     def _split(self, side: EncodedSide) -> EncodedSide:
-        """The side with a split in the range of the space, where it has one; a half elsewhere."""
+        """Return the side with its split clipped to the range of the space; one half without a split."""
         low, high = self.space.options.split
         split = min(max(side.split, low), high) if self.facts(side).is_split else 0.5
         return replace(side, split=split)
 
-    def view(self, genes: EncodedConfiguration) -> Features:
-        """What the model sees of them."""
+    def features(self, encoded: EncodedConfiguration) -> Features:
+        """Return the model features of an encoded configuration."""
         attention, ffn = (
-            None if side is None else self._trained(side, cost, used) for side, cost, used in self._spent(genes)
+            None if side is None else self._trained_side(side, cost, used)
+            for side, cost, used in self._sized_sides(encoded)
         )
         return attention, ffn
 
-    def _trained(self, side: EncodedSide, cost: SplitCost, used: Units) -> TrainedSide:
+    def _trained_side(self, side: EncodedSide, cost: SplitCost, used: Units) -> TrainedSide:
         fact = self.facts(side)
         stored = cost.cost(used) + sum(n**3 for n in fact.products)
         halves = cost.first.cost(used[0]), cost.second.cost(used[1])
         structure = with_share(fact.structure, dict(zip(fact.mixed, halves, strict=False)))
         return TrainedSide(structure, side.unit_lr, log2_budget_fraction(stored, self.space.budget))
 
-    def _spent(self, genes: EncodedConfiguration) -> list[tuple[EncodedSide | None, SplitCost, Units]]:
-        """Both sides, what they cost, and how many units of it they have."""
-        sides = self._at_layers_that_fit(genes)
+    def _sized_sides(self, encoded: EncodedConfiguration) -> list[tuple[EncodedSide | None, SplitCost, Units]]:
+        """Return each side with its cost and its number of units."""
+        sides = self._at_layers_that_fit(encoded)
         costs = [self._nothing if side is None else self.facts(side).cost_at(side.split) for side in sides]
         is_sized = sides[0] is not None and self.facts(sides[0]).is_sized
         products = frozenset[int]().union(*(self.facts(side).products for side in sides if side is not None))
-        share = genes.attention_share if self.is_shared(genes) else float(is_sized)
+        share = encoded.attention_share if self.shares_budget(encoded) else float(is_sized)
         both = SplitCost(first=costs[0], second=costs[1], share=share)
-        own = math.floor(genes.budget_fraction * self.space.budget) - sum(n**3 for n in products)
+        own = math.floor(encoded.budget_fraction * self.space.budget) - sum(n**3 for n in products)
         return list(zip(sides, costs, largest_units(both, own, self.space.options.max_extra_flops), strict=True))
 
-    def _at_layers_that_fit(self, genes: EncodedConfiguration) -> tuple[EncodedSide | None, EncodedSide | None]:
-        """Both sides as the space proposes them together: where they do not fit the budget, at fewer layers."""
+    def _at_layers_that_fit(self, encoded: EncodedConfiguration) -> tuple[EncodedSide | None, EncodedSide | None]:
+        """Return both sides at the layers that the space proposes: fewer of them where all do not fit the budget."""
         if self.space.fitting.is_everywhere:
-            return genes.attention, genes.ffn
-        key = tuple((side.parts, side.layers) for side in genes.sides)
-        if key not in self._layers:
-            layers = {name: side.layers for name, side in genes.by_name.items()}
-            self._layers[key] = self.space.fitting.layers(self._structures(*genes.sides), layers)
-        sides = {name: replace(side, layers=self._layers[key][name]) for name, side in genes.by_name.items()}
+            return encoded.attention, encoded.ffn
+        key = tuple((side.parts, side.layers) for side in encoded.sides)
+        if key not in self._fitted_layers:
+            layers = {name: side.layers for name, side in encoded.by_name.items()}
+            self._fitted_layers[key] = self.space.fitting.layers(self._structures(*encoded.sides), layers)
+        sides = {name: replace(side, layers=self._fitted_layers[key][name]) for name, side in encoded.by_name.items()}
         return sides.get(ATTENTION), sides.get(FFN)
 
-    def size(self, genes: EncodedConfiguration, measure: SizeMeasure) -> int:
-        """FLOPs per token that they add, or parameters that they store, what both sides have in common aside."""
+    def size(self, encoded: EncodedConfiguration, measure: SizeMeasure) -> int:
+        """Return the extra FLOPs per token or the stored parameters, without parameters shared by both sides."""
         is_flops = measure is SizeMeasure.EXTRA_FLOPS
-        return sum(cost.flops(used) if is_flops else cost.cost(used) for _, cost, used in self._spent(genes))
+        return sum(cost.flops(used) if is_flops else cost.cost(used) for _, cost, used in self._sized_sides(encoded))
 
-    def view_of(self, trial: Observation | Candidate) -> Features:
-        """What the model sees of a trial."""
-        attention = self._side_view(trial.configuration.attention, trial.attention_learning_rate)
-        return attention, self._side_view(trial.configuration.ffn, trial.ffn_learning_rate)
+    def features_of(self, trial: Observation | Candidate) -> Features:
+        """Return the model features of a trial or a candidate."""
+        attention = self._side_features(trial.configuration.attention, trial.attention_learning_rate)
+        return attention, self._side_features(trial.configuration.ffn, trial.ffn_learning_rate)
 
-    def _side_view(self, edits: tuple[Edit, ...], peak_lr: float | None) -> TrainedSide | None:
+    def _side_features(self, edits: tuple[Edit, ...], peak_lr: float | None) -> TrainedSide | None:
         if not edits or peak_lr is None:
             return None
         stored = count_edits(edits, self.space.shape).stored
@@ -245,47 +246,47 @@ class Encoding:
         return TrainedSide(structure, unit_lr, log2_budget_fraction(stored, self.space.budget))
 
     def _stored_by_form(self, edits: tuple[Edit, ...]) -> dict[str, int]:
-        """What the edits of every form store, what several have in common aside."""
+        """Return the stored parameters by form, without those shared by several edits."""
         stored: Counter[str] = Counter()
         for edit in edits:
             stored[edit.form.name] += count_edits((edit,), self.space.shape).stored - shared_count((edit,))
         return stored
 
-    def candidate(self, genes: EncodedConfiguration) -> Candidate:
-        """The configuration within the budget, as the space suggests it.
+    def candidate(self, encoded: EncodedConfiguration) -> Candidate:
+        """Return the candidate that the space suggests for an encoded configuration.
 
         Raises:
-            ValueError: If the genes are none of the space, which those of draws and moves are.
+            ValueError: If the configuration is not in the space, which draws and mutations always are.
         """
-        sides = genes.by_name.items()
+        sides = encoded.by_name.items()
         ranges = {name: self.space.peak_lr_range(self.facts(side).edits) for name, side in sides}
         parameters = self.space.answers(
-            self._structures(*genes.sides),
+            self._structures(*encoded.sides),
             peak_lrs={name: lr_at(side.unit_lr, *ranges[name]) for name, side in sides},
-            share=genes.attention_share,
+            share=encoded.attention_share,
             layers={name: side.layers for name, side in sides},
             splits={name: side.split for name, side in sides},
-            budget_fraction=genes.budget_fraction,
+            budget_fraction=encoded.budget_fraction,
         )
         if parameters is None:
-            raise ValueError(f"genes must be of the space; got {genes}.")
+            raise ValueError(f"the configuration must be in the space; got {encoded}.")
         return self.space.suggest(parameters)
 
-    def published(self, method: str, view: Features) -> Candidate:
-        """A published method with the rates of a view of it."""
-        told: dict[str, str | float] = {}
-        for side in view:
+    def published_candidate(self, method: str, features: Features) -> Candidate:
+        """Return a published method at the learning rates of some features."""
+        parameters: dict[str, str | float] = {}
+        for side in features:
             if side is not None:
                 for form in side.structure.form:
                     normalized_lr = lr_at(side.unit_lr, *self.space.options.learning_rates[form])
-                    told.setdefault(f"learning_rate.{form}", normalized_lr)
-        return self.space.suggest_published(method, told)
+                    parameters.setdefault(f"learning_rate.{form}", normalized_lr)
+        return self.space.suggest_published(method, parameters)
 
-    def genes_of(self, observation: Observation) -> EncodedConfiguration | None:
-        """The nearest configuration of the space; None if no edit of the trial has a form that is searched."""
+    def encode(self, observation: Observation) -> EncodedConfiguration | None:
+        """Return the nearest configuration of the space; None if no edit has a form of the space."""
         configuration = observation.configuration
-        attention = self._side_genes(configuration.attention, observation.attention_learning_rate, is_ffn=False)
-        ffn = self._side_genes(configuration.ffn, observation.ffn_learning_rate, is_ffn=True)
+        attention = self._encode_side(configuration.attention, observation.attention_learning_rate, is_ffn=False)
+        ffn = self._encode_side(configuration.ffn, observation.ffn_learning_rate, is_ffn=True)
         stored = max(1, count_edits(configuration.edits, self.space.shape).stored)
         share = count_edits(configuration.attention, self.space.shape).stored / stored
         splits = self.space.splits_of(configuration)
@@ -293,10 +294,10 @@ class Encoding:
             None if side is None else replace(side, split=splits.get(name, 0.5))
             for name, side in ((ATTENTION, attention), (FFN, ffn))
         )
-        genes = self.settled(EncodedConfiguration(attention, ffn, share, self.space.budget_fraction_of(stored)))
-        return genes if genes.sides and self.is_placed(genes) else None
+        encoded = self.normalized(EncodedConfiguration(attention, ffn, share, self.space.budget_fraction_of(stored)))
+        return encoded if encoded.sides and self.is_legal(encoded) else None
 
-    def _side_genes(self, edits: tuple[Edit, ...], peak_lr: float | None, *, is_ffn: bool) -> EncodedSide | None:
+    def _encode_side(self, edits: tuple[Edit, ...], peak_lr: float | None, *, is_ffn: bool) -> EncodedSide | None:
         if peak_lr is None:
             return None
         numbers: list[tuple[str, int]] = []
@@ -310,10 +311,10 @@ class Encoding:
         if not numbers:
             return None
         unit_lr = min(max(unit_lr_of(peak_lr, *self.space.peak_lr_range(edits)), -1.0), 1.0)
-        return EncodedSide(tuple(numbers), self._known_layers(edits[0].layers), unit_lr)
+        return EncodedSide(tuple(numbers), self._nearest_layers(edits[0].layers), unit_lr)
 
-    def _known_layers(self, layers: Layers) -> Layers:
-        """The choice of layers, or the one that is nearest to all of them."""
+    def _nearest_layers(self, layers: Layers) -> Layers:
+        """Return the choice of layers, or the nearest one of the space to all layers."""
         if layers in self.layers.get(layers.name, ()):
             return layers
         if AllLayers.name in self.layers:
@@ -323,7 +324,7 @@ class Encoding:
         return [*self.layers.values()][-1][-1]
 
     def _numbers(self, part: str, edits: tuple[Edit, ...]) -> list[int]:
-        """The structure that some edits are, or two, or the nearest; none if none has a form of theirs."""
+        """Return the numbers of one or two structures equal or nearest to some edits; empty if no form matches."""
         pairs = self.space.pairs.get(part)
         found = {} if pairs is None else self.space.questions[part].matched(edits)
         if pairs is None or len(edits) < 2 or len(found) == 1:
@@ -335,7 +336,7 @@ class Encoding:
         return numbers if len(points) == 2 and pairs.are_legal(points[0], points[1]) else numbers[:1]
 
     def _number(self, part: str, edits: tuple[Edit, ...]) -> int | None:
-        """The structure that some edits are, or the nearest; None if none has a form of theirs."""
+        """Return the number of the structure equal or nearest to some edits; None if no form matches."""
         found = self.space.questions[part].find(edits)
         structures = self.parts[part]
         if found is not None:
@@ -345,12 +346,12 @@ class Encoding:
             return None
         known = StructureDistances()
         left = np.array([known.number(ours)])
-        right = np.array([known.number(other) for other in structures.seen])
+        right = np.array([known.number(other) for other in structures.side_structures])
         return int(np.argmin(known.distances(left, right).sum(axis=0)[0]))
 
 
 def _is_at(edit: Edit, part: str) -> bool:
-    """Whether an edit is at a part; the norms of the stack and what is outside the blocks are at none."""
+    """Return whether an edit is at a part; norms of the stack and edits outside the blocks are at none."""
     if part == FFN:
         return edit.site is Site.FFN
     return edit.site.is_attention and (part == ATTENTION or edit.site in (Site.ATTENTION, site_of(part)))

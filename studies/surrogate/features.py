@@ -1,4 +1,4 @@
-"""What the model sees of a configuration: the structure, the rate and the size of each side."""
+"""Model features of a configuration: the structure, the learning rate and the size of each side."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -9,28 +9,28 @@ from search_space.edit import Edit
 from search_space.gates import FixedScale
 from search_space.layers import AllLayers
 
-_IN_A_WORD = (Site.ATTENTION, Site.FFN)
+_WHOLE_SITES = (Site.ATTENTION, Site.FFN)
 _OWN_DIMENSIONS = ("name", "width", "widened", "heads", "activation")
 
 _STEPS = (0.2, 0.4, 0.6, 0.8)
 
 SMALLEST = 2.0**-10
-"""Share of the budget below which sizes are not told apart."""
+"""Share of the budget below which all sizes are equal to the model."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SideStructure:
-    """What is edited at attention, or everywhere else, sizes and rates aside.
+    """Structure of the edits at attention or elsewhere, without sizes and learning rates.
 
     Attributes:
         form: Functional forms.
         write: Tensors that are written.
         read: Tensors that are read.
         insertion: ``sequential``, ``parallel``, or both.
-        heads: In how many blocks the forms work.
+        heads: Block structure of the forms, over all heads or one block per head.
         gate: Composition functions.
         activation: Nonlinearities; empty without any.
-        other: What else tells edits apart: norm, bias, init, keys of an inducer, and the like.
+        other: Remaining properties of edits: norm, bias, init, keys of an inducer, and the like.
         layers: Kinds of layer choices; empty for all layers.
         scale: Mean of the base-2 logarithms of the fixed scales; 0 without any.
     """
@@ -48,7 +48,7 @@ class SideStructure:
 
     @classmethod
     def of(cls, edits: Sequence[Edit]) -> "SideStructure":
-        """The structure of the edits of a side; at least one."""
+        """Return the structure of at least one edit."""
         scales = [math.log2(edit.gate.value) for edit in edits if isinstance(edit.gate, FixedScale)]
         activations = (getattr(edit.form, "activation", None) for edit in edits)
         return cls(
@@ -59,18 +59,18 @@ class SideStructure:
             heads=frozenset(edit.heads.value for edit in edits),
             gate=frozenset(edit.gate.name for edit in edits),
             activation=frozenset(one.value for one in activations if one is not None),
-            other=frozenset([*(fact for edit in edits for fact in _facts(edit)), *_places(edits)]),
+            other=frozenset([*(fact for edit in edits for fact in _facts(edit)), *_written_by_form(edits)]),
             layers=frozenset(str(edit.layers) for edit in edits if not isinstance(edit.layers, AllLayers)),
             scale=sum(scales) / len(scales) if scales else 0.0,
         )
 
 
 def with_share(structure: SideStructure, stored: Mapping[str, int]) -> SideStructure:
-    """A structure with how several forms share the side's parameters, as further facts: in steps of a fifth.
+    """Return the structure with the share of each of two forms as further properties, in steps of a fifth.
 
     Args:
-        structure: Of the edits.
-        stored: Parameters of every form; one form has nothing to share.
+        structure: Structure of the edits.
+        stored: Stored parameters by form; one form alone adds nothing.
     """
     if len(stored) < 2:
         return structure
@@ -80,22 +80,22 @@ def with_share(structure: SideStructure, stored: Mapping[str, int]) -> SideStruc
 
 
 def is_mixed(edits: Sequence[Edit]) -> bool:
-    """Whether several forms are at one site."""
+    """Return whether several forms are at one site."""
     return len({edit.form.name for edit in edits}) > 1 and len({edit.site for edit in edits}) == 1
 
 
 def _at(edit: Edit, port: str) -> str:
-    """A port, with its site where that is not every attention or every FFN."""
-    return str(port) if edit.site in _IN_A_WORD else f"{edit.site}.{port}"
+    """Return the port, with its site unless that is all attention or all FFN."""
+    return str(port) if edit.site in _WHOLE_SITES else f"{edit.site}.{port}"
 
 
-def _places(edits: Sequence[Edit]) -> list[str]:
-    """What of several forms at one site writes where; one form writes what is written."""
+def _written_by_form(edits: Sequence[Edit]) -> list[str]:
+    """Return the form of each written tensor where several forms are at one site; else nothing."""
     return [f"{edit.form.name} at {edit.write}" for edit in edits] if is_mixed(edits) else []
 
 
 def _facts(edit: Edit) -> list[str]:
-    """Fields of the form and of the gate that are no dimension of their own."""
+    """Return the fields of the form and of the gate without a dimension of their own."""
     form = [(f.name, getattr(edit.form, f.name)) for f in fields(edit.form) if f.name not in _OWN_DIMENSIONS]
     gate = [(f.name, getattr(edit.gate, f.name)) for f in fields(edit.gate) if f.name != "value"]
     return [f"{name}={value}" for name, value in (*form, *gate)]
@@ -103,11 +103,11 @@ def _facts(edit: Edit) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class TrainedSide:
-    """A side of a configuration.
+    """Model features of one side of a configuration.
 
     Attributes:
-        structure: What is edited.
-        unit_lr: The learning rate's place in the range of its form on a logarithmic scale, -1 to 1.
+        structure: Structure of the edits.
+        unit_lr: Learning rate in the range of its form on a logarithmic scale, from -1 to 1.
         log2_budget_fraction: Base-2 logarithm of the share of the budget that the side stores.
     """
 
@@ -117,23 +117,23 @@ class TrainedSide:
 
 
 Features = tuple[TrainedSide | None, TrainedSide | None]
-"""A configuration as the model sees it: attention, then the FFN; None without edits there."""
+"""Model features of a configuration: attention, then the FFN; None without edits there."""
 
 
 def unit_lr_of(lr: float, low: float, high: float) -> float:
-    """The place of a rate in a range, -1 at its low end and 1 at its high one, on a logarithmic scale."""
+    """Return the position of a learning rate in a range on a logarithmic scale, from -1 to 1."""
     if low == high:
         return 0.0
     return 2 * (math.log(lr) - math.log(low)) / (math.log(high) - math.log(low)) - 1
 
 
 def lr_at(unit_lr: float, low: float, high: float) -> float:
-    """The rate at a place of a range."""
+    """Return the learning rate at a position of a range, the inverse of `unit_lr_of`."""
     place = (unit_lr + 1) / 2
     lr = math.exp(math.log(low) + place * (math.log(high) - math.log(low)))
     return min(max(lr, low), high)
 
 
 def log2_budget_fraction(n_parameters: int, budget: int) -> float:
-    """Base-2 logarithm of a share of the budget; shares below ``SMALLEST`` are as it."""
+    """Return the base-2 logarithm of a share of the budget, at least that of ``SMALLEST``."""
     return math.log2(max(n_parameters / budget, SMALLEST))

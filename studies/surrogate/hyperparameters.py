@@ -1,4 +1,4 @@
-"""The hyper-parameters of the model with their priors: log-normal, weak."""
+"""Hyper-parameters of the surrogate with weakly informative log-normal priors."""
 
 import math
 from collections.abc import Mapping
@@ -33,13 +33,13 @@ _ANALYSIS: Mapping[str, tuple[float, float]] = {
     "loss.gain": (1.0, 0.3),
     "loss.own": (0.3, 0.7),
     "loss.nugget": (0.2, 0.7),
-    "loss.luck": (0.0, 0.5),
+    "loss.example_noise": (0.0, 0.5),
     "trend.rate": (0.6, 0.5),
     "trend.papers": (0.3, 0.5),
 }
-"""Median and deviation of the logarithm. Amplitudes are of scores in units of their spread at a rung.
+"""Median, and deviation of the logarithm. Amplitudes are in units of the spread of scores at a rung.
 
-The medians are about what 188 trials on docstrings (the embedded backbone, half a percent) have as most probable.
+The medians are about the most probable values for 188 trials on docstrings (embedded backbone, budget 0.5%).
 """
 
 _SEARCH: Mapping[str, tuple[float, float]] = {
@@ -51,85 +51,87 @@ _SEARCH: Mapping[str, tuple[float, float]] = {
     },
     "decay": (0.45, 0.7),
     "loss.own": (0.6, 0.7),
-    "loss.luck": (0.5, 0.5),
+    "loss.example_noise": (0.5, 0.5),
     "trend.rate": (0.42, 0.5),
     "pace": (0.4, 0.5),
 }
-"""The same with what predicts held-out trials of docstrings, sst2 and banking77 better: a loss shares its luck with the
-score that is read with it, and some trials learn sooner than others and come no further."""
+"""Priors under which held-out trials of docstrings, sst2 and banking77 are predicted better.
+
+A loss shares example noise with its score, and some trials learn sooner than others without ending higher.
+"""
 
 NAMES: tuple[str, ...] = tuple(_ANALYSIS)
 _AT = {name: index for index, name in enumerate(NAMES)}
 WEIGHTS = slice(_AT["weight.form"], _AT["weight.form"] + len(DIMENSIONS))
 TRENDS = slice(_AT["trend.rate"], _AT["trend.papers"] + 1)
 
-_NOTHING = -800.0
-"""Its exponential is 0: the logarithm of what a prior knows nothing of."""
+_FIXED_AT_ZERO = -800.0
+"""Logarithm of a hyper-parameter fixed at 0; its exponential is 0."""
 
 
 @dataclass(frozen=True)
 class Priors:
-    """What is expected of the hyper-parameters before anything was read.
+    """Log-normal priors of the hyper-parameters.
 
     Attributes:
-        known: Median, and deviation of the logarithm, by name; what has a median of 0 is 0.
+        by_name: Median, and deviation of the logarithm, by name; a median of 0 fixes the hyper-parameter at 0.
     """
 
-    known: Mapping[str, tuple[float, float]]
+    by_name: Mapping[str, tuple[float, float]]
 
     @cached_property
     def centres(self) -> Array:
         """Logarithms of the medians, in the order of `NAMES`."""
-        return np.array([math.log(median) if median else _NOTHING for median, _ in self.known.values()])
+        return np.array([math.log(median) if median else _FIXED_AT_ZERO for median, _ in self.by_name.values()])
 
     @cached_property
     def deviations(self) -> Array:
         """Standard deviations of the logarithms."""
-        return np.array([deviation for _, deviation in self.known.values()])
+        return np.array([deviation for _, deviation in self.by_name.values()])
 
     @cached_property
     def medians(self) -> "Hyperparameters":
-        """The medians."""
+        """Hyper-parameters at the medians."""
         return Hyperparameters(self.centres.copy())
 
     def logarithms(self, widest: float) -> list[tuple[float, float]]:
-        """Lowest and highest logarithms, so many deviations away; what is 0 stays 0."""
-        reach = widest * self.deviations * (self.centres > _NOTHING)
+        """Return the bounds of each logarithm, ``widest`` deviations from its median; fixed ones stay fixed."""
+        reach = widest * self.deviations * (self.centres > _FIXED_AT_ZERO)
         return list(zip(self.centres - reach, self.centres + reach, strict=True))
 
 
 SEARCH_PRIORS = Priors(_SEARCH)
-"""Of the model that proposes and estimates."""
+"""Priors of the model for proposals and estimates."""
 
 ANALYSIS_PRIORS = Priors(_ANALYSIS)
-"""Of the model that is asked what matters, whose answers were proved under them."""
+"""Priors of the model for the importance of choices; its answers were validated with them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Hyperparameters:
-    """Amplitudes, weights of dimensions and lengths, as their logarithms.
+    """Amplitudes, weights of dimensions and length scales, stored as logarithms.
 
     Attributes:
-        logarithms: In the order of ``NAMES``.
+        logarithms: Logarithms in the order of ``NAMES``.
     """
 
     logarithms: Array
 
     def __getitem__(self, name: str) -> float:
-        """The value of a name."""
+        """Return the value of a hyper-parameter."""
         return math.exp(self.logarithms[_AT[name]])
 
     @property
     def weights(self) -> Array:
-        """Of the dimensions, in the order of ``DIMENSIONS``."""
+        """Weights of the dimensions, in the order of ``DIMENSIONS``."""
         return np.exp(self.logarithms[WEIGHTS])
 
     @property
     def trends(self) -> Array:
-        """Weights of what is expected beforehand."""
+        """Weights of the prior trends."""
         return np.exp(self.logarithms[TRENDS])
 
 
-def place(name: str) -> int:
-    """Where a hyper-parameter is among the logarithms."""
+def index_of(name: str) -> int:
+    """Return the index of a hyper-parameter among the logarithms."""
     return _AT[name]

@@ -1,8 +1,8 @@
-"""How alike two configurations are: at attention, at the FFN, and together.
+"""Kernel between configurations: a sum over attention, the FFN and their product.
 
 ``k((A,F),(A',F')) = s0² + sA² kA + sF² kF + sx² kA kF`` with, for each side, ``kS = exp(-sum_d w_d distance_d)
-Matern(rate) Matern(size)``; a side without edits is like another without and like nothing else. ``N`` and ``M`` are
-numbers of points, ``U`` of different structures, ``D`` of dimensions.
+Matern(rate) Matern(size)``. Two sides without edits have similarity 1, and a side without edits has similarity 0 to any
+other. ``N`` and ``M`` are numbers of points, ``U`` and ``V`` of distinct structures, ``D`` of dimensions.
 """
 
 import math
@@ -12,8 +12,8 @@ from dataclasses import dataclass, fields
 import numpy as np
 
 from studies.surrogate.features import Features, TrainedSide
-from studies.surrogate.hyperparameters import WEIGHTS, Hyperparameters, place
-from studies.surrogate.prior_mean import NO_PLACES, Places, Rules, papers_log_odds, trends
+from studies.surrogate.hyperparameters import WEIGHTS, Hyperparameters, index_of
+from studies.surrogate.prior_mean import NO_EXPECTED_RATES, ExpectedRates, Rules, papers_log_odds, prior_trends
 from studies.surrogate.structure_distances import ABSENT, Array, Indices, StructureDistances
 
 
@@ -23,9 +23,9 @@ class Points:
 
     Attributes:
         structures: Numbers of the structures, (N, 2).
-        unit_lrs: Places of learning rates in their ranges, (N, 2).
-        log2_budget_fractions: What the sides store, (N, 2).
-        trends: What is expected of them beforehand, in the order of ``TRENDS``, (N, 2).
+        unit_lrs: Learning rates within their ranges, from -1 to 1, (N, 2).
+        log2_budget_fractions: Base-2 logarithms of the stored shares of the budget, (N, 2).
+        trends: Prior trends, in the order of ``TRENDS``, (N, 2).
     """
 
     structures: Indices
@@ -36,21 +36,22 @@ class Points:
     @classmethod
     def of(
         cls,
-        views: Sequence[Features],
+        features: Sequence[Features],
         structures: StructureDistances,
-        places: Places = NO_PLACES,
+        expected_rates: ExpectedRates = NO_EXPECTED_RATES,
         rules: Rules = papers_log_odds,
     ) -> "Points":
-        """The arrays of some views.
+        """Return the arrays of some configurations.
 
         Args:
-            views: Of configurations.
-            structures: Numbers of their structures.
-            places: Where the rates of some forms are expected to be best.
-            rules: What is expected of them but for their rates.
+            features: Model features of the configurations.
+            structures: Numbering of their structures.
+            expected_rates: Expected best learning rates of some forms.
+            rules: Prior log odds of a configuration, learning rates aside.
         """
         rows = [
-            (*_row(view[0], structures), *_row(view[1], structures), *trends(view, places, rules)) for view in views
+            (*_row(pair[0], structures), *_row(pair[1], structures), *prior_trends(pair, expected_rates, rules))
+            for pair in features
         ]
         table = np.array(rows, dtype=np.float64).reshape(len(rows), 8)
         return cls(
@@ -61,15 +62,15 @@ class Points:
         )
 
     def __len__(self) -> int:
-        """How many."""
+        """Return the number of points."""
         return len(self.structures)
 
-    def taken(self, rows: Indices) -> "Points":
-        """Some of them."""
+    def take(self, rows: Indices) -> "Points":
+        """Return some rows."""
         return Points(**{one.name: getattr(self, one.name)[rows] for one in fields(self)})
 
-    def joined(self, others: "Points") -> "Points":
-        """These and then others."""
+    def concatenate(self, others: "Points") -> "Points":
+        """Return these rows followed by those of others."""
         names = [one.name for one in fields(self)]
         return Points(**{name: np.concatenate([getattr(self, name), getattr(others, name)]) for name in names})
 
@@ -87,13 +88,13 @@ class _SideFeatures:
     """Distances between two sets of points at one side.
 
     Attributes:
-        left: Of each point of the first set, the place of its structure among the different ones, (N,).
-        right: Of the second, (M,).
-        distances: Between the different structures, (D, U, V).
-        rate: |difference| of rates, (N, M).
-        size: Of sizes.
-        both: Where both have the side.
-        neither: Where neither has.
+        left: Index of each structure of the first set among the distinct ones, (N,).
+        right: The same for the second set, (M,).
+        distances: Distances between the distinct structures, (D, U, V).
+        rate: Absolute differences of learning rates, (N, M).
+        size: Absolute differences of sizes, (N, M).
+        both: 1 where both points have the side, (N, M).
+        neither: 1 where neither has, (N, M).
     """
 
     left: Indices
@@ -123,86 +124,86 @@ class _SideFeatures:
         )
 
     def similarity(self, values: Hyperparameters) -> Array:
-        """``kS`` where both have the side, else 0; (N, M)."""
+        """Return ``kS`` where both points have the side, else 0; (N, M)."""
         weighted = np.zeros(self.distances.shape[1:])
         for weight, distance in zip(values.weights, self.distances, strict=True):
             weighted += weight * distance
         # both Matern kernels have an exponential and a polynomial; one exponential is enough for all
         rate, size = self.rate * (_ROOT / values["length.rate"]), self.size * (_ROOT / values["length.size"])
-        alike = -weighted[self.left][:, self.right]
-        alike -= rate
-        alike -= size
-        np.exp(alike, out=alike)
-        alike *= self.both
-        alike *= _polynomial(rate)
-        alike *= _polynomial(size)
-        return alike
+        similarity = -weighted[self.left][:, self.right]
+        similarity -= rate
+        similarity -= size
+        np.exp(similarity, out=similarity)
+        similarity *= self.both
+        similarity *= _polynomial(rate)
+        similarity *= _polynomial(size)
+        return similarity
 
-    def by_structure(self, matrix: Array) -> Array:
-        """Sums of a matrix of points over those of equal structures, (U, V)."""
+    def sum_by_structure(self, matrix: Array) -> Array:
+        """Return the sums of a matrix of points over those of equal structures, (U, V)."""
         rows = np.zeros((self.distances.shape[1], matrix.shape[1]))
         np.add.at(rows, self.left, matrix)
-        found = np.zeros((self.distances.shape[2], self.distances.shape[1]))
-        np.add.at(found, self.right, rows.T)
-        return found.T
+        result = np.zeros((self.distances.shape[2], self.distances.shape[1]))
+        np.add.at(result, self.right, rows.T)
+        return result.T
 
 
 _ROOT = math.sqrt(5)
 
 
 def _polynomial(u: Array) -> Array:
-    """``1 + u + u^2 / 3``."""
-    found = u / 3
-    found += 1
-    found *= u
-    found += 1
-    return found
+    """Return ``1 + u + u^2 / 3``."""
+    result = u / 3
+    result += 1
+    result *= u
+    result += 1
+    return result
 
 
 def matern_slope(distance: Array) -> Array:
-    """Its derivative by the logarithm of the length, divided by itself."""
+    """Return the derivative of the kernel with respect to the logarithm of the length, divided by the kernel."""
     u = _ROOT * distance
     return u * u / 3 * (1 + u) / (1 + u + u * u / 3)
 
 
 class PointPairs:
-    """What the kernel needs of two sets of points; the hyper-parameters come afterwards."""
+    """Distances between two sets of points, from which kernels are computed for any hyper-parameters."""
 
     def __init__(self, left: Points, right: Points, structures: StructureDistances) -> None:
-        """Measure all distances."""
+        """Compute all distances."""
         self._sides = [_SideFeatures.between(left, right, column, structures) for column in (0, 1)]
 
     def similarities(self, values: Hyperparameters) -> tuple[Array, Array]:
-        """``kA`` and ``kF``, (N, M) each."""
+        """Return ``kA`` and ``kF``, (N, M) each."""
         attention, ffn = (side.similarity(values) + side.neither for side in self._sides)
         return attention, ffn
 
     def kernel(self, values: Hyperparameters) -> Array:
-        """``k``, (N, M)."""
+        """Return ``k``, (N, M)."""
         attention, ffn = self.similarities(values)
         alone = values["level"] ** 2 + values["attention"] ** 2 * attention
         return np.asarray(alone + ffn * (values["ffn"] ** 2 + values["pair"] ** 2 * attention))
 
     def slopes(self, values: Hyperparameters, adjoint: Array) -> Array:
-        """Derivatives of ``sum(adjoint * k)`` by the logarithms of the hyper-parameters that `k` has."""
+        """Return the derivatives of ``sum(adjoint * k)`` with respect to the logarithms of the hyper-parameters."""
         attention, ffn = self.similarities(values)
-        found = np.zeros(len(values.logarithms))
+        result = np.zeros(len(values.logarithms))
         products = {"level": None, "attention": attention, "ffn": ffn, "pair": attention * ffn}
         for name, product in products.items():
             total = adjoint.sum() if product is None else (adjoint * product).sum()
-            found[place(name)] = 2 * values[name] ** 2 * total
+            result[index_of(name)] = 2 * values[name] ** 2 * total
         for side, name, own, other in (
             (self._sides[0], "attention", attention, ffn),
             (self._sides[1], "ffn", ffn, attention),
         ):
             through = adjoint * side.both * own * (values[name] ** 2 + values["pair"] ** 2 * other)
-            summed = side.by_structure(through)
-            found[WEIGHTS] -= values.weights * (side.distances * summed).sum(axis=(1, 2))
+            by_structure = side.sum_by_structure(through)
+            result[WEIGHTS] -= values.weights * (side.distances * by_structure).sum(axis=(1, 2))
             for length, distance in (("length.rate", side.rate), ("length.size", side.size)):
-                found[place(length)] += (through * matern_slope(distance / values[length])).sum()
-        return found
+                result[index_of(length)] += (through * matern_slope(distance / values[length])).sum()
+        return result
 
 
 def variance(values: Hyperparameters) -> float:
-    """``k`` of any configuration with itself."""
+    """Return ``k`` of any configuration with itself."""
     return sum(values[name] ** 2 for name in ("level", "attention", "ffn", "pair"))

@@ -1,4 +1,4 @@
-"""How new configurations are made of good ones: joined, edited, at another rate, share or side."""
+"""Mutation and recombination of good configurations."""
 
 import math
 import random
@@ -6,68 +6,68 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from search_space.space.points import ATTENTION, FFN
-from studies.surrogate.encoded_configuration import EncodedConfiguration, EncodedSide, reflected
+from studies.surrogate.encoded_configuration import EncodedConfiguration, EncodedSide, reflect
 from studies.surrogate.encoding import Encoding
 from studies.surrogate.random_candidates import RandomCandidates
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Moves:
-    """How often each move is made.
+    """Relative frequencies of the moves.
 
     Attributes:
-        join: Attention of one parent with the FFN of another.
-        edit: One dimension of one edit of a side to a legal neighbour.
-        rate: A step of a side's rate.
-        size: A step of the share, of the split of a side with two edits, or of the size where sizes are searched.
-        sized: The same where sizes are searched.
-        side: A side less, or one more; or an edit of a side that may have two.
-        fresh: A draw that has no parent.
-        again: Probability of a second move.
+        recombine: Attention of one parent with the FFN of another.
+        edit: One dimension of one edit of a side, to a legal neighbour.
+        rate: Step of a side's learning rate.
+        size: Step of the share, or of the split of a side with two edits.
+        size_if_searched: The same, or a step of the size, where sizes are searched.
+        side: Removal or addition of a side, or of an edit of a side that may have two.
+        random: Probability of a random configuration without a parent.
+        second_move: Probability of a second move.
     """
 
-    join: float = 0.25
+    recombine: float = 0.25
     edit: float = 0.30
     rate: float = 0.20
     size: float = 0.08
-    sized: float = 0.25
+    size_if_searched: float = 0.25
     side: float = 0.07
-    fresh: float = 0.10
-    again: float = 0.3
+    random: float = 0.10
+    second_move: float = 0.3
 
 
 RATE_STEP = 0.25
 SHARE_STEP = 0.15
 SIZE_STEP = 1.0
-"""Of the base-2 logarithm of the size."""
+"""Standard deviation of a step of the base-2 logarithm of the size."""
 
-SIZED = 0.75
-"""Share of the steps of sizes that are of the whole, and not of how it is shared."""
+WHOLE_SIZE_FRACTION = 0.75
+"""Share of size steps that change the whole size; the others change how it is shared."""
 
 _PATIENCE = 20
 
 
 class Parents:
-    """Genes to make moves on, the best first."""
+    """Encoded configurations for moves, the best first."""
 
     def __init__(self, ranked: Sequence[EncodedConfiguration], decay: float) -> None:
-        """Sort them by their sides.
+        """Group the configurations by their sides.
 
         Args:
-            ranked: The best first; at least one.
-            decay: Of the ranks: the probability falls by a factor of e over so many.
+            ranked: Configurations, the best first; at least one.
+            decay: Number of ranks over which the probability falls by a factor of e.
         """
         self._ranked = list(ranked)
-        self._with_attention = [genes for genes in ranked if genes.attention is not None]
-        self._with_ffn = [genes for genes in ranked if genes.ffn is not None]
+        self._with_attention = [encoded for encoded in ranked if encoded.attention is not None]
+        self._with_ffn = [encoded for encoded in ranked if encoded.ffn is not None]
         self._decay = decay
 
     def any(self, draw: random.Random) -> EncodedConfiguration:
-        """One of them."""
+        """Return a random parent."""
         return self._ranked[self._rank(draw, len(self._ranked))]
 
     def pair(self, draw: random.Random) -> tuple[EncodedConfiguration, EncodedConfiguration] | None:
-        """One with attention and one with the FFN; None if there are none."""
+        """Return a random parent with attention and one with the FFN; None if there are none."""
         if not self._with_attention or not self._with_ffn:
             return None
         one = self._with_attention[self._rank(draw, len(self._with_attention))]
@@ -78,46 +78,52 @@ class Parents:
 
 
 class Mutation:
-    """Makes moves in a space."""
+    """Moves in the space of encoded configurations."""
 
-    def __init__(self, genome: Encoding, drawer: RandomCandidates, moves: Moves) -> None:
-        """Weigh the moves."""
-        self._genome = genome
-        self._drawer = drawer
+    def __init__(self, encoding: Encoding, random_candidates: RandomCandidates, moves: Moves) -> None:
+        """Store the moves with their frequencies."""
+        self._encoding = encoding
+        self._random_candidates = random_candidates
         self._moves = moves
-        self._has_layers = sum(map(len, genome.layers.values())) > 1
-        low, high = genome.space.options.budget_fractions
+        self._has_layers = sum(map(len, encoding.layers.values())) > 1
+        low, high = encoding.space.options.budget_fractions
         self._has_sizes = low < high
         kinds: dict[Callable[[random.Random, EncodedConfiguration, Parents], EncodedConfiguration | None], float] = {
-            self._join: moves.join,
-            lambda draw, genes, _: self._at_a_side(draw, genes, self._edited): moves.edit,
-            lambda draw, genes, _: self._at_a_side(draw, genes, self._rated): moves.rate,
-            lambda draw, genes, _: self._resized(draw, genes): moves.sized if self._has_sizes else moves.size,
-            lambda draw, genes, _: self._change_side(draw, genes): moves.side,
+            self._recombine: moves.recombine,
+            lambda draw, encoded, _: self._on_one_side(draw, encoded, self._with_other_value): moves.edit,
+            lambda draw, encoded, _: self._on_one_side(draw, encoded, self._with_rate_step): moves.rate,
+            lambda draw, encoded, _: self._with_size_step(draw, encoded): moves.size_if_searched
+            if self._has_sizes
+            else moves.size,
+            lambda draw, encoded, _: self._toggle_side(draw, encoded): moves.side,
         }
         self._kinds = list(kinds)
         self._weights = list(kinds.values())
 
     def child(self, draw: random.Random, parents: Parents) -> EncodedConfiguration:
-        """A new configuration."""
-        if draw.random() < self._moves.fresh:
-            return self._drawer.fresh(draw)
+        """Return a new configuration."""
+        if draw.random() < self._moves.random:
+            return self._random_candidates.draw(draw)
         for _ in range(_PATIENCE):
-            genes = self._moved(draw, parents.any(draw), parents)
-            if genes is not None and draw.random() < self._moves.again:
-                genes = self._moved(draw, genes, parents)
-            if genes is not None:
-                return genes
-        return self._drawer.fresh(draw)
+            encoded = self._move(draw, parents.any(draw), parents)
+            if encoded is not None and draw.random() < self._moves.second_move:
+                encoded = self._move(draw, encoded, parents)
+            if encoded is not None:
+                return encoded
+        return self._random_candidates.draw(draw)
 
-    def _moved(self, draw: random.Random, genes: EncodedConfiguration, parents: Parents) -> EncodedConfiguration | None:
+    def _move(
+        self, draw: random.Random, encoded: EncodedConfiguration, parents: Parents
+    ) -> EncodedConfiguration | None:
         move = draw.choices(self._kinds, self._weights)[0]
-        moved = move(draw, genes, parents)
-        if moved is None or not moved.sides or not self._genome.is_placed(moved):
+        moved = move(draw, encoded, parents)
+        if moved is None or not moved.sides or not self._encoding.is_legal(moved):
             return None
-        return self._genome.settled(moved) if self._genome.is_filling(moved) else None
+        return self._encoding.normalized(moved) if self._encoding.uses_budget(moved) else None
 
-    def _join(self, draw: random.Random, genes: EncodedConfiguration, parents: Parents) -> EncodedConfiguration | None:
+    def _recombine(
+        self, draw: random.Random, encoded: EncodedConfiguration, parents: Parents
+    ) -> EncodedConfiguration | None:
         pair = parents.pair(draw)
         if pair is None:
             return None
@@ -128,67 +134,67 @@ class Mutation:
             one.attention, two.ffn, share, draw.choice(pair).budget_fraction if self._has_sizes else one.budget_fraction
         )
 
-    def _rated(self, draw: random.Random, side: EncodedSide) -> EncodedSide:
-        return replace(side, unit_lr=reflected(side.unit_lr + draw.gauss(0, RATE_STEP), -1, 1))
+    def _with_rate_step(self, draw: random.Random, side: EncodedSide) -> EncodedSide:
+        return replace(side, unit_lr=reflect(side.unit_lr + draw.gauss(0, RATE_STEP), -1, 1))
 
-    def _resized(self, draw: random.Random, genes: EncodedConfiguration) -> EncodedConfiguration | None:
-        if self._has_sizes and draw.random() < SIZED:
-            low, high = (math.log2(one) for one in self._genome.space.options.budget_fractions)
-            stepped = reflected(math.log2(genes.budget_fraction) + draw.gauss(0, SIZE_STEP), low, high)
-            return replace(genes, budget_fraction=2.0**stepped)
-        split = [side for side in genes.sides if self._genome.facts(side).is_split]
-        if split and (draw.random() < 0.5 or not self._genome.is_shared(genes)):
+    def _with_size_step(self, draw: random.Random, encoded: EncodedConfiguration) -> EncodedConfiguration | None:
+        if self._has_sizes and draw.random() < WHOLE_SIZE_FRACTION:
+            low, high = (math.log2(one) for one in self._encoding.space.options.budget_fractions)
+            stepped = reflect(math.log2(encoded.budget_fraction) + draw.gauss(0, SIZE_STEP), low, high)
+            return replace(encoded, budget_fraction=2.0**stepped)
+        split = [side for side in encoded.sides if self._encoding.facts(side).is_split]
+        if split and (draw.random() < 0.5 or not self._encoding.shares_budget(encoded)):
             side = draw.choice(split)
-            low, high = self._genome.space.options.split
-            changed = replace(side, split=reflected(side.split + draw.gauss(0, SHARE_STEP), low, high))
-            return genes.with_side(ATTENTION if side is genes.attention else FFN, changed)
-        if not self._genome.is_shared(genes):
+            low, high = self._encoding.space.options.split
+            changed = replace(side, split=reflect(side.split + draw.gauss(0, SHARE_STEP), low, high))
+            return encoded.with_side(ATTENTION if side is encoded.attention else FFN, changed)
+        if not self._encoding.shares_budget(encoded):
             return None
-        low, high = self._genome.space.options.attention_share
-        return replace(genes, attention_share=reflected(genes.attention_share + draw.gauss(0, SHARE_STEP), low, high))
+        low, high = self._encoding.space.options.attention_share
+        return replace(encoded, attention_share=reflect(encoded.attention_share + draw.gauss(0, SHARE_STEP), low, high))
 
-    def _change_side(self, draw: random.Random, genes: EncodedConfiguration) -> EncodedConfiguration | None:
-        if self._genome.space.pairs and draw.random() < 0.5:
-            return self._at_a_side(draw, genes, self._change_number)
+    def _toggle_side(self, draw: random.Random, encoded: EncodedConfiguration) -> EncodedConfiguration | None:
+        if self._encoding.space.pairs and draw.random() < 0.5:
+            return self._on_one_side(draw, encoded, self._toggle_second_edit)
         name = draw.choice((ATTENTION, FFN))
-        if genes.side(name) is not None:
-            return genes.with_side(name, None)
-        new = self._drawer.side(draw, name, genes.side(FFN if name == ATTENTION else ATTENTION))
-        return None if new is None else genes.with_side(name, new)
+        if encoded.side(name) is not None:
+            return encoded.with_side(name, None)
+        new = self._random_candidates.side(draw, name, encoded.side(FFN if name == ATTENTION else ATTENTION))
+        return None if new is None else encoded.with_side(name, new)
 
-    def _at_a_side(
+    def _on_one_side(
         self,
         draw: random.Random,
-        genes: EncodedConfiguration,
+        encoded: EncodedConfiguration,
         change: Callable[[random.Random, EncodedSide], EncodedSide | None],
     ) -> EncodedConfiguration | None:
-        is_attention = draw.random() < 0.5 if len(genes.sides) > 1 else genes.attention is not None
+        is_attention = draw.random() < 0.5 if len(encoded.sides) > 1 else encoded.attention is not None
         name = ATTENTION if is_attention else FFN
-        side = genes.side(name)
+        side = encoded.side(name)
         changed = None if side is None else change(draw, side)
-        return None if changed is None else genes.with_side(name, changed)
+        return None if changed is None else encoded.with_side(name, changed)
 
-    def _change_number(self, draw: random.Random, side: EncodedSide) -> EncodedSide | None:
-        """One of two edits of a part less, or a second one more."""
+    def _toggle_second_edit(self, draw: random.Random, side: EncodedSide) -> EncodedSide | None:
+        """Return the side without one of two edits of a part, or with a second one; None if that is impossible."""
         parts = side.parts
         part, _ = draw.choice(parts)
         places = [place for place, (name, _) in enumerate(parts) if name == part]
         if len(places) == 1:
-            return self._drawer.with_second(draw, side, part) if part in self._genome.space.pairs else None
+            return self._random_candidates.with_second(draw, side, part) if part in self._encoding.space.pairs else None
         left_out = draw.choice(places)
         return replace(side, parts=(*parts[:left_out], *parts[left_out + 1 :]))
 
-    def _edited(self, draw: random.Random, side: EncodedSide) -> EncodedSide | None:
-        """Another value of one of the dimensions of one part, or of the layers; each that has another one as often."""
+    def _with_other_value(self, draw: random.Random, side: EncodedSide) -> EncodedSide | None:
+        """Return the side with another value of a random dimension of a part, or with other layers."""
         parts = side.parts
         place = draw.randrange(len(parts))
         part, number = parts[place]
-        structures = self._genome.parts[part]
+        structures = self._encoding.parts[part]
         choices = [near for one in range(len(structures.dimensions)) if (near := structures.neighbours(number, one))]
         chosen = draw.randrange(len(choices) + self._has_layers) if choices or self._has_layers else None
         if chosen is None:
             return None
         if chosen == len(choices):
-            return replace(side, layers=self._drawer.layers(draw))
+            return replace(side, layers=self._random_candidates.layers(draw))
         changed = (part, draw.choice(draw.choice(choices[chosen])))
-        return self._genome.with_parts(side, (*parts[:place], changed, *parts[place + 1 :]))
+        return self._encoding.with_parts(side, (*parts[:place], changed, *parts[place + 1 :]))

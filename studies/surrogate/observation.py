@@ -1,4 +1,4 @@
-"""What the model is told of a trial: what was tried, and every score that was read of it."""
+"""Observations of the surrogate: a configuration with all scores measured for it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -10,14 +10,14 @@ from studies.records import TrialState
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeasuredScore:
-    """A score of a trial at a rung or at its end.
+    """Score of a trial at a rung or at its end.
 
     Attributes:
-        fraction: Of the steps of a whole trial, in (0, 1].
-        score: Higher is better.
-        standard_error: Of the score, from the number of examples; 0 where it is not known.
-        loss: On the same examples, lower is better; None where it is not known or says nothing beside the score.
-        step: After which it was read; 0 where nobody asks for it.
+        fraction: Share of the steps of a full trial, in (0, 1].
+        score: Score; higher is better.
+        standard_error: Standard error by the number of examples; 0 if unknown.
+        loss: Loss on the same examples, lower is better; None if unknown or equal to the score.
+        step: Step of the measurement; 0 where it is not needed.
     """
 
     fraction: float
@@ -29,23 +29,23 @@ class MeasuredScore:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Observation:
-    """A trial of the history; complete, pruned, running and published ones alike.
+    """Trial of the history, whether complete, pruned, running or published.
 
     Attributes:
-        number: Of the trial.
-        configuration: What is trained.
-        attention_learning_rate: Peak rate at attention; None without edits there.
-        ffn_learning_rate: Peak rate at the FFN; None without edits there.
-        fingerprint: Of the configuration and its rates.
-        method: The published method or point as it was named; None for points of the search.
+        number: Number of the trial.
+        configuration: Trained configuration.
+        attention_learning_rate: Peak learning rate at attention; None without edits there.
+        ffn_learning_rate: Peak learning rate at the FFN; None without edits there.
+        fingerprint: Fingerprint of the configuration and its learning rates.
+        method: Name of the published method or point; None for proposals of the search.
         origin: ``published``, ``proposed`` or ``replicate``.
-        state: Where it stands.
-        readings: What was read of it.
-        ended_at: When it ended, in any unit. Readings count in the order of this, of numbers and of fractions; those
-            of trials that have not ended come last.
-        values: Of a complete trial: the score, and the size where there is a goal.
-        proposal: The parameters with which it was proposed.
-        head_learning_rate: Peak rate of the task head; None for that of all trials of the study.
+        state: State of the trial.
+        readings: Scores measured so far.
+        ended_at: Time of the end in any unit. Readings are ordered by it, then by number and fraction; those of trials
+            that have not ended come last.
+        values: Score of a complete trial, and its size if there is a size goal.
+        proposal: Parameters with which the trial was proposed.
+        head_learning_rate: Peak learning rate of the task head; None for the rate of the study.
     """
 
     number: int
@@ -64,7 +64,7 @@ class Observation:
 
     @property
     def forms(self) -> tuple[str | None, str | None]:
-        """Of the first edits at attention and at the FFN, whose rates are theirs; None without edits there."""
+        """Forms of the first edits at attention and at the FFN, which own the learning rates; None without edits."""
         sides = (self.configuration.attention, self.configuration.ffn)
         attention, ffn = (edits[0].form.name if edits else None for edits in sides)
         return attention, ffn
@@ -78,7 +78,7 @@ class Observation:
         state: TrialState = TrialState.COMPLETE,
         readings: tuple[MeasuredScore, ...] = (),
     ) -> "Observation":
-        """A trial of a candidate."""
+        """Return an observation of a candidate."""
         return cls(
             number=number,
             configuration=candidate.configuration,

@@ -1,4 +1,4 @@
-"""What is believed of configurations, given a history: the posterior at full length, on the scale of the scores."""
+"""Posterior of the scores of configurations at full length, on the scale of the scores."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -7,42 +7,42 @@ import numpy as np
 
 from studies.score_evidence import Estimate
 from studies.surrogate.features import Features
-from studies.surrogate.gaussian_process import GaussianProcess, Readings, fitted
+from studies.surrogate.gaussian_process import GaussianProcess, Readings, fit_hyperparameters
 from studies.surrogate.hyperparameters import SEARCH_PRIORS, Hyperparameters, Priors
 from studies.surrogate.kernel import Points
 from studies.surrogate.observation import Observation
-from studies.surrogate.prior_mean import NO_PLACES, Places, Rules, papers_log_odds
+from studies.surrogate.prior_mean import NO_EXPECTED_RATES, ExpectedRates, Rules, papers_log_odds
 from studies.surrogate.reading_arrays import (
     FIRST_CHECKPOINT,
     LARGEST,
     ReadingArrays,
     ReadingCollector,
-    thinned,
+    thin,
     with_losses,
 )
-from studies.surrogate.score_warp import Scale, Standardised, Units, standardised, unwarped, warp_slope
+from studies.surrogate.score_warp import Scale, StandardizedReadings, Units, standardize, unwarp, warp_slope
 from studies.surrogate.structure_distances import Array, Indices, StructureDistances
 
 CHECKPOINT_GROWTH = 1.35
 
 
 def checkpoint(trials: int) -> int | None:
-    """The last number of trials, up to this one, at which hyper-parameters are fitted; None before the first."""
-    found, following = None, FIRST_CHECKPOINT
+    """Return the last number of trials, up to this one, at which hyper-parameters are fitted; None before the first."""
+    last, following = None, FIRST_CHECKPOINT
     while following <= trials:
-        found, following = following, max(following + 1, round(following * CHECKPOINT_GROWTH))
-    return found
+        last, following = following, max(following + 1, round(following * CHECKPOINT_GROWTH))
+    return last
 
 
 @dataclass(frozen=True, slots=True)
 class Posterior:
-    """A posterior of warped scores; what is said in scores is its median, and its deviation about there.
+    """Posterior of warped scores. Means on the scale of scores are medians, and deviations hold near them.
 
     Attributes:
-        process: Of standardised, warped scores.
-        scale: Of scores at full length.
-        trials: Places in the history of the trials that it was told of.
-        points: Makes arrays of what is asked about.
+        process: Gaussian process of standardized, warped scores.
+        scale: Scale of the scores at full length.
+        trials: Indices of the observed trials in the history.
+        points: Function from model features to arrays.
     """
 
     process: GaussianProcess
@@ -50,154 +50,154 @@ class Posterior:
     trials: Indices
     points: Callable[[Sequence[Features]], Points]
 
-    def means(self, views: Sequence[Features]) -> Array:
-        """Posterior medians of true scores at full length."""
-        return self._scores(self.process.mean(self.points(views)))
+    def means(self, features: Sequence[Features]) -> Array:
+        """Return the posterior medians of true scores at full length, (M,)."""
+        return self._scores(self.process.mean(self.points(features)))
 
-    def predict(self, views: Sequence[Features]) -> tuple[Array, Array]:
-        """Posterior medians and standard deviations of true scores at full length."""
-        means, deviations = self.process.predict(self.points(views))
+    def predict(self, features: Sequence[Features]) -> tuple[Array, Array]:
+        """Return the posterior medians and standard deviations of true scores at full length, (M,) each."""
+        means, deviations = self.process.predict(self.points(features))
         return self._scores(means), self.scale.spread * deviations * self._stretch(means)
 
-    def joint(self, views: Sequence[Features]) -> tuple[Array, Array]:
-        """Posterior medians and covariance of true scores at full length, (M,) and (M, M)."""
-        means, covariance = self.process.joint(self.points(views))
+    def joint(self, features: Sequence[Features]) -> tuple[Array, Array]:
+        """Return the posterior medians and covariance of true scores at full length, (M,) and (M, M)."""
+        means, covariance = self.process.joint(self.points(features))
         stretch = self._stretch(means)
         return self._scores(means), self.scale.spread**2 * covariance * np.outer(stretch, stretch)
 
     def difference(self, first: Features, second: Features) -> Estimate:
-        """How much better the true score of the first is at full length."""
+        """Return the estimate of the first true score minus the second at full length."""
         return Estimate.of_difference(*self.joint([first, second]))
 
-    def chance(self, first: Features, second: Features) -> float:
-        """The probability that the true score of the first is higher at full length; the warp changes no order."""
+    def probability_better(self, first: Features, second: Features) -> float:
+        """Return the probability that the first true score is higher at full length; the warp keeps the order."""
         return Estimate.of_difference(*self.process.joint(self.points([first, second]))).chance
 
     def _scores(self, modelled: Array) -> Array:
-        return self.scale.middle + self.scale.spread * unwarped(modelled)
+        return self.scale.middle + self.scale.spread * unwarp(modelled)
 
     def _stretch(self, modelled: Array) -> Array:
-        """By how much the inverse of the warp stretches what is near."""
-        return 1 / warp_slope(unwarped(modelled))
+        """Return the slope of the inverse warp."""
+        return 1 / warp_slope(unwarp(modelled))
 
 
 class SurrogateFitter:
-    """Makes beliefs of histories; a pure function, but what was computed before is remembered."""
+    """Fits posteriors to histories: a pure function with a cache."""
 
     def __init__(
         self,
-        view_of: Callable[[Observation], Features],
+        features_of: Callable[[Observation], Features],
         *,
         rules: Rules = papers_log_odds,
-        places: Places = NO_PLACES,
+        expected_rates: ExpectedRates = NO_EXPECTED_RATES,
         fits_to: int | None = None,
         priors: Priors = SEARCH_PRIORS,
     ) -> None:
-        """Begin with nothing remembered.
+        """Start with an empty cache.
 
         Args:
-            view_of: What the model sees of a trial.
-            rules: What is expected of configurations before anything was tried, but for their rates.
-            places: Where the rates of some forms are expected to be best.
-            fits_to: How many of the first trials hyper-parameters are fitted to, and scores measured by: an amplitude
-                is one of a spread, so what is heard later is measured by the same. None for as many as there are.
-            priors: Of the hyper-parameters.
+            features_of: Function from a trial to its model features.
+            rules: Prior log odds of a configuration, learning rates aside.
+            expected_rates: Expected best learning rates of some forms.
+            fits_to: Number of first trials to which hyper-parameters are fitted; their spreads standardize later
+                scores, too, since amplitudes are in units of a spread. None for all trials.
+            priors: Priors of the hyper-parameters.
         """
         self._priors = priors
         self._fits_to = fits_to
         self._rules = rules
-        self._places = places
-        self._view_of = view_of
+        self._expected_rates = expected_rates
+        self._features_of = features_of
         self._structures = StructureDistances()
-        self._views: dict[str, Features] = {}
-        self._listener = ReadingCollector()
-        self._fitted: dict[bool, tuple[int, bytes, tuple[Hyperparameters, Units]]] = {}
+        self._features: dict[str, Features] = {}
+        self._collector = ReadingCollector()
+        self._fits: dict[bool, tuple[int, bytes, tuple[Hyperparameters, Units]]] = {}
 
-    def trials_heard_of(self, history: Sequence[Observation]) -> int:
-        """Of how many trials something was read."""
-        return self._listener.hear(history).trial_count
+    def n_observed_trials(self, history: Sequence[Observation]) -> int:
+        """Return the number of trials with a reading."""
+        return self._collector.collect(history).trial_count
 
-    def view(self, observation: Observation) -> Features:
-        """What the model sees of a trial."""
-        known = self._views.get(observation.fingerprint)
+    def features(self, observation: Observation) -> Features:
+        """Return the model features of a trial."""
+        known = self._features.get(observation.fingerprint)
         if known is None:
-            known = self._views[observation.fingerprint] = self._view_of(observation)
+            known = self._features[observation.fingerprint] = self._features_of(observation)
         return known
 
-    def belief(self, history: Sequence[Observation], *, is_settled: bool = False) -> Posterior:
-        """The posterior given the readings of a history; trials without any are not asked about.
+    def posterior(self, history: Sequence[Observation], *, is_settled: bool = False) -> Posterior:
+        """Return the posterior given the readings of a history; trials without readings do not count.
 
         Args:
             history: All trials, in the order of their numbers.
-            is_settled: Whether hyper-parameters are fitted to trials that have ended alone, and not again with every
-                reading of those that run.
+            is_settled: Whether hyper-parameters are fitted to ended trials alone, so that readings of running trials
+                do not cause a new fit.
         """
-        heard = self._listener.hear(history)
-        told = _ended(heard, history) if is_settled else heard
-        values, units = self._fit(told, history, is_settled=is_settled)
-        readings, standard, _ = self._readings(heard, history, Units() if self._fits_to is None else units)
+        arrays = self._collector.collect(history)
+        fitted_to = _ended(arrays, history) if is_settled else arrays
+        values, units = self._fit(fitted_to, history, is_settled=is_settled)
+        readings, standard, _ = self._readings(arrays, history, Units() if self._fits_to is None else units)
         process = GaussianProcess(readings, self._structures, values)
         return Posterior(process, standard.full, np.unique(readings.trials), self.points)
 
-    def with_pending(self, belief: Posterior, pending: Sequence[Observation]) -> Posterior:
-        """The posterior if pending trials end at their posterior means: less is left to learn about them."""
+    def with_pending(self, posterior: Posterior, pending: Sequence[Observation]) -> Posterior:
+        """Return the posterior with pending trials fantasized at their posterior means."""
         if not pending:
-            return belief
-        points = self.points([self.view(one) for one in pending])
-        return replace(belief, process=belief.process.told(points))
+            return posterior
+        points = self.points([self.features(one) for one in pending])
+        return replace(posterior, process=posterior.process.fantasize(points))
 
-    def points(self, views: Sequence[Features]) -> Points:
-        """Views as arrays."""
-        return Points.of(views, self._structures, self._places, self._rules)
+    def points(self, features: Sequence[Features]) -> Points:
+        """Return model features as arrays."""
+        return Points.of(features, self._structures, self._expected_rates, self._rules)
 
     def _fit(
-        self, heard: ReadingArrays, history: Sequence[Observation], *, is_settled: bool
+        self, arrays: ReadingArrays, history: Sequence[Observation], *, is_settled: bool
     ) -> tuple[Hyperparameters, Units]:
-        """Fitted to what had been heard at the last checkpoint, and in which units that was."""
-        count = heard.trial_count
+        """Return hyper-parameters fitted to the readings at the last checkpoint, and the spreads of those readings."""
+        count = arrays.trial_count
         at = checkpoint(count if self._fits_to is None else min(count, self._fits_to))
         if at is None:
             return self._priors.medians, Units()
-        early = heard.until(at)
+        early = arrays.until(at)
         key = early.scores.tobytes() + early.trials.tobytes()
-        known = self._fitted.get(is_settled)
+        known = self._fits.get(is_settled)
         if known is None or known[:2] != (at, key):
             readings, scores, losses = self._readings(early, history, Units())
             units = Units(scores=scores.units, losses=losses.units)
-            known = at, key, (fitted(readings, self._structures, self._priors), units)
-            self._fitted[is_settled] = known
+            known = at, key, (fit_hyperparameters(readings, self._structures, self._priors), units)
+            self._fits[is_settled] = known
         return known[2]
 
     def _readings(
-        self, heard: ReadingArrays, history: Sequence[Observation], units: Units
-    ) -> tuple[Readings, Standardised, Standardised]:
-        """What the process hears, and all scores and losses that are known without unit."""
-        standard = standardised(heard.scores, heard.errors, heard.rungs, units.scores)
-        known = np.flatnonzero(np.isfinite(heard.losses))
+        self, arrays: ReadingArrays, history: Sequence[Observation], units: Units
+    ) -> tuple[Readings, StandardizedReadings, StandardizedReadings]:
+        """Return the readings of the process, and all standardized scores and losses."""
+        standard = standardize(arrays.scores, arrays.errors, arrays.rungs, units.scores)
+        known = np.flatnonzero(np.isfinite(arrays.losses))
         # negative, so that higher is better
-        negative = -heard.losses[known]
-        losses = standardised(negative, np.zeros(len(known)), heard.rungs[known], units.losses)
-        lossy = with_losses(heard, standard.scores)
-        scored = thinned(heard, standard.scores, LARGEST - len(lossy))
-        rows = np.concatenate([scored, lossy])
-        trials, places = np.unique(heard.trials[rows], return_inverse=True)
-        points = self.points([self.view(history[trial]) for trial in trials])
-        among = np.searchsorted(known, lossy)
+        negative = -arrays.losses[known]
+        losses = standardize(negative, np.zeros(len(known)), arrays.rungs[known], units.losses)
+        with_loss = with_losses(arrays, standard.scores)
+        scored = thin(arrays, standard.scores, LARGEST - len(with_loss))
+        rows = np.concatenate([scored, with_loss])
+        trials, places = np.unique(arrays.trials[rows], return_inverse=True)
+        points = self.points([self.features(history[trial]) for trial in trials])
+        among = np.searchsorted(known, with_loss)
         # of the same examples: in the units of the loss, not of the score
-        luck = standard.errors[lossy] / standard.slopes[lossy] * losses.slopes[among]
+        example_errors = standard.errors[with_loss] / standard.slopes[with_loss] * losses.slopes[among]
         readings = Readings(
-            points=points.taken(places),
-            trials=heard.trials[rows],
-            rungs=heard.rungs[rows],
+            points=points.take(places),
+            trials=arrays.trials[rows],
+            rungs=arrays.rungs[rows],
             scores=np.concatenate([standard.scores[scored], losses.scores[among]]),
-            errors=np.concatenate([standard.errors[scored], luck]),
+            errors=np.concatenate([standard.errors[scored], example_errors]),
             slopes=np.concatenate([standard.slopes[scored], losses.slopes[among]]),
             are_losses=np.arange(len(rows)) >= len(scored),
         )
         return readings, standard, losses
 
 
-def _ended(heard: ReadingArrays, history: Sequence[Observation]) -> ReadingArrays:
-    """What was read of trials that have ended."""
+def _ended(arrays: ReadingArrays, history: Sequence[Observation]) -> ReadingArrays:
+    """Return the readings of trials that have ended."""
     is_ended = np.array([one.state.is_terminal for one in history], dtype=np.bool_)
-    return heard.taken(np.flatnonzero(is_ended[heard.trials]))
+    return arrays.take(np.flatnonzero(is_ended[arrays.trials]))

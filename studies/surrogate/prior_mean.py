@@ -1,4 +1,4 @@
-"""What is expected of a configuration before anything was tried: of its rates, and by the rules of the papers."""
+"""Prior mean of a configuration: expected learning rates, and the rules of thumb of the papers."""
 
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
@@ -9,57 +9,61 @@ from studies.score_evidence import Estimate
 from studies.surrogate.features import Features, SideStructure, TrainedSide
 
 BEST_UNIT_LR = 0.4
-"""Where in its form's range a rate is expected to be best; on docstrings that is in the upper half."""
+"""Expected best learning rate within the range of its form; on docstrings it is in the upper half."""
 
 
-Places = Mapping[str, Estimate]
-"""By form, where in its range, from -1 to 1, a rate is expected to be best; for others that is `BEST_UNIT_LR`."""
+ExpectedRates = Mapping[str, Estimate]
+"""Expected best learning rate by form, from -1 to 1 within its range; `BEST_UNIT_LR` for other forms."""
 
-NO_PLACES: Places = MappingProxyType({})
+NO_EXPECTED_RATES: ExpectedRates = MappingProxyType({})
 
 PARALLEL, SCALED, HEADS, FFN_EDITED, BOTH = 0.5, 0.3, 0.3, 0.5, 0.5
 """Log odds, for each rule of He et al. 2022: sections 4.3 (parallel), 4.4 (heads, FFN), 4.5 (scaled), 4.6 (both)."""
 
 
-def papers_log_odds(view: Features) -> float:
-    """The log odds, a constant aside, that He et al. 2022 would give a configuration."""
-    attention, ffn = view
+def papers_log_odds(features: Features) -> float:
+    """Return the log odds, up to a constant, of a configuration by the rules of He et al. 2022."""
+    attention, ffn = features
     total = 0.0
     if attention is not None:
-        total += _composed(attention.structure) + HEADS * (Port.HEAD.value in attention.structure.write)
+        total += _composition_log_odds(attention.structure) + HEADS * (Port.HEAD.value in attention.structure.write)
     if ffn is not None:
-        total += _composed(ffn.structure) + FFN_EDITED
-    return total + (BOTH if all(view) else 0.0)
+        total += _composition_log_odds(ffn.structure) + FFN_EDITED
+    return total + (BOTH if all(features) else 0.0)
 
 
-def no_rules(view: Features) -> float:
-    """Those of somebody who has read no paper."""
+def no_rules(features: Features) -> float:
+    """Return 0: no rule of thumb."""
     return 0.0
 
 
 Rules = Callable[[Features], float]
-"""The log odds, a constant aside, that a configuration is good."""
+"""Log odds, up to a constant, that a configuration is good."""
 
 
-def trends(view: Features, places: Places = NO_PLACES, rules: Rules = papers_log_odds) -> tuple[float, float]:
-    """How far the rates are from where they are expected to be best, squared and negative; and the rules' log odds.
+def prior_trends(
+    features: Features, expected_rates: ExpectedRates = NO_EXPECTED_RATES, rules: Rules = papers_log_odds
+) -> tuple[float, float]:
+    """Return the negative squared distance of the learning rates from the expected best ones, and the rules' log odds.
 
     Args:
-        view: Of the configuration.
-        places: Where the rates of some forms are expected to be best.
-        rules: What is expected of a configuration but for its rates.
+        features: Model features of the configuration.
+        expected_rates: Expected best learning rates of some forms.
+        rules: Prior log odds of a configuration, learning rates aside.
     """
-    return -sum((side.unit_lr - _best_unit_lr(side, places)) ** 2 for side in view if side is not None), rules(view)
+    distances = (side.unit_lr - _best_unit_lr(side, expected_rates) for side in features if side is not None)
+    return -sum(distance**2 for distance in distances), rules(features)
 
 
-def _best_unit_lr(side: TrainedSide, places: Places) -> float:
-    """Where the rate of a side is expected to be best: in the mean over its forms."""
-    if not places:
+def _best_unit_lr(side: TrainedSide, expected_rates: ExpectedRates) -> float:
+    """Return the expected best learning rate of a side, the mean over its forms."""
+    if not expected_rates:
         return BEST_UNIT_LR
-    known = [places[form].mean if form in places else BEST_UNIT_LR for form in sorted(side.structure.form)]
-    return sum(known) / len(known)
+    forms = sorted(side.structure.form)
+    rates = [expected_rates[form].mean if form in expected_rates else BEST_UNIT_LR for form in forms]
+    return sum(rates) / len(rates)
 
 
-def _composed(structure: SideStructure) -> float:
+def _composition_log_odds(structure: SideStructure) -> float:
     is_scaled = bool(structure.gate & {FixedScale.name, LearnedScale.name})
     return PARALLEL * (Insertion.PARALLEL.value in structure.insertion) + SCALED * is_scaled

@@ -1,4 +1,4 @@
-"""Observations as arrays of readings in the order in which they were heard."""
+"""Readings of a history as arrays in their order in time."""
 
 import math
 from collections.abc import Sequence
@@ -15,12 +15,12 @@ class ReadingArrays:
     """Readings in the order of time, number and fraction.
 
     Attributes:
-        trials: Of each reading, the place of its trial in the history, (N,).
+        trials: Index of the trial of each reading in the history, (N,).
         rungs: Base-2 logarithms of the fractions, (N,).
-        scores: (N,).
+        scores: Scores, (N,).
         errors: Standard errors, (N,).
-        losses: NaN where there is none, (N,).
-        firsts: Of each reading, whether it is the first of its trial, (N,).
+        losses: Validation losses, NaN where there is none, (N,).
+        firsts: Whether each reading is the first of its trial, (N,).
     """
 
     trials: Indices
@@ -31,42 +31,42 @@ class ReadingArrays:
     firsts: "np.ndarray[tuple[int], np.dtype[np.bool_]]"
 
     def __len__(self) -> int:
-        """How many readings."""
+        """Return the number of readings."""
         return len(self.scores)
 
     @property
     def trial_count(self) -> int:
-        """Of how many trials something was read."""
+        """Number of trials with a reading."""
         return int(self.firsts.sum())
 
     def until(self, trials: int) -> "ReadingArrays":
-        """The readings up to the first one of the ``trials``-th trial that was heard of."""
+        """Return the readings up to the first one of the ``trials``-th observed trial."""
         end = int(np.flatnonzero(self.firsts)[trials - 1]) + 1
-        return self.taken(np.arange(end))
+        return self.take(np.arange(end))
 
-    def taken(self, rows: Indices) -> "ReadingArrays":
-        """Some of them."""
+    def take(self, rows: Indices) -> "ReadingArrays":
+        """Return some rows."""
         return ReadingArrays(**{one.name: getattr(self, one.name)[rows] for one in fields(self)})
 
 
 FIRST_CHECKPOINT = 12
-"""Trials that were heard of, from which on hyper-parameters are fitted."""
+"""Number of observed trials from which on hyper-parameters are fitted."""
 
 _COLUMNS = 7
 
 
 class ReadingCollector:
-    """Turns histories into arrays; what has ended and was heard before is not read again."""
+    """Converter of histories to arrays; ended trials at the beginning are converted once."""
 
     def __init__(self) -> None:
-        """Begin with nothing heard."""
+        """Start with an empty cache."""
         self._ended: list[Observation] = []
         self._rows: Array = np.zeros((0, _COLUMNS))
 
-    def hear(self, history: Sequence[Observation]) -> ReadingArrays:
-        """The readings of a history."""
-        known = self._known(history)
-        rest = _rows(history[known:], known)
+    def collect(self, history: Sequence[Observation]) -> ReadingArrays:
+        """Return the readings of a history."""
+        cached = self._cached_count(history)
+        rest = _rows(history[cached:], cached)
         table = np.concatenate([self._rows, rest]) if len(rest) else self._rows
         time, number, fraction, trial, score, error, loss = table.T
         order = np.lexsort((fraction, number, time))
@@ -82,18 +82,18 @@ class ReadingCollector:
             firsts=firsts,
         )
 
-    def _known(self, history: Sequence[Observation]) -> int:
-        """How many trials at the beginning have ended and are held."""
-        held = self._ended
-        if list(history[: len(held)]) != held:
-            held.clear()
+    def _cached_count(self, history: Sequence[Observation]) -> int:
+        """Return the number of ended trials at the beginning of the history, whose rows are cached."""
+        cached = self._ended
+        if list(history[: len(cached)]) != cached:
+            cached.clear()
             self._rows = np.zeros((0, _COLUMNS))
-        begin = end = len(held)
+        begin = end = len(cached)
         while end < len(history) and history[end].state.is_terminal:
             end += 1
         if end > begin:
             self._rows = np.concatenate([self._rows, _rows(history[begin:end], begin)])
-            held.extend(history[begin:end])
+            cached.extend(history[begin:end])
         return end
 
 
@@ -113,35 +113,35 @@ _BEST, _NEWEST = 120, 80
 _FACTOR = 2654435761
 
 
-def with_losses(heard: ReadingArrays, standard: Array) -> Indices:
-    """The readings whose losses are heard beside their scores: the last ones of the best ``LARGEST_LOSSES`` trials.
+def with_losses(arrays: ReadingArrays, standard: Array) -> Indices:
+    """Return the rows whose losses are used beside their scores: the last ones of the best ``LARGEST_LOSSES`` trials.
 
     Args:
-        heard: All readings.
-        standard: Their standardised scores.
+        arrays: All readings.
+        standard: Standardized scores.
     """
-    known = np.flatnonzero(np.isfinite(heard.losses))
-    trials, places = np.unique(heard.trials[known][::-1], return_index=True)
+    known = np.flatnonzero(np.isfinite(arrays.losses))
+    trials, places = np.unique(arrays.trials[known][::-1], return_index=True)
     last = known[len(known) - 1 - places]
     return np.sort(last[np.lexsort((trials, -standard[last]))][:LARGEST_LOSSES])
 
 
-def thinned(heard: ReadingArrays, standard: Array, largest: int = LARGEST) -> Indices:
-    """At most so many readings; while there are fewer trials than that, earlier readings go before any trial does.
+def thin(arrays: ReadingArrays, standard: Array, largest: int = LARGEST) -> Indices:
+    """Return at most ``largest`` rows; earlier readings are dropped before whole trials are.
 
-    Readings that were left out for their scores would make the rest look better than they are.
+    Dropping trials by their scores would make the remaining ones look better than they are.
 
     Args:
-        heard: All readings.
-        standard: Their standardised scores; a trial counts by its last reading.
-        largest: How many; at least 200.
+        arrays: All readings.
+        standard: Standardized scores; the last reading of a trial decides.
+        largest: Number of rows, at least 200.
     """
-    if len(heard) <= largest:
-        return np.arange(len(heard))
-    trials, places = np.unique(heard.trials[::-1], return_index=True)
-    last = len(heard) - 1 - places
+    if len(arrays) <= largest:
+        return np.arange(len(arrays))
+    trials, places = np.unique(arrays.trials[::-1], return_index=True)
+    last = len(arrays) - 1 - places
     if len(last) < largest:
-        earlier = np.setdiff1d(np.arange(len(heard)), last)
+        earlier = np.setdiff1d(np.arange(len(arrays)), last)
         return np.union1d(last, earlier[len(last) - largest :])
     best = last[np.lexsort((trials, -standard[last]))][:_BEST]
     kept = np.union1d(best, np.sort(last)[-_NEWEST:])

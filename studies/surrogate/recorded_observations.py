@@ -1,4 +1,4 @@
-"""What a ledger holds as observations."""
+"""Observations made of the records of a ledger, and the standard errors of their scores."""
 
 import math
 from collections.abc import Sequence
@@ -12,13 +12,13 @@ from studies.surrogate.observation import MeasuredScore, Observation
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ObservationModel:
-    """What every trial of a study goes through.
+    """Properties that all trials of a study share, from which observations are made.
 
     Attributes:
-        steps: Of a whole trial; what is read later counts as read at its end.
-        examples: That a score between 0 and 1 is a mean over; None if that is not known.
-        rung_examples: The same before the last step; None for as many.
-        goal: What of it is to be small, beside a high score; None for nothing.
+        steps: Steps of a full trial; later readings count as read at its end.
+        examples: Number of examples over which a score between 0 and 1 is a mean; None if unknown.
+        rung_examples: The same before the last step; None for the same number.
+        goal: Size to be minimized beside the score; None for the score alone.
     """
 
     steps: int = 1
@@ -27,9 +27,9 @@ class ObservationModel:
     goal: SizeGoal | None = None
 
     def observation(self, trial: TrialRecord, readings: Sequence[Reading] = ()) -> Observation:
-        """What a ledger holds of a trial.
+        """Return the observation of a recorded trial.
 
-        When it ended is left out, for that differs from one launch to the next.
+        Its end time is left out, since it differs from launch to launch.
         """
         size = () if self.goal is None else (self.goal.size(trial),)
         return Observation(
@@ -48,52 +48,51 @@ class ObservationModel:
         )
 
     def measured(self, step: int, score: float, loss: float | None = None) -> MeasuredScore:
-        """A reading as a search is told of it."""
+        """Return the measured score of a reading."""
         fraction = min(1.0, step / self.steps)
         error = 0.0
         if self.examples and 0 <= score <= 1:
-            asked = self.examples if self.rung_examples is None or fraction >= 1 else self.rung_examples
-            error = share_error(score, asked, fraction)
+            examples = self.examples if self.rung_examples is None or fraction >= 1 else self.rung_examples
+            error = accuracy_error(score, examples, fraction)
         return MeasuredScore(fraction=fraction, score=score, standard_error=error, loss=loss, step=step)
 
 
 def loss_of(reading: Reading) -> float | None:
-    """The validation loss of a reading; None if it is not finite, or is the score itself."""
+    """Return the validation loss of a reading; None if it is not finite or equals the score."""
     loss = reading.metrics.get("validation_loss", math.nan)
     return loss if math.isfinite(loss) and loss != -reading.score else None
 
 
-def share_error(score: float, examples: int, fraction: float = 1.0) -> float:
-    """The standard error of a share of right answers, such as an accuracy, beside other trials of the same study.
+def accuracy_error(score: float, examples: int, fraction: float = 1.0) -> float:
+    """Return the standard error of an accuracy in comparisons between trials of one study.
 
-    All trials are asked the same examples: what makes a set easy or hard helps or hurts all of them alike and says
-    nothing about which is better. Of the variance p(1 - p)/n that part is left out which trials have in common, see
-    `common_luck`.
+    All trials are measured on the same examples, whose difficulty shifts all scores alike. The share of the variance
+    p(1 - p)/n that trials have in common, `shared_variance_fraction`, is therefore left out.
 
     Args:
-        score: The share.
-        examples: That were asked.
-        fraction: Of the steps of a whole trial, after which they were.
+        score: Share of right answers.
+        examples: Number of examples.
+        fraction: Share of the steps of a full trial, in (0, 1].
     """
-    return binomial_error(score, examples, common_luck(fraction))
+    return binomial_error(score, examples, shared_variance_fraction(fraction))
 
 
 def binomial_error(share: float, examples: int, common: float = 0.0) -> float:
-    """The standard error of a share of right answers: `sqrt(p (1 - p) (1 - common) / n)`.
+    """Return the standard error of a share of right answers, ``sqrt(p (1 - p) (1 - common) / n)``.
 
-    Half an example more or less keeps it above 0 where all or none were right.
+    The share is kept half an example away from 0 and 1, so that the error is above 0.
     """
-    right = min(max(share, 0.5 / examples), 1 - 0.5 / examples)
-    return math.sqrt(right * (1 - right) * (1 - common) / examples)
+    clipped = min(max(share, 0.5 / examples), 1 - 0.5 / examples)
+    return math.sqrt(clipped * (1 - clipped) * (1 - common) / examples)
 
 
-def common_luck(fraction: float) -> float:
-    """How the right answers of two trials of a study correlate after a share of their steps.
+def shared_variance_fraction(fraction: float) -> float:
+    """Return the correlation between the right answers of two trials of a study after a share of their steps.
 
     Measured over 9 studies on docstrings, sst2 and banking77: 0.26 to 0.32 at a
     quarter, 0.35 to 0.51 at a half and 0.50 to 0.66 at the end; this is a line through the lower ends.
 
     Args:
-        fraction: Of the steps of a whole trial, in (0, 1].
+        fraction: Share of the steps of a full trial, in (0, 1].
     """
     return min(max(0.5 + 0.12 * math.log2(fraction), 0.0), 0.5)

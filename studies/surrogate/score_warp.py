@@ -1,10 +1,10 @@
-"""Scores in units of each rung's spread about its median, so that rungs and tasks can be compared.
+"""Scores standardized per rung by median and spread, and warped below a knee.
 
 A Gaussian process cannot follow a score far below the others, such as that of the task head alone or of a collapsed
-trial, without losing the others. So scores are warped there (Snelson et al. 2003, "Warped Gaussian Processes"): with
-``c`` = -4 spreads, ``w = c - a log(1 + (c - z) / b)`` below ``c``, and ``w = z`` above. The warp is monotone, so its
-inverse takes medians and quantiles of the posterior back. The noise of a reading shrinks with the slope: seeds of a bad
-trial differ by no more than those of a good one.
+trial, without a worse fit elsewhere. So scores are warped there (Snelson et al. 2003, "Warped Gaussian Processes").
+With ``c`` = -4 spreads, ``w = c - a log(1 + (c - z) / b)`` below ``c``, and ``w = z`` above. The warp is monotone, so
+its inverse maps medians and quantiles of the posterior to scores. The noise of a reading shrinks with the slope: seeds
+of a bad trial differ by no more than those of a good one.
 """
 
 from collections.abc import Mapping
@@ -15,10 +15,10 @@ import numpy as np
 from studies.surrogate.structure_distances import Array
 
 KNEE = -4.0
-"""Standardised scores below this are warped."""
+"""Standardized score below which scores are warped."""
 
 UNKNOWN_ERROR = 0.5
-"""Standard error, in spreads, of readings whose own is not known."""
+"""Standard error, in spreads, of readings without a known one."""
 
 # a tenth as steep below the knee as above, and ever less
 _HEIGHT, _WIDTH = 0.5, 5.0
@@ -31,26 +31,26 @@ class Scale:
     """Median and spread of the scores of a rung.
 
     Attributes:
-        middle: The median.
-        spread: The deviation that the median absolute deviation stands for; above 0.
+        middle: Median.
+        spread: Standard deviation estimated from the median absolute deviation; above 0.
     """
 
     middle: float
     spread: float
 
 
-def warped(scores: Array) -> Array:
-    """Standardised scores as the process models them: what is below `KNEE` logarithmically, and the rest as it is."""
+def warp(scores: Array) -> Array:
+    """Return standardized scores on the scale of the process: logarithmic below `KNEE`, unchanged above."""
     return np.where(scores < KNEE, KNEE - _HEIGHT * np.log1p(_below(scores) / _WIDTH), scores)
 
 
-def unwarped(modelled: Array) -> Array:
-    """The inverse of `warped`."""
+def unwarp(modelled: Array) -> Array:
+    """Return the inverse of `warp`."""
     return np.where(modelled < KNEE, KNEE - _WIDTH * np.expm1(_below(modelled) / _HEIGHT), modelled)
 
 
 def warp_slope(scores: Array) -> Array:
-    """The derivative of `warped` at standardised scores."""
+    """Return the derivative of `warp` at standardized scores."""
     return np.where(scores < KNEE, _HEIGHT / (_WIDTH + _below(scores)), 1.0)
 
 
@@ -60,11 +60,11 @@ def _below(scores: Array) -> Array:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Units:
-    """Spreads that are known beforehand, by rung; a rung that is not among them has that of its own readings.
+    """Spreads known in advance, by rung; other rungs use the spread of their own readings.
 
     Attributes:
-        scores: Of scores.
-        losses: Of losses.
+        scores: Spreads of scores.
+        losses: Spreads of losses.
     """
 
     scores: Mapping[float, float] = field(default_factory=dict)
@@ -72,14 +72,14 @@ class Units:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Standardised:
-    """Readings without unit, warped.
+class StandardizedReadings:
+    """Standardized, warped readings.
 
     Attributes:
-        scores: (N,).
-        errors: Their standard errors, (N,).
-        slopes: Of the warp at them, by which all noise is smaller, (N,).
-        scales: By rung.
+        scores: Standardized scores, (N,).
+        errors: Standard errors, (N,).
+        slopes: Slopes of the warp, by which all noise shrinks, (N,).
+        scales: Scale of each rung.
     """
 
     scores: Array
@@ -89,30 +89,30 @@ class Standardised:
 
     @property
     def full(self) -> Scale:
-        """Of scores at full length, or else of the last rung that was reached."""
+        """Scale of the scores at full length, or of the last rung reached."""
         return self.scales[max(self.scales)] if self.scales else Scale(0.0, 1.0)
 
     @property
     def units(self) -> dict[float, float]:
-        """The spread of every rung."""
+        """Spread of every rung."""
         return {rung: scale.spread for rung, scale in self.scales.items()}
 
 
-def standardised(
+def standardize(
     scores: Array, errors: Array, rungs: Array, units: Mapping[float, float] | None = None
-) -> Standardised:
-    """Standardise the readings of every rung.
+) -> StandardizedReadings:
+    """Return the readings standardized by rung and warped.
 
-    A rung with fewer than four takes the spread of the one with most; no spread is below the noise.
+    A rung with fewer than four readings takes the spread of the one with most. No spread is below the noise.
 
     Args:
-        scores: (N,).
-        errors: Standard errors, 0 where they are not known, (N,).
-        rungs: (N,).
-        units: Spreads of rungs that are known beforehand.
+        scores: Scores, (N,).
+        errors: Standard errors, 0 where unknown, (N,).
+        rungs: Rungs, (N,).
+        units: Spreads of rungs that are known in advance.
     """
     if not len(scores):
-        return Standardised(scores=scores, errors=errors, slopes=np.ones(0), scales={})
+        return StandardizedReadings(scores=scores, errors=errors, slopes=np.ones(0), scales={})
     kinds, sizes = np.unique(rungs, return_counts=True)
     most = kinds[len(sizes) - 1 - int(np.argmax(sizes[::-1]))]
     shown, noise, slopes, scales = np.empty_like(scores), np.empty_like(errors), np.empty_like(scores), {}
@@ -123,9 +123,9 @@ def standardised(
         scale = Scale(float(np.median(scores[here])), spread)
         scales[float(rung)] = scale
         standard = (scores[here] - scale.middle) / scale.spread
-        shown[here], slopes[here] = warped(standard), warp_slope(standard)
+        shown[here], slopes[here] = warp(standard), warp_slope(standard)
         noise[here] = np.where(errors[here] > 0, errors[here] / scale.spread, UNKNOWN_ERROR) * slopes[here]
-    return Standardised(scores=shown, errors=noise, slopes=slopes, scales=scales)
+    return StandardizedReadings(scores=shown, errors=noise, slopes=slopes, scales=scales)
 
 
 def _spread(scores: Array, errors: Array) -> float:

@@ -1,4 +1,4 @@
-"""Sizes of what a search knows and makes, and what is gained where small ones are wanted, too."""
+"""Sizes on the scale of a goal, and the acquisition value where small configurations are wanted too."""
 
 from collections.abc import Sequence
 
@@ -16,64 +16,64 @@ from studies.surrogate.structure_distances import Array
 
 
 class SizeObjective:
-    """Places sizes on the scale of a goal; without one all are at the same place, and the best score is all.
+    """Positions of sizes on the scale of a goal; without a goal all positions are 0 and the score alone counts.
 
     Attributes:
-        goal: What is to be small; None where the score is all that is wanted.
+        goal: Size to be minimized beside the score; None for the score alone.
     """
 
-    def __init__(self, genome: Encoding, goal: SizeGoal | None) -> None:
-        """Begin with nothing remembered.
+    def __init__(self, encoding: Encoding, goal: SizeGoal | None) -> None:
+        """Start with an empty cache.
 
         Args:
-            genome: Of the space.
-            goal: What is to be small; None where the score is all that is wanted.
+            encoding: Encoding of the space.
+            goal: Size to be minimized beside the score; None for the score alone.
         """
         self.goal = goal
-        self._genome = genome
-        self._known: dict[str, float] = {}
+        self._encoding = encoding
+        self._positions: dict[str, float] = {}
 
-    def of_genes(self, genes: Sequence[EncodedConfiguration]) -> Array:
-        """Places of configurations that are made, (M,)."""
+    def of_encoded(self, encoded: Sequence[EncodedConfiguration]) -> Array:
+        """Return the positions of encoded configurations, (M,)."""
         goal = self.goal
         if goal is None:
-            return np.zeros(len(genes))
-        return np.array([goal.scale.place(self._genome.size(one, goal.objective)) for one in genes])
+            return np.zeros(len(encoded))
+        return np.array([goal.scale.place(self._encoding.size(one, goal.objective)) for one in encoded])
 
     def of_trials(self, trials: Sequence[Observation]) -> Array:
-        """Places of trials, (N,)."""
-        return np.array([self._placed(one) for one in trials])
+        """Return the positions of trials, (N,)."""
+        return np.array([self._position(one) for one in trials])
 
-    def log_gain(self, means: Array, deviations: Array, places: Array, known: tuple[Array, Array]) -> Array:
-        """The logarithm of what is expected to be gained: a better best, or hypervolume beyond the front, (M,).
+    def log_gain(self, means: Array, deviations: Array, places: Array, observed: tuple[Array, Array]) -> Array:
+        """Return the log expected improvement, or the log expected gain in hypervolume if there is a goal, (M,).
 
         Args:
-            means: Posterior means of what is asked about, (M,).
+            means: Posterior means of the candidates, (M,).
             deviations: Posterior standard deviations, (M,).
-            places: Of their sizes, (M,).
-            known: Posterior means and places of the trials that were read, (N,) each.
+            places: Positions of their sizes, (M,).
+            observed: Posterior means and positions of the trials with readings, (N,) each.
         """
         if self.goal is None:
-            best = float(known[0].max(initial=-np.inf if len(known[0]) else 0.0))
+            best = float(observed[0].max(initial=-np.inf if len(observed[0]) else 0.0))
             return log_expected_improvement(means, deviations, best)
-        return log_expected_hypervolume(means, deviations, places, _stairs(*known, self.goal.scale))
+        return log_expected_hypervolume(means, deviations, places, _stairs(*observed, self.goal.scale))
 
-    def standing(self, means: Array, places: Array) -> Array:
-        """How good trials are as parents, the higher the better: how far they are from being best within their size."""
+    def rank_values(self, means: Array, places: Array) -> Array:
+        """Return the values by which parents are ranked, (N,): their distance to the best trial of no larger size."""
         if self.goal is None:
             return means
         stairs = _stairs(means, places, self.goal.scale)
         return np.asarray(means - np.array([stairs.at(place) for place in places]))
 
-    def _placed(self, trial: Observation) -> float:
+    def _position(self, trial: Observation) -> float:
         if self.goal is None:
             return 0.0
-        if trial.fingerprint not in self._known:
-            made, shape = trial.configuration, self._genome.space.shape
+        if trial.fingerprint not in self._positions:
+            configuration, shape = trial.configuration, self._encoding.space.shape
             is_flops = self.goal.objective is SizeMeasure.EXTRA_FLOPS
-            size = extra_flops(made, shape) if is_flops else count_edits(made.edits, shape).stored
-            self._known[trial.fingerprint] = self.goal.scale.place(size)
-        return self._known[trial.fingerprint]
+            size = extra_flops(configuration, shape) if is_flops else count_edits(configuration.edits, shape).stored
+            self._positions[trial.fingerprint] = self.goal.scale.place(size)
+        return self._positions[trial.fingerprint]
 
 
 def _stairs(means: Array, places: Array, scale: SizeScale) -> Staircase:

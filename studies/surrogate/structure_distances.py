@@ -1,8 +1,8 @@
-"""How far structures are apart, dimension by dimension, as arrays.
+"""Distances between structures by dimension, as arrays.
 
-Every distance is of negative type, so that ``exp(-w distance)`` is a kernel: of sets the Jaccard distance, or one
-minus the cosine of their indicators; of scales the absolute difference of logarithms. Inner products are of whole
-numbers and therefore exact: no distance depends on the order in which structures or words were met.
+Every distance is of negative type, so that ``exp(-w distance)`` is a kernel. Sets have the Jaccard distance, or one
+minus the cosine of their indicators; scales have the absolute difference of logarithms. Inner products are of whole
+numbers and exact: no distance depends on the order in which structures or words were added.
 """
 
 from collections.abc import Iterable, Sequence
@@ -18,16 +18,16 @@ Array = NDArray[np.float64]
 Indices = NDArray[np.int64]
 
 DIMENSIONS = tuple(one.name for one in fields(SideStructure))
-"""The dimensions of a side that have a distance, in the order of the arrays."""
+"""Dimensions of a side with a distance, in the order of the arrays."""
 
 _PLAIN = (Add.name, FixedScale.name, LearnedScale.name)
 
 ABSENT = -1
-"""The number of a side without edits."""
+"""Number of a side without edits."""
 
 
 class _Words:
-    """Sets of words as rows of indicators; rows and columns are added as they are met."""
+    """Sets of words as rows of indicators, which grow with new rows and words."""
 
     def __init__(self) -> None:
         self._columns: dict[str, int] = {}
@@ -42,25 +42,25 @@ class _Words:
         self._matrix[row, columns] = 1.0
 
     def overlaps(self, left: Indices, right: Indices) -> tuple[Array, Array, Array]:
-        """Words in common, and of each: how many."""
+        """Return the number of common words, and the number of words of each set."""
         ours, theirs = self._matrix[left], self._matrix[right]
         return ours @ theirs.T, ours.sum(axis=1)[:, None], theirs.sum(axis=1)[None, :]
 
 
 class StructureDistances:
-    """Every structure that was met, by number, and the distances between them."""
+    """Numbered structures and the distances between them."""
 
     def __init__(self) -> None:
-        """Begin with none."""
+        """Start without structures."""
         self._numbers: dict[SideStructure, int] = {}
         self._words = {dimension: _Words() for dimension in DIMENSIONS[:-1]}
         self._scales: Array = np.zeros(64)
 
     def number(self, structure: SideStructure) -> int:
-        """The number of a structure."""
-        found = self._numbers.get(structure)
-        if found is not None:
-            return found
+        """Return the number of a structure, a new one if necessary."""
+        known = self._numbers.get(structure)
+        if known is not None:
+            return known
         row = self._numbers[structure] = len(self._numbers)
         for dimension, words in self._words.items():
             words.add(row, _words(structure, dimension))
@@ -70,17 +70,17 @@ class StructureDistances:
         return row
 
     def distances(self, left: Indices, right: Indices) -> Array:
-        """Distances by dimension, (D, len(left), len(right))."""
-        found = np.empty((len(DIMENSIONS), len(left), len(right)))
+        """Return the distances by dimension, (D, len(left), len(right))."""
+        result = np.empty((len(DIMENSIONS), len(left), len(right)))
         for index, dimension in enumerate(DIMENSIONS[:-1]):
             common, ours, theirs = self._words[dimension].overlaps(left, right)
             if dimension in _BY_COSINE:
-                found[index] = 1.0 - common / np.sqrt(np.maximum(ours * theirs, 1.0))
+                result[index] = 1.0 - common / np.sqrt(np.maximum(ours * theirs, 1.0))
             else:
-                found[index] = 1.0 - common / np.maximum(ours + theirs - common, 1.0)
-            found[index][(ours == 0) & (theirs == 0)] = 0.0
-        found[-1] = np.abs(self._scales[left][:, None] - self._scales[right][None, :])
-        return found
+                result[index] = 1.0 - common / np.maximum(ours + theirs - common, 1.0)
+            result[index][(ours == 0) & (theirs == 0)] = 0.0
+        result[-1] = np.abs(self._scales[left][:, None] - self._scales[right][None, :])
+        return result
 
 
 _BY_COSINE = ("gate", "other")
@@ -90,6 +90,6 @@ def _words(structure: SideStructure, dimension: str) -> Sequence[str]:
     words: frozenset[str] = getattr(structure, dimension)
     if dimension != "gate":
         return sorted(words)
-    # addition with and without a scale are half as far from each other as from anything else
+    # addition with and without a scale have half the distance that they have to other gates
     kinds = {"a plain gate" if word in _PLAIN else f"{word}, alone" for word in words}
     return sorted(words | kinds)

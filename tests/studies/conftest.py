@@ -33,7 +33,7 @@ def space() -> SearchSpace:
 
 
 @pytest.fixture(scope="session")
-def genome(space: SearchSpace) -> Encoding:
+def encoding(space: SearchSpace) -> Encoding:
     return Encoding(space)
 
 

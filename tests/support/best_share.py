@@ -9,7 +9,9 @@ from trial_runner.requests import Reading
 
 @dataclass(frozen=True)
 class BestShare:
-    def __call__(self, board: RungBoard, rung: int, reading: Reading, prospect: WinProbability | None) -> str | None:
+    def __call__(
+        self, board: RungBoard, rung: int, reading: Reading, win_probability: WinProbability | None
+    ) -> str | None:
         ranked = sorted(board.no_larger(rung, reading.trial), key=lambda one: (-one.score, one.trial))
         kept = len(ranked) // board.plan.reduction
         if kept == 0 or any(one.trial == reading.trial for one in ranked[:kept]):

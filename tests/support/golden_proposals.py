@@ -150,7 +150,7 @@ class GoldenStudy:
         if self.records[number].replicate_of is not None:
             return None
         if self.sampler == "factored":
-            found = self.proposer.prospects([number]).get(number)
+            found = self.proposer.win_probabilities([number]).get(number)
             self.chances.append(None if found is None else (found.rival, float(f"{found.chance:.5g}")))
         return TrialState.PRUNED if share("prune", number, step) < 0.35 else None
 

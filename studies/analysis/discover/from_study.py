@@ -73,6 +73,6 @@ def _remembered(asked: _AskedStudy) -> StudyPosterior:
         metric=study.metric,
         seed=asked.seed,
         best=None if ranking.best is None else ranking.best.number,
-        posterior=ranking.estimates.posterior,
+        leaderboard_joint=ranking.estimates.posterior,
         study=study.name,
     )

@@ -141,7 +141,7 @@ def factors(measure: UniformDraws, some: Sequence[EncodedConfiguration]) -> Iter
                 yield _structural(measure, some, side, dimension)
     for side in measure.parts:
         yield _rate(measure, some, side)
-    if any(map(measure.genome.is_shared, some)):
+    if any(map(measure.encoding.shares_budget, some)):
         yield _share(measure, some)
 
 
@@ -150,11 +150,11 @@ def _structural(measure: UniformDraws, some: Sequence[EncodedConfiguration], sid
     draw = measure.generator("matters", side, dimension)
     names = {name: number for number, name in enumerate(measure.values(side, dimension))}
 
-    def anew(genes: EncodedConfiguration) -> tuple[int, EncodedConfiguration]:
-        others = measure.others(genes, side, dimension)
+    def anew(encoded: EncodedConfiguration) -> tuple[int, EncodedConfiguration]:
+        others = measure.others(encoded, side, dimension)
         choice = draw.choice([None, *sorted(others)])
-        changed = genes if choice is None else draw.choice(others[choice])
-        return names.get(measure.value(genes, side, dimension), -1), changed
+        changed = encoded if choice is None else draw.choice(others[choice])
+        return names.get(measure.value(encoded, side, dimension), -1), changed
 
     return Factor.of(side, dimension, some, anew)
 
@@ -162,23 +162,23 @@ def _structural(measure: UniformDraws, some: Sequence[EncodedConfiguration], sid
 def _rate(measure: UniformDraws, some: Sequence[EncodedConfiguration], side: str) -> Factor:
     draw = measure.generator("matters", side, RATE)
 
-    def anew(genes: EncodedConfiguration) -> tuple[int, EncodedConfiguration]:
-        own = genes.by_name[side]
-        form = measure.genome.facts(own).form
-        return _bin((own.unit_lr + 1) / 2), measure.genome.rated(genes, {form: draw.uniform(-1, 1)})
+    def anew(encoded: EncodedConfiguration) -> tuple[int, EncodedConfiguration]:
+        own = encoded.by_name[side]
+        form = measure.encoding.facts(own).form
+        return _bin((own.unit_lr + 1) / 2), measure.encoding.with_unit_lrs(encoded, {form: draw.uniform(-1, 1)})
 
     return Factor.of(side, RATE, some, anew)
 
 
 def _share(measure: UniformDraws, some: Sequence[EncodedConfiguration]) -> Factor:
     draw = measure.generator("matters", SHARE)
-    low, high = measure.genome.space.options.attention_share
+    low, high = measure.encoding.space.options.attention_share
 
-    def anew(genes: EncodedConfiguration) -> tuple[int, EncodedConfiguration]:
-        if not measure.genome.is_shared(genes):
-            return -1, genes
-        value = _bin((genes.attention_share - low) / (high - low)) if high > low else -1
-        return value, replace(genes, attention_share=draw.uniform(low, high))
+    def anew(encoded: EncodedConfiguration) -> tuple[int, EncodedConfiguration]:
+        if not measure.encoding.shares_budget(encoded):
+            return -1, encoded
+        value = _bin((encoded.attention_share - low) / (high - low)) if high > low else -1
+        return value, replace(encoded, attention_share=draw.uniform(low, high))
 
     return Factor.of("both", SHARE, some, anew)
 

@@ -32,7 +32,7 @@ def rates(knowledge: StudyPosterior) -> Card:
     for side in knowledge.measure.parts:
         for form in knowledge.forms:
             edited = (one for one in knowledge.measure.draws if side in one.by_name)
-            some = [one for one in edited if knowledge.genome.facts(one.by_name[side]).form == form][:_STRUCTURES]
+            some = [one for one in edited if knowledge.encoding.facts(one.by_name[side]).form == form][:_STRUCTURES]
             if some:
                 answer, curve = _curve(knowledge, side, form, some)
                 found.append(answer)

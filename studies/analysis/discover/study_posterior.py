@@ -25,9 +25,9 @@ from studies.surrogate.prior_mean import no_rules
 from studies.surrogate.structure_distances import Array
 
 Asked = EncodedConfiguration | Candidate | Observation
-"""What can be asked about: genes of the space, any configuration on its backbone with its rates, or a trial."""
+"""What can be asked about: encoded of the space, any configuration on its backbone with its rates, or a trial."""
 
-Posterior = Callable[[Sequence[Features]], tuple[Array, Array]]
+LeaderboardJoint = Callable[[Sequence[Features]], tuple[Array, Array]]
 """Means and covariance of true scores, (M,) and (M, M)."""
 
 UNIT_LRS: tuple[float, ...] = tuple(np.linspace(-1, 1, 21).tolist())
@@ -53,7 +53,7 @@ _FOR_UNIT_LRS = 40
 
 
 class StudyPosterior:
-    """The posterior of a study, asked in genes of its space; deterministic for a history and a seed.
+    """The posterior of a study, asked in encoded of its space; deterministic for a history and a seed.
 
     Attributes:
         history: Every trial, in the order of their numbers.
@@ -71,7 +71,7 @@ class StudyPosterior:
         metric: str = "score",
         seed: int = 0,
         best: int | None = None,
-        posterior: Posterior | None = None,
+        leaderboard_joint: LeaderboardJoint | None = None,
         study: str = "",
     ) -> None:
         """Fit the model.
@@ -82,7 +82,7 @@ class StudyPosterior:
             metric: What is maximised.
             seed: Of all draws.
             best: Number of the trial that leads the study; None for the complete one with the highest posterior mean.
-            posterior: Of the leaderboard's estimates, for trials and what lies between them; None for the model's own.
+            leaderboard_joint: Means and covariance by the leaderboard's model; None for this model's own.
             study: Its name.
         """
         self.history = tuple(history)
@@ -90,13 +90,13 @@ class StudyPosterior:
         self.seed = seed
         self.study = study
         self._best = best
-        self._posterior = posterior
-        self.genome = Encoding(space)
-        self.measure = UniformDraws(self.genome, seed)
+        self._leaderboard_joint = leaderboard_joint
+        self.encoding = Encoding(space)
+        self.measure = UniformDraws(self.encoding, seed)
         # what the views say was proved under these priors
         priors = ANALYSIS_PRIORS
-        self._believer = SurrogateFitter(self.genome.view_of, rules=no_rules, fits_to=OPENING, priors=priors)
-        self._belief = self._believer.belief(self.history)
+        self._surrogate = SurrogateFitter(self.encoding.features_of, rules=no_rules, fits_to=OPENING, priors=priors)
+        self._posterior = self._surrogate.posterior(self.history)
 
     @cached_property
     def complete(self) -> tuple[Observation, ...]:
@@ -136,24 +136,28 @@ class StudyPosterior:
     @property
     def space(self) -> SearchSpace:
         """What the study searches."""
-        return self.genome.space
+        return self.encoding.space
 
     def _view(self, asked: Asked) -> Features:
         if isinstance(asked, EncodedConfiguration):
-            return self.genome.view(asked)
-        return self._believer.view(asked) if isinstance(asked, Observation) else self.genome.view_of(asked)
+            return self.encoding.features(asked)
+        return self._surrogate.features(asked) if isinstance(asked, Observation) else self.encoding.features_of(asked)
 
     def means(self, asked: Sequence[Asked]) -> Array:
         """Posterior means of the true scores at full length, (M,)."""
-        return self._belief.means([self._view(one) for one in asked])
+        return self._posterior.means([self._view(one) for one in asked])
 
     def joint(self, asked: Sequence[Asked]) -> tuple[Array, Array]:
         """Posterior means and covariance of the true scores at full length, (M,) and (M, M)."""
-        return self._belief.joint([self._view(one) for one in asked])
+        return self._posterior.joint([self._view(one) for one in asked])
 
     def expected(self, asked: Sequence[Asked]) -> tuple[Array, Array]:
         """Means and covariance of the true scores of trials and what lies between them, as the leaderboard has them."""
-        return self.joint(asked) if self._posterior is None else self._posterior([self._view(one) for one in asked])
+        return (
+            self.joint(asked)
+            if self._leaderboard_joint is None
+            else self._leaderboard_joint([self._view(one) for one in asked])
+        )
 
     def expected_means(self, asked: Sequence[Asked]) -> Array:
         """The means of `expected`, (M,), of any number of trials: no two blocks of them are held beside each other."""
@@ -183,11 +187,11 @@ class StudyPosterior:
         found: dict[str, float] = {}
         for form in self.forms:
             with_form = (
-                one for one in self.measure.draws if form in (self.genome.facts(side).form for side in one.sides)
+                one for one in self.measure.draws if form in (self.encoding.facts(side).form for side in one.sides)
             )
             some = list(islice(with_form, _FOR_UNIT_LRS))
             if some:
-                asked = [self.genome.rated(one, {form: unit_lr}) for unit_lr in UNIT_LRS for one in some]
+                asked = [self.encoding.with_unit_lrs(one, {form: unit_lr}) for unit_lr in UNIT_LRS for one in some]
                 response = self.means(asked).reshape(len(UNIT_LRS), len(some)).mean(axis=1)
                 found[form] = UNIT_LRS[int(np.argmax(response))]
         return found
@@ -195,8 +199,8 @@ class StudyPosterior:
     @cached_property
     def forms(self) -> tuple[str, ...]:
         """All functional forms of the space, attention's first."""
-        return tuple(dict.fromkeys(form for part in self.genome.parts.values() for form in part.by_form))
+        return tuple(dict.fromkeys(form for part in self.encoding.parts.values() for form in part.by_form))
 
-    def with_unit_lr(self, genes: EncodedConfiguration, form: str, unit_lr: float) -> EncodedConfiguration:
+    def with_unit_lr(self, encoded: EncodedConfiguration, form: str, unit_lr: float) -> EncodedConfiguration:
         """The same with another rate of one form, and the most promising ones of the others."""
-        return self.genome.rated(genes, {**self.best_unit_lrs, form: unit_lr})
+        return self.encoding.with_unit_lrs(encoded, {**self.best_unit_lrs, form: unit_lr})

@@ -80,30 +80,30 @@ class UniformDraws:
     """Draws of a space.
 
     Args:
-        genome: Of the space.
+        encoding: Of the space.
         seed: Of the draws.
     """
 
-    def __init__(self, genome: Encoding, seed: int) -> None:
+    def __init__(self, encoding: Encoding, seed: int) -> None:
         """Draw nothing yet."""
-        self.genome = genome
+        self.encoding = encoding
         self._seed = seed
 
     @cached_property
     def draws(self) -> tuple[EncodedConfiguration, ...]:
         """Uniform over sides, forms and structures; shares and rates are uniform in their ranges."""
-        drawer, draw = RandomCandidates(self.genome), self.generator("draws")
-        return tuple(drawer.fresh(draw) for _ in range(DRAWS))
+        random_candidates, draw = RandomCandidates(self.encoding), self.generator("draws")
+        return tuple(random_candidates.draw(draw) for _ in range(DRAWS))
 
     @cached_property
     def traits(self) -> Mapping[str, PartTraits]:
         """Of the structures of every part."""
-        return {name: PartTraits(part.points) for name, part in self.genome.parts.items()}
+        return {name: PartTraits(part.points) for name, part in self.encoding.parts.items()}
 
     @cached_property
     def parts(self) -> Mapping[str, tuple[str, ...]]:
         """The parts of each side that is searched."""
-        names = tuple(self.genome.parts)
+        names = tuple(self.encoding.parts)
         found = {"attention": tuple(name for name in names if name != FFN), "ffn": (FFN,) if FFN in names else ()}
         return {side: parts for side, parts in found.items() if parts}
 
@@ -111,21 +111,21 @@ class UniformDraws:
         """Random numbers for some use of their own."""
         return random.Random(hashed_seed("discover", self._seed, *words, bits=64))
 
-    def value(self, genes: EncodedConfiguration, side: str, dimension: str) -> str:
+    def value(self, encoded: EncodedConfiguration, side: str, dimension: str) -> str:
         """The value that all parts of an edited side have; empty where they have none, or differ."""
-        values = {self.traits[part].of(number, dimension) for part, number in genes.by_name[side].parts}
+        values = {self.traits[part].of(number, dimension) for part, number in encoded.by_name[side].parts}
         return values.pop() if len(values) == 1 else ""
 
     def values(self, side: str, dimension: str) -> tuple[str, ...]:
         """All values of a dimension at a side, the most frequent first."""
         return tuple(dict.fromkeys(one for part in self.parts[side] for one in self.traits[part].values(dimension)))
 
-    def others(self, genes: EncodedConfiguration, side: str, dimension: str) -> dict[str, list[EncodedConfiguration]]:
+    def others(self, encoded: EncodedConfiguration, side: str, dimension: str) -> dict[str, list[EncodedConfiguration]]:
         """By other value of a dimension at an edited side, the configurations that are the same but for it.
 
         Only sides with one edit at each part are changed, all parts alike.
         """
-        own = genes.by_name[side]
+        own = encoded.by_name[side]
         if len({part for part, _ in own.parts}) < len(own.parts):
             return {}
         matches = [self.traits[part].matches(number, dimension) for part, number in own.parts]
@@ -136,5 +136,5 @@ class UniformDraws:
             for place in range(max(map(len, numbers))):
                 chosen = (some[place % len(some)] for some in numbers)
                 parts = tuple((part, number) for (part, _), number in zip(own.parts, chosen, strict=True))
-                found.setdefault(value, []).append(genes.with_side(side, replace(own, parts=parts)))
+                found.setdefault(value, []).append(encoded.with_side(side, replace(own, parts=parts)))
         return found

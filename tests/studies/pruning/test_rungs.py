@@ -241,7 +241,7 @@ def test_with_one_size_the_rule_is_the_one_without_sizes(rule):
     assert stopped > 20
 
 
-def prospect(chance: float, *, is_published: bool = True) -> WinProbability:
+def win_probability(chance: float, *, is_published: bool = True) -> WinProbability:
     return WinProbability(rival=2, is_published=is_published, chance=chance)
 
 
@@ -259,12 +259,12 @@ def test_by_chance_a_trial_stops_that_is_unlikely_to_be_better(chance, is_publis
     rungs = RungBoard(plan(Rule.CHANCE))
     reading = Score(9, 25, 0.4)
     rungs.add(reading)
-    verdict = rungs.verdict(reading, prospect(chance, is_published=is_published))
+    verdict = rungs.verdict(reading, win_probability(chance, is_published=is_published))
     assert verdict == (None if said is None else f"rung 0 (25 steps): {said}")
 
 
 def test_chance_rule_spares_uncertain_and_protected_trials():
-    rungs, hopeless = RungBoard(plan(Rule.CHANCE, protected=Protected.BEST)), prospect(0.0)
+    rungs, hopeless = RungBoard(plan(Rule.CHANCE, protected=Protected.BEST)), win_probability(0.0)
     reading = Score(0, 25, 0.4)
     rungs.add(reading, Contestant(method="lora_qv"))
     assert rungs.verdict(reading, hopeless) is None
@@ -280,4 +280,4 @@ def test_by_chance_what_has_collapsed_stops_for_that():
         rungs.add(Score(trial, 25, 0.8, 0.3, {"validation_loss": 0.3, "same_prediction": 0.6}))
     collapsed = Score(4, 25, 0.5, 0.71, {"validation_loss": 0.71, "same_prediction": 1.0})
     rungs.add(collapsed)
-    assert "collapsed" in str(rungs.verdict(collapsed, prospect(0.9)))
+    assert "collapsed" in str(rungs.verdict(collapsed, win_probability(0.9)))

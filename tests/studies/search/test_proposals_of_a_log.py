@@ -12,7 +12,7 @@ from studies.search.initial_design import InitialDesign
 from studies.search.proposer import Proposer
 from studies.surrogate.candidate_search import FactoredSearch
 from studies.surrogate.observation import Observation
-from studies.surrogate.recorded_observations import ObservationModel, common_luck
+from studies.surrogate.recorded_observations import ObservationModel, shared_variance_fraction
 
 COURSE = ObservationModel(steps=8, examples=400)
 PUBLISHED = ("lora_qv", "mam_adapter", "head_only")
@@ -32,7 +32,7 @@ def test_proposer_receives_reading_progress_and_error(space):
     ended, running, failed = live.trials
     assert [(one.fraction, one.score) for one in ended.readings] == [(0.25, 0.25), (1.0, 0.5)]
     assert ended.readings[1].standard_error == pytest.approx(
-        math.sqrt(0.5 * 0.5 * (1 - common_luck(1.0)) / 400), abs=1e-15
+        math.sqrt(0.5 * 0.5 * (1 - shared_variance_fraction(1.0)) / 400), abs=1e-15
     )
     assert [(one.fraction, one.score) for one in running.readings] == [(0.25, 0.2)]
     assert [one.state for one in live.trials] == [TrialState.COMPLETE, TrialState.RUNNING, TrialState.FAILED]

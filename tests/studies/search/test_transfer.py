@@ -16,8 +16,8 @@ from studies.search.warm_start import ExpectedRate, lessons_from_json
 from studies.surrogate.encoding import Encoding
 from studies.surrogate.features import unit_lr_of
 from studies.surrogate.observation import MeasuredScore, Observation
-from studies.surrogate.prior_mean import BEST_UNIT_LR, trends
-from studies.surrogate.random_candidates import ANYWHERE, RandomCandidates
+from studies.surrogate.prior_mean import BEST_UNIT_LR, prior_trends
+from studies.surrogate.random_candidates import UNIFORM_FRACTION, RandomCandidates
 
 LOW, HIGH = 1e-3, 1e-2
 HALF = math.log(HIGH / LOW) / 2
@@ -53,7 +53,7 @@ def scored(space: SearchSpace, score: Callable[[Observation], float], *, count: 
         reading = MeasuredScore(fraction=1.0, score=score(one), standard_error=ERROR / 10)
         trials.append(replace(one, readings=(reading,)))
     return SourceStudy(
-        name=f"s{seed}", history=trials, view_of=Encoding(space).view_of, ranges=space.options.learning_rates
+        name=f"s{seed}", history=trials, features_of=Encoding(space).features_of, ranges=space.options.learning_rates
     )
 
 
@@ -92,9 +92,9 @@ def test_tasks_that_disagree_each_have_their_own(space):
 
 
 @pytest.mark.parametrize("best", [0.5, -0.7])
-def test_rates_are_expected_where_they_were_best(space, genome, best):
+def test_rates_are_expected_where_they_were_best(space, encoding, best):
     def score(trial: Observation) -> float:
-        return 0.5 - 0.05 * sum((side.unit_lr - best) ** 2 for side in genome.view_of(trial) if side is not None)
+        return 0.5 - 0.05 * sum((side.unit_lr - best) ** 2 for side in encoding.features_of(trial) if side is not None)
 
     places = lessons_of([scored(space, score, count=90)], space).places(space.options.learning_rates)
     for form in ("lowrank", "bottleneck", "softmax_memory"):
@@ -113,27 +113,27 @@ def test_lessons_survive_json(space):
     assert lessons_from_json(json.loads(json.dumps(asdict(lessons)))) == lessons
 
 
-def test_rates_are_drawn_where_they_are_expected_and_sometimes_anywhere(genome):
+def test_rates_are_drawn_where_they_are_expected_and_sometimes_anywhere(encoding):
     draw = random.Random(0)
-    drawer = RandomCandidates(genome, {"lowrank": Estimate(mean=0.7, deviation=0.05)})
-    sides = [side for _ in range(3000) for side in drawer.fresh(draw).sides]
+    random_candidates = RandomCandidates(encoding, {"lowrank": Estimate(mean=0.7, deviation=0.05)})
+    sides = [side for _ in range(3000) for side in random_candidates.draw(draw).sides]
     by_form: dict[bool, list[float]] = {True: [], False: []}
     for side in sides:
-        by_form[genome.facts(side).form == "lowrank"].append(side.unit_lr)
+        by_form[encoding.facts(side).form == "lowrank"].append(side.unit_lr)
     near = np.mean([abs(rate - 0.7) < 0.2 for rate in by_form[True]])
-    expected = 1 - ANYWHERE + ANYWHERE * 0.4 / 2
+    expected = 1 - UNIFORM_FRACTION + UNIFORM_FRACTION * 0.4 / 2
     assert near == pytest.approx(expected, abs=5 * math.sqrt(expected * (1 - expected) / len(by_form[True])))
     assert abs(np.mean(by_form[False])) < 5 * math.sqrt(1 / 3 / len(by_form[False]))
 
 
-def test_the_model_expects_most_of_rates_where_they_were_best(genome, space):
-    side, ffn = genome.view_of(observed(space.suggest_published("lora_qv", {"learning_rate.lowrank": 3e-3}), 0))
+def test_the_model_expects_most_of_rates_where_they_were_best(encoding, space):
+    side, ffn = encoding.features_of(observed(space.suggest_published("lora_qv", {"learning_rate.lowrank": 3e-3}), 0))
     assert side is not None
     places = {"lowrank": Estimate(mean=0.4, deviation=0.1)}
     for rate in (-0.2, 0.4, 0.9):
         at = replace(side, unit_lr=rate), ffn
-        assert trends(at, places)[0] == pytest.approx(-((rate - 0.4) ** 2), abs=1e-12)
-        assert trends(at, {"bottleneck": places["lowrank"]})[0] == pytest.approx(
+        assert prior_trends(at, places)[0] == pytest.approx(-((rate - 0.4) ** 2), abs=1e-12)
+        assert prior_trends(at, {"bottleneck": places["lowrank"]})[0] == pytest.approx(
             -((rate - BEST_UNIT_LR) ** 2), abs=1e-12
         )
     low, high = space.options.learning_rates["lowrank"]

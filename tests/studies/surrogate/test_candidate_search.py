@@ -21,7 +21,7 @@ from studies.surrogate.posterior import SurrogateFitter
 from studies.surrogate.prior_mean import BEST_UNIT_LR
 from studies.surrogate.structure_distances import ABSENT, StructureDistances
 
-MODEL_ALONE = FactoredSettings(fresh=0.0, rated=0.0)
+MODEL_ALONE = FactoredSettings(random_fraction=0.0, retuned_fraction=0.0)
 
 
 def fingerprints(trials: list[Observation]) -> list[str]:
@@ -29,7 +29,7 @@ def fingerprints(trials: list[Observation]) -> list[str]:
 
 
 def test_nothing_is_proposed_twice(space, history):
-    search = FactoredSearch(space, seed=2, settings=FactoredSettings(fresh=0.0))
+    search = FactoredSearch(space, seed=2, settings=FactoredSettings(random_fraction=0.0))
     trials = history(10)
     trials += searched(search, trials, 50)
     assert len(set(fingerprints(trials))) == 60
@@ -61,7 +61,7 @@ def test_near_duplicates_differ_in_small_rate_or_size_steps():
     assert dict(zip(others, found[0].tolist(), strict=True)) == {name: equal for name, (_, equal) in others.items()}
 
 
-@pytest.mark.parametrize("settings", [MODEL_ALONE, FactoredSettings(fresh=0.0, rated=1.0)])
+@pytest.mark.parametrize("settings", [MODEL_ALONE, FactoredSettings(random_fraction=0.0, retuned_fraction=1.0)])
 def test_amid_noise_nothing_is_tried_again_at_nearly_its_rates_and_size(space, settings):
     search, trials = FactoredSearch(space, seed=3, settings=settings), drawn(space, 12)
     for number in range(12, 30):
@@ -69,15 +69,21 @@ def test_amid_noise_nothing_is_tried_again_at_nearly_its_rates_and_size(space, s
         luck = random.Random(candidate.fingerprint).gauss(0, ERROR)
         reading = MeasuredScore(fraction=1.0, score=score_of(candidate) + luck, standard_error=ERROR)
         trials.append(Observation.of(candidate, number=number, readings=(reading,)))
-    genome = Encoding(space)
-    points = Points.of([genome.view_of(trial) for trial in trials], StructureDistances())
+    encoding = Encoding(space)
+    points = Points.of([encoding.features_of(trial) for trial in trials], StructureDistances())
     assert not np.triu(nearly_equal(points, points), 1)[:, 12:].any()
 
 
 def test_share_of_new_structures_falls_with_trials():
-    settings = FactoredSettings(untried=0.2, most=8)
-    assert [settings.untried_at(trials) for trials in (0, 50, 100, 200, 800)] == [0.2, 0.2, 0.2, 0.1, 0.025]
-    assert [settings.most_at(trials) for trials in (0, 160, 200, 1000)] == [8, 8, 10, 50]
+    settings = FactoredSettings(new_structure_fraction=0.2, max_trials_per_structure=8)
+    assert [settings.new_structure_fraction_at(trials) for trials in (0, 50, 100, 200, 800)] == [
+        0.2,
+        0.2,
+        0.2,
+        0.1,
+        0.025,
+    ]
+    assert [settings.max_trials_per_structure_at(trials) for trials in (0, 160, 200, 1000)] == [8, 8, 10, 50]
 
 
 def test_a_model_finds_better_than_draws_do(space, history):
@@ -90,14 +96,14 @@ def test_a_model_finds_better_than_draws_do(space, history):
     assert later(MODEL_ALONE) > later(FactoredSettings(startup=1000)) + 0.03
 
 
-def test_posterior_is_on_the_score_scale_and_fits_readings(genome, history):
-    fitter, trials = SurrogateFitter(genome.view_of), history(90)
-    known, unknown = trials[:60], [fitter.view(one) for one in trials[60:]]
+def test_posterior_is_on_the_score_scale_and_fits_readings(encoding, history):
+    fitter, trials = SurrogateFitter(encoding.features_of), history(90)
+    known, unknown = trials[:60], [fitter.features(one) for one in trials[60:]]
     truth = np.array([one.readings[0].score + 0.05 for one in trials[60:]])
-    means, deviations = fitter.belief(known).predict(unknown)
+    means, deviations = fitter.posterior(known).predict(unknown)
     assert np.corrcoef(means, truth)[0, 1] > 0.6
     assert np.mean(np.abs(means - truth) < 2 * deviations) > 0.8
-    told_means, told = fitter.belief(trials).predict(unknown)
+    told_means, told = fitter.posterior(trials).predict(unknown)
     assert (told < deviations).mean() > 0.9
     assert np.abs(told_means - truth).mean() < np.abs(means - truth).mean()
 
@@ -160,7 +166,9 @@ def test_published_trials_are_known_by_what_they_asked(space):
 
 
 def test_published_method_is_proposed_by_name_in_optuna_study(space):
-    search = FactoredSearch(space, seed=2, settings=FactoredSettings(startup=2, fresh=0.0, rated=1.0))
+    search = FactoredSearch(
+        space, seed=2, settings=FactoredSettings(startup=2, random_fraction=0.0, retuned_fraction=1.0)
+    )
     study = optuna.create_study(direction="maximize", sampler=FactoredSampler(search))
     for method in ("lora_qv", "lora_ffn"):
         study.enqueue_trial({}, user_attrs={METHOD: method})

@@ -5,7 +5,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from studies.surrogate.gaussian_process import RUNG_VARIANCE, GaussianProcess, KernelBlocks, Readings, fitted
+from studies.surrogate.gaussian_process import (
+    RUNG_VARIANCE,
+    GaussianProcess,
+    KernelBlocks,
+    Readings,
+    fit_hyperparameters,
+)
 from studies.surrogate.hyperparameters import ANALYSIS_PRIORS, NAMES, SEARCH_PRIORS, Hyperparameters
 from studies.surrogate.kernel import PointPairs, Points, variance
 from studies.surrogate.structure_distances import StructureDistances
@@ -20,8 +26,8 @@ def known() -> StructureDistances:
 
 
 @pytest.fixture(scope="module", params=["scores", "scores and losses"])
-def readings(request, genome, history, known) -> Readings:
-    scores = readings_of(history(30), genome, known)
+def readings(request, encoding, history, known) -> Readings:
+    scores = readings_of(history(30), encoding, known)
     return scores if request.param == "scores" else heard_twice(scores)
 
 
@@ -31,7 +37,7 @@ def heard_twice(scores: Readings) -> Readings:
     are_losses = np.arange(len(rows)) >= len(scores)
     luck = 0.2 * np.sin(np.arange(len(rows)))
     return Readings(
-        points=scores.points.taken(rows),
+        points=scores.points.take(rows),
         trials=scores.trials[rows],
         rungs=scores.rungs[rows],
         scores=scores.scores[rows] + luck * are_losses,
@@ -41,11 +47,11 @@ def heard_twice(scores: Readings) -> Readings:
     )
 
 
-def readings_of(trials, genome, known) -> Readings:
+def readings_of(trials, encoding, known) -> Readings:
     pairs = [(trial, one) for trial in trials for one in trial.readings]
     scores = np.array([one.score for _, one in pairs])
     return Readings(
-        points=Points.of([genome.view_of(trial) for trial, _ in pairs], known),
+        points=Points.of([encoding.features_of(trial) for trial, _ in pairs], known),
         trials=np.array([trial.number for trial, _ in pairs]),
         rungs=np.log2([one.fraction for _, one in pairs]),
         scores=(scores - scores.mean()) / scores.std(),
@@ -56,8 +62,8 @@ def readings_of(trials, genome, known) -> Readings:
 
 
 @pytest.fixture(scope="module")
-def asked(genome, history, known) -> Points:
-    return Points.of([genome.view_of(one) for one in history(20, seed=1)], known)
+def asked(encoding, history, known) -> Points:
+    return Points.of([encoding.features_of(one) for one in history(20, seed=1)], known)
 
 
 def test_the_posterior_is_the_direct_formula(readings, asked, known):
@@ -77,8 +83,8 @@ def test_the_posterior_is_the_direct_formula(readings, asked, known):
     noise = gain * readings.slopes
     noisy += values["trial"] ** 2 * np.outer(noise, noise) * is_same_trial
     noisy += values["pace"] ** 2 * np.outer(gain * rungs, gain * rungs) * is_same_trial * (apart == 0)
-    luck = np.outer(readings.errors * np.where(lossy, values["loss.luck"], 1.0), readings.errors)
-    luck *= np.where(lossy, values["loss.luck"], 1.0)[None, :]
+    luck = np.outer(readings.errors * np.where(lossy, values["loss.example_noise"], 1.0), readings.errors)
+    luck *= np.where(lossy, values["loss.example_noise"], 1.0)[None, :]
     noisy += luck * is_same_trial * (apart == 0)
     noisy += np.diag((readings.slopes * np.where(lossy, values["loss.nugget"], values["nugget"])) ** 2 + 1e-8)
     apart = np.repeat(np.abs(rungs)[:, None], len(asked), axis=1)
@@ -96,7 +102,7 @@ def test_the_posterior_is_the_direct_formula(readings, asked, known):
 def test_without_readings_the_posterior_is_the_prior(readings, asked, known):
     nothing = np.zeros(0)
     none = Readings(
-        points=readings.points.taken(np.zeros(0, dtype=np.int64)),
+        points=readings.points.take(np.zeros(0, dtype=np.int64)),
         trials=np.zeros(0, dtype=np.int64),
         rungs=nothing,
         scores=nothing,
@@ -121,7 +127,7 @@ def test_derivatives_of_the_loss_are_its_differences(readings, known, name):
 
 
 def test_fitted_hyperparameters_are_more_probable_than_the_medians(readings, known):
-    found = fitted(readings, known, USUAL)
+    found = fit_hyperparameters(readings, known, USUAL)
     blocks = KernelBlocks(readings, known)
     loss, slopes = blocks.loss(found.logarithms, USUAL)
     assert loss < blocks.loss(CENTRES, USUAL)[0]
@@ -130,7 +136,7 @@ def test_fitted_hyperparameters_are_more_probable_than_the_medians(readings, kno
 
 def test_fantasies_at_the_mean_keep_means_and_cut_variance(readings, asked, known):
     process = GaussianProcess(readings, known, VALUES)
-    told = process.told(asked.taken(np.arange(3)))
+    told = process.fantasize(asked.take(np.arange(3)))
     means, deviations = process.predict(asked)
     same, less = told.predict(asked)
     np.testing.assert_allclose(same, means, rtol=0, atol=1e-7)
@@ -139,19 +145,19 @@ def test_fantasies_at_the_mean_keep_means_and_cut_variance(readings, asked, know
 
 
 def test_the_means_of_what_was_read_are_those_that_asking_gives(readings, asked, known):
-    process = GaussianProcess(readings, known, VALUES).told(asked)
+    process = GaussianProcess(readings, known, VALUES).fantasize(asked)
     count = len(readings.by_trial()[0])
-    own = process.own_means(count)
-    np.testing.assert_allclose(own, process.mean(process.points.taken(np.arange(count))), rtol=0, atol=1e-12)
+    own = process.observed_means(count)
+    np.testing.assert_allclose(own, process.mean(process.points.take(np.arange(count))), rtol=0, atol=1e-12)
     assert np.ptp(own) > 0.1
 
 
 def test_priors_of_analyses_know_of_no_pace_and_no_luck(readings, known):
     """Whatever trials tell of them: the errors of losses play no part."""
-    assert [ANALYSIS_PRIORS.medians[name] for name in ("pace", "loss.luck")] == [0.0, 0.0]
+    assert [ANALYSIS_PRIORS.medians[name] for name in ("pace", "loss.example_noise")] == [0.0, 0.0]
     without = replace(readings, errors=readings.errors * ~readings.are_losses)
-    found = fitted(readings, known, ANALYSIS_PRIORS)
-    assert [found[name] for name in ("pace", "loss.luck")] == [0.0, 0.0]
-    np.testing.assert_array_equal(found.logarithms, fitted(without, known, ANALYSIS_PRIORS).logarithms)
-    usual = fitted(readings, known, USUAL)
-    assert min(usual["pace"], usual["loss.luck"]) > 0.0
+    found = fit_hyperparameters(readings, known, ANALYSIS_PRIORS)
+    assert [found[name] for name in ("pace", "loss.example_noise")] == [0.0, 0.0]
+    np.testing.assert_array_equal(found.logarithms, fit_hyperparameters(without, known, ANALYSIS_PRIORS).logarithms)
+    usual = fit_hyperparameters(readings, known, USUAL)
+    assert min(usual["pace"], usual["loss.example_noise"]) > 0.0

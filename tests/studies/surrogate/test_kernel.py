@@ -39,8 +39,8 @@ def side(rate: float = 0.0, size: float = -1.0, **changes: object) -> TrainedSid
     return TrainedSide(structure(**changes), rate, size)
 
 
-def test_the_kernel_of_any_trials_is_symmetric_and_positive_semidefinite(genome, history):
-    views = [genome.view_of(one) for one in history(150)]
+def test_the_kernel_of_any_trials_is_symmetric_and_positive_semidefinite(encoding, history):
+    views = [encoding.features_of(one) for one in history(150)]
     known = StructureDistances()
     points = Points.of(views, known)
     matrix = PointPairs(points, points, known).kernel(VALUES)
@@ -66,8 +66,8 @@ def test_the_kernel_of_two_sides_is_its_formula():
     assert kernel(one, other) == pytest.approx(float(expected), rel=1e-14)
 
 
-def test_distances_do_not_depend_on_the_order_in_which_structures_were_met(genome, history):
-    views = [genome.view_of(one) for one in history(80)]
+def test_distances_do_not_depend_on_the_order_in_which_structures_were_met(encoding, history):
+    views = [encoding.features_of(one) for one in history(80)]
     there = [attention.structure for attention, _ in views if attention is not None]
     forwards, backwards = StructureDistances(), StructureDistances()
     ours = np.array([forwards.number(one) for one in there])

@@ -29,40 +29,40 @@ def two() -> Encoding:
 
 @pytest.fixture(scope="module")
 def inducer(two: Encoding) -> EncodedConfiguration:
-    genes = two.genes_of(drawn(two.space, 1, published=(INDUCER,))[0])
-    assert genes is not None
-    return genes
+    encoded = two.encode(drawn(two.space, 1, published=(INDUCER,))[0])
+    assert encoded is not None
+    return encoded
 
 
-def children(two: Encoding, genes: EncodedConfiguration, **move: float) -> list[EncodedConfiguration]:
-    none = {"join": 0.0, "edit": 0.0, "rate": 0.0, "size": 0.0, "side": 0.0, "fresh": 0.0, "again": 0.0}
-    mover, draw = Mutation(two, RandomCandidates(two), Moves(**(none | move))), random.Random(3)
-    return [mover.child(draw, Parents([genes], decay=5.0)) for _ in range(60)]
+def children(two: Encoding, encoded: EncodedConfiguration, **move: float) -> list[EncodedConfiguration]:
+    none = {"recombine": 0.0, "edit": 0.0, "rate": 0.0, "size": 0.0, "side": 0.0, "random": 0.0, "second_move": 0.0}
+    mutation, draw = Mutation(two, RandomCandidates(two), Moves(**(none | move))), random.Random(3)
+    return [mutation.child(draw, Parents([encoded], decay=5.0)) for _ in range(60)]
 
 
-def numbers(genes: EncodedConfiguration) -> list[int]:
-    assert genes.attention is not None
-    return [number for _, number in genes.attention.parts]
+def numbers(encoded: EncodedConfiguration) -> list[int]:
+    assert encoded.attention is not None
+    return [number for _, number in encoded.attention.parts]
 
 
 def test_published_methods_with_two_edits_are_their_genes(two):
     for trial in drawn(two.space, 2, published=(INDUCER, MAM)):
-        genes = two.genes_of(trial)
-        assert genes is not None
-        assert len(numbers(genes)) == 2
-        found = two.candidate(genes).configuration
+        encoded = two.encode(trial)
+        assert encoded is not None
+        assert len(numbers(encoded)) == 2
+        found = two.candidate(encoded).configuration
         assert two.space.points_in(found) == two.space.points_in(trial.configuration)
 
 
 def test_what_is_drawn_is_its_genes_and_is_seen_with_its_sizes(two):
     several = 0
     for trial in drawn(two.space, 150, published=()):
-        genes = two.genes_of(trial)
-        assert genes is not None
-        several += any(len(side.parts) > 1 for side in genes.sides)
-        candidate = two.candidate(genes)
+        encoded = two.encode(trial)
+        assert encoded is not None
+        several += any(len(side.parts) > 1 for side in encoded.sides)
+        candidate = two.candidate(encoded)
         assert candidate.fingerprint == trial.fingerprint
-        for ours, theirs in zip(two.view(genes), two.view_of(trial), strict=True):
+        for ours, theirs in zip(two.features(encoded), two.features_of(trial), strict=True):
             assert (ours is None) == (theirs is None)
             if ours is not None and theirs is not None:
                 assert ours.structure == theirs.structure
@@ -72,12 +72,12 @@ def test_what_is_drawn_is_its_genes_and_is_seen_with_its_sizes(two):
 
 def test_a_step_of_the_size_of_one_side_is_one_of_its_split(two, inducer):
     found = children(two, inducer, size=1.0)
-    assert {tuple(numbers(genes)) for genes in found} == {tuple(numbers(inducer))}
+    assert {tuple(numbers(encoded)) for encoded in found} == {tuple(numbers(inducer))}
     low, high = OPTIONS.split
-    splits = {genes.attention.split for genes in found if genes.attention}
+    splits = {encoded.attention.split for encoded in found if encoded.attention}
     assert len(splits) == 60
     assert all(low <= split <= high for split in splits)
-    configurations = {two.candidate(genes).fingerprint for genes in found}
+    configurations = {two.candidate(encoded).fingerprint for encoded in found}
     assert len(configurations) > 10
 
 
@@ -94,12 +94,12 @@ def test_a_study_of_two_edits_proposes_what_the_space_has(two):
 
 def test_the_model_tells_apart_what_writes_where_and_how_the_side_is_split(two, inducer):
     assert inducer.attention is not None
-    seen, _ = two.view(inducer)
+    seen, _ = two.features(inducer)
     assert seen is not None
     assert seen.structure.other >= {"bottleneck at o", "lowrank at q"}
     structures = set()
     for split in (0.1, 0.35, 0.7, 0.95):
-        view, _ = two.view(replace(inducer, attention=replace(inducer.attention, split=split)))
+        view, _ = two.features(replace(inducer, attention=replace(inducer.attention, split=split)))
         assert view is not None
         assert view.log2_budget_fraction == pytest.approx(seen.log2_budget_fraction, abs=0.1)
         structures.add(view.structure)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from studies.surrogate.posterior import Posterior, SurrogateFitter
-from studies.surrogate.score_warp import KNEE, unwarped
+from studies.surrogate.score_warp import KNEE, unwarp
 
 COUNT, LOW = 30, 7
 
@@ -24,8 +24,8 @@ def with_score(trials, score):
     return [low if one.number == LOW else one for one in trials]
 
 
-def believed(genome, trials) -> Posterior:
-    return SurrogateFitter(genome.view_of).belief(trials)
+def believed(encoding, trials) -> Posterior:
+    return SurrogateFitter(encoding.features_of).posterior(trials)
 
 
 def spread_of(trials) -> tuple[float, float]:
@@ -35,69 +35,69 @@ def spread_of(trials) -> tuple[float, float]:
 
 
 @pytest.fixture(scope="module")
-def far(genome, trials):
+def far(encoding, trials):
     """Trials of which one is thirty spreads below the others, and their posterior."""
     middle, spread = spread_of(trials)
     told = with_score(trials, middle - 30 * spread)
-    return told, believed(genome, told)
+    return told, believed(encoding, told)
 
 
-def test_estimate_falls_as_much_as_the_score(genome, trials):
+def test_estimate_falls_as_much_as_the_score(encoding, trials):
     middle, spread = spread_of(trials)
-    (view,) = (genome.view_of(trials[LOW]),)
+    (view,) = (encoding.features_of(trials[LOW]),)
     found = []
     for below in (6, 10, 30, 300, 1e5):
-        (mean,), (deviation,) = believed(genome, with_score(trials, middle - below * spread)).predict([view])
+        (mean,), (deviation,) = believed(encoding, with_score(trials, middle - below * spread)).predict([view])
         assert mean == pytest.approx(middle - below * spread, abs=max(spread, 2 * deviation))
         found.append(mean)
     assert found == sorted(found, reverse=True)
 
 
-def test_how_far_below_it_is_hardly_moves_the_others(genome, trials):
+def test_how_far_below_it_is_hardly_moves_the_others(encoding, trials):
     middle, spread = spread_of(trials)
-    others = [genome.view_of(one) for one in trials if one.number != LOW]
+    others = [encoding.features_of(one) for one in trials if one.number != LOW]
     near, far = (
-        believed(genome, with_score(trials, middle - below * spread)).predict(others)[0] for below in (10, 1e5)
+        believed(encoding, with_score(trials, middle - below * spread)).predict(others)[0] for below in (10, 1e5)
     )
     assert np.abs(far - near).mean() < 0.5 * spread, "less than the noise of the others"
 
 
-def test_what_is_said_in_scores_is_the_median_and_its_deviation_there(genome, far):
-    told, belief = far
-    views = [genome.view_of(one) for one in told]
-    means, deviations = belief.process.predict(belief.points(views))
-    medians, spreads = belief.predict(views)
+def test_what_is_said_in_scores_is_the_median_and_its_deviation_there(encoding, far):
+    told, posterior = far
+    views = [encoding.features_of(one) for one in told]
+    means, deviations = posterior.process.predict(posterior.points(views))
+    medians, spreads = posterior.predict(views)
     low = means < KNEE
     assert low.sum() == 1
-    scale = belief.scale
-    # what is not low is not warped, to the bit
+    scale = posterior.scale
+    # what is not low is not warp, to the bit
     np.testing.assert_array_equal(medians[~low], scale.middle + scale.spread * means[~low])
     np.testing.assert_array_equal(spreads[~low], scale.spread * deviations[~low])
     excess = np.exp((KNEE - means[low]) / 0.5)
     np.testing.assert_allclose(medians[low], scale.middle + scale.spread * (KNEE - 5 * (excess - 1)), rtol=1e-12)
     np.testing.assert_allclose(spreads[low], scale.spread * deviations[low] * 10 * excess, rtol=1e-12)
-    np.testing.assert_array_equal(belief.means(views), medians)
+    np.testing.assert_array_equal(posterior.means(views), medians)
 
 
-def test_joint_posterior_gives_marginals_and_differences(genome, far):
-    told, belief = far
-    views = [genome.view_of(told[number]) for number in (LOW, 3, 12)]
-    medians, covariance = belief.joint(views)
-    alone, deviations = belief.predict(views)
+def test_joint_posterior_gives_marginals_and_differences(encoding, far):
+    told, posterior = far
+    views = [encoding.features_of(told[number]) for number in (LOW, 3, 12)]
+    medians, covariance = posterior.joint(views)
+    alone, deviations = posterior.predict(views)
     np.testing.assert_allclose(medians, alone, rtol=1e-12)
     np.testing.assert_allclose(np.sqrt(np.diag(covariance)), deviations, rtol=1e-7)
     for first, second in ((0, 1), (1, 0), (1, 2)):
-        lead = belief.difference(views[first], views[second])
+        lead = posterior.difference(views[first], views[second])
         assert lead.mean == pytest.approx(medians[first] - medians[second], abs=1e-12)
         variance = covariance[first, first] + covariance[second, second] - 2 * covariance[first, second]
         assert lead.deviation == pytest.approx(math.sqrt(variance), rel=1e-6)
 
 
-def test_the_chance_of_being_better_is_the_share_of_draws_that_are(genome, far):
-    told, belief = far
-    views = [genome.view_of(told[number]) for number in (LOW, 3, 12)]
-    means, covariance = belief.process.joint(belief.points(views))
-    drawn = unwarped(np.random.default_rng(0).multivariate_normal(means, covariance, 40_000))
+def test_the_chance_of_being_better_is_the_share_of_draws_that_are(encoding, far):
+    told, posterior = far
+    views = [encoding.features_of(told[number]) for number in (LOW, 3, 12)]
+    means, covariance = posterior.process.joint(posterior.points(views))
+    drawn = unwarp(np.random.default_rng(0).multivariate_normal(means, covariance, 40_000))
     for first, second in ((0, 1), (1, 2), (2, 1)):
         share = (drawn[:, first] > drawn[:, second]).mean()
-        assert belief.chance(views[first], views[second]) == pytest.approx(share, abs=0.01)
+        assert posterior.probability_better(views[first], views[second]) == pytest.approx(share, abs=0.01)

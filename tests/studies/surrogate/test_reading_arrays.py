@@ -1,4 +1,4 @@
-"""Readings in their order, without unit, and thinned; hyper-parameters at checkpoints."""
+"""Readings in their order, without unit, and thin; hyper-parameters at checkpoints."""
 
 import random
 from dataclasses import replace
@@ -14,10 +14,10 @@ from studies.surrogate.reading_arrays import (
     LARGEST_LOSSES,
     ReadingArrays,
     ReadingCollector,
-    thinned,
+    thin,
     with_losses,
 )
-from studies.surrogate.score_warp import KNEE, standardised, unwarped, warp_slope, warped
+from studies.surrogate.score_warp import KNEE, standardize, unwarp, warp, warp_slope
 
 
 def same(one: ReadingArrays, other: ReadingArrays) -> bool:
@@ -30,7 +30,7 @@ def same(one: ReadingArrays, other: ReadingArrays) -> bool:
 def test_readings_are_heard_in_the_order_of_time_and_number(history):
     trials = history(6)
     late = replace(trials[0], ended_at=99.0)
-    heard = ReadingCollector().hear([late, *trials[1:]])
+    heard = ReadingCollector().collect([late, *trials[1:]])
     assert heard.trials.tolist() == [1, 1, 2, 3, 3, 4, 4, 5, 0, 0]
     assert heard.rungs.tolist() == [-1, 0, -1, -1, 0, -1, 0, -1, -1, 0]
     assert heard.trial_count == 6
@@ -41,21 +41,21 @@ def test_a_listener_that_followed_a_study_holds_what_a_new_one_hears(history):
     for count in range(31):
         running = [replace(one, state=TrialState.RUNNING, readings=()) for one in trials[count - 2 : count]]
         now = [*trials[: max(0, count - 2)], *running]
-        assert same(follower.hear(now), ReadingCollector().hear(now))
-    assert same(follower.hear(trials[:4]), ReadingCollector().hear(trials[:4]))
+        assert same(follower.collect(now), ReadingCollector().collect(now))
+    assert same(follower.collect(trials[:4]), ReadingCollector().collect(trials[:4]))
 
 
 def test_many_readings_are_thinned_to_best_newest_and_sample(history):
-    few = ReadingCollector().hear(history(50))
-    assert thinned(few, few.scores).tolist() == list(range(len(few)))
+    few = ReadingCollector().collect(history(50))
+    assert thin(few, few.scores).tolist() == list(range(len(few)))
     draw = random.Random(0)
     some = history(2)[1]
     trials = [
         replace(some, number=number, ended_at=number, readings=(MeasuredScore(fraction=1.0, score=draw.random()),))
         for number in range(3000)
     ]
-    heard = ReadingCollector().hear(trials)
-    kept = set(heard.trials[thinned(heard, heard.scores)].tolist())
+    heard = ReadingCollector().collect(trials)
+    kept = set(heard.trials[thin(heard, heard.scores)].tolist())
     best = set(np.argsort(-heard.scores)[:120].tolist())
     assert len(kept) == LARGEST
     assert best <= kept
@@ -66,10 +66,10 @@ def test_many_readings_are_thinned_to_best_newest_and_sample(history):
 
 def test_earlier_readings_go_before_any_trial_does(history):
     trials = history(250)
-    heard = ReadingCollector().hear(trials)
-    kept = thinned(heard, heard.scores)
+    heard = ReadingCollector().collect(trials)
+    kept = thin(heard, heard.scores)
     assert len(heard) > LARGEST == len(kept)
-    told = heard.taken(kept)
+    told = heard.take(kept)
     assert set(told.trials.tolist()) == set(range(250))
     assert [heard.rungs[heard.trials == one].max() for one in range(250)] == [
         told.rungs[told.trials == one].max() for one in range(250)
@@ -82,7 +82,7 @@ def test_earlier_readings_go_before_any_trial_does(history):
 def test_scores_are_standardised_by_the_median_and_spread_of_each_rung():
     scores = np.array([0.1, 0.2, 0.3, 0.4, 0.5, 0.9, 0.8])
     rungs = np.array([-1.0] * 5 + [0.0] * 2)
-    found = standardised(scores, np.full(7, 0.01), rungs)
+    found = standardize(scores, np.full(7, 0.01), rungs)
     assert found.scales[-1.0].middle == 0.3
     assert found.scales[-1.0].spread == pytest.approx(0.14826)
     assert found.full.middle == pytest.approx(0.85)
@@ -93,7 +93,7 @@ def test_scores_are_standardised_by_the_median_and_spread_of_each_rung():
 
 def test_only_low_outliers_are_warped_with_their_noise():
     scores = np.array([0.4, 0.41, 0.42, 0.43, 0.44, -5.0])
-    found = standardised(scores, np.full(6, 0.01), np.zeros(6))
+    found = standardize(scores, np.full(6, 0.01), np.zeros(6))
     middle, spread = found.full.middle, found.full.spread
     np.testing.assert_array_equal(found.scores[:5], (scores[:5] - middle) / spread)
     np.testing.assert_array_equal(found.errors[:5], 0.01 / spread)
@@ -106,18 +106,18 @@ def test_only_low_outliers_are_warped_with_their_noise():
 
 def test_the_warp_is_monotone_its_own_inverse_and_as_steep_as_it_says():
     scores = np.concatenate([-np.geomspace(1e5, 1e-5, 4001) + KNEE, np.linspace(KNEE, 5, 901)])
-    modelled = warped(scores)
+    modelled = warp(scores)
     assert (np.diff(modelled) > 0).all()
-    np.testing.assert_allclose(unwarped(modelled), scores, rtol=1e-9)
+    np.testing.assert_allclose(unwarp(modelled), scores, rtol=1e-9)
     np.testing.assert_array_equal(modelled[scores >= KNEE], scores[scores >= KNEE])
     steep = np.abs(scores - KNEE) > 1e-3
     step = 1e-6 * np.maximum(1, np.abs(scores[steep]))
-    differences = warped(scores[steep] + step) - warped(scores[steep] - step)
+    differences = warp(scores[steep] + step) - warp(scores[steep] - step)
     np.testing.assert_allclose(warp_slope(scores[steep]), differences / (2 * step), rtol=1e-4)
 
 
 def test_no_spread_is_below_the_noise():
-    found = standardised(np.full(6, 0.4), np.full(6, 0.02), np.zeros(6))
+    found = standardize(np.full(6, 0.4), np.full(6, 0.02), np.zeros(6))
     assert found.full.spread == 0.02
     np.testing.assert_array_equal(found.scores, 0)
 
@@ -128,7 +128,7 @@ def test_checkpoints_grow_by_a_third():
     assert checkpoint(11) is None
 
 
-def test_later_readings_use_the_spread_of_the_amplitudes(genome, history):
+def test_later_readings_use_the_spread_of_the_amplitudes(encoding, history):
     def near(one, by):
         readings = tuple(
             replace(
@@ -144,15 +144,15 @@ def test_later_readings_use_the_spread_of_the_amplitudes(genome, history):
     trials = history(30)
     early = [near(one, 1.0) for one in trials[:16]]
     late = [near(one, 0.1) for one in trials[16:]]  # as of a search that has found its favourites
-    first = SurrogateFitter(genome.view_of, fits_to=16).belief(early)
+    first = SurrogateFitter(encoding.features_of, fits_to=16).posterior(early)
     # until the sixteenth trial was heard of, its own later reading aside
-    alone = ReadingCollector().hear(early).until(16)
-    spreads = standardised(alone.scores, alone.errors, alone.rungs).units
+    alone = ReadingCollector().collect(early).until(16)
+    spreads = standardize(alone.scores, alone.errors, alone.rungs).units
     for told in (early, [*early, *late]):
-        found = SurrogateFitter(genome.view_of, fits_to=16).belief(told)
+        found = SurrogateFitter(encoding.features_of, fits_to=16).posterior(told)
         assert found.scale.spread == spreads[0.0]
         np.testing.assert_array_equal(found.process.values.logarithms, first.process.values.logarithms)
-    usual = SurrogateFitter(genome.view_of).belief([*early, *late])
+    usual = SurrogateFitter(encoding.features_of).posterior([*early, *late])
     assert usual.scale.spread < 0.9 * spreads[0.0]
     here, there = (one.process._readings for one in (found, usual))
     assert np.ptp(here.scores[here.are_losses]) < 0.9 * np.ptp(there.scores[there.are_losses])
@@ -163,7 +163,7 @@ def test_the_last_losses_of_the_best_trials_are_heard(history):
         return replace(one, readings=tuple(replace(reading, loss=loss) for reading in one.readings))
 
     few = [with_loss(one, 0.5 if one.number % 2 else None) for one in history(12)]
-    heard = ReadingCollector().hear(few)
+    heard = ReadingCollector().collect(few)
     rows = with_losses(heard, heard.scores)
     assert sorted(heard.trials[rows]) == [1, 3, 5, 7, 9, 11]
     for row in rows:
@@ -177,6 +177,6 @@ def test_the_last_losses_of_the_best_trials_are_heard(history):
         )
         for number, one in enumerate(few[:1] * (LARGEST_LOSSES + 20))
     ]
-    heard = ReadingCollector().hear(many)
+    heard = ReadingCollector().collect(many)
     assert heard.trials[with_losses(heard, heard.scores)].tolist() == list(range(20, LARGEST_LOSSES + 20))
-    assert not len(with_losses(ReadingCollector().hear(history(12)), np.zeros(40)))
+    assert not len(with_losses(ReadingCollector().collect(history(12)), np.zeros(40)))

@@ -14,7 +14,7 @@ from studies.records import ExampleCounts, Reading, TrialRecord, TrialState
 from studies.search.candidates import new_trial
 from studies.surrogate.candidate_search import FactoredSearch
 from studies.surrogate.reading_arrays import ReadingCollector
-from studies.surrogate.recorded_observations import ObservationModel, common_luck, share_error
+from studies.surrogate.recorded_observations import ObservationModel, accuracy_error, shared_variance_fraction
 
 BEGAN_AT = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -52,14 +52,14 @@ def test_a_trial_of_the_ledger_is_the_trial_that_was_proposed(space):
     assert told[0].attention_learning_rate == candidate.attention_learning_rate
     assert told[0].ffn_learning_rate == candidate.ffn_learning_rate
     assert [one.fraction for one in told[0].readings] == [0.25, 0.5]
-    assert told[0].readings[0].standard_error == share_error(trial.last_score, 400, 0.25)
+    assert told[0].readings[0].standard_error == accuracy_error(trial.last_score, 400, 0.25)
     assert (told[1].readings, told[1].state) == ((), TrialState.RUNNING)
 
 
 def test_readings_of_running_trials_are_heard_last(space):
     trials = [recorded(space, 0, TrialState.RUNNING), recorded(space, 2), recorded(space, 1)]
     told = history_of(trials, {one.number: readings_of(one) for one in trials}, None)
-    assert ReadingCollector().hear(told).trials.tolist() == [2, 2, 1, 1, 0, 0]
+    assert ReadingCollector().collect(told).trials.tolist() == [2, 2, 1, 1, 0, 0]
     assert told[0].readings[0].standard_error == 0.0
 
 
@@ -72,21 +72,21 @@ def test_a_ledger_read_twice_is_proposed_for_alike(space):
 
 
 def test_accuracy_noise_is_binomial_less_the_shared_part():
-    assert share_error(0.5, 500) == pytest.approx(math.sqrt(0.25 * 0.5 / 500))
-    assert share_error(0.5, 500, 0.5) == pytest.approx(math.sqrt(0.25 * 0.62 / 500))
-    assert share_error(1.0, 500) == pytest.approx(math.sqrt(0.001 * 0.999 * 0.5 / 500))
-    assert share_error(0.0, 500) == pytest.approx(share_error(1.0, 500))
+    assert accuracy_error(0.5, 500) == pytest.approx(math.sqrt(0.25 * 0.5 / 500))
+    assert accuracy_error(0.5, 500, 0.5) == pytest.approx(math.sqrt(0.25 * 0.62 / 500))
+    assert accuracy_error(1.0, 500) == pytest.approx(math.sqrt(0.001 * 0.999 * 0.5 / 500))
+    assert accuracy_error(0.0, 500) == pytest.approx(accuracy_error(1.0, 500))
 
 
 def test_rung_noise_grows_with_fewer_examples():
     model = ObservationModel(steps=4, examples=800, rung_examples=200)
-    assert model.measured(1, 0.5).standard_error == pytest.approx(2 * share_error(0.5, 800, 0.25))
-    assert model.measured(4, 0.5).standard_error == share_error(0.5, 800)
+    assert model.measured(1, 0.5).standard_error == pytest.approx(2 * accuracy_error(0.5, 800, 0.25))
+    assert model.measured(4, 0.5).standard_error == accuracy_error(0.5, 800)
 
 
 @pytest.mark.parametrize(("fraction", "common"), [(1.0, 0.5), (0.5, 0.38), (0.25, 0.26), (1 / 16, 0.02), (0.01, 0.0)])
 def test_trials_have_more_in_common_the_longer_they_were_trained(fraction, common):
-    assert common_luck(fraction) == pytest.approx(common, abs=1e-12)
+    assert shared_variance_fraction(fraction) == pytest.approx(common, abs=1e-12)
 
 
 def test_shared_noise_predicts_scatter_of_differences():
@@ -96,6 +96,8 @@ def test_shared_noise_predicts_scatter_of_differences():
     common = draws.standard_normal((studies, 1, examples))
     own = draws.standard_normal((studies, 2, examples))
     right = math.sqrt(latent) * common + math.sqrt(1 - latent) * own < 0.0
-    assert np.mean([np.corrcoef(pair)[0, 1] for pair in right]) == pytest.approx(common_luck(1.0), abs=0.01)
+    assert np.mean([np.corrcoef(pair)[0, 1] for pair in right]) == pytest.approx(
+        shared_variance_fraction(1.0), abs=0.01
+    )
     shares = right.mean(axis=2)
-    assert np.std(shares[:, 0] - shares[:, 1]) == pytest.approx(math.sqrt(2) * share_error(0.5, examples), rel=0.04)
+    assert np.std(shares[:, 0] - shares[:, 1]) == pytest.approx(math.sqrt(2) * accuracy_error(0.5, examples), rel=0.04)

@@ -43,17 +43,19 @@ def history_of(space: SearchSpace, trials: int = 24) -> list[Observation]:
 
 @pytest.mark.parametrize("objective", [SizeMeasure.PARAMETERS, SizeMeasure.EXTRA_FLOPS])
 def test_the_place_of_what_is_made_is_that_of_the_configuration_it_becomes(space, objective):
-    genome, goal = Encoding(space), goal_of(space, objective)
-    sizing = SizeObjective(genome, goal)
+    encoding, goal = Encoding(space), goal_of(space, objective)
+    size_objective = SizeObjective(encoding, goal)
     for observation in history_of(space, 12):
-        genes = genome.genes_of(observation)
-        assert genes is not None
-        made = genome.candidate(genes).configuration
+        encoded = encoding.encode(observation)
+        assert encoded is not None
+        made = encoding.candidate(encoded).configuration
         size = (
             count(made, space.shape).stored if objective is SizeMeasure.PARAMETERS else extra_flops(made, space.shape)
         )
         shared = sum(parameters for _, parameters in {edit.form.common for edit in made.edits if edit.form.common})
-        assert sizing.of_genes([genes])[0] == pytest.approx(goal.scale.place(size), abs=1e-2 if shared else 1e-12)
+        assert size_objective.of_encoded([encoded])[0] == pytest.approx(
+            goal.scale.place(size), abs=1e-2 if shared else 1e-12
+        )
 
 
 def test_with_a_goal_smaller_ones_are_proposed_than_without(space):
@@ -81,7 +83,7 @@ def test_optuna_alone_can_use_it_for_two_directions(space):
 
 def test_parents_are_good_within_their_size_and_without_a_goal_good_alone(space):
     means, places = np.array([0.1, 0.5, 0.45, 0.9]), np.array([-3.0, -2.0, -1.0, 0.0])
-    genome = Encoding(space)
-    standing = SizeObjective(genome, goal_of(space, SizeMeasure.PARAMETERS)).standing(means, places)
-    assert standing == pytest.approx([0.0, 0.0, -0.05, 0.0], abs=1e-12)
-    assert SizeObjective(genome, None).standing(means, places) is means
+    encoding = Encoding(space)
+    rank_values = SizeObjective(encoding, goal_of(space, SizeMeasure.PARAMETERS)).rank_values(means, places)
+    assert rank_values == pytest.approx([0.0, 0.0, -0.05, 0.0], abs=1e-12)
+    assert SizeObjective(encoding, None).rank_values(means, places) is means

@@ -12,7 +12,7 @@ from support.factored_search import ERROR
 from search_space.space.space import SearchSpace
 from studies.objectives import SizeGoal, SizeMeasure
 from studies.records import TrialState
-from studies.surrogate.candidate_search import FEWEST, FactoredSearch
+from studies.surrogate.candidate_search import MIN_OTHER_TRIALS, FactoredSearch
 from studies.surrogate.observation import MeasuredScore, Observation
 from studies.surrogate.posterior import SurrogateFitter
 from studies.surrogate.size_objective import SizeObjective
@@ -28,8 +28,8 @@ def half_way(trial: Observation, score: float) -> Observation:
 
 
 @pytest.fixture
-def prospects(space: SearchSpace) -> Callable[..., dict[int, WinProbability]]:
-    return FactoredSearch(space, seed=0).prospects
+def win_probabilities(space: SearchSpace) -> Callable[..., dict[int, WinProbability]]:
+    return FactoredSearch(space, seed=0).win_probabilities
 
 
 @pytest.fixture
@@ -40,12 +40,12 @@ def trials(history: History) -> list[Observation]:
 
 
 @pytest.mark.parametrize("has_published", [True, False])
-def test_the_chance_is_that_of_a_normal_difference_to_the_best(genome, prospects, trials, has_published):
+def test_the_chance_is_that_of_a_normal_difference_to_the_best(encoding, win_probabilities, trials, has_published):
     asked = trials if has_published else [replace(one, method=None) for one in trials]
-    found = prospects(asked, [19])[19]
-    believer = SurrogateFitter(genome.view_of)
-    belief = believer.belief(asked, is_settled=True)
-    means, covariance = belief.joint([believer.view(one) for one in asked])
+    found = win_probabilities(asked, [19])[19]
+    surrogate = SurrogateFitter(encoding.features_of)
+    posterior = surrogate.posterior(asked, is_settled=True)
+    means, covariance = posterior.joint([surrogate.features(one) for one in asked])
     best = int(np.argmax(means[: 2 if has_published else 19]))
     variance = covariance[19, 19] + covariance[best, best] - 2 * covariance[19, best]
     assert (found.rival, found.is_published) == (best, has_published)
@@ -55,57 +55,59 @@ def test_the_chance_is_that_of_a_normal_difference_to_the_best(genome, prospects
     assert abs(found.chance - alone) > 1e-3
 
 
-def test_a_better_reading_promises_more(prospects, trials):
-    chances = [prospects([*trials[:19], half_way(trials[19], score)], [19])[19].chance for score in (0.3, 0.4, 0.5)]
+def test_a_better_reading_promises_more(win_probabilities, trials):
+    chances = [
+        win_probabilities([*trials[:19], half_way(trials[19], score)], [19])[19].chance for score in (0.3, 0.4, 0.5)
+    ]
     assert chances == sorted(chances)
     assert chances[0] < 0.5 * chances[2]
 
 
-def test_the_task_head_alone_is_nobody_s_rival(prospects, trials):
+def test_the_task_head_alone_is_nobody_s_rival(win_probabilities, trials):
     heads = [replace(one, method=None if one.method is None else "head_only") for one in trials]
-    assert not prospects(heads, [19])[19].is_published
+    assert not win_probabilities(heads, [19])[19].is_published
 
 
-def test_a_trial_is_no_rival_of_its_own_and_neither_is_one_that_failed(prospects, trials):
+def test_a_trial_is_no_rival_of_its_own_and_neither_is_one_that_failed(win_probabilities, trials):
     unnamed = [replace(one, method=None) for one in trials]
-    best = prospects(unnamed, [19])[19].rival
-    assert prospects(unnamed, [best])[best].rival != best
+    best = win_probabilities(unnamed, [19])[19].rival
+    assert win_probabilities(unnamed, [best])[best].rival != best
     failed = [replace(one, state=TrialState.FAILED) if one.number == best else one for one in unnamed]
-    assert prospects(failed, [19])[19].rival != best
+    assert win_probabilities(failed, [19])[19].rival != best
 
 
-def test_nothing_is_said_while_fewer_than_four_others_were_read(prospects, trials):
-    few = [*trials[: FEWEST - 1], replace(half_way(trials[19], 0.4), number=FEWEST - 1)]
-    assert prospects(few, [FEWEST - 1]) == {}
-    enough = [*trials[:FEWEST], replace(few[-1], number=FEWEST)]
-    assert [*prospects(enough, [FEWEST])] == [FEWEST]
+def test_nothing_is_said_while_fewer_than_four_others_were_read(win_probabilities, trials):
+    few = [*trials[: MIN_OTHER_TRIALS - 1], replace(half_way(trials[19], 0.4), number=MIN_OTHER_TRIALS - 1)]
+    assert win_probabilities(few, [MIN_OTHER_TRIALS - 1]) == {}
+    enough = [*trials[:MIN_OTHER_TRIALS], replace(few[-1], number=MIN_OTHER_TRIALS)]
+    assert [*win_probabilities(enough, [MIN_OTHER_TRIALS])] == [MIN_OTHER_TRIALS]
 
 
-def test_nothing_is_held_against_a_trial_that_is_larger(genome, space, trials):
+def test_nothing_is_held_against_a_trial_that_is_larger(encoding, space, trials):
     goal = SizeGoal.of(SizeMeasure.PARAMETERS, budget=space.budget)
-    sizes = SizeObjective(genome, goal).of_trials(trials)
-    prospects = FactoredSearch(space, seed=0, goal=goal).prospects
+    sizes = SizeObjective(encoding, goal).of_trials(trials)
+    win_probabilities = FactoredSearch(space, seed=0, goal=goal).win_probabilities
     order = np.argsort(sizes, kind="stable")
     middle = int(order[len(order) // 2])
-    asked = prospects(trials, [middle, *map(int, order[:2])])
+    asked = win_probabilities(trials, [middle, *map(int, order[:2])])
     assert sizes[asked[middle].rival] <= sizes[middle]
     assert not asked[middle].is_published
     # of those that have fewer than four no larger beside them nothing is said
     assert [*asked] == [middle]
 
 
-def test_hyper_parameters_are_those_of_what_has_ended(genome, trials):
-    believer = SurrogateFitter(genome.view_of)
+def test_hyper_parameters_are_those_of_what_has_ended(encoding, trials):
+    surrogate = SurrogateFitter(encoding.features_of)
     more = [*trials, replace(half_way(trials[5], 0.2), number=20, fingerprint="another")]
 
-    def fitted(history: list[Observation], *, is_settled: bool) -> list[float]:
-        return [*believer.belief(history, is_settled=is_settled).process.values.logarithms]
+    def fit(history: list[Observation], *, is_settled: bool) -> list[float]:
+        return [*surrogate.posterior(history, is_settled=is_settled).process.values.logarithms]
 
     ended = trials[:16]
     running = [half_way(one, 0.3) for one in trials[16:]]
-    assert fitted([*ended, *running], is_settled=True) == fitted(ended, is_settled=True)
-    assert fitted([*ended, *running, more[20]], is_settled=True) == fitted(ended, is_settled=True)
+    assert fit([*ended, *running], is_settled=True) == fit(ended, is_settled=True)
+    assert fit([*ended, *running, more[20]], is_settled=True) == fit(ended, is_settled=True)
     # all that was read of twenty-two trials is another thing than what was read of the sixteen that have ended
     both = [*ended, *running, more[20], replace(more[20], number=21, fingerprint="a third")]
-    assert fitted(both, is_settled=False) != fitted(ended, is_settled=True)
-    assert fitted(both, is_settled=True) == fitted(ended, is_settled=True)
+    assert fit(both, is_settled=False) != fit(ended, is_settled=True)
+    assert fit(both, is_settled=True) == fit(ended, is_settled=True)

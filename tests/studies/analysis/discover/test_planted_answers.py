@@ -66,16 +66,16 @@ def test_factors_are_binned_by_fifths_of_their_ranges(told):
     found = {(one.side, one.dimension): one for one in factors(told.measure, some)}
     low, high = SPACE.options.attention_share
     assert found["ffn", "rate"].values.tolist() == [fifth((one.ffn.unit_lr + 1) / 2) for one in some if one.ffn]
-    shares = [fifth((one.attention_share - low) / (high - low)) if told.genome.is_shared(one) else -1 for one in some]
+    shares = [fifth((one.attention_share - low) / (high - low)) if told.encoding.shares_budget(one) else -1 for one in some]
     assert found["both", "share"].values.tolist() == shares
     assert set(shares) == {-1, 0, 1, 2, 3, 4}
 
 
 def test_a_study_is_asked_without_what_the_papers_would_bet_on(told):
-    views = [told.genome.view_of(one) for one in HISTORY]
+    views = [told.encoding.features_of(one) for one in HISTORY]
     trusting = Points.of(views, StructureDistances()).trends
     assert trusting[:, 1].any()
-    asked = told._believer.points(views).trends
+    asked = told._surrogate.points(views).trends
     assert not asked[:, 1].any()
     assert np.array_equal(asked[:, 0], trusting[:, 0])
 

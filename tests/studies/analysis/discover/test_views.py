@@ -49,7 +49,7 @@ def test_trials_are_compared_by_the_estimates_of_the_leaderboard(space, history)
         means = np.array([sum(side.log2_budget_fraction for side in each) for each in sides])
         return means, 1e-8 * np.eye(len(means))
 
-    told = StudyPosterior(space, history, metric="accuracy", posterior=posterior)
+    told = StudyPosterior(space, history, metric="accuracy", leaderboard_joint=posterior)
     best = told.best_of(told.complete)
     (mean,) = told.expected([best])[0]
     assert mean == max(told.expected(told.complete)[0])
@@ -95,7 +95,7 @@ def test_probability_within_half_a_point_is_of_two_normals(space, history, lead)
     first, second = (one.number for one in history[:2])
     two = [one if one.number in (first, second) else replace(one, state=TrialState.PRUNED) for one in history]
     told = np.array([0.5, 0.5 + lead]), 1e-4 * np.eye(2)
-    by_trial = sizes(StudyPosterior(space, two, posterior=lambda _: told)).points.set_index("trial")["as_good"]
+    by_trial = sizes(StudyPosterior(space, two, leaderboard_joint=lambda _: told)).points.set_index("trial")["as_good"]
     apart, slack = NormalDist(0, 0.01 * 2**0.5), 0.005
     # 4,000 draws: four standard errors of a share are at most 0.032
     assert by_trial[first] == pytest.approx(apart.cdf(slack - lead), abs=0.032)
