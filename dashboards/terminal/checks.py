@@ -66,11 +66,9 @@ def _data_rows(found: Check) -> Iterator[tuple[str, str]]:
         yield split, f"{count:,} examples{': ' if labels else ''}{_label_text(labels, count)}"
     if data.constant_score is not None:
         yield "constant prediction", f"{data.metric} {data.constant_score:.4f} on validation"
-    for text, _ in data.cut_texts:
-        yield "too long", text
     for sample in data.samples:
         yield "is read as", visible(sample)
-    for note in data.notes:
+    for note in (*data.losses, *data.notes):
         split, _, said = note.partition(": ")
         yield split, said
 

@@ -112,4 +112,4 @@ def data_lines(task: Prepared | None) -> tuple[str, ...]:
         return ()
     facts = data_facts(task)
     noise = noise_warning(facts)
-    return (f"{facts.summary}.", *((noise,) if noise else ()))
+    return (f"{facts.summary}.", *facts.losses, *((noise,) if noise else ()))

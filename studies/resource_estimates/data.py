@@ -8,13 +8,14 @@ import numpy as np
 
 from trial_runner.tasks import SPLITS, Prepared
 from trial_runner.tasks.kind import Cut
-from trial_runner.tasks.splits import normalised
+from trial_runner.tasks.splits import Dropped, normalised
 from trial_runner.tasks.token_rows import TokenRows
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
 
-_MANY_CUT = 0.1
+_MANY = 0.1
+"""Share of a split; fewer rows dropped or texts cut are no warning."""
 _NAMED_LABELS = 5
 _SAMPLES = 2
 _SAMPLE_TOKENS = 48
@@ -31,7 +32,8 @@ class DataFacts:
         metric: What is maximised.
         constant_score: Of predicting the most frequent label of train for every validation example; None without.
         cuts: What is cut to the largest lengths.
-        notes: What else was done to the data: carved, left out, seen twice.
+        dropped: Counts of the rows that are not used, by split and reason.
+        notes: What else was done to the data: carved, sampled, seen twice.
         contradictions: A line on texts of train that have two labels; empty if there are none.
         samples: The first examples of train as the model reads them.
     """
@@ -44,6 +46,7 @@ class DataFacts:
     notes: tuple[str, ...]
     contradictions: str = ""
     samples: tuple[str, ...] = ()
+    dropped: tuple[Dropped, ...] = ()
 
     @property
     def summary(self) -> str:
@@ -53,32 +56,18 @@ class DataFacts:
         if self.constant_score is not None and self.labels:
             count = len(next(iter(self.labels.values())))
             told.append(f"{count} labels, a constant prediction has {self.metric} {self.constant_score:.3f}")
-        told += [text for text, is_much in self.cut_texts if is_much]
         return "; ".join(told)
 
     @property
-    def cut_texts(self) -> tuple[tuple[str, bool], ...]:
-        """What is cut to each largest length, and whether it is more than one text in ten of some split."""
-        groups: dict[tuple[str, int], list[Cut]] = {}
-        for cut in self.cuts:
-            groups.setdefault((cut.what, cut.tokens), []).append(cut)
-        found = []
-        for (what, tokens), cuts in groups.items():
-            shares = ", ".join(f"{cut.count / cut.of:.1%} of {cut.split}" for cut in cuts)
-            is_much = any(cut.count > _MANY_CUT * cut.of for cut in cuts)
-            found.append((f"{shares} {what} are cut to {tokens} tokens", is_much))
-        return tuple(found)
+    def losses(self) -> tuple[str, ...]:
+        """One line for each split and reason for which rows are dropped or texts cut."""
+        return tuple(map(str, (*self.dropped, *self.cuts)))
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What may spoil a study, a line each: texts that are cut, and labels that lack or contradict each other."""
-        return (*self._cut_warnings(), *self._label_warnings())
-
-    def _cut_warnings(self) -> Iterator[str]:
-        for text, is_much in self.cut_texts:
-            if is_much:
-                key = "max_target_tokens" if "targets are cut" in text else "max_tokens"
-                yield f"{text}; a larger task.{key} keeps more of them."
+        """What may spoil a study, a line each: many rows dropped or cut, labels that lack or contradict each other."""
+        many = (str(one) for one in (*self.dropped, *self.cuts) if one.count > _MANY * one.of)
+        return (*many, *self._label_warnings())
 
     def _label_warnings(self) -> Iterator[str]:
         for split in ("train", "validation"):
@@ -106,7 +95,7 @@ def data_facts(task: Prepared, tokenizer: "PreTrainedTokenizerFast | None" = Non
         tokenizer: Its own; None takes no look at the texts, which takes time where there are many.
     """
     splits = {name: task.splits[name] for name in SPLITS if name in task.splits}
-    said = {str(cut) for cut in task.cuts}
+    said = {*map(str, task.cuts), *map(str, task.dropped)}
     labels = {}
     if len(task.labels) > 1:  # the one of a regression is the name of its numbers
         for name, split in splits.items():
@@ -117,7 +106,8 @@ def data_facts(task: Prepared, tokenizer: "PreTrainedTokenizerFast | None" = Non
         labels=labels,
         metric=task.metric,
         constant_score=task.constant_score,
-        cuts=tuple(task.cuts),
+        cuts=task.cuts,
+        dropped=task.dropped,
         notes=tuple(note for note in task.notes if note not in said),
     )
     if tokenizer is None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 from search_space.dimensions import StackKind
 from trial_runner.errors import TaskError
 from trial_runner.tasks.evaluation import metrics_of
-from trial_runner.tasks.splits import RawTask, Rows
+from trial_runner.tasks.splits import Dropped, RawTask, Rows
 from trial_runner.tasks.task import Task
 from trial_runner.tasks.token_rows import TokenRows
 
@@ -39,8 +39,10 @@ class Cut:
     tokens: int
 
     def __str__(self) -> str:
-        """The note of it."""
-        return f"{self.split}: {self.count} of {self.of} {self.what} cut to {self.tokens} tokens"
+        """The line that users read."""
+        verb = "is" if self.count == 1 else "are"
+        line = f"{self.split}: {self.count:,} of {self.of:,} {self.what} {verb} cut to {self.tokens:,} tokens."
+        return f"{line} Raise task.{'max_target_tokens' if self.what == 'targets' else 'max_tokens'}."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -52,9 +54,10 @@ class Prepared:
         name: Short name of the task.
         metric: What the search maximises, negated where lower is better; see `trial_runner.tasks.evaluation.score_of`.
         splits: ``train``, ``validation`` and ``test``: their length is their examples, ``first(n)`` the first of them.
-        notes: One line for each thing that was done to the data.
+        notes: One line for each thing that was done to the data, what is dropped or cut among them.
         fingerprint: Hash of the task, the data, the tokenizer and the largest lengths, as hex.
-        cuts: What was cut to the largest lengths; the notes say it, too.
+        cuts: What was cut to the largest lengths.
+        dropped: Counts of the rows that are not used, by split and reason.
         labels: Name of each class, by index; empty where there are none.
     """
 
@@ -66,6 +69,7 @@ class Prepared:
     fingerprint: str
     cuts: tuple[Cut, ...] = ()
     labels: tuple[str, ...] = ()
+    dropped: tuple[Dropped, ...] = ()
 
     @property
     def guessing_loss(self) -> float | None:
@@ -209,16 +213,20 @@ def check_length(name: str, tokens: int, limit: int | None) -> None:
         raise TaskError(f"{name} must be at most {limit}, the positions of the backbone; got {tokens}.")
 
 
-def kept_facts(task: Task, notes: Sequence[str], cuts: Sequence[Cut], **more: object) -> Facts:
-    """What a cache keeps of a task beside its splits: JSON-able."""
-    said = [*notes, *map(str, cuts)]
-    return {"name": task.title, "notes": said, "cuts": [asdict(cut) for cut in cuts], **more}
+def kept_facts(task: Task, raw: RawTask[Any], cuts: Sequence[Cut], **more: object) -> Facts:
+    """Return what a cache keeps of a task beside its splits, JSON-able."""
+    counts = {"cuts": [asdict(cut) for cut in cuts], "dropped": [asdict(one) for one in raw.dropped]}
+    notes = [*map(str, raw.dropped), *raw.notes, *map(str, cuts)]
+    return {"name": task.title, "notes": notes, **counts, **more}
 
 
 def prepared_fields(fingerprint: str, facts: Facts) -> dict[str, Any]:
     """The fields that every prepared task has of `kept_facts`."""
-    cuts = tuple(Cut(**cut) for cut in facts["cuts"])
-    return {"name": facts["name"], "notes": tuple(facts["notes"]), "cuts": cuts, "fingerprint": fingerprint}
+    counts = {
+        "cuts": tuple(Cut(**cut) for cut in facts["cuts"]),
+        "dropped": tuple(Dropped(**one) for one in facts["dropped"]),
+    }
+    return {"name": facts["name"], "notes": tuple(facts["notes"]), "fingerprint": fingerprint, **counts}
 
 
 def place_facts(task: Task) -> dict[str, Any]:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
 
 
-_FORMAT = 3  # raise it when the same task would be prepared differently
+_FORMAT = 4  # raise it when the same task would be prepared differently
 
 
 def prepared_for(task: Task, backbone: str) -> Prepared:

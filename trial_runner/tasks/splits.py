@@ -51,6 +51,33 @@ class RowTuples:
         return type(self)(**{each.name: getattr(self, each.name) + getattr(other, each.name) for each in fields(self)})
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dropped:
+    """Rows of a split that are not used, for one reason.
+
+    Attributes:
+        split: Where they are.
+        what: ``rows`` or ``dialogues``.
+        count: How many are dropped.
+        of: How many there are before any is dropped for this reason.
+        reason: Cause, such as ``no label``.
+        remedy: One sentence on how to keep them; empty where nothing does.
+    """
+
+    split: str
+    what: str = "rows"
+    count: int
+    of: int
+    reason: str
+    remedy: str = ""
+
+    def __str__(self) -> str:
+        """The line that users read."""
+        verb = "is" if self.count == 1 else "are"
+        line = f"{self.split}: {self.count:,} of {self.of:,} {self.what} {verb} dropped: {self.reason}."
+        return f"{line} {self.remedy}".rstrip()
+
+
 RowsT = TypeVar("RowsT", bound=Rows)
 
 RowsReader = Callable[["Dataset", str, str], RowsT]
@@ -63,15 +90,17 @@ class RawTask(Generic[RowsT]):
 
     Attributes:
         splits: Some or all of train, validation and test.
-        notes: One line for each thing that was done to the data.
+        notes: One line for each thing that was done to the data, beside what is dropped.
+        dropped: Counts of the rows that are not used, by split and reason.
     """
 
     splits: Mapping[str, RowsT]
     notes: tuple[str, ...] = ()
+    dropped: tuple[Dropped, ...] = ()
 
     def with_split(self, name: str, rows: RowsT, note: str) -> "RawTask[RowsT]":
         """The same with other rows in a split, and a note on it."""
-        return RawTask(splits={**self.splits, name: rows}, notes=(*self.notes, note))
+        return replace(self, splits={**self.splits, name: rows}, notes=(*self.notes, note))
 
     def digest(self) -> str:
         """SHA-256 over all rows, as hex."""
@@ -81,32 +110,39 @@ class RawTask(Generic[RowsT]):
         return digest.hexdigest()
 
 
-def usable_rows(
-    raw: RawTask[RowsT], usable: Callable[[str, RowsT], Sequence[int]], *, hidden: str, unused: str
+def drop_rows(
+    raw: RawTask[RowsT],
+    reasons_of: Callable[[str, RowsT], Sequence[str | None]],
+    *,
+    what: str = "rows",
 ) -> RawTask[RowsT]:
-    """Leave out rows that cannot be used, and splits that have no others, and note it.
+    """Leave out rows that cannot be used, and splits that have no others, and count them by reason.
 
     Args:
-        usable: Of the name of a split and its rows the indices of those that can be used.
-        hidden: What a split that is left out does not show.
-        unused: Says of the rows that are left out, ``{count}`` of ``{of}``, why.
+        reasons_of: Function of the name of a split and its rows: for each row why it cannot be used, or None.
+        what: Name of a row in messages.
 
     Raises:
-        TaskError: If train is missing.
+        TaskError: If train is missing, or none of its rows can be used.
     """
     if "train" not in raw.splits:
         raise TaskError(f"a task must have a split 'train'; got {', '.join(raw.splits) or 'none'}.")
     splits: dict[str, RowsT] = {}
-    notes = [*raw.notes]
+    dropped = [*raw.dropped]
     for name, split in raw.splits.items():
-        rows = usable(name, split)
-        if not rows:
-            notes.append(f"{name}: its {hidden} are hidden, so it is not used")
-            continue
-        if len(rows) < len(split):
-            notes.append(f"{name}: {unused.format(count=len(split) - len(rows), of=len(split))} not used")
-        splits[name] = split if len(rows) == len(split) else split.take(rows)
-    return RawTask(splits=splits, notes=tuple(notes))
+        reasons = reasons_of(name, split)
+        counts = Counter(reason for reason in reasons if reason is not None)
+        of_split = [
+            Dropped(split=name, what=what, count=count, of=len(split), reason=reason)
+            for reason, count in counts.items()
+        ]
+        dropped += of_split
+        if counts.total() < len(split):
+            kept = [row for row, reason in enumerate(reasons) if reason is None]
+            splits[name] = split if not counts else split.take(kept)
+        elif name == "train":
+            raise TaskError(f"train must have {what} that can be used; got none. {' '.join(map(str, of_split))}")
+    return replace(raw, splits=splits, dropped=tuple(dropped))
 
 
 def joined(parts: Sequence[RowsT]) -> RowsT:
@@ -191,7 +227,7 @@ def complete_splits(task: RawTask[RowsT]) -> RawTask[RowsT]:
         splits[name] = train.take(chosen)
         if name != "train":
             notes.append(f"{name}: carved from train by a hash of the text, {len(chosen)} of {len(train)} rows")
-    return RawTask(splits={name: splits[name] for name in SPLITS}, notes=tuple(notes))
+    return replace(task, splits={name: splits[name] for name in SPLITS}, notes=tuple(notes))
 
 
 def drop_repeated(task: RawTask[RowsT]) -> RawTask[RowsT]:
@@ -208,8 +244,9 @@ def drop_repeated(task: RawTask[RowsT]) -> RawTask[RowsT]:
             f"train must have a text that is in no other split; each of its {len(train)} is in validation or test too."
         )
     if count := len(train) - len(unseen):
-        note = f"train: {count} of {len(train)} rows are not used, because their text is in validation or test"
-        task = task.with_split("train", train.take(unseen), note)
+        repeated = Dropped(split="train", count=count, of=len(train), reason="their text is in validation or test")
+        splits = {**task.splits, "train": train.take(unseen)}
+        task = replace(task, splits=splits, dropped=(*task.dropped, repeated))
     if shared := len(known["validation"] & known["test"]):
         task = replace(task, notes=(*task.notes, f"test: {shared} texts are in validation too"))
     return task

@@ -59,16 +59,19 @@ def test_labels_that_differ_in_case_and_texts_of_two_labels_are_warned_of():
 
 def test_what_is_cut_is_one_line_and_a_warning_where_it_is_much():
     facts = data_facts(task_of())
-    assert facts.cut_texts == (("50.0% of train, 1.0% of test examples are cut to 16 tokens", True),)
+    lines = (
+        "train: 2 of 4 examples are cut to 16 tokens. Raise task.max_tokens.",
+        "test: 1 of 100 examples is cut to 16 tokens. Raise task.max_tokens.",
+    )
+    assert facts.losses == lines
     assert facts.warnings == (
-        "50.0% of train, 1.0% of test examples are cut to 16 tokens; a larger task.max_tokens keeps more of them.",
+        lines[0],
         "1 of 3 labels does not occur in validation: 'c'.",
     )
     assert facts.summary == (
-        "4 train, 4 validation, 1 test examples; 3 labels, a constant prediction has accuracy 0.250; "
-        "50.0% of train, 1.0% of test examples are cut to 16 tokens"
+        "4 train, 4 validation, 1 test examples; 3 labels, a constant prediction has accuracy 0.250"
     )
     few = replace(facts, cuts=CUTS[1:])
     assert [line for line in few.warnings if "cut" in line] == []
     targets = replace(facts, cuts=(replace(CUTS[0], what="targets"),))
-    assert "task.max_target_tokens keeps" in targets.warnings[0]
+    assert "Raise task.max_target_tokens." in targets.warnings[0]

@@ -14,7 +14,7 @@ from trial_runner.tasks.classification.raw import Label, RawSplit, label_column,
 from trial_runner.tasks.classification.split import PreparedTask, Split
 from trial_runner.tasks.data.linearise import as_one_text
 from trial_runner.tasks.kind import Cut, Facts, TaskKind, check_length, kept_facts, place_facts, prepared_fields
-from trial_runner.tasks.splits import RawTask, complete_splits, drop_repeated, subsample, usable_rows
+from trial_runner.tasks.splits import RawTask, complete_splits, drop_repeated, drop_rows, subsample
 from trial_runner.tasks.task import Task
 from trial_runner.tasks.token_rows import TokenRows, encoded
 
@@ -60,18 +60,17 @@ def drop_unlabelled(task: RawTask[RawSplit]) -> RawTask[RawSplit]:
     """
     minus_one_is_a_label = "train" in task.splits and _HIDDEN in task.splits["train"].labels
 
-    def labelled(name: str, split: RawSplit) -> list[int]:
+    def unlabelled(name: str, split: RawSplit) -> list[str | None]:
         if set(split.labels) <= ({None} if minus_one_is_a_label else {None, _HIDDEN}):
             if name == "train":
                 raise TaskError("split 'train' must have labels; every one is missing.")
-            return []
-        rows = [row for row, label in enumerate(split.labels) if label is not None]
-        if len(rows) < len(split) and split.class_names is None:
+            return ["no label"] * len(split)
+        if None in split.labels and split.class_names is None:
             row = split.labels.index(None) + 1
             raise TaskError(f"each row must have a label; split {name!r} has none in row {row}.")
-        return rows
+        return ["no label" if label is None else None for label in split.labels]
 
-    return usable_rows(task, labelled, hidden="labels", unused="{count} rows without a label are")
+    return drop_rows(task, unlabelled)
 
 
 def labelling_of(splits: Mapping[str, RawSplit], declared: tuple[str, ...] | None) -> tuple[tuple[str, ...], Encode]:
@@ -167,7 +166,7 @@ class ClassificationPreparation:
             labels = encode(split.labels, name)
             splits[name], cut = encode_split(split.columns, labels, self.tokenizer, longest, groups=split.groups)
             cuts += [Cut(split=name, what="examples", count=cut, of=len(split), tokens=longest)] if cut else []
-        return kept_facts(self.task, chosen.notes, cuts, labels=names), splits
+        return kept_facts(self.task, chosen, cuts, labels=names), splits
 
     def encoder(self, splits: Mapping[str, RawSplit]) -> tuple[tuple[str, ...], Encode]:
         """The names of the classes, and what makes class indices of the labels of a split."""

@@ -31,7 +31,7 @@ from trial_runner.tasks.kind import (
     place_facts,
     prepared_fields,
 )
-from trial_runner.tasks.splits import RawTask, complete_splits, drop_repeated, subsample, usable_rows
+from trial_runner.tasks.splits import RawTask, complete_splits, drop_repeated, drop_rows, subsample
 from trial_runner.tasks.task import Task
 from trial_runner.tasks.token_rows import TokenRows, encoded
 
@@ -215,10 +215,10 @@ class TextPreparation:
         """See `Preparation`."""
         return self.encoder.identity
 
-    def facts_of(self, notes: Sequence[str], cuts: Sequence[Cut]) -> Facts:
-        """What a cache keeps beside the tokens."""
+    def facts_of(self, raw: RawTask[Any], cuts: Sequence[Cut]) -> Facts:
+        """Return what a cache keeps beside the tokens."""
         encoder = self.encoder
-        return kept_facts(self.task, notes, cuts, start=encoder.start_token_id, eos=encoder.eos_token_id)
+        return kept_facts(self.task, raw, cuts, start=encoder.start_token_id, eos=encoder.eos_token_id)
 
     def prepared(self, fingerprint: str, facts: Facts, splits: Mapping[str, WrittenSplit]) -> PreparedTextTask:
         """Tokens, and what the task says of measuring and generating, which no cache keeps."""
@@ -276,7 +276,7 @@ class _GenerationPreparation(TextPreparation):
         for name, split in chosen.splits.items():
             splits[name], of_split = self.encoder.encode(split, name)
             cuts += of_split
-        return self.facts_of(chosen.notes, cuts), splits
+        return self.facts_of(chosen, cuts), splits
 
     def new_split(self, **held: Any) -> TextSplit:
         """See `Preparation`."""
@@ -329,13 +329,17 @@ def drop_unanswered(raw: RawTask[RawTextSplit], task: Task) -> RawTask[RawTextSp
         TaskError: If train is missing, or nothing of it remains, or a row of a local train has no target.
     """
 
-    def answered(name: str, split: RawTextSplit) -> list[int]:
-        rows = [row for row, references in enumerate(split.references) if references and split.subjects[row]]
-        if name == "train" and (not rows or (len(rows) < len(split) and task.hub is None)):
-            raise TaskError(f"each row of train must have a target; row {split.references.index(()) + 1} has none.")
-        return rows
+    def unanswered(name: str, split: RawTextSplit) -> list[str | None]:
+        reasons = [
+            "no text" if not subject else None if references else "no reference"
+            for subject, references in zip(split.subjects, split.references, strict=True)
+        ]
+        missing = [row for row, reason in enumerate(reasons, start=1) if reason is not None]
+        if name == "train" and missing and (len(missing) == len(split) or task.hub is None):
+            raise TaskError(f"each row of train must have a text and a target; row {missing[0]} has not.")
+        return reasons
 
-    return usable_rows(raw, answered, hidden="references", unused="{count} rows without a text or a reference are")
+    return drop_rows(raw, unanswered)
 
 
 def merge_sources(raw: RawTask[RawTextSplit]) -> RawTask[RawTextSplit]:

@@ -1,7 +1,7 @@
 """Instruction tuning as a kind of task: dialogues whose answers are learned, or plain texts."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from search_space.dimensions import StackKind
@@ -10,6 +10,7 @@ from trial_runner.tasks.generation.kind import TextPreparation, check_new_tokens
 from trial_runner.tasks.instruction.chats import (
     CHAT_KEYS,
     PLAIN,
+    Chat,
     RawChats,
     answers_of,
     as_question,
@@ -17,9 +18,9 @@ from trial_runner.tasks.instruction.chats import (
     read_chats,
 )
 from trial_runner.tasks.instruction.template import ChatEncoder, ChatSplit
-from trial_runner.tasks.kind import Facts, TaskKind, check_length, place_facts
+from trial_runner.tasks.kind import Cut, Facts, TaskKind, check_length, place_facts
 from trial_runner.tasks.metrics import METRICS
-from trial_runner.tasks.splits import RawTask, complete_splits, drop_repeated, subsample, usable_rows
+from trial_runner.tasks.splits import Dropped, RawTask, complete_splits, drop_repeated, drop_rows, subsample
 from trial_runner.tasks.task import Task
 
 if TYPE_CHECKING:
@@ -119,19 +120,27 @@ class _InstructionPreparation(TextPreparation):
         """See `Preparation`."""
         chosen = subsample(drop_repeated(complete_splits(_with_answers(raw))), self.task)
         splits: dict[str, ChatSplit] = {}
-        cuts, notes = [], [*chosen.notes]
+        cuts: list[Cut] = []
+        longest = self.task.max_tokens
         for name, split in chosen.splits.items():
-            splits[name], of_split, unused = self.encoder.encode(split, name)
+            splits[name], of_split, too_long = self.encoder.encode(split, name)
             cuts += of_split
-            if unused == len(split):
+            if too_long == len(split):
                 raise TaskError(
-                    f"dialogues must have an answer that begins within max_tokens ({self.task.max_tokens}); none of "
-                    f"{name} has. Set more."
+                    f"dialogues must have an answer that begins within task.max_tokens; got {longest}, and all "
+                    f"{too_long} of {name} are longer before the answer. Raise it."
                 )
-            if unused:
-                why = f"no answer begins within {self.task.max_tokens} tokens"
-                notes.append(f"{name}: {unused} of {len(split)} dialogues are not used, because {why}")
-        return self.facts_of(notes, cuts), splits
+            if too_long:
+                dropped = Dropped(
+                    split=name,
+                    what="dialogues",
+                    count=too_long,
+                    of=len(split),
+                    reason=f"longer than {longest:,} tokens before the answer",
+                    remedy="Raise task.max_tokens.",
+                )
+                chosen = replace(chosen, dropped=(*chosen.dropped, dropped))
+        return self.facts_of(chosen, cuts), splits
 
     def new_split(self, **held: Any) -> ChatSplit:
         """See `Preparation`."""
@@ -139,19 +148,26 @@ class _InstructionPreparation(TextPreparation):
 
 
 def _with_answers(raw: RawTask[RawChats]) -> RawTask[RawChats]:
-    """Leave out dialogues without an answer, and splits in which none has one.
+    """Leave out dialogues without a text or an answer, and splits in which none has one.
 
     Raises:
         TaskError: If train is missing, or none of it has an answer.
     """
 
-    def answered(name: str, split: RawChats) -> list[int]:
-        rows = [row for row, chat in enumerate(split.chats) if chat and (chat[0]["role"] == PLAIN or answers_of(chat))]
-        if not rows and name == "train":
+    def reasons(name: str, split: RawChats) -> list[str | None]:
+        found = [_unusable(chat) for chat in split.chats]
+        if None not in found and name == "train":
             raise TaskError("dialogues of train must have an answer, a message of the role assistant; none has.")
-        return rows
+        return found
 
-    return usable_rows(raw, answered, hidden="answers", unused="{count} of {of} dialogues have no answer and are")
+    return drop_rows(raw, reasons, what="dialogues")
+
+
+def _unusable(chat: Chat) -> str | None:
+    """Return why a dialogue cannot be used; None if it can."""
+    if not chat:
+        return "no text"
+    return None if chat[0]["role"] == PLAIN or answers_of(chat) else "no answer"
 
 
 INSTRUCTION = Instruction(

@@ -95,7 +95,7 @@ def test_a_long_pair_is_cut_at_its_longer_text_and_noted(write_splits, prepare, 
     task = prepare(folder, text=("a", "b"), max_tokens=10)
     (ids,) = task.splits["train"].batch([0], 1).input_ids
     assert " ".join(tokenizer.convert_ids_to_tokens(ids.tolist())) == "<s> x ##x ##x ##x </s> </s> r ##a </s>"
-    assert task.notes[0] == "train: 2 of 2 examples cut to 10 tokens"
+    assert task.notes[0] == "train: 2 of 2 examples are cut to 10 tokens. Raise task.max_tokens."
 
 
 def test_missing_splits_are_carved_from_train_without_leaking_equal_texts(write_rows, prepare, tokenizer):
@@ -128,7 +128,7 @@ def test_a_test_split_with_hidden_labels_is_replaced(write_rows, prepare, hidden
     folder = write_rows("test.jsonl", [{"text": "hidden", "label": hidden}] * 10)
     task = prepare(folder)
     assert len(task.splits["train"]) + len(task.splits["test"]) == 100
-    assert task.notes[0] == "test: its labels are hidden, so it is not used"
+    assert task.notes[0] == "test: 10 of 10 rows are dropped: no label."
     assert task.notes[1].startswith("test: carved from train")
 
 

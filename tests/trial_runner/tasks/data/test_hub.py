@@ -40,9 +40,9 @@ def test_rows_without_a_label_are_dropped_with_a_note(prepare):
     assert len(task.splits["train"]) + len(task.splits["test"]) == 150
     assert len(task.splits["validation"]) == 2
     assert task.notes[:3] == (
-        "train: 50 rows without a label are not used",
-        "validation: 1 rows without a label are not used",
-        "test: its labels are hidden, so it is not used",
+        "train: 50 of 200 rows are dropped: no label.",
+        "validation: 1 of 3 rows is dropped: no label.",
+        "test: 9 of 9 rows are dropped: no label.",
     )
 
 

@@ -150,8 +150,8 @@ def test_what_is_too_long_is_cut_but_keeps_its_end_and_is_noted(write_splits, pr
         assert len(target.split()) == 6
         assert target.endswith(end)
         assert task.notes[:2] == (
-            "train: 1 of 2 sources cut to 9 tokens",
-            "train: 1 of 2 targets cut to 6 tokens",
+            "train: 1 of 2 sources is cut to 9 tokens. Raise task.max_tokens.",
+            "train: 1 of 2 targets is cut to 6 tokens. Raise task.max_target_tokens.",
         )
 
 
@@ -292,7 +292,7 @@ def test_leaked_source_is_dropped_from_train_with_a_note(write_rows, prepared, t
     assert texts(task, "train", "bart", tokens) == [f"<s> t ##r ##a ##i ##n {n} </s>" for n in range(3)]
     assert (len(task.splits["validation"]), len(task.splits["test"])) == (4, 3)
     assert task.notes == (
-        "train: 2 of 5 rows are not used, because their text is in validation or test",
+        "train: 2 of 5 rows are dropped: their text is in validation or test.",
         "test: 1 texts are in validation too",
     )
 
@@ -309,7 +309,10 @@ BAD_ROWS = {
     "a missing target column": ([{"en": "a", "ed": "b"}], r"must have a column 'de'; it has: en, ed"),
     "a blank source": ([GOOD, {"en": " ", "de": "b"}], "got ' ' in column 'en' of split 'train', row 2"),
     "an empty target": ([GOOD, {"en": "a", "de": ""}], "got '' in column 'de' of split 'train', row 2"),
-    "a missing target": ([GOOD, {"en": "a", "de": None}], "each row of train must have a target; row 2 has none"),
+    "a missing target": (
+        [GOOD, {"en": "a", "de": None}],
+        "each row of train must have a text and a target; row 2 has not",
+    ),
     "no rows": ([], "must hold at least one example"),
 }
 
@@ -334,7 +337,7 @@ def test_a_test_split_without_references_is_replaced(write_rows, prepared):
     write_rows("validation.jsonl", pairs("validation"))
     folder = write_rows("test.jsonl", [{"en": "a", "de": None}, {"en": "b", "de": None}])
     task = prepared(folder)
-    assert task.notes[0] == "test: its references are hidden, so it is not used"
+    assert task.notes[0] == "test: 2 of 2 rows are dropped: no reference."
     assert task.notes[1].startswith("test: carved from train")
 
 

@@ -35,8 +35,12 @@ def test_blank_rows_of_the_hub_are_left_out_and_noted(hub, prepared):
     hub({"train": train, "validation": split(["d", "  "], ["x", "y"]), "test": split(["e", "f"], ["x", ""])})
     task = prepared(text_source("summarisation", "rouge2", "document", "summary"))
     assert {name: len(split) for name, split in task.splits.items()} == {"train": 2, "validation": 1, "test": 1}
-    left = {"train": 2, "validation": 1, "test": 1}.items()
-    assert task.notes == tuple(f"{name}: {n} rows without a text or a reference are not used" for name, n in left)
+    assert task.notes == (
+        "train: 1 of 4 rows is dropped: no text.",
+        "train: 1 of 4 rows is dropped: no reference.",
+        "validation: 1 of 2 rows is dropped: no text.",
+        "test: 1 of 2 rows is dropped: no reference.",
+    )
 
 
 def test_lists_of_mappings_and_of_lists_are_read_as_the_hub_stores_them(hub, prepared):

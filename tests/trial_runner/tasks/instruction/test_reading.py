@@ -61,7 +61,7 @@ def test_the_same_dialogues_are_read_however_they_are_written(prepared):
 def test_dialogues_without_an_answer_are_not_used_and_said(prepared):
     task = prepared(lambda n: {"messages": messages(n)["messages"][: 1 + (n % 3 != 0)]})
     assert len(task.splits["train"]) == 4
-    assert "train: 2 of 6 dialogues have no answer and are not used" in task.notes
+    assert "train: 2 of 6 dialogues are dropped: no answer." in task.notes
     with pytest.raises(TaskError, match="must have an answer, a message of the role assistant; none has"):
         prepared(lambda n: {"messages": messages(n)["messages"][:1]})
     with pytest.raises(TaskError, match=r"must be a list of messages.* got 'ask 0' in column 'messages'"):
