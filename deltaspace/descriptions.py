@@ -8,7 +8,7 @@ from search_space.configuration import Configuration
 from search_space.errors import UnknownMethodError, UnsupportedBackboneError
 from search_space.parameter_counts.counts import Counts
 from search_space.parameter_counts.counts import count as count_on
-from search_space.published import Values
+from search_space.published import HyperParameterValues
 from search_space.published.point import PublishedPoint
 from studies.analysis.frames import frame
 from trial_runner.backbones.locate import config_of
@@ -139,7 +139,9 @@ def _backbone_of(what: "str | Configuration | Trial") -> str:
     return _EMBEDDED if isinstance(what, str | Configuration) else what.study_record.backbone
 
 
-def _configuration_of(what: "str | Configuration | Trial", shape: BackboneShape, settings: Values) -> Configuration:
+def _configuration_of(
+    what: "str | Configuration | Trial", shape: BackboneShape, settings: HyperParameterValues
+) -> Configuration:
     if isinstance(what, str):
         point = PublishedPoint(what)
         return point.method.configuration(shape, {**point.settings, **settings})

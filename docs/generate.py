@@ -371,7 +371,7 @@ def families() -> str:
     """Backbone families."""
     rows = []
     for family in {each.name: each for each in FAMILIES.values()}.values():
-        rows.append((", ".join(f"`{name}`" for name in family.model_types), code(family.words)))
+        rows.append((", ".join(f"`{name}`" for name in family.model_types), code(family.summary)))
     refused = [(f"`{name}`", why) for name, why in REFUSED.items()]
     return page(
         "Backbone families",

@@ -42,9 +42,9 @@ class AffineCount:
         )
 
 
-NOTHING = AffineCount()
+NO_PARAMETERS = AffineCount()
 
 
-def linear(inputs: int, outputs: int) -> int:
+def linear_parameters(inputs: int, outputs: int) -> int:
     """Parameters of a linear layer with a bias."""
     return inputs * outputs + outputs

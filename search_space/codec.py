@@ -87,10 +87,10 @@ def _value_from_json(data: Mapping[str, Any], kinds: Mapping[str, Any]) -> Any:
     kind = kinds[name]
     types = _types(kind)
     _check_fields(kind.name, data, ("name", *types))
-    return value_of(kind, {each: data[each] for each in types})
+    return from_fields(kind, {each: data[each] for each in types})
 
 
-def value_of(kind: Any, stored: Mapping[str, Any]) -> Any:
+def from_fields(kind: Any, stored: Mapping[str, Any]) -> Any:
     """A form, gate or layer choice with some fields as JSON has them; the others have their defaults."""
     types = _types(kind)
     return kind(**{each: _read(value, types[each]) for each, value in stored.items()})

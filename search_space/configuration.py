@@ -51,7 +51,7 @@ class Configuration:
 
 def edit_structure(edit: Edit) -> Hashable:
     """Equal for edits that can be computed together wherever both act."""
-    return edit.site, edit.write, edit.read, edit.form.stacked(), edit.gate.stacked()
+    return edit.site, edit.write, edit.read, edit.form.pack_key(), edit.gate.pack_key()
 
 
 def structures(configuration: Configuration) -> frozenset[Hashable]:

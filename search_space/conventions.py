@@ -15,7 +15,7 @@ from search_space.edit import Edit
 from search_space.forms import Bottleneck, Diagonal, Phm
 from search_space.gates import Multiply
 from search_space.parameter_counts.counts import Counts, count, count_edits
-from search_space.published import PublishedMethod, Values, published_method
+from search_space.published import HyperParameterValues, PublishedMethod, published_method
 
 _HE_MIDDLE = 800
 _LI_MIDDLE = 512
@@ -42,7 +42,7 @@ class MethodCase:
 
     method: PublishedMethod
     shape: BackboneShape
-    values: Values
+    values: HyperParameterValues
 
     def edits(self, **changes: float | str) -> tuple[Edit, ...]:
         """Those of the method, with other values of the hyper-parameters it has."""
@@ -55,7 +55,7 @@ class MethodCase:
         """Of the method, with other values of the hyper-parameters it has."""
         return count(Configuration(edits=self.edits(**changes)), self.shape)
 
-    def whole(self, name: str, default: int) -> int:
+    def integer(self, name: str, default: int) -> int:
         """A hyper-parameter that is a number; the default if it is absent."""
         return int(self.values.get(name, default))
 
@@ -89,10 +89,10 @@ def stored(case: MethodCase) -> int:
 def trained_mlp(case: MethodCase) -> int | None:
     """Trained when an MLP makes the tables."""
     name = "reparameterization_width"
-    return case.counts(**{name: case.whole(name, _LI_MIDDLE)}).trained if case.has(name) else None
+    return case.counts(**{name: case.integer(name, _LI_MIDDLE)}).trained if case.has(name) else None
 
 
-def with_heads(case: MethodCase, heads: Heads) -> int | None:
+def weights_per_head(case: MethodCase, heads: Heads) -> int | None:
     """Weights of the multi-head adapter with so many blocks."""
     if case.method.name != "multihead_parallel_adapter":
         return None
@@ -108,7 +108,7 @@ def _of_he(case: MethodCase) -> tuple[Edit, ...] | None:
     """A method of He et al. 2022 as their code has it; None where it does not."""
     if "unify" not in case.method.codes or case.shape.kind is StackKind.DECODER:
         return None
-    middle = case.whole("reparameterization_width", _HE_MIDDLE)
+    middle = case.integer("reparameterization_width", _HE_MIDDLE)
     is_at_attention = any(edit.site.is_attention and isinstance(edit.form, Bottleneck) for edit in case.edits())
     norm = "in" if is_at_attention else "none"
     return case.edits(reparameterization_width=middle, norm=norm, bias="no")
@@ -135,7 +135,7 @@ def unify_trained(case: MethodCase) -> int | None:
     if case.method.name == "multihead_parallel_adapter":
         total += 2 * case.shape.width * case.attentions
     if case.method.name == "bitfit" and case.is_encoder:
-        total += case.shape.width + case.whole("labels", 2)  # biases of the task head's two layers
+        total += case.shape.width + case.integer("labels", 2)  # biases of the task head's two layers
     return total
 
 
@@ -185,7 +185,7 @@ def peft(case: MethodCase) -> int | None:
     """As PEFT: prompts of both stacks, and (IA)^3 where its defaults put it."""
     if case.method.name in ("prompt_tuning", "p_tuning"):
         stacks = 2 if case.shape.kind is StackKind.ENCODER_DECODER else 1
-        return case.counts(prompt_length=stacks * case.whole("prompt_length", 1)).trained
+        return case.counts(prompt_length=stacks * case.integer("prompt_length", 1)).trained
     if case.method.name != "ia3" or case.shape.family not in _PEFT_IA3:
         return None
     return count_edits(_scaling(_PEFT_IA3[case.shape.family]), case.shape).trained
@@ -241,7 +241,7 @@ def original_trained(case: MethodCase) -> int | None:
     if alone is None or not case.is_encoder:
         return None
     norms = case.attentions + case.blocks + case.shape.stack_norms
-    labels = case.whole("labels", 2)
+    labels = case.integer("labels", 2)
     return alone + 2 * case.shape.width * norms + (case.shape.width + 1) * labels
 
 
@@ -262,7 +262,7 @@ def first_stage(case: MethodCase) -> int | None:
     shape = case.shape
     # a weight and a bias of the pooler of encoders, one matrix of the head of decoders
     unused = 0 if not shape.unused_parameters else 2 if case.is_encoder else 1
-    return 2 * shape.parameters + case.whole("tensors", shape.parameter_tensors + unused)
+    return 2 * shape.parameters + case.integer("tensors", shape.parameter_tensors + unused)
 
 
 @dataclass(frozen=True, slots=True)
@@ -291,8 +291,10 @@ CONVENTIONS: Mapping[str, Convention] = {
     "trained_mlp": Convention(
         trained_mlp, f"what is trained if an MLP makes the tables (hidden width {_LI_MIDDLE} unless set)"
     ),
-    "per_query_head": Convention(partial(with_heads, heads=Heads.QUERY), "weights with a block per query head"),
-    "per_kv_head": Convention(partial(with_heads, heads=Heads.KEY_VALUE), "weights with a block per key/value head"),
+    "per_query_head": Convention(partial(weights_per_head, heads=Heads.QUERY), "weights with a block per query head"),
+    "per_kv_head": Convention(
+        partial(weights_per_head, heads=Heads.KEY_VALUE), "weights with a block per key/value head"
+    ),
     "unify_trained": Convention(
         unify_trained,
         "trained by the code of He et al. 2022: prefix MLPs for three kinds of attention, norms at attention",
@@ -334,7 +336,7 @@ CONVENTIONS: Mapping[str, Convention] = {
 """Every convention by its name, as in tables and JSON; those of this package first."""
 
 
-def conventions(method: str, shape: BackboneShape, settings: Values | None = None) -> dict[str, int]:
+def conventions(method: str, shape: BackboneShape, settings: HyperParameterValues | None = None) -> dict[str, int]:
     """Parameters of a published method by every counting convention that concerns it.
 
     BitFit counts 0 where the backbone has no bias, although it cannot be built there.

@@ -78,7 +78,7 @@ class Activation(StrEnum):
     TANH = "tanh"
 
     @property
-    def words(self) -> str:
+    def label(self) -> str:
         """As papers write it."""
         return {"relu": "ReLU", "gelu": "GELU", "silu": "SiLU"}.get(self.value, self.value)
 
@@ -106,7 +106,7 @@ class NormPlacement(StrEnum):
     BRANCH = "branch"
 
     @property
-    def words(self) -> str:
+    def label(self) -> str:
         """As papers write it."""
         return {"post": "post-LN", "pre": "pre-LN", "branch": "LN of what is added"}[self.value]
 
@@ -132,7 +132,7 @@ class Positions(StrEnum):
     RELATIVE = "relative"
 
     @property
-    def meet_keys(self) -> bool:
+    def multiply_keys(self) -> bool:
         """Whether places are multiplied with keys: a constant at k does not move all logits of a query alike then."""
         return self in (Positions.ROTARY, Positions.RELATIVE)
 

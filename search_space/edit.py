@@ -4,17 +4,17 @@ from dataclasses import dataclass
 
 from search_space.backbones.shape import BackboneShape
 from search_space.dimensions import Heads, Port, Site
-from search_space.edit_protocol import Ends
+from search_space.edit_protocol import EditEndpoints
 from search_space.forms import Form, SizedForm
 from search_space.gates import Add, Gate
 from search_space.layers import AllLayers
-from search_space.rules import READS, refusal, writable_at
+from search_space.rules import READABLE_PORTS, rule_error, writable_ports
 
 _OUTSIDE_BLOCKS = (Site.EMBEDDING, Site.GLOBAL, Site.STACK)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Edit(Ends):
+class Edit(EditEndpoints):
     """One point of the design space, applied at the sublayers of a site.
 
     Attributes:
@@ -36,7 +36,7 @@ class Edit(Ends):
         """Refuse what breaks a rule."""
         self._check_ports()
         self._check_outside()
-        if self.form.outside is not None:
+        if self.form.outside_site is not None:
             return
         if self.form.reads:
             self._check_heads()
@@ -55,41 +55,41 @@ class Edit(Ends):
         return self.form.formula(self, shape)
 
     def _check_ports(self) -> None:
-        writes = writable_at(self.site)
+        writes = writable_ports(self.site)
         if self.write not in writes:
-            raise refusal("site", f"write {self.write} at {self.site}", f"Writable there: {', '.join(writes)}.")
+            raise rule_error("site", f"write {self.write} at {self.site}", f"Writable there: {', '.join(writes)}.")
         if not self.form.reads:
             if self.read is not None:
                 title = self.form.title or self.form.name
-                raise refusal("read", f"a {title} that reads {self.read}", "Leave read empty.")
+                raise rule_error("read", f"a {title} that reads {self.read}", "Leave read empty.")
             return
-        allowed = READS[self.write]
+        allowed = READABLE_PORTS[self.write]
         if self.read not in allowed:
             known = ", ".join(allowed) or "nothing (constants only)"
             got = f"read {self.read or 'nothing'} for write {self.write}"
-            raise refusal("read", got, f"Readable for it: {known}.")
+            raise rule_error("read", got, f"Readable for it: {known}.")
 
     def _check_outside(self) -> None:
-        of_input, of_model = (self.form.outside is site for site in (Site.EMBEDDING, Site.GLOBAL))
+        of_input, of_model = (self.form.outside_site is site for site in (Site.EMBEDDING, Site.GLOBAL))
         is_input = self.site is Site.EMBEDDING
-        fits = of_input == is_input == (self.gate.outside is Site.EMBEDDING)
+        fits = of_input == is_input == (self.gate.outside_site is Site.EMBEDDING)
         if not fits or of_model != (self.site is Site.GLOBAL):
-            raise refusal("V19", f"{self.form.name} at {self.site} with gate {self.gate.name}")
+            raise rule_error("V19", f"{self.form.name} at {self.site} with gate {self.gate.name}")
         if of_model and not isinstance(self.gate, Add):
-            raise refusal("V19", f"{self.form.name} with gate {self.gate.name}", "Use add.")
+            raise rule_error("V19", f"{self.form.name} with gate {self.gate.name}", "Use add.")
         if self.site in _OUTSIDE_BLOCKS and not isinstance(self.layers, AllLayers):
-            raise refusal("layers", f"layers {self.layers.name} at {self.site}", "Leave them out.")
+            raise rule_error("layers", f"layers {self.layers.name} at {self.site}", "Leave them out.")
 
     def _check_heads(self) -> None:
         is_multi = self.heads is not Heads.SINGLE
         is_extension = self.write is Port.O and self.heads is Heads.QUERY and self.read in (Port.Q, Port.HEAD)
         got = f"{self.heads} at {self.write}, read {self.read}"
         if is_multi and self.write is not Port.HEAD and not is_extension:
-            raise refusal("V10", got, "Use write head, or one block.")
+            raise rule_error("V10", got, "Use write head, or one block.")
         if not is_multi and Port.HEAD in (self.write, self.read):
-            raise refusal("V10", got, "Use concat for one block.")
+            raise rule_error("V10", got, "Use concat for one block.")
 
     def _check_factor(self) -> None:
         is_factor = self.form.multiplies and self.read is self.write
         if is_factor != self.gate.multiplies:
-            raise refusal("mul", f"{self.form.name} from {self.read} to {self.write} with gate {self.gate.name}")
+            raise rule_error("mul", f"{self.form.name} from {self.read} to {self.write} with gate {self.gate.name}")

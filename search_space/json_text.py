@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-MOST_DIGITS = 100
+MAX_DIGITS = 100
 """Of a whole number."""
 
 
@@ -20,8 +20,8 @@ def read_json_text(text: str) -> Any:
 
 
 def _whole(digits: str) -> int:
-    if len(digits) > MOST_DIGITS:
-        raise ValueError(f"a number of more than {MOST_DIGITS} digits")
+    if len(digits) > MAX_DIGITS:
+        raise ValueError(f"a number of more than {MAX_DIGITS} digits")
     return int(digits)
 
 

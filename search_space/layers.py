@@ -20,7 +20,7 @@ class AllLayers:
 
     name: ClassVar[str] = "all"
 
-    def chosen(self, layers: int) -> tuple[int, ...]:
+    def block_indices(self, layers: int) -> tuple[int, ...]:
         """Indices of the chosen blocks of a stack of ``layers``."""
         return tuple(range(layers))
 
@@ -50,7 +50,7 @@ class LayerRange:
                 rule="layers",
             )
 
-    def chosen(self, layers: int) -> tuple[int, ...]:
+    def block_indices(self, layers: int) -> tuple[int, ...]:
         """Indices of the chosen blocks of a stack of ``layers``; none where the range ends beyond it."""
         return tuple(range(self.first, self.last + 1)) if self.last < layers else ()
 
@@ -77,7 +77,7 @@ class SpindleGroups:
         """Check the numbers; a list, as JSON has it, becomes a tuple."""
         object.__setattr__(self, "groups", _ascending(self.groups, GROUPS, "spindle groups"))
 
-    def chosen(self, layers: int) -> tuple[int, ...]:
+    def block_indices(self, layers: int) -> tuple[int, ...]:
         """Indices of the chosen blocks of a stack of ``layers``; none if it is too short for four groups."""
         if layers < GROUPS:
             return ()
@@ -124,7 +124,7 @@ class LayerPattern:
         """Check the numbers; a list, as JSON has it, becomes a tuple."""
         object.__setattr__(self, "sixths", _ascending(self.sixths, SIXTHS, "the sixths of a pattern"))
 
-    def chosen(self, layers: int) -> tuple[int, ...]:
+    def block_indices(self, layers: int) -> tuple[int, ...]:
         """Indices of the chosen blocks of a stack of ``layers``; none if it is too short for six groups."""
         if layers < SIXTHS:
             return ()
@@ -134,17 +134,17 @@ class LayerPattern:
 Layers = AllLayers | LayerRange | SpindleGroups | LayerPattern
 
 
-def fewer(layers: Layers, depth: int) -> Iterator[Layers]:
+def shrinking_choices(layers: Layers, depth: int) -> Iterator[Layers]:
     """A choice of a stack of ``depth`` blocks, then ever fewer of its blocks, those next to the output last."""
     yield layers
-    first, *others = layers.chosen(depth)
+    first, *others = layers.block_indices(depth)
     match layers:
         case SpindleGroups(groups=(_, *kept)) if kept:
-            yield from fewer(SpindleGroups(groups=tuple(kept)), depth)
+            yield from shrinking_choices(SpindleGroups(groups=tuple(kept)), depth)
         case LayerPattern(sixths=(_, *kept)) if kept:
-            yield from fewer(LayerPattern(sixths=tuple(kept)), depth)
+            yield from shrinking_choices(LayerPattern(sixths=tuple(kept)), depth)
         case _ if others:
-            yield from fewer(LayerRange(first=first + 1, last=others[-1]), depth)
+            yield from shrinking_choices(LayerRange(first=first + 1, last=others[-1]), depth)
 
 
 LAYER_CHOICES: tuple[type[Layers], ...] = (AllLayers, LayerRange, SpindleGroups, LayerPattern)

@@ -11,33 +11,35 @@ from search_space.edit import Edit
 from search_space.rules import PROJECTION_INPUTS
 from search_space.validity import canonical_read
 
-WRITTEN = tuple(PROJECTION_INPUTS)
+PROJECTION_OUTPUTS = tuple(PROJECTION_INPUTS)
 """Ports that a linear layer writes."""
 
-READ_BY = {Port.CONCAT: Port.O, Port.M: Port.F}
+SOLE_READERS = {Port.CONCAT: Port.O, Port.M: Port.F}
 """Ports that nothing but a linear layer reads, to the port that it writes."""
 
 
-def unmergeable(configuration: Configuration, shape: BackboneShape) -> dict[str, str]:
+def unmergeable_edits(configuration: Configuration, shape: BackboneShape) -> dict[str, str]:
     """The edits that no weights can hold, by name, and why; empty if all can be merged."""
-    obstacles = ((named_edit(index, edit), obstacle(edit, shape)) for index, edit in enumerate(configuration.edits))
+    obstacles = (
+        (edit_label(index, edit), merge_obstacle(edit, shape)) for index, edit in enumerate(configuration.edits)
+    )
     return {name: why for name, why in obstacles if why is not None}
 
 
-def named_edit(index: int, edit: Edit) -> str:
+def edit_label(index: int, edit: Edit) -> str:
     """An edit as messages name it."""
     reads = "" if edit.read in (None, edit.write) else f" from {edit.read}"
     return f"edit {index} ({edit.form.name} at {edit.site}{reads} to {edit.write}, gate {edit.gate.name})"
 
 
-def obstacle(edit: Edit, shape: BackboneShape) -> str | None:
+def merge_obstacle(edit: Edit, shape: BackboneShape) -> str | None:
     """Why no weights can hold an edit; None where they can."""
     form = edit.form
-    if form.unmergeable is not None or edit.read is None:
-        return form.unmergeable
+    if form.unmergeable_reason is not None or edit.read is None:
+        return form.unmergeable_reason
     if not is_linear(edit):
         return "its map is not the same for every token and head"
-    place = edit.write if edit.write in WRITTEN else READ_BY.get(edit.write)
+    place = edit.write if edit.write in PROJECTION_OUTPUTS else SOLE_READERS.get(edit.write)
     if place is None:
         return f"no linear layer alone reads or writes {edit.write}"
     if edit.insertion is Insertion.PARALLEL and not reads_input(edit, shape):
@@ -50,7 +52,7 @@ def obstacle(edit: Edit, shape: BackboneShape) -> str | None:
 
 def is_linear(edit: Edit) -> bool:
     """Whether an edit's contribution is a linear map of what it reads, or a constant."""
-    return edit.form.unmergeable is None and edit.heads is Heads.SINGLE and edit.gate.is_linear
+    return edit.form.unmergeable_reason is None and edit.heads is Heads.SINGLE and edit.gate.is_linear
 
 
 def reads_input(edit: Edit, shape: BackboneShape) -> bool:

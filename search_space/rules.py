@@ -39,7 +39,7 @@ RULES: dict[str, str] = {
     "read to the one that is written, under a gate that adds, scaled or not",
 }
 
-READS: dict[Port, tuple[Port, ...]] = {
+READABLE_PORTS: dict[Port, tuple[Port, ...]] = {
     Port.Q: (Port.X_ATTN, Port.Q),
     Port.K: (Port.CTX, Port.K),
     Port.V: (Port.CTX, Port.V),
@@ -77,12 +77,12 @@ _WRITES: dict[Site, tuple[Port, ...]] = {
 }
 
 
-def writable_at(site: Site) -> tuple[Port, ...]:
+def writable_ports(site: Site) -> tuple[Port, ...]:
     """The tensors that an edit may write at a site."""
     return _WRITES.get(site, _ATTENTION_WRITES)
 
 
-def refusal(rule: str, got: str, advice: str = "") -> InvalidEditError:
+def rule_error(rule: str, got: str, advice: str = "") -> InvalidEditError:
     """The error of a rule that is broken: what must hold, what was got, what to do."""
     text = f"{RULES[rule]}; got {got}."
     return InvalidEditError(f"{text} {advice}".strip(), rule=rule)

@@ -8,7 +8,7 @@ from search_space.edit import Edit
 from search_space.edit_protocol import sublayers_of
 from search_space.forms import SizedForm
 from search_space.layers import AllLayers, LayerPattern, LayerRange, SpindleGroups
-from search_space.rules import refusal
+from search_space.rules import rule_error
 
 
 def check_edits(edits: Iterable[Edit]) -> None:
@@ -27,16 +27,16 @@ def _check_pairs(edits: tuple[Edit, ...], reads: list[Port | None], share_layers
             if not _sites_overlap(edit.site, other.site):
                 continue
             if edit.site in (Site.EMBEDDING, Site.GLOBAL):
-                raise refusal("V19", f"{other.form.name} and {edit.form.name}", "Keep one.")
+                raise rule_error("V19", f"{other.form.name} and {edit.form.name}", "Keep one.")
             if not share_layers(edit, other):
                 continue
             lse = edit.gate.logits is not None, other.gate.logits is not None
             if all(lse):
-                raise refusal("V18", f"two at {edit.site}", "Use one of the summed length.")
+                raise rule_error("V18", f"two at {edit.site}", "Use one of the summed length.")
             same = edit.write is other.write and reads[index] is other_read and edit.form.name == other.form.name
             if same and not any(lse):
                 got = f"two {edit.form.name} from {reads[index] or 'nothing'} to {edit.write}"
-                raise refusal("twice", got, "Merge them.")
+                raise rule_error("twice", got, "Merge them.")
 
 
 def _surely_share_layers(one: Edit, other: Edit) -> bool:
@@ -77,26 +77,26 @@ def check_on(edits: Iterable[Edit], shape: BackboneShape) -> None:
     for edit in edits:
         if edit.site is Site.STACK:
             if not shape.stack_norms:
-                raise refusal("V14", f"{shape.family}, whose stack has no biased LayerNorm")
+                raise rule_error("V14", f"{shape.family}, whose stack has no biased LayerNorm")
             continue
         if edit.site is Site.EMBEDDING and shape.embedding_width is not None:
             got = f"{shape.family} with embeddings of width {shape.embedding_width} beside {shape.width}"
-            raise refusal("V19", got, "Prompts need one width.")
+            raise rule_error("V19", got, "Prompts need one width.")
         if edit.site is Site.EMBEDDING and not shape.has(Site.EMBEDDING, Port.EMBEDDING):
-            raise refusal("ports", f"a prompt on {shape.family}, whose input cannot be reached", "Use a prefix.")
-        if edit.form.outside is None:
+            raise rule_error("ports", f"a prompt on {shape.family}, whose input cannot be reached", "Use a prefix.")
+        if edit.form.outside_site is None:
             _check_at_sublayers(edit, shape)
         edit.form.check_on(edit, shape)
 
 
 def _check_at_sublayers(edit: Edit, shape: BackboneShape) -> None:
     if not shape.sublayers(edit.site):
-        raise refusal("sublayers", f"{edit.site} on {shape.family}")
+        raise rule_error("sublayers", f"{edit.site} on {shape.family}")
     sublayers = sublayers_of(edit, shape)
     if not sublayers:
-        raise refusal("layers", f"{edit.layers} on {shape.family}", "Choose others.")
+        raise rule_error("layers", f"{edit.layers} on {shape.family}", "Choose others.")
     if Port.G in (edit.write, edit.read) and not shape.gated_ffn:
-        raise refusal("ports", f"g on {shape.family}, whose FFN has no gate projection", "Use u.")
+        raise rule_error("ports", f"g on {shape.family}, whose FFN has no gate projection", "Use u.")
     _check_reachable(edit, shape)
     edit.gate.check_on(edit, shape)
     if edit.sized_form is not None:
@@ -106,19 +106,19 @@ def _check_at_sublayers(edit: Edit, shape: BackboneShape) -> None:
 def _check_reachable(edit: Edit, shape: BackboneShape) -> None:
     for port in (edit.write, edit.read):
         if port is not None and not shape.has(edit.site, port):
-            raise refusal("ports", f"{port} on {shape.family}, where nothing can reach it", "Use another port.")
+            raise rule_error("ports", f"{port} on {shape.family}, where nothing can reach it", "Use another port.")
     inside = edit.gate.logits is not None or edit.heads is not Heads.SINGLE
     if inside and not shape.has(edit.site, Port.HEAD):
-        raise refusal(
+        raise rule_error(
             "ports", f"heads on {shape.family}, whose attention cannot be reached inside", "Use q, k, v or o."
         )
 
 
 def _check_widths(edit: Edit, form: SizedForm, shape: BackboneShape, sublayers: int) -> None:
     if form.widened >= sublayers:
-        raise refusal("width", f"{form.widened} widened sublayers of {sublayers}", "Raise the width.")
+        raise rule_error("width", f"{form.widened} widened sublayers of {sublayers}", "Raise the width.")
     largest = form.largest_width(edit, shape)
     top = form.width + (form.width_step if form.widened else 0)
     if largest is not None and top > largest:
         rule = "V11" if edit.write is Port.HEAD else "V15"
-        raise refusal(rule, f"rank {top} where {largest} is the most", "Lower the rank.")
+        raise rule_error(rule, f"rank {top} where {largest} is the most", "Lower the rank.")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
 
-from search_space.checked import Name
+from search_space.field_types import Name
 from studies.errors import StorageError, WishError
 from studies.ledger.copies import Copied
 from studies.ledger.engine import StorageAddress

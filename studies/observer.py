@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol, TypeVar
 
-from search_space.nearest import nearest
+from search_space.closest_name import name_hint
 from studies.errors import StudiesError, WishError
 from studies.ledger.ledger import Ledger
 from studies.records import Reading, StudyRecord, TrialRecord, TrialState
@@ -149,7 +149,7 @@ def named_observer(text: str, known: Mapping[str, str]) -> Observer:
     place = known.get(text, text)
     module, colon, name = place.partition(":")
     if not (module and colon and name):
-        raise WishError(f"an observer is {', '.join(known)} or module:name; got {text!r}.{nearest(text, known)}")
+        raise WishError(f"an observer is {', '.join(known)} or module:name; got {text!r}.{name_hint(text, known)}")
     try:
         made: Observer = getattr(importlib.import_module(module), name)()
     except (ImportError, AttributeError) as error:

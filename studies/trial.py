@@ -7,8 +7,8 @@ from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING, Never
 
+from search_space.closest_name import name_hint
 from search_space.configuration import Configuration
-from search_space.nearest import nearest
 from studies.analysis.estimates import estimates_of
 from studies.analysis.readings import readings_table
 from studies.ledger.ledger import Ledger
@@ -46,7 +46,7 @@ def absent(owner: object, name: str, others: Mapping[str, str]) -> AttributeErro
     if name in others:
         hint = f" Use {others[name]}."
     else:
-        hint = nearest(name, [one for one in dir(kind) if not one.startswith("_")])
+        hint = name_hint(name, [one for one in dir(kind) if not one.startswith("_")])
     return AttributeError(f"{kind.__name__!r} has no attribute {name!r}.{hint}")
 
 

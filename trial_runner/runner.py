@@ -12,7 +12,7 @@ from accelerate import PartialState
 from accelerate.utils import is_bf16_available
 from torch import nn
 
-from search_space.backbones.declared import declared_of, table_sha256
+from search_space.backbones.declared import declared_family_of, table_sha256
 from search_space.backbones.shape import BackboneShape
 from search_space.published import published_method
 from trial_runner.attachment.attach import stacks_of
@@ -112,7 +112,7 @@ class TorchRunner:
         """See `PackRunner`."""
         known = {"backbone": self.backbone.weights_sha256, "data": self.task.fingerprint}
         shape = self.backbone.shape
-        if declared_of(shape) is not None:
+        if declared_family_of(shape) is not None:
             known["table of ports"] = table_sha256(shape, self.backbone.family.ports(shape))
         return {name: value[:_TOLD_DIGITS] for name, value in known.items()}
 

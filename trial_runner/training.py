@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from pydantic import BeforeValidator, ConfigDict, Field
 from pydantic.dataclasses import dataclass
 
-from search_space.checked import Number, Positive, Size
+from search_space.field_types import Number, Positive, Size
 
 
 def _betas(value: object) -> object:

@@ -17,7 +17,7 @@ from search_space.forms import Bottleneck, LowRank, SoftmaxMemory
 from search_space.gates import Add, ConvexGate, FixedScale
 from search_space.layers import SIXTHS, AllLayers, LayerPattern, LayerRange, Layers
 from search_space.parameter_counts.counts import count
-from search_space.space.layer_choice import depth_of
+from search_space.space.layer_choice import stack_depth
 from search_space.space.options import SpaceOptions
 from search_space.space.space import SearchSpace
 from trial_runner.requests import TrialRequest
@@ -88,7 +88,7 @@ _TARGETS = {
 
 def lora(cell: Cell, targets: str, scale: float) -> Configuration | None:
     """LoRA of the largest rank that fits; where rank 1 does not fit all layers, of the last ones that it fits."""
-    layers = depth_of(cell.shape)
+    layers = stack_depth(cell.shape)
     for first in range(layers):
         where = AllLayers() if first == 0 else LayerRange(first=first, last=layers - 1)
         rank = cell.parameters // count(_lora_of(targets, 1, scale, where), cell.shape).stored

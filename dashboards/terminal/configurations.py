@@ -13,8 +13,8 @@ from dashboards.terminal.text import share_text
 from search_space.backbones.shape import BackboneShape
 from search_space.configuration import Configuration
 from search_space.conventions import CONVENTIONS, conventions
-from search_space.parameter_counts.counts import Counts, count, places
-from search_space.published import METHODS, PublishedMethod, Values
+from search_space.parameter_counts.counts import Counts, count, instance_count
+from search_space.published import METHODS, HyperParameterValues, PublishedMethod
 from search_space.words.describe import Difference, SideView, phrase, ranked_published, sentence, side_view
 
 _NEAREST = 3
@@ -123,7 +123,7 @@ class CountView:
     invalid: str | None
 
 
-def view_count(method: PublishedMethod, shape: BackboneShape, settings: Values) -> CountView:
+def view_count(method: PublishedMethod, shape: BackboneShape, settings: HyperParameterValues) -> CountView:
     """What a published method counts on a backbone.
 
     Raises:
@@ -131,7 +131,7 @@ def view_count(method: PublishedMethod, shape: BackboneShape, settings: Values) 
         InvalidEditError: If the method is not valid there with these settings, unless there is nothing to count.
     """
     found = conventions(method.name, shape, settings)
-    invalid = None if any(found.values()) else method.validity(shape)
+    invalid = None if any(found.values()) else method.invalid_reason(shape)
     counts = Counts(weights_only=0, with_bias=0, stored=0, trained=0)
     return CountView(
         method=method,
@@ -150,7 +150,7 @@ def method_views(shape: BackboneShape) -> tuple[MethodView, ...]:
 
 
 def _method_view(method: PublishedMethod, shape: BackboneShape) -> MethodView:
-    invalid = method.validity(shape)
+    invalid = method.invalid_reason(shape)
     if invalid is not None:
         return MethodView(method=method, invalid=invalid)
     configuration = method.configuration(shape)
@@ -179,7 +179,7 @@ def view_configuration(
         attention=side_view(configuration.attention),
         ffn=side_view(configuration.ffn),
         edits=tuple(
-            EditView(site=edit.site.value, sublayers=places(edit, shape), formula=edit.formula(shape))
+            EditView(site=edit.site.value, sublayers=instance_count(edit, shape), formula=edit.formula(shape))
             for edit in configuration.edits
         ),
         counts=count(configuration, shape),

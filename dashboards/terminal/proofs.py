@@ -35,7 +35,7 @@ def _rows(proof: Proof, shape: BackboneShape) -> Iterator[tuple[str, str]]:
     blocks = " and ".join(f"{count} {name}" for name, count in layers.items() if count)
     of_keys = "" if shape.query_heads == shape.key_value_heads else f" ({shape.key_value_heads} of keys)"
     heads = f"{shape.query_heads} heads{of_keys}"
-    yield "shape", f"{blocks} blocks, {shape.norm.words}, {shape.width} wide, {heads}, {shape.parameters:,} parameters"
+    yield "shape", f"{blocks} blocks, {shape.norm.label}, {shape.width} wide, {heads}, {shape.parameters:,} parameters"
     for name, ports in found["ports"].items():
         yield name, " ".join(ports) or "nothing"
     for name in ("forms", "insertions", "gates", "methods", "refused"):
@@ -77,6 +77,6 @@ def _possible(shape: BackboneShape | None) -> dict[str, Any]:
         name: [str(port) for port in some if shape.has(site, port) and (port is not Port.G or shape.gated_ffn)]
         for name, (site, some) in sides.items()
     }
-    valid = [method.name for method in METHODS.values() if method.validity(shape) is None]
+    valid = [method.name for method in METHODS.values() if method.invalid_reason(shape) is None]
     refused = [name for name in METHODS if name not in valid]
     return {"ports": ports, "methods": valid, "refused": refused, "parameters": shape.parameters}

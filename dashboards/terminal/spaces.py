@@ -15,11 +15,11 @@ from dashboards.terminal.text import rate_text, share_text
 from search_space.forms import FORMS
 from search_space.gates import FixedScale, Multiply
 from search_space.parameter_counts.counts import Counts
-from search_space.space.layer_choice import depth_of, every_choice
-from search_space.space.parameters import sides
+from search_space.space.layer_choice import every_choice, stack_depth
+from search_space.space.parameter_table import sides
+from search_space.space.part_space import NUMBERS
 from search_space.space.points import site_of
 from search_space.space.product import families
-from search_space.space.questions import NUMBERS
 from search_space.space.random_draw import RandomTrial
 from search_space.space.space import SearchSpace
 from search_space.space.trial_protocol import Parameter
@@ -105,7 +105,7 @@ def view_space(space: SearchSpace, *, draw: int = 0, seed: int = 0) -> SpaceView
         draw: How many configurations to draw.
     """
     sizes = {part: _size(part, space) for part in space.parts}
-    layer_choices = len(every_choice(space.layers, depth_of(space.shape)))
+    layer_choices = len(every_choice(space.layers, stack_depth(space.shape)))
     trial = RandomTrial(seed)
     return SpaceView(
         family=space.shape.family,

@@ -68,7 +68,7 @@ def picture_of(configuration: Configuration, shape: BackboneShape | None) -> Dra
             _panel("FFN", places, _FFN_FLOWS, ffn, shape),
         ],
         "outside": [_drawn(edit, shape, 0, 0) for edit in outside],
-        "norm": "" if shape is None else shape.norm.words,
+        "norm": "" if shape is None else shape.norm.label,
     }
 
 
@@ -113,7 +113,7 @@ def _drawn(edit: Edit, shape: BackboneShape | None, x: int, y: int) -> Drawing:
     return {
         "form": edit.form.name,
         "label": edit.form.name if sized is None else f"{edit.form.name} {sized.width}",
-        "said": f"{edit.form.words(edit)}: {reads}writes {PORT_NAMES[edit.write]}",
+        "said": f"{edit.form.describe(edit)}: {reads}writes {PORT_NAMES[edit.write]}",
         "gate": gate.name if gate.fixed_scale is None else f"{gate.name} {gate.fixed_scale:g}",
         "read": None if edit.read is None else edit.read.value,
         "write": edit.write.value,

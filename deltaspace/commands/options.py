@@ -126,14 +126,14 @@ def _settings(_: click.Context, __: click.Parameter, texts: tuple[str, ...]) -> 
     Raises:
         SettingError: If one has no such form.
     """
-    from search_space.published.point import number_or_text
+    from search_space.published.point import parse_setting
 
     values: dict[str, float | str] = {}
     for setting in texts:
         key, text = (part.strip() for part in setting.partition("=")[::2])
         if not (key and text):
             raise SettingError(f"a setting must look like r=64; got {setting!r}.")
-        values[key] = number_or_text(text)
+        values[key] = parse_setting(text)
     return values
 
 

@@ -2,15 +2,15 @@
 
 from collections.abc import Mapping
 
-from search_space.backbones.declared import declared, declared_of
+from search_space.backbones.declared import declared_family, declared_family_of
 from search_space.backbones.entries import check_bounds
 from search_space.backbones.family import BackboneFamily as BackboneFamily
 from search_space.backbones.family import PortLocation as PortLocation
 from search_space.backbones.family import PortTable as PortTable
 from search_space.backbones.shape import BackboneShape
 from search_space.backbones.special import FAMILIES as FAMILIES
+from search_space.closest_name import name_hint
 from search_space.errors import UnsupportedBackboneError
-from search_space.nearest import nearest
 
 REFUSED: Mapping[str, str] = {
     "deberta": (
@@ -36,11 +36,11 @@ def family_of(config: Mapping[str, object]) -> BackboneFamily:
         return _BY_MODEL_TYPE[model_type]
     if str(model_type) in REFUSED:
         raise UnsupportedBackboneError(f"{model_type} backbones cannot be used: {REFUSED[str(model_type)]}.")
-    brought = declared(config)
+    brought = declared_family(config)
     if brought is not None:
         return brought
     got = repr(model_type) if "model_type" in config else "no such entry"
-    hint = nearest(str(model_type), _BY_MODEL_TYPE)
+    hint = name_hint(str(model_type), _BY_MODEL_TYPE)
     raise UnsupportedBackboneError(
         f"model_type of a backbone config must be one of {', '.join(_BY_MODEL_TYPE)}; got {got}.{hint}"
     )
@@ -48,7 +48,7 @@ def family_of(config: Mapping[str, object]) -> BackboneFamily:
 
 def family_of_shape(shape: BackboneShape) -> BackboneFamily:
     """The family that a shape was read by."""
-    return declared_of(shape) or FAMILIES[shape.family]
+    return declared_family_of(shape) or FAMILIES[shape.family]
 
 
 def shape_of(config: Mapping[str, object]) -> BackboneShape:

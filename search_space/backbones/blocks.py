@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from search_space.backbones.entries import ConfigEntries
 from search_space.backbones.family import PortLocation, PortTable
-from search_space.backbones.parameters import ModuleWeights, linear, table
+from search_space.backbones.module_weights import ModuleWeights, linear_weights, table_weights
 from search_space.backbones.shape import BackboneShape
 from search_space.dimensions import NormPlacement, Port, Positions, Site, StackKind
 from search_space.rules import PROJECTION_INPUTS
@@ -54,7 +54,7 @@ class TransformerBlocks:
         example: As of `BackboneFamily`.
     """
 
-    words: str
+    summary: str
     model_types: tuple[str, ...]
     kind: StackKind
     norm: NormPlacement = NormPlacement.PRE
@@ -65,9 +65,9 @@ class TransformerBlocks:
     sizes: tuple[str, ...] = ()
     needs_head_dim: bool = False
     biases: Mapping[str, str] = field(default_factory=dict)
-    left_out: Mapping[str, bool | str] = field(default_factory=dict)
-    equal: Mapping[str, bool | int | str] = field(default_factory=dict)
-    null: tuple[str, ...] = ()
+    defaults: Mapping[str, bool | str] = field(default_factory=dict)
+    must_equal: Mapping[str, bool | int | str] = field(default_factory=dict)
+    must_be_null: tuple[str, ...] = ()
     norms: int = 1
     has_gains: bool = True
     query_norms: Literal["none", "head", "all"] = "none"
@@ -81,7 +81,7 @@ class TransformerBlocks:
     example: Mapping[str, object]
 
     def shape(
-        self, entries: ConfigEntries, *, beside: ModuleWeights = _NOTHING, embedding_width: int | None = None
+        self, entries: ConfigEntries, *, other_weights: ModuleWeights = _NOTHING, embedding_width: int | None = None
     ) -> BackboneShape:
         """The shape that the entries of a config say.
 
@@ -92,14 +92,14 @@ class TransformerBlocks:
         Raises:
             UnsupportedBackboneError: If an entry is missing or cannot be.
         """
-        for name in self.null:
-            entries.refuse(name)
-        for name, value in self.equal.items():
-            entries.check_equal(name, value, left_out=self.left_out.get(name, value))
+        for name in self.must_be_null:
+            entries.check_null(name)
+        for name, value in self.must_equal.items():
+            entries.check_equal(name, value, default=self.defaults.get(name, value))
         layers, heads = entries.size("num_hidden_layers"), entries.size("num_attention_heads")
         key_heads = heads
         if "num_key_value_heads" in self.sizes and entries.has("num_key_value_heads"):
-            key_heads = heads // entries.share("num_attention_heads", "num_key_value_heads")
+            key_heads = heads // entries.quotient("num_attention_heads", "num_key_value_heads")
         has_head_width = self.needs_head_dim or ("head_dim" in self.sizes and entries.has("head_dim"))
         biased = self._biased_ports(entries)
         is_decoder, has_both = self.kind is StackKind.DECODER, self.kind is StackKind.ENCODER_DECODER
@@ -114,7 +114,7 @@ class TransformerBlocks:
             key_value_heads=key_heads,
             head_width=entries.size("head_dim")
             if has_head_width
-            else entries.share("hidden_size", "num_attention_heads"),
+            else entries.quotient("hidden_size", "num_attention_heads"),
             ffn_width=entries.size("intermediate_size"),
             gated_ffn=bool(self.ffn.get("g")),
             parameters=1,  # counted below, of the widths
@@ -124,16 +124,16 @@ class TransformerBlocks:
             embedding_width=embedding_width,
             lacks=frozenset() if self.ffn.get("u") else _INSIDE,
         )
-        base = self._weights(entries, shape) + beside
+        base = self._weights(entries, shape) + other_weights
         is_tied = not is_decoder or entries.flag("tie_word_embeddings", default=self._is_set("tie_word_embeddings"))
-        head = _NOTHING if is_tied else table(entries.size("vocab_size"), shape.width)
-        unused = (linear(shape.width, shape.width) if self.has_pooler else head).parameters
+        head = _NOTHING if is_tied else table_weights(entries.size("vocab_size"), shape.width)
+        unused = (linear_weights(shape.width, shape.width) if self.has_pooler else head).parameters
         total = base.parameters + unused
         return replace(shape, parameters=total, unused_parameters=unused, parameter_tensors=base.tensors)
 
     def _is_set(self, flag: str) -> bool:
         """What a flag means that is left out."""
-        return self.left_out.get(flag) is True
+        return self.defaults.get(flag) is True
 
     def _biased_ports(self, entries: ConfigEntries) -> frozenset[tuple[Site, Port]]:
         named = {
@@ -154,10 +154,10 @@ class TransformerBlocks:
             attention += 2 * self._norm(shape.head_width, shape)
         elif self.query_norms == "all":
             attention += self._norm(shape.query_width, shape) + self._norm(shape.key_value_width, shape)
-        outside = sum((table(entries.size(rows), embedded) for rows in self.tables), _NOTHING)
+        outside = sum((table_weights(entries.size(rows), embedded) for rows in self.tables), _NOTHING)
         outside += len(self.stack_norms) * self._norm(embedded, shape)
         if shape.embedding_width is not None:
-            outside += linear(shape.embedding_width, width)
+            outside += linear_weights(shape.embedding_width, width)
         return outside + sum(shape.depths(Site.ATTENTION)) * attention + sum(shape.depths(Site.FFN)) * ffn
 
     def _norm(self, channels: int, shape: BackboneShape) -> ModuleWeights:
@@ -241,26 +241,26 @@ def _written(modules: Modules, shares: Mapping[Port, int]) -> dict[Port, PortLoc
 
 
 @cache
-def described() -> Mapping[str, TransformerBlocks]:
+def family_blocks() -> Mapping[str, TransformerBlocks]:
     """The blocks of every family in the file, by name and in its order."""
     tables: dict[str, Any] = tomllib.loads(_FILE.read_text(encoding="utf-8"))
     found = {}
     for name, own in tables["family"].items():
         said = {"model_types": [name], **_with_shared(own, tables["shared"])}
-        words = {
+        enums = {
             "kind": StackKind(said["kind"]),
             "norm": NormPlacement(said.get("norm", NormPlacement.PRE)),
             "positions": Positions(said.get("positions", Positions.ABSOLUTE)),
         }
         tuples = {key: tuple(value) for key, value in said.items() if isinstance(value, list)}
-        found[name] = TransformerBlocks(**{**said, **words, **tuples})
+        found[name] = TransformerBlocks(**{**said, **enums, **tuples})
     return found
 
 
 def _with_shared(own: Mapping[str, Any], shared: Mapping[str, Any]) -> dict[str, Any]:
     """A table of the file, and what it takes of the one that it is like."""
-    if "like" not in own:
+    if "extends" not in own:
         return dict(own)
-    taken = _with_shared(shared[own["like"]], shared)
+    taken = _with_shared(shared[own["extends"]], shared)
     merged = {key: {**taken.get(key, {}), **own[key]} for key in _MERGED if key in own}
-    return {**taken, **{key: value for key, value in own.items() if key != "like"}, **merged}
+    return {**taken, **{key: value for key, value in own.items() if key != "extends"}, **merged}

@@ -19,20 +19,20 @@ ENTRY = "deltaspace_table"
 _OF_SHAPES: dict[BackboneShape, BackboneFamily] = {}
 
 
-def declared(config: Mapping[str, object]) -> BackboneFamily | None:
+def declared_family(config: Mapping[str, object]) -> BackboneFamily | None:
     """The family that a config brings with it; None without one."""
     entry = config.get(ENTRY)
     if not isinstance(entry, Mapping):
         return None
     shape, table = _shape_from_json(entry["shape"]), table_from_json(entry["table"])
-    return declared_family(str(config.get("model_type")), shape, table)
+    return declare_family(str(config.get("model_type")), shape, table)
 
 
-def declared_family(name: str, shape: BackboneShape, table: PortTable) -> BackboneFamily:
-    """A family of one backbone; from now on `declared_of` knows it."""
+def declare_family(name: str, shape: BackboneShape, table: PortTable) -> BackboneFamily:
+    """A family of one backbone; from now on `declared_family_of` knows it."""
     family = BackboneFamily(
         name=name,
-        words="A table that was made of the model.",
+        summary="A table that was made of the model.",
         model_types=(name,),
         shape_from=lambda _: shape,
         ports=lambda _: table,
@@ -42,13 +42,13 @@ def declared_family(name: str, shape: BackboneShape, table: PortTable) -> Backbo
     return family
 
 
-def declared_of(shape: BackboneShape) -> BackboneFamily | None:
+def declared_family_of(shape: BackboneShape) -> BackboneFamily | None:
     """The family of a shape that a config brought with it in this process."""
     return _OF_SHAPES.get(shape)
 
 
-def declaration(shape: BackboneShape, table: PortTable) -> dict[str, Any]:
-    """What `declared` reads back."""
+def declaration_json(shape: BackboneShape, table: PortTable) -> dict[str, Any]:
+    """What `declared_family` reads back."""
     sizes = asdict(shape)
     for name in ("biased_ports", "lacks"):
         sizes[name] = sorted([site.value, port.value] for site, port in getattr(shape, name))
@@ -56,8 +56,8 @@ def declaration(shape: BackboneShape, table: PortTable) -> dict[str, Any]:
 
 
 def table_sha256(shape: BackboneShape, table: PortTable) -> str:
-    """Of what `declaration` says: equal where edits would be at the same places."""
-    content = declaration(shape, table)
+    """Of what `declaration_json` says: equal where edits would be at the same places."""
+    content = declaration_json(shape, table)
     content["table"]["ports"].sort()
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
@@ -66,12 +66,12 @@ def _shape_from_json(sizes: Mapping[str, Any]) -> BackboneShape:
     pairs = {
         name: frozenset((Site(site), Port(port)) for site, port in sizes[name]) for name in ("biased_ports", "lacks")
     }
-    words = {
+    enums = {
         "kind": StackKind(sizes["kind"]),
         "norm": NormPlacement(sizes["norm"]),
         "positions": Positions(sizes["positions"]),
     }
-    return BackboneShape(**{**sizes, **pairs, **words})
+    return BackboneShape(**{**sizes, **pairs, **enums})
 
 
 def table_to_json(table: PortTable) -> dict[str, Any]:

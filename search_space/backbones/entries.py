@@ -8,7 +8,7 @@ from search_space.errors import UnsupportedBackboneError
 
 T = TypeVar("T")
 
-MOST: Mapping[str, int] = {
+MAX_ENTRY_VALUES: Mapping[str, int] = {
     "layer": 1 << 8,
     "blocks": 1 << 8,
     "expert": 1 << 12,
@@ -38,7 +38,9 @@ def check_bounds(config: Mapping[Any, object]) -> None:
     for name, value in config.items():
         if isinstance(value, Mapping):
             check_bounds(value)
-        most = next((bound for word, bound in MOST.items() if word in str(name)), None)  # ids of labels are numbers
+        most = next(
+            (bound for word, bound in MAX_ENTRY_VALUES.items() if word in str(name)), None
+        )  # ids of labels are numbers
         if most is not None and type(value) is int and value > most:
             raise UnsupportedBackboneError(
                 f"{name} of a backbone config must be at most {most:,}; got {value:,}. "
@@ -95,7 +97,7 @@ class ConfigEntries:
             raise self._error(f"{name} of a {self.family} config must be {words}; got {value!r}.")
         return value
 
-    def share(self, name: str, among: str) -> int:
+    def quotient(self, name: str, among: str) -> int:
         """Quotient of two sizes, such as the width of a head; it must be whole."""
         total, parts = self.size(name), self.size(among)
         if total % parts:
@@ -112,16 +114,16 @@ class ConfigEntries:
             raise self._error(f"{first} and {second} of a {self.family} config must agree; got {value} and {other}.")
         return value
 
-    def check_equal(self, name: str, value: bool | int | str, *, left_out: bool | int | str) -> None:
+    def check_equal(self, name: str, value: bool | int | str, *, default: bool | int | str) -> None:
         """Refuse a config in which an entry, or what its absence means, says another model than the family's."""
         said = self.entries.get(name)
-        said = left_out if said is None else said
+        said = default if said is None else said
         if type(said) is not type(value) or said != value:
             got = _shown(said) if name in self.entries else "no such entry"
             problem = f"{name} of a {self.family} config must be {_shown(value)}; got {got}."
             raise UnsupportedBackboneError(f"{problem} Use another backbone.")
 
-    def refuse(self, name: str) -> None:
+    def check_null(self, name: str) -> None:
         """Refuse a config in which an entry says anything but nothing: null, false, zero, or an empty list."""
         if self.entries.get(name):
             raise self._error(f"{name} of a {self.family} config must be null; got {self.entries[name]!r}.")

@@ -91,7 +91,7 @@ class BackboneFamily:
     """
 
     name: str
-    words: str
+    summary: str
     model_types: tuple[str, ...]
     shape_from: Callable[[ConfigEntries], BackboneShape]
     ports: Callable[[BackboneShape], PortTable]

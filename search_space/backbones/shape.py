@@ -6,7 +6,7 @@ from functools import cache
 from search_space.dimensions import Heads, NormPlacement, Port, Positions, Site, StackKind
 from search_space.errors import UnsupportedBackboneError
 
-MOST = 10**15
+MAX_PARAMETERS = 10**15
 """Parameters; more than any backbone has, and less than a database can count."""
 
 
@@ -78,9 +78,9 @@ class BackboneShape:
         for name in ("width", "query_heads", "key_value_heads", "head_width", "ffn_width", "parameters"):
             if not getattr(self, name) >= 1:
                 raise UnsupportedBackboneError(f"{name} of a backbone must be at least 1; got {getattr(self, name)}.")
-        if not self.parameters <= MOST:
+        if not self.parameters <= MAX_PARAMETERS:
             raise UnsupportedBackboneError(
-                f"parameters of a backbone must be at most {MOST:,}; got {self.parameters:,}. "
+                f"parameters of a backbone must be at most {MAX_PARAMETERS:,}; got {self.parameters:,}. "
                 "Check the backbone's config.json."
             )
         if self.query_heads % self.key_value_heads:

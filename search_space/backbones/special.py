@@ -3,10 +3,10 @@
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from search_space.backbones.blocks import TransformerBlocks, described
+from search_space.backbones.blocks import TransformerBlocks, family_blocks
 from search_space.backbones.entries import ConfigEntries
 from search_space.backbones.family import BackboneFamily
-from search_space.backbones.parameters import ModuleWeights, table
+from search_space.backbones.module_weights import ModuleWeights, table_weights
 from search_space.backbones.shape import BackboneShape
 from search_space.dimensions import Port, Site
 from search_space.errors import UnsupportedBackboneError
@@ -31,7 +31,7 @@ def _mpnet(blocks: TransformerBlocks, entries: ConfigEntries) -> BackboneShape:
             f"relative_attention_num_buckets of a mpnet config must be at least {_MPNET_BUCKETS}; got {buckets}. "
             "Check the backbone's config.json."
         )
-    return blocks.shape(entries, beside=table(buckets, entries.size("num_attention_heads")))
+    return blocks.shape(entries, other_weights=table_weights(buckets, entries.size("num_attention_heads")))
 
 
 def _deberta(blocks: TransformerBlocks, entries: ConfigEntries) -> BackboneShape:
@@ -46,7 +46,7 @@ def _deberta(blocks: TransformerBlocks, entries: ConfigEntries) -> BackboneShape
     given = (entries.entries.get(name) for name in ("position_buckets", "max_relative_positions"))
     reach = next((value for value in given if isinstance(value, int) and value > 0), None)
     rows = 2 * (reach or entries.size("max_position_embeddings"))
-    return blocks.shape(entries, beside=table(rows, entries.size("hidden_size")))
+    return blocks.shape(entries, other_weights=table_weights(rows, entries.size("hidden_size")))
 
 
 def _bart(blocks: TransformerBlocks, entries: ConfigEntries, embeddings: ModuleWeights | None = None) -> BackboneShape:
@@ -56,10 +56,10 @@ def _bart(blocks: TransformerBlocks, entries: ConfigEntries, embeddings: ModuleW
     entries.same_size("encoder_ffn_dim", "decoder_ffn_dim")
     if embeddings is None:
         tables = 1 if entries.flag("tie_word_embeddings", default=True) else 3
-        positions = table(entries.size("max_position_embeddings") + _RESERVED_POSITIONS, width)
-        embeddings = tables * table(entries.size("vocab_size"), width) + 2 * positions
-    shape = blocks.shape(entries, beside=embeddings)
-    has_same_heads = shape.head_width == entries.share("d_model", "decoder_attention_heads")
+        positions = table_weights(entries.size("max_position_embeddings") + _RESERVED_POSITIONS, width)
+        embeddings = tables * table_weights(entries.size("vocab_size"), width) + 2 * positions
+    shape = blocks.shape(entries, other_weights=embeddings)
+    has_same_heads = shape.head_width == entries.quotient("d_model", "decoder_attention_heads")
     # an edit inside the heads has one number of them, at every sublayer
     return shape if has_same_heads else replace(shape, lacks=frozenset({(Site.ATTENTION, Port.HEAD)}))
 
@@ -67,11 +67,11 @@ def _bart(blocks: TransformerBlocks, entries: ConfigEntries, embeddings: ModuleW
 def _marian(blocks: TransformerBlocks, entries: ConfigEntries) -> BackboneShape:
     """Fixed positions of both stacks, which share their tokens unless the config says otherwise."""
     width, rows = entries.size("hidden_size"), entries.size("vocab_size")
-    embeddings = table(rows, width) + 2 * table(entries.size("max_position_embeddings"), width)
+    embeddings = table_weights(rows, width) + 2 * table_weights(entries.size("max_position_embeddings"), width)
     if entries.flag("share_encoder_decoder_embeddings", default=True):
-        entries.check_equal("tie_word_embeddings", True, left_out=True)
+        entries.check_equal("tie_word_embeddings", True, default=True)
     else:
-        embeddings += table(entries.size_or("decoder_vocab_size", rows), width)
+        embeddings += table_weights(entries.size_or("decoder_vocab_size", rows), width)
     return _bart(blocks, entries, embeddings)
 
 
@@ -85,8 +85,8 @@ def _t5(blocks: TransformerBlocks, entries: ConfigEntries) -> BackboneShape:
         )
     kind = entries.text_or("feed_forward_proj", _T5_FFN[str(entries.entries.get("model_type"))])
     buckets = entries.size_or("relative_attention_num_buckets", _T5_BUCKETS)
-    biases = 2 * table(buckets, entries.size("num_attention_heads"))
-    return _t5_of(blocks, is_gated=kind.startswith("gated-")).shape(entries, beside=biases)
+    biases = 2 * table_weights(buckets, entries.size("num_attention_heads"))
+    return _t5_of(blocks, is_gated=kind.startswith("gated-")).shape(entries, other_weights=biases)
 
 
 def _t5_of(blocks: TransformerBlocks, *, is_gated: bool) -> TransformerBlocks:
@@ -120,7 +120,7 @@ def _family(name: str, blocks: TransformerBlocks) -> BackboneFamily:
     shape = _SHAPES.get(name, TransformerBlocks.shape)
     return BackboneFamily(
         name=name,
-        words=blocks.words,
+        summary=blocks.summary,
         model_types=blocks.model_types,
         shape_from=lambda entries: shape(blocks, replace(entries, names=blocks.names)),
         ports=(lambda shape: _t5_of(blocks, is_gated=shape.gated_ffn).ports(shape)) if name == "t5" else blocks.ports,
@@ -128,5 +128,5 @@ def _family(name: str, blocks: TransformerBlocks) -> BackboneFamily:
     )
 
 
-FAMILIES: Mapping[str, BackboneFamily] = {name: _family(name, blocks) for name, blocks in described().items()}
+FAMILIES: Mapping[str, BackboneFamily] = {name: _family(name, blocks) for name, blocks in family_blocks().items()}
 """Every family by its name."""

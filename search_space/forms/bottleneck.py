@@ -7,11 +7,18 @@ from typing import ClassVar
 from search_space.affine import AffineCount
 from search_space.backbones.shape import BackboneShape
 from search_space.dimensions import Activation, Heads, Port
-from search_space.edit_protocol import Ends, block_widths
-from search_space.forms.form import SizedForm, composed, named, order, reads_query_at_heads, table_surplus
+from search_space.edit_protocol import EditEndpoints, block_widths
+from search_space.forms.form import (
+    SizedForm,
+    activation_prefix,
+    composed_formula,
+    insertion_word,
+    reads_query_at_heads,
+    reparameterization_surplus,
+)
 from search_space.gates.gate import Logits
-from search_space.rules import refusal
-from search_space.symbols import Delta, normed_source, root, two_matrices
+from search_space.rules import rule_error
+from search_space.symbols import DeltaFormula, logit_divisor, matrix_shapes, normed_read_symbol
 
 
 class Init(StrEnum):
@@ -57,7 +64,7 @@ class Bottleneck(SizedForm):
 
     name: ClassVar[str] = "bottleneck"
     learning_rates: ClassVar[tuple[float, float]] = (1e-3, 2e-2)
-    unmergeable: ClassVar[str | None] = "its activation is not linear"
+    unmergeable_reason: ClassVar[str | None] = "its activation is not linear"
     logits: ClassVar[Logits | None] = Logits.QUERY
     per_head: ClassVar[Heads | None] = Heads.QUERY
     dimensions: ClassVar[tuple[str, ...]] = ("activation", "norm", "bias", "init", "reparameterization")
@@ -81,19 +88,19 @@ class Bottleneck(SizedForm):
         """Where its norm is."""
         return {OwnNorm.NONE: None, OwnNorm.INPUT: "own norm", OwnNorm.OUTPUT: "own norm of the output"}[self.norm]
 
-    def check_heads(self, edit: Ends) -> None:
+    def check_heads(self, edit: EditEndpoints) -> None:
         """A LayerNorm goes over the whole width."""
         if self.norm is not OwnNorm.NONE and self.heads is not Heads.SINGLE:
-            raise refusal("norm", f"{self.heads} with a norm", "Leave the norm out.")
+            raise rule_error("norm", f"{self.heads} with a norm", "Leave the norm out.")
 
-    def check(self, edit: Ends) -> None:
+    def check(self, edit: EditEndpoints) -> None:
         """Matrices from an MLP are the keys and values of a prefix."""
         if self.reparameterization is None:
             return
         if not reads_query_at_heads(edit) or self.bias or self.norm is not OwnNorm.NONE:
-            raise refusal("V17", f"{self.name} reading {edit.read}, writing {edit.write} per {self.heads}")
+            raise rule_error("V17", f"{self.name} reading {edit.read}, writing {edit.write} per {self.heads}")
 
-    def count(self, edit: Ends, shape: BackboneShape) -> AffineCount:
+    def count(self, edit: EditEndpoints, shape: BackboneShape) -> AffineCount:
         """Two matrices, their biases and a norm; per head into o, the summed output has one bias."""
         blocks = shape.heads(self.heads)
         in_block, out_block = block_widths(edit, shape)
@@ -105,33 +112,37 @@ class Bottleneck(SizedForm):
             extras=norms,
         )
 
-    def training_surplus(self, edit: Ends, shape: BackboneShape) -> int:
+    def training_surplus(self, edit: EditEndpoints, shape: BackboneShape) -> int:
         """The MLP that makes the matrices, if there is one."""
         if self.reparameterization is None:
             return 0
         per_layer = 2 * shape.heads(self.heads) * shape.head_width
-        return table_surplus(edit, shape, length=self.width, hidden=self.reparameterization, per_layer=per_layer)
+        return reparameterization_surplus(
+            edit, shape, length=self.width, hidden=self.reparameterization, per_layer=per_layer
+        )
 
-    def noun(self, edit: Ends) -> str:
+    def display_name(self, edit: EditEndpoints) -> str:
         """An adapter, or an inducer under an inducer's gate."""
         if edit.gate.logits is Logits.QUERY:
             convex = "convex " if edit.gate.is_convex else ""
-            return f"{convex}{named(self.activation, Activation.TANH)}inducer"
+            return f"{convex}{activation_prefix(self.activation, Activation.TANH)}inducer"
         kind = "multi-head " if self.heads is not Heads.SINGLE else ""
-        return f"{named(self.activation, Activation.RELU)}{kind}{order(edit)} adapter"
+        return f"{activation_prefix(self.activation, Activation.RELU)}{kind}{insertion_word(edit)} adapter"
 
-    def gated(self, edit: Ends) -> str:
+    def gate_label(self, edit: EditEndpoints) -> str:
         """An inducer has its gate in its name."""
-        return "" if edit.gate.logits is Logits.QUERY else edit.gate.words
+        return "" if edit.gate.logits is Logits.QUERY else edit.gate.label
 
-    def formula(self, edit: Ends, shape: BackboneShape) -> str:
+    def formula(self, edit: EditEndpoints, shape: BackboneShape) -> str:
         """Two matrices around the activation; an inducer reads q as it is, others as attention scales it."""
-        source, scaling = normed_source(edit, shape), root(edit, shape)
+        source, scaling = normed_read_symbol(edit, shape), logit_divisor(edit, shape)
         is_scaled = self.heads is not Heads.SINGLE and edit.read is Port.Q and edit.gate.logits is not Logits.QUERY
         source = f"({source}{scaling})" if is_scaled and scaling else source
         source = f"LN({source})" if self.norm is OwnNorm.INPUT else source
         down, up = (" + b_down", " + b_up") if self.bias else ("", "")
-        body, matrices = f"{self.activation}({source} W_down{down}) W_up", two_matrices(edit, shape, self.size)
+        body, matrices = f"{self.activation}({source} W_down{down}) W_up", matrix_shapes(edit, shape, self.size)
         if self.norm is OwnNorm.OUTPUT:
-            return composed(edit, shape, Delta(body=f"LN({body}{up})", matrices=matrices, is_closed=True))
-        return composed(edit, shape, Delta(body=body, bias=up, matrices=matrices))
+            return composed_formula(
+                edit, shape, DeltaFormula(body=f"LN({body}{up})", matrices=matrices, is_atomic=True)
+            )
+        return composed_formula(edit, shape, DeltaFormula(body=body, bias=up, matrices=matrices))

@@ -6,10 +6,10 @@ from typing import ClassVar
 from search_space.affine import AffineCount
 from search_space.backbones.shape import BackboneShape
 from search_space.dimensions import Port, Site
-from search_space.edit_protocol import Ends, Place
+from search_space.edit_protocol import EditEndpoints, WriteReadPairs
 from search_space.forms.form import Form
 from search_space.gates import Add
-from search_space.rules import refusal
+from search_space.rules import rule_error
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,33 +20,33 @@ class Constant(Form):
     learning_rates: ClassVar[tuple[float, float]] = (1e-3, 1e-2)
     title: ClassVar[str] = "constant"
     reads: ClassVar[bool] = False
-    unmergeable: ClassVar[str | None] = None
-    together_at_attention: ClassVar[tuple[Place, ...]] = (((Port.Q, None), (Port.V, None)),)
-    together_at_ffn: ClassVar[tuple[Place, ...]] = (((Port.U, None), (Port.F, None)),)
+    unmergeable_reason: ClassVar[str | None] = None
+    port_sets_at_attention: ClassVar[tuple[WriteReadPairs, ...]] = (((Port.Q, None), (Port.V, None)),)
+    port_sets_at_ffn: ClassVar[tuple[WriteReadPairs, ...]] = (((Port.U, None), (Port.F, None)),)
 
-    def check(self, edit: Ends) -> None:
+    def check(self, edit: EditEndpoints) -> None:
         """Scales and gates of a trained vector say nothing more."""
         if not isinstance(edit.gate, Add):
-            raise refusal("gate", f"gate {edit.gate.name}")
+            raise rule_error("gate", f"gate {edit.gate.name}")
 
-    def check_on(self, edit: Ends, shape: BackboneShape) -> None:
+    def check_on(self, edit: EditEndpoints, shape: BackboneShape) -> None:
         """It is the change of a bias that is there."""
         site = Site.ATTENTION if edit.site.is_attention else edit.site
         if (site, edit.write) not in shape.biased_ports:
-            raise refusal("V14", f"{site} {edit.write} on {shape.family}", "Choose a port with a bias.")
+            raise rule_error("V14", f"{site} {edit.write} on {shape.family}", "Choose a port with a bias.")
 
-    def is_near_duplicate(self, edit: Ends, shape: BackboneShape) -> bool:
+    def is_near_duplicate(self, edit: EditEndpoints, shape: BackboneShape) -> bool:
         """At k it moves every logit of a query alike, and what follows a norm absorbs it (V12)."""
-        return edit.write is Port.NORM or (edit.write is Port.K and not shape.positions.meet_keys)
+        return edit.write is Port.NORM or (edit.write is Port.K and not shape.positions.multiply_keys)
 
-    def count(self, edit: Ends, shape: BackboneShape) -> AffineCount:
+    def count(self, edit: EditEndpoints, shape: BackboneShape) -> AffineCount:
         """A number for each channel."""
         return AffineCount(weights=shape.port_width(edit.write))
 
-    def noun(self, edit: Ends) -> str:
+    def display_name(self, edit: EditEndpoints) -> str:
         """The bias it changes."""
         return "bias"
 
-    def formula(self, edit: Ends, shape: BackboneShape) -> str:
+    def formula(self, edit: EditEndpoints, shape: BackboneShape) -> str:
         """A sum."""
         return f"{edit.write} <- {edit.write} + b, b: {shape.port_width(edit.write)}"

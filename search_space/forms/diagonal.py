@@ -6,10 +6,10 @@ from typing import ClassVar
 from search_space.affine import AffineCount
 from search_space.backbones.shape import BackboneShape
 from search_space.dimensions import Insertion, Port, Positions
-from search_space.edit_protocol import Ends, Place, block_widths
-from search_space.forms.form import Form, composed, order
-from search_space.rules import refusal
-from search_space.symbols import Delta, source
+from search_space.edit_protocol import EditEndpoints, WriteReadPairs, block_widths
+from search_space.forms.form import Form, composed_formula, insertion_word
+from search_space.rules import rule_error
+from search_space.symbols import DeltaFormula, read_symbol
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,32 +22,32 @@ class Diagonal(Form):
 
     name: ClassVar[str] = "diag"
     learning_rates: ClassVar[tuple[float, float]] = (3e-3, 5e-2)
-    unmergeable: ClassVar[str | None] = None
+    unmergeable_reason: ClassVar[str | None] = None
     multiplies: ClassVar[bool] = True
-    together_at_attention: ClassVar[tuple[Place, ...]] = (((Port.K, Port.K), (Port.V, Port.V)),)
+    port_sets_at_attention: ClassVar[tuple[WriteReadPairs, ...]] = (((Port.K, Port.K), (Port.V, Port.V)),)
 
-    def check_on(self, edit: Ends, shape: BackboneShape) -> None:
+    def check_on(self, edit: EditEndpoints, shape: BackboneShape) -> None:
         """A factor for each channel keeps the width."""
         read, written = block_widths(edit, shape)
         if read != written:
-            raise refusal("V15", f"a diagonal of widths {read} and {written}", "Use another form.")
+            raise rule_error("V15", f"a diagonal of widths {read} and {written}", "Use another form.")
 
-    def is_near_duplicate(self, edit: Ends, shape: BackboneShape) -> bool:
+    def is_near_duplicate(self, edit: EditEndpoints, shape: BackboneShape) -> bool:
         """Factors of k are factors of q, and those of the concatenated heads are factors of v (V13)."""
         at_k = edit.write is edit.read is Port.K and shape.positions is not Positions.ROTARY
         return at_k or (edit.write is edit.read is Port.CONCAT and shape.query_heads == shape.key_value_heads)
 
-    def count(self, edit: Ends, shape: BackboneShape) -> AffineCount:
+    def count(self, edit: EditEndpoints, shape: BackboneShape) -> AffineCount:
         """A number for each channel."""
         return AffineCount(weights=shape.port_width(edit.write))
 
-    def noun(self, edit: Ends) -> str:
+    def display_name(self, edit: EditEndpoints) -> str:
         """A scaling of what it reads."""
-        return "scaling" if edit.insertion is Insertion.SEQUENTIAL else f"{order(edit)} diagonal"
+        return "scaling" if edit.insertion is Insertion.SEQUENTIAL else f"{insertion_word(edit)} diagonal"
 
-    def formula(self, edit: Ends, shape: BackboneShape) -> str:
+    def formula(self, edit: EditEndpoints, shape: BackboneShape) -> str:
         """A product per channel."""
         width = shape.port_width(edit.write)
         if edit.read is edit.write:
             return f"{edit.write} <- {edit.write} ⊙ l, l: {width}"
-        return composed(edit, shape, Delta(body=f"{source(edit)} ⊙ w", matrices=f"w: {width}"))
+        return composed_formula(edit, shape, DeltaFormula(body=f"{read_symbol(edit)} ⊙ w", matrices=f"w: {width}"))

@@ -5,9 +5,9 @@ from typing import ClassVar
 
 from search_space.affine import AffineCount
 from search_space.backbones.shape import BackboneShape
-from search_space.edit_protocol import OWN_AT_ATTENTION, Ends, Place, block_widths
+from search_space.edit_protocol import PROJECTION_SETS_AT_ATTENTION, EditEndpoints, WriteReadPairs, block_widths
 from search_space.forms.form import LinearForm
-from search_space.rules import PROJECTION_INPUTS, refusal
+from search_space.rules import PROJECTION_INPUTS, rule_error
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,31 +26,33 @@ class Dora(LinearForm):
     """
 
     name: ClassVar[str] = "dora"
-    is_later: ClassVar[bool] = True
+    is_opt_in: ClassVar[bool] = True
     learning_rates: ClassVar[tuple[float, float]] = (1e-3, 1.5e-2)
     needs_weights: ClassVar[bool] = True
-    together_at_attention: ClassVar[tuple[Place, ...]] = OWN_AT_ATTENTION
+    port_sets_at_attention: ClassVar[tuple[WriteReadPairs, ...]] = PROJECTION_SETS_AT_ATTENTION
 
     width: int
     widened: int = 0
 
-    def check(self, edit: Ends) -> None:
+    def check(self, edit: EditEndpoints) -> None:
         """It is a projection's own, whose norm holds the scale."""
         if PROJECTION_INPUTS.get(edit.write) is not edit.read:
-            raise refusal("decomposed", f"{self.name} from {edit.read} to {edit.write}", "Use lowrank there.")
+            raise rule_error("decomposed", f"{self.name} from {edit.read} to {edit.write}", "Use lowrank there.")
         if not edit.gate.is_plain:
-            raise refusal("decomposed", f"{self.name} with gate {edit.gate.name}", "Use add, scale or scale_learned.")
+            raise rule_error(
+                "decomposed", f"{self.name} with gate {edit.gate.name}", "Use add, scale or scale_learned."
+            )
 
-    def count(self, edit: Ends, shape: BackboneShape) -> AffineCount:
+    def count(self, edit: EditEndpoints, shape: BackboneShape) -> AffineCount:
         """Two matrices, and a magnitude for each channel that is written."""
         in_width, out_width = block_widths(edit, shape)
         return AffineCount(weights_per_width=in_width + out_width, weights=out_width)
 
-    def noun(self, edit: Ends) -> str:
+    def display_name(self, edit: EditEndpoints) -> str:
         """Its name."""
         return "DoRA"
 
-    def formula(self, edit: Ends, shape: BackboneShape) -> str:
+    def formula(self, edit: EditEndpoints, shape: BackboneShape) -> str:
         """What takes the place of the projection."""
         in_width, out_width = block_widths(edit, shape)
         changed = f"(W + {edit.gate.scaled('A B')})"

@@ -4,9 +4,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import ClassVar
 
-from search_space.affine import linear
+from search_space.affine import linear_parameters
 from search_space.backbones.shape import BackboneShape
-from search_space.edit_protocol import Ends
+from search_space.edit_protocol import EditEndpoints
 from search_space.forms.prompt import PromptForm
 from search_space.rules import check_whole
 
@@ -50,19 +50,21 @@ class EncodedPrompt(PromptForm):
         """What makes it."""
         return f"from {self.encoder}"
 
-    def training_surplus(self, edit: Ends, shape: BackboneShape) -> int:
+    def training_surplus(self, edit: EditEndpoints, shape: BackboneShape) -> int:
         """The network that makes the rows."""
         width, hidden = shape.width, self.hidden
         if self.encoder is PromptEncoder.MLP:
-            return linear(width, hidden) + linear(hidden, hidden) + linear(hidden, width)
+            return (
+                linear_parameters(width, hidden) + linear_parameters(hidden, hidden) + linear_parameters(hidden, width)
+            )
         lstm = sum(2 * (4 * hidden * (inputs + hidden) + 8 * hidden) for inputs in (width, 2 * hidden))
-        return lstm + linear(2 * hidden, 2 * hidden) + linear(2 * hidden, width)
+        return lstm + linear_parameters(2 * hidden, 2 * hidden) + linear_parameters(2 * hidden, width)
 
-    def words(self, edit: Ends) -> str:
+    def describe(self, edit: EditEndpoints) -> str:
         """With what makes it, and where it is."""
-        return f"{self.noun(edit)}{self.sized} from an {self.encoder.upper()} before the input"
+        return f"{self.display_name(edit)}{self.size_suffix} from an {self.encoder.upper()} before the input"
 
-    def formula(self, edit: Ends, shape: BackboneShape) -> str:
+    def formula(self, edit: EditEndpoints, shape: BackboneShape) -> str:
         """Rows before rows, and what makes them."""
         width, hidden = shape.width, self.hidden
         layers = f"MLP of {width}, {hidden}, {hidden}, {width}"

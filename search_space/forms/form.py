@@ -9,14 +9,21 @@ from collections.abc import Hashable
 from dataclasses import Field, replace
 from typing import Any, ClassVar
 
-from search_space.affine import AffineCount, linear
+from search_space.affine import AffineCount, linear_parameters
 from search_space.backbones.shape import BackboneShape
 from search_space.dimensions import Activation, Heads, Insertion, Port, Site
-from search_space.edit_protocol import OWN_AT_FFN, Ends, Place, block_widths, queries_of_a_block, sublayers_of
+from search_space.edit_protocol import (
+    PROJECTION_SETS_AT_FFN,
+    EditEndpoints,
+    WriteReadPairs,
+    block_widths,
+    query_heads_per_block,
+    sublayers_of,
+)
 from search_space.errors import InvalidEditError
 from search_space.gates.gate import Logits
-from search_space.rules import check_whole, is_whole, refusal
-from search_space.symbols import Delta, per_head, root, target
+from search_space.rules import check_whole, is_whole, rule_error
+from search_space.symbols import DeltaFormula, logit_divisor, per_head_suffix, write_symbol
 
 
 class Form(ABC):
@@ -52,18 +59,18 @@ class Form(ABC):
     name: ClassVar[str]
     learning_rates: ClassVar[tuple[float, float]]
     title: ClassVar[str] = ""
-    letter: ClassVar[str] = "r"
-    outside: ClassVar[Site | None] = None
+    size_symbol: ClassVar[str] = "r"
+    outside_site: ClassVar[Site | None] = None
     reads: ClassVar[bool] = True
-    unmergeable: ClassVar[str | None] = "it is not linear"
+    unmergeable_reason: ClassVar[str | None] = "it is not linear"
     multiplies: ClassVar[bool] = False
-    is_later: ClassVar[bool] = False
+    is_opt_in: ClassVar[bool] = False
     needs_weights: ClassVar[bool] = False
     logits: ClassVar[Logits | None] = None
     per_head: ClassVar[Heads | None] = None
     dimensions: ClassVar[tuple[str, ...]] = ()
-    together_at_attention: ClassVar[tuple[Place, ...]] = ()
-    together_at_ffn: ClassVar[tuple[Place, ...]] = ()
+    port_sets_at_attention: ClassVar[tuple[WriteReadPairs, ...]] = ()
+    port_sets_at_ffn: ClassVar[tuple[WriteReadPairs, ...]] = ()
 
     heads: Heads = Heads.SINGLE
     widened: int = 0
@@ -83,7 +90,7 @@ class Form(ABC):
         return None
 
     @property
-    def common(self) -> tuple[Hashable, int] | None:
+    def shared_parameters(self) -> tuple[Hashable, int] | None:
         """What several edits have in common, with its number of parameters; None for nothing."""
         return None
 
@@ -97,21 +104,21 @@ class Form(ABC):
         """The form with its smallest bottleneck; itself without one, and where the bottleneck is what the form is."""
         return self
 
-    def check_heads(self, edit: Ends) -> None:  # noqa: B027 - most have no such rule
+    def check_heads(self, edit: EditEndpoints) -> None:  # noqa: B027 - most have no such rule
         """Refuse blocks that the form cannot have.
 
         Raises:
             InvalidEditError: If they break a rule of the form.
         """
 
-    def check(self, edit: Ends) -> None:  # noqa: B027 - most have no such rule
+    def check(self, edit: EditEndpoints) -> None:  # noqa: B027 - most have no such rule
         """Refuse an edit in which the form means nothing.
 
         Raises:
             InvalidEditError: If it breaks a rule of the form.
         """
 
-    def check_on(self, edit: Ends, shape: BackboneShape) -> None:  # noqa: B027 - most have no such rule
+    def check_on(self, edit: EditEndpoints, shape: BackboneShape) -> None:  # noqa: B027 - most have no such rule
         """Refuse a backbone on which the form means nothing.
 
         Raises:
@@ -126,47 +133,51 @@ class Form(ABC):
         """
         return write not in (Port.HEAD, Port.K)
 
-    def is_near_duplicate(self, edit: Ends, shape: BackboneShape) -> bool:
+    def is_near_duplicate(self, edit: EditEndpoints, shape: BackboneShape) -> bool:
         """Whether another edit of the form, or of another, computes the same or nearly: concat is beside o (V9)."""
         return edit.write is Port.CONCAT
 
     @abstractmethod
-    def count(self, edit: Ends, shape: BackboneShape) -> AffineCount:
+    def count(self, edit: EditEndpoints, shape: BackboneShape) -> AffineCount:
         """Parameters of the form of an edit at one of its places, without its gate."""
 
-    def weights_met(self, edit: Ends, shape: BackboneShape) -> AffineCount:
+    def inference_weights(self, edit: EditEndpoints, shape: BackboneShape) -> AffineCount:
         """Weights that a token is multiplied with at one of its places, as far as they are of matrices or factors."""
         stored = self.count(edit, shape)
-        served = queries_of_a_block(edit, shape)
+        served = query_heads_per_block(edit, shape)
         return AffineCount(weights=served * stored.weights, weights_per_width=served * stored.weights_per_width)
 
-    def training_surplus(self, edit: Ends, shape: BackboneShape) -> int:
+    def training_surplus(self, edit: EditEndpoints, shape: BackboneShape) -> int:
         """Trained minus stored parameters of an edit."""
         return 0
 
-    def stacked(self) -> "Form":
+    def pack_key(self) -> "Form":
         """Equal for forms that a pack can compute together: tensors of all widths are padded to one."""
         return self.smallest
 
-    def words(self, edit: Ends) -> str:
+    def describe(self, edit: EditEndpoints) -> str:
         """The edit in words, without its place, such as ``parallel adapter r=9, ×2``."""
-        return ", ".join(word for word in (f"{self.noun(edit)}{self.sized}", self.gated(edit), edit.gate.keys) if word)
+        return ", ".join(
+            word
+            for word in (f"{self.display_name(edit)}{self.size_suffix}", self.gate_label(edit), edit.gate.key_label)
+            if word
+        )
 
     @property
-    def sized(self) -> str:
+    def size_suffix(self) -> str:
         """Its size as it follows its name, such as `` r=9``; empty without one."""
-        return f" {self.letter}={self.size}" if self.size else ""
+        return f" {self.size_symbol}={self.size}" if self.size else ""
 
-    def gated(self, edit: Ends) -> str:
+    def gate_label(self, edit: EditEndpoints) -> str:
         """What is said of the gate; nothing where the name says it."""
-        return str(edit.gate.words)
+        return str(edit.gate.label)
 
     @abstractmethod
-    def noun(self, edit: Ends) -> str:
+    def display_name(self, edit: EditEndpoints) -> str:
         """What the edit is called, such as ``"parallel adapter"``."""
 
     @abstractmethod
-    def formula(self, edit: Ends, shape: BackboneShape) -> str:
+    def formula(self, edit: EditEndpoints, shape: BackboneShape) -> str:
         """What an edit computes at a sublayer, with the shapes of its matrices."""
 
 
@@ -213,7 +224,7 @@ class SizedForm(Form):
         """The form with its smallest bottleneck; itself where the bottleneck is what the form is."""
         return self.resized(self.width_step, 0) if self.can_widen else self
 
-    def largest_width(self, edit: Ends, shape: BackboneShape) -> int | None:
+    def largest_width(self, edit: EditEndpoints, shape: BackboneShape) -> int | None:
         """The largest meaningful width on a backbone; None where nothing bounds it."""
         return None
 
@@ -231,16 +242,16 @@ class LinearForm(SizedForm):
 
     __slots__ = ()
 
-    unmergeable: ClassVar[str | None] = None
-    together_at_ffn: ClassVar[tuple[Place, ...]] = OWN_AT_FFN
+    unmergeable_reason: ClassVar[str | None] = None
+    port_sets_at_ffn: ClassVar[tuple[WriteReadPairs, ...]] = PROJECTION_SETS_AT_FFN
 
-    def is_near_duplicate(self, edit: Ends, shape: BackboneShape) -> bool:
+    def is_near_duplicate(self, edit: EditEndpoints, shape: BackboneShape) -> bool:
         """Maps of q, k and v are beside LoRA (V7)."""
         if edit.write in (Port.Q, Port.K, Port.V):
             return edit.read is edit.write
         return edit.write is Port.CONCAT
 
-    def largest_width(self, edit: Ends, shape: BackboneShape) -> int | None:
+    def largest_width(self, edit: EditEndpoints, shape: BackboneShape) -> int | None:
         """The smaller of the widths of a block: more ranks say nothing more."""
         return min(block_widths(edit, shape))
 
@@ -250,44 +261,48 @@ class WeightForm(SizedForm):
 
     __slots__ = ()
 
-    outside: ClassVar[Site | None] = Site.GLOBAL
+    outside_site: ClassVar[Site | None] = Site.GLOBAL
     reads: ClassVar[bool] = False
     needs_weights: ClassVar[bool] = True
-    unmergeable: ClassVar[str | None] = None
+    unmergeable_reason: ClassVar[str | None] = None
     can_widen: ClassVar[bool] = False
 
-    def largest_width(self, edit: Ends, shape: BackboneShape) -> int | None:
+    def largest_width(self, edit: EditEndpoints, shape: BackboneShape) -> int | None:
         """All weights."""
         return shape.frozen_parameters
 
-    def check_on(self, edit: Ends, shape: BackboneShape) -> None:
+    def check_on(self, edit: EditEndpoints, shape: BackboneShape) -> None:
         """There are only so many weights."""
         most = shape.frozen_parameters
         if self.width > most:
-            raise refusal("width", f"{self.name} of {self.width:,} where the backbone has {most:,}", "Lower it.")
+            raise rule_error("width", f"{self.name} of {self.width:,} where the backbone has {most:,}", "Lower it.")
 
-    def count(self, edit: Ends, shape: BackboneShape) -> AffineCount:
+    def count(self, edit: EditEndpoints, shape: BackboneShape) -> AffineCount:
         """Its size."""
         return AffineCount(weights_per_width=1)
 
 
-def composed(edit: Ends, shape: BackboneShape, delta: Delta) -> str:
+def composed_formula(edit: EditEndpoints, shape: BackboneShape, delta: DeltaFormula) -> str:
     """The formula of a contribution under its gate, with the shapes of the matrices of both."""
-    joined = edit.gate.formula(edit, delta, root(edit, shape))
-    return f"{target(edit)} <- {joined}; {delta.matrices}{per_head(edit, shape)}{edit.gate.matrices(shape)}"
+    joined = edit.gate.formula(edit, delta, logit_divisor(edit, shape))
+    return (
+        f"{write_symbol(edit)} <- {joined}; {delta.matrices}{per_head_suffix(edit, shape)}{edit.gate.matrices(shape)}"
+    )
 
 
-def order(edit: Ends) -> str:
+def insertion_word(edit: EditEndpoints) -> str:
     """Where a form is, in a word."""
     return "sequential" if edit.insertion is Insertion.SEQUENTIAL else "parallel"
 
 
-def named(activation: Activation, usual: Activation) -> str:
+def activation_prefix(activation: Activation, usual: Activation) -> str:
     """An activation in words; nothing for the usual one."""
-    return "" if activation is usual else f"{activation.words} "
+    return "" if activation is usual else f"{activation.label} "
 
 
-def table_surplus(edit: Ends, shape: BackboneShape, *, length: int, hidden: int, per_layer: int) -> int:
+def reparameterization_surplus(
+    edit: EditEndpoints, shape: BackboneShape, *, length: int, hidden: int, per_layer: int
+) -> int:
     """Trained minus stored parameters of tables from an MLP.
 
     Each attention kind has one stack of (l, d) -> mid -> the tables of all its layers.
@@ -301,10 +316,15 @@ def table_surplus(edit: Ends, shape: BackboneShape, *, length: int, hidden: int,
     sublayers = sublayers_of(edit, shape)
     for kind in dict.fromkeys(sublayer.site for sublayer in sublayers):
         outputs = per_layer * sum(sublayer.site is kind for sublayer in sublayers)
-        surplus += length * shape.width + linear(shape.width, hidden) + linear(hidden, outputs) - length * outputs
+        surplus += (
+            length * shape.width
+            + linear_parameters(shape.width, hidden)
+            + linear_parameters(hidden, outputs)
+            - length * outputs
+        )
     return surplus
 
 
-def reads_query_at_heads(edit: Ends) -> bool:
+def reads_query_at_heads(edit: EditEndpoints) -> bool:
     """Whether an edit is where attention's own logits are: from q to the heads."""
     return edit.write is Port.HEAD and edit.read is Port.Q

@@ -6,7 +6,7 @@ from typing import ClassVar
 from search_space.affine import AffineCount
 from search_space.backbones.shape import BackboneShape
 from search_space.dimensions import Site
-from search_space.edit_protocol import Ends
+from search_space.edit_protocol import EditEndpoints
 from search_space.forms.form import Form
 
 
@@ -16,19 +16,19 @@ class Full(Form):
 
     name: ClassVar[str] = "full"
     learning_rates: ClassVar[tuple[float, float]] = (1e-5, 5e-4)
-    unmergeable: ClassVar[str | None] = None
-    outside: ClassVar[Site | None] = Site.GLOBAL
+    unmergeable_reason: ClassVar[str | None] = None
+    outside_site: ClassVar[Site | None] = Site.GLOBAL
     reads: ClassVar[bool] = False
     needs_weights: ClassVar[bool] = True
 
-    def count(self, edit: Ends, shape: BackboneShape) -> AffineCount:
+    def count(self, edit: EditEndpoints, shape: BackboneShape) -> AffineCount:
         """All weights."""
         return AffineCount(weights=shape.frozen_parameters)
 
-    def noun(self, edit: Ends) -> str:
+    def display_name(self, edit: EditEndpoints) -> str:
         """What it is."""
         return "a change of every weight"
 
-    def formula(self, edit: Ends, shape: BackboneShape) -> str:
+    def formula(self, edit: EditEndpoints, shape: BackboneShape) -> str:
         """A free change."""
         return f"θ <- θ + Δ; Δ: {shape.frozen_parameters}"

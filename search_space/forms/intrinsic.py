@@ -4,9 +4,9 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from search_space.backbones.shape import BackboneShape
-from search_space.edit_protocol import Ends
+from search_space.edit_protocol import EditEndpoints
 from search_space.forms.form import WeightForm
-from search_space.rules import refusal
+from search_space.rules import rule_error
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,22 +35,22 @@ class Intrinsic(WeightForm):
         """Whether tensors have factors."""
         return "a factor per tensor" if self.per_tensor else None
 
-    def check_on(self, edit: Ends, shape: BackboneShape) -> None:
+    def check_on(self, edit: EditEndpoints, shape: BackboneShape) -> None:
         """There are only so many weights, and the factors are taken from the dimension."""
         WeightForm.check_on(self, edit, shape)
         if self.per_tensor and self.width <= shape.parameter_tensors:
             got = f"{self.width} with a factor for each of {shape.parameter_tensors} tensors"
-            raise refusal("width", got, "Raise the dimension above their number.")
+            raise rule_error("width", got, "Raise the dimension above their number.")
 
-    def words(self, edit: Ends) -> str:
+    def describe(self, edit: EditEndpoints) -> str:
         """With its dimension."""
-        return f"{self.noun(edit)} of {self.width:,}{', with a factor per tensor' if self.per_tensor else ''}"
+        return f"{self.display_name(edit)} of {self.width:,}{', with a factor per tensor' if self.per_tensor else ''}"
 
-    def noun(self, edit: Ends) -> str:
+    def display_name(self, edit: EditEndpoints) -> str:
         """What it is."""
         return "all weights in a random subspace"
 
-    def formula(self, edit: Ends, shape: BackboneShape) -> str:
+    def formula(self, edit: EditEndpoints, shape: BackboneShape) -> str:
         """A fixed projection of what is trained."""
         if not self.per_tensor:
             return f"θ <- θ + P(z), P: fixed random Fastfood; z: {self.width}"

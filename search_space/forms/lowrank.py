@@ -6,11 +6,11 @@ from typing import ClassVar
 from search_space.affine import AffineCount
 from search_space.backbones.shape import BackboneShape
 from search_space.dimensions import Heads, Port
-from search_space.edit_protocol import Ends, Place, block_widths
-from search_space.forms.form import LinearForm, composed, order
+from search_space.edit_protocol import EditEndpoints, WriteReadPairs, block_widths
+from search_space.forms.form import LinearForm, composed_formula, insertion_word
 from search_space.gates.gate import Logits
 from search_space.rules import PROJECTION_INPUTS
-from search_space.symbols import Delta, normed_source
+from search_space.symbols import DeltaFormula, normed_read_symbol
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,7 +32,7 @@ class LowRank(LinearForm):
     logits: ClassVar[Logits | None] = Logits.QUERY
     per_head: ClassVar[Heads | None] = Heads.QUERY
     dimensions: ClassVar[tuple[str, ...]] = ("bias",)
-    together_at_attention: ClassVar[tuple[Place, ...]] = (
+    port_sets_at_attention: ClassVar[tuple[WriteReadPairs, ...]] = (
         ((Port.Q, Port.X_ATTN), (Port.V, Port.CTX)),
         ((Port.K, Port.CTX), (Port.V, Port.CTX)),
         ((Port.Q, Port.X_ATTN), (Port.K, Port.CTX), (Port.V, Port.CTX)),
@@ -49,7 +49,7 @@ class LowRank(LinearForm):
         """LoRA has none."""
         return False
 
-    def count(self, edit: Ends, shape: BackboneShape) -> AffineCount:
+    def count(self, edit: EditEndpoints, shape: BackboneShape) -> AffineCount:
         """Two matrices and a bias; per head into o, the summed output has one bias."""
         blocks = shape.heads(self.heads)
         in_block, out_block = block_widths(edit, shape)
@@ -58,18 +58,18 @@ class LowRank(LinearForm):
             biases=(out_block if edit.write is Port.O else blocks * out_block) if self.bias else 0,
         )
 
-    def noun(self, edit: Ends) -> str:
+    def display_name(self, edit: EditEndpoints) -> str:
         """LoRA beside a frozen projection."""
         kind = "multi-head " if self.heads is not Heads.SINGLE else ""
         is_lora = not kind and PROJECTION_INPUTS.get(edit.write) is edit.read
-        return "LoRA" if is_lora else f"{kind}{order(edit)} low-rank map"
+        return "LoRA" if is_lora else f"{kind}{insertion_word(edit)} low-rank map"
 
-    def formula(self, edit: Ends, shape: BackboneShape) -> str:
+    def formula(self, edit: EditEndpoints, shape: BackboneShape) -> str:
         """Two matrices."""
         in_width, out_width = block_widths(edit, shape)
-        delta = Delta(
-            body=f"{normed_source(edit, shape)} A B",
+        delta = DeltaFormula(
+            body=f"{normed_read_symbol(edit, shape)} A B",
             bias=" + b" if self.bias else "",
             matrices=f"A: {in_width} × {self.size}, B: {self.size} × {out_width}",
         )
-        return composed(edit, shape, delta)
+        return composed_formula(edit, shape, delta)

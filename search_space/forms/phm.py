@@ -7,11 +7,11 @@ from typing import ClassVar
 from search_space.affine import AffineCount
 from search_space.backbones.shape import BackboneShape
 from search_space.dimensions import Activation
-from search_space.edit_protocol import Ends, block_widths
+from search_space.edit_protocol import EditEndpoints, block_widths
 from search_space.errors import InvalidEditError
-from search_space.forms.form import SizedForm, composed, named, order
-from search_space.rules import check_whole, is_whole, refusal
-from search_space.symbols import Delta, normed_source, two_matrices
+from search_space.forms.form import SizedForm, activation_prefix, composed_formula, insertion_word
+from search_space.rules import check_whole, is_whole, rule_error
+from search_space.symbols import DeltaFormula, matrix_shapes, normed_read_symbol
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,7 +35,7 @@ class Phm(SizedForm):
 
     name: ClassVar[str] = "phm"
     learning_rates: ClassVar[tuple[float, float]] = (1e-3, 2e-2)
-    unmergeable: ClassVar[str | None] = "its activation is not linear"
+    unmergeable_reason: ClassVar[str | None] = "its activation is not linear"
     starts_at_zero: ClassVar[bool] = False
     dimensions: ClassVar[tuple[str, ...]] = ("activation", "bias", "products", "factors", "sharing")
 
@@ -69,18 +69,18 @@ class Phm(SizedForm):
         return f"{own} C, {rank} B"
 
     @property
-    def common(self) -> tuple[Hashable, int] | None:
+    def shared_parameters(self) -> tuple[Hashable, int] | None:
         """One C of n^3 entries for each n."""
         return ((self.name, self.n), self.n**3) if self.shared else None
 
-    def check_on(self, edit: Ends, shape: BackboneShape) -> None:
+    def check_on(self, edit: EditEndpoints, shape: BackboneShape) -> None:
         """Kronecker products have whole factors."""
         ends = block_widths(edit, shape)
         if any(width % self.n for width in ends):
             got = f"n {self.n} for widths {ends[0]} and {ends[1]}"
-            raise refusal("V15", got, "Choose an n that divides them.")
+            raise rule_error("V15", got, "Choose an n that divides them.")
 
-    def count(self, edit: Ends, shape: BackboneShape) -> AffineCount:
+    def count(self, edit: EditEndpoints, shape: BackboneShape) -> AffineCount:
         """The factors B of two matrices, C where it is its own, and biases."""
         both, rank = sum(block_widths(edit, shape)), self.factor_rank
         own = 0 if self.shared else 2 * self.n**3
@@ -91,26 +91,26 @@ class Phm(SizedForm):
             biases=block_widths(edit, shape)[1] if self.bias else 0,
         )
 
-    def weights_met(self, edit: Ends, shape: BackboneShape) -> AffineCount:
+    def inference_weights(self, edit: EditEndpoints, shape: BackboneShape) -> AffineCount:
         """The two matrices that the products make."""
         return AffineCount(weights_per_width=sum(block_widths(edit, shape)))
 
-    def stacked(self) -> "Phm":
+    def pack_key(self) -> "Phm":
         """Products of two widths are not padded."""
         return self
 
-    def noun(self, edit: Ends) -> str:
+    def display_name(self, edit: EditEndpoints) -> str:
         """An adapter of its kind."""
-        return f"{named(self.activation, Activation.GELU)}{order(edit)} PHM adapter"
+        return f"{activation_prefix(self.activation, Activation.GELU)}{insertion_word(edit)} PHM adapter"
 
-    def formula(self, edit: Ends, shape: BackboneShape) -> str:
+    def formula(self, edit: EditEndpoints, shape: BackboneShape) -> str:
         """Two matrices around the activation, and what they are made of."""
         down, up = (" + b_down", " + b_up") if self.bias else ("", "")
         second = "B_j" if self.factor_rank is None else f"s_j t_jᵀ of rank {self.factor_rank}"
         cube = f"C: {self.n} × {self.n} × {self.n}{' for the whole model' if self.shared else ''}"
-        delta = Delta(
-            body=f"{self.activation}({normed_source(edit, shape)} W_down{down}) W_up",
+        delta = DeltaFormula(
+            body=f"{self.activation}({normed_read_symbol(edit, shape)} W_down{down}) W_up",
             bias=up,
-            matrices=f"{two_matrices(edit, shape, self.size)}, W = Σ_j C_j ⊗ {second}, {cube}",
+            matrices=f"{matrix_shapes(edit, shape, self.size)}, W = Σ_j C_j ⊗ {second}, {cube}",
         )
-        return composed(edit, shape, delta)
+        return composed_formula(edit, shape, delta)

@@ -6,14 +6,14 @@ from typing import ClassVar
 from search_space.affine import AffineCount
 from search_space.backbones.shape import BackboneShape
 from search_space.dimensions import Site
-from search_space.edit_protocol import Ends
+from search_space.edit_protocol import EditEndpoints
 from search_space.forms.form import SizedForm
 
 SEQUENCE_TOKENS = 128
 """Tokens of an input that share the cost of a prompt before it."""
 
 
-def weights_of_a_row(shape: BackboneShape) -> int:
+def inference_weights_per_row(shape: BackboneShape) -> int:
     """Weights that a token meets for one row before its input: its part of the row's way through the blocks.
 
     In every layer the token and the row attend to each other.
@@ -29,26 +29,26 @@ class PromptForm(SizedForm):
 
     __slots__ = ()
 
-    letter: ClassVar[str] = "l"
-    outside: ClassVar[Site | None] = Site.EMBEDDING
+    size_symbol: ClassVar[str] = "l"
+    outside_site: ClassVar[Site | None] = Site.EMBEDDING
     reads: ClassVar[bool] = False
-    unmergeable: ClassVar[str | None] = "its rows are tokens of every layer"
+    unmergeable_reason: ClassVar[str | None] = "its rows are tokens of every layer"
     can_widen: ClassVar[bool] = False
     starts_at_zero: ClassVar[bool] = False
 
-    def count(self, edit: Ends, shape: BackboneShape) -> AffineCount:
+    def count(self, edit: EditEndpoints, shape: BackboneShape) -> AffineCount:
         """The rows."""
         return AffineCount(weights_per_width=shape.width)
 
-    def weights_met(self, edit: Ends, shape: BackboneShape) -> AffineCount:
+    def inference_weights(self, edit: EditEndpoints, shape: BackboneShape) -> AffineCount:
         """Rows are tokens in every layer, whatever network made them."""
-        return AffineCount(weights_per_width=weights_of_a_row(shape))
+        return AffineCount(weights_per_width=inference_weights_per_row(shape))
 
-    def words(self, edit: Ends) -> str:
+    def describe(self, edit: EditEndpoints) -> str:
         """With where it is."""
-        return f"{self.noun(edit)}{self.sized} before the input"
+        return f"{self.display_name(edit)}{self.size_suffix} before the input"
 
-    def noun(self, edit: Ends) -> str:
+    def display_name(self, edit: EditEndpoints) -> str:
         """Its name, whatever network made it."""
         return "prompt"
 
@@ -69,6 +69,6 @@ class Prompt(PromptForm):
 
     width: int
 
-    def formula(self, edit: Ends, shape: BackboneShape) -> str:
+    def formula(self, edit: EditEndpoints, shape: BackboneShape) -> str:
         """Rows before rows."""
         return f"input <- [P, input]; P: {self.width} × {shape.width}"

@@ -6,11 +6,17 @@ from typing import ClassVar
 from search_space.affine import AffineCount
 from search_space.backbones.shape import BackboneShape
 from search_space.dimensions import Heads
-from search_space.edit_protocol import Ends, block_widths
-from search_space.forms.form import SizedForm, composed, order, reads_query_at_heads, table_surplus
+from search_space.edit_protocol import EditEndpoints, block_widths
+from search_space.forms.form import (
+    SizedForm,
+    composed_formula,
+    insertion_word,
+    reads_query_at_heads,
+    reparameterization_surplus,
+)
 from search_space.gates.gate import Logits
-from search_space.rules import refusal
-from search_space.symbols import Delta, normed_source, root
+from search_space.rules import rule_error
+from search_space.symbols import DeltaFormula, logit_divisor, normed_read_symbol
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,9 +39,9 @@ class SoftmaxMemory(SizedForm):
     """
 
     name: ClassVar[str] = "softmax_memory"
-    letter: ClassVar[str] = "l"
+    size_symbol: ClassVar[str] = "l"
     learning_rates: ClassVar[tuple[float, float]] = (3e-3, 4e-2)
-    unmergeable: ClassVar[str | None] = "its softmax is not linear"
+    unmergeable_reason: ClassVar[str | None] = "its softmax is not linear"
     logits: ClassVar[Logits | None] = Logits.TABLE
     per_head: ClassVar[Heads | None] = Heads.KEY_VALUE
     starts_at_zero: ClassVar[bool] = False
@@ -52,27 +58,29 @@ class SoftmaxMemory(SizedForm):
         """Whether it is tuned anew."""
         return "robust" if self.robust else None
 
-    def check(self, edit: Ends) -> None:
+    def check(self, edit: EditEndpoints) -> None:
         """Tables from an MLP, and those that are tuned anew, are prefixes."""
         if self.reparameterization is None and not self.robust:
             return
         is_prefix = reads_query_at_heads(edit) and self.heads is Heads.KEY_VALUE
         is_joined = edit.gate.logits is Logits.TABLE and edit.gate.is_convex
         if not is_prefix or (self.robust and not is_joined):
-            raise refusal("V17", f"{self.name} reading {edit.read}, writing {edit.write} per {self.heads}")
+            raise rule_error("V17", f"{self.name} reading {edit.read}, writing {edit.write} per {self.heads}")
 
-    def count(self, edit: Ends, shape: BackboneShape) -> AffineCount:
+    def count(self, edit: EditEndpoints, shape: BackboneShape) -> AffineCount:
         """Keys and values."""
         return AffineCount(weights_per_width=shape.heads(self.heads) * sum(block_widths(edit, shape)))
 
-    def training_surplus(self, edit: Ends, shape: BackboneShape) -> int:
+    def training_surplus(self, edit: EditEndpoints, shape: BackboneShape) -> int:
         """The MLP that makes the tables, if there is one."""
         if self.reparameterization is None:
             return 0
         per_layer = 2 * shape.key_value_width
-        return table_surplus(edit, shape, length=self.width, hidden=self.reparameterization, per_layer=per_layer)
+        return reparameterization_surplus(
+            edit, shape, length=self.width, hidden=self.reparameterization, per_layer=per_layer
+        )
 
-    def noun(self, edit: Ends) -> str:
+    def display_name(self, edit: EditEndpoints) -> str:
         """A prefix at the heads."""
         gate = edit.gate
         if self.robust:
@@ -81,16 +89,16 @@ class SoftmaxMemory(SizedForm):
             return "prefix" if gate.is_convex else "weighted prefix"
         if reads_query_at_heads(edit):
             return "prefix" if gate.is_closing else "ungated prefix"
-        return f"{order(edit)} softmax memory"
+        return f"{insertion_word(edit)} softmax memory"
 
-    def formula(self, edit: Ends, shape: BackboneShape) -> str:
+    def formula(self, edit: EditEndpoints, shape: BackboneShape) -> str:
         """A softmax over the rows."""
         in_width, out_width = block_widths(edit, shape)
         table = "(P + P')" if self.robust else "P"
-        delta = Delta(
-            body=f"softmax({normed_source(edit, shape)} {table}_kᵀ{root(edit, shape)}) {table}_v",
+        delta = DeltaFormula(
+            body=f"softmax({normed_read_symbol(edit, shape)} {table}_kᵀ{logit_divisor(edit, shape)}) {table}_v",
             matrices=f"P_k: {self.size} × {in_width}, P_v: {self.size} × {out_width}",
-            is_closed=True,
+            is_atomic=True,
         )
         more = "; P': as P, tuned anew for every batch" if self.robust else ""
-        return f"{composed(edit, shape, delta)}{more}"
+        return f"{composed_formula(edit, shape, delta)}{more}"

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from search_space.backbones.shape import BackboneShape
-from search_space.edit_protocol import Ends
+from search_space.edit_protocol import EditEndpoints
 from search_space.forms.form import WeightForm
 
 
@@ -27,19 +27,19 @@ class Sparse(WeightForm):
 
     width: int
 
-    def training_surplus(self, edit: Ends, shape: BackboneShape) -> int:
+    def training_surplus(self, edit: EditEndpoints, shape: BackboneShape) -> int:
         """A change and a gate for every weight, and a gate for every tensor."""
         return 2 * shape.frozen_parameters + shape.parameter_tensors - self.width
 
-    def words(self, edit: Ends) -> str:
+    def describe(self, edit: EditEndpoints) -> str:
         """With how many."""
         return f"a change of {self.width:,} weights"
 
-    def noun(self, edit: Ends) -> str:
+    def display_name(self, edit: EditEndpoints) -> str:
         """What it is."""
         return "a change of few weights"
 
-    def formula(self, edit: Ends, shape: BackboneShape) -> str:
+    def formula(self, edit: EditEndpoints, shape: BackboneShape) -> str:
         """A gated change."""
         stays = f"z: hard-concrete gates, of which {self.width} stay"
         return f"θ <- θ + z ⊙ w, {stays}; w: {shape.frozen_parameters}"

@@ -5,11 +5,11 @@ from typing import ClassVar
 
 from search_space.affine import AffineCount
 from search_space.backbones.shape import BackboneShape
-from search_space.edit_protocol import OWN_AT_ATTENTION, Ends, Place, block_widths
+from search_space.edit_protocol import PROJECTION_SETS_AT_ATTENTION, EditEndpoints, WriteReadPairs, block_widths
 from search_space.errors import InvalidEditError
-from search_space.forms.form import LinearForm, composed, order
+from search_space.forms.form import LinearForm, composed_formula, insertion_word
 from search_space.rules import PROJECTION_INPUTS, is_whole
-from search_space.symbols import Delta, normed_source
+from search_space.symbols import DeltaFormula, normed_read_symbol
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,9 +28,9 @@ class Vera(LinearForm):
     """
 
     name: ClassVar[str] = "vera"
-    is_later: ClassVar[bool] = True
+    is_opt_in: ClassVar[bool] = True
     learning_rates: ClassVar[tuple[float, float]] = (3e-3, 5e-2)
-    together_at_attention: ClassVar[tuple[Place, ...]] = OWN_AT_ATTENTION
+    port_sets_at_attention: ClassVar[tuple[WriteReadPairs, ...]] = PROJECTION_SETS_AT_ATTENTION
 
     width: int
     widened: int = 0
@@ -42,31 +42,31 @@ class Vera(LinearForm):
         if not (is_whole(self.seed) and 0 <= self.seed < 1 << 63):
             raise InvalidEditError(f"a seed must be a whole number from 0 on; got {self.seed!r}.", rule="width")
 
-    def count(self, edit: Ends, shape: BackboneShape) -> AffineCount:
+    def count(self, edit: EditEndpoints, shape: BackboneShape) -> AffineCount:
         """A factor for each rank and for each channel that is written."""
         return AffineCount(weights_per_width=1, weights=block_widths(edit, shape)[1])
 
-    def weights_met(self, edit: Ends, shape: BackboneShape) -> AffineCount:
+    def inference_weights(self, edit: EditEndpoints, shape: BackboneShape) -> AffineCount:
         """The two matrices, too."""
         in_width, out_width = block_widths(edit, shape)
         return AffineCount(weights_per_width=in_width + out_width + 1, weights=out_width)
 
-    def largest_width(self, edit: Ends, shape: BackboneShape) -> int | None:
+    def largest_width(self, edit: EditEndpoints, shape: BackboneShape) -> int | None:
         """As many as both ends have channels; beyond the smaller of them each rank is still a direction of its own."""
         return sum(block_widths(edit, shape))
 
-    def stacked(self) -> "Vera":
+    def pack_key(self) -> "Vera":
         """Vectors of all ranks are padded to one, and each has the matrices of its own seed."""
         return replace(self, width=1, widened=0, seed=0)
 
-    def noun(self, edit: Ends) -> str:
+    def display_name(self, edit: EditEndpoints) -> str:
         """By its name beside a projection."""
-        return "VeRA" if PROJECTION_INPUTS.get(edit.write) is edit.read else f"{order(edit)} VeRA"
+        return "VeRA" if PROJECTION_INPUTS.get(edit.write) is edit.read else f"{insertion_word(edit)} VeRA"
 
-    def formula(self, edit: Ends, shape: BackboneShape) -> str:
+    def formula(self, edit: EditEndpoints, shape: BackboneShape) -> str:
         """Two vectors, and what is not trained."""
         in_width, out_width = block_widths(edit, shape)
         vectors = f"d: {self.size}, b: {out_width}"
         random = f"random A of {in_width} × {self.size} and B of {self.size} × {out_width}"
-        body = f"(({normed_source(edit, shape)} A ⊙ d) B) ⊙ b"
-        return composed(edit, shape, Delta(body=body, matrices=f"{vectors}, {random}"))
+        body = f"(({normed_read_symbol(edit, shape)} A ⊙ d) B) ⊙ b"
+        return composed_formula(edit, shape, DeltaFormula(body=body, matrices=f"{vectors}, {random}"))

@@ -6,11 +6,11 @@ from enum import StrEnum
 from itertools import product
 from typing import Any, ClassVar
 
-from search_space.affine import NOTHING, AffineCount
+from search_space.affine import NO_PARAMETERS, AffineCount
 from search_space.backbones.shape import BackboneShape
 from search_space.dimensions import Site
-from search_space.edit_protocol import Ends, is_summed
-from search_space.symbols import Delta, target
+from search_space.edit_protocol import EditEndpoints, is_summed
+from search_space.symbols import DeltaFormula, write_symbol
 
 
 class Logits(StrEnum):
@@ -42,53 +42,53 @@ class Gate:
 
     name: ClassVar[str]
     logits: ClassVar[Logits | None] = None
-    outside: ClassVar[Site | None] = None
+    outside_site: ClassVar[Site | None] = None
     multiplies: ClassVar[bool] = False
     is_convex: ClassVar[bool] = False
     is_closing: ClassVar[bool] = False
     starts_closed: ClassVar[bool] = False
     is_plain: ClassVar[bool] = False
     is_linear: ClassVar[bool] = False
-    turn: ClassVar[int] = 1
-    searched: ClassVar[Mapping[str, str]] = {}
+    search_order: ClassVar[int] = 1
+    option_keys: ClassVar[Mapping[str, str]] = {}
 
     @classmethod
-    def each(cls, values: Mapping[str, Sequence[Any]]) -> "tuple[Gate, ...]":
+    def variants(cls, values: Mapping[str, Sequence[Any]]) -> "tuple[Gate, ...]":
         """The gate with each combination of what a search can choose of it.
 
         Args:
             values: By the key of a study file.
         """
-        drawn = product(*(values[key] for key in cls.searched.values()))
-        return tuple(cls(**dict(zip(cls.searched, one, strict=True))) for one in drawn)
+        drawn = product(*(values[key] for key in cls.option_keys.values()))
+        return tuple(cls(**dict(zip(cls.option_keys, one, strict=True))) for one in drawn)
 
-    def check(self, edit: Ends) -> None:
+    def check(self, edit: EditEndpoints) -> None:
         """Refuse an edit that the gate cannot join.
 
         Raises:
             InvalidEditError: If it breaks a rule of the gate.
         """
 
-    def check_on(self, edit: Ends, shape: BackboneShape) -> None:
+    def check_on(self, edit: EditEndpoints, shape: BackboneShape) -> None:
         """Refuse a backbone on which the gate means nothing.
 
         Raises:
             InvalidEditError: If it breaks a rule of the gate.
         """
 
-    def count(self, edit: Ends, shape: BackboneShape) -> AffineCount:
+    def count(self, edit: EditEndpoints, shape: BackboneShape) -> AffineCount:
         """Parameters of the gate of an edit at one sublayer."""
-        return NOTHING
+        return NO_PARAMETERS
 
-    def weights_met(self, edit: Ends, shape: BackboneShape) -> AffineCount:
-        """Weights that a token is multiplied with at one sublayer; see `Form.weights_met`."""
+    def inference_weights(self, edit: EditEndpoints, shape: BackboneShape) -> AffineCount:
+        """Weights that a token is multiplied with at one sublayer; see `Form.inference_weights`."""
         return AffineCount(weights=self.count(edit, shape).weights)
 
     def canonical(self) -> "Gate":
         """The gate that is the same function with the same parameters."""
         return self
 
-    def stacked(self) -> "Gate":
+    def pack_key(self) -> "Gate":
         """Equal for gates that a pack can compute together."""
         return self
 
@@ -98,17 +98,17 @@ class Gate:
         return None
 
     @property
-    def text(self) -> str:
+    def qualified_name(self) -> str:
         """Its name, with what it is for or how wide its keys are if that is not the usual: ``inducer:4``."""
         return self.name
 
     @property
-    def words(self) -> str:
+    def label(self) -> str:
         """What is said of it beside the form, such as ``×2``; empty of what goes without saying."""
         return ""
 
     @property
-    def keys(self) -> str:
+    def key_label(self) -> str:
         """What is said of keys of its own; empty without."""
         return ""
 
@@ -117,14 +117,14 @@ class Gate:
         """What tells published methods apart beside its name."""
         return None
 
-    def formula(self, edit: Ends, delta: Delta, root: str) -> str:
+    def formula(self, edit: EditEndpoints, delta: DeltaFormula, logit_divisor: str) -> str:
         """What is written.
 
         Args:
             delta: Its contribution.
             root: The divisor of attention's logits.
         """
-        return f"{target(edit)} + {self._factor}{summed(edit, delta)}"
+        return f"{write_symbol(edit)} + {self._factor}{summand(edit, delta)}"
 
     def scaled(self, body: str) -> str:
         """A contribution times its factor, without what it joins."""
@@ -139,6 +139,6 @@ class Gate:
         return ""
 
 
-def summed(edit: Ends, delta: Delta) -> str:
+def summand(edit: EditEndpoints, delta: DeltaFormula) -> str:
     """A contribution as a summand; over the heads, where they are summed."""
-    return f"(Σ_i {delta.body}{delta.bias})" if is_summed(edit) else delta.bracketed
+    return f"(Σ_i {delta.body}{delta.bias})" if is_summed(edit) else delta.as_factor

@@ -4,13 +4,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
-from search_space.affine import NOTHING, AffineCount
+from search_space.affine import NO_PARAMETERS, AffineCount
 from search_space.backbones.shape import BackboneShape
 from search_space.dimensions import Heads, Port
-from search_space.edit_protocol import Ends, is_summed
+from search_space.edit_protocol import EditEndpoints, is_summed
 from search_space.gates.gate import Gate, Logits
-from search_space.rules import check_whole, refusal
-from search_space.symbols import Delta, target
+from search_space.rules import check_whole, rule_error
+from search_space.symbols import DeltaFormula, write_symbol
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,13 +18,13 @@ class TableGate(Gate):
     """``lambda = sigmoid(LSE(prefix logits) - LSE(base logits))``, per head and query (He et al. 2022, eq. 7)."""
 
     logits: ClassVar[Logits | None] = Logits.TABLE
-    turn: ClassVar[int] = 0
+    search_order: ClassVar[int] = 0
 
-    def check(self, edit: Ends) -> None:
+    def check(self, edit: EditEndpoints) -> None:
         """A table has logits at the heads."""
         _check_logits(self, edit, Heads.KEY_VALUE, (Port.HEAD,))
 
-    def formula(self, edit: Ends, delta: Delta, root: str) -> str:
+    def formula(self, edit: EditEndpoints, delta: DeltaFormula, logit_divisor: str) -> str:
         """With where the weights are from."""
         return f"{_joined(self, edit, delta)}, λ_i = σ(LSE(prefix) - LSE(keys))"
 
@@ -59,8 +59,8 @@ class QueryGate(Gate):
     """
 
     logits: ClassVar[Logits | None] = Logits.QUERY
-    turn: ClassVar[int] = 2
-    searched: ClassVar[Mapping[str, str]] = {"key_width": "key_widths"}
+    search_order: ClassVar[int] = 2
+    option_keys: ClassVar[Mapping[str, str]] = {"key_width": "key_widths"}
 
     key_width: int | None = None
 
@@ -69,33 +69,33 @@ class QueryGate(Gate):
         if self.key_width is not None:
             check_whole(self.key_width, "the bottleneck of an inducer's keys")
 
-    def check(self, edit: Ends) -> None:
+    def check(self, edit: EditEndpoints) -> None:
         """An inducer has a key for every query."""
         _check_logits(self, edit, Heads.QUERY, (Port.HEAD, Port.O))
 
-    def count(self, edit: Ends, shape: BackboneShape) -> AffineCount:
+    def count(self, edit: EditEndpoints, shape: BackboneShape) -> AffineCount:
         """The matrices and biases of MLP_k."""
         if self.key_width is None:
-            return NOTHING
+            return NO_PARAMETERS
         heads, width = shape.query_heads, shape.head_width
         return AffineCount(weights=heads * 2 * width * self.key_width, biases=heads * (self.key_width + width))
 
-    def weights_met(self, edit: Ends, shape: BackboneShape) -> AffineCount:
+    def inference_weights(self, edit: EditEndpoints, shape: BackboneShape) -> AffineCount:
         """The matrices of MLP_k, and the key of every query."""
         return AffineCount(weights=self.count(edit, shape).weights + shape.query_width)
 
     @property
-    def text(self) -> str:
+    def qualified_name(self) -> str:
         """With the width of its keys."""
         return self.name if self.key_width is None else f"{self.name}:{self.key_width}"
 
     @property
-    def words(self) -> str:
+    def label(self) -> str:
         """By its origin."""
         return "convex inducer gate" if self.is_convex else "inducer gate"
 
     @property
-    def keys(self) -> str:
+    def key_label(self) -> str:
         """Their width."""
         return "" if self.key_width is None else f"keys of {self.key_width}"
 
@@ -104,10 +104,10 @@ class QueryGate(Gate):
         """What its keys are."""
         return "keys q" if self.key_width is None else "keys q + MLP"
 
-    def formula(self, edit: Ends, delta: Delta, root: str) -> str:
+    def formula(self, edit: EditEndpoints, delta: DeltaFormula, logit_divisor: str) -> str:
         """With where the weights are from."""
         key = "q_i" if self.key_width is None else "q_i + tanh(q_i A_k + a_k) B_k"
-        return f"{_joined(self, edit, delta)}, λ_i = softmax([q_i k_iᵀ, q_i Kᵀ]{root})_1, k_i = {key}"
+        return f"{_joined(self, edit, delta)}, λ_i = softmax([q_i k_iᵀ, q_i Kᵀ]{logit_divisor})_1, k_i = {key}"
 
     def matrices(self, shape: BackboneShape) -> str:
         """Those of MLP_k."""
@@ -133,17 +133,17 @@ class ConvexInducerGate(QueryGate):
     is_convex: ClassVar[bool] = True
 
 
-def _check_logits(gate: Gate, edit: Ends, heads: Heads, writes: tuple[Port, ...]) -> None:
+def _check_logits(gate: Gate, edit: EditEndpoints, heads: Heads, writes: tuple[Port, ...]) -> None:
     fits = edit.form.logits is gate.logits and edit.heads is heads and edit.write in writes
     if not fits or edit.read is not Port.Q:
         got = f"{edit.form.name} reading {edit.read}, writing {edit.write} per {edit.heads}, gate {gate.name}"
-        raise refusal("V1", got, "Use add or a scale.")
+        raise rule_error("V1", got, "Use add or a scale.")
 
 
-def _joined(gate: Gate, edit: Ends, delta: Delta) -> str:
+def _joined(gate: Gate, edit: EditEndpoints, delta: DeltaFormula) -> str:
     """The bias of a sum over heads goes without the weight, as released."""
     if is_summed(edit):
         taken = " - Σ_i λ_i head_i W_o" if gate.is_convex else ""
-        return f"{target(edit)}{taken} + Σ_i λ_i ({delta.body}){delta.bias}"
+        return f"{write_symbol(edit)}{taken} + Σ_i λ_i ({delta.body}){delta.bias}"
     kept = "(1 - λ_i) " if gate.is_convex else ""
-    return f"{kept}{target(edit)} + λ_i {delta.bracketed}"
+    return f"{kept}{write_symbol(edit)} + λ_i {delta.as_factor}"

@@ -30,4 +30,4 @@ class Prepend(Gate):
     """The rows come before those that are there: the gate of prompts."""
 
     name: ClassVar[str] = "prepend"
-    outside: ClassVar[Site | None] = Site.EMBEDDING
+    outside_site: ClassVar[Site | None] = Site.EMBEDDING

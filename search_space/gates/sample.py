@@ -6,12 +6,12 @@ from typing import ClassVar
 from search_space.affine import AffineCount
 from search_space.backbones.shape import BackboneShape
 from search_space.dimensions import Port, Positions, StackKind
-from search_space.edit_protocol import Ends, block_widths
+from search_space.edit_protocol import EditEndpoints, block_widths
 from search_space.gates.gate import Gate
 from search_space.gates.log_sum_exp import TableGate
 from search_space.gates.squashed import LogisticGate
-from search_space.rules import refusal
-from search_space.symbols import Delta
+from search_space.rules import rule_error
+from search_space.symbols import DeltaFormula
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,14 +22,14 @@ class SampleGate(LogisticGate):
     """
 
     name: ClassVar[str] = "sigmoid_sample"
-    words: ClassVar[str] = "sample gate"
-    weight: ClassVar[str] = "mean_t σ({source} w + b)"
+    label: ClassVar[str] = "sample gate"
+    weight: ClassVar[str] = "mean_t σ({read} w + b)"
 
-    def check_on(self, edit: Ends, shape: BackboneShape) -> None:
+    def check_on(self, edit: EditEndpoints, shape: BackboneShape) -> None:
         """Encoders see all tokens."""
         _check_encoder(self, shape)
 
-    def weights_met(self, edit: Ends, shape: BackboneShape) -> AffineCount:
+    def inference_weights(self, edit: EditEndpoints, shape: BackboneShape) -> AffineCount:
         """The vector w, for every block."""
         return AffineCount(weights=shape.heads(edit.heads) * block_widths(edit, shape)[0])
 
@@ -42,27 +42,27 @@ class ConvexSampleGate(TableGate):
     """
 
     name: ClassVar[str] = "lse_convex_sample"
-    words: ClassVar[str] = "sample gate"
+    label: ClassVar[str] = "sample gate"
     is_convex: ClassVar[bool] = True
 
-    def check_on(self, edit: Ends, shape: BackboneShape) -> None:
+    def check_on(self, edit: EditEndpoints, shape: BackboneShape) -> None:
         """Encoders see all tokens."""
         _check_encoder(self, shape)
 
-    def count(self, edit: Ends, shape: BackboneShape) -> AffineCount:
+    def count(self, edit: EditEndpoints, shape: BackboneShape) -> AffineCount:
         """The vector w and the number b."""
         return AffineCount(extras=shape.port_width(Port.X_ATTN) + 1)
 
-    def weights_met(self, edit: Ends, shape: BackboneShape) -> AffineCount:
+    def inference_weights(self, edit: EditEndpoints, shape: BackboneShape) -> AffineCount:
         """The vector w."""
         return AffineCount(weights=shape.port_width(Port.X_ATTN))
 
-    def formula(self, edit: Ends, delta: Delta, root: str) -> str:
+    def formula(self, edit: EditEndpoints, delta: DeltaFormula, logit_divisor: str) -> str:
         """With what the rows are multiplied with."""
-        return f"{TableGate.formula(self, edit, delta, root)}, P <- g P, g = mean_t σ(x_attn w + b)"
+        return f"{TableGate.formula(self, edit, delta, logit_divisor)}, P <- g P, g = mean_t σ(x_attn w + b)"
 
 
 def _check_encoder(gate: Gate, shape: BackboneShape) -> None:
     """Rows of relative positions, which DeBERTa projects as it does tokens, are no sample."""
     if shape.kind is not StackKind.ENCODER or shape.positions is Positions.RELATIVE:
-        raise refusal("sample", f"gate {gate.name} on {shape.family}", "Use sigmoid, whose gates are of a token.")
+        raise rule_error("sample", f"gate {gate.name} on {shape.family}", "Use sigmoid, whose gates are of a token.")

@@ -8,11 +8,11 @@ from typing import ClassVar
 from search_space.affine import AffineCount
 from search_space.backbones.shape import BackboneShape
 from search_space.dimensions import Port, ScalePer
-from search_space.edit_protocol import Ends
+from search_space.edit_protocol import EditEndpoints
 from search_space.errors import InvalidEditError
 from search_space.gates.gate import Gate
 from search_space.gates.plain import Add
-from search_space.rules import refusal
+from search_space.rules import rule_error
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,7 +42,7 @@ class FixedScale(Gate):
         """A scale of 1 is plain addition."""
         return Add() if self.value == 1 else self
 
-    def stacked(self) -> Gate:
+    def pack_key(self) -> Gate:
         """Scales are numbers beside the products."""
         return FixedScale(value=1.0)
 
@@ -52,7 +52,7 @@ class FixedScale(Gate):
         return self.value
 
     @property
-    def words(self) -> str:
+    def label(self) -> str:
         """The factor; He et al. 2022 call what has one scaled."""
         return f"×{self.value:.3g}"
 
@@ -72,27 +72,27 @@ class LearnedScale(Gate):
     name: ClassVar[str] = "scale_learned"
     is_plain: ClassVar[bool] = True
     is_linear: ClassVar[bool] = True
-    searched: ClassVar[Mapping[str, str]] = {"per": "scale_per"}
+    option_keys: ClassVar[Mapping[str, str]] = {"per": "scale_per"}
 
     per: ScalePer = ScalePer.SUBLAYER
 
-    def check(self, edit: Ends) -> None:
+    def check(self, edit: EditEndpoints) -> None:
         """A scale for each head needs heads."""
         if self.per is ScalePer.HEAD and edit.write is not Port.HEAD:
-            raise refusal("per", f"one per head at {edit.write}", "Use one per channel.")
+            raise rule_error("per", f"one per head at {edit.write}", "Use one per channel.")
 
-    def count(self, edit: Ends, shape: BackboneShape) -> AffineCount:
+    def count(self, edit: EditEndpoints, shape: BackboneShape) -> AffineCount:
         """The numbers s."""
         channels, heads = shape.port_width(edit.write), shape.query_heads
         return AffineCount(extras={ScalePer.SUBLAYER: 1, ScalePer.CHANNEL: channels, ScalePer.HEAD: heads}[self.per])
 
     @property
-    def text(self) -> str:
+    def qualified_name(self) -> str:
         """With what has a number of its own."""
         return self.name if self.per is ScalePer.SUBLAYER else f"{self.name}:{self.per}"
 
     @property
-    def words(self) -> str:
+    def label(self) -> str:
         """With what has a number of its own."""
         return "learned scale" if self.per is ScalePer.SUBLAYER else f"learned scale per {self.per}"
 

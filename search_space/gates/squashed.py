@@ -5,10 +5,10 @@ from typing import ClassVar
 
 from search_space.affine import AffineCount
 from search_space.backbones.shape import BackboneShape
-from search_space.edit_protocol import Ends, block_widths, is_summed, queries_of_a_block
+from search_space.edit_protocol import EditEndpoints, block_widths, is_summed, query_heads_per_block
 from search_space.gates.gate import Gate
-from search_space.rules import refusal
-from search_space.symbols import Delta, source, target
+from search_space.rules import rule_error
+from search_space.symbols import DeltaFormula, read_symbol, write_symbol
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,15 +21,15 @@ class TanhGate(Gate):
     name: ClassVar[str] = "tanh"
     is_closing: ClassVar[bool] = True
     starts_closed: ClassVar[bool] = True
-    words: ClassVar[str] = "tanh gate"
+    label: ClassVar[str] = "tanh gate"
     _factor: ClassVar[str] = "tanh(g) "
 
-    def check(self, edit: Ends) -> None:
+    def check(self, edit: EditEndpoints) -> None:
         """Of two factors that start at zero neither gets a gradient."""
         if edit.form.starts_at_zero:
-            raise refusal("dead", f"{edit.form.name} with gate {self.name}", "Use another init or gate.")
+            raise rule_error("dead", f"{edit.form.name} with gate {self.name}", "Use another init or gate.")
 
-    def count(self, edit: Ends, shape: BackboneShape) -> AffineCount:
+    def count(self, edit: EditEndpoints, shape: BackboneShape) -> AffineCount:
         """The number g."""
         return AffineCount(extras=1)
 
@@ -46,16 +46,16 @@ class LogisticGate(Gate):
     is_closing: ClassVar[bool] = True
     weight: ClassVar[str]
 
-    def count(self, edit: Ends, shape: BackboneShape) -> AffineCount:
+    def count(self, edit: EditEndpoints, shape: BackboneShape) -> AffineCount:
         """The vector w and the number b, for every block."""
         return AffineCount(extras=shape.heads(edit.heads) * (block_widths(edit, shape)[0] + 1))
 
-    def formula(self, edit: Ends, delta: Delta, root: str) -> str:
+    def formula(self, edit: EditEndpoints, delta: DeltaFormula, logit_divisor: str) -> str:
         """Each head's summand has a weight of its own."""
-        weight = self.weight.format(source=source(edit))
+        weight = self.weight.format(read=read_symbol(edit))
         if is_summed(edit):
-            return f"{target(edit)} + (Σ_i {weight} {delta.body}{delta.bias})"
-        return f"{target(edit)} + {weight} {delta.bracketed}"
+            return f"{write_symbol(edit)} + (Σ_i {weight} {delta.body}{delta.bias})"
+        return f"{write_symbol(edit)} + {weight} {delta.as_factor}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,10 +66,10 @@ class SigmoidGate(LogisticGate):
     """
 
     name: ClassVar[str] = "sigmoid"
-    words: ClassVar[str] = "sigmoid gate"
-    weight: ClassVar[str] = "σ({source} w + b)"
+    label: ClassVar[str] = "sigmoid gate"
+    weight: ClassVar[str] = "σ({read} w + b)"
 
-    def weights_met(self, edit: Ends, shape: BackboneShape) -> AffineCount:
+    def inference_weights(self, edit: EditEndpoints, shape: BackboneShape) -> AffineCount:
         """The vector w, for every block."""
-        blocks = shape.heads(edit.heads) * queries_of_a_block(edit, shape)
+        blocks = shape.heads(edit.heads) * query_heads_per_block(edit, shape)
         return AffineCount(weights=blocks * block_widths(edit, shape)[0])

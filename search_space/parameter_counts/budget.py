@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
-from search_space.backbones.shape import MOST, BackboneShape
+from search_space.backbones.shape import MAX_PARAMETERS, BackboneShape
 from search_space.configuration import Configuration
 from search_space.edit import Edit
 from search_space.errors import BudgetError
 from search_space.forms import SizedForm
-from search_space.parameter_counts.counts import affine_count, places, shared_count
+from search_space.parameter_counts.counts import affine_count, instance_count, shared_parameter_count
 from search_space.parameter_counts.flops import affine_flops
 from search_space.validity import check_on
 
@@ -48,7 +48,7 @@ def read_budget(written: str | int | float, name: str = "budget") -> int | float
             f"{name} must be a percentage such as 0.5% or a number of parameters; got {written!r}.{advice}"
         )
     budget = value / 100 if percent else int(value)
-    budget_parameters(budget, MOST)
+    budget_parameters(budget, MAX_PARAMETERS)
     return budget
 
 
@@ -63,8 +63,8 @@ def budget_parameters(budget: int | float, whole: int) -> int:
         BudgetError: If a share is not in (0, 1], or there are not that many parameters.
     """
     if isinstance(budget, int):
-        if not 1 <= budget <= MOST:
-            raise BudgetError(f"a budget must be from 1 to {MOST:,} parameters; got {budget:,}.")
+        if not 1 <= budget <= MAX_PARAMETERS:
+            raise BudgetError(f"a budget must be from 1 to {MAX_PARAMETERS:,} parameters; got {budget:,}.")
         return budget
     if not 0 < budget <= 1:
         raise BudgetError(f"a budget must be above 0% and at most 100% of the backbone; got {budget:.4%}.")
@@ -83,9 +83,9 @@ class SideCost:
         edits: Of the side, or of a part of it; all have one width.
         intercept: Stored parameters at width 0.
         slope: Of one unit.
-        sublayers: Units of the smallest widths; 0 without anything to size.
+        sublayers: UnitCounts of the smallest widths; 0 without anything to size.
         step: Rows of a unit.
-        most: Units of the largest widths; None where nothing bounds them.
+        most: UnitCounts of the largest widths; None where nothing bounds them.
         fixed_flops: FLOPs per token that inference has more, at width 0.
         unit_flops: Of one unit.
     """
@@ -106,7 +106,7 @@ class SideCost:
         Args:
             step: Smallest width that all edits beside them can have, too.
         """
-        numbers = {edit: places(edit, shape) for edit in edits}
+        numbers = {edit: instance_count(edit, shape) for edit in edits}
         sized = {edit: edit.sized_form for edit in edits if edit.sized_form is not None}
         step = math.lcm(step, *(form.width_step for form in sized.values()))
         sublayers = _widenable(sized, numbers)
@@ -124,7 +124,7 @@ class SideCost:
         )
 
     @property
-    def least_cost(self) -> int:
+    def min_cost(self) -> int:
         """With every bottleneck at its smallest."""
         return self.intercept + self.slope * self.sublayers
 
@@ -157,10 +157,10 @@ def _widenable(sized: Mapping[Edit, SizedForm], numbers: Mapping[Edit, int]) -> 
     return 1 if has_one_length or len(counts) > 1 or len(steps) > 1 else max(counts, default=0)
 
 
-Splits = Mapping[tuple[Edit, ...], float]
+BudgetSplits = Mapping[tuple[Edit, ...], float]
 """Of a side some of its edits, and their share of what the side stores; its other edits get the rest."""
 
-Units = Any
+UnitCounts = Any
 """Of a side that is not split a whole number; else those of both of its parts."""
 
 
@@ -187,7 +187,7 @@ class SplitCost:
             raise BudgetError(f"the split of a side must be in [0, 1]; got {self.share}.")
 
     @classmethod
-    def of(cls, edits: tuple[Edit, ...], splits: Splits, shape: BackboneShape) -> "SplitCost":
+    def of(cls, edits: tuple[Edit, ...], splits: BudgetSplits, shape: BackboneShape) -> "SplitCost":
         """The cost of a side's edits, divided by the split that has some of them; else the second part is nothing."""
         for chosen, share in splits.items():
             first = tuple(edit for edit in edits if edit in chosen)
@@ -197,32 +197,32 @@ class SplitCost:
         return cls(first=SideCost.of(edits, shape), second=SideCost.of((), shape))
 
     @property
-    def least_cost(self) -> int:
+    def min_cost(self) -> int:
         """With every bottleneck at its smallest."""
-        return self.first.least_cost + self.second.least_cost
+        return self.first.min_cost + self.second.min_cost
 
-    def units(self, parameters: float) -> tuple[Units, Units]:
+    def units(self, parameters: float) -> tuple[UnitCounts, UnitCounts]:
         """Most units of both whose cost is at most ``parameters``; never below the smallest."""
-        whole = max(self.least_cost, math.floor(parameters))
-        target = min(max(self.share * whole, self.first.least_cost), whole - self.second.least_cost)
-        units: Units = self.first.units(target)
-        others: Units = self.second.units(whole - self.first.cost(units))
+        whole = max(self.min_cost, math.floor(parameters))
+        target = min(max(self.share * whole, self.first.min_cost), whole - self.second.min_cost)
+        units: UnitCounts = self.first.units(target)
+        others: UnitCounts = self.second.units(whole - self.first.cost(units))
         return self.first.units(whole - self.second.cost(others)), others
 
-    def cost(self, units: Units) -> int:
+    def cost(self, units: UnitCounts) -> int:
         """Stored parameters of so many units."""
         return self.first.cost(units[0]) + self.second.cost(units[1])
 
-    def flops(self, units: Units) -> int:
+    def flops(self, units: UnitCounts) -> int:
         """FLOPs per token that so many units add at inference."""
         return self.first.flops(units[0]) + self.second.flops(units[1])
 
-    def widths(self, units: Units) -> dict[Edit, tuple[int, int]]:
+    def widths(self, units: UnitCounts) -> dict[Edit, tuple[int, int]]:
         """Width of every edit, and at how many sublayers it is one step more."""
         return self.first.widths(units[0]) | self.second.widths(units[1])
 
 
-def largest_units(both: SplitCost, parameters: int, extra_flops: int | None) -> Units:
+def largest_units(both: SplitCost, parameters: int, extra_flops: int | None) -> UnitCounts:
     """The units of two groups of edits that use most of what is allowed, at least the smallest of each.
 
     Args:
@@ -231,10 +231,10 @@ def largest_units(both: SplitCost, parameters: int, extra_flops: int | None) -> 
         extra_flops: Most FLOPs per token that inference has more; None for any number.
     """
 
-    def fits(units: Units) -> bool:
+    def fits(units: UnitCounts) -> bool:
         return extra_flops is None or both.flops(units) <= extra_flops
 
-    least = both.least_cost
+    least = both.min_cost
     most = max(least, parameters)
     wanted = both.units(most)
     if fits(wanted):
@@ -252,7 +252,7 @@ def solve(  # noqa: PLR0913
     attention_share: float,
     parameters: int,
     budget_fraction: float = 1.0,
-    splits: Splits = MappingProxyType({}),
+    splits: BudgetSplits = MappingProxyType({}),
     extra_flops: int | None = None,
 ) -> Configuration:
     """The structure with the largest bottlenecks that the budget allows.
@@ -286,8 +286,11 @@ def solve(  # noqa: PLR0913
     if extra_flops is not None and extra_flops < 0:
         raise BudgetError(f"the most extra FLOPs must be at least 0; got {extra_flops}.")
     attention, ffn = (SplitCost.of(edits, splits, shape) for edits in (structure.attention, structure.ffn))
-    both, shared = SplitCost(first=attention, second=ffn, share=attention_share), shared_count(structure.edits)
-    least = both.least_cost + shared
+    both, shared = (
+        SplitCost(first=attention, second=ffn, share=attention_share),
+        shared_parameter_count(structure.edits),
+    )
+    least = both.min_cost + shared
     if least > parameters:
         raise BudgetError(f"this configuration needs at least {least:,} parameters; the budget is {parameters:,}.")
     used = math.floor(budget_fraction * parameters) - shared

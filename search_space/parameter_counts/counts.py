@@ -10,7 +10,7 @@ from search_space.backbones.shape import BackboneShape, Sublayer
 from search_space.configuration import Configuration
 from search_space.dimensions import Site
 from search_space.edit import Edit
-from search_space.edit_protocol import number_of_sublayers, sublayers_of
+from search_space.edit_protocol import sublayer_count, sublayers_of
 from search_space.validity import check_on
 
 
@@ -32,20 +32,20 @@ class Counts:
 
 
 def affine_count(edit: Edit, shape: BackboneShape) -> AffineCount:
-    """Parameters of an edit at one of its places (see `places`)."""
+    """Parameters of an edit at one of its places (see `instance_count`)."""
     return edit.form.count(edit, shape) + edit.gate.count(edit, shape)
 
 
-def shared_count(edits: tuple[Edit, ...]) -> int:
+def shared_parameter_count(edits: tuple[Edit, ...]) -> int:
     """Parameters that several edits have in common, such as the C of shared Kronecker products."""
-    return sum(dict(edit.form.common for edit in edits if edit.form.common is not None).values())
+    return sum(dict(edit.form.shared_parameters for edit in edits if edit.form.shared_parameters is not None).values())
 
 
-def places(edit: Edit, shape: BackboneShape) -> int:
+def instance_count(edit: Edit, shape: BackboneShape) -> int:
     """How many times an edit is built: its sublayers; norms of the stack; once for what is outside the blocks."""
     if edit.site is Site.STACK:
         return shape.stack_norms
-    return 1 if edit.site in (Site.EMBEDDING, Site.GLOBAL) else number_of_sublayers(edit, shape)
+    return 1 if edit.site in (Site.EMBEDDING, Site.GLOBAL) else sublayer_count(edit, shape)
 
 
 def widths(edit: Edit, shape: BackboneShape) -> dict[Sublayer, int]:
@@ -71,9 +71,9 @@ def count(configuration: Configuration, shape: BackboneShape) -> Counts:
 
 def count_edits(edits: tuple[Edit, ...], shape: BackboneShape) -> Counts:
     """Count some edits on a backbone they are valid on."""
-    weights, biases, extras, surplus = shared_count(edits), 0, 0, 0
+    weights, biases, extras, surplus = shared_parameter_count(edits), 0, 0, 0
     for edit in edits:
-        cost, number, summed = affine_count(edit, shape), places(edit, shape), total_width(edit, shape)
+        cost, number, summed = affine_count(edit, shape), instance_count(edit, shape), total_width(edit, shape)
         weights += number * cost.weights + summed * cost.weights_per_width
         biases += number * cost.biases + summed * cost.biases_per_width
         extras += number * cost.extras
@@ -89,5 +89,5 @@ def total_width(edit: Edit, shape: BackboneShape) -> int:
         return 0
     if edit.site in (Site.EMBEDDING, Site.GLOBAL):
         return form.width
-    number = number_of_sublayers(edit, shape)
+    number = sublayer_count(edit, shape)
     return number * form.width + form.width_step * min(form.widened, number)

@@ -8,8 +8,8 @@ from search_space.affine import AffineCount
 from search_space.backbones.shape import BackboneShape
 from search_space.configuration import Configuration
 from search_space.edit import Edit
-from search_space.mergeability import obstacle
-from search_space.parameter_counts.counts import places, total_width
+from search_space.mergeability import merge_obstacle
+from search_space.parameter_counts.counts import instance_count, total_width
 
 FLOPS = 2
 """Of a weight that a token meets: a multiplication and an addition."""
@@ -20,13 +20,13 @@ def extra_flops(configuration: Configuration, shape: BackboneShape) -> int:
     total = 0
     for edit in configuration.edits:
         cost = affine_flops(edit, shape)
-        total += places(edit, shape) * cost.weights + total_width(edit, shape) * cost.weights_per_width
+        total += instance_count(edit, shape) * cost.weights + total_width(edit, shape) * cost.weights_per_width
     return total
 
 
 def affine_flops(edit: Edit, shape: BackboneShape) -> AffineCount:
     """FLOPs per token of an edit at one of its places, as a function of its width; 0 where it can be merged."""
-    if obstacle(edit, shape) is None:
+    if merge_obstacle(edit, shape) is None:
         return AffineCount()
-    met = edit.form.weights_met(edit, shape) + edit.gate.weights_met(edit, shape)
+    met = edit.form.inference_weights(edit, shape) + edit.gate.inference_weights(edit, shape)
     return AffineCount(weights=FLOPS * met.weights, weights_per_width=FLOPS * met.weights_per_width)

@@ -9,18 +9,20 @@ where ``MY_ADAPTER`` is a `PublishedMethod` of that name. ``tests/contracts/test
 must keep.
 """
 
+from search_space.closest_name import name_hint
 from search_space.errors import UnknownMethodError
-from search_space.nearest import nearest
+from search_space.published.builtin import BUILTIN_METHODS
+from search_space.published.builtin import COMPARED as COMPARED
+from search_space.published.builtin import HEAD_ONLY as HEAD_ONLY
 from search_space.published.method import HyperParameter as HyperParameter
+from search_space.published.method import HyperParameterValues as HyperParameterValues
 from search_space.published.method import PublishedMethod as PublishedMethod
-from search_space.published.method import Values as Values
-from search_space.published.method import described as described
-from search_space.published.own import COMPARED as COMPARED
-from search_space.published.own import HEAD_ONLY as HEAD_ONLY
-from search_space.published.own import OWN
+from search_space.published.method import edits_from_tables as edits_from_tables
 from search_space.registry import Registry
 
-METHODS: Registry[PublishedMethod] = Registry("published method", OWN, kind=PublishedMethod, group="deltaspace.methods")
+METHODS: Registry[PublishedMethod] = Registry(
+    "published method", BUILTIN_METHODS, kind=PublishedMethod, group="deltaspace.methods"
+)
 """Every published method by its name."""
 
 
@@ -36,5 +38,5 @@ def published_method(name: str) -> PublishedMethod:
     """
     if name in METHODS:
         return METHODS[name]
-    hint = nearest(name, METHODS, cutoff=0.5)
+    hint = name_hint(name, METHODS, cutoff=0.5)
     raise UnknownMethodError(f"no published method {name!r}.{hint} Known: {', '.join(METHODS)}.")

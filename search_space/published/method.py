@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from search_space.backbones.shape import BackboneShape
-from search_space.codec import value_of
+from search_space.codec import from_fields
 from search_space.configuration import Configuration
 from search_space.dimensions import Port, Site
 from search_space.edit import Edit
@@ -14,8 +14,8 @@ from search_space.forms import FORMS
 from search_space.gates import GATES, Add
 from search_space.validity import check_on
 
-Values = Mapping[str, float | str]
-Build = Callable[[BackboneShape, Values], tuple[Edit, ...]]
+HyperParameterValues = Mapping[str, float | str]
+Build = Callable[[BackboneShape, HyperParameterValues], tuple[Edit, ...]]
 """Makes the edits of a method on a backbone from all hyper-parameter values that are present."""
 
 
@@ -56,14 +56,14 @@ class HyperParameter:
         elif self.is_whole and not (float(value).is_integer() and value >= 1):
             raise SettingError(f"{self.name} must be a whole number of at least 1; got {value}.")
 
-    def typed(self, value: float | str) -> float | str:
+    def converted(self, value: float | str) -> float | str:
         """A value as forms and gates hold it: a whole number as such, other numbers with decimals."""
         if self.choices:
             return value
         return int(value) if self.is_whole else float(value)
 
 
-def described(edits: Sequence[Mapping[str, Any]]) -> Build:
+def edits_from_tables(edits: Sequence[Mapping[str, Any]]) -> Build:
     """What makes edits of tables with their fields.
 
     Args:
@@ -72,13 +72,13 @@ def described(edits: Sequence[Mapping[str, Any]]) -> Build:
             the value of a hyper-parameter, None where that is absent. Edits of g are for gated FFNs alone.
     """
 
-    def build(shape: BackboneShape, values: Values) -> tuple[Edit, ...]:
+    def build(shape: BackboneShape, values: HyperParameterValues) -> tuple[Edit, ...]:
         return tuple(_edit(said, values) for said in edits if said["write"] != Port.G or shape.gated_ffn)
 
     return build
 
 
-def _edit(said: Mapping[str, Any], values: Values) -> Edit:
+def _edit(said: Mapping[str, Any], values: HyperParameterValues) -> Edit:
     def value(text: Any) -> Any:
         is_name = isinstance(text, str) and text.startswith("$")
         return values.get(text[1:]) if is_name else text
@@ -86,7 +86,7 @@ def _edit(said: Mapping[str, Any], values: Values) -> Edit:
     def part(table: Mapping[str, Any], kinds: Mapping[str, Any]) -> Any:
         fields = {name: value(text) for name, text in table.items() if name != "name"}
         fields |= {"bias": fields["bias"] == "yes"} if isinstance(fields.get("bias"), str) else {}
-        return value_of(kinds[table["name"]], fields)
+        return from_fields(kinds[table["name"]], fields)
 
     read = value(said.get("read"))
     return Edit(
@@ -104,7 +104,7 @@ class PublishedMethod:
 
     Attributes:
         name: As in tables and on the command line.
-        build: Makes the edits; `described` does of a table of them.
+        build: Makes the edits; `edits_from_tables` does of a table of them.
         hyperparameters: What can be set.
         attention_share: Share of the budget that attention gets when the method is resized; plays no part unless both
             sides have a bottleneck to size.
@@ -119,7 +119,7 @@ class PublishedMethod:
     attention_share: float = 0.5
     codes: tuple[str, ...] = ()
 
-    def values(self, settings: Values | None = None) -> dict[str, float | str | None]:
+    def values(self, settings: HyperParameterValues | None = None) -> dict[str, float | str | None]:
         """Every hyper-parameter by its full name; None for what is absent.
 
         Args:
@@ -139,7 +139,7 @@ class PublishedMethod:
             values[by_key[key].name] = value
         return values
 
-    def configuration(self, shape: BackboneShape, settings: Values | None = None) -> Configuration:
+    def configuration(self, shape: BackboneShape, settings: HyperParameterValues | None = None) -> Configuration:
         """The method on a backbone.
 
         Args:
@@ -152,7 +152,7 @@ class PublishedMethod:
         """
         values = self.values(settings)
         present = {
-            one.name: one.typed(value) for one in self.hyperparameters if (value := values[one.name]) is not None
+            one.name: one.converted(value) for one in self.hyperparameters if (value := values[one.name]) is not None
         }
         return Configuration(edits=self.build(shape, present))
 
@@ -166,7 +166,7 @@ class PublishedMethod:
         check_on(edits, shape)
         return Configuration(edits=edits)
 
-    def validity(self, shape: BackboneShape) -> str | None:
+    def invalid_reason(self, shape: BackboneShape) -> str | None:
         """Why the method is not valid on a backbone, whatever its bottlenecks; None if it is."""
         try:
             self.structure(shape)

@@ -8,7 +8,7 @@ from search_space.dimensions import Site
 from search_space.errors import BudgetError, SettingError
 from search_space.parameter_counts.budget import solve
 from search_space.parameter_counts.counts import count
-from search_space.published import PublishedMethod, Values, published_method
+from search_space.published import HyperParameterValues, PublishedMethod, published_method
 
 
 class PublishedPoint(str):
@@ -25,7 +25,7 @@ class PublishedPoint(str):
     __slots__ = ("method", "settings")
 
     method: PublishedMethod
-    settings: Values
+    settings: HyperParameterValues
 
     def __new__(cls, text: str) -> Self:
         """Read the text; a point is itself."""
@@ -60,7 +60,7 @@ class PublishedPoint(str):
         scales: dict[str, float | str] = {"scale": scale} if has_scale and scale is not None else {}
         return self.method.configuration(shape, {**scales, **self.settings})
 
-    def trains_everything(self, shape: BackboneShape) -> bool:
+    def trains_whole_model(self, shape: BackboneShape) -> bool:
         """Whether the method trains the whole model, which no budget can resize."""
         return any(edit.site is Site.GLOBAL and not edit.sized_form for edit in self.structure(shape).edits)
 
@@ -92,11 +92,11 @@ def _settings(text: str, parts: list[str]) -> dict[str, float | str]:
             raise SettingError(f"a published point must look like lora_qv:r=8,s=2; got {text!r}.")
         if key in settings:
             raise SettingError(f"a published point must set {key} once; got {text!r}.")
-        settings[key] = number_or_text(value)
+        settings[key] = parse_setting(value)
     return settings
 
 
-def number_or_text(text: str) -> float | str:
+def parse_setting(text: str) -> float | str:
     """What a setting such as ``r=64`` or ``act=gelu`` says: a whole number, another number, or a word."""
     try:
         value = float(text)

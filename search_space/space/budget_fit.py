@@ -9,19 +9,19 @@ from search_space.backbones.shape import BackboneShape
 from search_space.configuration import Configuration
 from search_space.errors import BudgetError, SearchSpaceError
 from search_space.forms import FORMS
-from search_space.layers import AllLayers, Layers, fewer
-from search_space.mergeability import unmergeable
+from search_space.layers import AllLayers, Layers, shrinking_choices
+from search_space.mergeability import unmergeable_edits
 from search_space.parameter_counts.flops import extra_flops
-from search_space.space.layer_choice import depth_of
+from search_space.space.layer_choice import stack_depth
 from search_space.space.options import SpaceOptions
-from search_space.space.points import ATTENTION, FFN, PointCost, least_cost, points_of
+from search_space.space.points import ATTENTION, FFN, PointCost, min_cost, points_of
 from search_space.space.product import Point, Structure
 
 USUAL_SHARE = 0.9
 """Where at least so many of the structures of every part fit at all layers, the others are left out."""
 
 
-class Fitting:
+class BudgetFit:
     """The points that fit a budget beside any others, with as many parts together as can be.
 
     They fit at all layers; where fewer than `USUAL_SHARE` of a part's do, at the last layer.
@@ -52,7 +52,7 @@ class Fitting:
         self._shape, self._options, self._budget = shape, options, budget
         self.points: Mapping[str, tuple[Point, ...]] = {}
         self.placements: Mapping[str, tuple[str, ...]] = {}
-        self.most, self.is_everywhere = self._share_of(1), True
+        self.part_limit, self.fits_all_layers = self._share_of(1), True
         costs = {part: some for part in parts if (some := self._costs(part))}
         if not costs or not has_layers:
             has_forms = bool(options.attention_forms or options.ffn_forms)
@@ -65,11 +65,11 @@ class Fitting:
                 f"{'' if has_forms else ', or name published points such as lora_qv:r=8'}."
             )
         together = self._fit_together(costs)
-        self.is_everywhere = all(
-            sum(cost.parameters <= self.most.parameters for cost in some.values()) >= USUAL_SHARE * len(some)
+        self.fits_all_layers = all(
+            sum(cost.parameters <= self.part_limit.parameters for cost in some.values()) >= USUAL_SHARE * len(some)
             for some in costs.values()
         )
-        if not self.is_everywhere:
+        if not self.fits_all_layers:
             costs = {part: self._at_last_layer(part, some) for part, some in costs.items()}
             together = self._fit_together(costs)
         self.points = {part: some for part, some in self.points.items() if some}
@@ -94,11 +94,11 @@ class Fitting:
             chosen: A structure for each part that is edited, or two.
             layers: At ``attention`` and ``ffn``.
         """
-        if self.is_everywhere or sum(sum(self._least(chosen, *one)) for one in layers.items()) <= self._budget:
+        if self.fits_all_layers or sum(sum(self._least(chosen, *one)) for one in layers.items()) <= self._budget:
             return layers
         share, found = self._budget // len(chosen), {}
         for side, where in layers.items():
-            cut = [*fewer(where, depth_of(self._shape))]
+            cut = [*shrinking_choices(where, stack_depth(self._shape))]
             found[side] = next((few for few in cut if max(self._least(chosen, side, few)) <= share), cut[-1])
         return found
 
@@ -114,9 +114,9 @@ class Fitting:
     def _fit_together(self, costs: Mapping[str, Mapping[Point, PointCost]]) -> int:
         """Keep the points that fit, with as many parts together as there can be; how many those are."""
         for together in range(len(costs), 0, -1):
-            self.most = self._share_of(together)
+            self.part_limit = self._share_of(together)
             self.points = {
-                part: tuple(point for point, cost in some.items() if cost.is_within(self.most))
+                part: tuple(point for point, cost in some.items() if cost.is_within(self.part_limit))
                 for part, some in costs.items()
             }
             if all(self.points.values()):
@@ -130,7 +130,7 @@ class Fitting:
         return PointCost(parameters=self._budget // together, extra_flops=flops)
 
     def _cost(self, part: str, point: Point, layers: Layers) -> PointCost | None:
-        return least_cost(point, self._shape, self._options, width_step(part, self._options), layers)
+        return min_cost(point, self._shape, self._options, width_step(part, self._options), layers)
 
     def _costs(self, part: str) -> dict[Point, PointCost]:
         """The points of a part with their least cost."""
@@ -139,7 +139,7 @@ class Fitting:
 
     def _at_last_layer(self, part: str, costs: Mapping[Point, PointCost]) -> dict[Point, PointCost]:
         """The points of a part with their parameters at the last layer; limits of FLOPs are those of all."""
-        *_, last = fewer(AllLayers(), depth_of(self._shape))
+        *_, last = shrinking_choices(AllLayers(), stack_depth(self._shape))
         found = {point: self._cost(part, point, last) or cost for point, cost in costs.items()}
         return {point: replace(cost, parameters=found[point].parameters) for point, cost in costs.items()}
 
@@ -151,7 +151,7 @@ def check_limits(configuration: Configuration, shape: BackboneShape, options: Sp
         BudgetError: If it is.
     """
     if options.mergeable:
-        for name, why in unmergeable(configuration, shape).items():
+        for name, why in unmergeable_edits(configuration, shape).items():
             raise BudgetError(f"the study takes what can be merged into the weights; got {name}: {why}.")
     flops, most = extra_flops(configuration, shape), options.max_extra_flops
     if most is not None and flops > most:

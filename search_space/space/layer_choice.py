@@ -6,7 +6,7 @@ from itertools import combinations
 
 from search_space.backbones.shape import BackboneShape
 from search_space.layers import GROUPS, SIXTHS, AllLayers, LayerPattern, LayerRange, Layers, SpindleGroups
-from search_space.space.trial_protocol import AnswerLog
+from search_space.space.trial_protocol import ParameterRecorder
 
 BITS = ("off", "on")
 """Whether a sixth of a pattern is chosen."""
@@ -14,7 +14,7 @@ BITS = ("off", "on")
 EVERY_SIXTH = tuple(range(1, SIXTHS + 1))
 
 
-def depth_of(shape: BackboneShape) -> int:
+def stack_depth(shape: BackboneShape) -> int:
     """Blocks that can be chosen: those of the shallower stack, so that every stack has what is chosen."""
     return min(layers for layers in (shape.encoder_layers, shape.decoder_layers) if layers)
 
@@ -37,7 +37,7 @@ def bit_names(prefix: str) -> tuple[str, ...]:
     return tuple(f"{prefix}.pattern.{number}" for number in range(SIXTHS))
 
 
-def suggest_layers(prefix: str, names: Sequence[str], depth: int, asker: AnswerLog) -> Layers:
+def suggest_layers(prefix: str, names: Sequence[str], depth: int, asker: ParameterRecorder) -> Layers:
     """A choice of layers; a range is asked for by where it starts and how much of what follows it covers.
 
     A pattern is asked for by its sixths, each on or off; all of them off means what all of them on does.
@@ -66,7 +66,7 @@ def suggest_layers(prefix: str, names: Sequence[str], depth: int, asker: AnswerL
             return AllLayers()
 
 
-def layer_answers(prefix: str, names: Sequence[str], depth: int, layers: Layers) -> dict[str, str | float] | None:
+def layer_parameters(prefix: str, names: Sequence[str], depth: int, layers: Layers) -> dict[str, str | float] | None:
     """What `suggest_layers` must be told to suggest these blocks; None if it cannot.
 
     Args:
@@ -75,7 +75,9 @@ def layer_answers(prefix: str, names: Sequence[str], depth: int, layers: Layers)
         depth: Blocks of a stack.
         layers: A choice, or another name of the same blocks.
     """
-    alike = [choice for choice in every_choice(names, depth) if choice.chosen(depth) == layers.chosen(depth)]
+    alike = [
+        choice for choice in every_choice(names, depth) if choice.block_indices(depth) == layers.block_indices(depth)
+    ]
     if not alike:
         return None
     chosen = layers if layers in alike else alike[0]

@@ -8,14 +8,14 @@ from typing import Annotated, Literal, TypeVar
 from pydantic import AfterValidator, ConfigDict, Field, PlainValidator, ValidationError
 from pydantic.dataclasses import dataclass
 
-from search_space.checked import Distinct, Positive, Size, Whole, choice, distinct
 from search_space.dimensions import Activation, ScalePer
 from search_space.errors import SearchSpaceError, SettingError
+from search_space.field_types import Distinct, Integer, Positive, Size, choice, distinct
 from search_space.forms import FORMS, Bottleneck, Constant, Diagonal, Init, LowRank, OwnNorm, SoftmaxMemory
 from search_space.gates import GATES, ConvexGate, Gate, InducerGate
 from search_space.published import COMPARED, METHODS
 from search_space.published.point import PublishedPoint
-from search_space.space.product import BIASES, Values, by_text
+from search_space.space.product import BIASES, DimensionValues, by_text
 
 LEARNING_RATES = {name: form.learning_rates for name, form in FORMS.items()}
 """Default search range of the peak learning rate per functional form, for trainings of `USUAL_STEPS`."""
@@ -39,18 +39,18 @@ def _rounded(rate: float) -> float:
     return float(f"{rate:.3g}")
 
 
-SEARCHED_FORMS: tuple[str, ...] = tuple(name for name, form in FORMS.items() if form.outside is None)
+SEARCHED_FORMS: tuple[str, ...] = tuple(name for name, form in FORMS.items() if form.outside_site is None)
 """Functional forms of the per-sublayer product; those of prompts and of the whole model are published points only."""
 
 SEARCHED_GATES: tuple[str, ...] = tuple(
-    name for name, gate in GATES.items() if gate.outside is None and not gate.multiplies
+    name for name, gate in GATES.items() if gate.outside_site is None and not gate.multiplies
 )
 """Composition functions that can be chosen; a diagonal multiplies what it reads and a prompt is prepended anyway."""
 
 PLAIN_GATES: tuple[str, ...] = tuple(name for name, gate in GATES.items() if gate.is_plain)
 """Composition functions that fit every form with two ends."""
 
-WORDS: tuple[str, ...] = ("compared", "all", "none")
+METHOD_GROUPS: tuple[str, ...] = ("compared", "all", "none")
 """Words that stand for several published methods."""
 
 
@@ -75,7 +75,7 @@ def up_to_one(pair: tuple[float, float]) -> tuple[float, float]:
 
 def read_published(value: object) -> str | tuple[PublishedPoint, ...]:
     """A word for several published methods, or a list of them."""
-    if isinstance(value, str) and value in WORDS:
+    if isinstance(value, str) and value in METHOD_GROUPS:
         return value
     if not isinstance(value, list | tuple) or not all(isinstance(name, str) for name in value):
         raise ValueError("must be compared, all, none, or a list of published methods")
@@ -114,11 +114,11 @@ def among(known: Iterable[str]) -> AfterValidator:
 _Item = TypeVar("_Item")
 
 _Form = Annotated[str, among(SEARCHED_FORMS)]
-Forms = Annotated[tuple[_Form, ...], Distinct]
-Some = Annotated[tuple[_Item, ...], Distinct, Field(min_length=1)]
-Gates = Annotated[Some[Annotated[str, among(SEARCHED_GATES)]], AfterValidator(_with_plain)]
-Numbers = Annotated[Some[Literal[1, 2]], AfterValidator(_one_first)]
-Range = Annotated[tuple[Positive, Positive], AfterValidator(_ascending)]
+FormNames = Annotated[tuple[_Form, ...], Distinct]
+NonEmpty = Annotated[tuple[_Item, ...], Distinct, Field(min_length=1)]
+GateNames = Annotated[NonEmpty[Annotated[str, among(SEARCHED_GATES)]], AfterValidator(_with_plain)]
+EditNumbers = Annotated[NonEmpty[Literal[1, 2]], AfterValidator(_one_first)]
+PositiveRange = Annotated[tuple[Positive, Positive], AfterValidator(_ascending)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, config=ConfigDict(extra="forbid"))
@@ -174,33 +174,33 @@ class SpaceOptions:
 
     published: Annotated[str | tuple[PublishedPoint, ...], PlainValidator(read_published)] = "compared"
     published_scale: Positive = 2.0
-    attention_forms: Forms = (SoftmaxMemory.name, Bottleneck.name, LowRank.name, Diagonal.name, Constant.name)
-    ffn_forms: Forms = (Bottleneck.name, LowRank.name, SoftmaxMemory.name, Diagonal.name, Constant.name)
+    attention_forms: FormNames = (SoftmaxMemory.name, Bottleneck.name, LowRank.name, Diagonal.name, Constant.name)
+    ffn_forms: FormNames = (Bottleneck.name, LowRank.name, SoftmaxMemory.name, Diagonal.name, Constant.name)
     sites: Literal["tied", "separate"] = "tied"
-    layers: Some[Literal["all", "range", "spindle", "pattern"]] = ("all",)
-    edits_per_side: Numbers = (1,)
-    activations: Some[Activation] = tuple(Activation)
-    gates: Gates = (*PLAIN_GATES, ConvexGate.name, InducerGate.name)
-    scales: Some[Positive] = (2.0, 4.0)
-    scale_per: Some[ScalePer] = (ScalePer.SUBLAYER,)
-    key_widths: Some[Size | None] = (None, 4)
-    norms: Some[OwnNorm] = (OwnNorm.NONE,)
-    biases: Some[Literal["usual", "with", "without"]] = ("usual",)
-    inits: Some[Init] = (Init.LORA,)
-    reparameterizations: Some[Size | None] = (None,)
-    products: Some[Size] = (4,)
-    factors: Some[Size | None] = (1,)
-    sharing: Some[Literal["shared", "own"]] = ("shared",)
+    layers: NonEmpty[Literal["all", "range", "spindle", "pattern"]] = ("all",)
+    edits_per_side: EditNumbers = (1,)
+    activations: NonEmpty[Activation] = tuple(Activation)
+    gates: GateNames = (*PLAIN_GATES, ConvexGate.name, InducerGate.name)
+    scales: NonEmpty[Positive] = (2.0, 4.0)
+    scale_per: NonEmpty[ScalePer] = (ScalePer.SUBLAYER,)
+    key_widths: NonEmpty[Size | None] = (None, 4)
+    norms: NonEmpty[OwnNorm] = (OwnNorm.NONE,)
+    biases: NonEmpty[Literal["usual", "with", "without"]] = ("usual",)
+    inits: NonEmpty[Init] = (Init.LORA,)
+    reparameterizations: NonEmpty[Size | None] = (None,)
+    products: NonEmpty[Size] = (4,)
+    factors: NonEmpty[Size | None] = (1,)
+    sharing: NonEmpty[Literal["shared", "own"]] = ("shared",)
     near_duplicates: bool = False
-    size: Annotated[Range, AfterValidator(up_to_one)] | None = None
-    max_extra_flops: Annotated[Whole, Field(ge=0)] | None = None
+    size: Annotated[PositiveRange, AfterValidator(up_to_one)] | None = None
+    max_extra_flops: Annotated[Integer, Field(ge=0)] | None = None
     mergeable: bool = False
-    attention_share: Annotated[Range, AfterValidator(_below_one)] = (0.05, 0.95)
-    split: Annotated[Range, AfterValidator(_below_one)] = (0.05, 0.95)
+    attention_share: Annotated[PositiveRange, AfterValidator(_below_one)] = (0.05, 0.95)
+    split: Annotated[PositiveRange, AfterValidator(_below_one)] = (0.05, 0.95)
     learning_rates: Annotated[
-        dict[Annotated[str, among(FORMS)], Range], AfterValidator(_filled), Field(validate_default=True)
+        dict[Annotated[str, among(FORMS)], PositiveRange], AfterValidator(_filled), Field(validate_default=True)
     ] = Field(default_factory=dict)
-    head_learning_rates: Range | None = None
+    head_learning_rates: PositiveRange | None = None
     learning_rates_of: Literal["output", "weights"] = "output"
 
     @property
@@ -220,15 +220,15 @@ class SpaceOptions:
     def gate_values(self) -> dict[str, Gate]:
         """The values of the dimension ``gate``: a learned scale and an inducer come in several, fixed scales in one."""
         listed = {"scale_per": self.scale_per, "key_widths": self.key_widths}
-        return {gate.text: gate for name in self.gates for gate in GATES[name].each(listed)}
+        return {gate.qualified_name: gate for name in self.gates for gate in GATES[name].variants(listed)}
 
     @property
-    def varied(self) -> Values:
+    def open_values(self) -> DimensionValues:
         """Values of what goes with every point that leaves it open: nonlinearities and fixed scales."""
         return {"activation": by_text(self.activations), "scale": by_text(self.scales)}
 
     @property
-    def attributes(self) -> Values:
+    def attributes(self) -> DimensionValues:
         """Values of what a form has beside its ports, heads, activation and gate."""
         return {
             "norm": by_text(self.norms),
@@ -244,7 +244,7 @@ class SpaceOptions:
         """The functional forms of a part: ``ffn``, or else attention's."""
         return self.ffn_forms if part == "ffn" else self.attention_forms
 
-    def values(self, part: str) -> Values:
+    def values(self, part: str) -> DimensionValues:
         """The values of the product that the options leave at a part."""
         return {
             "form": {name: FORMS[name] for name in self.forms(part)},

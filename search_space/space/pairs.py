@@ -11,11 +11,11 @@ from search_space.dimensions import Port
 from search_space.edit import Edit
 from search_space.errors import InvalidEditError
 from search_space.space.options import SpaceOptions
-from search_space.space.points import PointCost, least_cost
+from search_space.space.points import PointCost, min_cost
 from search_space.space.product import Point, Structure
 from search_space.validity import canonical_read, check_on
 
-SECOND = "second"
+SECOND_PREFIX = "second"
 """Before the names of what is asked of the second edit, and of its dimensions."""
 
 
@@ -26,25 +26,25 @@ class _Kind:
     Attributes:
         ends: Form, write and read of its edits.
         has_logits: Whether a gate of it is of log-sum-exps.
-        common: What its edits have in common with others, with the parameters of it.
-        cost: The least it takes, with what is in common.
+        shared: What its edits have in shared with others, with the parameters of it.
+        cost: The least it takes, with what is in shared.
     """
 
     ends: frozenset[tuple[str, Port, Port | None]]
     has_logits: bool
-    common: frozenset[tuple[Hashable, int]]
+    shared: frozenset[tuple[Hashable, int]]
     cost: PointCost
 
     def cost_with(self, other: "_Kind") -> PointCost:
         """The least that both together take."""
-        twice = sum(parameters for _, parameters in self.common & other.common)
+        twice = sum(parameters for _, parameters in self.shared & other.shared)
         return PointCost(
             parameters=self.cost.parameters + other.cost.parameters - twice,
             extra_flops=self.cost.extra_flops + other.cost.extra_flops,
         )
 
 
-class PortPairs:
+class StructurePairs:
     """Pairs of the structures of a part; the order of the two means nothing, so each is there once.
 
     Whether two go together depends on few of their properties, so these are compared and not the structures.
@@ -53,7 +53,7 @@ class PortPairs:
         structures: Of the part.
         shape: The backbone.
         options: What is searched.
-        most: What a part may have at its smallest.
+        part_limit: What a part may have at its smallest.
         step: Smallest width that all edits beside it can have, too.
     """
 
@@ -63,14 +63,14 @@ class PortPairs:
         shape: BackboneShape,
         options: SpaceOptions,
         *,
-        most: PointCost,
+        part_limit: PointCost,
         step: int = 1,
     ) -> None:
         """Sort the structures by what matters."""
         self._structures = structures
         self._shape = shape
         self._options = options
-        self._most = most
+        self._most = part_limit
         self._step = step
         self._kinds = tuple(self._kind(point) for point in structures)
         self._examples = dict(zip(reversed(self._kinds), reversed(structures), strict=True))
@@ -100,7 +100,7 @@ class PortPairs:
         fitting = {other for other in self._examples if self._go_together(kind, other)}
         return tuple(one for one, other in zip(self._structures, self._kinds, strict=True) if other in fitting)
 
-    def fitting(self, first: Point, second: Point) -> Structure:
+    def pair_or_next(self, first: Point, second: Point) -> Structure:
         """Two structures together, or with the first the next one after the second that may go with it.
 
         Raises:
@@ -129,11 +129,13 @@ class PortPairs:
         return self._kinds[self._places[point]]
 
     def _kind(self, point: Point) -> _Kind:
-        cost = least_cost(point, self._shape, self._options, self._step)
+        cost = min_cost(point, self._shape, self._options, self._step)
         return _Kind(
             ends=self._ends(point.edits),
             has_logits=any(edit.gate.logits is not None for edit in point.edits),
-            common=frozenset(edit.form.common for edit in point.edits if edit.form.common is not None),
+            shared=frozenset(
+                edit.form.shared_parameters for edit in point.edits if edit.form.shared_parameters is not None
+            ),
             cost=self._most if cost is None else cost,
         )
 

@@ -6,16 +6,16 @@ from dataclasses import dataclass, replace
 from search_space.backbones.shape import BackboneShape
 from search_space.dimensions import Heads, Port, Site
 from search_space.edit import Edit
-from search_space.edit_protocol import Place
+from search_space.edit_protocol import WriteReadPairs
 from search_space.forms import Form
 from search_space.gates import Add, Gate, LearnedScale, Multiply
 from search_space.layers import AllLayers, Layers
-from search_space.mergeability import obstacle
+from search_space.mergeability import merge_obstacle
 from search_space.parameter_counts.budget import SideCost
-from search_space.parameter_counts.counts import shared_count
-from search_space.rules import READS, writable_at
+from search_space.parameter_counts.counts import shared_parameter_count
+from search_space.rules import READABLE_PORTS, writable_ports
 from search_space.space.options import SpaceOptions
-from search_space.space.product import Point, StructureFamily, Values, form_values, heads_of
+from search_space.space.product import DimensionValues, Point, StructureFamily, form_values, heads_of
 from search_space.validity import canonical_read
 
 ATTENTION, FFN = "attention", "ffn"
@@ -44,11 +44,11 @@ def points_of(part: str, shape: BackboneShape, options: SpaceOptions) -> tuple[P
         for family in _families(site_of(part), options.values(part))
         for point in family.with_one_activation().points(shape)
         if options.near_duplicates or not is_near_duplicate(point.edits, shape)
-        if not options.mergeable or all(obstacle(edit, shape) is None for edit in point.edits)
+        if not options.mergeable or all(merge_obstacle(edit, shape) is None for edit in point.edits)
     )
 
 
-def _families(site: Site, values: Values) -> Iterator[StructureFamily]:
+def _families(site: Site, values: DimensionValues) -> Iterator[StructureFamily]:
     for form in values["form"].values():
         for place, heads in _places(site, form):
             gates = _gates(form, place, values["gate"])
@@ -57,12 +57,12 @@ def _families(site: Site, values: Values) -> Iterator[StructureFamily]:
             )
 
 
-def _places(site: Site, form: type[Form]) -> Iterator[tuple[Place, Heads]]:
-    for write in writable_at(site):
-        for read in READS[write] if form.reads else (None,):
+def _places(site: Site, form: type[Form]) -> Iterator[tuple[WriteReadPairs, Heads]]:
+    for write in writable_ports(site):
+        for read in READABLE_PORTS[write] if form.reads else (None,):
             for heads in _heads(form, write):
                 yield ((write, read),), heads
-    for place in form.together_at_attention if site.is_attention else form.together_at_ffn:
+    for place in form.port_sets_at_attention if site.is_attention else form.port_sets_at_ffn:
         yield place, Heads.SINGLE
 
 
@@ -74,7 +74,7 @@ def _heads(form: type[Form], write: Port) -> tuple[Heads, ...]:
     return tuple(heads for heads in (Heads.SINGLE, Heads.QUERY, Heads.KEY_VALUE) if heads in known)
 
 
-def _gates(form: type[Form], place: Place, allowed: Mapping[str, Gate]) -> dict[str, Gate]:
+def _gates(form: type[Form], place: WriteReadPairs, allowed: Mapping[str, Gate]) -> dict[str, Gate]:
     """The composition functions that may follow, of those allowed: tables' first, inducers' last.
 
     Constants are added and diagonals multiply what they read whatever is allowed, for there is no other way.
@@ -83,7 +83,7 @@ def _gates(form: type[Form], place: Place, allowed: Mapping[str, Gate]) -> dict[
         return {Add.name: Add()}
     if form.multiplies and all(write is read for write, read in place):
         return {Multiply.name: Multiply()}
-    return dict(sorted(allowed.items(), key=lambda gate: gate[1].turn))
+    return dict(sorted(allowed.items(), key=lambda gate: gate[1].search_order))
 
 
 def is_near_duplicate(edits: tuple[Edit, ...], shape: BackboneShape) -> bool:
@@ -121,7 +121,7 @@ class PointCost:
 _EVERYWHERE = AllLayers()
 
 
-def least_cost(
+def min_cost(
     point: Point, shape: BackboneShape, options: SpaceOptions, step: int = 1, layers: Layers = _EVERYWHERE
 ) -> PointCost | None:
     """The least that a point takes; None if its widths cannot be ``step``.
@@ -139,12 +139,12 @@ def least_cost(
     cost = SideCost.of(edits, shape, step)
     if cost.most is not None and cost.most < cost.sublayers:
         return None
-    return PointCost(parameters=cost.least_cost + shared_count(edits), extra_flops=cost.flops(cost.sublayers))
+    return PointCost(parameters=cost.min_cost + shared_parameter_count(edits), extra_flops=cost.flops(cost.sublayers))
 
 
 def _with_widest_gate(edit: Edit, options: SpaceOptions) -> Edit:
     """The edit with the plain gate whose count is the largest of those allowed, if it has a plain one."""
-    is_plain = edit.gate.is_plain and edit.gate.text == edit.gate.name
+    is_plain = edit.gate.is_plain and edit.gate.qualified_name == edit.gate.name
     if not edit.form.reads or not is_plain:
         return edit
     return replace(edit, gate=LearnedScale() if LearnedScale.name in options.gate_values else Add())

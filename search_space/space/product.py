@@ -13,18 +13,18 @@ from typing import Any
 from search_space.backbones.shape import BackboneShape
 from search_space.dimensions import Heads, Port, Site
 from search_space.edit import Edit
-from search_space.edit_protocol import Place
+from search_space.edit_protocol import WriteReadPairs
 from search_space.errors import InvalidEditError
 from search_space.forms import Form, SizedForm
 from search_space.gates import FixedScale
 from search_space.layers import AllLayers, Layers
-from search_space.rules import writable_at
+from search_space.rules import writable_ports
 from search_space.validity import check_on
 
-Values = Mapping[str, Mapping[str, Any]]
+DimensionValues = Mapping[str, Mapping[str, Any]]
 """Values of some dimensions, each by its text."""
 
-Path = tuple[tuple[str, str], ...]
+DecisionPath = tuple[tuple[str, str], ...]
 """Text of every decision by its dimension, in their order."""
 
 NONE, USUAL = "none", "usual"
@@ -54,7 +54,7 @@ _FFN_INPUTS: tuple[Port, ...] = (Port.RES_F, Port.X_FFN)
 def readable(site: Site) -> tuple[Port | None, ...]:
     """The tensors of a site's sublayers that can be read, and nothing."""
     inputs = _ATTENTION_INPUTS if site.is_attention else _FFN_INPUTS if site is Site.FFN else ()
-    return (None, *inputs, *writable_at(site))
+    return (None, *inputs, *writable_ports(site))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,22 +68,22 @@ class Point:
     """
 
     edits: tuple[Edit, ...]
-    path: Path
+    path: DecisionPath
 
     @property
     def is_sized(self) -> bool:
         """Whether there is a bottleneck to size."""
         return any(edit.sized_form is not None for edit in self.edits)
 
-    def leaves_open(self, dimension: str) -> bool:
+    def is_open(self, dimension: str) -> bool:
         """Whether its form has a nonlinearity to choose (``activation``), or its gate a number (``scale``)."""
         if dimension == "activation":
             return any(edit.form.activation is not None for edit in self.edits)
         return any(isinstance(edit.gate, FixedScale) for edit in self.edits)
 
-    def varied(self, dimension: str, value: Any) -> "Point":
+    def with_value(self, dimension: str, value: Any) -> "Point":
         """The point with a nonlinearity or a fixed scale; itself if it has none to choose."""
-        if not self.leaves_open(dimension):
+        if not self.is_open(dimension):
             return self
         if dimension == "activation":
             edits = tuple(replace(edit, form=replace(edit.form, activation=value)) for edit in self.edits)
@@ -116,10 +116,10 @@ class StructureFamily:
     """
 
     site: Site
-    place: Place
+    place: WriteReadPairs
     form: type[Form]
     heads: Heads
-    values: Values
+    values: DimensionValues
 
     def __len__(self) -> int:
         """How many elements, legal or not."""
@@ -138,7 +138,7 @@ class StructureFamily:
                 if error.rule in _RULES_OF_PLACES:
                     return
 
-    def elements(self) -> Iterator[tuple[Path, Sequence[Any]]]:
+    def elements(self) -> Iterator[tuple[DecisionPath, Sequence[Any]]]:
         """Path of every element, legal or not, and what it has of each of the values."""
         writes = "+".join(write for write, _ in self.place)
         reads = "+".join(read or NONE for _, read in self.place)
@@ -182,14 +182,14 @@ def heads_of(form: type[Form]) -> tuple[Heads, ...]:
     return tuple(Heads) if form.per_head is not None else (Heads.SINGLE,)
 
 
-def form_values(form: type[Form], values: Values) -> Values:
+def form_values(form: type[Form], values: DimensionValues) -> DimensionValues:
     """Of some values those of what a form leaves open, and those of the gate."""
     return {name: values[name] for name in (*form.dimensions, "gate")}
 
 
-def families(site: Site, values: Values) -> Iterator[StructureFamily]:
+def families(site: Site, values: DimensionValues) -> Iterator[StructureFamily]:
     """The whole product at a site, of the values of all dimensions but ports and heads."""
     for form in values["form"].values():
         open_values = form_values(form, values)
-        for write, read, heads in product(writable_at(site), readable(site), heads_of(form)):
+        for write, read, heads in product(writable_ports(site), readable(site), heads_of(form)):
             yield StructureFamily(site=site, place=((write, read),), form=form, heads=heads, values=open_values)

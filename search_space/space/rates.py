@@ -27,7 +27,7 @@ def step_gain(edits: Sequence[Edit], shape: BackboneShape) -> float:
 
 
 def _gain(edit: Edit, shape: BackboneShape) -> float:
-    if edit.form.outside is not None or edit.gate.multiplies:
+    if edit.form.outside_site is not None or edit.gate.multiplies:
         return 1.0
     gain = 1.0 if edit.gate.fixed_scale is None else edit.gate.fixed_scale
     if is_summed(edit):
@@ -40,10 +40,10 @@ def _gain(edit: Edit, shape: BackboneShape) -> float:
 def peak_lr_range(edits: Sequence[Edit], shape: BackboneShape, options: SpaceOptions) -> tuple[float, float]:
     """Lowest and highest peak learning rate of the edits of one side; their first form says it."""
     low, high = options.learning_rates[edits[0].form.name]
-    gain = searched_gain(edits, shape, options)
+    gain = rate_scaling(edits, shape, options)
     return low / gain, high / gain
 
 
-def searched_gain(edits: Sequence[Edit], shape: BackboneShape, options: SpaceOptions) -> float:
+def rate_scaling(edits: Sequence[Edit], shape: BackboneShape, options: SpaceOptions) -> float:
     """What a learning rate is multiplied with to be a number of the options' ranges."""
     return step_gain(edits, shape) if options.learning_rates_of == "output" else 1.0

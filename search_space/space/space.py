@@ -18,21 +18,21 @@ from search_space.edit import Edit
 from search_space.errors import BudgetError, InvalidEditError, SearchSpaceError
 from search_space.layers import AllLayers, Layers
 from search_space.parameter_counts.budget import solve
-from search_space.parameter_counts.counts import Counts, count, count_edits, shared_count
+from search_space.parameter_counts.counts import Counts, count, count_edits, shared_parameter_count
 from search_space.published.point import PublishedPoint
-from search_space.space.budget_fit import Fitting, check_limits
-from search_space.space.layer_choice import available_layers, depth_of, layer_answers, suggest_layers
+from search_space.space.budget_fit import BudgetFit, check_limits
+from search_space.space.layer_choice import available_layers, layer_parameters, stack_depth, suggest_layers
 from search_space.space.options import SpaceOptions
-from search_space.space.pairs import PortPairs
-from search_space.space.parameters import HEAD_RATE as HEAD_RATE
-from search_space.space.parameters import METHOD as METHOD
-from search_space.space.parameters import SIZE as SIZE
-from search_space.space.parameters import parameters_of_space, side_of, sides, split_edits, split_of, unnamed_rates
+from search_space.space.pairs import StructurePairs
+from search_space.space.parameter_table import HEAD_RATE as HEAD_RATE
+from search_space.space.parameter_table import METHOD as METHOD
+from search_space.space.parameter_table import SIZE as SIZE
+from search_space.space.parameter_table import parameters_of_space, side_of, sides, split_edits, split_of, unnamed_rates
+from search_space.space.part_space import PartSpace
 from search_space.space.points import ATTENTION, FFN, site_of
 from search_space.space.product import Point, Structure
-from search_space.space.questions import Questions
-from search_space.space.rates import peak_lr_range, searched_gain
-from search_space.space.trial_protocol import AnswerLog, Answers, Parameter, holds
+from search_space.space.rates import peak_lr_range, rate_scaling
+from search_space.space.trial_protocol import Parameter, ParameterRecorder, ParameterSource, is_in_domain
 
 _ROUNDING = 1e-9
 
@@ -117,11 +117,11 @@ class SearchSpace:
         self.shape = shape
         self.budget = budget
         self.options = options or SpaceOptions()
-        self.layers = available_layers(self.options.layers, depth_of(shape))
-        self.fitting = Fitting(self.parts, shape, self.options, budget=budget, has_layers=bool(self.layers))
+        self.layers = available_layers(self.options.layers, stack_depth(shape))
+        self.fitting = BudgetFit(self.parts, shape, self.options, budget=budget, has_layers=bool(self.layers))
         self.placements = self.fitting.placements
         self.questions = {
-            part: Questions(part, some, shape, self.options, most=self.fitting.most)
+            part: PartSpace(part, some, shape, self.options, part_limit=self.fitting.part_limit)
             for part, some in self.fitting.points.items()
         }
         self.trees = {part: asked.tree for part, asked in self.questions.items()}
@@ -146,7 +146,7 @@ class SearchSpace:
     def _unnamed_rates(self) -> set[str]:
         return unnamed_rates(self.shape, self.options)
 
-    def suggest(self, trial: Answers) -> Candidate:
+    def suggest(self, trial: ParameterSource) -> Candidate:
         """A valid configuration within the budget, with its learning rates.
 
         Args:
@@ -161,9 +161,9 @@ class SearchSpace:
             return self.suggest_published(method, trial)
         if not self.trees:
             raise SearchSpaceError("the study must leave something to search; got published methods only.")
-        recorder = AnswerLog(trial, self._parameters)
+        recorder = ParameterRecorder(trial, self._parameters)
         parts = self.placements[recorder.choose("placement", tuple(self.placements))]
-        depth = depth_of(self.shape)
+        depth = stack_depth(self.shape)
         asked = {side: suggest_layers(side, self.layers, depth, recorder) for side in sides(parts)}
         chosen = {part: self.questions[part].suggest(recorder) for part in parts}
         layers = self.fitting.layers(chosen, asked)
@@ -186,7 +186,7 @@ class SearchSpace:
         )
         return self._candidate(solved, recorder, method=None)
 
-    def _suggest_budget_fraction(self, structure: Configuration, recorder: AnswerLog) -> float:
+    def _suggest_budget_fraction(self, structure: Configuration, recorder: ParameterRecorder) -> float:
         """The share of the budget: searched where there is something to size."""
         is_sized = any(edit.sized_form for edit in structure.edits)
         return recorder.number(SIZE) if SIZE in self._parameters and is_sized else self.options.budget_fractions[1]
@@ -197,7 +197,7 @@ class SearchSpace:
         return {part: asked.structures for part, asked in self.questions.items()}
 
     @cached_property
-    def pairs(self) -> Mapping[str, PortPairs]:
+    def pairs(self) -> Mapping[str, StructurePairs]:
         """All that two edits can be at each part of the model that can have two."""
         return {part: asked.pairs for part, asked in self.questions.items() if asked.pairs is not None}
 
@@ -212,7 +212,7 @@ class SearchSpace:
         """
         points: dict[str, Structure] = {}
         for part, edits in self._by_part(configuration).items():
-            found = self.questions[part].matched(edits) if part in self.questions else {}
+            found = self.questions[part].match(edits) if part in self.questions else {}
             if not found:
                 return None
             points[part] = tuple(found)
@@ -262,9 +262,9 @@ class SearchSpace:
             return None
         given: dict[str, str | float] = {"placement": names[parts], "attention_share": share, SIZE: budget_fraction}
         for part in parts:
-            given |= self.questions[part].answers(points[part])
+            given |= self.questions[part].choices_to(points[part])
         for side in sides(parts):
-            chosen = layer_answers(side, self.layers, depth_of(self.shape), (layers or {}).get(side, AllLayers()))
+            chosen = layer_parameters(side, self.layers, stack_depth(self.shape), (layers or {}).get(side, AllLayers()))
             if chosen is None:
                 return None
             given |= chosen
@@ -276,7 +276,7 @@ class SearchSpace:
             if not math.isclose(float(known), normalized_lr, rel_tol=_ROUNDING):
                 return None
         asked = self.suggest(given).parameters
-        fits = all(holds(self._parameters[name], value) for name, value in asked.items())
+        fits = all(is_in_domain(self._parameters[name], value) for name, value in asked.items())
         return dict(asked) if fits else None
 
     def parameters_of(
@@ -326,12 +326,12 @@ class SearchSpace:
         stored: dict[str, list[int]] = {}
         for part, edits in self._by_part(configuration).items():
             both = stored.setdefault(side_of(part), [0, 0])
-            found = self.questions[part].matched(edits) if part in self.questions else {}
+            found = self.questions[part].match(edits) if part in self.questions else {}
             for place, half in enumerate(found.values() or (edits,)):
-                both[place] += count_edits(half, self.shape).stored - shared_count(half)
+                both[place] += count_edits(half, self.shape).stored - shared_parameter_count(half)
         return {side: min(max(both[0] / sum(both), low), high) for side, both in stored.items() if both[1]}
 
-    def suggest_published(self, name: str, trial: Answers) -> Candidate:
+    def suggest_published(self, name: str, trial: ParameterSource) -> Candidate:
         """A published method or point; only its learning rates are suggested.
 
         Args:
@@ -344,7 +344,9 @@ class SearchSpace:
             BudgetError: If it does not fit.
             InvalidEditError: If it is not valid on the backbone.
         """
-        return self._candidate(self._published(PublishedPoint(name)), AnswerLog(trial, self._parameters), method=name)
+        return self._candidate(
+            self._published(PublishedPoint(name)), ParameterRecorder(trial, self._parameters), method=name
+        )
 
     def published_that_fit(self, names: Sequence[str] | None = None) -> tuple[str, ...]:
         """The published methods and points that are valid on the backbone and fit the budget.
@@ -366,26 +368,26 @@ class SearchSpace:
         check_limits(found, self.shape, self.options)
         return found
 
-    def _candidate(self, configuration: Configuration, recorder: AnswerLog, *, method: str | None) -> Candidate:
+    def _candidate(self, configuration: Configuration, recorder: ParameterRecorder, *, method: str | None) -> Candidate:
         attention, ffn = (self._peak_lr(edits, recorder) for edits in (configuration.attention, configuration.ffn))
-        head = recorder.number_if_said(HEAD_RATE)
+        head = recorder.optional_number(HEAD_RATE)
         known = {"method": method, "parameters": recorder.values, "head_learning_rate": head}
         return Candidate.of(configuration, (attention, ffn), self.shape, **known)
 
-    def _suggest_share(self, structure: Configuration, recorder: AnswerLog) -> float:
+    def _suggest_share(self, structure: Configuration, recorder: ParameterRecorder) -> float:
         """The share of attention: searched where both sides have a bottleneck to size, else all or nothing."""
         sized = [any(edit.sized_form for edit in edits) for edits in (structure.attention, structure.ffn)]
         return recorder.number("attention_share") if all(sized) else float(sized[0])
 
-    def _peak_lr(self, edits: tuple[Edit, ...], recorder: AnswerLog) -> float | None:
+    def _peak_lr(self, edits: tuple[Edit, ...], recorder: ParameterRecorder) -> float | None:
         if not edits:
             return None
         normalized_lr = recorder.number(f"learning_rate.{edits[0].form.name}")
-        return normalized_lr / searched_gain(edits, self.shape, self.options)
+        return normalized_lr / rate_scaling(edits, self.shape, self.options)
 
     def _normalized_lr(self, edits: Sequence[Edit], peak_lr: float) -> float:
         """The number of the options' range that a rate is; the ends of the range are met in spite of rounding."""
-        normalized_lr = peak_lr * searched_gain(edits, self.shape, self.options)
+        normalized_lr = peak_lr * rate_scaling(edits, self.shape, self.options)
         ends = self.options.learning_rates[edits[0].form.name]
         return next((end for end in ends if math.isclose(normalized_lr, end, rel_tol=_ROUNDING)), normalized_lr)
 

@@ -8,10 +8,10 @@ from search_space.space.points import FFN
 from search_space.space.product import Point, Structure
 from search_space.space.space import SearchSpace
 
-SEVERAL_SIDES = 0.7
+BOTH_SIDES_SHARE = 0.7
 """Share of the draws with edits at attention and at the FFN, where both are searched."""
 
-TWO_EDITS = 0.5
+TWO_EDITS_SHARE = 0.5
 """Share of the draws at a part with two edits, where two are searched."""
 
 UNSIZED_WEIGHT = 0.25
@@ -25,7 +25,7 @@ _Strata = dict[str, list[Point]]
 class StructureDraws:
     """Draws uniformly over structures, and not over decisions, of which deep branches have many.
 
-    First where there are edits (both sides in `SEVERAL_SIDES` of the draws), then a functional form for each of
+    First where there are edits (both sides in `BOTH_SIDES_SHARE` of the draws), then a functional form for each of
     them, then a structure of the form, every one as likely. Draw number ``n`` of a study has its place in a sequence
     that covers placements and forms evenly, however few draws there are.
 
@@ -58,7 +58,7 @@ class StructureDraws:
             strata = self._strata[part]
             form, place = _pick(_weights(strata), place)
             first = generator.choice(strata[form])
-            values |= self._space.questions[part].answers(self._with_second(part, first, generator))
+            values |= self._space.questions[part].choices_to(self._with_second(part, first, generator))
         parameters = self._space.parameters()
         for name, choice in parameters.items():
             if isinstance(choice, tuple) and name.split(".")[1:2] in _OF_LAYERS:
@@ -68,7 +68,7 @@ class StructureDraws:
     def _with_second(self, part: str, first: Point, generator: random.Random) -> Structure:
         """A structure alone, or with one of those that may go with it: first a form, then a structure of it."""
         pairs = self._space.pairs.get(part)
-        if pairs is None or generator.random() >= TWO_EDITS:
+        if pairs is None or generator.random() >= TWO_EDITS_SHARE:
             return (first,)
         strata = _strata(pairs.partners(first))
         if not strata:
@@ -81,7 +81,7 @@ def _placement_weights(space: SearchSpace) -> dict[str, float]:
     """How often each set of parts is drawn."""
     several = [name for name, parts in space.placements.items() if len(parts) > 1 and FFN in parts]
     others = [name for name in space.placements if name not in several]
-    share = SEVERAL_SIDES if several and others else float(bool(several))
+    share = BOTH_SIDES_SHARE if several and others else float(bool(several))
     weights = {name: share / len(several) for name in several}
     return weights | {name: (1 - share) / len(others) for name in others}
 

@@ -33,11 +33,11 @@ class FloatRange:
 Parameter = tuple[str, ...] | FloatRange
 """At least two choices, or a range of numbers."""
 
-Answers = SuggestingTrial | Mapping[str, str | float]
+ParameterSource = SuggestingTrial | Mapping[str, str | float]
 """A trial, or the value of every parameter that will be asked for, by name."""
 
 
-class AnswerLog:
+class ParameterRecorder:
     """Passes questions on, asks nothing where there is one choice, and remembers what was said.
 
     Args:
@@ -45,7 +45,7 @@ class AnswerLog:
         parameters: Those of the space, by name.
     """
 
-    def __init__(self, trial: Answers, parameters: Mapping[str, Parameter]) -> None:
+    def __init__(self, trial: ParameterSource, parameters: Mapping[str, Parameter]) -> None:
         """Begin with nothing said."""
         self._trial = trial
         self._parameters = parameters
@@ -60,16 +60,16 @@ class AnswerLog:
         self.values[name] = value
         return value
 
-    def number_if_said(self, name: str) -> float | None:
+    def optional_number(self, name: str) -> float | None:
         """A number of the name's range; None where it is none of the space's, or no value of it is given."""
         is_silent = isinstance(self._trial, Mapping) and name not in self._trial
         return None if is_silent or name not in self._parameters else self.number(name)
 
     def number(self, name: str) -> float:
         """A number of the name's range; what was said once holds."""
-        said = self.values.get(name)
-        if said is not None:
-            return float(said)
+        recorded = self.values.get(name)
+        if recorded is not None:
+            return float(recorded)
         spread, trial = self._parameters[name], self._trial
         if isinstance(spread, tuple):
             raise TypeError(name)
@@ -84,7 +84,7 @@ class AnswerLog:
         return value
 
 
-def holds(parameter: Parameter, value: str | float) -> bool:
+def is_in_domain(parameter: Parameter, value: str | float) -> bool:
     """Whether a value is one of a parameter."""
     if isinstance(parameter, tuple):
         return value in parameter

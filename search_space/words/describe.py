@@ -113,20 +113,20 @@ _OTHER_NAMES = {"embed": "input", "global": "whole model"}
 _WHOLE_SIDE = 3
 
 
-Views = tuple[SideView | None, SideView | None]
+SideViews = tuple[SideView | None, SideView | None]
 
 
-def _views(configuration: Configuration) -> Views:
+def _views(configuration: Configuration) -> SideViews:
     """The dimensions at attention and at the FFN."""
     return side_view(configuration.attention), side_view(configuration.ffn)
 
 
 @lru_cache(maxsize=1024)
-def _published_views(method: PublishedMethod, shape: BackboneShape) -> Views:
+def _published_views(method: PublishedMethod, shape: BackboneShape) -> SideViews:
     return _views(canonical(method.structure(shape), shape))
 
 
-def _difference(ours: Views, method: PublishedMethod, shape: BackboneShape) -> Difference:
+def _difference(ours: SideViews, method: PublishedMethod, shape: BackboneShape) -> Difference:
     differences: list[str] = []
     distance = 0
     for side, mine, published in zip(_SIDE_NAMES, ours, _published_views(method, shape), strict=True):

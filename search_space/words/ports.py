@@ -35,7 +35,7 @@ def short_name(port: Port) -> str:
     return next((name.removeprefix(one) for one in _SUBLAYERS if name.startswith(one)), name)
 
 
-def ports_words(ports: Sequence[Port]) -> str:
+def joined_port_names(ports: Sequence[Port]) -> str:
     """Ports of one sublayer: a single one by its full name, several joined: ``query+value``, ``FFN up+output``."""
     if len(ports) == 1:
         return PORT_NAMES[ports[0]]

@@ -22,7 +22,7 @@ def phrases(edits: Sequence[Edit], shape: BackboneShape) -> list[str]:
     """One phrase for all edits of a side that differ in their ports only."""
     alike: dict[tuple[str, Site, Layers], list[Edit]] = {}
     for edit in edits:
-        alike.setdefault((edit.form.words(edit), _site(edit, shape), edit.layers), []).append(edit)
+        alike.setdefault((edit.form.describe(edit), _site(edit, shape), edit.layers), []).append(edit)
     return [
         words if site in (Site.EMBEDDING, Site.GLOBAL) else ", ".join([words, _place(some, site), *_layers(layers)])
         for (words, site, layers), some in alike.items()

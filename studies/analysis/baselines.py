@@ -69,6 +69,6 @@ def resized(name: PublishedPoint, space: SearchSpace) -> Candidate:
         BudgetError: If it does not fit.
         InvalidEditError: If it is not valid on the backbone.
     """
-    if name.trains_everything(space.shape):
+    if name.trains_whole_model(space.shape):
         space = SearchSpace(shape=space.shape, budget=space.shape.parameters, options=space.options)
     return space.suggest_published(name, _Middle())

@@ -7,7 +7,7 @@ from typing import ClassVar, Literal
 
 from pydantic import TypeAdapter, ValidationError
 
-from search_space.checked import Name
+from search_space.field_types import Name
 from search_space.published.point import PublishedPoint
 from studies.analysis.fronts import parameters_of
 from studies.errors import ConfirmationError

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
-from search_space.nearest import nearest
+from search_space.closest_name import name_hint
 from studies.errors import StudiesError, WishError
 from studies.study_file.sections import task_from_json
 from trial_runner.files import check_regular, whole_file
@@ -202,7 +202,7 @@ def _value(row: Mapping[str, Any], name: str, where: str) -> Any:
         if value is not None:
             return value
     raise WishError(
-        f"{where} must have a key {name!r}; it has: {', '.join(row) or 'none'}.{nearest(name, row)} Name the key of "
+        f"{where} must have a key {name!r}; it has: {', '.join(row) or 'none'}.{name_hint(name, row)} Name the key of "
         "the text with --text."
     )
 

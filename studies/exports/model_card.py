@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from search_space.dimensions import StackKind
-from search_space.parameter_counts.counts import count, places
+from search_space.parameter_counts.counts import count, instance_count
 from search_space.words.describe import phrase, ranked_published, sentence
 from studies.exports.card_usage import usage
 from studies.exports.source import ExportSource
@@ -61,7 +61,7 @@ def model_card(source: ExportSource, trained: "TrainedDelta", kind: str, folder:
         summary=_table(("", ""), _summary(source, trained)),
         formulas=_table(
             ("where", "times", "formula"),
-            [(edit.site.value, str(places(edit, shape)), edit.formula(shape)) for edit in configuration.edits],
+            [(edit.site.value, str(instance_count(edit, shape)), edit.formula(shape)) for edit in configuration.edits],
         ),
         nearest="\n".join(
             f"* `{one.method.name}`: {'; '.join(one.differences) or 'nothing differs but sizes'}"

@@ -86,7 +86,7 @@ def chosen_configuration(
         chosen = _read_configuration(Path(text))
     else:
         point = PublishedPoint(text)
-        is_free = not is_budget_binding and (point.has_fixed_size or point.trains_everything(shape))
+        is_free = not is_budget_binding and (point.has_fixed_size or point.trains_whole_model(shape))
         configuration = point.configuration(
             shape,
             parameters=max(budget, 2 * shape.parameters) if is_free else budget,

@@ -6,7 +6,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, Table, bindparam, func, or_, select
 
-from search_space.nearest import nearest
+from search_space.closest_name import name_hint
 from studies.errors import ConfirmationError, DamagedError, UnknownStudyError, UnknownTrialError
 from studies.ledger.database import address_of, home_of
 from studies.ledger.files import found_file, found_folder
@@ -55,7 +55,7 @@ def study(connection: Connection, name: str) -> StudyRecord:
     if name in known:
         return known[name]
     held = f"it holds: {', '.join(known)}." if known else "it holds none. Launch one first."
-    raise UnknownStudyError(f"no study '{name}' in {address_of(connection).shown}; {held}{nearest(name, known)}")
+    raise UnknownStudyError(f"no study '{name}' in {address_of(connection).shown}; {held}{name_hint(name, known)}")
 
 
 def studies(connection: Connection) -> list[StudyRecord]:

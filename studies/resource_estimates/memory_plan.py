@@ -216,7 +216,7 @@ def _probes(shape: BackboneShape, budget: int) -> list[Configuration]:
     found = []
     for name in _PROBES:
         method = published_method(name)
-        if method.validity(shape) is not None:
+        if method.invalid_reason(shape) is not None:
             method = published_method(_PROBES[-1])
         structure = method.structure(shape)
         try:

@@ -5,8 +5,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, PlainSerializer, PlainValidator
 
-from search_space.checked import choice, distinct
 from search_space.errors import SearchSpaceError
+from search_space.field_types import choice, distinct
 from search_space.parameter_counts.budget import read_budget
 from studies.errors import SpecificationError
 from trial_runner.backbones import BackboneSource

@@ -8,7 +8,7 @@ from pathlib import Path
 import yaml
 from pydantic import ValidationError
 
-from search_space.nearest import nearest
+from search_space.closest_name import name_hint
 from studies.errors import SpecificationError
 from studies.study_file.problems import problem_lines
 from studies.study_file.study import Specification
@@ -47,7 +47,7 @@ def study_file(name: str) -> Path:
     known = example_names()
     raise SpecificationError(
         f"the study must be a file or a shipped example; there is no {name!r}. "
-        f"Examples: {', '.join(known)}.{nearest(name, known)}"
+        f"Examples: {', '.join(known)}.{name_hint(name, known)}"
     )
 
 

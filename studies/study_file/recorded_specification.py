@@ -6,7 +6,7 @@ from pydantic import ValidationError
 from pydantic.dataclasses import dataclass
 
 from search_space.backbones import family_of_shape, shape_of
-from search_space.backbones.declared import declared_of, table_sha256
+from search_space.backbones.declared import declared_family_of, table_sha256
 from search_space.backbones.shape import BackboneShape
 from search_space.space.space import SearchSpace
 from studies.errors import StudiesError, StudyChangedError, WishError
@@ -34,7 +34,11 @@ class MadeTable:
     @classmethod
     def of(cls, shape: BackboneShape) -> "MadeTable | None":
         """That of a backbone; None where its family has a table of its own."""
-        return None if declared_of(shape) is None else cls(sha256=_sha256(shape), transformers=version(_TRANSFORMERS))
+        return (
+            None
+            if declared_family_of(shape) is None
+            else cls(sha256=_sha256(shape), transformers=version(_TRANSFORMERS))
+        )
 
     def check(self, shape: BackboneShape, study: str) -> None:
         """See that a backbone has it still.

@@ -6,16 +6,16 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import AfterValidator, BeforeValidator, Field, PlainValidator, TypeAdapter, model_validator
 from pydantic.dataclasses import dataclass
 
-from search_space.checked import Positive, Size, Text, Whole
 from search_space.dimensions import Activation, ScalePer
+from search_space.field_types import Integer, Positive, Size, Text
 from search_space.forms import FORMS, Init, OwnNorm
 from search_space.published.point import PublishedPoint
 from search_space.space.options import (
-    Forms,
-    Gates,
-    Numbers,
-    Range,
-    Some,
+    EditNumbers,
+    FormNames,
+    GateNames,
+    NonEmpty,
+    PositiveRange,
     SpaceOptions,
     among,
     read_published,
@@ -84,17 +84,17 @@ class FormValues(Section):
         sharing: Whether phm's small factors are shared by all sublayers.
     """
 
-    activations: Some[Activation] = _USUAL.activations
-    scales: Some[Positive] = _USUAL.scales
-    scale_per: Some[ScalePer] = _USUAL.scale_per
-    key_widths: Some[Size | None] = _USUAL.key_widths
-    norms: Some[OwnNorm] = _USUAL.norms
-    biases: Some[Literal["usual", "with", "without"]] = _USUAL.biases
-    inits: Some[Init] = _USUAL.inits
-    reparameterizations: Some[Size | None] = _USUAL.reparameterizations
-    products: Some[Size] = _USUAL.products
-    factors: Some[Size | None] = _USUAL.factors
-    sharing: Some[Literal["shared", "own"]] = _USUAL.sharing
+    activations: NonEmpty[Activation] = _USUAL.activations
+    scales: NonEmpty[Positive] = _USUAL.scales
+    scale_per: NonEmpty[ScalePer] = _USUAL.scale_per
+    key_widths: NonEmpty[Size | None] = _USUAL.key_widths
+    norms: NonEmpty[OwnNorm] = _USUAL.norms
+    biases: NonEmpty[Literal["usual", "with", "without"]] = _USUAL.biases
+    inits: NonEmpty[Init] = _USUAL.inits
+    reparameterizations: NonEmpty[Size | None] = _USUAL.reparameterizations
+    products: NonEmpty[Size] = _USUAL.products
+    factors: NonEmpty[Size | None] = _USUAL.factors
+    sharing: NonEmpty[Literal["shared", "own"]] = _USUAL.sharing
 
 
 class Space(Section):
@@ -122,17 +122,17 @@ class Space(Section):
             ``training.head_learning_rate``, at which published methods are tried first.
     """
 
-    attention_forms: Forms = _USUAL.attention_forms
-    ffn_forms: Forms = _USUAL.ffn_forms
-    gates: Gates = _USUAL.gates
+    attention_forms: FormNames = _USUAL.attention_forms
+    ffn_forms: FormNames = _USUAL.ffn_forms
+    gates: GateNames = _USUAL.gates
     values: FormValues = FormValues()
-    layers: Some[Literal["all", "range", "spindle", "pattern"]] = _USUAL.layers
+    layers: NonEmpty[Literal["all", "range", "spindle", "pattern"]] = _USUAL.layers
     sites: Literal["tied", "separate"] = _USUAL.sites
-    edits_per_side: Numbers = _USUAL.edits_per_side
-    size: Annotated[Range, AfterValidator(up_to_one)] | None = None
-    max_extra_flops: Annotated[Whole, Field(ge=0)] | None = None
+    edits_per_side: EditNumbers = _USUAL.edits_per_side
+    size: Annotated[PositiveRange, AfterValidator(up_to_one)] | None = None
+    max_extra_flops: Annotated[Integer, Field(ge=0)] | None = None
     mergeable: bool = False
-    learning_rates: dict[Annotated[str, among((*FORMS, "head"))], Range] = Field(default_factory=dict)
+    learning_rates: dict[Annotated[str, among((*FORMS, "head"))], PositiveRange] = Field(default_factory=dict)
 
     def options(self, **others: Any) -> SpaceOptions:
         """The same for the search space.

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Self
 from pydantic import Field, model_validator
 
 from search_space.backbones.shape import BackboneShape
-from search_space.checked import Name, Whole
+from search_space.field_types import Integer, Name
 from search_space.forms import FORMS
 from search_space.parameter_counts.budget import budget_parameters, read_budget
 from search_space.space.options import SpaceOptions, learning_rates_for
@@ -52,8 +52,8 @@ class Specification(Section):
     backbone: Source
     task: TaskSection
     budget: Budget
-    trials: Annotated[Whole, Field(ge=1, le=LARGEST)] = 40
-    seed: Annotated[Whole, Field(ge=0, lt=2**63)] = 0
+    trials: Annotated[Integer, Field(ge=1, le=LARGEST)] = 40
+    seed: Annotated[Integer, Field(ge=0, lt=2**63)] = 0
     training: Training = Training()
     pruning: Pruning = Pruning()
     space: Space = Space()

@@ -12,9 +12,9 @@ import numpy as np
 from search_space.dimensions import Site
 from search_space.edit import Edit
 from search_space.layers import AllLayers, LayerRange, Layers
-from search_space.parameter_counts.budget import SplitCost, Units, largest_units
-from search_space.parameter_counts.counts import count_edits, shared_count
-from search_space.space.layer_choice import depth_of, every_choice
+from search_space.parameter_counts.budget import SplitCost, UnitCounts, largest_units
+from search_space.parameter_counts.counts import count_edits, shared_parameter_count
+from search_space.space.layer_choice import every_choice, stack_depth
 from search_space.space.points import ATTENTION, FFN, site_of
 from search_space.space.product import Point, Structure
 from search_space.space.space import Candidate, SearchSpace
@@ -98,7 +98,7 @@ class Encoding:
         """Number the structures of every part and list the choices of layers."""
         self.space = space
         self.parts = {part: PartStructures(structures, space) for part, structures in space.structures.items()}
-        choices = every_choice(space.layers, depth_of(space.shape))
+        choices = every_choice(space.layers, stack_depth(space.shape))
         self.layers: Mapping[str, Sequence[Layers]] = {
             name: [one for one in choices if one.name == name] for name in space.layers
         }
@@ -151,7 +151,7 @@ class Encoding:
     def uses_budget(self, encoded: EncodedConfiguration) -> bool:
         """Return whether a side has a size, or takes at least `FILLED` of the budget without one."""
         facts = [self.facts(side) for side in encoded.sides]
-        return any(one.is_sized or one.cost.least_cost >= FILLED * self.space.budget for one in facts)
+        return any(one.is_sized or one.cost.min_cost >= FILLED * self.space.budget for one in facts)
 
     def shares_budget(self, encoded: EncodedConfiguration) -> bool:
         """Return whether both sides have a size."""
@@ -198,14 +198,14 @@ class Encoding:
         )
         return attention, ffn
 
-    def _trained_side(self, side: EncodedSide, cost: SplitCost, used: Units) -> TrainedSide:
+    def _trained_side(self, side: EncodedSide, cost: SplitCost, used: UnitCounts) -> TrainedSide:
         fact = self.facts(side)
         stored = cost.cost(used) + sum(n**3 for n in fact.products)
         halves = cost.first.cost(used[0]), cost.second.cost(used[1])
         structure = with_share(fact.structure, dict(zip(fact.mixed, halves, strict=False)))
         return TrainedSide(structure, side.unit_lr, log2_budget_fraction(stored, self.space.budget))
 
-    def _sized_sides(self, encoded: EncodedConfiguration) -> list[tuple[EncodedSide | None, SplitCost, Units]]:
+    def _sized_sides(self, encoded: EncodedConfiguration) -> list[tuple[EncodedSide | None, SplitCost, UnitCounts]]:
         """Return each side with its cost and its number of units."""
         sides = self._at_layers_that_fit(encoded)
         costs = [self._nothing if side is None else self.facts(side).cost_at(side.split) for side in sides]
@@ -218,7 +218,7 @@ class Encoding:
 
     def _at_layers_that_fit(self, encoded: EncodedConfiguration) -> tuple[EncodedSide | None, EncodedSide | None]:
         """Return both sides at the layers that the space proposes: fewer of them where all do not fit the budget."""
-        if self.space.fitting.is_everywhere:
+        if self.space.fitting.fits_all_layers:
             return encoded.attention, encoded.ffn
         key = tuple((side.parts, side.layers) for side in encoded.sides)
         if key not in self._fitted_layers:
@@ -249,7 +249,7 @@ class Encoding:
         """Return the stored parameters by form, without those shared by several edits."""
         stored: Counter[str] = Counter()
         for edit in edits:
-            stored[edit.form.name] += count_edits((edit,), self.space.shape).stored - shared_count((edit,))
+            stored[edit.form.name] += count_edits((edit,), self.space.shape).stored - shared_parameter_count((edit,))
         return stored
 
     def candidate(self, encoded: EncodedConfiguration) -> Candidate:
@@ -320,13 +320,13 @@ class Encoding:
         if AllLayers.name in self.layers:
             return AllLayers()
         if LayerRange.name in self.layers:
-            return LayerRange(first=0, last=depth_of(self.space.shape) - 1)
+            return LayerRange(first=0, last=stack_depth(self.space.shape) - 1)
         return [*self.layers.values()][-1][-1]
 
     def _numbers(self, part: str, edits: tuple[Edit, ...]) -> list[int]:
         """Return the numbers of one or two structures equal or nearest to some edits; empty if no form matches."""
         pairs = self.space.pairs.get(part)
-        found = {} if pairs is None else self.space.questions[part].matched(edits)
+        found = {} if pairs is None else self.space.questions[part].match(edits)
         if pairs is None or len(edits) < 2 or len(found) == 1:
             number = self._number(part, edits)
             return [] if number is None else [number]

@@ -101,7 +101,7 @@ def test_every_way_from_a_tensor_to_another_keeps_the_contract_alone(name, site,
 @pytest.mark.slow
 def test_every_published_method_keeps_the_contract(rig):
     shape = rig.backbone.shape
-    valid = [method for method in METHODS.values() if method.validity(shape) is None]
+    valid = [method for method in METHODS.values() if method.invalid_reason(shape) is None]
     refused = set(METHODS) - {method.name for method in valid}
     assert ("unipelt" in refused) == (shape.kind is not StackKind.ENCODER or shape.positions is Positions.RELATIVE)
     assert refused & {"bitfit"} == (set() if shape.biased_ports else {"bitfit"})

@@ -77,11 +77,11 @@ def refusal_without(config: dict[str, Any], name: str) -> str | None:
 @every_family
 def test_valid_published_methods_fit_their_smallest_budget(family):
     shape = example_of(family)
-    valid = [method for method in METHODS.values() if method.validity(shape) is None]
+    valid = [method for method in METHODS.values() if method.invalid_reason(shape) is None]
     assert len(valid) > len(METHODS) // 2
     for method in valid:
         structure = method.structure(shape)
-        if all(edit.form.outside is None for edit in structure.edits):
+        if all(edit.form.outside_site is None for edit in structure.edits):
             least = smallest_count(structure, shape)
             assert count(solve(structure, shape, attention_share=0.5, parameters=least), shape).stored == least
         assert canonical(canonical(structure, shape), shape) == canonical(structure, shape)

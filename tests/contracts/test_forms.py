@@ -19,7 +19,7 @@ from search_space.edit import Edit
 from search_space.errors import InvalidEditError
 from search_space.forms import FORMS, Form, SizedForm
 from search_space.parameter_counts.budget import solve
-from search_space.parameter_counts.counts import affine_count, count, places, shared_count
+from search_space.parameter_counts.counts import affine_count, count, instance_count, shared_parameter_count
 from search_space.space.options import LEARNING_RATES, SEARCHED_FORMS, SpaceOptions
 from search_space.space.points import points_of
 from search_space.validity import check_on
@@ -64,22 +64,22 @@ def listed_sizes(formula: str, heads: int) -> int:
 def test_a_form_has_words_and_a_formula_whose_matrices_are_counted(form):
     for edit, shape in every_edit(form):
         assert sentence(Configuration(edits=(edit,)), shape)
-        assert edit.form.noun(edit)
-        assert edit.form.noun(edit) in edit.form.words(edit) or edit.form.outside is not None
+        assert edit.form.display_name(edit)
+        assert edit.form.display_name(edit) in edit.form.describe(edit) or edit.form.outside_site is not None
         formula = edit.formula(shape)
         assert " <- " in formula
-        has_listed_matrices = isinstance(edit.form, SizedForm) and edit.form.outside is None
-        if not has_listed_matrices or edit.form.common or "⊗" in formula or edit.form.widened:
+        has_listed_matrices = isinstance(edit.form, SizedForm) and edit.form.outside_site is None
+        if not has_listed_matrices or edit.form.shared_parameters or "⊗" in formula or edit.form.widened:
             continue
         weights = count(Configuration(edits=(edit,)), shape).weights_only
-        assert weights == places(edit, shape) * listed_sizes(formula, shape.heads(edit.heads)), formula
+        assert weights == instance_count(edit, shape) * listed_sizes(formula, shape.heads(edit.heads)), formula
 
 
 @every_form
 def test_a_count_is_affine_in_the_width(form):
     for edit, shape in every_edit(form):
-        each, number = affine_count(edit, shape), places(edit, shape)
-        stored = count(Configuration(edits=(edit,)), shape).stored - shared_count((edit,))
+        each, number = affine_count(edit, shape), instance_count(edit, shape)
+        stored = count(Configuration(edits=(edit,)), shape).stored - shared_parameter_count((edit,))
         if edit.sized_form is None:
             assert (each.slope, stored) == (0, number * each.intercept)
             continue
@@ -99,7 +99,7 @@ def test_a_form_resized_is_of_that_width_and_costs_what_was_allowed(form):
         wider = sized.resized(2 * sized.width_step, 0)
         assert (wider.width, wider.widened) == (2 * sized.width_step, 0)
         assert str(wider.width) in wider.size
-        if sized.outside is None:
+        if sized.outside_site is None:
             narrowest = Configuration(edits=(replace(edit, form=sized.smallest),))
             least = smallest_count(narrowest, shape)
             assert count(solve(narrowest, shape, attention_share=0.5, parameters=least), shape).stored == least
@@ -109,10 +109,10 @@ def test_a_form_resized_is_of_that_width_and_costs_what_was_allowed(form):
 def test_what_a_form_leaves_open_is_legal(form):
     low, high = LEARNING_RATES[form.name]
     assert 0 < low < high < math.inf
-    assert (form.name in SEARCHED_FORMS) == (form.outside is None)
+    assert (form.name in SEARCHED_FORMS) == (form.outside_site is None)
     assert set(form.dimensions) <= set(EVERYTHING)
     assert form.per_head in (None, Heads.QUERY, Heads.KEY_VALUE)
-    if form.outside is not None:
+    if form.outside_site is not None:
         return
     options = SpaceOptions(attention_forms=(form.name,), ffn_forms=(form.name,), near_duplicates=True)
     for shape in shapes():
@@ -125,17 +125,17 @@ def test_what_a_form_leaves_open_is_legal(form):
 @every_form
 def test_what_a_pack_groups_by_is_a_form_of_its_own_kind(form):
     for edit, _ in every_edit(form):
-        alike = edit.form.stacked()
-        assert alike.stacked() == alike
+        alike = edit.form.pack_key()
+        assert alike.pack_key() == alike
         assert type(alike) is form
 
 
 @every_form
 def test_a_form_belongs_to_its_place_alone(form):
     for edit, _ in every_edit(form):
-        assert (edit.site if edit.site in (Site.EMBEDDING, Site.GLOBAL) else None) == form.outside
+        assert (edit.site if edit.site in (Site.EMBEDDING, Site.GLOBAL) else None) == form.outside_site
         assert (edit.read is not None) == form.reads
-        elsewhere = Site.FFN if form.outside is not None else Site.GLOBAL
+        elsewhere = Site.FFN if form.outside_site is not None else Site.GLOBAL
         with pytest.raises(InvalidEditError):
             replace(edit, site=elsewhere)
 

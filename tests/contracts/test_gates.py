@@ -15,7 +15,7 @@ from search_space.dimensions import Port, ScalePer
 from search_space.edit import Edit
 from search_space.errors import InvalidEditError
 from search_space.gates import GATES, Add, Gate
-from search_space.parameter_counts.counts import count_edits, places
+from search_space.parameter_counts.counts import count_edits, instance_count
 from search_space.space.options import SEARCHED_GATES, SpaceOptions
 from search_space.words.describe import sentence
 from trial_runner.deltas.gates import GATE_DELTAS
@@ -44,15 +44,15 @@ def test_a_gate_is_a_frozen_value_whose_canonical_one_is_its_own(gate):
     for edit, shape in edits_of(gate):
         assert_is_kept(edit, edit.gate, shape)
         assert edit.gate.canonical().canonical() == edit.gate.canonical()
-        assert edit.gate.stacked().stacked() == edit.gate.stacked()
+        assert edit.gate.pack_key().pack_key() == edit.gate.pack_key()
 
 
 @every_gate
 def test_a_gate_costs_what_it_says_beside_its_form(gate):
     for edit, shape in edits_of(gate):
-        if edit.form.common is not None or edit.form.widened:
+        if edit.form.shared_parameters is not None or edit.form.widened:
             continue
-        own, number = edit.gate.count(edit, shape), places(edit, shape)
+        own, number = edit.gate.count(edit, shape), instance_count(edit, shape)
         form = edit.form.count(edit, shape)
         assert own.slope == 0
         counts = count_edits((edit,), shape)
@@ -65,23 +65,23 @@ def test_a_gate_costs_what_it_says_beside_its_form(gate):
 def test_a_gate_has_words_and_is_in_the_formula(gate):
     for edit, shape in edits_of(gate):
         assert sentence(Configuration(edits=(edit,)), shape)
-        assert edit.gate.words in ("", edit.gate.words.strip())
+        assert edit.gate.label in ("", edit.gate.label.strip())
         formula = edit.formula(shape)
         assert " <- " in formula
         assert formula.endswith(edit.gate.matrices(shape))
-        if not (edit.gate.multiplies or edit.gate.outside or isinstance(edit.gate, Add)):
+        if not (edit.gate.multiplies or edit.gate.outside_site or isinstance(edit.gate, Add)):
             assert replace(edit, gate=Add()).formula(shape) != formula
 
 
 @every_gate
 def test_what_a_gate_leaves_open_is_listed_by_its_texts(gate):
-    values = gate.each(LISTED)
+    values = gate.variants(LISTED)
     assert all(type(value) is gate for value in values)
-    texts = [value.text for value in values]
+    texts = [value.qualified_name for value in values]
     assert len(set(texts)) == len(values)
     assert all(text.partition(":")[0] == gate.name for text in texts)
-    assert (gate.name in SEARCHED_GATES) == (gate.outside is None and not gate.multiplies)
-    if gate.outside is None:
+    assert (gate.name in SEARCHED_GATES) == (gate.outside_site is None and not gate.multiplies)
+    if gate.outside_site is None:
         assert any(text.partition(":")[0] == gate.name for text in EVERYTHING["gate"])
     if gate.name in SEARCHED_GATES:
         options = SpaceOptions(gates=tuple(dict.fromkeys(("add", gate.name))))

@@ -25,14 +25,14 @@ SHAPES = {
 }
 
 SOMEBODYS = """
-from search_space.published import HyperParameter, PublishedMethod, described
+from search_space.published import HyperParameter, PublishedMethod, edits_from_tables
 
 MINE = PublishedMethod(
     name="mine",
     title="my adapter",
     citation="Somebody 2026, Mine, Nowhere",
     hyperparameters=(HyperParameter(name="bottleneck", alias="r", default=8, meaning="hidden width", is_size=True),),
-    build=described(
+    build=edits_from_tables(
         [{"site": "ffn", "write": "f", "read": "f", "form": {"name": "bottleneck", "width": "$bottleneck"}}]
     ),
 )
@@ -45,7 +45,7 @@ def method(request: pytest.FixtureRequest) -> PublishedMethod:
 
 
 def valid_shapes(method: PublishedMethod) -> list[BackboneShape]:
-    return [shape for shape in SHAPES.values() if method.validity(shape) is None]
+    return [shape for shape in SHAPES.values() if method.invalid_reason(shape) is None]
 
 
 def test_method_has_name_title_and_source(method):
@@ -68,7 +68,7 @@ def test_its_hyperparameters_have_different_names_and_defaults_that_can_be(metho
 def test_it_is_valid_on_some_backbone_and_says_why_on_the_others(method):
     assert valid_shapes(method)
     for shape in SHAPES.values():
-        reason = method.validity(shape)
+        reason = method.invalid_reason(shape)
         if reason is None:
             check_on(method.structure(shape).edits, shape)
         else:

@@ -8,7 +8,7 @@ from support import rotation
 
 from deltaspace.commands.main import main
 from search_space.backbones import FAMILIES, family_of, shape_of
-from search_space.backbones.entries import MOST
+from search_space.backbones.entries import MAX_ENTRY_VALUES
 from search_space.errors import UnsupportedBackboneError
 
 COMMANDS = ("check", "count", "methods", "space")
@@ -90,9 +90,9 @@ def test_a_config_within_a_config_is_bounded_too(name):
 
 
 def test_the_largest_numbers_are_taken():
-    config = {**FAMILIES["bert"].example, "model_type": "bert", "num_hidden_layers": MOST["layer"]}
-    assert shape_of(config).encoder_layers == MOST["layer"]
+    config = {**FAMILIES["bert"].example, "model_type": "bert", "num_hidden_layers": MAX_ENTRY_VALUES["layer"]}
+    assert shape_of(config).encoder_layers == MAX_ENTRY_VALUES["layer"]
     with pytest.raises(UnsupportedBackboneError, match="must be at most 256; got 257"):
-        shape_of(config | {"num_hidden_layers": MOST["layer"] + 1})
+        shape_of(config | {"num_hidden_layers": MAX_ENTRY_VALUES["layer"] + 1})
     with pytest.raises(UnsupportedBackboneError, match="parameters of a backbone must be at most"):
         shape_of(config | {"hidden_size": 4 * 10**9})

@@ -13,13 +13,13 @@ from search_space.errors import InvalidEditError
 from search_space.forms import FORMS, Init, OwnNorm
 from search_space.gates import GATES
 from search_space.space.options import SEARCHED_FORMS
-from search_space.space.product import BIASES, Path, Point, Values, by_text, families
+from search_space.space.product import BIASES, DecisionPath, DimensionValues, Point, by_text, families
 
 _SAMPLES = 30
 _GATE_FIELDS = {"scale_per": tuple(ScalePer), "key_widths": (None, 2)}
-_INNER_GATES = tuple(gate for gate in GATES.values() if gate.outside is None)
+_INNER_GATES = tuple(gate for gate in GATES.values() if gate.outside_site is None)
 
-EVERYTHING: Values = {
+EVERYTHING: DimensionValues = {
     "form": {name: FORMS[name] for name in SEARCHED_FORMS},
     "activation": by_text(tuple(Activation)),
     "norm": by_text(tuple(OwnNorm)),
@@ -29,7 +29,7 @@ EVERYTHING: Values = {
     "products": by_text((4,)),
     "factors": by_text((1, None), none="full"),
     "sharing": {"shared": True, "own": False},
-    "gate": {gate.text: gate for kind in _INNER_GATES for gate in kind.each(_GATE_FIELDS)},
+    "gate": {gate.qualified_name: gate for kind in _INNER_GATES for gate in kind.variants(_GATE_FIELDS)},
 }
 """Values of all dimensions but ports and heads; sizes that are not solved by a budget have small ones."""
 
@@ -37,14 +37,14 @@ Texts = Mapping[str, Sequence[str]]
 Pair = tuple[tuple[str, str], tuple[str, str]]
 
 
-def values_of(texts: Texts) -> Values:
+def values_of(texts: Texts) -> DimensionValues:
     """The values that have these texts."""
     return {name: {text: EVERYTHING[name][text] for text in some} for name, some in texts.items()}
 
 
 def every_element(
     site: Site, shape: BackboneShape, texts: Texts
-) -> Iterator[tuple[Path, tuple[Edit, ...] | InvalidEditError]]:
+) -> Iterator[tuple[DecisionPath, tuple[Edit, ...] | InvalidEditError]]:
     """Every element of the product at a site, with these values in the place of all: its edits, or what refuses it."""
     for family in families(site, {**EVERYTHING, **values_of(texts)}):
         for path, chosen in family.elements():
@@ -65,7 +65,7 @@ def _legal(site: Site, shape: BackboneShape, texts: tuple[tuple[str, Sequence[st
     for family in families(site, {**EVERYTHING, **values_of(dict(texts))}):
         activations = family.values.get("activation", {}).values()
         for point in family.with_one_activation().points(shape):
-            found += [point.varied("activation", one) for one in activations] if activations else [point]
+            found += [point.with_value("activation", one) for one in activations] if activations else [point]
     return tuple(found)
 
 

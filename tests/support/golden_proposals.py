@@ -43,7 +43,7 @@ def truth(candidate: Candidate) -> float:
         if rate:
             score -= 0.004 * min(abs(math.log(rate / 2e-3)), 5)
     for edit in edits:
-        score += 0.02 * (share(edit.form.name, edit.write, edit.read, edit.gate.text) - 0.5)
+        score += 0.02 * (share(edit.form.name, edit.write, edit.read, edit.gate.qualified_name) - 0.5)
     return score
 
 

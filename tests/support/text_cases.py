@@ -90,7 +90,7 @@ def configurations(runner: TorchRunner, names: Sequence[str] = METHODS) -> list[
     """Methods, as far as the backbone can have them."""
     shape = runner.backbone.shape
     methods = [published_method(name) for name in names]
-    return [method.structure(shape) for method in methods if method.validity(shape) is None]
+    return [method.structure(shape) for method in methods if method.invalid_reason(shape) is None]
 
 
 def requests(runner: TorchRunner, names: Sequence[str] = METHODS, *, steps: int = 4) -> list[TrialRequest]:

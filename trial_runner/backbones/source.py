@@ -5,7 +5,7 @@ from typing import Any, Literal
 from pydantic import ConfigDict
 from pydantic.dataclasses import dataclass
 
-from search_space.checked import Text
+from search_space.field_types import Text
 
 Dtype = Literal["auto", "fp32", "bf16"]
 Quantization = Literal["none", "nf4", "int8", "int4"]

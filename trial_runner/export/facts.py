@@ -11,7 +11,7 @@ import yaml
 from pydantic import ConfigDict, ValidationError
 from pydantic.dataclasses import dataclass
 
-from search_space.checked import Text
+from search_space.field_types import Text
 from search_space.json_text import read_json_text
 from trial_runner.backbones import EMBEDDED
 from trial_runner.backbones.locate import source_of

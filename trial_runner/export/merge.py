@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from search_space.backbones import BackboneFamily, PortLocation, PortTable
 from search_space.backbones.shape import BackboneShape, Sublayer
 from search_space.dimensions import Port, Site, StackKind
-from search_space.mergeability import READ_BY, WRITTEN, unmergeable
+from search_space.mergeability import PROJECTION_OUTPUTS, SOLE_READERS, unmergeable_edits
 from trial_runner.backbones import Backbone, tokenizer_id
 from trial_runner.backbones.locate import padding_token, source_of
 from trial_runner.deltas.affine import Affine
@@ -90,7 +90,7 @@ def merge(model: nn.Module, deltas: DeltaSet, family: BackboneFamily, shape: Bac
     Raises:
         ExportError: If an edit cannot be merged; it is named, and nothing has been changed.
     """
-    obstacles = unmergeable(deltas.configuration, shape)
+    obstacles = unmergeable_edits(deltas.configuration, shape)
     if obstacles:
         listed = "; ".join(f"{name}: {why}" for name, why in obstacles.items())
         raise ExportWishError(
@@ -111,8 +111,8 @@ def merge(model: nn.Module, deltas: DeltaSet, family: BackboneFamily, shape: Bac
 
 def _merge_sublayer(model: nn.Module, table: PortTable, sublayer: Sublayer, deltas: Sequence[PortDelta]) -> None:
     block = model.get_submodule(table.layers[sublayer.stack].format(layer=sublayer.layer))
-    read_by = {written: read for read, written in READ_BY.items()}
-    for port in WRITTEN:
+    read_by = {written: read for read, written in SOLE_READERS.items()}
+    for port in PROJECTION_OUTPUTS:
         read = read_by.get(port, port)
         own = [delta for delta in deltas if delta.edit.write is port]
         before = [delta for delta in deltas if delta.edit.write is read is not port and delta.is_sequential]

@@ -20,7 +20,7 @@ from search_space.backbones.shape import BackboneShape
 from search_space.configuration import Configuration
 from search_space.dimensions import Insertion, Port, StackKind
 from search_space.edit import Edit
-from search_space.mergeability import READ_BY, WRITTEN, is_linear, named_edit, reads_input
+from search_space.mergeability import PROJECTION_OUTPUTS, SOLE_READERS, edit_label, is_linear, reads_input
 from trial_runner.backbones.locate import source_of
 from trial_runner.deltas import DELTAS
 from trial_runner.deltas.delta_set import DeltaSet
@@ -49,7 +49,7 @@ def inexpressible(configuration: Configuration, shape: BackboneShape) -> dict[st
     kinds: dict[PeftKind, str] = {}
     sides: dict[Port, Port] = {}
     for index, edit in enumerate(configuration.edits):
-        name, kind = named_edit(index, edit), _kind(edit, shape)
+        name, kind = edit_label(index, edit), _kind(edit, shape)
         if not isinstance(kind, PeftKind):
             found[name] = kind
             continue
@@ -59,7 +59,8 @@ def inexpressible(configuration: Configuration, shape: BackboneShape) -> dict[st
         elif kind is PeftKind.PROMPT and first != name:
             found[name] = "peft holds one prompt"
         elif (
-            kind is PeftKind.IA3 and sides.setdefault(READ_BY.get(edit.write, edit.write), edit.write) is not edit.write
+            kind is PeftKind.IA3
+            and sides.setdefault(SOLE_READERS.get(edit.write, edit.write), edit.write) is not edit.write
         ):
             found[name] = "peft scales what a layer reads or what it writes, not both"
     if not configuration.edits:
@@ -79,12 +80,14 @@ def _kind(edit: Edit, shape: BackboneShape) -> PeftKind | str:
             return "peft's low-rank maps have no bias"
         case PeftKind.DORA:
             return PeftKind.DORA  # wherever it can be, it is beside a layer and reads what the layer reads
-        case PeftKind.VERA if is_linear(edit) and edit.write in WRITTEN and reads_input(edit, shape):
+        case PeftKind.VERA if is_linear(edit) and edit.write in PROJECTION_OUTPUTS and reads_input(edit, shape):
             return PeftKind.VERA
-        case PeftKind.LORA if is_linear(edit) and edit.insertion is Insertion.PARALLEL and edit.write in WRITTEN:
+        case PeftKind.LORA if (
+            is_linear(edit) and edit.insertion is Insertion.PARALLEL and edit.write in PROJECTION_OUTPUTS
+        ):
             return PeftKind.LORA if reads_input(edit, shape) else "peft's low-rank maps read what their layer reads"
         case PeftKind.IA3 if edit.insertion is Insertion.SEQUENTIAL:
-            if edit.write in (*WRITTEN, *READ_BY):
+            if edit.write in (*PROJECTION_OUTPUTS, *SOLE_READERS):
                 return PeftKind.IA3
             return "peft scales what a linear layer reads or writes"
         case _:
@@ -222,9 +225,9 @@ def _modules(deltas: DeltaSet, family: BackboneFamily, shape: BackboneShape, *, 
         block = table.layers[sublayer.stack].format(layer=sublayer.layer)
         for delta in sorted((one for one in some if not one.is_prefix), key=attrgetter("is_sequential")):
             write = delta.edit.write
-            location = table.ports[sublayer.stack, sublayer.site, READ_BY.get(write, write)]
+            location = table.ports[sublayer.stack, sublayer.site, SOLE_READERS.get(write, write)]
             path = f"{inside}{block}.{location.module}"
-            yield _PeftModule(path=path, location=location, delta=delta, is_input=write in READ_BY)
+            yield _PeftModule(path=path, location=location, delta=delta, is_input=write in SOLE_READERS)
 
 
 def _lora(layers: _Layers, *, is_of_one_rank: bool) -> tuple[Config, dict[str, Tensor]]:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from search_space.backbones.shape import BackboneShape
-from search_space.codec import value_of
+from search_space.codec import from_fields
 from search_space.dimensions import Port, Site
 from search_space.edit import Edit
 from search_space.errors import InvalidEditError
@@ -38,7 +38,7 @@ def _examples(said: Sequence[Mapping[str, Any]], name: str, shape: BackboneShape
 def _made(kinds: Mapping[str, Any], said: Mapping[str, Any], shape: BackboneShape) -> Any:
     words = {"absent": None, "tensors": shape.parameter_tensors + _MORE_TENSORS}
     fields = {key: words.get(value, value) for key, value in said.items() if key != "name"}
-    return value_of(kinds[said["name"]], fields)
+    return from_fields(kinds[said["name"]], fields)
 
 
 FORM_EXAMPLES: Mapping[str, Examples] = {

@@ -98,7 +98,7 @@ def is_inert(configuration: Configuration, name: str, shape: BackboneShape) -> b
     """
     _, module, *path = name.split(".")
     index = module.split("_")[0]
-    if module.startswith(f"{index}_stack") or shape.positions.meet_keys:
+    if module.startswith(f"{index}_stack") or shape.positions.multiply_keys:
         return False
     edit = configuration.edits[int(index)]
     if edit.write is not Port.K or isinstance(edit.gate, SigmoidGate):

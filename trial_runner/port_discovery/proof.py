@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from search_space.backbones import FAMILIES, REFUSED, BackboneFamily, family_of
-from search_space.backbones.declared import declaration
+from search_space.backbones.declared import declaration_json
 from search_space.backbones.entries import check_bounds
 from search_space.backbones.shape import BackboneShape
 from search_space.dimensions import Port, Site, StackKind
@@ -129,7 +129,7 @@ def _proved(proof: Proof, known: BackboneFamily | None, shape: BackboneShape | N
         table = copy.found.table(shape.query_heads, shape.key_value_heads)
         if dropped_norms:
             shape, table = replace(shape, stack_norms=0), replace(table, stack_norms=())
-        entry = declaration(shape, table)
+        entry = declaration_json(shape, table)
     return replace(
         proof,
         shape=shape,

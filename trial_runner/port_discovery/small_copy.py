@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 from search_space.backbones import BackboneFamily
-from search_space.backbones.declared import declared_family
+from search_space.backbones.declared import declare_family
 from search_space.backbones.shape import BackboneShape
 from search_space.configuration import Configuration
 from search_space.dimensions import Port, Site, StackKind
@@ -106,7 +106,7 @@ class SmallCopy:
             found = derive(trace, small, _kind_of(trace.model))
             base = trace.model
             shape = shape_of_model(str(config.model_type), found, base, base, small)
-            family = declared_family(
+            family = declare_family(
                 str(config.model_type), shape, found.table(shape.query_heads, shape.key_value_heads)
             )
         else:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from search_space.nearest import nearest
+from search_space.closest_name import name_hint
 from trial_runner.errors import TaskError
 from trial_runner.tasks.metrics import METRICS, Measures, Metric
 from trial_runner.tasks.metrics.metric import References, Texts
@@ -140,7 +140,7 @@ def _chosen(names: Iterable[str], of_what: str, *measures: Measures) -> list[Met
     chosen = []
     for name in names:
         if name not in known:
-            raise TaskError(f"no metric {name!r}{of_what}; known: {', '.join(known)}.{nearest(name, known)}")
+            raise TaskError(f"no metric {name!r}{of_what}; known: {', '.join(known)}.{name_hint(name, known)}")
         chosen.append(known[name])
     return chosen
 

@@ -6,7 +6,7 @@ from enum import StrEnum
 from string import ascii_uppercase
 from typing import TYPE_CHECKING, Any
 
-from search_space.nearest import nearest
+from search_space.closest_name import name_hint
 from trial_runner.errors import TaskError
 from trial_runner.tasks.data.columns import column
 from trial_runner.tasks.data.linearise import is_conversation
@@ -138,7 +138,7 @@ def guess(columns: Mapping[str, Column], kind: str | None = None, wished: Mappin
     for name in columns_in(wished):
         found = columns.get(name) or columns.get(name.partition(".")[0])
         if found is None:
-            raise TaskError(f"no column {name!r}; there are: {', '.join(columns)}.{nearest(name, columns)}")
+            raise TaskError(f"no column {name!r}; there are: {', '.join(columns)}.{name_hint(name, columns)}")
         named.append(found)
     if set(wished) <= {"label"}:
         _refuse_multiple_choice(list(columns.values()), answers=named or list(columns.values()))

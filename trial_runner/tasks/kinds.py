@@ -1,6 +1,6 @@
 """The kinds of task by name, and whether a task fits its kind."""
 
-from search_space.nearest import nearest
+from search_space.closest_name import name_hint
 from search_space.registry import Registry
 from trial_runner.errors import TaskError
 from trial_runner.tasks.classification.kind import CLASSIFICATION
@@ -37,7 +37,7 @@ def kind_of(task: Task) -> TaskKind:
     """
     if task.kind not in TASK_KINDS:
         known = list(TASK_KINDS)
-        raise TaskError(f"no kind of task {task.kind!r}; known: {', '.join(known)}.{nearest(task.kind, known)}")
+        raise TaskError(f"no kind of task {task.kind!r}; known: {', '.join(known)}.{name_hint(task.kind, known)}")
     return TASK_KINDS[task.kind]
 
 
@@ -78,7 +78,7 @@ def _check_embedded(name: str, kind: TaskKind) -> None:
     if not own:
         raise TaskError(f"a {kind.name} task must come from a folder or the hub; none is embedded.")
     if name not in own:
-        raise TaskError(f"no embedded task {name!r}; known: {', '.join(own)}.{nearest(name, own)}")
+        raise TaskError(f"no embedded task {name!r}; known: {', '.join(own)}.{name_hint(name, own)}")
 
 
 def _check_metrics(task: Task, kind: TaskKind) -> None:
@@ -86,7 +86,7 @@ def _check_metrics(task: Task, kind: TaskKind) -> None:
     for name in (task.metric, *task.metrics):
         if name not in known:
             raise TaskError(
-                f"metric of a {kind.name} task must be one of {', '.join(known)}; got {name!r}.{nearest(name, known)}"
+                f"metric of a {kind.name} task must be one of {', '.join(known)}; got {name!r}.{name_hint(name, known)}"
             )
     if task.metrics and task.metric not in task.metrics:
         raise TaskError(f"metrics must contain the metric {task.metric!r}; got {', '.join(task.metrics)}.")

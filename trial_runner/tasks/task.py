@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, model_validator
 from pydantic.dataclasses import dataclass
 
-from search_space.checked import Distinct, Name, Number, Size, Text, Whole, choice
+from search_space.field_types import Distinct, Integer, Name, Number, Size, Text, choice
 from trial_runner.errors import TaskError
 from trial_runner.tasks.metrics import METRICS
 
@@ -124,9 +124,9 @@ class Decoding:
 
     beams: Size = 1
     max_new_tokens: Size | None = None
-    min_new_tokens: Annotated[Whole, Field(ge=0)] = 0
+    min_new_tokens: Annotated[Integer, Field(ge=0)] = 0
     length_penalty: Number = 1.0
-    no_repeat_ngram: Annotated[Whole, Field(ge=0)] = 0
+    no_repeat_ngram: Annotated[Integer, Field(ge=0)] = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, config=KEYS_ARE_KNOWN)
@@ -266,8 +266,8 @@ class Task:
     splits: dict[Literal["train", "validation", "test"], _SplitName] = field(default_factory=dict)
     metric: MetricName = "accuracy"
     metrics: Annotated[tuple[MetricName, ...], Distinct] = ()
-    max_tokens: Annotated[Whole, Field(ge=8)] = 64  # room for the special tokens of a pair and a token of each text
-    max_target_tokens: Annotated[Whole, Field(ge=4)] = 64  # a token of text beside the special tokens around it
+    max_tokens: Annotated[Integer, Field(ge=8)] = 64  # room for the special tokens of a pair and a token of each text
+    max_target_tokens: Annotated[Integer, Field(ge=4)] = 64  # a token of text beside the special tokens around it
     label_smoothing: Annotated[Number, Field(ge=0, lt=1)] = 0.0
     decoding: Decoding = Decoding()
     examples: Examples = Examples()

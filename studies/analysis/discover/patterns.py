@@ -8,8 +8,8 @@ from search_space.edit import Edit
 from search_space.forms import Form, SizedForm
 from search_space.gates import FixedScale, Gate
 from search_space.layers import Layers
-from search_space.rules import refusal
-from search_space.words.ports import ports_words
+from search_space.rules import rule_error
+from search_space.words.ports import joined_port_names
 
 SEQUENTIAL, INPUT, NOTHING = "sequential", "the sublayer's input", "nothing"
 
@@ -70,7 +70,7 @@ class Pattern:
     def _read(self, write: Port) -> Port | None:
         word = self.read if isinstance(self.read, str) else dict(self.read).get(write)
         if word is None:
-            raise refusal("read", f"nothing decided for write {write}")
+            raise rule_error("read", f"nothing decided for write {write}")
         return None if word == NOTHING else write if word == SEQUENTIAL else _named(word, write)
 
     @property
@@ -96,11 +96,11 @@ class Pattern:
         """A decision in words."""
         match dimension:
             case "write":
-                return ports_words([write for _, write in self.places])
+                return joined_port_names([write for _, write in self.places])
             case "insertion":
                 return self._insertion_words()
             case "gate":
-                return self.gate.text
+                return self.gate.qualified_name
             case "layers":
                 return str(self.layers)
             case "details":

@@ -12,7 +12,7 @@ from search_space.backbones.shape import BackboneShape
 from search_space.dimensions import Site
 from search_space.errors import InvalidEditError
 from search_space.published import METHODS
-from search_space.rules import READS, writable_at
+from search_space.rules import READABLE_PORTS, writable_ports
 
 BACKBONES = Path(__file__).parents[2] / "data" / "backbones"
 
@@ -54,8 +54,8 @@ def test_every_tensor_that_can_be_read_or_written_has_a_place(shape):
         for panel in picture_of(METHODS["bitfit"].configuration(shape), shape)["panels"]
     )
     for site, places in ((Site.ATTENTION, attention), (Site.FFN, ffn | {"g"})):
-        for write in writable_at(site):
-            assert {write.value, *(read.value for read in READS[write])} <= places
+        for write in writable_ports(site):
+            assert {write.value, *(read.value for read in READABLE_PORTS[write])} <= places
 
 
 def test_mam_reads_and_writes_where_the_paper_says(shape):

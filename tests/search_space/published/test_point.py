@@ -72,4 +72,4 @@ def test_a_point_says_its_scale_or_takes_the_one_it_is_given(roberta):
 
 
 def test_only_full_fine_tuning_trains_everything(roberta):
-    assert {name for name in METHODS if PublishedPoint(name).trains_everything(roberta)} == {"full_finetuning"}
+    assert {name for name in METHODS if PublishedPoint(name).trains_whole_model(roberta)} == {"full_finetuning"}

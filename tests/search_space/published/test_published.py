@@ -40,9 +40,9 @@ def test_a_method_is_built_on_a_backbone_or_refused_by_its_rule(name, backbone, 
         with pytest.raises(InvalidEditError) as caught:
             count(method.configuration(shape), shape)
         assert caught.value.rule == rule
-        assert method.validity(shape) == str(caught.value)
+        assert method.invalid_reason(shape) == str(caught.value)
         return
-    assert method.validity(shape) is None
+    assert method.invalid_reason(shape) is None
     assert (count(method.configuration(shape), shape).stored > 0) is (name != "head_only")
 
 
@@ -50,9 +50,9 @@ def test_method_stays_valid_where_its_defaults_are_too_wide(odd):
     method = published_method("lora_qv")
     with pytest.raises(InvalidEditError, match="rank 12 where"):
         count(method.configuration(odd, {"r": 12}), odd)
-    assert method.validity(odd) is None
+    assert method.invalid_reason(odd) is None
     assert all(width == 1 for width in widths(method.structure(odd)))
-    assert "n 4 for widths 11" in (published_method("compacter").validity(odd) or "")
+    assert "n 4 for widths 11" in (published_method("compacter").invalid_reason(odd) or "")
 
 
 def test_an_unknown_name_lists_the_known_ones_and_the_nearest():

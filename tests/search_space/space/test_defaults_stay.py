@@ -61,7 +61,7 @@ def test_parameters_and_draws_are_what_they_were(backbone, name, expected, shape
 @pytest.mark.parametrize("option", [{"ffn_forms": ("dora",)}, {"published": ["dora"]}])
 def test_a_form_that_came_later_is_asked_for_where_it_is_named(option, shape_named):
     shape = shape_named("roberta_base")
-    later = {f"learning_rate.{name}" for name, form in FORMS.items() if form.is_later}
+    later = {f"learning_rate.{name}" for name, form in FORMS.items() if form.is_opt_in}
     usual = SearchSpace(shape=shape, budget=shape.parameters // 200).parameters()
     naming = SearchSpace(shape=shape, budget=shape.parameters // 200, options=SpaceOptions(**option)).parameters()
     assert later & set(usual) == set()

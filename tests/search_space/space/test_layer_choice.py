@@ -9,13 +9,13 @@ from search_space.space.layer_choice import (
     BITS,
     available_layers,
     bit_names,
-    depth_of,
     every_choice,
     group_choices,
-    layer_answers,
+    layer_parameters,
+    stack_depth,
     suggest_layers,
 )
-from search_space.space.trial_protocol import AnswerLog, FloatRange
+from search_space.space.trial_protocol import FloatRange, ParameterRecorder
 
 ALL = ("all", "range", "spindle")
 
@@ -24,7 +24,7 @@ def ask(depth: int, **answers: str | float) -> Layers:
     """What is suggested for answers by the last word of their names, or by the number of a sixth."""
     given = {f"ffn.{name.replace('_of_', '.')}": value for name, value in answers.items()}
     ranges = dict.fromkeys(("ffn.first_layer", "ffn.layer_share"), FloatRange(low=0.0, high=1.0))
-    return suggest_layers("ffn", (*ALL, "pattern"), depth, AnswerLog(given, ranges))
+    return suggest_layers("ffn", (*ALL, "pattern"), depth, ParameterRecorder(given, ranges))
 
 
 @pytest.mark.parametrize("depth", [1, 2, 6, 12])
@@ -61,18 +61,18 @@ def test_every_set_of_sixths_is_suggested_and_never_nothing(depth):
         bits: ask(depth, layers="pattern", **{f"pattern_of_{place}": BITS[bit] for place, bit in enumerate(bits)})
         for bits in itertools.product((False, True), repeat=6)
     }
-    assert len(set(found.values())) == len({layers.chosen(depth) for layers in found.values()}) == 63
+    assert len(set(found.values())) == len({layers.block_indices(depth) for layers in found.values()}) == 63
     assert found[(False,) * 6] == found[(True,) * 6]
     for bits, layers in found.items():
-        assert layers.chosen(depth)
-        told = layer_answers("ffn", ("pattern",), depth, layers)
+        assert layers.block_indices(depth)
+        told = layer_parameters("ffn", ("pattern",), depth, layers)
         assert told is not None
         assert [told[name] for name in bit_names("ffn")] == [BITS[bit or not any(bits)] for bit in bits]
 
 
 def test_sixths_are_consecutive_and_as_long_as_they_can_be_alike():
     for depth in (6, 7, 11, 12, 24, 28):
-        sixths = [LayerPattern(sixths=(number,)).chosen(depth) for number in range(1, 7)]
+        sixths = [LayerPattern(sixths=(number,)).block_indices(depth) for number in range(1, 7)]
         assert [index for sixth in sixths for index in sixth] == list(range(depth))
         assert {len(sixth) for sixth in sixths} <= {depth // 6, depth // 6 + 1}
 
@@ -80,15 +80,15 @@ def test_sixths_are_consecutive_and_as_long_as_they_can_be_alike():
 def test_a_pattern_needs_six_layers():
     assert available_layers((*ALL, "pattern"), 6) == (*ALL, "pattern")
     assert available_layers((*ALL, "pattern"), 5) == ALL
-    assert LayerPattern(sixths=(1, 2)).chosen(5) == ()
+    assert LayerPattern(sixths=(1, 2)).block_indices(5) == ()
 
 
 def test_the_depth_is_that_of_the_shallower_stack(odd, roberta):
-    assert depth_of(odd) == 2
-    assert depth_of(roberta) == 12
-    for layers in every_choice(ALL[:2], depth_of(odd)):
-        assert layers.chosen(2)
-        assert layers.chosen(3)
+    assert stack_depth(odd) == 2
+    assert stack_depth(roberta) == 12
+    for layers in every_choice(ALL[:2], stack_depth(odd)):
+        assert layers.block_indices(2)
+        assert layers.block_indices(3)
 
 
 @pytest.mark.parametrize(

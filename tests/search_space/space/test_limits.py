@@ -7,7 +7,7 @@ from support.edits import rates_of
 
 from search_space.backbones.shape import BackboneShape
 from search_space.errors import BudgetError, SearchSpaceError
-from search_space.mergeability import unmergeable
+from search_space.mergeability import unmergeable_edits
 from search_space.parameter_counts.budget import solve
 from search_space.parameter_counts.flops import extra_flops
 from search_space.space.options import SpaceOptions
@@ -98,7 +98,7 @@ def test_no_flops_allowed_is_what_can_be_merged(roberta):
     assert none.parameters() == mergeable.parameters()
     for seed in range(20):
         found = mergeable.suggest(RandomTrial(seed))
-        assert unmergeable(found.configuration, roberta) == {}
+        assert unmergeable_edits(found.configuration, roberta) == {}
         assert extra_flops(found.configuration, roberta) == 0
     assert len(mergeable.structures["attention"]) < len(_space(roberta).structures["attention"]) / 2
 

@@ -169,7 +169,7 @@ def test_lora_at_q_and_v_stays_one_structure(roberta):
 
 def test_the_order_of_two_edits_means_nothing(roberta):
     space = space_of(roberta)
-    pair = space.pairs["attention"].fitting(space.structures["attention"][0], space.structures["attention"][200])
+    pair = space.pairs["attention"].pair_or_next(space.structures["attention"][0], space.structures["attention"][200])
     one, other = (Configuration(edits=edits_of(points)) for points in (pair, pair[::-1]))
     assert fingerprint(one, roberta) == fingerprint(other, roberta)
     assert space.points_in(one) == space.points_in(other) == {"attention": pair}
@@ -185,14 +185,14 @@ def test_the_partners_of_a_structure_are_those_that_may_go_with_it(roberta):
     assert all(pairs.are_legal(first, partner) for partner in partners)
     assert len(partners) == sum(pairs.are_legal(first, other) for other in structures)
     pair = pairs.pair(first, partners[-1])
-    assert tuple(space.questions["attention"].matched(edits_of(pair))) == pair
+    assert tuple(space.questions["attention"].match(edits_of(pair))) == pair
 
 
 def test_what_cannot_go_with_the_first_becomes_the_next_that_can(roberta):
     space = space_of(roberta)
     structures, pairs = space.structures["ffn"], space.pairs["ffn"]
     refused = next(one for one in structures[1:] if not pairs.are_legal(structures[0], one))
-    pair = pairs.fitting(structures[0], refused)
+    pair = pairs.pair_or_next(structures[0], refused)
     assert pairs.are_legal(*pair)
     assert structures[0] in pair
 

@@ -14,7 +14,7 @@ from search_space.gates import Multiply
 from search_space.parameter_counts.counts import count
 from search_space.parameter_counts.flops import extra_flops
 from search_space.space.options import SEARCHED_FORMS, SEARCHED_GATES, SpaceOptions
-from search_space.space.points import PointCost, least_cost, points_of
+from search_space.space.points import PointCost, min_cost, points_of
 from search_space.space.product import Point
 
 
@@ -40,7 +40,7 @@ def test_with_near_duplicates_the_points_are_all_that_is_legal(part, backbone, s
     few = {"activation": ("relu",), "init": ("lora",), "norm": ("none",), "sharing": ("shared",), "factors": ("1",)}
     gates = ("scale_learned:channel", "scale_learned:head")
     wanted = {one.edits for one in legal(site, shape, few) if dict(one.path)["gate"] not in gates}
-    single = [point.varied("activation", Activation.RELU) for point in everything if len(point.edits) == 1]
+    single = [point.with_value("activation", Activation.RELU) for point in everything if len(point.edits) == 1]
     assert {point.edits for point in single} == wanted
     assert set(points(part, shape, gates=SEARCHED_GATES, **options)) <= set(everything)
 
@@ -54,7 +54,7 @@ def test_several_writes_are_an_edit_each(roberta):
 
 
 def parameters_of(point: Point, shape: BackboneShape, options: SpaceOptions, step: int = 1) -> int:
-    least = least_cost(point, shape, options, step)
+    least = min_cost(point, shape, options, step)
     assert least is not None
     return least.parameters
 
@@ -65,7 +65,7 @@ def test_the_least_cost_is_that_of_every_bottleneck_at_its_smallest(part, odd):
         attention_forms=("softmax_memory", "lowrank", "bottleneck", "diag"), gates=("add", "inducer")
     )
     for point in points_of(part, odd, options):
-        least = least_cost(point, odd, options)
+        least = min_cost(point, odd, options)
         assert least is not None
         smallest = Configuration(edits=point.edits)
         assert least == PointCost(parameters=count(smallest, odd).stored, extra_flops=extra_flops(smallest, odd))
@@ -94,5 +94,5 @@ def test_a_point_beside_wider_steps_costs_what_those_make_of_it(roberta):
     assert parameters_of(wide, roberta, options, step=4) == 4 * 12 * 2 * 768
     (at_heads,) = of_path(points_of("attention", roberta, options), "lowrank", "head", "q")
     assert at_heads.edits[0].heads is Heads.QUERY
-    assert least_cost(at_heads, roberta, options, step=64) is not None
-    assert least_cost(at_heads, roberta, options, step=65) is None  # a head is 64 wide
+    assert min_cost(at_heads, roberta, options, step=64) is not None
+    assert min_cost(at_heads, roberta, options, step=65) is None  # a head is 64 wide

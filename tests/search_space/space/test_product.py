@@ -9,7 +9,7 @@ from search_space.errors import InvalidEditError
 from search_space.forms import FORMS, Bottleneck, EncodedPrompt, Full, Init, Intrinsic, OwnNorm, Phm, Prompt, Sparse
 from search_space.gates import GATES, Add, FixedScale, LearnedScale, Prepend
 from search_space.layers import AllLayers, LayerRange
-from search_space.rules import RULES, writable_at
+from search_space.rules import RULES, writable_ports
 from search_space.space.product import (
     BIASES,
     StructureFamily,
@@ -81,7 +81,7 @@ def test_product_has_all_forms_but_prompts_and_whole_model():
 
 def family(form: str, write: Port, read: Port | None, heads: Heads = Heads.SINGLE, **values: object) -> StructureFamily:
     """A family with one element."""
-    site = Site.FFN if write in writable_at(Site.FFN) else Site.ATTENTION
+    site = Site.FFN if write in writable_ports(Site.FFN) else Site.ATTENTION
     given = {name: {"-": value} for name, value in values.items()}
     return StructureFamily(site=site, place=((write, read),), form=FORMS[form], heads=heads, values=given)
 
@@ -117,17 +117,17 @@ def test_adapters_have_biases_except_at_keys(roberta):
 
 def test_a_point_is_varied_in_what_it_leaves_open_and_in_nothing_else(roberta):
     (adapter,) = family("bottleneck", Port.F, Port.M, gate=FixedScale(value=2.0)).points(roberta)
-    varied = adapter.varied("activation", Activation.SILU).varied("scale", 3.0)
+    varied = adapter.with_value("activation", Activation.SILU).with_value("scale", 3.0)
     assert varied.edits == (edit("f", "m", Bottleneck(width=1, activation=Activation.SILU), FixedScale(value=3.0)),)
     assert varied.path == (*adapter.path, ("activation", "silu"), ("scale", "3.0"))
     (linear,) = family("lowrank", Port.F, Port.M, gate=Add()).points(roberta)
-    assert linear.varied("activation", Activation.SILU).varied("scale", 3.0) is linear
+    assert linear.with_value("activation", Activation.SILU).with_value("scale", 3.0) is linear
     assert linear.at_layers(AllLayers()) == linear.edits
     assert [edit.layers for edit in linear.at_layers(LayerRange(first=1, last=2))] == [LayerRange(first=1, last=2)]
 
 
 def test_the_tensors_of_a_site_are_its_own():
-    assert writable_at(Site.CROSS) == ("q", "k", "v", "head", "concat", "o", "norm")
-    assert writable_at(Site.FFN) == ("g", "u", "m", "f", "sum", "norm")
-    assert set(readable(Site.FFN)) - set(writable_at(Site.FFN)) == {None, "res_f", "x_ffn"}
-    assert (writable_at(Site.STACK), readable(Site.STACK)) == (("norm",), (None, "norm"))
+    assert writable_ports(Site.CROSS) == ("q", "k", "v", "head", "concat", "o", "norm")
+    assert writable_ports(Site.FFN) == ("g", "u", "m", "f", "sum", "norm")
+    assert set(readable(Site.FFN)) - set(writable_ports(Site.FFN)) == {None, "res_f", "x_ffn"}
+    assert (writable_ports(Site.STACK), readable(Site.STACK)) == (("norm",), (None, "norm"))

@@ -26,10 +26,10 @@ from search_space.parameter_counts.counts import count, count_edits
 from search_space.published import COMPARED, METHODS, published_method
 from search_space.space.layer_choice import suggest_layers
 from search_space.space.options import LEARNING_RATES, SpaceOptions
-from search_space.space.points import least_cost, points_of
+from search_space.space.points import min_cost, points_of
 from search_space.space.random_draw import RandomTrial
 from search_space.space.space import Candidate, SearchSpace
-from search_space.space.trial_protocol import AnswerLog, FloatRange
+from search_space.space.trial_protocol import FloatRange, ParameterRecorder
 from search_space.validity import check_on
 
 OTHERS = ["bart_large", "mbart_large_cc25", "gpt2", "llama3_2_1b", "qwen2_5_0_5b", "t5_small", "flan_t5_small"]
@@ -107,7 +107,9 @@ def test_every_leaf_can_be_proposed_with_every_gate_scale_and_activation(side, r
         edits = getattr(candidate.configuration, side)
         ends = "+".join(edit.write for edit in edits), "+".join(edit.read or "none" for edit in edits)
         gate = edits[0].gate
-        reached[edits[0].form.name, *ends, edits[0].heads, gate.text, gate.fixed_scale, edits[0].form.activation] += 1
+        reached[
+            edits[0].form.name, *ends, edits[0].heads, gate.qualified_name, gate.fixed_scale, edits[0].form.activation
+        ] += 1
     expected = Counter[tuple[object, ...]]()
     for point in points_of(side, roberta, space.options):
         leaf, gate = tuple(text for _, text in point.path[:4]), dict(point.path)["gate"]
@@ -175,7 +177,7 @@ def test_the_parameters_are_known_beforehand_and_all_of_them_are_used(options, r
         assert set(candidate.parameters) <= used
     named = {*space.options.attention_forms, *space.options.ffn_forms}
     # published methods may need those that are not searched
-    rates = {f"learning_rate.{name}" for name, form in FORMS.items() if name in named or not form.is_later}
+    rates = {f"learning_rate.{name}" for name, form in FORMS.items() if name in named or not form.is_opt_in}
     assert used | rates == set(parameters)
     for values in parameters.values():
         if isinstance(values, tuple):
@@ -191,7 +193,7 @@ def test_learning_rates_are_log_uniform_in_their_forms_range(roberta):
     assert found == {
         f"learning_rate.{form}": FloatRange(low=low, high=high, log=True)
         for form, (low, high) in expected.items()
-        if not FORMS[form].is_later
+        if not FORMS[form].is_opt_in
     }
 
 
@@ -286,12 +288,12 @@ def proposed(space: SearchSpace, **writes: str) -> list[Configuration]:
 
 
 def layers_of(edits: Sequence[Edit]) -> set[tuple[int, ...]]:
-    return {edit.layers.chosen(12) for edit in edits}
+    return {edit.layers.block_indices(12) for edit in edits}
 
 
 def test_edit_too_large_for_all_layers_is_put_in_the_last(roberta):
     space = SearchSpace(shape=roberta, budget=24 * ROW, options=LORA)
-    assert not space.fitting.is_everywhere
+    assert not space.fitting.fits_all_layers
     (alone,) = proposed(space, attention="q+v")
     assert layers_of(alone.edits) == {tuple(range(12))}
     (wide,) = proposed(space, attention="q+k+v+o")
@@ -317,19 +319,19 @@ def test_chosen_layers_are_cut_from_the_first_on(roberta):
     for _ in range(100):
         found = space.suggest(trial)
         assert_sound(found, roberta, 8 * ROW)
-        asked = suggest_layers("attention", space.layers, 12, AnswerLog(found.parameters, space.parameters()))
+        asked = suggest_layers("attention", space.layers, 12, ParameterRecorder(found.parameters, space.parameters()))
         ((*kept,),) = layers_of(found.configuration.edits)
-        assert kept == list(asked.chosen(12)[-len(kept) :])
-        is_cut.append(len(kept) < len(asked.chosen(12)))
+        assert kept == list(asked.block_indices(12)[-len(kept) :])
+        is_cut.append(len(kept) < len(asked.block_indices(12)))
     assert {*is_cut} == {False, True}
 
 
 def test_partial_layers_are_left_out_where_nearly_all_fit(roberta):
     options = SpaceOptions()
     legal = points_of("attention", roberta, options)
-    dearest = max(cost.parameters for point in legal if (cost := least_cost(point, roberta, options)))
+    dearest = max(cost.parameters for point in legal if (cost := min_cost(point, roberta, options)))
     space = SearchSpace(shape=roberta, budget=2 * dearest - 1)
-    assert space.fitting.is_everywhere
+    assert space.fitting.fits_all_layers
     assert 0.9 * len(legal) < len(space.trees["attention"].points) < len(legal)
     trial = RandomTrial(8)
     assert all(layers_of(space.suggest(trial).configuration.edits) == {tuple(range(12))} for _ in range(100))
@@ -355,7 +357,7 @@ def test_a_stack_too_short_for_a_spindle_has_no_choice_of_layers(odd):
 def test_published_points_alone_are_a_space_without_a_search(roberta):
     options = SpaceOptions(attention_forms=(), ffn_forms=(), published=("full_finetuning", "intrinsic_did:dint=50"))
     space = SearchSpace(shape=roberta, budget=roberta.parameters, options=options)
-    assert set(space.parameters()) == {f"learning_rate.{name}" for name, form in FORMS.items() if not form.is_later}
+    assert set(space.parameters()) == {f"learning_rate.{name}" for name, form in FORMS.items() if not form.is_opt_in}
     assert space.published_that_fit() == options.published
     with pytest.raises(SearchSpaceError, match="published methods only"):
         space.suggest(FixedTrial())

@@ -11,8 +11,8 @@ from dashboards.terminal.spaces import view_space
 from search_space.canonical import canonical
 from search_space.configuration import Configuration
 from search_space.dimensions import Activation, Site
-from search_space.rules import writable_at
-from search_space.space.layer_choice import depth_of, every_choice
+from search_space.rules import writable_ports
+from search_space.space.layer_choice import every_choice, stack_depth
 from search_space.space.options import SpaceOptions
 from search_space.space.points import FFN
 from search_space.space.product import readable
@@ -29,7 +29,7 @@ SMALL = SpaceOptions(
 
 def structures(space: SearchSpace) -> Iterator[Configuration]:
     """Every structure that can be proposed, by brute force."""
-    layers = every_choice(space.layers, depth_of(space.shape))
+    layers = every_choice(space.layers, stack_depth(space.shape))
     for parts in space.placements.values():
         sides = dict.fromkeys(part == FFN for part in parts)
         for chosen in itertools.product(layers, repeat=len(sides)):
@@ -82,7 +82,7 @@ def test_raw_product_counts_legal_and_illegal_combinations(edits, odd):
     # each tensor that can be written with each that can be read or none, behind each gate: add, scale by 2 and by 3,
     # two inducers, and mul where a form multiplies
     sites = {"attention": (Site.ATTENTION, 6), "ffn": (Site.FFN, 5)}
-    single = {part: len(writable_at(site)) * len(readable(site)) * gates for part, (site, gates) in sites.items()}
+    single = {part: len(writable_ports(site)) * len(readable(site)) * gates for part, (site, gates) in sites.items()}
     some = {part: count if edits == (1,) else count + math.comb(count, 2) for part, count in single.items()}
     assert {part: size.product for part, size in found.sizes.items()} == some
     assert found.product == (some["attention"] + 1) * (some["ffn"] + 1) - 1

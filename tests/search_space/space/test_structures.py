@@ -104,8 +104,8 @@ def test_structures_have_every_activation_and_scale_and_every_one_is_found(rober
     for part, tree in space.trees.items():
         structures = space.structures[part]
         variants = [
-            (len(space.options.activations) if point.leaves_open("activation") else 1)
-            * (len(space.options.scales) if point.leaves_open("scale") else 1)
+            (len(space.options.activations) if point.is_open("activation") else 1)
+            * (len(space.options.scales) if point.is_open("scale") else 1)
             for point in tree.points
         ]
         assert len(structures) == sum(variants) == len({point.edits for point in structures})

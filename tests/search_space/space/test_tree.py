@@ -5,9 +5,9 @@ from support.routes import Route, every_route
 
 from search_space.forms import Init
 from search_space.space.options import SpaceOptions
+from search_space.space.part_space import DecisionTree
 from search_space.space.points import points_of
 from search_space.space.product import Point
-from search_space.space.questions import Tree
 
 DEPENDENT = SpaceOptions(
     attention_forms=("softmax_memory", "bottleneck", "phm"),
@@ -18,7 +18,7 @@ DEPENDENT = SpaceOptions(
 )
 
 
-def paths(tree: Tree) -> dict[tuple[tuple[str, str], ...], Point]:
+def paths(tree: DecisionTree) -> dict[tuple[tuple[str, str], ...], Point]:
     """Every path of a tree with the point it leads to."""
 
     def walk(route: Route) -> tuple[tuple[tuple[str, str], ...], Point]:
@@ -32,7 +32,7 @@ def paths(tree: Tree) -> dict[tuple[tuple[str, str], ...], Point]:
 @pytest.mark.parametrize("backbone", ["roberta_base", "qwen3_0_6b"])
 def test_every_point_has_one_path_and_a_name_one_set_of_choices(options, backbone, shape_named):
     points = points_of("attention", shape_named(backbone), options)
-    tree = Tree("attention", points)
+    tree = DecisionTree("attention", points)
     parameters, reached = tree.choices, paths(tree)
     assert sorted(map(str, reached.values())) == sorted(map(str, points))
     for path in reached:
@@ -44,7 +44,7 @@ def test_every_point_has_one_path_and_a_name_one_set_of_choices(options, backbon
 
 
 def test_the_names_of_the_usual_decisions(roberta):
-    parameters = Tree("attention", points_of("attention", roberta, SpaceOptions())).choices
+    parameters = DecisionTree("attention", points_of("attention", roberta, SpaceOptions())).choices
     plain = ("add", "scale", "scale_learned")
     assert parameters["attention.form"] == ("softmax_memory", "bottleneck", "lowrank", "diag", "const")
     assert parameters["attention.bottleneck.head.read"] == ("q", "x_attn", "head")
@@ -56,7 +56,7 @@ def test_the_names_of_the_usual_decisions(roberta):
 
 
 def test_another_set_of_choices_of_the_same_decision_has_another_name(roberta):
-    parameters = Tree("attention", points_of("attention", roberta, DEPENDENT)).choices
+    parameters = DecisionTree("attention", points_of("attention", roberta, DEPENDENT)).choices
     gates = {name: choices for name, choices in parameters.items() if name.startswith("attention.bottleneck.gate")}
     assert gates == {
         "attention.bottleneck.gate": ("add", "scale_learned", "tanh"),
@@ -67,8 +67,8 @@ def test_another_set_of_choices_of_the_same_decision_has_another_name(roberta):
 @pytest.mark.parametrize("options", [SpaceOptions(), DEPENDENT])
 def test_the_answers_of_a_point_lead_to_it(options, qwen):
     points = points_of("attention", qwen, options)
-    tree = Tree("attention", points)
+    tree = DecisionTree("attention", points)
     for point in points:
-        answers = tree.answers(point)
-        assert tree.walk(answers.pop) is point
-        assert not answers  # all of them were asked for
+        choices = tree.choices_to(point)
+        assert tree.walk(choices.pop) is point
+        assert not choices  # all of them were asked for

@@ -146,7 +146,7 @@ def test_a_structure_is_told_in_a_phrase_for_each_kind_of_edit(said, roberta):
 def test_the_nearest_to_a_published_method_is_itself(name, backbone, shape_named):
     shape = shape_named(backbone)
     method = published_method(name)
-    if method.validity(shape) is not None:
+    if method.invalid_reason(shape) is not None:
         assert name == "unipelt"  # of encoders alone
         return
     nearest, second, *_ = ranked_published(method.configuration(shape), shape)

@@ -10,7 +10,7 @@ from support.asked_ledger import asked
 from support.trivial_runner import TrivialFactory
 
 from search_space.backbones import family_of, shape_of
-from search_space.backbones.declared import declaration
+from search_space.backbones.declared import declaration_json
 from studies.confirmation.execution import confirm
 from studies.confirmation.request import ConfirmationRequest
 from studies.errors import StudyChangedError
@@ -36,7 +36,7 @@ def study(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Make:
     (tmp_path / "config.json").write_text(json.dumps({**entries, "model_type": "nobodys"}))
 
     def make(layers: str) -> Specification:
-        found = declaration(replace(shape, family="nobodys"), replace(table, layers={"encoder": layers}))
+        found = declaration_json(replace(shape, family="nobodys"), replace(table, layers={"encoder": layers}))
         keep(entries_of(str(tmp_path)), {"problem": None, "entry": found})
         return specification_from_mapping(
             {

@@ -52,7 +52,10 @@ def test_the_place_of_what_is_made_is_that_of_the_configuration_it_becomes(space
         size = (
             count(made, space.shape).stored if objective is SizeMeasure.PARAMETERS else extra_flops(made, space.shape)
         )
-        shared = sum(parameters for _, parameters in {edit.form.common for edit in made.edits if edit.form.common})
+        shared = sum(
+            parameters
+            for _, parameters in {edit.form.shared_parameters for edit in made.edits if edit.form.shared_parameters}
+        )
         assert size_objective.of_encoded([encoded])[0] == pytest.approx(
             goal.scale.place(size), abs=1e-2 if shared else 1e-12
         )

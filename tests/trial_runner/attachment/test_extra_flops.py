@@ -11,8 +11,8 @@ from search_space.configuration import Configuration
 from search_space.edit import Edit
 from search_space.forms import Bottleneck, LowRank, SoftmaxMemory
 from search_space.gates import ConvexInducerGate, InducerGate, WeightedGate
-from search_space.mergeability import obstacle
-from search_space.parameter_counts.counts import places
+from search_space.mergeability import merge_obstacle
+from search_space.parameter_counts.counts import instance_count
 from search_space.parameter_counts.flops import FLOPS, extra_flops
 from trial_runner.port_discovery.rig import Rig
 
@@ -40,7 +40,7 @@ def test_counted_matrix_products_equal_the_formula(rig):
     tokens = hidden.shape[0] * hidden.shape[1]
     seen = set()
     for edit in every_example(rig):
-        if obstacle(edit, shape) is None:
+        if merge_obstacle(edit, shape) is None:
             assert extra_flops(Configuration(edits=(edit,)), shape) == 0
             continue
         if not _is_of_matrices(edit):
@@ -49,7 +49,7 @@ def test_counted_matrix_products_equal_the_formula(rig):
         with rig.attachment.using(trial.deltas), FlopCounterMode(display=False) as edited:
             hidden_of(rig.backbone.model, rig.backbone)
         # the logit of an inducer's key is a product of two vectors, which the counter does not see
-        keys = isinstance(edit.gate, InducerGate | ConvexInducerGate) * shape.query_width * places(edit, shape)
+        keys = isinstance(edit.gate, InducerGate | ConvexInducerGate) * shape.query_width * instance_count(edit, shape)
         found = (edited.get_total_flops() - frozen.get_total_flops()) / tokens
         assert found + FLOPS * keys == extra_flops(Configuration(edits=(edit,)), shape), edit
         seen.add(edit.form.name)

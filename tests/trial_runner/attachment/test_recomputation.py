@@ -26,7 +26,7 @@ METHODS = ("mam_adapter", "lora_qv", "houlsby_adapter", "inducer", "compacter", 
 def requests_for(runner: TorchRunner, *, is_on: bool, names: tuple[str, ...] = METHODS) -> list[TrialRequest]:
     shape = runner.backbone.shape
     methods = [published_method(name) for name in names if name != "prompt_tuning" or not has_short_windows(runner)]
-    structures = [sized(one.structure(shape), 0) for one in methods if one.validity(shape) is None]
+    structures = [sized(one.structure(shape), 0) for one in methods if one.invalid_reason(shape) is None]
     requests = [request_for(one, trial, steps=STEPS) for trial, one in enumerate(structures)]
     return [dataclasses.replace(one, plan=dataclasses.replace(one.plan, checkpointing=is_on)) for one in requests]
 

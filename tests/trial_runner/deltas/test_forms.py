@@ -18,7 +18,7 @@ from search_space.dimensions import Activation, Heads, NormPlacement, Port, Posi
 from search_space.edit import Edit
 from search_space.forms import Bottleneck, LowRank, OwnNorm
 from search_space.gates import Add, FixedScale, LearnedScale
-from search_space.rules import READS
+from search_space.rules import READABLE_PORTS
 from trial_runner.backbones import load_backbone
 from trial_runner.deltas.delta_set import DeltaSet
 from trial_runner.port_discovery.promises import build, moved
@@ -126,7 +126,7 @@ def frozen_map(rig: Rig, sublayer: Sublayer, port: Port, given: Tensor) -> Tenso
 def test_an_adapter_computes_its_formula(rig, write, gate):
     """``h <- h + s (silu(LN(z) W_down + b_down) W_up + b_up)`` with z = what is read, or h itself."""
     form = Bottleneck(width=3, activation=Activation.SILU, norm=OwnNorm.INPUT)
-    for read in [port for port in READS[write] if port is not Port.HEAD]:
+    for read in [port for port in READABLE_PORTS[write] if port is not Port.HEAD]:
         deltas = deltas_of(rig, edit(write, read, form, gate))
         seen = seen_with(rig, deltas)
         for sublayer, at in seen.items():
@@ -164,7 +164,7 @@ def what_is_added(rig: Rig, sublayer: Sublayer, f: Tensor) -> Tensor:
     return added
 
 
-@pytest.mark.parametrize("read", READS[Port.HEAD], ids=str)
+@pytest.mark.parametrize("read", READABLE_PORTS[Port.HEAD], ids=str)
 def test_a_multi_head_adapter_computes_its_formula(rig, read):
     """``head_i <- head_i + relu(z_i W_down_i) W_up_i``; z_i is q_i as attention scales it, all of x_attn, or head_i."""
     shape = rig.backbone.shape

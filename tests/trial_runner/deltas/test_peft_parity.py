@@ -361,16 +361,19 @@ IA3_DEFAULTS = {
     "qwen2": (Port.Q, Port.V, Port.M),
     "qwen3": (Port.Q, Port.V, Port.M),
 }
-READ_BY = {Port.M: Port.F, Port.CONCAT: Port.O}  # peft scales what a module reads, where it is listed as feedforward
+SOLE_READERS = {
+    Port.M: Port.F,
+    Port.CONCAT: Port.O,
+}  # peft scales what a module reads, where it is listed as feedforward
 
 
 def copy_diagonals(both: Pair, deltas: DeltaSet, edits: Sequence[Edit], theirs: Any) -> None:
     with torch.no_grad():
         for of in edits:
             for sublayer, form in both.places(deltas, of):
-                layer = theirs.base_model.model.get_submodule(both.path(sublayer, READ_BY.get(of.write, of.write)))
+                layer = theirs.base_model.model.get_submodule(both.path(sublayer, SOLE_READERS.get(of.write, of.write)))
                 vector = layer.ia3_l["default"].view(-1)
-                assert layer.is_feedforward == (of.write in READ_BY)
+                assert layer.is_feedforward == (of.write in SOLE_READERS)
                 if both.family == "gpt2" and of.write in FUSED:
                     vector = vector.chunk(3)[FUSED[of.write]]
                 vector.copy_(form.scale)
@@ -389,7 +392,7 @@ def test_ia3_is_that_of_peft(pair: Callable[[str], Pair], family: str, is_named:
         edits = published_method("ia3").configuration(both.shape).edits
         assert {of.write for of in edits} == {Port.K, Port.V, Port.M}
         named = [
-            (of, both.path(place, READ_BY.get(of.write, of.write)))
+            (of, both.path(place, SOLE_READERS.get(of.write, of.write)))
             for of in edits
             for place in sublayers_of(of, both.shape)
         ]

@@ -36,7 +36,7 @@ from search_space.forms import (
     Sparse,
 )
 from search_space.gates import ConvexGate, FixedScale, LearnedScale, Multiply, Prepend
-from search_space.mergeability import unmergeable
+from search_space.mergeability import unmergeable_edits
 from trial_runner.deltas.delta_set import DeltaSet
 from trial_runner.errors import ExportError
 from trial_runner.export import merge, new_folder, write_merged
@@ -117,7 +117,7 @@ def test_every_example_is_merged_or_refused_by_name(any_rig):
     shape = any_rig.backbone.shape
     merged_forms = set()
     for one in every_example(any_rig):
-        obstacles = unmergeable(Configuration(edits=(one,)), shape)
+        obstacles = unmergeable_edits(Configuration(edits=(one,)), shape)
         try:
             if not obstacles:
                 merged_forms.add(one.form.name)
@@ -160,7 +160,7 @@ def test_what_cannot_be_merged_is_named_with_its_reason(rig_named):
     beside = edit(Port.F, Port.X_FFN, LowRank(width=2))
     after = edit(Port.O, Port.O, Bottleneck(width=2, activation=Activation.TANH))
     configuration = Configuration(edits=(Q, PREFIX, PROMPT, per_head, beside, after))
-    assert unmergeable(configuration, shape) == {
+    assert unmergeable_edits(configuration, shape) == {
         "edit 1 (softmax_memory at attn from q to head, gate lse_convex)": "its softmax is not linear",
         "edit 2 (prompt at embed to embed, gate prepend)": "its rows are tokens of every layer",
         "edit 3 (lowrank at attn from q to o, gate add)": "its map is not the same for every token and head",
@@ -171,8 +171,8 @@ def test_what_cannot_be_merged_is_named_with_its_reason(rig_named):
 
 def test_a_bias_without_a_place_is_refused(rig_named):
     biased = edit(Port.U, Port.X_FFN, LowRank(width=2, bias=True))
-    assert unmergeable(Configuration(edits=(biased,)), rig_named("roberta").backbone.shape) == {}
-    (why,) = unmergeable(Configuration(edits=(biased,)), rig_named("qwen3").backbone.shape).values()
+    assert unmergeable_edits(Configuration(edits=(biased,)), rig_named("roberta").backbone.shape) == {}
+    (why,) = unmergeable_edits(Configuration(edits=(biased,)), rig_named("qwen3").backbone.shape).values()
     assert why == "its bias needs one in the layer that writes u"
 
 

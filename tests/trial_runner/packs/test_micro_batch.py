@@ -34,7 +34,7 @@ def of_size(requests: list[TrialRequest], size: Any, **options: Any) -> list[Tri
 def requests_for(runner: TorchRunner, names: tuple[str, ...] = METHODS) -> list[TrialRequest]:
     shape = runner.backbone.shape
     methods = [published_method(name) for name in names if name != "prompt_tuning" or not has_short_windows(runner)]
-    structures = [sized(one.structure(shape), 0) for one in methods if one.validity(shape) is None]
+    structures = [sized(one.structure(shape), 0) for one in methods if one.invalid_reason(shape) is None]
     return [request_for(one, trial, steps=STEPS) for trial, one in enumerate(structures)]
 
 

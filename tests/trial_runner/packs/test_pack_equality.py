@@ -46,7 +46,7 @@ def published(runner: TorchRunner, names: tuple[str, ...] = FEW) -> list[Configu
     """Methods with two bottlenecks each, as far as the backbone can have them."""
     shape = runner.backbone.shape
     methods = [published_method(name) for name in names if name != "prompt_tuning" or not has_short_windows(runner)]
-    return twins([method.structure(shape) for method in methods if method.validity(shape) is None])
+    return twins([method.structure(shape) for method in methods if method.invalid_reason(shape) is None])
 
 
 def in_packs(configurations: list[Configuration]) -> list[list[Configuration]]:

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
-from search_space.nearest import nearest
+from search_space.closest_name import name_hint
 from trial_runner.errors import TaskError
 from trial_runner.tasks.task import Grouping
 
@@ -27,7 +27,7 @@ def check_column(dataset: "Dataset", name: str, split: str) -> None:
     present: list[str] = dataset.column_names
     if not has_column(dataset, name):
         raise TaskError(
-            f"split {split!r} must have a column {name!r}; it has: {', '.join(present)}.{nearest(name, present)}"
+            f"split {split!r} must have a column {name!r}; it has: {', '.join(present)}.{name_hint(name, present)}"
         )
     if not len(dataset):
         raise TaskError(f"split {split!r} must hold at least one example; got none.")

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from search_space.nearest import nearest
+from search_space.closest_name import name_hint
 from trial_runner.errors import TaskError
 from trial_runner.huggingface import hub_access, is_hub_name, one_line, quiet_datasets
 from trial_runner.tasks.data.folder import OTHER_NAMES
@@ -85,6 +85,6 @@ def _names_of(task: Task, split: str, present: list[str]) -> list[tuple[str, str
         if name not in present:
             raise TaskError(
                 f"dataset {task.title!r} must have a split {name!r}; it has: {', '.join(present)}."
-                f"{nearest(name, present)}"
+                f"{name_hint(name, present)}"
             )
     return parts

@@ -4,7 +4,7 @@ import difflib
 from collections.abc import Iterable
 
 
-def nearest(name: str, known: Iterable[str], *, cutoff: float = 0.6) -> str:
+def name_hint(name: str, known: Iterable[str], *, cutoff: float = 0.6) -> str:
     """`` Did you mean 'bleu'?`` for a name that is nearly a known one, else nothing.
 
     Args:

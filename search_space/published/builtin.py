@@ -13,35 +13,41 @@ from search_space.errors import InvalidEditError
 from search_space.forms import Constant
 from search_space.gates import Add
 from search_space.parameter_counts.budget import budget_parameters
-from search_space.published.method import Build, HyperParameter, PublishedMethod, Values, described
+from search_space.published.method import (
+    Build,
+    HyperParameter,
+    HyperParameterValues,
+    PublishedMethod,
+    edits_from_tables,
+)
 
 _TABLES: dict[str, Any] = tomllib.loads(Path(__file__).with_name("methods.toml").read_text(encoding="utf-8"))
 _INDUCER_ALPHA = 32
 
 
-def _single(build: Build, shape: BackboneShape, values: Values) -> tuple[Edit, ...]:
+def _single(build: Build, shape: BackboneShape, values: HyperParameterValues) -> tuple[Edit, ...]:
     at_block, *at_attention = build(shape, values)
     return (
         (at_block,) if values["place"] == "block" else tuple(one for one in at_attention if shape.sublayers(one.site))
     )
 
 
-def _phm(build: Build, shape: BackboneShape, values: Values) -> tuple[Edit, ...]:
+def _phm(build: Build, shape: BackboneShape, values: HyperParameterValues) -> tuple[Edit, ...]:
     n = int(values["products"])
     return build(shape, {"bottleneck": max(1, shape.width // 32 // n) * n, **values})
 
 
-def _with_lora(build: Build, shape: BackboneShape, values: Values) -> tuple[Edit, ...]:
+def _with_lora(build: Build, shape: BackboneShape, values: HyperParameterValues) -> tuple[Edit, ...]:
     bias = "no" if shape.kind is StackKind.ENCODER else "yes"
     return build(shape, {"bias": bias, "lora_scale": _INDUCER_ALPHA / int(values["rank"]), **values})
 
 
-def _mam_inducer(build: Build, shape: BackboneShape, values: Values) -> tuple[Edit, ...]:
+def _mam_inducer(build: Build, shape: BackboneShape, values: HyperParameterValues) -> tuple[Edit, ...]:
     *others, adapter = _with_lora(build, shape, values)
     return (*others, replace(adapter, gate=Add()) if values["scale"] == 1 else adapter)
 
 
-def _bitfit(build: Build, shape: BackboneShape, values: Values) -> tuple[Edit, ...]:
+def _bitfit(build: Build, shape: BackboneShape, values: HyperParameterValues) -> tuple[Edit, ...]:
     order = (Port.Q, Port.K, Port.V, Port.O, Port.G, Port.U, Port.F, Port.NORM)
     ends = [(site, port) for site in (Site.ATTENTION, Site.FFN) for port in order if (site, port) in shape.biased_ports]
     ends += [(Site.STACK, Port.NORM)] if shape.stack_norms else []
@@ -50,12 +56,12 @@ def _bitfit(build: Build, shape: BackboneShape, values: Values) -> tuple[Edit, .
     return tuple(Edit(site=site, write=port, read=None, form=Constant(), gate=Add()) for site, port in ends)
 
 
-def _diff_pruning(build: Build, shape: BackboneShape, values: Values) -> tuple[Edit, ...]:
+def _diff_pruning(build: Build, shape: BackboneShape, values: HyperParameterValues) -> tuple[Edit, ...]:
     kept = budget_parameters(float(values["fraction"]), shape.parameters)
     return build(shape, {**values, "kept": max(1, kept)})
 
 
-_SPECIAL: Mapping[str, Callable[[Build, BackboneShape, Values], tuple[Edit, ...]]] = {
+_SPECIAL: Mapping[str, Callable[[Build, BackboneShape, HyperParameterValues], tuple[Edit, ...]]] = {
     "sequential_adapter_single": _single,
     "compacter": _phm,
     "compacter_pp": _phm,
@@ -68,7 +74,7 @@ _SPECIAL: Mapping[str, Callable[[Build, BackboneShape, Values], tuple[Edit, ...]
 
 
 def _build(name: str, edits: Any) -> Build:
-    plain, special = described(edits), _SPECIAL.get(name)
+    plain, special = edits_from_tables(edits), _SPECIAL.get(name)
     return plain if special is None else lambda shape, values: special(plain, shape, values)
 
 
@@ -93,8 +99,8 @@ def _read() -> dict[str, PublishedMethod]:
     }
 
 
-OWN: Mapping[str, PublishedMethod] = _read()
+BUILTIN_METHODS: Mapping[str, PublishedMethod] = _read()
 """Every one by its name, in the order of the file."""
-HEAD_ONLY = OWN["head_only"]
+HEAD_ONLY = BUILTIN_METHODS["head_only"]
 COMPARED: tuple[str, ...] = tuple(_TABLES["compared"])
 """The methods that a search puts beside what it discovers, unless the study names others."""

@@ -49,8 +49,8 @@ def choice(value: str, known: Iterable[str]) -> str:
     return value
 
 
-Whole = Annotated[int, BeforeValidator(_no_boolean), BeforeValidator(_exponent_as_number)]
-Size = Annotated[Whole, Field(ge=1)]
+Integer = Annotated[int, BeforeValidator(_no_boolean), BeforeValidator(_exponent_as_number)]
+Size = Annotated[Integer, Field(ge=1)]
 Number = Annotated[float, BeforeValidator(_no_boolean), Field(allow_inf_nan=False)]
 Positive = Annotated[Number, Field(gt=0)]
 Text = Annotated[str, StringConstraints(min_length=1)]

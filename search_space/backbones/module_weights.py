@@ -34,11 +34,11 @@ class ModuleWeights:
         return ModuleWeights(times * self.parameters, times * self.tensors)
 
 
-def table(rows: int, width: int) -> ModuleWeights:
+def table_weights(rows: int, width: int) -> ModuleWeights:
     """An embedding, or a head without a bias."""
     return ModuleWeights(rows * width, 1)
 
 
-def linear(inputs: int, outputs: int) -> ModuleWeights:
+def linear_weights(inputs: int, outputs: int) -> ModuleWeights:
     """A linear layer with a bias."""
     return ModuleWeights(inputs * outputs + outputs, 2)

@@ -14,15 +14,15 @@ from search_space.gates.gate import Logits
 from search_space.layers import AllLayers
 from search_space.space.budget_fit import width_step
 from search_space.space.options import SpaceOptions
-from search_space.space.pairs import SECOND, PortPairs
+from search_space.space.pairs import SECOND_PREFIX, StructurePairs
 from search_space.space.points import PointCost
-from search_space.space.product import Path, Point, Structure
-from search_space.space.trial_protocol import AnswerLog
+from search_space.space.product import DecisionPath, Point, Structure
+from search_space.space.trial_protocol import ParameterRecorder
 
 _PORT_DIMENSIONS = ("form", "write", "read", "heads")
 
 
-class Tree:
+class DecisionTree:
     """What may be asked of one part of a model: ``attention``, ``ffn``, or one kind of attention.
 
     Attributes:
@@ -38,18 +38,18 @@ class Tree:
         self.prefix = prefix
         self.points = tuple(points)
         self._by_path = {point.path: point for point in points}
-        following: dict[Path, dict[tuple[str, str], None]] = {}
+        following: dict[DecisionPath, dict[tuple[str, str], None]] = {}
         for point in points:
             for place, decision in enumerate(point.path):
                 following.setdefault(point.path[:place], {})[decision] = None
         self._following = {path: tuple(decisions) for path, decisions in following.items()}
         self.choices: dict[str, tuple[str, ...]] = {}
-        self._names: dict[Path, str] = {}
+        self._names: dict[DecisionPath, str] = {}
         forks = [path for path, decisions in self._following.items() if len(decisions) > 1]
         for path in sorted(forks, key=lambda path: -len(self._following[path])):
             self._names[path] = self._named(path)
 
-    def _named(self, path: Path) -> str:
+    def _named(self, path: DecisionPath) -> str:
         """One name stands for one set of choices; other sets of the same decision have their choices in the name."""
         choices = tuple(text for _, text in self._following[path])
         label = self._label(path, choices)
@@ -57,7 +57,7 @@ class Tree:
         self.choices[name] = choices
         return name
 
-    def _label(self, path: Path, choices: Sequence[str]) -> str:
+    def _label(self, path: DecisionPath, choices: Sequence[str]) -> str:
         dimension = self._following[path][0][0]
         ports = [text for name, text in path if name in _PORT_DIMENSIONS[:3]]
         if dimension in _PORT_DIMENSIONS:
@@ -70,7 +70,7 @@ class Tree:
         Args:
             choose: Picks one of the choices of a name; it is not asked where there is one.
         """
-        path: Path = ()
+        path: DecisionPath = ()
         while path in self._following:
             decision = self._following[path][0]
             if path in self._names:
@@ -79,7 +79,7 @@ class Tree:
             path = (*path, decision)
         return self._by_path[path]
 
-    def answers(self, point: Point) -> dict[str, str]:
+    def choices_to(self, point: Point) -> dict[str, str]:
         """The choices that lead to a point, by their names: what `walk` must be told."""
         before = (point.path[:place] for place in range(len(point.path)))
         return {
@@ -99,7 +99,7 @@ NUMBERS = ("1", "2")
 """Of edits, as they are asked for."""
 
 
-class Questions:
+class PartSpace:
     """The questions about one part: one edit's, and where two may be how many and the second one's.
 
     Attributes:
@@ -109,7 +109,7 @@ class Questions:
     """
 
     def __init__(
-        self, name: str, points: Sequence[Point], shape: BackboneShape, options: SpaceOptions, *, most: PointCost
+        self, name: str, points: Sequence[Point], shape: BackboneShape, options: SpaceOptions, *, part_limit: PointCost
     ) -> None:
         """Arrange the questions.
 
@@ -121,21 +121,23 @@ class Questions:
             most: What the part may have at its smallest.
         """
         self.name = name
-        self.tree = Tree(name, points)
+        self.tree = DecisionTree(name, points)
         self._shape = shape
         self._options = options
-        self.pairs: PortPairs | None = None
+        self.pairs: StructurePairs | None = None
         if max(options.edits_per_side) > 1:
             step = width_step(name, options)
-            self.pairs = PortPairs(self.structures, shape, options, most=most, step=step) or None
+            self.pairs = StructurePairs(self.structures, shape, options, part_limit=part_limit, step=step) or None
         seconds = [] if self.pairs is None else [point for point in points if self.pairs.has_partner(point)]
-        self._trees: tuple[Tree, ...] = (self.tree, Tree(f"{name}.{SECOND}", seconds)) if seconds else (self.tree,)
+        self._trees: tuple[DecisionTree, ...] = (
+            (self.tree, DecisionTree(f"{name}.{SECOND_PREFIX}", seconds)) if seconds else (self.tree,)
+        )
 
     def parameters(self) -> dict[str, tuple[str, ...]]:
         """The questions with a choice, by name."""
-        table = self._questions(self.tree)
+        table = self._choices(self.tree)
         for second in self._trees[1:]:
-            table |= {f"{self.name}.edits": NUMBERS} | self._questions(second)
+            table |= {f"{self.name}.edits": NUMBERS} | self._choices(second)
         return table
 
     @property
@@ -143,20 +145,22 @@ class Questions:
         """Whether two edits can both have something to size."""
         return any(sum(point.is_sized for point in second.points) > 1 for second in self._trees[1:])
 
-    def suggest(self, recorder: AnswerLog) -> Structure:
+    def suggest(self, recorder: ParameterRecorder) -> Structure:
         """What the answers make; a second edit that may not go with the first is the next one that may."""
         number = recorder.choose(f"{self.name}.edits", NUMBERS[: len(self._trees)])
         first = self._suggest(self.tree, recorder)
         if self.pairs is None or number == NUMBERS[0] or not self.pairs.has_partner(first):
             return (first,)
-        return self.pairs.fitting(first, self._suggest(self._trees[1], recorder))
+        return self.pairs.pair_or_next(first, self._suggest(self._trees[1], recorder))
 
-    def answers(self, chosen: Structure) -> dict[str, str]:
+    def choices_to(self, chosen: Structure) -> dict[str, str]:
         """What must be answered for a structure, and possibly more."""
         found = {f"{self.name}.edits": NUMBERS[len(chosen) - 1]}
         for tree, point in zip(self._trees, chosen, strict=False):
-            varied = {f"{tree.prefix}.{name}": text for name, text in point.path if name in self._options.varied}
-            found |= tree.answers(point) | varied
+            values_of_open = {
+                f"{tree.prefix}.{name}": text for name, text in point.path if name in self._options.open_values
+            }
+            found |= tree.choices_to(point) | values_of_open
         return found
 
     @cached_property
@@ -165,9 +169,9 @@ class Questions:
         found = []
         for point in self.tree.points:
             points = [point]
-            for dimension, values in self._options.varied.items():
-                if point.leaves_open(dimension):
-                    points = [one.varied(dimension, value) for one in points for value in values.values()]
+            for dimension, values in self._options.open_values.items():
+                if point.is_open(dimension):
+                    points = [one.with_value(dimension, value) for one in points for value in values.values()]
             found += points
         return tuple(found)
 
@@ -182,7 +186,7 @@ class Questions:
             return self._by_edits[plain]
         return self._by_function.get(self._function(plain))
 
-    def matched(self, edits: Sequence[Edit]) -> dict[Point, tuple[Edit, ...]]:
+    def match(self, edits: Sequence[Edit]) -> dict[Point, tuple[Edit, ...]]:
         """The structure that some edits are, each of its points with those that it stands for; empty if none.
 
         Raises:
@@ -213,16 +217,18 @@ class Questions:
     def _function(self, edits: tuple[Edit, ...]) -> tuple[Edit, ...]:
         return canonical(Configuration(edits=edits), self._shape).edits
 
-    def _questions(self, tree: Tree) -> dict[str, tuple[str, ...]]:
+    def _choices(self, tree: DecisionTree) -> dict[str, tuple[str, ...]]:
         table = dict(tree.choices)
-        for dimension, values in self._options.varied.items():
-            if any(point.leaves_open(dimension) for point in tree.points):
+        for dimension, values in self._options.open_values.items():
+            if any(point.is_open(dimension) for point in tree.points):
                 table[f"{tree.prefix}.{dimension}"] = tuple(values)
         return {name: choices for name, choices in table.items() if len(choices) > 1}
 
-    def _suggest(self, tree: Tree, recorder: AnswerLog) -> Point:
+    def _suggest(self, tree: DecisionTree, recorder: ParameterRecorder) -> Point:
         point = tree.walk(recorder.choose)
-        for dimension, values in self._options.varied.items():
-            if point.leaves_open(dimension):
-                point = point.varied(dimension, values[recorder.choose(f"{tree.prefix}.{dimension}", tuple(values))])
+        for dimension, values in self._options.open_values.items():
+            if point.is_open(dimension):
+                point = point.with_value(
+                    dimension, values[recorder.choose(f"{tree.prefix}.{dimension}", tuple(values))]
+                )
         return point

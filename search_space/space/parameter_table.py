@@ -8,9 +8,9 @@ from search_space.forms import FORMS
 from search_space.layers import LayerPattern, LayerRange, Layers, SpindleGroups
 from search_space.space.layer_choice import BITS, bit_names, group_choices
 from search_space.space.options import SpaceOptions
+from search_space.space.part_space import PartSpace
 from search_space.space.points import ATTENTION, FFN
 from search_space.space.product import Structure
-from search_space.space.questions import Questions
 from search_space.space.trial_protocol import FloatRange, Parameter
 
 HEAD_RATE = "learning_rate.head"
@@ -24,7 +24,7 @@ SIZE = "size"
 
 
 def parameters_of_space(
-    questions: Mapping[str, Questions],
+    questions: Mapping[str, PartSpace],
     placements: Mapping[str, Sequence[str]],
     layers: Sequence[str],
     options: SpaceOptions,
@@ -75,9 +75,9 @@ def unnamed_rates(shape: BackboneShape, options: SpaceOptions) -> set[str]:
     """Rates of forms that came later, and that are neither searched nor in a published method of the study."""
     named = {*options.attention_forms, *options.ffn_forms}
     for point in options.published_points:
-        if point.method.validity(shape) is None:
+        if point.method.invalid_reason(shape) is None:
             named |= {edit.form.name for edit in point.method.structure(shape).edits}
-    return {f"learning_rate.{name}" for name, form in FORMS.items() if form.is_later and name not in named}
+    return {f"learning_rate.{name}" for name, form in FORMS.items() if form.is_opt_in and name not in named}
 
 
 def side_of(part: str) -> str:
