@@ -8,8 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import torch
-from accelerate import PartialState
-from accelerate.utils import is_bf16_available
 from torch import nn
 
 from search_space.backbones.declared import declared_family_of, table_sha256
@@ -17,7 +15,7 @@ from search_space.backbones.shape import BackboneShape
 from search_space.published import published_method
 from trial_runner.attachment.attach import stacks_of
 from trial_runner.attachment.attention import ATTENTION, register_attention
-from trial_runner.attachment.frozen_model import Device, FrozenModel
+from trial_runner.attachment.frozen_model import Device, FrozenModel, default_device
 from trial_runner.backbones import (
     Backbone,
     BackboneSource,
@@ -89,7 +87,7 @@ class TorchRunner:
         """Move the backbone to the device and put the hooks on."""
         self.backbone = backbone
         self.task = task
-        place = PartialState().device
+        place = default_device()
         chosen = chosen_precision(precision, place, backbone.source)
         dtype = torch.float64 if chosen == "fp64" else torch.float32
         if mesh is None:
@@ -273,7 +271,7 @@ def runner_of(
     weights: Precision = "float64" if precision == "fp64" else "float32"
     source = BackboneSource.of(backbone)
     make_known(source.name)
-    place = PartialState().device if mesh is None else None  # what is shared out is read to the host
+    place = default_device() if mesh is None else None  # what is shared out is read to the host
     loaded = OBJECTIVES[prepared.objective].load(source, precision=weights, attn_implementation=ATTENTION, device=place)
     return TorchRunner(loaded, prepared, precision=precision, mesh=mesh)
 
@@ -303,7 +301,7 @@ def _has_fast_bf16(place: torch.device) -> bool:
     """Whether bf16 products are faster than fp32: GPUs that have them, CPUs with AMX or AVX-512 BF16."""
     if place.type == "cpu":
         return bool(torch.cpu._is_amx_tile_supported() or torch.cpu._is_avx512_bf16_supported())
-    return bool(is_bf16_available())
+    return place.type != "cuda" or bool(torch.cuda.is_bf16_supported())
 
 
 def _shared_out(backbone: Backbone, mesh: "DeviceMesh") -> "ShardedBlocks":

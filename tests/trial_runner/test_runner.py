@@ -12,11 +12,24 @@ from support.packing_cases import runner_of
 
 from search_space.backbones.declared import _OF_SHAPES, table_sha256
 from trial_runner import runner
+from trial_runner.attachment.frozen_model import default_device
 from trial_runner.errors import RequestError
 from trial_runner.linear_layers import held_bytes
 from trial_runner.runner import AUTO_PRECISION, chosen_precision
 
 CPU = torch.device("cpu")
+OF_A_JOB = {"WORLD_SIZE": "2", "RANK": "1", "LOCAL_RANK": "1", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "29517"}
+
+
+def test_runner_joins_no_process_group_of_a_surrounding_job(
+    tiny_backbone: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in OF_A_JOB.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(torch.distributed, "init_process_group", lambda *_, **__: pytest.fail("a group was opened"))
+    made = runner_of(tiny_backbone("bert"))
+    assert made._frozen.device.device == default_device()
+    made.close()
 
 
 @pytest.mark.parametrize("has_bf16", [True, False])

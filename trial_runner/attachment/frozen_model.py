@@ -73,6 +73,11 @@ class Recomputation:
         return checkpoint(compute, *positional, use_reentrant=False, preserve_rng_state=False, **named)
 
 
+def default_device() -> torch.device:
+    """Return the accelerator that PyTorch finds, else the CPU; ranks of a surrounding job change nothing."""
+    return torch.accelerator.current_accelerator(check_available=True) or torch.device("cpu")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Device:
     """Where and how a backbone computes.

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 import torch
-from accelerate import PartialState
 from numpy.typing import NDArray
 
 from search_space.dimensions import StackKind
+from trial_runner.attachment.frozen_model import default_device
 from trial_runner.backbones import position_limit
 from trial_runner.backbones.locate import padding_token
 from trial_runner.errors import ExportError
@@ -64,7 +64,7 @@ def classify(
         BackboneError: If the backbone cannot be had.
     """
     export = OpenedExport.read(folder, backbone)
-    labels, (logits_of, config), place = export.labels, export.labeller(), PartialState().device
+    labels, (logits_of, config), place = export.labels, export.labeller(), default_device()
     limit, pad_token_id = position_limit(config), padding_token(config)
     longest = min(limit or _LONGEST, _LONGEST) if max_tokens is None else max_tokens
     unknown = np.zeros(len(rows), dtype=np.int64)
@@ -106,7 +106,7 @@ def write(
         BackboneError: If the backbone cannot be had.
     """
     export = OpenedExport.read(folder, backbone)
-    (model, is_one_by_one), place = export.writer(), PartialState().device
+    (model, is_one_by_one), place = export.writer(), default_device()
     encode = kind_of(task).encoder
     if encode is None:
         raise ExportError(f"a {task.kind} task writes no texts. This is a bug in trial_runner/export.")

@@ -8,12 +8,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from accelerate import PartialState
 from torch import Tensor
 
 from search_space.backbones import shape_of
 from search_space.dimensions import StackKind
 from trial_runner.attachment.attention import ATTENTION, register_attention
+from trial_runner.attachment.frozen_model import default_device
 from trial_runner.attachment.inputs import model_inputs
 from trial_runner.backbones import (
     Backbone,
@@ -137,17 +137,17 @@ class OpenedExport:
             return self._adapter(labels)
         register_attention()
         loaded = load_backbone(self._held, attn_implementation=ATTENTION)
-        loaded.model.to(PartialState().device)
+        loaded.model.to(default_device())
         delta = load_delta(loaded, self.folder)
         return delta.logits, config_of(self.source)
 
     def _merged(self) -> tuple[Logits, Mapping[str, Any]]:
         with quiet_transformers():
             model: Any = MeanPooledClassifier.from_pretrained(self.folder)
-        model.to(PartialState().device).eval()
+        model.to(default_device()).eval()
 
         def logits(batch: Batch) -> Tensor:
-            inputs = model_inputs(batch, StackKind.ENCODER, PartialState().device, model.config)
+            inputs = model_inputs(batch, StackKind.ENCODER, default_device(), model.config)
             return model(**inputs).logits  # type: ignore[no-any-return]
 
         return logits, model.config.backbone
@@ -159,7 +159,7 @@ class OpenedExport:
         options = {"num_labels": len(labels)} if target == HEAD_ON_TOKENS else {}
         model = self._with_adapter(_whole(self._held, AUTO_CLASSES[target], **options))
         head: TaskHead | None = None if target == HEAD_ON_TOKENS else load_head(self.folder)
-        device = PartialState().device
+        device = default_device()
         if head is not None:
             head.to(device)
 
@@ -181,12 +181,12 @@ class OpenedExport:
         if self.form == DELTASPACE:
             register_attention()
             base = load_language_model(self._held, attn_implementation=ATTENTION)
-            base.whole.to(PartialState().device)
+            base.whole.to(default_device())
             load_delta(base.whole, self.folder)
             return base, False
         held = self.source if self.form == MERGED else self._held
         model = load_language_model(held, attn_implementation="sdpa", keeps_layers=True)
-        model.whole.to(PartialState().device)
+        model.whole.to(default_device())
         if self.form == MERGED:
             return model, False
         from transformers import GenerationConfig
@@ -215,7 +215,7 @@ class OpenedExport:
                 "peft must be installed to predict with an adapter of peft. Run pip install peft."
             ) from error
         with quiet_transformers():
-            return PeftModel.from_pretrained(model, str(self.folder)).to(PartialState().device).eval()
+            return PeftModel.from_pretrained(model, str(self.folder)).to(default_device()).eval()
 
 
 def _whole(source: BackboneSource, auto_class: str, **options: Any) -> Any:

@@ -2,6 +2,7 @@
 
 import os
 import pickle
+import re
 import shutil
 import signal
 import subprocess
@@ -28,6 +29,10 @@ if TYPE_CHECKING:
 
 _VISIBLE = "CUDA_VISIBLE_DEVICES"
 _INTERFACE, _OWN_MACHINE = "GLOO_SOCKET_IFNAME", "lo"
+_OF_A_JOB = re.compile(
+    "(LOCAL_|GROUP_|ROLE_)?(RANK|WORLD_SIZE)|ROLE_NAME|MASTER_(ADDR|PORT)|(TORCHELASTIC|ACCELERATE|FSDP)_.*"
+)
+"""Variables of a surrounding job of torchrun or accelerate, in which shards are no ranks."""
 _END_SECONDS = 10.0
 _LONGEST_WORD = 200
 
@@ -202,7 +207,8 @@ def _end(processes: list[subprocess.Popen[bytes]], connections: list[Connection]
 def _environment(rank: int, shape: Shape) -> dict[str, str]:
     """Of a rank: the modules of this process, and a GPU of its own."""
     paths = [path or str(Path.cwd()) for path in sys.path]
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(dict.fromkeys(paths))}
+    inherited = {name: value for name, value in os.environ.items() if not _OF_A_JOB.fullmatch(name)}
+    environment = {**inherited, "PYTHONPATH": os.pathsep.join(dict.fromkeys(paths))}
     environment["OMP_NUM_THREADS"] = str(shape.threads)
     if sys.platform == "linux":
         environment.setdefault(_INTERFACE, _OWN_MACHINE)

@@ -20,7 +20,7 @@ from trial_runner.backbones import BackboneSource
 from trial_runner.errors import AttachError, BackboneError
 from trial_runner.requests import Pack, Reading, Snapshot, TrialRequest
 from trial_runner.runner import TorchRunner
-from trial_runner.sharding.runner import Shape, ShardedRunner
+from trial_runner.sharding.runner import Shape, ShardedRunner, _environment
 
 RANKS = 2
 Trained = dict[int, tuple[list[Reading], Snapshot]]
@@ -159,3 +159,13 @@ def test_quantised_blocks_are_not_sharded(whole):
     nobody: Any = "nobody is met before"
     with pytest.raises(BackboneError, match=r"somebody/model \(nf4\) cannot be sharded: codes are none of what"):
         TorchRunner(quantised, whole.task, precision="fp64", mesh=nobody)
+
+
+def test_shards_get_no_variables_of_a_surrounding_job(monkeypatch):
+    names = ["RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "GROUP_RANK", "ROLE_NAME", "MASTER_ADDR"]
+    names += ["MASTER_PORT", "TORCHELASTIC_RUN_ID", "ACCELERATE_USE_FSDP", "FSDP_CPU_RAM_EFFICIENT_LOADING"]
+    for name in (*names, "SLURM_PROCID", "NCCL_DEBUG"):
+        monkeypatch.setenv(name, "1")
+    made = _environment(0, Shape(ranks=2))
+    assert not made.keys() & set(names)
+    assert made["SLURM_PROCID"] == made["NCCL_DEBUG"] == "1"
