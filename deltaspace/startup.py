@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from studies.errors import StudiesError, WishError
+from trial_runner.files import expanded
 
 if TYPE_CHECKING:
     from dashboards.terminal.checks import CheckView
@@ -140,6 +141,6 @@ def _as_seen_from(folder: Path, keys: Mapping[str, Any]) -> dict[str, Any]:
     if "folder" in task:
         task["folder"] = os.path.relpath(task["folder"], folder)
     backbone = keys["backbone"]
-    if backbone != "embedded" and Path(backbone).expanduser().is_dir():
-        backbone = str(Path(backbone).expanduser().absolute())
+    if backbone != "embedded" and expanded(backbone).is_dir():
+        backbone = str(expanded(backbone).absolute())
     return {**keys, "task": task, "backbone": backbone}

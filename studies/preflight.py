@@ -1,7 +1,6 @@
 """Looks a study over before it is launched: data, noise, speed, size, machine; nothing is recorded."""
 
 from dataclasses import dataclass
-from pathlib import Path
 
 from studies.backends.resource_probe import ClusterFacts, cluster_facts
 from studies.backends.tune import cluster_address
@@ -14,6 +13,7 @@ from studies.resource_estimates.speed import Speed, measured_speed
 from studies.study_file import Specification
 from studies.study_file.recorded_specification import BegunSpecification
 from trial_runner.backbones import load_tokenizer
+from trial_runner.files import expanded
 
 _NUMBER_BYTES = 4
 _KEPT_NUMBERS = 3
@@ -133,7 +133,7 @@ def _cluster(specification: Specification) -> ClusterFacts | None:
     address = None if specification.fleet.backend == "inline" else cluster_address()
     if address is None:
         return None
-    backbone = Path(specification.backbone.name).expanduser()
+    backbone = expanded(specification.backbone.name)
     return cluster_facts(
         address, folder=specification.artefact_folder(), backbone=str(backbone.resolve()) if backbone.is_dir() else ""
     )

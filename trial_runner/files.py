@@ -17,12 +17,22 @@ from trial_runner.processes import has_ended, machine_mark, start_of
 
 
 def default_cache_folder() -> Path:
-    """``$DELTASPACE_CACHE``, else ``deltaspace`` in ``$XDG_CACHE_HOME``, else in ``~/.cache``."""
-    chosen = os.environ.get("DELTASPACE_CACHE")
+    """Return ``$DELTASPACE_CACHE``, else ``deltaspace`` in ``$XDG_CACHE_HOME``, else in ``~/.cache``.
+
+    For a user without a home it is in ``/.cache``, where nothing can be kept.
+    """
+    chosen, base = (os.environ.get(name, "").strip() for name in ("DELTASPACE_CACHE", "XDG_CACHE_HOME"))
     if chosen:
-        return Path(chosen).expanduser()
-    base = os.environ.get("XDG_CACHE_HOME")
-    return (Path(base).expanduser() if base else Path.home() / ".cache") / "deltaspace"
+        return expanded(chosen)
+    home = expanded("~")
+    return (expanded(base) if base else (home if home.is_absolute() else Path("/")) / ".cache") / "deltaspace"
+
+
+def expanded(path: str | Path) -> Path:
+    """Return a path with the home of ``~`` in it; without such a home as it is."""
+    with suppress(RuntimeError):
+        return Path(path).expanduser()
+    return Path(path)
 
 
 def check_regular(path: Path, *, most_bytes: float = math.inf) -> None:

@@ -291,8 +291,8 @@ def chosen_precision(precision: str, place: torch.device, source: BackboneSource
         raise RequestError(f"weights in bf16 have products in bf16; got precision {precision}. Take dtype fp32.")
     if precision != "auto":
         return precision
-    wanted = os.environ.get(AUTO_PRECISION)
-    if wanted not in (None, "fp32", "bf16"):
+    wanted = os.environ.get(AUTO_PRECISION, "").strip()
+    if wanted not in ("", "fp32", "bf16"):
         raise RequestError(f"{AUTO_PRECISION} must be fp32 or bf16; got {wanted!r}.")
     return wanted or ("bf16" if _has_fast_bf16(place) else "fp32")
 

@@ -29,6 +29,7 @@ from deltaspace.commands.shell_completion import study_names
     default="",
     envvar="DELTASPACE_TOKEN",
     show_envvar=True,
+    callback=lambda context, parameter, given: given.strip(),
     help="What everybody must know; the variable is safer, for processes are listed with their options.",
 )
 @click.option("--read-only", is_flag=True, help="Refuse notes, tags and requests to stop.")

@@ -20,6 +20,7 @@ from studies.backends.driver_process import not_taken_in
 from studies.backends.placement import ClusterNode, Nodes
 from studies.backends.trial_files import FolderMark, sees_folder
 from studies.errors import LaunchError, said_line
+from trial_runner.files import expanded
 
 _PROBE_SECONDS = 60.0
 _ANSWER_SECONDS = 30.0
@@ -127,7 +128,7 @@ def hub_settings() -> dict[str, str]:
 def _has_token() -> bool:
     home = os.environ.get("HF_HOME") or _USUAL_HOME
     file = os.environ.get("HF_TOKEN_PATH") or f"{home}/token"
-    return bool(os.environ.get("HF_TOKEN")) or Path(file).expanduser().is_file()
+    return bool(os.environ.get("HF_TOKEN")) or expanded(file).is_file()
 
 
 def differences(there: Mapping[str, str], here: Mapping[str, str]) -> Iterator[str]:

@@ -80,29 +80,35 @@ def cluster_address() -> str | None:
     Raises:
         LaunchError: If nobody answers there, or a Ray of the launch's own would let everybody in.
     """
-    address = os.environ.get("RAY_ADDRESS", "")
-    if address in ("", "local"):
+    address = ray_address()
+    if not address:
         if os.environ.get("RAY_AUTH_MODE") == "disabled":
             raise LaunchError(
                 "a Ray of the launch's own must ask for its token, since it listens on all interfaces; "
                 "got RAY_AUTH_MODE=disabled. Unset it."
             )
         return None
-    if "://" in address:
+    found = re.fullmatch(r"(\[[^\[\]\s]+\]|[^:\s\[\]/@]+):([0-9]{1,5})", address)
+    if address != "auto" and (found is None or not 0 < int(found[2]) < 65536):
         raise LaunchError(
-            f"RAY_ADDRESS must be HOST:PORT or auto, of a cluster that this machine is a node of; got {address}. "
+            f"RAY_ADDRESS must be HOST:PORT or auto, of a cluster that this machine is a node of; got {address!r}. "
             "Launch on one of its nodes, as with 'ray job submit'."
         )
-    found = re.fullmatch(r"(\[.+\]|[^:]+):(\d+)", address)
     if found:
         try:
             socket.create_connection((found[1].strip("[]"), int(found[2])), timeout=_REACH_SECONDS).close()
-        except OSError as error:
+        except (OSError, UnicodeError) as error:
             raise LaunchError(
                 f"RAY_ADDRESS must name a Ray that runs; nobody answers at {address} "
-                f"({error.strerror or error}). Start it, or unset RAY_ADDRESS."
+                f"({getattr(error, 'strerror', None) or error}). Start it, or unset RAY_ADDRESS."
             ) from error
     return address
+
+
+def ray_address() -> str:
+    """Return ``$RAY_ADDRESS`` without blanks and line ends around it; empty for a Ray of the launch's own."""
+    address = os.environ.get("RAY_ADDRESS", "").strip()
+    return "" if address == "local" else address
 
 
 def _environment(order: DriverOrder) -> dict[str, str]:
@@ -111,7 +117,9 @@ def _environment(order: DriverOrder) -> dict[str, str]:
     threads = min(cores, order.asked_threads or cores)
     wanted = _ENVIRONMENT | {"OMP_NUM_THREADS": str(threads)}
     settings = {name: value for name, value in wanted.items() if name not in os.environ}
-    if order.address is None:
+    if order.address is not None:
+        settings["RAY_ADDRESS"] = order.address
+    else:
         token = order.folder / "token"
         token.touch(0o600, exist_ok=False)  # its user's alone from the first moment
         token.write_text(secrets.token_hex(32))

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from studies.errors import StudiesError, WishError
 from trial_runner.errors import TaskError
+from trial_runner.files import expanded
 from trial_runner.huggingface import is_hub_name, quiet_datasets
 from trial_runner.tasks import SPLITS, Task
 from trial_runner.tasks.data.folder import OTHER_NAMES, find_files, held_files
@@ -71,7 +72,7 @@ def source_of(given: Sequence[str | Path], *, configuration: str | None = None) 
     """
     if not given:
         raise TaskError("a study needs data; name a folder, files, or a dataset of the hub.")
-    paths = [Path(each).expanduser() for each in given]
+    paths = [expanded(each) for each in given]
     if len(paths) == 1 and paths[0].is_dir():
         return _of_folder(paths[0])
     missing = [str(path) for path in paths if not path.exists()]

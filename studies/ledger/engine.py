@@ -8,6 +8,7 @@ times are UTC, and neither a lock nor a silent network can hang a study for ever
 
 import json
 import os
+import re
 import sqlite3
 import time
 from collections.abc import Callable
@@ -24,7 +25,7 @@ from sqlalchemy.exc import ArgumentError
 
 from search_space.json_text import read_json_text
 from studies.errors import DamagedError, StorageError, StorageUrlError
-from trial_runner.files import is_pipe_or_device
+from trial_runner.files import expanded, is_pipe_or_device
 
 _DRIVERS = {
     "sqlite": "sqlite+pysqlite",
@@ -33,6 +34,7 @@ _DRIVERS = {
     "postgresql": "postgresql+psycopg",
     "postgresql+psycopg": "postgresql+psycopg",
 }
+_NO_TEXT = re.compile("[\x00-\x1f\x7f\ud800-\udfff]")
 _HIDDEN = "***"
 _EXAMPLES = "sqlite:///deltaspace.db or postgresql://user@host/database"
 
@@ -58,11 +60,18 @@ class StorageAddress:
 
     @classmethod
     def parse(cls, text: str) -> "StorageAddress":
-        """The address in a URL such as ``sqlite:///deltaspace.db`` or ``postgresql://user@host/database``.
+        """Return the address in a URL such as ``sqlite:///deltaspace.db`` or ``postgresql://user@host/database``.
+
+        Blanks and line ends around it do not count.
 
         Raises:
             StorageUrlError: If it is no URL, its scheme is unknown, or it names no file or database.
         """
+        text = text.strip()
+        if bad := _NO_TEXT.search(text):
+            raise StorageUrlError(
+                f"a storage URL must be UTF-8 text without controls; got {bad[0]!r} at character {bad.start() + 1}."
+            )
         try:
             url = make_url(text)
         except (ArgumentError, ValueError):
@@ -98,7 +107,7 @@ def _file_of(url: URL, shown: str) -> Path:
         )
     if not url.database or url.database == ":memory:":
         raise StorageUrlError(f"an SQLite storage must be a file, such as sqlite:///deltaspace.db; got {shown}.")
-    return Path(url.database).expanduser().absolute()
+    return expanded(url.database).absolute()
 
 
 WRITES = "deltaspace_writes"

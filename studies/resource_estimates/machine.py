@@ -7,6 +7,7 @@ from importlib.metadata import version
 from studies.backends.backend import asked_threads
 from studies.backends.placement import share_of
 from studies.backends.resource_probe import ClusterFacts
+from studies.backends.tune import ray_address
 from studies.study_file.sections import Fleet
 
 
@@ -36,7 +37,7 @@ def this_machine(fleet: Fleet) -> Machine:
     is_inline = fleet.backend == "inline"
     asked = None if fleet.workers == "auto" else int(fleet.workers)
     workers = 1 if is_inline else asked or max(1, (len(found) or cores) // fleet.worker.shards)
-    address = os.environ.get("RAY_ADDRESS")
+    address = ray_address()
     ray = f"Ray {version('ray')}, " + (f"the cluster at {address}" if address else "started by the launch")
     threads = max(1, cores // workers)
     return Machine(

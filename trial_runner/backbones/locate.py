@@ -10,7 +10,7 @@ from search_space.backbones.declared import ENTRY
 from search_space.json_text import read_json_text
 from trial_runner.backbones.tables import proved_entry
 from trial_runner.errors import BackboneError
-from trial_runner.files import is_pipe_or_device
+from trial_runner.files import expanded, is_pipe_or_device
 from trial_runner.huggingface import hub_access, is_hub_name, one_line
 
 EMBEDDED = "embedded"
@@ -33,7 +33,7 @@ def source_of(name: str) -> str:
     """
     if name == EMBEDDED:
         return str(embedded_folder())
-    path = Path(name).expanduser()
+    path = expanded(name)
     if path.is_dir():
         if not (path / "config.json").is_file():
             raise BackboneError(f"{_FORMS}; got the folder {name}, which has no config.json.")

@@ -17,7 +17,7 @@ from trial_runner.backbones import EMBEDDED
 from trial_runner.backbones.locate import source_of
 from trial_runner.backbones.source import BackboneSource, Dtype, Quantization
 from trial_runner.errors import ExportError, ExportWishError
-from trial_runner.files import check_regular
+from trial_runner.files import check_regular, expanded
 
 _MOST_BYTES = 64_000_000
 """Of a JSON file of an export."""
@@ -151,7 +151,7 @@ def licence_of(name: str) -> str | None:
 
 def public_name(name: str) -> str:
     """A name as it can be said elsewhere: of a path the last part."""
-    return Path(name).name if Path(name).expanduser().exists() or Path(name).is_absolute() else name
+    return Path(name).name if expanded(name).exists() or Path(name).is_absolute() else name
 
 
 def licence_line(name: str) -> str:

@@ -3,7 +3,6 @@
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, field, fields
-from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, model_validator
@@ -11,6 +10,7 @@ from pydantic.dataclasses import dataclass
 
 from search_space.field_types import Distinct, Integer, Name, Number, Size, Text, choice
 from trial_runner.errors import TaskError
+from trial_runner.files import expanded
 from trial_runner.tasks.metrics import METRICS
 
 KEYS_ARE_KNOWN = ConfigDict(extra="forbid", validate_default=True)
@@ -283,7 +283,7 @@ class Task:
     def title(self) -> str:
         """Short name of the task, the same wherever its folder is."""
         if self.folder is not None:
-            return Path(self.folder).expanduser().absolute().name
+            return expanded(self.folder).absolute().name
         if self.hub is None:
             return self.name or ""
         return f"{self.hub.name}/{self.hub.configuration}" if self.hub.configuration else self.hub.name

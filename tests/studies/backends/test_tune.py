@@ -109,7 +109,7 @@ def test_a_trial_that_kills_its_worker_fails_alone(tmp_path):
     assert "lost 3 times in a row without a reading" in trials[2].reason
 
 
-@pytest.mark.parametrize("address", ["", "local"])
+@pytest.mark.parametrize("address", ["", "local", " ", "\r", "local\r\n"])
 def test_launch_without_address_starts_private_ray(monkeypatch, address):
     monkeypatch.setenv("RAY_ADDRESS", address)
     assert cluster_address() is None
@@ -121,17 +121,33 @@ def test_launch_without_address_starts_private_ray(monkeypatch, address):
 def test_an_address_where_somebody_answers_is_taken(monkeypatch):
     with socket.create_server(("127.0.0.1", 0)) as server:
         address = f"127.0.0.1:{server.getsockname()[1]}"
-        monkeypatch.setenv("RAY_ADDRESS", address)
-        assert cluster_address() == address
+        for around in ("", "\r", " \n"):
+            monkeypatch.setenv("RAY_ADDRESS", f"{address}{around}")
+            assert cluster_address() == address
     with pytest.raises(LaunchError, match=f"nobody answers at {address}") as ended:
         cluster_address()
     assert "\n" not in str(ended.value)
 
 
-@pytest.mark.parametrize("address", ["ray://10.0.0.1:10001", "http://10.0.0.1:8265"])
-def test_an_address_for_machines_outside_the_cluster_is_refused(monkeypatch, address):
+@pytest.mark.parametrize(
+    "address",
+    [
+        *("ray://10.0.0.1:10001", "http://10.0.0.1:8265", "garbage", "host", ":6379", "host:", "a b:1", "a\rb:6379"),
+        *("host:99999", "host:0", "host:-1", "host:six", "::1:6379", "user@host:6379", "AUTO"),
+    ],
+)
+def test_address_that_is_no_host_and_port_is_refused(monkeypatch, address):
     monkeypatch.setenv("RAY_ADDRESS", address)
-    with pytest.raises(LaunchError, match="must be HOST:PORT or auto"):
+    with pytest.raises(LaunchError, match="must be HOST:PORT or auto") as caught:
+        cluster_address()
+    assert "\n" not in str(caught.value)
+    assert "\r" not in str(caught.value)
+
+
+@pytest.mark.parametrize("host", ["[::1]", f"{'a' * 70}.invalid", "a..b"])
+def test_host_without_an_answer_is_one_sentence(monkeypatch, host):
+    monkeypatch.setenv("RAY_ADDRESS", f"{host}:1")
+    with pytest.raises(LaunchError, match="RAY_ADDRESS must name a Ray that runs; nobody answers at"):
         cluster_address()
 
 

@@ -102,11 +102,21 @@ def test_a_cache_that_cannot_be_written_is_done_without(tmp_path, folder, tokeni
 
 
 def test_the_cache_folder_is_the_one_that_was_chosen(monkeypatch, tmp_path):
-    monkeypatch.setenv("DELTASPACE_CACHE", str(tmp_path / "mine"))
-    assert default_cache_folder() == tmp_path / "mine"
+    for blanks in ("", "\r", " \n"):
+        monkeypatch.setenv("DELTASPACE_CACHE", f"{tmp_path / 'mine'}{blanks}")
+        assert default_cache_folder() == tmp_path / "mine"
     monkeypatch.delenv("DELTASPACE_CACHE")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
     assert default_cache_folder() == tmp_path / "xdg" / "deltaspace"
     monkeypatch.delenv("XDG_CACHE_HOME")
     monkeypatch.setenv("HOME", str(tmp_path))
     assert default_cache_folder() == tmp_path / ".cache" / "deltaspace"
+
+
+def test_cache_of_a_user_without_home_is_below_the_root(monkeypatch):
+    for name in ("DELTASPACE_CACHE", "XDG_CACHE_HOME", "HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr("pwd.getpwuid", lambda uid: (_ for _ in ()).throw(KeyError(uid)))
+    assert default_cache_folder() == Path("/.cache/deltaspace")
+    monkeypatch.setenv("DELTASPACE_CACHE", "~/kept")
+    assert default_cache_folder() == Path("~/kept")

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from trial_runner.errors import TaskError
+from trial_runner.files import expanded
 from trial_runner.tasks.data.formats import SAVED, has_known_suffix, is_part, opened_rows, reader_of, stem_of
 from trial_runner.tasks.splits import RawTask, RowsReader, RowsT, joined
 from trial_runner.tasks.task import NO_GROUP, SPLITS, Task, parts_of, taken_names
@@ -26,7 +27,7 @@ def find_files(task: Task) -> Files:
     Raises:
         TaskError: If the folder or its train file is missing, or if a split has several files that are no parts.
     """
-    folder = Path(task.folder or "").expanduser()
+    folder = expanded(task.folder or "")
     if not folder.is_dir():
         raise TaskError(f"a task's folder must exist; there is no folder {task.folder}.")
     found: dict[str, dict[str, tuple[Path, ...]]] = {}
