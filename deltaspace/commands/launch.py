@@ -141,6 +141,6 @@ def _report(result: "LaunchResult", storage: str, *, as_json: bool) -> int:
     told = {"study": name, "finished": result.finished, "reason": result.reason}
     answer(board, leaderboard_table, as_json=as_json, entries=lambda board: {**told, "leaderboard": board})
     for line in said if not as_json else ():
-        click.echo(line)
+        say(line)
     advice = "Launch it with a larger --trials for more." if result.finished else "Launch it again to continue."
     return ended(result, f" {advice}")

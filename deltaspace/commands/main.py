@@ -9,6 +9,7 @@ import click
 
 from dashboards.errors import DashboardError
 from deltaspace.commands.options import examples_text, say
+from deltaspace.commands.output import never_fail_to_encode
 from search_space.errors import CodecError, SearchSpaceError
 from studies.errors import StudiesError, StudyHeldError
 from trial_runner.errors import RunnerError, panics_as_errors
@@ -102,6 +103,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Errors that are meant for the user become one line on stderr, and so does what the system says of a file; any other
     exception is a bug and keeps its traceback.
     """
+    never_fail_to_encode()
     try:
         with quiet_quantizers(), panics_as_errors():
             outcome = cli.main(args=arguments, prog_name="deltaspace", standalone_mode=False)

@@ -47,7 +47,7 @@ def examples_text(*lines: str) -> str:
 
 def say(text: str, *, err: bool = False) -> None:
     """Print a line; whatever a name in it holds, the terminal does not obey it."""
-    click.echo(visible(text), err=err)
+    click.echo(visible(text), file=sys.stderr if err else sys.stdout)  # click itself writes UTF-8 where it is ASCII
 
 
 def notice(text: str) -> None:

@@ -1,5 +1,7 @@
 """Results go to stdout: tables for people, JSON for programs."""
 
+import codecs
+import io
 import json
 import sys
 from collections.abc import Callable
@@ -13,6 +15,32 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
 T = TypeVar("T")
+
+_SYMBOLS = {
+    **dict(zip("─│├└×–→±²³·█▇▆▅▄▃▂▁", "-|++x->~23.########", strict=True)),
+    **{"…": "...", "→": "->", "±": "+-", "≥": ">=", "≤": "<=", "⊙": "(.)", "⊗": "(x)", "√": "sqrt", "ᵀ": "^T"},
+    **{"λ": "lambda", "θ": "theta", "σ": "sigma", "μ": "mu", "Σ": "Sigma", "Δ": "Delta"},
+}
+"""ASCII for the symbols that answers have."""
+_FALLBACK = "deltaspace.fallback"
+
+
+def _in_ascii(error: UnicodeError) -> tuple[str, int]:
+    """Return what stands for characters that a stream cannot encode: ASCII for symbols, else their escapes."""
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    lacking = error.object[error.start : error.end]
+    return "".join(_SYMBOLS.get(one) or one.encode("unicode_escape").decode() for one in lacking), error.end
+
+
+codecs.register_error(_FALLBACK, _in_ascii)
+
+
+def never_fail_to_encode() -> None:
+    """Let stdout and stderr print any text, whatever their encoding."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors=_FALLBACK)
 
 
 def answer(
@@ -39,16 +67,17 @@ def show(renderable: "RenderableType") -> None:
         sys.stdout.write(f"{plain_text(renderable, width=UNBOUNDED)}\n")
 
 
-def json_text(value: object) -> str:
-    """A value as JSON, indented."""
+def json_text(value: object, *, is_ascii: bool = False) -> str:
+    """Return a value as JSON, indented."""
     from dashboards.jsonable import jsonable
 
-    return json.dumps(jsonable(value), indent=2, ensure_ascii=False, allow_nan=False)
+    return json.dumps(jsonable(value), indent=2, ensure_ascii=is_ascii, allow_nan=False)
 
 
 def echo_json(value: object) -> None:
-    """Print a value as JSON; a terminal obeys nothing in it."""
-    click.echo(visible_json(json_text(value)))
+    """Print a value as JSON, in ASCII where stdout takes no UTF-8; a terminal obeys nothing in it."""
+    is_ascii = "utf" not in (getattr(sys.stdout, "encoding", None) or "utf-8").lower()
+    click.echo(visible_json(json_text(value, is_ascii=is_ascii)), file=sys.stdout)
 
 
 def write_rows(text: str) -> None:

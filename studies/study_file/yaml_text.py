@@ -69,7 +69,7 @@ class _Dumper(yaml.SafeDumper):
 class _Loader(yaml.SafeLoader):
     """A safe loader that refuses a key that stands twice, where YAML would silently keep the last."""
 
-    yaml_implicit_resolvers: ClassVar[dict[str, Any]] = {}
+    yaml_implicit_resolvers: ClassVar[dict[str, Any]] = {}  # type: ignore[misc]
 
     def __init__(self, text: str) -> None:
         super().__init__(text)
@@ -97,7 +97,7 @@ class _Loader(yaml.SafeLoader):
 
     def construct_core(self, node: yaml.ScalarNode) -> bool | int | float:
         """Construct a scalar that is no text, also one with an explicit tag."""
-        kind, text = node.tag.removeprefix(_TAG), node.value
+        kind, text = node.tag.removeprefix(_TAG), str(node.value)
         problem = f"{text[:_SHOWN]!r} is no {kind}"
         if len(text) > MOST_DIGITS:
             problem = f"a number of more than {MOST_DIGITS} digits"
