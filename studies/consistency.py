@@ -231,8 +231,9 @@ def confirmation_differences(
     for name in ("backbone", "backbone_parameters", "budget_parameters", "metric", "seed"):
         if getattr(study, name) != getattr(parent, name):
             yield f"the confirmation's {name} must be that of '{parent.name}'; got {getattr(study, name)}"
-    same = {key: value for key, value in parent.specification.items() if key not in _LAUNCH_KEYS}
-    if same != {key: value for key, value in study.specification.items() if key not in _LAUNCH_KEYS}:
+    ignored = {*_LAUNCH_KEYS, *({"inputs"} if not study.specification.get("inputs") else ())}
+    same = {key: value for key, value in parent.specification.items() if key not in ignored}
+    if same != {key: value for key, value in study.specification.items() if key not in ignored}:
         yield f"the confirmation's study file must be that of '{parent.name}'; it is not"
     planned = len(confirmation.contenders) * len(confirmation.seeds)
     if study.specification.get("trials") != planned or len(records.trials) != planned:

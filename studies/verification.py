@@ -2,7 +2,7 @@
 
 import math
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 
 from optuna.trial import FixedTrial
@@ -12,6 +12,7 @@ from search_space.space.space import SearchSpace
 from studies.confirmation.ablation_path import comparisons_of
 from studies.confirmation.results import ConfirmationResult, confirmation_result
 from studies.consistency import confirmation_differences, differences, study_differences, trial_differences
+from studies.inputs import changed_inputs
 from studies.ledger.invariants import Records, file_violations, record_violations
 from studies.ledger.ledger import Ledger
 from studies.records import StudyKind, StudyRecord, TrialRecord, TrialState
@@ -31,12 +32,16 @@ _LONG_AGO = datetime.min.replace(tzinfo=UTC)
 """Leases of a launch that was killed run out, and the next launch takes them back: nothing is broken by that."""
 
 
-def verify(ledger: Ledger, name: str) -> list[str]:
+def verify(ledger: Ledger, name: str, tell: Callable[[str], object] = warnings.warn) -> list[str]:
     """Every violation in a study, one line each; empty when it is whole.
 
     Checked are what SQLite says of its file, the invariants of the ledger, the files of its artefacts with their
     hashes, and everything that follows from something else that is recorded: see `studies.consistency`. Of a study that
-    searches these are also what each proposal makes and the replay of all that the sampler was told.
+    searches these are also what each proposal makes and the replay of all that the sampler was told. Data and backbone
+    are compared with the digest that the study was begun with, where it has one.
+
+    Args:
+        tell: Called with a line if data and backbone cannot be read, so that they are not compared.
 
     Raises:
         UnknownStudyError: If there is no study of that name.
@@ -45,6 +50,8 @@ def verify(ledger: Ledger, name: str) -> list[str]:
     """
     study = ledger.study(name)
     found = ledger.read(file_violations)
+    changed = changed_inputs(study, tell).values()
+    found += [f"data and backbone must be those that the study was begun with; {change}" for change in changed]
     records = ledger.read(lambda link: Records.of(link, study.id))
     if study.kind is StudyKind.CONFIRMATION:
         specification = specification_of(study)

@@ -23,7 +23,7 @@ from trial_runner.backbones import (
 )
 from trial_runner.backbones.locate import source_of
 from trial_runner.backbones.weight_files import mapped_bytes
-from trial_runner.errors import BackboneError, RequestError
+from trial_runner.errors import BackboneError, RequestError, TaskError
 from trial_runner.linear_layers import held_bytes, products_of
 from trial_runner.objectives import OBJECTIVES
 from trial_runner.packs.graphs import Recorder
@@ -35,6 +35,7 @@ from trial_runner.packs.snapshots import load_snapshot, save_snapshot
 from trial_runner.port_discovery.proof import make_known
 from trial_runner.requests import TrainingPlan, TrialRequest
 from trial_runner.tasks import Prepared, Task, prepared_for
+from trial_runner.tasks.input_digest import InputDigest
 
 if TYPE_CHECKING:
     from torch.distributed.device_mesh import DeviceMesh
@@ -231,6 +232,7 @@ def open_runner(
     precision: str = "auto",
     threads: int = 1,
     mesh: "DeviceMesh | None" = None,
+    inputs: InputDigest | None = None,
 ) -> TorchRunner:
     """Load a backbone and a task for a worker.
 
@@ -240,14 +242,22 @@ def open_runner(
         precision: One of `PRECISIONS`.
         threads: Compute threads, from the cores that the worker was given.
         mesh: See `TorchRunner`.
+        inputs: Digest that both must have; None lets everything through.
 
     Raises:
         BackboneError: If the backbone cannot be had.
-        TaskError: If the task cannot be had.
+        TaskError: If the task cannot be had, or there are other inputs.
     """
     source = BackboneSource.of(backbone)
     make_known(source.name)
     prepared = prepared_for(task, source.name)
+    if inputs is not None:
+        found = inputs.differences(InputDigest.of(prepared, source.name), task.kind)
+        if found:
+            raise TaskError(
+                f"a worker must read the data that the study was begun with; {'; '.join(found.values())}. Restore it "
+                "and launch again."
+            )
     return runner_of(prepared, backbone=source, precision=precision, threads=threads, mesh=mesh)
 
 

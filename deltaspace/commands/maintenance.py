@@ -17,14 +17,15 @@ def verify(study: str, storage: str, as_json: bool) -> int:
 
     All that follows from something else that is recorded is recomputed: what each proposal makes, the rungs, scores,
     states and attempts of the trials, what the sampler is told when the study is continued, the files of the artefacts
-    with their hashes, a confirmation from its study. SQLite checks its own file. Each violation is one line on stdout,
+    with their hashes, a confirmation from its study. Data and backbone are compared with those that the study was begun
+    with, if they can be read. SQLite checks its own file. Each violation is one line on stdout,
     and the exit code is 1 when there are any. What killed commands left unfinished is named too. Nothing is changed.
     """
+    from studies import verification
     from studies.maintenance import leftovers
-    from studies.study import Study
 
-    found = Study.open(study, storage).verify()
     with reading(storage) as ledger:
+        found = verification.verify(ledger, study, lambda line: say(line, err=True))
         left = [str(path) for path in leftovers(ledger, ledger.study(study))]
     if as_json:
         echo_json({"study": study, "is_whole": not found, "violations": found, "leftovers": left})

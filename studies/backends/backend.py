@@ -16,6 +16,7 @@ from studies.study_file.study import Specification
 from trial_runner.backbones import BackboneSource
 from trial_runner.gc_pause import uncollected
 from trial_runner.requests import PackRunner, TrainingPlan
+from trial_runner.tasks.input_digest import InputDigest
 from trial_runner.tasks.task import Task
 
 if TYPE_CHECKING:
@@ -168,21 +169,24 @@ class TorchRunnerFactory:
         backbone: Which one, and how its weights are held; or its name alone.
         precision: ``auto``, ``fp32`` or ``bf16``.
         shards: Processes that share the backbone, on a GPU each; 1 for this one.
+        inputs: Digest of what workers must read; None lets them read anything.
     """
 
     backbone: str | BackboneSource
     task: Task
     precision: str
     shards: int = 1
+    inputs: InputDigest | None = None
 
     @classmethod
-    def of(cls, specification: Specification) -> Self:
+    def of(cls, specification: Specification, inputs: InputDigest | None = None) -> Self:
         """The runner that trains the trials of a study."""
         return cls(
             backbone=specification.backbone,
             task=specification.task,
             precision=specification.training.precision,
             shards=specification.fleet.worker.shards,
+            inputs=inputs,
         )
 
     def __call__(self, threads: int) -> PackRunner:
@@ -203,5 +207,10 @@ class TorchRunnerFactory:
             from trial_runner.runner import open_runner
 
             return open_runner(
-                backbone=self.backbone, task=self.task, precision=self.precision, threads=threads, mesh=mesh
+                backbone=self.backbone,
+                task=self.task,
+                precision=self.precision,
+                threads=threads,
+                mesh=mesh,
+                inputs=self.inputs,
             )

@@ -16,6 +16,7 @@ from studies.confirmation.contenders import ContenderEntry, entries_of, trials_o
 from studies.confirmation.request import AblationRequest, Request
 from studies.confirmation.results import confirmation_result
 from studies.errors import ConfirmationError, StudyChangedError
+from studies.inputs import recorded_with_inputs
 from studies.launch.execution import LaunchResult, run_fleet
 from studies.launch.preparation import absolute_url, prepared, space_of
 from studies.launch.study_creation import check_table, difference
@@ -33,6 +34,8 @@ from studies.search.initial_design import InitialDesign
 from studies.seeds import hashed_seed
 from studies.study_file import specification_from_mapping
 from studies.study_file.recorded_specification import BegunSpecification
+from studies.study_file.study import FOUND_OUT
+from trial_runner.tasks.input_digest import InputDigest
 
 _SEED_BITS = 31
 
@@ -78,9 +81,13 @@ def confirm(  # noqa: PLR0913 - one argument per wish
         specification = _specification(parent, request.fleet)
         space = space_of(specification, parent.budget_parameters)
         check_table(parent, space.shape)
+        if factory is None:  # whatever is wrong with the task is said now
+            inputs = InputDigest.of(prepared(specification), specification.backbone.name)
+            specification = specification.model_copy(update={"inputs": inputs})
+            for study in (parent, *([existing] if existing is not None else ())):
+                recorded_with_inputs(ledger, study, inputs, otherwise="launch a study of another name")
+            parent = ledger.study(parent.name)
         new = _new(ledger, parent, request, space) if existing is None else None
-        if factory is None:
-            prepared(specification)  # whatever is wrong with the task is said now
         study = ledger.study(request.confirmation) if new is None else ledger.create_study(*new)
         target_trials = sum(ledger.state_counts(study.id).values())
     plan = plan_of(specification, study, space, storage_url=storage_url, target_trials=target_trials)
@@ -132,7 +139,7 @@ def _specification(parent: StudyRecord, fleet: Mapping[str, object]) -> BegunSpe
             f"study '{parent.name}' must hold a study file that this release can read; it does not. "
             "Use the release that launched it."
         ) from None
-    own = {key: value for key, value in begun.as_json().items() if key not in ("lessons", "made_table")}
+    own = {key: value for key, value in begun.as_json().items() if key not in FOUND_OUT}
     recorded = own["fleet"] if isinstance(own["fleet"], dict) else {}
     folder = own_folder(parent)
     beside = None if folder is None else str(folder.parent)

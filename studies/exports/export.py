@@ -14,6 +14,7 @@ from studies.exports.card_usage import BESIDE
 from studies.exports.model_card import model_card
 from studies.exports.retrain import retrain
 from studies.exports.source import ExportSource
+from studies.inputs import check_inputs
 from studies.launch.study_creation import check_table
 from studies.ledger.files import is_own_file, is_there
 from studies.ledger.ledger import Ledger
@@ -130,6 +131,7 @@ def _source(
     family = family_of(config)
     shape = family.read_shape(config)
     check_table(study, shape)
+    check_inputs(study, otherwise="launch a study of another name")
     readings: Sequence[Reading] = ledger.readings(study.id, trial.number)
     if anew is None:
         snapshot = _snapshot(ledger, study, trial)

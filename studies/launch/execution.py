@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 
 from studies.backends import BACKENDS
 from studies.backends.backend import Interrupts, RunnerFactory, TorchRunnerFactory, Watch
+from studies.errors import LaunchError
 from studies.ledger.ledger import Ledger
 from studies.observer import Observer as TrialObserver
 from studies.observer import Telling
@@ -12,7 +13,7 @@ from studies.records import StudyRecord
 from studies.runtime.progress import Observer
 from studies.runtime.study_plan import StudyPlan
 from studies.runtime.workload import occupied
-from studies.study_file import Specification
+from studies.study_file.recorded_specification import BegunSpecification
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,7 +35,7 @@ class LaunchResult:
 
 
 def run_fleet(  # noqa: PLR0913 - one argument per wish
-    specification: Specification,
+    specification: BegunSpecification,
     study: StudyRecord,
     plan: StudyPlan,
     *,
@@ -55,10 +56,11 @@ def run_fleet(  # noqa: PLR0913 - one argument per wish
 
     Raises:
         StudyHeldError: If another launch runs the study.
+        LaunchError: If another launch has replaced the study since it was read.
         StudiesError: If the launch cannot go on. Nothing is lost: launching again continues.
     """
     fleet = specification.fleet
-    factory = factory or TorchRunnerFactory.of(specification)
+    factory = factory or TorchRunnerFactory.of(specification, specification.inputs)
     backend = BACKENDS[fleet.backend]
     # open to the end: whoever closes a file last leaves it whole without its log, however the keeper has ended
     with Ledger.open(plan.storage_url, create=False) as ledger, Interrupts() as interrupts:
@@ -66,6 +68,8 @@ def run_fleet(  # noqa: PLR0913 - one argument per wish
         watch = Watch(telling.beside(observer or (lambda progress: None)), interrupts, fleet.time_budget)
         try:
             with occupied(study, ledger, seconds=plan.lease_seconds, instead_of=instead_of) as name:
+                if ledger.study(study.name).created_at != study.created_at:
+                    raise LaunchError(f"study '{study.name}' was replaced by another launch. Launch it again.")
                 standing = backend(replace(plan, launch=name), factory, fleet, watch)
         finally:
             telling.end()

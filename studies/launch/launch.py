@@ -21,6 +21,7 @@ from studies.runtime.progress import Observer
 from studies.runtime.workload import replaceable
 from studies.study_file import Specification
 from trial_runner.gc_pause import uncollected
+from trial_runner.tasks.input_digest import InputDigest
 from trial_runner.tasks.kind import Prepared
 
 _MOST_NAMED = 10
@@ -63,12 +64,15 @@ def launch(  # noqa: PLR0913 - one argument per wish
     space = space_of(specification)
     with uncollected():
         task = None if factory is not None else prepared(specification)
+    if task is not None:
+        inputs = InputDigest.of(task, specification.backbone.name)
+        specification = specification.model_copy(update={"inputs": inputs})
     opening_of(specification, task)  # raises before anything is recorded
     with Ledger.open(storage_url) as ledger:
         specification = taught(specification, ledger, space)
-        study = create_or_continue(specification, ledger, space.shape)
+        study, done = create_or_continue(specification, ledger, space.shape)
         counts = ledger.state_counts(study.id)
-        known = () if announce is None else tuple(_ledger_lines(ledger, study))
+        known = () if announce is None else (*done, *_ledger_lines(ledger, study))
     ended = sum(count for state, count in counts.items() if state.is_terminal)
     if ended >= specification.trials and ended == sum(counts.values()):
         if announce is not None:

@@ -1,7 +1,7 @@
 """The study file and the study of its name: begun with it, continued with it, or refused."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 
 from pydantic import ValidationError
@@ -16,8 +16,10 @@ from studies.errors import (
     UnknownStudyError,
     WishError,
 )
+from studies.inputs import input_differences, recorded_with_inputs
 from studies.ledger.ledger import Ledger
-from studies.records import NewStudy, StudyKind, StudyRecord
+from studies.maintenance import delete_study
+from studies.records import NewStudy, StudyKind, StudyRecord, TrialRecord
 from studies.study_file import Specification
 from studies.study_file.recorded_specification import BegunSpecification, MadeTable
 
@@ -27,35 +29,41 @@ _ABSENT = object()
 def as_begun(specification: Specification, storage_url: str) -> BegunSpecification:
     """The study file as it continues the study of its name, if there is one; nothing is created.
 
+    A study of which no trial has begun is none: `create_or_continue` replaces it.
+
     Raises:
         StudyChangedError: With one line per key that differs.
         WishError: If it is no study that searches.
     """
     try:
-        study = _begun(specification.name, storage_url)
+        study, trials = _begun(specification.name, storage_url)
     except (StorageError, UnknownStudyError):
         # nothing there yet, or nothing readable: that is said when it is opened for writing
         return BegunSpecification.of(specification)
-    _refuse_change(specification, study)
+    if _changes(specification, study):
+        _refuse_change(specification, study, trials)
+        return BegunSpecification.of(specification)
     begun = BegunSpecification.from_json(study.specification)
     return BegunSpecification.of(specification, lessons=begun.lessons, made_table=begun.made_table)
 
 
-def _begun(name: str, storage_url: str) -> StudyRecord:
+def _begun(name: str, storage_url: str) -> tuple[StudyRecord, list[TrialRecord]]:
+    """Return a study and its trials."""
     try:
         with Ledger.open(storage_url, read_only=True) as ledger:
-            return ledger.study(name)
+            study = ledger.study(name)
+            return study, ledger.trials(study.id)
     except SchemaVersionError:
         # tables of an earlier version are brought up to date
         with Ledger.open(storage_url) as ledger:
-            return ledger.study(name)
+            study = ledger.study(name)
+            return study, ledger.trials(study.id)
 
 
-def _refuse_change(specification: Specification, study: StudyRecord) -> None:
-    """Continue a study only with the study file it was begun with.
+def _changes(specification: Specification, study: StudyRecord) -> list[str]:
+    """Return the settings of a study that searches that differ from the study file, a line each.
 
     Raises:
-        StudyChangedError: With one line per key that differs.
         WishError: If it is no study that searches.
     """
     if study.kind is StudyKind.CONFIRMATION:
@@ -67,33 +75,66 @@ def _refuse_change(specification: Specification, study: StudyRecord) -> None:
         begun_with = BegunSpecification.from_json(study.specification).search_identity()
     except ValidationError:
         begun_with = dict(study.specification)
-    changes = difference(begun_with, specification.search_identity())
-    if changes:
-        raise StudyChangedError(
-            f"study '{study.name}' must be continued with the study file it was begun with; got other values. "
-            "Restore them, or choose another name:\n" + "\n".join(f"  {change}" for change in changes)
-        )
+    return difference(begun_with, specification.search_identity())
 
 
-def create_or_continue(specification: BegunSpecification, ledger: Ledger, shape: BackboneShape) -> StudyRecord:
-    """The study of a study file's name, recorded if there is none.
+def _refuse_change(specification: Specification, study: StudyRecord, trials: Sequence[TrialRecord]) -> None:
+    """Continue a study only with the study file it was begun with, once a trial of it has begun.
 
     Raises:
         StudyChangedError: With one line per key that differs.
+        WishError: If it is no study that searches.
+    """
+    changes = _changes(specification, study)
+    if changes and _have_begun(trials):
+        count = f"{len(trials)} trial{'s' if len(trials) != 1 else ''}"
+        raise StudyChangedError(
+            f"Study '{study.name}' exists ({count}) with other settings, below. Delete it (deltaspace delete "
+            f"{study.name}) or pass --set name=…:\n" + "\n".join(f"  {change}" for change in changes)
+        )
+
+
+def _have_begun(trials: Sequence[TrialRecord]) -> bool:
+    return any(trial.attempt for trial in trials)
+
+
+def create_or_continue(
+    specification: BegunSpecification, ledger: Ledger, shape: BackboneShape
+) -> tuple[StudyRecord, list[str]]:
+    """Return the study of a study file's name, recorded if there is none, and lines on what was done to it.
+
+    A study of other settings or data of which no trial has begun is replaced.
+
+    Raises:
+        StudyChangedError: With one line per key that differs, or naming the data or the backbone that does.
+        StudyHeldError: If it would be replaced, and another launch runs it.
         LaunchError: If it is no study that searches.
     """
-    try:
-        study = ledger.study(specification.name)
-    except UnknownStudyError:
+    study = next((one for one in ledger.studies() if one.name == specification.name), None)
+    said: list[str] = []
+    changes = [] if study is None else _all_changes(specification, study)
+    if study is not None and changes and not _have_begun(ledger.trials(study.id)):
+        delete_study(ledger, study.name)
+        said, study = [f"study '{study.name}' had no trials and was replaced: {'; '.join(changes)}."], None
+    if study is None:
         try:
-            return ledger.create_study(new_study(specification, shape))
+            return ledger.create_study(new_study(specification, shape)), said
         except StudiesError:
             if all(other.name != specification.name for other in ledger.studies()):
                 raise
             study = ledger.study(specification.name)  # another launch has just begun it
-    _refuse_change(specification, study)
+    _refuse_change(specification, study, ledger.trials(study.id))
     check_table(study, shape)
-    return study
+    if specification.inputs is None:
+        return study, said
+    return recorded_with_inputs(ledger, study, specification.inputs, otherwise="choose another name")
+
+
+def _all_changes(specification: BegunSpecification, study: StudyRecord) -> list[str]:
+    """Return the settings that differ, and what has changed of the data and the backbone."""
+    inputs = specification.inputs
+    found = {} if inputs is None else input_differences(study, inputs)
+    return [*_changes(specification, study), *found.values()]
 
 
 def check_table(study: StudyRecord, shape: BackboneShape) -> None:

@@ -3,7 +3,7 @@
 Every function works inside a transaction of the caller.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict
 from datetime import timedelta
 from pathlib import Path
@@ -124,6 +124,20 @@ def add_study(connection: Connection, study: NewStudy, in_doubt: StudyRecord | N
     values |= {"epoch": 0, "created_at": WRITTEN_TIME.now()}
     connection.execute(insert(STUDIES), values)
     return study_from_row(connection.execute(named).one(), address.home)
+
+
+def set_inputs(connection: Connection, study: StudyRecord, inputs: Mapping[str, object]) -> StudyRecord:
+    """Record the digest of what a study reads, and return the study with it.
+
+    Raises:
+        UnknownStudyError: If it was deleted.
+    """
+    _locked(connection, study.id)
+    named = select(STUDIES).where(STUDIES.c.id == study.id)
+    present = connection.execute(named).one()
+    specification = {**present.specification, "inputs": dict(inputs)}
+    connection.execute(update(STUDIES).where(STUDIES.c.id == study.id).values(specification=specification))
+    return study_from_row(connection.execute(named).one(), home_of(connection))
 
 
 def add_confirmation(connection: Connection, study_id: int, confirmation: ConfirmationRecord) -> None:

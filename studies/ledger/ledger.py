@@ -155,6 +155,7 @@ class Ledger(AbstractContextManager["Ledger"]):
     confirmation = _read(reads.confirmation)
     confirmations = _read(reads.confirmations)
     set_contenders = _write(keeper_writes.set_contenders)
+    set_inputs = _write(keeper_writes.set_inputs)
     state_counts = _read(reads.state_counts)
     tally = _read(reads.tally)
     reading_count = _read(reads.reading_count)

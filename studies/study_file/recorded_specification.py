@@ -15,6 +15,7 @@ from studies.search.initial_design import InitialDesign
 from studies.search.warm_start import WarmStart
 from studies.study_file.study import Specification
 from trial_runner.backbones import config_of
+from trial_runner.tasks.input_digest import InputDigest
 
 _TRANSFORMERS = "transformers"
 
@@ -65,10 +66,13 @@ class BegunSpecification(Specification):
         lessons: What was learned from earlier studies; continuing changes nothing in it, whatever has become of them.
         made_table: Which table of ports was made of a backbone of no family; with another the study is neither
             continued, nor confirmed, nor exported.
+        inputs: Digest of the data and the backbone that its trials read; with others the study is neither continued,
+            nor confirmed, nor exported. None where no launch has recorded it.
     """
 
     lessons: WarmStart | None = None
     made_table: MadeTable | None = None
+    inputs: InputDigest | None = None
 
     @classmethod
     def of(
@@ -76,7 +80,7 @@ class BegunSpecification(Specification):
     ) -> "BegunSpecification":
         """A study file with what was found out."""
         own = {name: getattr(specification, name) for name in Specification.model_fields}
-        return cls.model_construct(**own, lessons=lessons, made_table=made_table)
+        return cls.model_construct(**own, lessons=lessons, made_table=made_table, inputs=None)
 
     @property
     def opening(self) -> InitialDesign:

@@ -21,8 +21,10 @@ from studies.study_file.sections import Fleet, Pruning, Search, Space, TaskSecti
 from trial_runner.requests import TrainingPlan
 from trial_runner.training import Training
 
-_FOUND_OUT = ("lessons", "made_table")
-LAUNCH_KEYS = ("trials", "fleet", *_FOUND_OUT)
+FOUND_OUT = ("lessons", "made_table", "inputs")
+"""Keys of what a launch finds out, which no study file has."""
+
+LAUNCH_KEYS = ("trials", "fleet", *FOUND_OUT)
 """Keys that may differ between two launches of one study, or that the first one finds out; others define the search."""
 
 _ARTEFACTS = "deltaspace-artefacts"
@@ -182,7 +184,7 @@ class Specification(Section):
     @classmethod
     def from_json(cls, stored: Mapping[str, object]) -> Self:
         """Read `as_json` back, without what a launch has found out beside it."""
-        known = {key: value for key, value in stored.items() if key not in _FOUND_OUT or key in cls.model_fields}
+        known = {key: value for key, value in stored.items() if key not in FOUND_OUT or key in cls.model_fields}
         return cls.model_validate(known | {"budget": _with_unit(known.get("budget"))})
 
     @property

@@ -2,13 +2,13 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from search_space.dimensions import StackKind
 from trial_runner.errors import TaskError
 from trial_runner.tasks.evaluation import metrics_of
-from trial_runner.tasks.splits import Dropped, RawTask, Rows
+from trial_runner.tasks.splits import Dropped, RawTask, Rows, SplitDigest
 from trial_runner.tasks.task import Task
 from trial_runner.tasks.token_rows import TokenRows
 
@@ -59,6 +59,8 @@ class Prepared:
         cuts: What was cut to the largest lengths.
         dropped: Counts of the rows that are not used, by split and reason.
         labels: Name of each class, by index; empty where there are none.
+        digests: Digest of the rows of each split, before they are tokens.
+        tokenizer: Hash of the tokenizer, as hex, and the token ids that the task adds.
     """
 
     objective: ClassVar[str]
@@ -70,6 +72,8 @@ class Prepared:
     cuts: tuple[Cut, ...] = ()
     labels: tuple[str, ...] = ()
     dropped: tuple[Dropped, ...] = ()
+    digests: Mapping[str, SplitDigest] = field(default_factory=dict)
+    tokenizer: str = ""
 
     @property
     def guessing_loss(self) -> float | None:
@@ -216,8 +220,9 @@ def check_length(name: str, tokens: int, limit: int | None) -> None:
 def kept_facts(task: Task, raw: RawTask[Any], cuts: Sequence[Cut], **more: object) -> Facts:
     """Return what a cache keeps of a task beside its splits, JSON-able."""
     counts = {"cuts": [asdict(cut) for cut in cuts], "dropped": [asdict(one) for one in raw.dropped]}
+    digests = {name: asdict(SplitDigest.of(rows)) for name, rows in raw.splits.items()}
     notes = [*map(str, raw.dropped), *raw.notes, *map(str, cuts)]
-    return {"name": task.title, "notes": notes, **counts, **more}
+    return {"name": task.title, "notes": notes, "digests": digests, **counts, **more}
 
 
 def prepared_fields(fingerprint: str, facts: Facts) -> dict[str, Any]:
@@ -226,7 +231,12 @@ def prepared_fields(fingerprint: str, facts: Facts) -> dict[str, Any]:
         "cuts": tuple(Cut(**cut) for cut in facts["cuts"]),
         "dropped": tuple(Dropped(**one) for one in facts["dropped"]),
     }
-    return {"name": facts["name"], "notes": tuple(facts["notes"]), "fingerprint": fingerprint, **counts}
+    inputs = {
+        "digests": {name: SplitDigest(**digest) for name, digest in facts["digests"].items()},
+        "tokenizer": facts["tokenizer"],
+    }
+    same = {"name": facts["name"], "notes": tuple(facts["notes"]), "fingerprint": fingerprint}
+    return {**same, **counts, **inputs}
 
 
 def place_facts(task: Task) -> dict[str, Any]:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
 
 
-_FORMAT = 4  # raise it when the same task would be prepared differently
+_FORMAT = 5  # raise it when the same task would be prepared differently
 
 
 def prepared_for(task: Task, backbone: str) -> Prepared:
@@ -76,7 +76,8 @@ def prepare_task(
     preparation = kind_of(task).preparation(task, tokenizer, stack, position_limit_tokens)
     folder = default_cache_folder() if cache_folder is None else cache_folder
     digest, rows = _reader_of(task, preparation)
-    fingerprint = _fingerprint(preparation, digest, " ".join(filter(None, (tokenizer_id, preparation.identity))))
+    tokens = " ".join(filter(None, (tokenizer_id, preparation.identity)))
+    fingerprint = _fingerprint(preparation, digest, tokens)
 
     def restored(facts: Facts, arrays: Arrays) -> Prepared:
         splits = {split: split_of(arrays, split, preparation.new_split) for split in SPLITS}
@@ -85,6 +86,7 @@ def prepare_task(
     prepared = read_cached(folder, fingerprint, restored)
     if prepared is None:
         facts, splits = preparation.tokenised(rows())
+        facts = {**facts, "tokenizer": tokens}
         write_cached(folder, fingerprint, facts, arrays_of(splits))
         prepared = preparation.prepared(fingerprint, facts, splits)
     return prepared

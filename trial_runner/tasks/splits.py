@@ -1,6 +1,7 @@
 """Rows as they were read, and splits by hash: what data lacks is carved from train, and large splits are cut."""
 
 import hashlib
+import json
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -35,6 +36,61 @@ class Rows(Protocol):
 
     def origins(self) -> list[str]:
         """A key per row, equal for rows that must not come into different splits: the same text, or about it."""
+
+    def read_values(self) -> Iterable[object]:
+        """Return the texts of each row, JSON-able."""
+
+    def learned_values(self) -> Iterable[object]:
+        """Return the label or the answers of each row, with its group, JSON-able."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SplitDigest:
+    """Digest of the rows of a split as they are used, in their order; the format of their file is none of it.
+
+    Attributes:
+        rows: Number of rows.
+        texts: SHA-256 over the texts, as hex.
+        answers: The same over labels or answers, and groups.
+        unordered: The same over both, in whatever order the rows are.
+    """
+
+    rows: int
+    texts: str
+    answers: str
+    unordered: str
+
+    @classmethod
+    def of(cls, rows: Rows) -> Self:
+        """Compute the digest of rows."""
+        pairs = [
+            (_sha256(text), _sha256(answer))
+            for text, answer in zip(rows.read_values(), rows.learned_values(), strict=True)
+        ]
+        joined = [b"".join(text for text, _ in pairs), b"".join(answer for _, answer in pairs)]
+        unordered = b"".join(sorted(text + answer for text, answer in pairs))
+        texts, answers, both = (hashlib.sha256(each).hexdigest() for each in (*joined, unordered))
+        return cls(rows=len(pairs), texts=texts, answers=answers, unordered=both)
+
+    def difference(self, now: "SplitDigest", answers: str) -> str:
+        """Return what is different now, in half a sentence; empty where nothing is.
+
+        Args:
+            answers: The word for what is learned.
+        """
+        if self == now:
+            return ""
+        if self.unordered == now.unordered:
+            return f"the same {self.rows:,} rows in another order"
+        if self.rows != now.rows:
+            return f"other rows ({self.rows:,} then, {now.rows:,} now)"
+        pairs = (("texts", self.texts, now.texts), (answers, self.answers, now.answers))
+        what = " and ".join(word for word, before, after in pairs if before != after)
+        return f"other {what} ({self.rows:,} rows then, {now.rows:,} now)"
+
+
+def _sha256(value: object) -> bytes:
+    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).digest()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,12 +15,15 @@ from support.violations import violations
 from support.work_clock import STEP_SECONDS, WorkClock
 
 from search_space.errors import BudgetError, UnsupportedBackboneError
+from studies.errors import StudyChangedError, StudyHeldError
 from studies.launch.launch import launch
+from studies.ledger.ledger import Ledger
 from studies.records import TrialRecord, TrialState
 from studies.runtime.progress import Progress
 from studies.runtime.study_plan import StudyPlan
+from studies.runtime.workload import occupied
 from studies.study_file import Specification
-from trial_runner.errors import RunnerError
+from trial_runner.errors import BackboneError, RunnerError
 
 
 def specification(tmp_path: Path, **given: Any) -> Specification:
@@ -34,6 +37,45 @@ def trials_of(url: str) -> list[TrialRecord]:
 def broken(url: str, study: Specification) -> list[str]:
     steps = study.rung_plan().steps
     return asked(url, "trivial", lambda ledger, found: violations(ledger, found.id, rung_steps=steps))
+
+
+def no_weights(threads: int) -> TrivialRunner:
+    raise BackboneError("weights of backbone x must be readable; there are none.")
+
+
+def test_study_without_trials_is_replaced_by_other_settings(tmp_path):
+    url = f"sqlite:///{tmp_path / 'ledger.db'}"
+    with pytest.raises(BackboneError):
+        launch(specification(tmp_path), storage_url=url, factory=no_weights)
+    said: list[str] = []
+    other = specification(tmp_path, training={"steps": 20}, trials=3)
+    assert launch(other, storage_url=url, factory=TrivialFactory(), announce=said.extend).finished
+    (line,) = [line for line in said if "replaced" in line]
+    assert line.startswith("study 'trivial' had no trials and was replaced: training.steps: 16 -> 20")
+    assert broken(url, other) == []
+    with pytest.raises(StudyChangedError) as refused:
+        launch(specification(tmp_path, training={"steps": 24}), storage_url=url, factory=TrivialFactory())
+    first, *changes = str(refused.value).splitlines()
+    assert first == (
+        "Study 'trivial' exists (3 trials) with other settings, below. Delete it (deltaspace delete trivial) or pass "
+        "--set name=…:"
+    )
+    assert "  training.steps: 20 -> 24" in changes
+
+
+def test_study_without_trials_is_kept_while_another_launch_runs_it(tmp_path):
+    url = f"sqlite:///{tmp_path / 'ledger.db'}"
+    with pytest.raises(BackboneError):
+        launch(specification(tmp_path), storage_url=url, factory=no_weights)
+    other = specification(tmp_path, training={"steps": 20})
+    with Ledger.open(url) as ledger:
+        begun = ledger.study("trivial")
+        with (
+            occupied(begun, ledger, seconds=60, instead_of=None),
+            pytest.raises(StudyHeldError, match=r"^study 'trivial' must not be run by another launch"),
+        ):
+            launch(other, storage_url=url, factory=TrivialFactory())
+        assert ledger.study("trivial").specification == begun.specification
 
 
 class ShownError(Exception):

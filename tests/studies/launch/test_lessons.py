@@ -126,7 +126,7 @@ def test_another_word_is_another_study(database, tmp_path):
     begin(database, specification(tmp_path, "later", 2, **LEARNING))
     begin(database, specification(tmp_path, "later", 3, **LEARNING))
     assert len(tried(database, "later")) == 3
-    said = r"(?s)study 'later' must be continued with the study file it was begun with.*"
+    said = r"(?s)Study 'later' exists \(3 trials\) with other settings, below\. Delete it.*"
     with pytest.raises(StudyChangedError, match=rf'{said}\n  search\.learn_from: "auto" -> "none"'):
         begin(database, specification(tmp_path, "later", 4, learn_from="none"))
     with pytest.raises(StudyChangedError, match=r'search.learn_from: "none" -> \["later"\]'):

@@ -69,6 +69,14 @@ class RawSplit:
         """The same as the keys: rows of one text must not come into different splits."""
         return self.keys()
 
+    def read_values(self) -> Iterable[object]:
+        """See `Rows`."""
+        return zip(*self.columns, strict=True)
+
+    def learned_values(self) -> Iterable[object]:
+        """See `Rows`; a whole number and its digits are one label."""
+        return zip(map(str, self.labels), self.groups, strict=True)
+
 
 def text_columns(task: Task) -> tuple[str, ...]:
     """The column of the text, or the two of a pair."""

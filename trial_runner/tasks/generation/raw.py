@@ -1,6 +1,6 @@
 """Sources, targets and references as they were read."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -49,6 +49,14 @@ class RawTextSplit(RowTuples):
     def origins(self) -> list[str]:
         """The same of what the sources are about."""
         return [normalised(subject) for subject in self.subjects]
+
+    def read_values(self) -> Iterable[object]:
+        """See `Rows`."""
+        return self.sources
+
+    def learned_values(self) -> Iterable[object]:
+        """See `Rows`."""
+        return zip(self.targets, self.references, self.groups, strict=True)
 
 
 def pair_columns(task: Task) -> dict[str, str | None]:

@@ -1,7 +1,7 @@
 """Dialogues as they were read: messages with a role and a content."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -51,6 +51,16 @@ class RawChats(RowTuples):
     def origins(self) -> list[str]:
         """See `keys`."""
         return self.keys()
+
+    def read_values(self) -> Iterable[object]:
+        """See `Rows`; of an answer its place alone."""
+        for chat in self.chats:
+            yield [{**each, "content": ""} if each["role"] == ASSISTANT else each for each in chat]
+
+    def learned_values(self) -> Iterable[object]:
+        """See `Rows`."""
+        for chat, references, group in zip(self.chats, self.references, self.groups, strict=True):
+            yield [chat[place] for place in answers_of(chat)], references, group
 
     @property
     def sources(self) -> tuple[str, ...]:

@@ -1,0 +1,107 @@
+"""What a study reads, its data and its backbone, compared with what it was begun with."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import asdict, replace
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from studies.errors import StudyChangedError
+from studies.ledger.ledger import Ledger
+from studies.records import StudyRecord
+from studies.study_file.recorded_specification import BegunSpecification
+from trial_runner.errors import RunnerError
+from trial_runner.tasks import SPLITS, Task, prepared_for
+from trial_runner.tasks.data.folder import find_files
+from trial_runner.tasks.input_digest import InputDigest
+
+
+def recorded_with_inputs(
+    ledger: Ledger, study: StudyRecord, now: InputDigest, *, otherwise: str
+) -> tuple[StudyRecord, list[str]]:
+    """Record the digest of a study that has none yet, and return the study and a line that says so.
+
+    Args:
+        now: Digest of what is there.
+        otherwise: What the user can do but restore it.
+
+    Raises:
+        StudyChangedError: If another digest is recorded; names what has changed.
+    """
+    _refuse(study, input_differences(study, now), otherwise)
+    recorded = _begun(study).inputs
+    wanted = now if recorded is None else replace(recorded, weights=recorded.weights or now.weights)
+    if wanted == recorded:
+        return study, []
+    study = ledger.set_inputs(study, asdict(wanted))
+    said = f"study '{study.name}' has its data and its backbone recorded now; it goes on only with the same."
+    return study, [said] if recorded is None else []
+
+
+def check_inputs(study: StudyRecord, *, otherwise: str) -> None:
+    """Refuse a study whose data or backbone has changed; let one through whose data cannot be read here.
+
+    Raises:
+        StudyChangedError: Names what has changed.
+    """
+    _refuse(study, changed_inputs(study, lambda text: None), otherwise)
+
+
+def changed_inputs(study: StudyRecord, tell: Callable[[str], object]) -> dict[str, str]:
+    """Read data and backbone of a study and return what has changed; see `input_differences`.
+
+    Args:
+        tell: Called with a line if they cannot be compared.
+    """
+    try:
+        begun = _begun(study)
+        if begun.inputs is None:
+            return {}
+        return input_differences(study, InputDigest.of(prepared_for(begun.task, study.backbone), study.backbone))
+    except ValidationError:  # of another release
+        return {}
+    except (RunnerError, OSError) as error:
+        tell(f"data and backbone of '{study.name}' could not be compared with those it was begun with: {error}")
+        return {}
+
+
+def input_differences(study: StudyRecord, now: InputDigest) -> dict[str, str]:
+    """Return what a study reads otherwise than when it was begun, a phrase by split, ``tokenizer`` and ``weights``."""
+    try:
+        begun = _begun(study)
+    except ValidationError:  # of another release
+        return {}
+    return {} if begun.inputs is None else begun.inputs.differences(now, begun.task.kind)
+
+
+def _begun(study: StudyRecord) -> BegunSpecification:
+    return BegunSpecification.from_json(study.specification)
+
+
+def _refuse(study: StudyRecord, changed: dict[str, str], otherwise: str) -> None:
+    if changed:
+        what = "other data" if changed.keys() & set(SPLITS) else "another backbone"
+        remedy = " and ".join(dict.fromkeys(_places(_begun(study).task, study.backbone, changed)))
+        raise StudyChangedError(
+            f"study '{study.name}' was begun with {what}: {'; '.join(changed.values())}. Restore {remedy}, or "
+            f"{otherwise}."
+        )
+
+
+def _places(task: Task, backbone: str, changed: Iterable[str]) -> Iterable[str]:
+    """Yield what must be restored for each split, ``tokenizer`` and ``weights``."""
+    files = {} if task.folder is None else find_files(task)
+    for name in changed:
+        if name not in SPLITS:
+            yield f"the {name} of {backbone}"
+        elif task.name is not None:
+            yield f"the packages that task {task.name} is made of"
+        elif task.hub is not None:
+            yield f"the revision of {task.hub.name}"
+        else:  # a split without a file was taken of train
+            yield from (_shown(file) for part in files.get(name, files["train"]).values() for file in part)
+
+
+def _shown(file: Path) -> str:
+    here = Path.cwd()
+    return str(file.relative_to(here) if file.is_relative_to(here) else file)
