@@ -37,8 +37,8 @@ FIRST_AT = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 def proposer_of(space: SearchSpace, sampler: str) -> Proposer:
-    course = ObservationModel(steps=STEPS[-1], examples=500)
-    return Proposer(space, sampler=sampler, seed=0, course=course)
+    model = ObservationModel(steps=STEPS[-1], examples=500)
+    return Proposer(space, sampler=sampler, seed=0, model=course)
 
 
 def ledger_of(space: SearchSpace, trials: int) -> tuple[list[TrialRecord], dict[int, list[Reading]]]:
@@ -46,7 +46,7 @@ def ledger_of(space: SearchSpace, trials: int) -> tuple[list[TrialRecord], dict[
     proposer, records, readings = proposer_of(space, "random"), [], {}
     for number in range(trials):
         proposal = proposer.propose()
-        proposer.close(number, TrialState.PRUNED)
+        proposer.end_trial(number, TrialState.PRUNED)
         read = STEPS[: (3, 1, 2, 1, 3)[number % 5]]
         score = 0.3 + 0.2 * (number * 37 % 101) / 101
         readings[number] = [
@@ -78,8 +78,8 @@ def timed(sampler: str, space: SearchSpace, trials: int, ledger: Any) -> dict[st
         began_at = time.process_time()
         proposer.propose()
         times.append(time.process_time() - began_at)
-        proposer.report(number, STEPS[0], 0.4)
-        proposer.close(number, TrialState.PRUNED)
+        proposer.add_reading(number, STEPS[0], 0.4)
+        proposer.end_trial(number, TrialState.PRUNED)
     return {"taken in": taken_in, "first": times[0], "proposal": median(times[1:])}
 
 

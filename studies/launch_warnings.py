@@ -1,4 +1,4 @@
-"""What a launch says of a study before any work begins: what it learned, and what will come to nothing."""
+"""Warnings of a launch before any work begins."""
 
 from collections.abc import Iterator
 
@@ -9,43 +9,45 @@ from studies.search.warm_start import WarmStart
 
 _DRAWS = 64
 _UNUSED = 0.9
-"""A budget is too large for a space if no draw uses more than this of it."""
+"""Share of the budget that at least one random draw must use; below it the budget is too large for the space."""
 
 
-def outlook(space: SearchSpace, opening: InitialDesign, *, trials: int) -> tuple[str, ...]:
-    """One line for each thing that is worth knowing beforehand; none if there is nothing to say.
+def launch_warnings(space: SearchSpace, initial_design: InitialDesign, *, trials: int) -> tuple[str, ...]:
+    """Return one line for each warning.
 
     Args:
-        space: What may be proposed.
-        opening: What comes first.
-        trials: Of the study.
+        space: Search space of the study.
+        initial_design: First trials of the study.
+        trials: Number of trials of the study.
     """
-    return tuple([*_learned(opening.lessons), *_too_many(space, opening, trials), *_too_large(space)])
+    return tuple([*_learned(initial_design.warm_start), *_too_many(space, initial_design, trials), *_too_large(space)])
 
 
-def _learned(lessons: WarmStart) -> Iterator[str]:
-    """From which studies something was learned, and what it changed."""
-    if not lessons.sources:
+def _learned(warm_start: WarmStart) -> Iterator[str]:
+    """Yield the studies of the warm start and its effects."""
+    if not warm_start.sources:
         return
-    count = len(lessons.starts)
-    told = [f"{count} configuration{'s' * (count != 1)} of theirs come{'s' * (count == 1)} first"] if count else []
-    if lessons.replaced:
-        told[-1] += f" in place of {', '.join(lessons.replaced)}"
-    if lessons.rates:
-        told.append(f"rates are drawn where theirs were best for {', '.join(lessons.rates)}")
-    yield f"learned from {', '.join(lessons.sources)}: {'; '.join(told) or 'nothing that can be used here'}."
+    count = len(warm_start.starts)
+    effects = [f"{count} of their configurations come{'s' * (count == 1)} first"] if count else []
+    if warm_start.replaced:
+        effects[-1] += f" in place of {', '.join(warm_start.replaced)}"
+    if warm_start.rates:
+        effects.append(f"learning rates of {', '.join(warm_start.rates)} are drawn near their best ones")
+    yield f"warm start from {', '.join(warm_start.sources)}: {'; '.join(effects) or 'nothing applies to this space'}."
 
 
-def _too_many(space: SearchSpace, opening: InitialDesign, trials: int) -> Iterator[str]:
-    fitting = space.published_that_fit(opening.published)
-    first = len(opening.lessons.starts) + len(fitting)
+def _too_many(space: SearchSpace, initial_design: InitialDesign, trials: int) -> Iterator[str]:
+    fitting = space.published_that_fit(initial_design.published)
+    first = len(initial_design.warm_start.starts) + len(fitting)
     if first < trials or not space.trees:
         return
-    left = fitting[max(0, trials - len(opening.lessons.starts)) :]
+    left = fitting[max(0, trials - len(initial_design.warm_start.starts)) :]
+    begin = "its one trial goes" if trials == 1 else f"all of its {trials} trials go"
     untried = f" {', '.join(left)} will not be tried." if left else ""
+    kind = "published methods" if not initial_design.warm_start.starts else "published methods and warm-start trials"
     yield (
-        f"nothing will be discovered: {first} trials come first, published methods and what was learned, and the "
-        f"study has {trials}.{untried} Raise trials above {first}, or list fewer in search.published."
+        f"this study searches nothing: {begin} to the first of {first} {kind}.{untried} "
+        f"Set --trials above {first}, or search.published=[{fitting[0] if fitting else ''}]."
     )
 
 
@@ -55,6 +57,6 @@ def _too_large(space: SearchSpace) -> Iterator[str]:
     most = max(space.suggest(RandomTrial(seed)).counts.stored for seed in range(_DRAWS))
     if most < _UNUSED * space.budget:
         yield (
-            f"the budget is larger than what a configuration can use: of {_DRAWS} draws none stores more than "
-            f"{most:,} of {space.budget:,} parameters. A budget of {most:,} says the same."
+            f"the budget is larger than any configuration of {_DRAWS} random draws: they store at most {most:,} of "
+            f"{space.budget:,} parameters. Set budget={most} for the same study."
         )

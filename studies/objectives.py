@@ -1,4 +1,4 @@
-"""What a study wants: a high score alone, or with as little as possible of something that is known before training."""
+"""Objectives of a study: the score alone, or the score and a size that is known before training."""
 
 import math
 from dataclasses import dataclass
@@ -8,11 +8,11 @@ from studies.errors import StudiesError
 from studies.records import RankedTrial
 
 SMALLEST_SHARE = 0.125
-"""Share of the largest size below which sizes are not told apart, unless a study searches smaller ones."""
+"""Share of the largest size below which all sizes count as equal, unless a study searches smaller ones."""
 
 
 class SizeMeasure(StrEnum):
-    """What can be wanted; all but the score are known exactly before a trial is trained, and are to be small."""
+    """Objectives; all but the score are known exactly before training and are minimized."""
 
     SCORE = "score"
     PARAMETERS = "parameters"
@@ -21,14 +21,14 @@ class SizeMeasure(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SizeScale:
-    """How sizes are weighed against each other: every halving counts as much as the one before.
+    """Logarithmic scale of sizes: every halving counts equally.
 
     Attributes:
-        largest: Of a study: its budget in parameters, or the extra FLOPs of as many.
-        smallest_share: Of it; sizes below are not told apart.
+        largest: Largest size of a study: its budget in parameters, or the extra FLOPs of as many.
+        smallest_share: Share of the largest size below which all sizes count as equal.
 
     Raises:
-        StudiesError: If the largest is not above 0, or the share not in (0, 1].
+        StudiesError: If the largest size is not above 0, or the share not in (0, 1].
     """
 
     largest: float
@@ -43,27 +43,27 @@ class SizeScale:
             )
 
     def place(self, size: float) -> float:
-        """Base-2 logarithm of a size as a share of the largest."""
+        """Return the base-2 logarithm of a size as a share of the largest."""
         return max(self.low, math.log2(size / self.largest)) if size > 0 else self.low
 
     @property
     def low(self) -> float:
-        """The place of the smallest."""
+        """Position of the smallest size."""
         return math.log2(self.smallest_share)
 
     @property
     def high(self) -> float:
-        """Where fronts end, an octave above the largest: being best there is worth something, too."""
+        """Position of the reference of fronts, an octave above the largest size; a better score there counts, too."""
         return 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SizeGoal:
-    """What is to be small, beside a high score.
+    """Size to be minimized beside the score.
 
     Attributes:
-        objective: Any but the score.
-        scale: How its sizes are weighed.
+        objective: Measure of the size.
+        scale: Scale of its sizes.
     """
 
     objective: SizeMeasure
@@ -78,20 +78,20 @@ class SizeGoal:
         smallest_share: float = SMALLEST_SHARE,
         max_extra_flops: int | None = None,
     ) -> "SizeGoal":
-        """The goal of a study.
+        """Return the goal of a study.
 
         Args:
-            objective: Any but the score.
-            budget: In parameters; each of them costs two FLOPs where nothing can be merged.
-            smallest_share: The smallest size that is searched, as a share of the largest.
-            max_extra_flops: The most that are allowed.
+            objective: Measure of the size.
+            budget: Budget in parameters; each costs two FLOPs where nothing can be merged.
+            smallest_share: Smallest size of the search as a share of the largest.
+            max_extra_flops: Largest number of extra FLOPs allowed.
         """
         flops = 2 * budget if max_extra_flops is None else max(1, max_extra_flops)
         largest = flops if objective is SizeMeasure.EXTRA_FLOPS else budget
         return cls(objective=objective, scale=SizeScale(largest=largest, smallest_share=min(smallest_share, 0.5)))
 
     def size(self, trial: RankedTrial) -> float:
-        """Of a trial; infinite where it is not known, so that it is held against nobody."""
+        """Return the size of a trial; infinite if it is unknown."""
         if self.objective is SizeMeasure.PARAMETERS:
             return trial.stored_parameters
         return math.inf if trial.extra_flops is None else trial.extra_flops

@@ -1,7 +1,7 @@
-"""Fronts: the best score within every size, and how much of the plane they hold.
+"""Pareto fronts of score and size, and their hypervolume.
 
-The better of two trials is the one that scores more and is no larger. Sizes are places on a `SizeScale`; N is a number
-of trials, S of segments, M of configurations that are asked about.
+A trial dominates another if it scores more and is no larger. Sizes are positions on a `SizeScale`; N is a number of
+trials, S of segments, M of candidates.
 """
 
 from collections.abc import Sequence
@@ -17,9 +17,9 @@ Indices = NDArray[np.int64]
 
 
 def front(sizes: Sequence[float] | Array, scores: Sequence[float] | Array) -> Indices:
-    """Which of N trials score more than all that are no larger, from the smallest to the largest.
+    """Return the indices of the trials that score more than all that are no larger, from the smallest to the largest.
 
-    Of equal scores the smallest size is on the front, of equals in both the first.
+    Of equal scores the smallest size is on the front, of equal trials the first.
     """
     size, score = np.asarray(sizes, dtype=np.float64), np.asarray(scores, dtype=np.float64)
     order = np.lexsort((np.arange(len(size)), -score, size))
@@ -30,12 +30,12 @@ def front(sizes: Sequence[float] | Array, scores: Sequence[float] | Array) -> In
 
 @dataclass(frozen=True, slots=True)
 class Staircase:
-    """The best score within every size, as segments of places on which it is constant.
+    """Best score within every size, as segments of positions with a constant score.
 
     Attributes:
-        begins: Of each segment, ascending, (S,).
-        ends: Of each segment, (S,).
-        levels: The best score within the sizes of each, ascending, (S,).
+        begins: Begin of each segment, ascending, (S,).
+        ends: End of each segment, (S,).
+        levels: Best score within the sizes of each segment, ascending, (S,).
     """
 
     begins: Array
@@ -46,7 +46,7 @@ class Staircase:
     def of(
         cls, places: Sequence[float] | Array, scores: Sequence[float] | Array, *, scale: SizeScale, reference: float
     ) -> "Staircase":
-        """Of some trials; where none is small enough, and where none is better, it is at the reference."""
+        """Return the staircase of some trials; it is at the reference where no trial is small enough or better."""
         place, score = np.asarray(places, dtype=np.float64), np.asarray(scores, dtype=np.float64)
         counts = (place < scale.high) & (score > reference)
         place, score = place[counts], score[counts]
@@ -57,13 +57,13 @@ class Staircase:
         return cls(begins=begins, ends=ends, levels=levels)
 
     def at(self, place: float) -> float:
-        """The best score within a size."""
+        """Return the best score within a size."""
         return float(self.levels[max(0, int(np.searchsorted(self.begins, place, side="right")) - 1)])
 
     def area(self, reference: float) -> float:
-        """The hypervolume: what lies under it and above a reference that is at most its own."""
+        """Return the hypervolume above a reference that is at most the staircase's own."""
         return float((self.ends - self.begins) @ (self.levels - reference))
 
     def widths_from(self, places: Array) -> Array:
-        """How much of each segment lies right of some places, (M, S)."""
+        """Return the width of each segment right of some positions, (M, S)."""
         return np.asarray(np.maximum(self.ends - np.maximum(self.begins, places[:, None]), 0.0))

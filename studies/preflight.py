@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 from studies.backends.resource_probe import ClusterFacts, cluster_facts
 from studies.backends.tune import cluster_address
-from studies.launch.preparation import opening_of, prepared, space_of
-from studies.launch_warnings import outlook
+from studies.launch.preparation import initial_design_of, prepared, space_of
+from studies.launch_warnings import launch_warnings
 from studies.resource_estimates.data import DataFacts, data_facts
 from studies.resource_estimates.machine import Machine, on_cluster, this_machine
 from studies.resource_estimates.noise import noise_warning
@@ -101,7 +101,9 @@ def check(specification: Specification, *, takes_steps: bool = True) -> Check:
         forecast=expected,
         budget=space.budget,
         backbone_parameters=space.shape.parameters,
-        plan=outlook(space, opening_of(BegunSpecification.of(specification), task), trials=specification.trials),
+        plan=launch_warnings(
+            space, initial_design_of(BegunSpecification.of(specification), task), trials=specification.trials
+        ),
         cluster=cluster,
     )
 

@@ -113,8 +113,8 @@ def replayed(ledger: Ledger, study: StudyRecord, space: SearchSpace, specificati
         space,
         sampler=sampler_of(specification.search.sampler),
         seed=study.seed,
-        opening=specification.opening,
-        course=ObservationModel(goal=specification.goal(study.budget_parameters)),
+        initial_design=specification.initial_design,
+        model=ObservationModel(goal=specification.goal(study.budget_parameters)),
     )
     replay(proposer, ledger.trials(study.id), ledger.readings_by_trial(study.id))
     return proposer

@@ -75,8 +75,8 @@ def simulated(
         checkpoints: Numbers of ended trials at which a configuration is recommended.
     """
     truth, measurements = PlantedTruth(space, seed), Measurements(seed, noise=noise, steps=STEPS)
-    course = ObservationModel(steps=STEPS, examples=measurements.examples)
-    proposer = Proposer(space, sampler=sampler, seed=seed, opening=_OPENING, course=course)
+    model = ObservationModel(steps=STEPS, examples=measurements.examples)
+    proposer = Proposer(space, sampler=sampler, seed=seed, initial_design=_OPENING, model=course)
     board, model = RungBoard(replace(_RUNGS, examples=measurements.examples)), FactoredSearch(space, seed=0)
     fitter = SurrogateFitter(Encoding(space).features_of)
     tuned, found_trial, cost = truth.best_published(), None, 0.0
@@ -89,8 +89,8 @@ def simulated(
         history.append(Observation.of(candidate, number=number, state=TrialState.RUNNING))
         for step in (*_RUNGS.steps, STEPS):
             reading = measurements.read(number, candidate.fingerprint, truths[-1], step)
-            proposer.report(number, step, reading.score, reading.train_loss)
-            told = course.measured(step, reading.score, reading.train_loss)
+            proposer.add_reading(number, step, reading.score, reading.train_loss)
+            told = model.measured(step, reading.score, reading.train_loss)
             history[number] = replace(history[number], readings=(*history[number].readings, told))
             board.add(reading, candidate)
             board.remember(number, step, measurements.losses(reading, candidate.fingerprint))
@@ -102,7 +102,7 @@ def simulated(
         is_complete, cost = step == STEPS, cost + step / STEPS
         state = TrialState.COMPLETE if is_complete else TrialState.PRUNED
         history[number] = replace(history[number], state=state)
-        proposer.close(number, state, reading.score if is_complete else None)
+        proposer.end_trial(number, state, reading.score if is_complete else None)
         if found_trial is None and is_complete and truths[number] > tuned + GAIN:
             found_trial = number + 1
         if number + 1 in checkpoints:

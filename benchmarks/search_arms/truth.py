@@ -133,9 +133,9 @@ class PlantedTruth:
         asked = [self.space.suggest_published(name, RandomTrial(0)) for name in names]
         return max(self.tuned(candidate.configuration) for candidate in asked)
 
-    def published_as_tried(self, opening: InitialDesign) -> list[float]:
+    def published_as_tried(self, initial_design: InitialDesign) -> list[float]:
         """True scores of the published methods of a space at the rates at which studies try them first."""
-        given = opening.rates(self.space.options.learning_rates)
+        given = initial_design.rates(self.space.options.learning_rates)
         return [self.score(self.space.suggest_published(name, given)) for name in self.space.published_that_fit()]
 
     def rates(self, form: str) -> Rates:

@@ -6,7 +6,7 @@ from dataclasses import replace
 from search_space.edit import Edit
 from search_space.space.options import LEARNING_RATES
 from studies.records import ExampleCounts, Reading, StudyRecord, TrialRecord, TrialState
-from studies.search.warm_start import lessons_from_json
+from studies.search.warm_start import warm_start_from_json
 from studies.surrogate.features import Features, SideStructure, TrainedSide, log2_budget_fraction, unit_lr_of
 from studies.surrogate.observation import Observation
 from studies.surrogate.posterior import Posterior, SurrogateFitter
@@ -32,7 +32,7 @@ def predictions_of(
     """
     history, views = history_of(trials, readings, examples), RecordedViews(study, trials)
     # where the best rates of forms were expected from what the study learned of earlier ones
-    places = lessons_from_json(study.section("lessons")).places(views.ranges)
+    places = warm_start_from_json(study.section("lessons")).expected_rates(views.ranges)
     fitter = SurrogateFitter(views.features_of, expected_rates=places)
     return fitter.posterior(history), lambda numbers: [fitter.features(history[number]) for number in numbers]
 

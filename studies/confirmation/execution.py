@@ -258,7 +258,7 @@ def plan_of(
         target_trials=target_trials,
         space=space,
         sampler="random",
-        opening=InitialDesign(),
+        initial_design=InitialDesign(),
         seed=study.seed,
         training=replace(training, evaluate_at_steps=(training.steps,), measured_split="test"),
         head_parameters=0,

@@ -13,7 +13,7 @@ from studies.analysis.ranks import ranking_of
 from studies.errors import StudiesError
 from studies.ledger.ledger import Ledger
 from studies.records import StudyRecord, TrialState
-from studies.search.optuna_history import STATES, directions_of, distributions, frozen_trial, whole_path
+from studies.search.optuna_history import STATES, complete_parameters, directions_of, distributions, frozen_trial
 from studies.search.optuna_logging import quiet_optuna
 from studies.study_file.recorded_specification import recorded_space, recorded_specification
 from studies.surrogate.recorded_observations import ObservationModel
@@ -117,7 +117,7 @@ def _frozen_trials(ledger: Ledger, record: StudyRecord) -> Iterator[FrozenTrial]
     spaces, model = distributions(space), ObservationModel(goal=goal)
     for trial in ledger.trials(record.id):
         seen = model.observation(trial, readings.get(trial.number, ()))
-        path = None if trial.method is None else whole_path(space, seen)
+        path = None if trial.method is None else complete_parameters(space, seen)
         frozen = frozen_trial(seen, path or trial.proposal, spaces, is_scored=goal is None)
         frozen.state = _STATES[trial.state]
         frozen.datetime_start, frozen.datetime_complete = trial.created_at, trial.ended_at

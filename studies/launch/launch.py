@@ -6,9 +6,9 @@ from dataclasses import replace
 from studies.backends.backend import RunnerFactory
 from studies.errors import StorageError
 from studies.launch.execution import LaunchResult, run_fleet
-from studies.launch.preparation import absolute_url, opening_of, plan_of, prepared, space_of
+from studies.launch.preparation import absolute_url, initial_design_of, plan_of, prepared, space_of
 from studies.launch.study_creation import as_begun, create_or_continue, taught
-from studies.launch_warnings import outlook
+from studies.launch_warnings import launch_warnings
 from studies.ledger.database import superuser
 from studies.ledger.invariants import lost_weights
 from studies.ledger.keeper_writes import LEASE_SECONDS
@@ -67,7 +67,7 @@ def launch(  # noqa: PLR0913 - one argument per wish
     if task is not None:
         inputs = InputDigest.of(task, specification.backbone.name)
         specification = specification.model_copy(update={"inputs": inputs})
-    opening_of(specification, task)  # raises before anything is recorded
+    initial_design_of(specification, task)  # raises before anything is recorded
     with Ledger.open(storage_url) as ledger:
         specification = taught(specification, ledger, space)
         study, done = create_or_continue(specification, ledger, space.shape)
@@ -81,7 +81,7 @@ def launch(  # noqa: PLR0913 - one argument per wish
     plan = plan_of(specification, study, space, storage_url=storage_url, task=task)
     plan = replace(plan, lease_seconds=lease_seconds)
     if announce is not None:
-        announce((*known, *data_lines(task), *outlook(space, plan.opening, trials=specification.trials)))
+        announce((*known, *data_lines(task), *launch_warnings(space, plan.initial_design, trials=specification.trials)))
     return run_fleet(
         specification, study, plan, factory=factory, observer=observer, observers=observers, instead_of=instead_of
     )

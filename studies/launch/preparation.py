@@ -38,21 +38,21 @@ def space_of(specification: Specification, budget: int | None = None) -> SearchS
     return SearchSpace(shape=shape, budget=most, options=specification.space_options)
 
 
-def opening_of(specification: BegunSpecification, task: Prepared | None) -> InitialDesign:
+def initial_design_of(specification: BegunSpecification, task: Prepared | None) -> InitialDesign:
     """What comes first in a study. Texts have no task head that could be trained alone.
 
     Raises:
         LaunchError: If it is listed all the same.
     """
-    opening = specification.opening
-    if task is None or task.labels or HEAD_ONLY.name not in opening.published:
-        return opening
+    initial_design = specification.initial_design
+    if task is None or task.labels or HEAD_ONLY.name not in initial_design.published:
+        return initial_design
     if not isinstance(specification.search.published, str):
         raise LaunchError(
             f"search.published must list what can be trained; {HEAD_ONLY.name} has no task head to train where texts "
             "are written. Leave it out."
         )
-    return replace(opening, published=tuple(one for one in opening.published if one != HEAD_ONLY.name))
+    return replace(initial_design, published=tuple(one for one in initial_design.published if one != HEAD_ONLY.name))
 
 
 def absolute_url(storage_url: str) -> str:
@@ -88,7 +88,7 @@ def plan_of(
         target_trials=specification.trials,
         space=space,
         sampler=specification.search.sampler,
-        opening=opening_of(specification, task),
+        initial_design=initial_design_of(specification, task),
         seed=specification.seed,
         training=specification.training_plan(),
         head_parameters=0 if task is None else len(task.labels) * (space.shape.width + 1),

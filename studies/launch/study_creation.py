@@ -176,13 +176,13 @@ def taught(specification: BegunSpecification, ledger: Ledger, space: SearchSpace
     if search.learn_from == "none" or specification.lessons is not None:
         return specification
     from studies.analysis.sources import named_sources, related_sources
-    from studies.search.transfer import lessons_of
+    from studies.search.transfer import warm_start_from
 
     if isinstance(search.learn_from, str):
         sources = related_sources(ledger, family=space.shape.family, metric=specification.task.metric)
     else:
         sources = named_sources(ledger, search.learn_from)
-    lessons = lessons_of(sources, space, replaceable=specification.replaceable)
+    lessons = warm_start_from(sources, space, replaceable=specification.replaceable)
     return specification.model_copy(update={"lessons": lessons})
 
 

@@ -1,1 +1,1 @@
-"""Pruning: which trials stop at a rung, and why."""
+"""Pruning: decisions which trials stop at a rung, with reasons."""

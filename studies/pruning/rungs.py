@@ -1,26 +1,24 @@
-"""Asynchronous successive halving: which trials go on, decided from recorded readings only, by a `PruningRule`.
+"""Asynchronous successive halving: decisions at rungs from recorded readings, by a `PruningRule`.
 
 The rule ``none``: no trial stops.
 
-The rule ``significance``: a trial stops if at least ``ceil(n / reduction)`` of the readings there are better than its
-own by `Z` standard errors of the difference, and at least `FEWEST` others are there. Where both
-were measured example by example the difference is that of the losses, paired, by `Z_PAIRED`, and who is better has no
-lower score either: early on the loss tells more of the end, and a trial that is sure of what it gets wrong is not
-stopped for it. Else the difference is that of the scores. Trials that are protected are not counted: they would hold
-the rungs for good.
+The rule ``significance``: a trial stops if at least ``ceil(n / reduction)`` of the readings at the rung are better by
+`Z` standard errors of the difference, and at least `FEWEST` others are there. If both trials have losses by example,
+the difference is the paired one of the losses, with `Z_PAIRED`, and the better trial also has no lower score. Early
+losses predict the end better than scores, and a confident trial is not stopped for its loss alone. Otherwise the
+difference is that of the scores. Protected trials are not counted, since they would occupy the rungs for good.
 
-The rule ``chance``: a trial stops if the probability that it is truly better than the best published method is below
-`LEAST_CHANCE`, by the model of the search: it knows all readings of the study, losses among them, what a reading
-predicts of the end, and how alike configurations do. Where no published method is there, or small configurations are
-wanted, the best of the others is to be beaten, with `LEAST_CHANCE_OF_BEST`.
+The rule ``chance``: a trial stops if its probability to beat the best published method is below `LEAST_CHANCE`, by the
+surrogate, which uses all readings and losses of the study and the similarity of configurations. Without a published
+method, or with a size goal, the rival is the best other trial, with `LEAST_CHANCE_OF_BEST`.
 
-Where a study wants small configurations, too, ``n`` and what is better count only readings of trials that are no larger
-than the one that arrives: nothing stops because something larger scores more. With one objective all sizes are equal.
+With a size goal, ``n`` and better readings count trials that are no larger: no trial stops because a larger one scores
+more. With one objective all sizes are equal.
 
-Whatever the rule, a trial that has collapsed (`studies.pruning.degenerate`) stops, published methods included; the task
-head alone goes on, for it is what all others are measured by.
+With every rule a collapsed trial stops (`studies.pruning.degenerate`), published methods included. The task head alone
+always continues, as the baseline of all others.
 
-A decision is taken once, when the reading is recorded, and never revised.
+A decision is made once, when the reading is recorded, and never revised.
 """
 
 import math
@@ -41,32 +39,32 @@ from trial_runner.requests import Reading
 from trial_runner.seeds import derived_seed
 
 Z = 0.84
-"""Standard errors of the difference by which a reading is better than another: one in five is so by luck.
+"""Standard errors of the difference by which a reading is better than another; noise alone exceeds it in one of five.
 
 One such comparison stops nothing; it takes ``ceil(n / reduction)``.
 """
 
 Z_PAIRED = 1.28
-"""The same of a paired difference: sharper, for what the examples have in common is gone, so more is asked of it."""
+"""The same for a paired difference, which is more precise because the noise of common examples cancels."""
 
 LEAST_CHANCE = 0.09
-"""Of being truly better than the best published method; with less a trial stops.
+"""Probability of beating the best published method below which a trial stops.
 
 On planted truths nine in ten of the better draws reached their end with it, for 60% of the steps.
 """
 
 LEAST_CHANCE_OF_BEST = 0.02
-"""The same where the best of all other trials is to be beaten: few are better, and one of those that are is wanted."""
+"""The same where the rival is the best other trial, which few trials beat."""
 
 FEWEST = 4
-"""Other readings at a rung before the rule of significance stops a trial."""
+"""Number of other readings at a rung from which on the rule ``significance`` stops a trial."""
 
 KEPT_PUBLISHED = 3
-"""Published methods that are protected where the best of them are."""
+"""Number of best published methods that are protected by ``best``."""
 
 
 class Rule(StrEnum):
-    """How a trial is compared with the others at a rung: the names of the rules that a study file can choose."""
+    """Names of the rules that a study file can choose."""
 
     NONE = "none"
     SIGNIFICANCE = "significance"
@@ -74,9 +72,9 @@ class Rule(StrEnum):
 
 
 class Protected(StrEnum):
-    """Which published methods run to the end whatever the rungs say.
+    """Published methods that run to the end at any rung.
 
-    ``BEST`` are those that were best at the first rung so far, and the task head alone.
+    ``BEST`` protects the best ones at the first rung so far, and the task head alone.
     """
 
     NONE = "none"
@@ -86,18 +84,18 @@ class Protected(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RungPlan:
-    """Where trials are compared.
+    """Rungs at which trials are compared.
 
     Attributes:
-        steps: Steps of the rungs, ascending; the last step of a trial is not among them.
-        reduction: About one trial in so many goes on; 1 never prunes.
-        rule: How a trial is compared with the others.
-        protected: Which published methods are never stopped.
-        examples: Of the validation split, for the standard error of a score in [0, 1]; None if that is not known.
-        measured: Most of them that are measured at a rung; None for all.
-        stops_collapsed: Whether trials that learn nothing stop.
-        guessing_loss: Loss of guessing by the frequencies of the labels; None where there are no labels.
-        seed: Draws lots among equals.
+        steps: Steps of the rungs, ascending, without the last step of a trial.
+        reduction: About one trial in this many continues; 1 never prunes.
+        rule: Rule of comparison.
+        protected: Published methods that are never stopped.
+        examples: Number of validation examples, for the standard error of a score in [0, 1]; None if unknown.
+        measured: Largest number of examples measured at a rung; None for all.
+        stops_collapsed: Whether collapsed trials stop.
+        guessing_loss: Loss of guessing by the frequencies of the labels; None without labels.
+        seed: Seed by which ties are broken.
     """
 
     steps: tuple[int, ...]
@@ -119,39 +117,39 @@ class RungPlan:
 
     @property
     def rung_examples(self) -> int | None:
-        """How many examples a score at a rung is of; None if that is not known."""
+        """Number of examples of a score at a rung; None if unknown."""
         if self.examples is None or self.measured is None:
             return self.examples
         return min(self.examples, self.measured)
 
     @property
     def example_counts(self) -> ExampleCounts | None:
-        """How many examples scores are of; None if that is not known."""
+        """Numbers of examples of scores; None if unknown."""
         if self.examples is None or self.rung_examples is None:
             return None
         return ExampleCounts(whole=self.examples, rungs=self.rung_examples)
 
     def rung_at(self, step: int) -> int | None:
-        """Index of the rung at a step; None between rungs."""
+        """Return the index of the rung at a step; None between rungs."""
         return self.steps.index(step) if step in self.steps else None
 
 
 PruningRule = Callable[["RungBoard", int, Reading, WinProbability | None], str | None]
-"""Why the trial of a reading stops at a rung; None when it goes on.
+"""Function that returns the reason why the trial of a reading stops at a rung; None if it continues.
 
-It is told the board, with the reading on it, the rung, the reading, and what the model expects of the trial; None where
-that is not asked for, or too little is known.
+Its arguments are the board with the reading, the rung, the reading, and the trial's win probability. The latter is None
+where the rule does not use it, or with too little data.
 """
 
 
 def significance(board: "RungBoard", rung: int, reading: Reading, win_probability: WinProbability | None) -> str | None:
-    """The rule ``significance``: enough others are better by more than their noise."""
+    """Apply the rule ``significance``: enough others are better by more than their noise."""
     plan, protected = board.plan, board.protected() | {reading.trial}
     others = [other for other in board.no_larger(rung, reading.trial) if other.trial not in protected]
     needed = math.ceil((len(others) + 1) / plan.reduction)
     if len(others) < FEWEST or plan.reduction == 1:
         return None
-    # whoever is better has no lower score, by either comparison
+    # a better trial has no lower score in either comparison
     ahead = [other for other in others if other.score >= reading.score]
     if len(ahead) < needed:
         return None
@@ -160,8 +158,8 @@ def significance(board: "RungBoard", rung: int, reading: Reading, win_probabilit
     better = 0
     for other, losses in zip(ahead, differences, strict=True):
         if losses is None:
-            apart = math.hypot(error(reading.score), error(other.score))
-            better += other.score - reading.score > Z * apart
+            deviation = math.hypot(error(reading.score), error(other.score))
+            better += other.score - reading.score > Z * deviation
         else:
             better += losses.mean > Z_PAIRED * losses.standard_error
     if better < needed:
@@ -170,7 +168,7 @@ def significance(board: "RungBoard", rung: int, reading: Reading, win_probabilit
 
 
 def chance(board: "RungBoard", rung: int, reading: Reading, win_probability: WinProbability | None) -> str | None:
-    """The rule ``chance``: the trial is unlikely to beat its rival."""
+    """Apply the rule ``chance``: the trial is unlikely to beat its rival."""
     if win_probability is None:
         return None
     if win_probability.is_published:
@@ -186,7 +184,7 @@ RULES: Mapping[Rule, PruningRule] = {Rule.NONE: lambda *_: None, Rule.SIGNIFICAN
 
 
 def _errors(scores: Sequence[float], examples: int | None) -> Callable[[float], float]:
-    """The standard error of a score; where it cannot be told from the examples, half the spread of all scores."""
+    """Return a function for the standard error of a score, half the spread of all scores if examples do not give it."""
     if examples is not None and min(scores) >= 0 and max(scores) <= 1:
         return lambda score: math.sqrt(max(score * (1 - score), 1 / examples) / examples)
     middle = median(scores)
@@ -195,10 +193,10 @@ def _errors(scores: Sequence[float], examples: int | None) -> Callable[[float], 
 
 
 class RungBoard:
-    """The readings at every rung, and the verdicts that follow from them."""
+    """Readings at every rung, and the verdicts that follow from them."""
 
     def __init__(self, plan: RungPlan) -> None:
-        """Begin with no reading."""
+        """Start without readings."""
         self.plan = plan
         self._rule = RULES[plan.rule] if isinstance(plan.rule, Rule) else plan.rule
         self._readings: list[dict[int, Reading]] = [{} for _ in plan.steps]
@@ -208,12 +206,12 @@ class RungBoard:
         self._sizes: dict[int, float] = {}
 
     def add(self, reading: Reading, trial: TrialRecord | Candidate | None = None, *, size: float = 0.0) -> bool:
-        """Put a reading on the board; False if it is no rung's or the trial's reading is there already.
+        """Add a reading; return False if it is at no rung or the trial has a reading there.
 
         Args:
-            reading: The new one.
-            trial: Whose it is; None for an unknown one of the search.
-            size: Of the trial; 0 where only the score counts.
+            reading: New reading.
+            trial: Trial of the reading; None for an unnamed one of the search.
+            size: Size of the trial; 0 where the score alone counts.
         """
         rung = self.plan.rung_at(reading.step)
         if rung is None or reading.trial in self._readings[rung]:
@@ -227,26 +225,25 @@ class RungBoard:
         return True
 
     def remember(self, trial: int, step: int, examples: ExampleLosses) -> None:
-        """Take in what a reading measured example by example, if the rule asks for it; the first one stands."""
+        """Store the losses by example of a reading if the rule uses them; the first ones are kept."""
         rung = self.plan.rung_at(step)
         if rung is not None and self.plan.rule is Rule.SIGNIFICANCE:
             self._examples[rung].setdefault(trial, examples)
 
     def verdict(self, reading: Reading, win_probability: WinProbability | None = None) -> str | None:
-        """Why the trial stops at this rung; None when it goes on. The reading is on the board already.
+        """Return the reason why the trial stops at this rung; None if it continues. The reading must have been added.
 
         Args:
-            reading: The newest of the trial.
-            win_probability: What the model expects of it, told of that reading; None while too little is known. It is
-                for the rule of chance alone.
+            reading: Newest reading of the trial.
+            win_probability: Win probability given that reading, for the rule ``chance``; None with too little data.
         """
         rung = self.plan.rung_at(reading.step)
         if rung is None:
             return None
-        told = self._collapse(rung, reading.trial)
-        if told is None and reading.trial not in self.protected():
-            told = self._rule(self, rung, reading, win_probability)
-        return None if told is None else f"rung {rung} ({reading.step} steps): {told}"
+        reason = self._collapse(rung, reading.trial)
+        if reason is None and reading.trial not in self.protected():
+            reason = self._rule(self, rung, reading, win_probability)
+        return None if reason is None else f"rung {rung} ({reading.step} steps): {reason}"
 
     def _collapse(self, rung: int, trial: int) -> str | None:
         if not self.plan.stops_collapsed or self._methods.get(trial) == HEAD_ONLY.name:
@@ -256,24 +253,26 @@ class RungBoard:
         return collapse(here[trial], first.get(trial), others, self.plan.guessing_loss)
 
     def no_larger(self, rung: int, trial: int) -> list[Reading]:
-        """The readings at a rung of trials that are no larger than one, its own included."""
+        """Return the readings at a rung of trials no larger than one, its own included."""
         size = self._sizes[trial]
         return [reading for number, reading in self._readings[rung].items() if self._sizes[number] <= size]
 
     def loss_differences(self, rung: int, trials: Sequence[int], other: int) -> list[Evidence | None]:
-        """How much lower the losses of some trials are than that of another, example by example.
+        """Return how much lower the losses of some trials are than those of another, by example.
 
-        None where two cannot be compared so.
+        An entry is None where two trials cannot be compared in this way.
         """
         known = self._examples[rung]
         if other not in known:
             return [None] * len(trials)
-        alike = [trial for trial in trials if trial in known and len(known[trial]) == len(known[other])]
-        found = dict(zip(alike, loss_evidences([known[trial] for trial in alike], known[other]), strict=True))
-        return [found.get(trial) for trial in trials]
+        comparable = [trial for trial in trials if trial in known and len(known[trial]) == len(known[other])]
+        evidence = dict(
+            zip(comparable, loss_evidences([known[trial] for trial in comparable], known[other]), strict=True)
+        )
+        return [evidence.get(trial) for trial in trials]
 
     def protected(self) -> set[int]:
-        """Numbers of the trials that are never stopped."""
+        """Return the numbers of the trials that are never stopped."""
         match self.plan.protected:
             case Protected.ALL:
                 return set(self._methods)
@@ -281,12 +280,12 @@ class RungBoard:
                 heads = {trial for trial, method in self._methods.items() if method == HEAD_ONLY.name}
                 first = self._readings[0].items() if self._readings else ()
                 published = [one for trial, one in first if trial in self._methods and trial not in heads]
-                return heads | {one.trial for one in sorted(published, key=self._place)[:KEPT_PUBLISHED]}
+                return heads | {one.trial for one in sorted(published, key=self._sort_key)[:KEPT_PUBLISHED]}
             case _:
                 return set()
 
-    def _place(self, reading: Reading) -> tuple[float, float, int, int]:
-        """The lower, the better: by score, then by loss, then by lot."""
+    def _sort_key(self, reading: Reading) -> tuple[float, float, int, int]:
+        """Return the sort key of a reading, best first: by score, then loss, then by lot."""
         loss = reading.metrics.get("validation_loss", math.nan)
         lot = derived_seed(self.plan.seed, f"tie {self._fingerprints[reading.trial]}")
         return -reading.score, math.inf if math.isnan(loss) else loss, lot, reading.trial

@@ -69,7 +69,7 @@ class Results:
             if held is None or reading is None or report.state.is_terminal or not _is_sound(reading):
                 continue
             arrived.add(number)
-            self._state.proposer.report(number, reading.step, reading.score, loss_of(reading))
+            self._state.proposer.add_reading(number, reading.step, reading.score, loss_of(reading))
             # a replicate stops at no rung
             if held.trial.replicate_of is None and self._plan.rungs.rung_at(reading.step) is not None:
                 at_rungs.append(number)
@@ -114,7 +114,7 @@ class Results:
             raise LaunchError(f"the ledger must know attempt {open_trial.attempt} of trial {number}; it does not.")
         self._state.delete(dropped)
         if (reading := report.reading) is not None:
-            self._state.proposer.report(number, reading.step, reading.score, loss_of(reading))
+            self._state.proposer.add_reading(number, reading.step, reading.score, loss_of(reading))
             if reading.step > open_trial.step:  # what was measured before is no progress
                 open_trial.losses = self._state.crashes = 0
             self._state.pace.hear(time.monotonic(), reading.step - open_trial.step)
@@ -126,7 +126,7 @@ class Results:
         del self._state.roster.trials[number]
         self._state.move(TrialState.RUNNING, report.state)
         size = None if self._plan.goal is None else self._state.size(open_trial.trial)
-        self._state.proposer.close(number, report.state, report.score, size=size)
+        self._state.proposer.end_trial(number, report.state, report.score, size=size)
         self._state.tally.add(open_trial)
 
 

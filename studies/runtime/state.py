@@ -104,8 +104,8 @@ class StudyState:
             plan.space,
             sampler=sampler_of(plan.sampler),
             seed=plan.seed,
-            opening=plan.opening,
-            course=ObservationModel(
+            initial_design=plan.initial_design,
+            model=ObservationModel(
                 steps=plan.training.steps,
                 examples=plan.rungs.examples,
                 rung_examples=plan.rungs.rung_examples,

@@ -24,7 +24,7 @@ class StudyPlan:
         target_trials: How many trials it has in all.
         space: What may be proposed.
         sampler: Who proposes, as a study file says it.
-        opening: What comes first.
+        initial_design: What comes first.
         seed: Everything random derives from it.
         training: How every trial is trained.
         head_parameters: Parameters of the task head.
@@ -43,7 +43,7 @@ class StudyPlan:
     target_trials: int
     space: SearchSpace
     sampler: str | Mapping[str, Any]
-    opening: InitialDesign
+    initial_design: InitialDesign
     seed: int
     training: TrainingPlan
     head_parameters: int

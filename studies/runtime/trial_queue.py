@@ -109,7 +109,7 @@ class TrialQueue:
         """
         found: list[TrialRecord] = []
         while len(found) < count and self._proposer.next_number < self._plan.target_trials and not self.exhausted:
-            one = None if self._proposer.is_opening else round_of(self._proposer.next_number, self._rounds)
+            one = None if self._proposer.is_initial_design else round_of(self._proposer.next_number, self._rounds)
             open_trials = chain(before, (trial.number for trial in found))
             if one is not None and any(number < one.begins_at for number in open_trials):
                 break
@@ -129,7 +129,7 @@ class TrialQueue:
         finalists = self._finalists[one.begins_at]
         trial = replicate(self._proposer.next_number, one, finalists, study_seed=self._plan.seed)
         if trial is not None:
-            self._proposer.repeat(trial)
+            self._proposer.add_replicate(trial)
         return trial
 
     def _proposed(self) -> TrialRecord | None:

@@ -1,4 +1,4 @@
-"""Candidates of the search space as trials of the ledger, and trials of the ledger as requests to a pack."""
+"""Candidates of the search space as trial records, and trial records as requests to a worker."""
 
 from collections.abc import Sequence
 from dataclasses import fields
@@ -23,15 +23,15 @@ def new_trial(
     head_parameters: int,
     description: str | None = None,
 ) -> TrialRecord:
-    """The row of a proposal, before it is run; finding words for it takes as long as all else."""
-    # the name of a published method stands beside what it is
-    words = sentence if candidate.method is None else phrase
+    """Return the record of a proposal before it runs; its description takes as long as all the rest."""
+    # the name of a published method is shown beside its description
+    describe = sentence if candidate.method is None else phrase
     return TrialRecord(
         number=number,
         origin="proposed" if candidate.method is None else "published",
         method=candidate.method,
         fingerprint=candidate.fingerprint,
-        description=words(candidate.configuration, shape) if description is None else description,
+        description=describe(candidate.configuration, shape) if description is None else description,
         configuration=candidate.configuration,
         proposal=dict(candidate.parameters),
         seed=hashed_seed("trial", study_seed, number, bits=31),
@@ -50,12 +50,12 @@ def _dimensions(edits: Sequence[Edit], learning_rate: float | None) -> SideDimen
     view = side_view(edits)
     if view is None or learning_rate is None:
         return None
-    shown = {one.name: getattr(view, one.name) for one in fields(SideDimensions)}
-    return SideDimensions(**shown | {"learning_rate": learning_rate})
+    dimensions = {one.name: getattr(view, one.name) for one in fields(SideDimensions)}
+    return SideDimensions(**dimensions | {"learning_rate": learning_rate})
 
 
 def trial_request(trial: TrialRecord, *, attempt: int, plan: TrainingPlan) -> TrialRequest:
-    """What a pack is asked to train, from what the ledger holds."""
+    """Return the request by which a worker trains a recorded trial."""
     return TrialRequest(
         trial=trial.number,
         attempt=attempt,
@@ -63,7 +63,7 @@ def trial_request(trial: TrialRecord, *, attempt: int, plan: TrainingPlan) -> Tr
         learning_rates=(
             0.0 if trial.attention is None else trial.attention.learning_rate or 0.0,
             0.0 if trial.ffn is None else trial.ffn.learning_rate or 0.0,
-            # its own where that is searched, else that of all
+            # searched per trial, or one for the study
             float(str(trial.proposal.get(HEAD_RATE, plan.head_learning_rate))),
         ),
         plan=plan,

@@ -1,4 +1,4 @@
-"""The factored search as a sampler of Optuna, for studies that ask a search space: ``space.suggest(trial)``."""
+"""Factored search as an Optuna sampler, for studies whose objective calls ``space.suggest(trial)``."""
 
 import copy
 import math
@@ -30,28 +30,27 @@ _STATES = {
 }
 
 
-_ANYWHERE = 1 / 3
-"""Share of the trials whose rate is drawn from the whole range."""
-_NEAR = 0.35
-"""Deviation of the natural logarithm of the others from that of a trial that did well."""
-_WELL = 4
-"""One trial of so many did well."""
+_UNIFORM_FRACTION = 1 / 3
+"""Share of the trials whose head rate is drawn from the whole range."""
+_LOCAL_LOG_STD = 0.35
+"""Standard deviation of the natural logarithm of the other rates about that of a top trial."""
+_TOP_FRACTION = 4
+"""One trial in this many is a top trial."""
 
 
 class FactoredSampler(BaseSampler):
-    """Proposes with a `FactoredSearch`; what it draws depends on that, the trial's number and the history only.
+    """Optuna sampler that proposes with a `FactoredSearch`; draws depend on it, the trial number and the history alone.
 
-    A trial that is a published method or point has its name as user attribute ``method``: the sampler sets it where it
-    gives one other rates, and whoever enqueues one sets it. A trial whose parameters are no whole proposal of the space
-    is passed over. What has ended counts in the order of numbers, for the times of two trials that end together differ
-    from one launch to the next.
+    A published method or point has its name as user attribute ``method``. The sampler sets it when it retunes one, and
+    users set it when they enqueue one. Trials whose parameters are no complete proposal of the space are ignored.
+    Ended trials count in the order of numbers, since end times differ between launches.
 
     Attributes:
-        search: Who makes whole candidates.
+        search: Factored search of the space.
     """
 
     def __init__(self, search: FactoredSearch) -> None:
-        """Prepare for studies over the search's space."""
+        """Prepare for studies of the search's space."""
         self.search = search
         self._space = search.space
         self._retry = 0
@@ -60,13 +59,13 @@ class FactoredSampler(BaseSampler):
         self._candidates: dict[str, Candidate | None] = {}
 
     def at(self, number: int, retry: int) -> Self:
-        """The sampler of one proposal of the trial ``number``, of which ``retry`` were tried before."""
-        found = copy.copy(self)
-        found._retry, found._proposed = retry, {}
-        return found
+        """Return the sampler for trial ``number`` after ``retry`` duplicate proposals."""
+        sampler = copy.copy(self)
+        sampler._retry, sampler._proposed = retry, {}
+        return sampler
 
     def before_trial(self, study: Study, trial: FrozenTrial) -> None:
-        """Propose, so that the objective knows whether the trial is a published method."""
+        """Propose, so that the objective finds the name of a published method."""
         if METHOD in trial.user_attrs:
             ranges = self._space.options.learning_rates.items()
             self._proposed[trial.number] = {
@@ -86,29 +85,29 @@ class FactoredSampler(BaseSampler):
             trial.user_attrs[METHOD] = candidate.method
 
     def infer_relative_search_space(self, study: Study, trial: FrozenTrial) -> dict[str, BaseDistribution]:
-        """Every parameter of the space."""
+        """Return every parameter of the space."""
         return dict(self._distributions)
 
     def sample_relative(
         self, study: Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
     ) -> dict[str, Any]:
-        """The parameters of the proposal; none where nothing new was drawn."""
+        """Return the parameters of the proposal; empty if no new candidate was drawn."""
         return self._proposed.pop(trial.number, {})
 
     def sample_independent(
         self, study: Study, trial: FrozenTrial, param_name: str, param_distribution: BaseDistribution
     ) -> Any:
-        """A random value, for a parameter that was not proposed."""
+        """Return a random value of a parameter that was not proposed."""
         seed = hashed_seed("independent", self.search.seed, trial.number, self._retry, param_name)
         return RandomSampler(seed=seed).sample_independent(study, trial, param_name, param_distribution)
 
     def _history(self, study: Study, trial: FrozenTrial) -> Sequence[Observation]:
-        """The trials so far: those of a ledger, with all that it holds, or what any study of Optuna's knows."""
+        """Return the observations of a ledger, or those made of the trials of any Optuna study."""
         if isinstance(study._storage, ProposalStorage):
             return study._storage.observations
         sign = -1.0 if study.directions[0] is StudyDirection.MINIMIZE else 1.0
         others = [one for one in study.get_trials(deepcopy=False) if one.number != trial.number]
-        # a whole trial has the most steps that any has
+        # the longest trial is a full one
         steps = max((max(one.intermediate_values, default=1) for one in others), default=1)
         return [
             Observation.of(candidate, number=one.number, state=_STATES[one.state], readings=_readings(one, steps, sign))
@@ -122,10 +121,12 @@ class FactoredSampler(BaseSampler):
         if key not in self._candidates:
             given = trial.params
             try:
-                asked = self._space.suggest(given) if method is None else self._space.suggest_published(method, given)
+                candidate = (
+                    self._space.suggest(given) if method is None else self._space.suggest_published(method, given)
+                )
             except (KeyError, BudgetError, InvalidEditError):
-                asked = None
-            self._candidates[key] = asked
+                candidate = None
+            self._candidates[key] = candidate
         return self._candidates[key]
 
 
@@ -137,24 +138,24 @@ def _readings(trial: FrozenTrial, steps: int, sign: float) -> tuple[MeasuredScor
 
 
 def head_peak_lr(history: Sequence[Observation], bounds: tuple[float, float], seed: int, number: int) -> float:
-    """Peak learning rate of a trial's head, of which the model knows nothing: near one that did well, or anywhere.
+    """Return a peak learning rate for the task head: near that of a top trial, or log-uniform. The model leaves it out.
 
     Args:
-        history: The trials so far; those that are complete and have a rate of their own tell of it.
+        history: Trials so far; complete ones with a head rate of their own are used.
         bounds: Lowest and highest rate.
-        seed: Of the study.
-        number: Of the trial.
+        seed: Seed of the study.
+        number: Number of the trial.
     """
     low, high = bounds
     draw = random.Random(hashed_seed("head rate", seed, number))
-    anywhere = math.exp(draw.uniform(math.log(low), math.log(high)))
+    log_uniform = math.exp(draw.uniform(math.log(low), math.log(high)))
     scores = [
         (rate, max(one.readings, key=lambda read: read.fraction).score, one.number)
         for one in history
         if (rate := one.head_learning_rate) and one.state is TrialState.COMPLETE and one.readings
     ]
     ranked = sorted(scores, key=lambda one: (-one[1], one[2]))
-    well = ranked[: len(ranked) // _WELL]
-    is_near, aim, step = draw.random() >= _ANYWHERE, draw.random(), draw.gauss(0.0, _NEAR)
-    rate = well[int(aim * len(well))][0] * math.exp(step) if well and is_near else anywhere
+    top = ranked[: len(ranked) // _TOP_FRACTION]
+    is_local, position, step = draw.random() >= _UNIFORM_FRACTION, draw.random(), draw.gauss(0.0, _LOCAL_LOG_STD)
+    rate = top[int(position * len(top))][0] * math.exp(step) if top and is_local else log_uniform
     return min(max(rate, low), high)

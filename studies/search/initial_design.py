@@ -1,4 +1,4 @@
-"""The first trials of a study: which they are, and at which rates, before a sampler is asked."""
+"""Initial design of a study: its first trials and their learning rates."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,23 +10,22 @@ from studies.surrogate.prior_mean import BEST_UNIT_LR
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InitialDesign:
-    """How a study begins.
+    """First trials of a study.
 
     Attributes:
-        published: Published methods, tried in this order after what was learned, at the rates that are expected to be
-            best.
-        lessons: What was learned from earlier studies.
+        published: Published methods, tried in this order after the warm start, at the expected best learning rates.
+        warm_start: Configurations and learning rates from earlier studies.
     """
 
     published: tuple[str, ...] = ()
-    lessons: WarmStart = WarmStart()  # noqa: RUF009 - frozen
+    warm_start: WarmStart = WarmStart()  # noqa: RUF009 - frozen
 
     def rates(self, ranges: Mapping[str, tuple[float, float]]) -> dict[str, float]:
-        """The rate at which a form is tried first, by the name of its parameter.
+        """Return the learning rate at which each form is tried first, by the name of its parameter.
 
         Args:
-            ranges: Lowest and highest rate by form.
+            ranges: Lowest and highest learning rate by form.
         """
-        places = self.lessons.places(ranges)
+        places = self.warm_start.expected_rates(ranges)
         best = {form: places[form].mean if form in places else BEST_UNIT_LR for form in ranges}
         return {f"learning_rate.{form}": lr_at(best[form], *bounds) for form, bounds in ranges.items()}

@@ -1,4 +1,4 @@
-"""The trials of a study as Optuna's samplers see them, without a database of Optuna's."""
+"""History of a study in Optuna's form, without a database of Optuna."""
 
 import copy
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
@@ -20,13 +20,13 @@ from studies.surrogate.observation import Observation
 
 _NAME = "proposal"
 _LONG_AGO = datetime(2000, 1, 1, tzinfo=UTC)
-"""A replay knows times that others do not, and no proposal may depend on them."""
+"""Start and end time of all trials: proposals must not depend on times, which differ in a replay."""
 
 LARGEST = 1_000
-"""Trials with a result, up to which a sampler is shown all."""
+"""Number of trials with a result up to which a sampler receives all."""
 
 BEST = 250
-"""The complete trials with the highest scores that stay in view; good for TPE are at most the 25 best."""
+"""Number of complete trials with the highest scores that stay visible; TPE counts at most the best 25 as good."""
 
 STATES: Mapping[TrialState, optuna.trial.TrialState] = {
     TrialState.QUEUED: optuna.trial.TrialState.RUNNING,
@@ -38,7 +38,7 @@ STATES: Mapping[TrialState, optuna.trial.TrialState] = {
 
 
 def distributions(space: SearchSpace) -> dict[str, BaseDistribution]:
-    """The parameters of a space as Optuna knows them."""
+    """Return the parameters of a space as Optuna distributions."""
     return {
         name: CategoricalDistribution(values)
         if isinstance(values, tuple)
@@ -48,27 +48,27 @@ def distributions(space: SearchSpace) -> dict[str, BaseDistribution]:
 
 
 def directions_of(goal: SizeGoal | None) -> list[StudyDirection]:
-    """What Optuna makes of the values of a trial: the score first, and then what is to be small."""
+    """Return the directions of the values of a trial: the score, then the size if there is a size goal."""
     return [StudyDirection.MAXIMIZE] if goal is None else [StudyDirection.MAXIMIZE, StudyDirection.MINIMIZE]
 
 
-def whole_path(space: SearchSpace, trial: Observation) -> dict[str, str | float] | None:
-    """The parameters with which a space proposes a trial; None if it cannot."""
+def complete_parameters(space: SearchSpace, trial: Observation) -> dict[str, str | float] | None:
+    """Return the parameters with which a space proposes a trial; None if it cannot."""
     rates = {ATTENTION: trial.attention_learning_rate, FFN: trial.ffn_learning_rate}
-    known = {side: rate for side, rate in rates.items() if rate is not None}
-    return space.parameters_of(trial.configuration, peak_lrs=known)
+    present = {side: rate for side, rate in rates.items() if rate is not None}
+    return space.parameters_of(trial.configuration, peak_lrs=present)
 
 
 def frozen_trial(
     trial: Observation, parameters: Mapping[str, object], spaces: Mapping[str, BaseDistribution], *, is_scored: bool
 ) -> FrozenTrial:
-    """A trial as Optuna knows it.
+    """Return a trial in Optuna's form.
 
     Args:
-        trial: The trial.
-        parameters: Those that are to be seen of it.
-        spaces: Where each parameter is drawn from, by name.
-        is_scored: Whether the score is its only value.
+        trial: Observation of the trial.
+        parameters: Visible parameters.
+        spaces: Distribution of each parameter, by name.
+        is_scored: Whether the score is the only value.
     """
     return FrozenTrial(
         number=trial.number,
@@ -82,13 +82,13 @@ def frozen_trial(
         distributions={name: spaces[name] for name in parameters},
         user_attrs={} if trial.method is None else {METHOD: trial.method},
         system_attrs={},
-        # Optuna knows no readings of several values
+        # Optuna supports no intermediate values with several objectives
         intermediate_values={one.step: one.score for one in trial.readings} if is_scored else {},
     )
 
 
-def in_view(trials: Sequence[Observation]) -> list[Observation]:
-    """The trials that a sampler is shown.
+def visible_trials(trials: Sequence[Observation]) -> list[Observation]:
+    """Return the trials that a sampler receives.
 
     These are all while few have a result, then the best, the newest and those that have not ended.
     """
@@ -103,12 +103,12 @@ def in_view(trials: Sequence[Observation]) -> list[Observation]:
 
 
 class ProposalStorage(InMemoryStorage):
-    """What a sampler is shown for one proposal: the trials so far, which never change, and the one it is asked for.
+    """Read-only storage for one proposal: the trials so far and the new one.
 
-    What a sampler writes is kept for this proposal alone, so that a study that is continued proposes the same.
+    Writes of a sampler last for this proposal alone, so that a continued study proposes the same.
 
     Attributes:
-        observations: The trials so far as the model of the search knows them.
+        observations: Trials so far as the surrogate receives them.
     """
 
     get_best_trial = BaseStorage.get_best_trial
@@ -121,24 +121,25 @@ class ProposalStorage(InMemoryStorage):
         *,
         number: int,
     ) -> None:
-        """Begin before the trial is asked for.
+        """Start before the new trial exists.
 
         Args:
-            directions: Of the values of a trial.
-            trials: Gives those so far, in the order of their numbers; it is called when a sampler looks at them.
-            observations: Those so far, as the model of the search knows them.
-            number: Of the trial that is asked for.
+            directions: Directions of the values of a trial.
+            trials: Function that returns the trials so far in the order of their numbers; called when a sampler reads
+                them.
+            observations: Trials so far as the surrogate receives them.
+            number: Number of the new trial.
         """
         super().__init__()
         self.create_new_study(directions, _NAME)
         self.observations = observations
         self._trials = trials
-        self._known: list[FrozenTrial] | None = None
+        self._frozen: list[FrozenTrial] | None = None
         self._number = number
-        self._asked: FrozenTrial | None = None
+        self._new_trial: FrozenTrial | None = None
 
     def study(self, sampler: BaseSampler) -> Study:
-        """Of Optuna, which asks a sampler."""
+        """Return the Optuna study of one proposal."""
         if isinstance(sampler, BaseGASampler) and sampler.population_size:
             complete = (one for one in self._all() if one.state is optuna.trial.TrialState.COMPLETE)
             for place, trial in enumerate(complete):
@@ -146,15 +147,15 @@ class ProposalStorage(InMemoryStorage):
         return Study(_NAME, self, sampler)
 
     def create_new_trial(self, study_id: int, template_trial: FrozenTrial | None = None) -> int:
-        """The trial that is asked for."""
-        self._asked = optuna.trial.create_trial(state=optuna.trial.TrialState.RUNNING)
-        self._asked.number = self._asked._trial_id = self._number
+        """Create the new trial."""
+        self._new_trial = optuna.trial.create_trial(state=optuna.trial.TrialState.RUNNING)
+        self._new_trial.number = self._new_trial._trial_id = self._number
         return self._number
 
     def set_trial_param(
         self, trial_id: int, param_name: str, param_value_internal: float, distribution: BaseDistribution
     ) -> None:
-        """Keep a parameter of the trial that is asked for."""
+        """Store a parameter of the new trial."""
         trial = copy.copy(self._get_trial(trial_id))
         trial.params = {**trial.params, param_name: distribution.to_external_repr(param_value_internal)}
         trial.distributions = {**trial.distributions, param_name: distribution}
@@ -163,25 +164,25 @@ class ProposalStorage(InMemoryStorage):
     def get_all_trials(
         self, study_id: int, deepcopy: bool = True, states: Container[optuna.trial.TrialState] | None = None
     ) -> list[FrozenTrial]:
-        """Those so far, and the one that is asked for."""
+        """Return the trials so far and the new one."""
         if states == (optuna.trial.TrialState.WAITING,):
             return []
-        trials = [*self._all(), *(() if self._asked is None else (self._asked,))]
+        trials = [*self._all(), *(() if self._new_trial is None else (self._new_trial,))]
         found = trials if states is None else [one for one in trials if one.state in states]
         return copy.deepcopy(found) if deepcopy else found
 
     def _all(self) -> list[FrozenTrial]:
-        if self._known is None:
-            self._known = list(self._trials())
-        return self._known
+        if self._frozen is None:
+            self._frozen = list(self._trials())
+        return self._frozen
 
     def _get_trial(self, trial_id: int) -> FrozenTrial:
-        if self._asked is not None and trial_id == self._number:
-            return self._asked
+        if self._new_trial is not None and trial_id == self._number:
+            return self._new_trial
         return next(one for one in self._all() if one.number == trial_id)
 
     def _set_trial(self, trial_id: int, trial: FrozenTrial) -> None:
-        self._asked = trial
+        self._new_trial = trial
 
     def _check_trial_id(self, trial_id: int) -> None:
-        """Every number that is asked for is a trial's."""
+        """Accept every trial number."""

@@ -1,4 +1,4 @@
-"""Optuna without its lines about every study and trial."""
+"""Optuna without its log lines about every study and trial."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -8,7 +8,7 @@ import optuna
 
 @contextmanager
 def quiet_optuna() -> Iterator[None]:
-    """Leave only Optuna's errors in the log, and its verbosity afterwards as it was."""
+    """Log only Optuna's errors, and restore its verbosity afterwards."""
     before = optuna.logging.get_verbosity()
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     try:

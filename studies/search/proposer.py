@@ -1,7 +1,7 @@
-"""What to try next: published methods first, then what a sampler of Optuna proposes, asked for one trial at a time.
+"""Proposals of a study: published methods first, then those of an Optuna sampler, one trial at a time.
 
-What a sampler is shown is the ledger and nothing else, and every proposal draws from a sampler of its own, seeded from
-the study's seed and the trial's number; so a study that was rebuilt proposes what the lost one would have proposed.
+A sampler receives the history of the ledger alone, and every proposal has a sampler of its own, seeded by the study's
+seed and the trial's number. So a rebuilt study proposes what the lost one would have proposed.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -17,11 +17,11 @@ from studies.search.factored_sampler import FactoredSampler
 from studies.search.initial_design import InitialDesign
 from studies.search.optuna_history import (
     ProposalStorage,
+    complete_parameters,
     directions_of,
     distributions,
     frozen_trial,
-    in_view,
-    whole_path,
+    visible_trials,
 )
 from studies.search.optuna_logging import quiet_optuna
 from studies.search.samplers import SAMPLERS, Sampler, factored_search, sampler_of
@@ -31,29 +31,29 @@ from studies.surrogate.recorded_observations import ObservationModel
 from studies.win_probability import WinProbability
 
 MAX_REPEATS = 256
-"""How often a proposal that was tried before is asked again, each time with another seed; most of them random."""
+"""Number of duplicate proposals in a row after which a space counts as exhausted; each has another seed."""
 
 MODEL_REPEATS = 8
-"""After so many proposals in a row that had been tried, the next ones are random: a model insists on its favourite."""
+"""Number of duplicate proposals of the sampler after which proposals are random: a model repeats its favourite."""
 
-_ANY_COURSE = ObservationModel()
-_NO_OPENING = InitialDesign()
+_DEFAULT_MODEL = ObservationModel()
+_NO_INITIAL_DESIGN = InitialDesign()
 
 
 class SpaceExhausted(Exception):  # noqa: N818 - not an error: a study that has tried everything is finished
-    """Nothing that has not been tried was found."""
+    """All configurations that were found have been tried."""
 
 
 class Proposer:
-    """Proposes candidates for one study: published methods first, then whatever the sampler thinks best.
+    """Proposals of one study: the initial design first, then those of the sampler.
 
-    The number of a trial is its place in the study, so proposals must be recorded in the order they are made.
+    The number of a trial is its index in the study, so proposals must be recorded in the order they are made.
 
     Attributes:
-        space: What may be proposed.
-        trials: All of them as they are now, in the order of their numbers.
-        model: What every trial goes through.
-        left_out: By name of a published method why it was not tried.
+        space: Search space of the study.
+        trials: Observations of all trials in their current state, in the order of their numbers.
+        model: Observation model of the study.
+        left_out: Reasons why published methods were left out, by name.
     """
 
     def __init__(
@@ -62,35 +62,35 @@ class Proposer:
         *,
         sampler: str | Sampler,
         seed: int,
-        opening: InitialDesign = _NO_OPENING,
-        course: ObservationModel = _ANY_COURSE,
+        initial_design: InitialDesign = _NO_INITIAL_DESIGN,
+        model: ObservationModel = _DEFAULT_MODEL,
     ) -> None:
-        """Begin with an empty history.
+        """Start with an empty history.
 
         Args:
-            space: What may be proposed.
-            sampler: Who proposes; a name is that of one of ``SAMPLERS``, or a ``module:Class``.
-            seed: Of the study.
-            opening: What comes first.
-            course: Of every trial.
+            space: Search space of the study.
+            sampler: Sampler, its name in ``SAMPLERS``, or a ``module:Class``.
+            seed: Seed of the study.
+            initial_design: First trials of the study.
+            model: Observation model of the study.
 
         Raises:
             LaunchError: If there is no sampler of that name.
         """
         self.space = space
         self._sampler = sampler_of(sampler) if isinstance(sampler, str) else sampler
-        study = space, seed, opening.lessons, course
-        self._ask_sampler, self._ask_random = self._sampler.of(*study), SAMPLERS["random"].of(*study)
+        study = space, seed, initial_design.warm_start, model
+        self._sampler_of_proposal, self._random_of_proposal = self._sampler.of(*study), SAMPLERS["random"].of(*study)
         self._study = study
         self._distributions = distributions(space)
-        self._paths: dict[int, Mapping[str, object] | None] = {}
-        self._shown: dict[int, tuple[Observation, FrozenTrial]] = {}
+        self._parameters: dict[int, Mapping[str, object] | None] = {}
+        self._frozen_cache: dict[int, tuple[Observation, FrozenTrial]] = {}
         self._fingerprints: set[str] = set()
-        starts = [space.suggest(start.proposal) for start in opening.lessons.starts]
+        starts = [space.suggest(start.proposal) for start in initial_design.warm_start.starts]
         self._starts = {candidate.fingerprint: candidate for candidate in starts}
-        self._published = list(opening.published)
-        self._first_rates = opening.rates(space.options.learning_rates)
-        self.model = course
+        self._published = list(initial_design.published)
+        self._first_rates = initial_design.rates(space.options.learning_rates)
+        self.model = model
         self.trials: list[Observation] = []
         self.left_out: dict[str, str] = {}
 
@@ -100,72 +100,74 @@ class Proposer:
         return len(self.trials)
 
     @property
-    def is_opening(self) -> bool:
-        """Whether what comes first has not all been proposed."""
+    def is_initial_design(self) -> bool:
+        """Whether the initial design has not been proposed completely."""
         return bool(self._starts or self._published)
 
     def history(self) -> list[FrozenTrial]:
-        """The trials that the sampler may be shown, in the order of their numbers."""
+        """Return the trials that the sampler receives, in the order of their numbers."""
         return list(self._frozen(self._visible()))
 
     def replay(self, trials: Iterable[TrialRecord], readings: Mapping[int, Sequence[Reading]]) -> None:
-        """Tell a new proposer what a ledger holds.
+        """Load the trials of a ledger into a new proposer.
 
         Args:
-            trials: Every trial of the study in number order.
-            readings: By number of the trial.
+            trials: All trials of the study, in the order of their numbers.
+            readings: Readings by trial number.
         """
         for trial in trials:
             self.trials.append(self.model.observation(trial, readings.get(trial.number, ())))
-            self._note(trial.fingerprint, trial.method)
+            self._mark_tried(trial.fingerprint, trial.method)
 
     def propose(self) -> Candidate:
-        """A candidate that was not tried before; from now on it is the next trial, which runs.
+        """Return a candidate that was not tried before and record it as the next running trial.
 
         Raises:
-            SpaceExhausted: If ``MAX_REPEATS`` proposals in a row had all been tried, or published methods are all
-                there is.
+            SpaceExhausted: If ``MAX_REPEATS`` proposals in a row were duplicates, or if there are published methods
+                alone.
         """
         number = self.next_number
         candidate = next(iter(self._starts.values()), None)
         while candidate is None and self._published:
-            candidate = self._first(self._published[0])
+            candidate = self._first_of_method(self._published[0])
         if candidate is None and not self.space.trees:
             raise SpaceExhausted("the study has nothing but its published methods.")
         if candidate is None:
-            candidate = self._asked(number)
+            candidate = self._proposed(number)
         self.trials.append(Observation.of(candidate, number=number, state=TrialState.RUNNING))
-        self._note(candidate.fingerprint, candidate.method)
+        self._mark_tried(candidate.fingerprint, candidate.method)
         return candidate
 
-    def repeat(self, trial: TrialRecord) -> None:
-        """Take in a replicate, which is the next trial; from now on it runs."""
+    def add_replicate(self, trial: TrialRecord) -> None:
+        """Record a replicate as the next running trial."""
         self.trials.append(replace(self.model.observation(trial), state=TrialState.RUNNING))
-        self._note(trial.fingerprint, trial.method)
+        self._mark_tried(trial.fingerprint, trial.method)
 
-    def report(self, number: int, step: int, score: float, loss: float | None = None) -> None:
-        """Tell of a reading of an unfinished trial; of two at the same step the first stands, as in the ledger."""
+    def add_reading(self, number: int, step: int, score: float, loss: float | None = None) -> None:
+        """Record a reading of an unfinished trial; ignore a second one at the same step."""
         trial = self.trials[number]
         if all(one.step != step for one in trial.readings):
-            told = self.model.measured(step, score, loss)
-            self.trials[number] = replace(trial, readings=(*trial.readings, told))
+            measured = self.model.measured(step, score, loss)
+            self.trials[number] = replace(trial, readings=(*trial.readings, measured))
 
-    def close(self, number: int, state: TrialState, score: float | None = None, *, size: float | None = None) -> None:
-        """Tell how a trial ended; ``score`` is given exactly for complete ones, and ``size`` where there is a goal."""
+    def end_trial(
+        self, number: int, state: TrialState, score: float | None = None, *, size: float | None = None
+    ) -> None:
+        """Record the final state; ``score`` of complete trials, and ``size`` of studies with a size goal."""
         values = None if score is None else (score, *(() if size is None else (size,)))
         self.trials[number] = replace(self.trials[number], state=state, values=values)
 
     def win_probabilities(self, numbers: Sequence[int]) -> Mapping[int, WinProbability]:
-        """What of some trials is to be expected, whoever proposes; without those of which too little is known."""
+        """Return the probability that each trial beats its rival; trials with too little data are left out."""
         return self._search.win_probabilities(self.trials, numbers)
 
     @cached_property
     def _search(self) -> FactoredSearch:
-        sampler = self._ask_sampler(0, 0)
+        sampler = self._sampler_of_proposal(0, 0)
         return sampler.search if isinstance(sampler, FactoredSampler) else factored_search(*self._study)
 
-    def _first(self, method: str) -> Candidate | None:
-        """The first trial of a published method; None if it is left out."""
+    def _first_of_method(self, method: str) -> Candidate | None:
+        """Return the first trial of a published method; None if it is left out."""
         try:
             candidate = self.space.suggest_published(method, self._first_rates)
         except (BudgetError, InvalidEditError) as error:
@@ -178,16 +180,16 @@ class Proposer:
         return None
 
     @quiet_optuna()
-    def _asked(self, number: int) -> Candidate:
-        """What a sampler proposes."""
-        seen = [one.state for one in self._visible()] if self._sampler.startup else []
-        is_early = seen.count(TrialState.COMPLETE) + seen.count(TrialState.PRUNED) < self._sampler.startup
+    def _proposed(self, number: int) -> Candidate:
+        """Return a new proposal of the sampler."""
+        states = [one.state for one in self._visible()] if self._sampler.startup else []
+        is_early = states.count(TrialState.COMPLETE) + states.count(TrialState.PRUNED) < self._sampler.startup
         for retry in range(MAX_REPEATS):
             is_random = is_early or retry >= MODEL_REPEATS
-            sampler = (self._ask_random if is_random else self._ask_sampler)(number, retry)
+            sampler = (self._random_of_proposal if is_random else self._sampler_of_proposal)(number, retry)
             storage = ProposalStorage(
                 directions_of(self.model.goal),
-                lambda: self._frozen(in_view(self._visible())),
+                lambda: self._frozen(visible_trials(self._visible())),
                 self.trials,
                 number=number,
             )
@@ -197,42 +199,42 @@ class Proposer:
         raise SpaceExhausted(f"{MAX_REPEATS} proposals in a row had been tried before.")
 
     def _visible(self) -> list[Observation]:
-        """The trials that the sampler may be shown."""
+        """Return the trials that the sampler may receive."""
         return [
             one
             for one in self.trials
-            if one.method is None or (self._sampler.sees_published and self._path(one) is not None)
+            if one.method is None or (self._sampler.sees_published and self._parameters_of(one) is not None)
         ]
 
-    def _path(self, trial: Observation) -> Mapping[str, object] | None:
-        """The parameters with which the space would propose a published method; None if it cannot."""
-        if trial.number not in self._paths:
-            self._paths[trial.number] = whole_path(self.space, trial)
-        return self._paths[trial.number]
+    def _parameters_of(self, trial: Observation) -> Mapping[str, object] | None:
+        """Return the parameters with which the space proposes a published method; None if it cannot."""
+        if trial.number not in self._parameters:
+            self._parameters[trial.number] = complete_parameters(self.space, trial)
+        return self._parameters[trial.number]
 
     def _frozen(self, trials: Iterable[Observation]) -> Iterator[FrozenTrial]:
-        """As Optuna knows them; those that are as they were for the proposal before are not made anew."""
-        before, self._shown = self._shown, {}
+        """Yield trials in Optuna's form, reusing those that have not changed since the last proposal."""
+        before, self._frozen_cache = self._frozen_cache, {}
         for trial in trials:
             known = before.get(trial.number)
             if known is None or known[0] is not trial:
-                known = trial, self._made(trial)
-            self._shown[trial.number] = known
+                known = trial, self._frozen_trial(trial)
+            self._frozen_cache[trial.number] = known
             yield known[1]
 
-    def _made(self, trial: Observation) -> FrozenTrial:
-        seen = trial.proposal if trial.method is None else self._path(trial) or {}
-        # what has one value is not asked
-        seen = {name: value for name, value in seen.items() if not self._distributions[name].single()}
-        return frozen_trial(trial, seen, self._distributions, is_scored=self.model.goal is None)
+    def _frozen_trial(self, trial: Observation) -> FrozenTrial:
+        parameters = trial.proposal if trial.method is None else self._parameters_of(trial) or {}
+        # parameters with a single value are not sampled
+        parameters = {name: value for name, value in parameters.items() if not self._distributions[name].single()}
+        return frozen_trial(trial, parameters, self._distributions, is_scored=self.model.goal is None)
 
-    def _note(self, fingerprint: str, method: str | None) -> None:
+    def _mark_tried(self, fingerprint: str, method: str | None) -> None:
         self._fingerprints.add(fingerprint)
         if fingerprint in self._starts:
             del self._starts[fingerprint]
         elif method in self._published:
             self._published.remove(method)
         elif method is None:
-            # what is left of the opening could not be tried
+            # the remaining initial design could not be tried
             self._starts.clear()
             self._published.clear()

@@ -1,13 +1,13 @@
-"""The samplers that a study can choose: each gives a sampler of Optuna for every proposal.
+"""Samplers that a study can choose; each provides an Optuna sampler for every proposal.
 
 An entry of `SAMPLERS` has a name; an installed package adds one of its own::
 
     [project.entry-points."deltaspace.samplers"]
     mine = "my_package.samplers:MINE"
 
-where ``MINE`` is a `Sampler`. Any class of samplers that takes a ``seed`` needs no name, such as
-``optuna.samplers:TPESampler`` or ``optunahub:samplers/auto_sampler:AutoSampler``. ``tests/contracts/test_samplers.py``
-says what every entry must keep.
+where ``MINE`` is a `Sampler`. A sampler class with a ``seed`` argument needs no name, such as
+``optuna.samplers:TPESampler`` or ``optunahub:samplers/auto_sampler:AutoSampler``.
+``tests/contracts/test_samplers.py`` checks every entry.
 """
 
 import importlib
@@ -37,25 +37,24 @@ from studies.surrogate.candidate_search import FactoredSearch, FactoredSettings
 from studies.surrogate.recorded_observations import ObservationModel
 
 STARTUP_TRIALS = 10
-"""Trials with a result before a model is fitted; until then proposals are random."""
+"""Number of trials with a result before a model is fitted; until then proposals are random."""
 
 POPULATION = 20
-"""Complete trials of a generation of NSGA-II; studies are small, so it is below the 50 of Optuna."""
+"""Complete trials per generation of NSGA-II; below Optuna's 50, since studies are small."""
 
 OfProposal = Callable[[int, int], BaseSampler]
-"""The sampler of one proposal, from the number of the trial and how many proposals for it had been tried before."""
+"""Function from the trial number and the number of duplicate proposals to the sampler of one proposal."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sampler:
-    """A way to propose.
+    """Sampler that a study can choose.
 
     Attributes:
-        of: For a space, the seed of a study, what it learned from earlier ones and the course of its trials: what gives
-            the sampler of each proposal. What that draws depends on these and on the trials that it is shown only.
-        startup: Trials with a result before it is asked; until then proposals are random.
-        sees_published: Whether it is shown trials of published methods, by their paths through the space, those that
-            have one.
+        of: Function from space, study seed, warm start and observation model to the sampler of each proposal. Its draws
+            depend on these and on the visible trials alone.
+        startup: Number of trials with a result before it is used; until then proposals are random.
+        sees_published: Whether it receives published methods that the space can propose.
     """
 
     of: Callable[[SearchSpace, int, WarmStart, ObservationModel], OfProposal]
@@ -64,32 +63,32 @@ class Sampler:
 
 
 class PointSampler(RandomSampler):
-    """Proposes a point that is known beforehand; what it leaves open, or nobody knew of, is random."""
+    """Sampler of a given point; parameters that the point leaves open are random."""
 
     def __init__(self, point: Mapping[str, Any], spaces: Mapping[str, BaseDistribution], seed: int) -> None:
         """Prepare one proposal.
 
         Args:
             point: Values of parameters.
-            spaces: Where parameters are drawn from.
-            seed: Of what is random.
+            spaces: Distributions of the parameters.
+            seed: Seed of the random values.
         """
         super().__init__(seed=seed)
         self._point, self._spaces = point, spaces
 
     def infer_relative_search_space(self, study: Study, trial: FrozenTrial) -> dict[str, BaseDistribution]:
-        """Every parameter."""
+        """Return every parameter."""
         return dict(self._spaces)
 
     def sample_relative(
         self, study: Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
     ) -> dict[str, Any]:
-        """The point."""
+        """Return the point."""
         return dict(self._point)
 
 
 def _at(space: BaseDistribution, x: float) -> Any:
-    """The value at ``x`` in [0, 1) of a parameter's range."""
+    """Return the value at ``x`` in [0, 1) of a parameter's range."""
     if isinstance(space, CategoricalDistribution):
         return space.choices[int(x * len(space.choices))]
     if not isinstance(space, FloatDistribution):
@@ -104,14 +103,14 @@ def _at(space: BaseDistribution, x: float) -> Any:
 def seeded(
     make: Callable[..., BaseSampler], **options: Any
 ) -> Callable[[SearchSpace, int, WarmStart, ObservationModel], OfProposal]:
-    """What makes a sampler afresh for every proposal, with a seed that derives from the study's and the trial's number.
+    """Return a function that makes a new sampler for every proposal, seeded by the study's seed and the trial number.
 
     Args:
-        make: Takes a ``seed``.
-        options: What else it is given.
+        make: Sampler class with a ``seed`` argument.
+        options: Other arguments.
     """
 
-    def of(space: SearchSpace, seed: int, lessons: WarmStart, course: ObservationModel) -> OfProposal:
+    def of(space: SearchSpace, seed: int, warm_start: WarmStart, model: ObservationModel) -> OfProposal:
         def of_proposal(number: int, retry: int) -> BaseSampler:
             with warnings.catch_warnings():
                 # multivariate group TPE is an experimental argument of Optuna; it is the best by our own comparison
@@ -123,8 +122,8 @@ def seeded(
     return of
 
 
-def _random(space: SearchSpace, seed: int, lessons: WarmStart, course: ObservationModel) -> OfProposal:
-    """A structure, every one as likely, the numbers uniform in their ranges."""
+def _random(space: SearchSpace, seed: int, warm_start: WarmStart, model: ObservationModel) -> OfProposal:
+    """Return samplers of structures, all equally likely, with numbers uniform in their ranges."""
     draws, spaces = StructureDraws(space, seed) if space.trees else None, distributions(space)
 
     def of_proposal(number: int, retry: int) -> BaseSampler:
@@ -134,11 +133,11 @@ def _random(space: SearchSpace, seed: int, lessons: WarmStart, course: Observati
     return of_proposal
 
 
-def _qmc(space: SearchSpace, seed: int, lessons: WarmStart, course: ObservationModel) -> OfProposal:
-    """Points of a scrambled Sobol sequence over the whole space, one per trial number.
+def _qmc(space: SearchSpace, seed: int, warm_start: WarmStart, model: ObservationModel) -> OfProposal:
+    """Return samplers of the points of a scrambled Sobol sequence over the whole space, one per trial number.
 
-    Optuna's own sampler counts its points in the study and skips conditional parameters; here the number is the
-    index, so that a replay needs no counter, and a parameter that a trial does not ask for is simply not used.
+    Optuna's sampler counts its points in the study and skips conditional parameters. Here the trial number is the
+    index, so that a replay needs no counter, and parameters that a trial does not have are ignored.
     """
     spaces = {name: one for name, one in sorted(distributions(space).items()) if not one.single()}
 
@@ -166,24 +165,23 @@ def _gp(seed: int) -> BaseSampler:
     )
 
 
-def factored_search(space: SearchSpace, seed: int, lessons: WarmStart, course: ObservationModel) -> FactoredSearch:
-    """The factored search of a study, from its seed, what it learned of earlier ones and the course of its trials."""
-    places = lessons.places(space.options.learning_rates)
-    settings = FactoredSettings(expected_rates=places)
-    return FactoredSearch(space, seed=seed, settings=settings, goal=course.goal)
+def factored_search(space: SearchSpace, seed: int, warm_start: WarmStart, model: ObservationModel) -> FactoredSearch:
+    """Return the factored search of a study."""
+    settings = FactoredSettings(expected_rates=warm_start.expected_rates(space.options.learning_rates))
+    return FactoredSearch(space, seed=seed, settings=settings, goal=model.goal)
 
 
-def _factored(space: SearchSpace, seed: int, lessons: WarmStart, course: ObservationModel) -> OfProposal:
-    return FactoredSampler(factored_search(space, seed, lessons, course)).at
+def _factored(space: SearchSpace, seed: int, warm_start: WarmStart, model: ObservationModel) -> OfProposal:
+    return FactoredSampler(factored_search(space, seed, warm_start, model)).at
 
 
 SAMPLERS: Registry[Sampler] = Registry(
     "sampler",
     {
-        # its good trials are the complete ones first, and published methods are complete where others were pruned
+        # TPE ranks complete trials first, and published methods complete where others are pruned
         "tpe": Sampler(of=seeded(GroupedTpeSampler, **_FIRST), startup=STARTUP_TRIALS, sees_published=False),
         "random": Sampler(of=_random),
-        # these two model only what all trials share, and a published method shares nothing
+        # these two model only the parameters that all trials share, and published methods share none
         "nsga2": Sampler(
             of=seeded(NSGAIISampler, population_size=POPULATION), startup=POPULATION, sees_published=False
         ),
@@ -194,58 +192,60 @@ SAMPLERS: Registry[Sampler] = Registry(
     kind=Sampler,
     group="deltaspace.samplers",
 )
-"""Who can propose, by the name that a study file gives."""
+"""Samplers by the name in a study file."""
 
 
-def sampler_of(wish: str | Mapping[str, Any]) -> Sampler:
-    """The sampler that a study file asks for.
+def sampler_of(choice: str | Mapping[str, Any]) -> Sampler:
+    """Return the sampler of a study file's ``search.sampler``.
 
     Args:
-        wish: A name, the ``module:Class`` of any of Optuna's, or a mapping of ``class`` and what it is made with.
+        choice: Name, the ``module:Class`` of an Optuna sampler, or a mapping with ``class`` and its arguments.
 
     Raises:
-        LaunchError: If there is none, or it cannot be asked for trials of a tree.
+        LaunchError: If there is no such sampler, or it does not support conditional parameters.
     """
-    options = {} if isinstance(wish, str) else dict(wish)
-    name = wish if isinstance(wish, str) else str(options.pop("class", None))
+    options = {} if isinstance(choice, str) else dict(choice)
+    name = choice if isinstance(choice, str) else str(options.pop("class", None))
     if ":" in name:
         return Sampler(of=seeded(_class_of(name, options), **options))
-    if not isinstance(wish, str):
+    if not isinstance(choice, str):
         raise LaunchError(f"the class of a sampler with options must be a module:Class; got {name!r}.")
     if name not in SAMPLERS:
-        raise LaunchError(f"no sampler {name!r}; known: {', '.join(SAMPLERS)}, and any module:Class of Optuna's.")
+        raise LaunchError(
+            f"no sampler {name!r}; known: {', '.join(SAMPLERS)}, and the module:Class of any Optuna sampler."
+        )
     return SAMPLERS[name]
 
 
 def _class_of(name: str, options: Mapping[str, Any]) -> type[BaseSampler]:
     module, _, of_module = name.rpartition(":")
     try:
-        found = getattr(_module(module), of_module)
+        sampler_class = getattr(_module(module), of_module)
     except (ImportError, AttributeError) as error:
+        raise LaunchError(f"cannot import the sampler {name!r}: {error}. Install it or correct its name.") from error
+    if not isinstance(sampler_class, type) or not issubclass(sampler_class, BaseSampler):
+        raise LaunchError(f"the sampler {name!r} must be an Optuna sampler class; got {sampler_class!r}.")
+    if issubclass(sampler_class, CmaEsSampler):
         raise LaunchError(
-            f"the sampler {name!r} must be importable; got {error}. Install it or mend its name."
-        ) from error
-    if not isinstance(found, type) or not issubclass(found, BaseSampler):
-        raise LaunchError(f"the sampler {name!r} must be a class of Optuna's samplers; it is a {type(found).__name__}.")
-    if issubclass(found, CmaEsSampler):
-        raise LaunchError(
-            f"the sampler {name!r} must propose choices that follow from choices; CMA-ES proposes numbers that all "
-            "trials have. Use factored, tpe or gp."
+            f"{sampler_class.__name__} needs a fixed set of numbers; this space is conditional and categorical. "
+            "Use factored, tpe or gp."
         )
-    if "seed" not in inspect.signature(found).parameters:
-        raise LaunchError(f"the sampler {name!r} must take a seed, so that a study can be continued; it takes none.")
+    if "seed" not in inspect.signature(sampler_class).parameters:
+        raise LaunchError(
+            f"the sampler {name!r} must have a seed argument, so that a study can be continued; got none."
+        )
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ExperimentalWarning)
-            cast(Callable[..., BaseSampler], found)(seed=0, **options)
+            cast(Callable[..., BaseSampler], sampler_class)(seed=0, **options)
     except Exception as error:
         raise LaunchError(
-            f"the sampler {name!r} must take {dict(options)}; it raised {error!r}. Mend its options."
+            f"cannot create the sampler {name!r} with {dict(options)}: {error!r}. Correct its options."
         ) from error
-    return found
+    return sampler_class
 
 
 def _module(name: str) -> Any:
-    """A module, or one of OptunaHub: ``optunahub:samplers/auto_sampler``."""
+    """Return a module, or one of OptunaHub: ``optunahub:samplers/auto_sampler``."""
     hub, colon, package = name.partition(":")
     return importlib.import_module(hub).load_module(package) if colon else importlib.import_module(name)

@@ -1,7 +1,7 @@
-"""Optuna's multivariate TPE by groups of parameters, with nothing computed twice for one proposal.
+"""Optuna's multivariate TPE by groups of parameters, without repeated work for one proposal.
 
-Optuna divides the trials into good and bad ones, and reads all of them, anew for each group, of which a tree of choices
-has dozens. Here that is done once a proposal; what is proposed is the same to the last bit.
+Optuna splits the trials into good and bad ones, and reads all of them, for each of dozens of groups. Here this is done
+once per proposal; the proposals are identical.
 """
 
 from collections import defaultdict
@@ -22,14 +22,14 @@ _FINISHED = (TrialState.COMPLETE, TrialState.PRUNED)
 
 
 class ParameterGroups(_GroupDecomposedSearchSpace):
-    """Parameters that are always asked together, in the order in which Optuna finds them."""
+    """Groups of parameters that always occur together, in Optuna's order."""
 
     def __init__(self) -> None:
-        """Look at what Optuna's TPE looks at."""
+        """Use the same trials as Optuna's TPE."""
         super().__init__(include_pruned=True)
 
     def calculate(self, study: Study, use_cache: bool = False) -> _SearchSpaceGroup:
-        """The groups of the trials of a study; sets of parameters are whole numbers with a bit for each."""
+        """Return the groups of the trials of a study; sets of parameters are bit masks."""
         spaces: dict[str, BaseDistribution] = {}
         bits: dict[str, int] = {}
         sets: dict[int, None] = {}
@@ -37,7 +37,7 @@ class ParameterGroups(_GroupDecomposedSearchSpace):
             for name in trial.distributions.keys() - bits.keys():
                 bits[name] = 1 << len(bits)
                 spaces[name] = trial.distributions[name]
-            # a set that was seen before divides no group
+            # a repeated set splits no group
             sets[sum(bits[name] for name in trial.distributions)] = None
         groups: list[int] = []
         for names in sets:
@@ -50,7 +50,7 @@ class ParameterGroups(_GroupDecomposedSearchSpace):
 
 
 class _TrialColumns(list[FrozenTrial]):
-    """Trials whose parameters are read once, whatever groups are asked for."""
+    """Trials whose parameters are read once for all groups."""
 
     def __init__(self, trials: Iterable[FrozenTrial]) -> None:
         super().__init__(trials)
@@ -63,9 +63,9 @@ class _TrialColumns(list[FrozenTrial]):
         }
 
     def of(self, names: Sequence[str]) -> dict[str, Array]:
-        """The values of parameters in the trials that have all of them."""
-        nowhere = np.zeros(0, dtype=np.int64), np.zeros(0)
-        found = {name: self._columns.get(name, nowhere) for name in names}
+        """Return the values of parameters in the trials that have all of them."""
+        empty = np.zeros(0, dtype=np.int64), np.zeros(0)
+        found = {name: self._columns.get(name, empty) for name in names}
         first, *rest = (places for places, _ in found.values())
         for places in rest:
             first = np.intersect1d(first, places, assume_unique=True)
@@ -76,26 +76,26 @@ class GroupedTpeSampler(TPESampler):
     """TPE for one proposal."""
 
     def __init__(self, **options: Any) -> None:
-        """Make Optuna's sampler of its options, by groups."""
+        """Create Optuna's sampler with groups."""
         super().__init__(multivariate=True, group=True, constant_liar=True, **options)
         self._group_decomposed_search_space = ParameterGroups()
         self._divided: tuple[_TrialColumns, _TrialColumns] | None = None
 
     def _sample(self, study: Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]) -> dict[str, Any]:
-        """The most promising of some draws from the good trials, of the parameters of a group."""
+        """Return the best of some draws from the good trials, for the parameters of one group."""
         if self._divided is None:
             self._divided = self._divide(study, trial)
         good, bad = self._divided
         estimator = self._build_parzen_estimator(study, search_space, good, handle_below=True)
         draws = estimator.sample(self._rng.rng, self._n_ei_candidates)
-        beside = self._build_parzen_estimator(study, search_space, bad, handle_below=False)
-        best = TPESampler._compare(draws, self._compute_acquisition_func(draws, estimator, beside))
+        other_estimator = self._build_parzen_estimator(study, search_space, bad, handle_below=False)
+        best = TPESampler._compare(draws, self._compute_acquisition_func(draws, estimator, other_estimator))
         return {name: space.to_external_repr(best[name]) for name, space in search_space.items()}
 
-    def _divide(self, study: Study, asked: FrozenTrial) -> tuple[_TrialColumns, _TrialColumns]:
-        """The good trials and the others; those that run are no good ones."""
+    def _divide(self, study: Study, new_trial: FrozenTrial) -> tuple[_TrialColumns, _TrialColumns]:
+        """Return the good trials and the others; running trials are never good."""
         states = (*_FINISHED, TrialState.RUNNING)
-        trials = [one for one in study._get_trials(deepcopy=False, states=states) if one.number != asked.number]
+        trials = [one for one in study._get_trials(deepcopy=False, states=states) if one.number != new_trial.number]
         finished = sum(one.state != TrialState.RUNNING for one in trials)
         gamma = default_gamma if len(study.directions) == 1 else default_gamma_multiobjective
         good, others = _split_trials(study, trials, gamma(finished))
@@ -104,6 +104,6 @@ class GroupedTpeSampler(TPESampler):
     def _get_internal_repr(
         self, trials: list[FrozenTrial], search_space: dict[str, BaseDistribution], study: Study
     ) -> dict[str, Array]:
-        """The parameters of a group in the trials that have all of them."""
+        """Return the parameters of a group in the trials that have all of them."""
         columns = trials if isinstance(trials, _TrialColumns) else _TrialColumns(trials)
         return columns.of(list(search_space))

@@ -1,6 +1,6 @@
-"""What earlier studies teach a new one: a portfolio of configurations, and where the best rates of forms are.
+"""Warm starts from earlier studies: a portfolio of configurations, and expected best learning rates.
 
-Everything goes by posterior means of the model of the search, never by scores: the best of many noisy scores is luck.
+Configurations are ranked by posterior means of the surrogate, never by scores: the best of many noisy scores is biased.
 """
 
 import math
@@ -24,39 +24,39 @@ from studies.surrogate.structure_distances import Array
 
 Ranges = Mapping[str, tuple[float, float]]
 
-_BETTING = 24
-"""Structures of every source that can get into the portfolio: its best."""
+_CANDIDATES_PER_SOURCE = 24
+"""Number of best structures of every source that are considered for the portfolio."""
 
-_ALIKE = 8
-"""The best structures with a form, over which its response to the rate is averaged."""
+_STRUCTURES_PER_FORM = 8
+"""Number of best structures with a form over which its response to the learning rate is averaged."""
 
 _GRID = np.linspace(-1.0, 1.0, 33)
 _DRAWS = 256
 
 UNKNOWN = 0.35
-"""Deviation of the best rate of a form about ``BEST_UNIT_LR`` where nothing is known, in halves of its range."""
+"""Prior deviation of a form's best rate about ``BEST_UNIT_LR``, in halves of its range."""
 
 BETWEEN_TASKS = 0.2
-"""The same about the form's own mean, from one task to the next."""
+"""Deviation of a form's best rate about its own mean from task to task, in the same unit."""
 
 LARGEST_PORTFOLIO = 6
-"""Configurations of a portfolio."""
+"""Largest number of configurations of a portfolio."""
 
 _LEAST_GAIN = 1e-9
 
 _KEPT = "head_only"
-"""The reference that everything is compared with: it keeps its place."""
+"""Baseline of all comparisons; it always keeps its place in the initial design."""
 
 
 class SourceStudy:
-    """An earlier study, and what is believed after it.
+    """Earlier study with its posterior.
 
     Attributes:
-        name: Of the study.
-        ranges: Lowest and highest learning rate of every form there.
-        posterior: The posterior of its configurations.
-        view: What the model sees of one of its trials.
-        ranked: Its trials that were read and have not failed, replicates aside, the most promising first.
+        name: Name of the study.
+        ranges: Lowest and highest learning rate of every form in that study.
+        posterior: Posterior of its configurations.
+        features: Function from one of its trials to model features.
+        ranked: Observed trials that have not failed, without replicates, the best posterior mean first.
     """
 
     def __init__(
@@ -67,40 +67,42 @@ class SourceStudy:
         features_of: Callable[[Observation], Features],
         ranges: Ranges,
     ) -> None:
-        """Fit the model.
+        """Fit the surrogate.
 
         Args:
-            name: Of the study.
-            history: Its trials, what was read of them included.
-            features_of: What the model sees of one of them.
-            ranges: Lowest and highest learning rate of every form there.
+            name: Name of the study.
+            history: Trials of the study with their readings.
+            features_of: Function from a trial to its model features.
+            ranges: Lowest and highest learning rate of every form in that study.
         """
         self.name, self.ranges = name, ranges
         fitter = SurrogateFitter(features_of)
-        self.posterior, self.view = fitter.posterior(history), fitter.features
-        heard = [one for one in history if one.readings and one.state is not TrialState.FAILED]
-        trials = [one for one in heard if one.origin != "replicate"]
-        means, _ = self.posterior.predict([self.view(one) for one in trials])
+        self.posterior, self.features = fitter.posterior(history), fitter.features
+        observed = [one for one in history if one.readings and one.state is not TrialState.FAILED]
+        trials = [one for one in observed if one.origin != "replicate"]
+        means, _ = self.posterior.predict([self.features(one) for one in trials])
         self.ranked = [trials[place] for place in np.argsort(-means, kind="stable")]
         self._sorted = np.sort(means)
 
-    def quantile(self, view: Features) -> float:
-        """The share of its trials that are expected to be no better than a configuration."""
-        (mean,), _ = self.posterior.predict([view])
+    def quantile(self, features: Features) -> float:
+        """Return the share of the study's trials with a posterior mean no better than that of a configuration."""
+        (mean,), _ = self.posterior.predict([features])
         return float(np.searchsorted(self._sorted, mean + 1e-9, side="right")) / len(self._sorted)
 
 
-def lessons_of(sources: Sequence[SourceStudy], space: SearchSpace, *, replaceable: Sequence[str] = ()) -> WarmStart:
-    """What earlier studies teach a study of a space.
+def warm_start_from(
+    sources: Sequence[SourceStudy], space: SearchSpace, *, replaceable: Sequence[str] = ()
+) -> WarmStart:
+    """Return the warm start that earlier studies give to a study of a space.
 
     Args:
-        sources: What is learned from.
-        space: Of the new study.
-        replaceable: Published methods that would come first, of which the weakest make room.
+        sources: Earlier studies.
+        space: Search space of the new study.
+        replaceable: Published methods of the initial design, of which the weakest may be replaced.
     """
-    bets = list(_bets(sources, space))
-    chosen = portfolio(np.array([worth for _, worth in bets])) if bets else []
-    starts = tuple(bets[place][0] for place in chosen)
+    candidates = list(_portfolio_candidates(sources, space))
+    chosen = portfolio(np.array([worth for _, worth in candidates])) if candidates else []
+    starts = tuple(candidates[place][0] for place in chosen)
     return WarmStart(
         sources=tuple(source.name for source in sources),
         starts=starts,
@@ -110,14 +112,14 @@ def lessons_of(sources: Sequence[SourceStudy], space: SearchSpace, *, replaceabl
 
 
 def portfolio(worth: Array, most: int = LARGEST_PORTFOLIO) -> list[int]:
-    """The rows that are chosen greedily for the mean over columns of the best entry; the best one first.
+    """Return the rows chosen greedily for the mean over columns of the best entry, the best row first.
 
-    The value of a set grows by less the more it holds, so a greedy choice has at least 1 - 1/e of what the best choice
-    of so many has (Nemhauser et al. 1978). It ends when no row adds anything.
+    The value of a set is submodular, so a greedy choice has at least 1 - 1/e of the value of the best choice of that
+    size (Nemhauser et al. 1978). It ends when no row adds anything.
 
     Args:
-        worth: Of every configuration on every task, at least 0, (C, S).
-        most: How many at most.
+        worth: Value of every configuration on every task, at least 0, (C, S).
+        most: Largest number of rows.
     """
     chosen: list[int] = []
     best = np.zeros(worth.shape[1])
@@ -131,10 +133,12 @@ def portfolio(worth: Array, most: int = LARGEST_PORTFOLIO) -> list[int]:
     return chosen
 
 
-def _bets(sources: Sequence[SourceStudy], space: SearchSpace) -> Iterator[tuple[WarmStartTrial, list[float]]]:
-    """What the sources believe in most and the space can propose, every structure once and at its best rates.
+def _portfolio_candidates(
+    sources: Sequence[SourceStudy], space: SearchSpace
+) -> Iterator[tuple[WarmStartTrial, list[float]]]:
+    """Yield the best trials of the sources that the space can propose, each structure once, with their quantiles.
 
-    With each come its quantiles in all sources, which see the same rates at other places of their ranges.
+    The quantiles are those of the same configuration in all sources, whose ranges of rates may differ.
     """
     if not space.trees:
         return
@@ -144,7 +148,7 @@ def _bets(sources: Sequence[SourceStudy], space: SearchSpace) -> Iterator[tuple[
         found = 0
         for trial in source.ranked:
             encoded = None
-            with suppress(SearchSpaceError):  # of a trial that is not in this space
+            with suppress(SearchSpaceError):  # the trial may not be in this space
                 encoded = encoding.encode(trial) if trial.method is None else None
             if encoded is None:
                 continue
@@ -154,37 +158,41 @@ def _bets(sources: Sequence[SourceStudy], space: SearchSpace) -> Iterator[tuple[
             known.add(key)
             proposal = dict(encoding.candidate(encoded).parameters)
             start = WarmStartTrial(study=source.name, trial=trial.number, proposal=proposal)
-            yield start, [one.quantile(_seen_by(one, source, trial)) for one in sources]
+            yield start, [one.quantile(_features_in(one, source, trial)) for one in sources]
             found += 1
-            if found == _BETTING:
+            if found == _CANDIDATES_PER_SOURCE:
                 break
 
 
-def _seen_by(other: SourceStudy, own: SourceStudy, trial: Observation) -> Features:
-    """What a source sees of a trial of another one."""
+def _features_in(other: SourceStudy, own: SourceStudy, trial: Observation) -> Features:
+    """Return the features of a trial of one source in another source."""
 
-    def moved(form: str, unit_lr: float) -> float:
+    def rate_in(form: str, unit_lr: float) -> float:
         ranges, others = own.ranges, other.ranges
         is_known = form in ranges and form in others
         return unit_lr_of(lr_at(unit_lr, *ranges[form]), *others[form]) if is_known else unit_lr
 
-    return _rerated(own.view(trial), trial.forms, moved)
+    return _with_rates(own.features(trial), trial.forms, rate_in)
 
 
-def _rerated(view: Features, forms: tuple[str | None, str | None], moved: Callable[[str, float], float]) -> Features:
-    """A view at other rates, each made of its form and of its place in the range of that."""
+def _with_rates(
+    features: Features, forms: tuple[str | None, str | None], rate_in: Callable[[str, float], float]
+) -> Features:
+    """Return the features at other learning rates, each a function of its form and its position in the range."""
     attention, ffn = (
-        side if side is None or form is None else replace(side, unit_lr=moved(form, side.unit_lr))
-        for side, form in zip(view, forms, strict=True)
+        side if side is None or form is None else replace(side, unit_lr=rate_in(form, side.unit_lr))
+        for side, form in zip(features, forms, strict=True)
     )
     return attention, ffn
 
 
 def _weakest(sources: Sequence[SourceStudy], methods: Sequence[str], count: int) -> tuple[str, ...]:
-    """So many of some published methods: those whose best quantile is the worst in the mean over the sources."""
+    """Return the ``count`` published methods whose best quantile has the lowest mean over the sources."""
     worth = []
     for method in methods:
-        tried = [[one.quantile(one.view(trial)) for trial in one.ranked if trial.method == method] for one in sources]
+        tried = [
+            [one.quantile(one.features(trial)) for trial in one.ranked if trial.method == method] for one in sources
+        ]
         best = [max(quantiles) for quantiles in tried if quantiles]
         if best and method != _KEPT:
             worth.append((sum(best) / len(best), method))
@@ -192,28 +200,30 @@ def _weakest(sources: Sequence[SourceStudy], methods: Sequence[str], count: int)
 
 
 def _rates(sources: Sequence[SourceStudy], space: SearchSpace) -> dict[str, ExpectedRate]:
-    """Where the best rates of the forms of a space are expected."""
+    """Return the expected best learning rates of the forms of a space."""
     found = {}
     for form, (low, high) in space.options.learning_rates.items():
         optima = [one for source in sources if (one := _optimum(source, form)) is not None]
         if optima and low < high:
-            found[form] = combined(optima, low, high)
+            found[form] = combine_optima(optima, low, high)
     return found
 
 
 def _optimum(source: SourceStudy, form: str) -> tuple[float, float] | None:
-    """Mean and deviation of the natural logarithm of the best rate of a form; None if it was not tried there."""
-    alike = [one for one in source.ranked if form in one.forms][:_ALIKE]
-    if not alike or form not in source.ranges:
+    """Return mean and deviation of the natural logarithm of a form's best rate; None if it was not tried."""
+    structures = [one for one in source.ranked if form in one.forms][:_STRUCTURES_PER_FORM]
+    if not structures or form not in source.ranges:
         return None
     low, high = source.ranges[form]
 
     def at(place: float) -> Callable[[str, float], float]:
         return lambda name, own: place if name == form else own
 
-    views = [_rerated(source.view(one), one.forms, at(place)) for one in alike for place in _GRID.tolist()]
-    means, covariance = source.posterior.joint(views)
-    grid, count = len(_GRID), len(alike)
+    features = [
+        _with_rates(source.features(one), one.forms, at(place)) for one in structures for place in _GRID.tolist()
+    ]
+    means, covariance = source.posterior.joint(features)
+    grid, count = len(_GRID), len(structures)
     mean = means.reshape(count, grid).mean(axis=0)
     spread = covariance.reshape(count, grid, count, grid).mean(axis=(0, 2))
     draws = np.random.default_rng(hashed_seed("optimum", form)).standard_normal((_DRAWS, grid))
@@ -224,16 +234,16 @@ def _optimum(source: SourceStudy, form: str) -> tuple[float, float] | None:
     return math.log(lr_at(float(best.mean()), low, high)), half * float(best.std())
 
 
-def combined(optima: Sequence[tuple[float, float]], low: float, high: float) -> ExpectedRate:
-    """Where the best rate is expected on another task, from where it was on some: normal distributions, multiplied.
+def combine_optima(optima: Sequence[tuple[float, float]], low: float, high: float) -> ExpectedRate:
+    """Return the expected best rate on another task: a product of normal distributions.
 
-    Before any task it is expected at ``BEST_UNIT_LR`` with the deviation ``UNKNOWN``; each task has its own about the
+    The prior has its mean at ``BEST_UNIT_LR`` and the deviation ``UNKNOWN``; each task has its own best rate about the
     form's mean, with the deviation ``BETWEEN_TASKS``.
 
     Args:
-        optima: Means and deviations of the natural logarithm.
-        low: Lowest rate that is searched, whose logarithm is the unit of the deviations with that of the highest.
-        high: The highest.
+        optima: Means and deviations of the natural logarithm on some tasks.
+        low: Lowest rate of the search; its logarithm and that of ``high`` define the unit of the deviations.
+        high: Highest rate of the search.
     """
     half = math.log(high / low) / 2
     between = BETWEEN_TASKS * half

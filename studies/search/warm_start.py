@@ -1,4 +1,4 @@
-"""What a study learned from earlier ones when it was begun. It is stored with the study and never changes."""
+"""Warm start of a study from earlier ones, stored when the study is created and never changed."""
 
 import math
 from collections.abc import Mapping
@@ -13,10 +13,10 @@ from studies.surrogate.features import unit_lr_of
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExpectedRate:
-    """Where the best learning rate of a form is expected: a log-normal distribution.
+    """Log-normal distribution of the best learning rate of a form.
 
     Attributes:
-        rate: Its median.
+        rate: Median.
         deviation: Standard deviation of the natural logarithm; above 0.
     """
 
@@ -31,7 +31,7 @@ class ExpectedRate:
             )
 
     def place(self, low: float, high: float) -> Estimate:
-        """In a range of rates, from -1 at its low end to 1 at its high one, on a logarithmic scale."""
+        """Return the position in a range, from -1 at its low end to 1 at its high end on a logarithmic scale."""
         if low == high:
             return Estimate(mean=0.0, deviation=1.0)
         inside = unit_lr_of(min(max(self.rate, low), high), low, high)
@@ -40,12 +40,12 @@ class ExpectedRate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WarmStartTrial:
-    """A configuration that an earlier study would bet on.
+    """Configuration of an earlier study that is tried first.
 
     Attributes:
-        study: Name of the study that tried it.
-        trial: Its number there.
-        proposal: The parameters with which the space of the new study proposes it.
+        study: Name of the earlier study.
+        trial: Number of the trial there.
+        proposal: Parameters with which the new study's space proposes it.
     """
 
     study: str
@@ -55,13 +55,13 @@ class WarmStartTrial:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WarmStart:
-    """What was learned.
+    """Configurations and learning rates from earlier studies.
 
     Attributes:
-        sources: Names of the earlier studies, as they were then.
-        starts: What is tried first, the most promising one first.
-        replaced: Published methods whose places among the first trials the starts take.
-        rates: By form, where its best rate is expected.
+        sources: Names of the earlier studies at that time.
+        starts: First trials, the most promising one first.
+        replaced: Published methods whose places in the initial design the first trials take.
+        rates: Expected best learning rate by form.
     """
 
     sources: tuple[str, ...] = ()
@@ -69,12 +69,12 @@ class WarmStart:
     replaced: tuple[str, ...] = ()
     rates: Mapping[str, ExpectedRate] = field(default_factory=dict)
 
-    def places(self, ranges: Mapping[str, tuple[float, float]]) -> dict[str, Estimate]:
-        """Where the best rates are expected within some ranges, by form."""
+    def expected_rates(self, ranges: Mapping[str, tuple[float, float]]) -> dict[str, Estimate]:
+        """Return the expected best learning rates as positions in some ranges, by form."""
         known = self.rates.items()
         return {form: rate.place(*ranges[form]) for form, rate in known if form in ranges}
 
 
-def lessons_from_json(stored: Mapping[str, Any]) -> WarmStart:
-    """The lessons of a study file that was stored, which was checked when it was read."""
+def warm_start_from_json(stored: Mapping[str, Any]) -> WarmStart:
+    """Return the warm start of a stored study file, which was validated when it was read."""
     return TypeAdapter(WarmStart).validate_python(stored)

@@ -83,12 +83,12 @@ class BegunSpecification(Specification):
         return cls.model_construct(**own, lessons=lessons, made_table=made_table, inputs=None)
 
     @property
-    def opening(self) -> InitialDesign:
-        """How the study begins."""
-        lessons = self.lessons or WarmStart()
+    def initial_design(self) -> InitialDesign:
+        """Initial design of the study."""
+        warm_start = self.lessons or WarmStart()
         points = self.space_options.published_points
         return InitialDesign(
-            published=tuple(point for point in points if point not in lessons.replaced), lessons=lessons
+            published=tuple(point for point in points if point not in warm_start.replaced), warm_start=warm_start
         )
 
 

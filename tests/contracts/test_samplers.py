@@ -92,7 +92,7 @@ def test_optuna_is_silent(space, sampler, capfd, caplog):
 def test_two_edits_on_a_side_and_patterns_of_layers_are_replayed(space, sampler):
     options = SpaceOptions(edits_per_side=(1, 2), layers=("all", "pattern"), inits=(Init.LORA, Init.INDUCER))
     wide = SearchSpace(shape=space.shape, budget=space.budget, options=options)
-    opening = InitialDesign(published=("mam_inducer:rk=4,sl=2,s=2,init=lora",))
-    history = replayed(lambda: Proposer(wide, sampler=sampler, seed=5, opening=opening), wide, 16, 2)
+    initial_design = InitialDesign(published=("mam_inducer:rk=4,sl=2,s=2,init=lora",))
+    history = replayed(lambda: Proposer(wide, sampler=sampler, seed=5, initial_design=initial_design), wide, 16, 2)
     assert any(str(name).endswith("_split") for trial in history for name in trial.proposal)
     assert any("pattern" in str(name) for trial in history for name in trial.proposal)

@@ -63,7 +63,7 @@ def new_plan(space: SearchSpace, tmp_path: Path) -> PlanMaker:
             target_trials=8,
             space=space,
             sampler="random",
-            opening=InitialDesign(),
+            initial_design=InitialDesign(),
             seed=0,
             training=TRAINING,
             head_parameters=1538,

@@ -11,7 +11,7 @@ from search_space.space.options import SpaceOptions
 from search_space.space.space import SearchSpace
 from studies.errors import LaunchError, UnknownStudyError
 from studies.launch import launch
-from studies.launch_warnings import outlook
+from studies.launch_warnings import launch_warnings
 from studies.ledger.ledger import Ledger
 from studies.search.initial_design import InitialDesign
 from studies.search.warm_start import ExpectedRate, WarmStart, WarmStartTrial
@@ -21,60 +21,60 @@ BACKBONE = Path(__file__).parents[1] / "data" / "backbones" / "roberta_base"
 METHODS = ("lora_qv", "mam_adapter", "bitfit")
 
 
-def test_nothing_is_said_where_there_is_nothing_to_say(space):
-    assert outlook(space, InitialDesign(published=METHODS), trials=4) == ()
+def test_ordinary_study_has_no_warnings(space):
+    assert launch_warnings(space, InitialDesign(published=METHODS), trials=4) == ()
 
 
 def test_warning_counts_published_trials_and_names_left_out(space):
-    assert outlook(space, InitialDesign(published=METHODS), trials=2) == (
-        "nothing will be discovered: 3 trials come first, published methods and what was learned, and the study has 2. "
-        "bitfit will not be tried. Raise trials above 3, or list fewer in search.published.",
+    assert launch_warnings(space, InitialDesign(published=METHODS), trials=2) == (
+        "this study searches nothing: all of its 2 trials go to the first of 3 published methods. bitfit will not be "
+        "tried. Set --trials above 3, or search.published=[lora_qv].",
     )
-    (exactly,) = outlook(space, InitialDesign(published=METHODS), trials=3)
+    (exactly,) = launch_warnings(space, InitialDesign(published=METHODS), trials=3)
     assert "will not be tried" not in exactly
     start = WarmStartTrial(study="earlier", trial=3, proposal={})
-    learned = InitialDesign(published=METHODS, lessons=WarmStart(starts=(start, start)))
-    (line,) = outlook(space, learned, trials=4)
-    assert "5 trials come first" in line
+    learned = InitialDesign(published=METHODS, warm_start=WarmStart(starts=(start, start)))
+    (line,) = launch_warnings(space, learned, trials=4)
+    assert "the first of 5 published methods and warm-start trials." in line
     assert "bitfit will not be tried" in line
     # what does not fit takes no trial
-    assert outlook(space, InitialDesign(published=("lora_qv", "full_finetuning")), trials=2) == ()
+    assert launch_warnings(space, InitialDesign(published=("lora_qv", "full_finetuning")), trials=2) == ()
 
 
 def test_published_only_study_has_no_discovery_warning(space):
     options = SpaceOptions(attention_forms=(), ffn_forms=(), published=("lora_qv:r=2",))
     alone = SearchSpace(shape=space.shape, budget=space.budget, options=options)
-    assert outlook(alone, InitialDesign(published=("lora_qv:r=2",)), trials=1) == ()
+    assert launch_warnings(alone, InitialDesign(published=("lora_qv:r=2",)), trials=1) == ()
 
 
 def test_unusable_budget_warning_gives_equivalent_budget(space):
     only_constants = SpaceOptions(attention_forms=("const",), ffn_forms=("const",))
     small = SearchSpace(shape=space.shape, budget=space.budget, options=only_constants)
-    (line,) = outlook(small, InitialDesign(), trials=9)
+    (line,) = launch_warnings(small, InitialDesign(), trials=9)
     # biases of q, k, v and o, or of u and f, at 12 layers of RoBERTa-base
     most = 12 * (2 * 768) + 12 * (3072 + 768)
-    assert f"none stores more than {most:,} of 600,000 parameters. A budget of {most:,} says the same." in line
+    assert f"they store at most {most:,} of 600,000 parameters. Set budget={most} for the same study." in line
 
 
-def test_what_was_learned_is_said_in_a_line(space):
+def test_warm_start_is_described_in_one_line(space):
     start = WarmStartTrial(study="one", trial=3, proposal={})
-    lessons = WarmStart(
+    warm_start = WarmStart(
         sources=("one", "two"),
         starts=(start,),
         replaced=("bitfit",),
         rates={"lowrank": ExpectedRate(rate=3e-3, deviation=0.4)},
     )
-    (line,) = outlook(space, InitialDesign(lessons=lessons), trials=9)
+    (line,) = launch_warnings(space, InitialDesign(warm_start=warm_start), trials=9)
     assert line == (
-        "learned from one, two: 1 configuration of theirs comes first in place of bitfit; rates are drawn where theirs "
-        "were best for lowrank."
+        "warm start from one, two: 1 of their configurations comes first in place of bitfit; learning rates of lowrank "
+        "are drawn near their best ones."
     )
-    (line,) = outlook(
-        space, InitialDesign(lessons=replace(lessons, starts=(start, start), replaced=(), rates={})), trials=9
+    (line,) = launch_warnings(
+        space, InitialDesign(warm_start=replace(warm_start, starts=(start, start), replaced=(), rates={})), trials=9
     )
-    assert line == "learned from one, two: 2 configurations of theirs come first."
-    (line,) = outlook(space, InitialDesign(lessons=WarmStart(sources=("one",))), trials=9)
-    assert line == "learned from one: nothing that can be used here."
+    assert line == "warm start from one, two: 2 of their configurations come first."
+    (line,) = launch_warnings(space, InitialDesign(warm_start=WarmStart(sources=("one",))), trials=9)
+    assert line == "warm start from one: nothing applies to this space."
 
 
 @pytest.mark.parametrize(("labels", "published", "has_head"), [((), "all", False), (("a", "b"), "all", True)])
@@ -90,7 +90,7 @@ def test_generation_study_skips_head_only(tmp_path, monkeypatch, labels, publish
 
     monkeypatch.setattr(launch, "run_fleet", run_fleet)
 
-    def opening(published: object, name: str) -> tuple[str, ...]:
+    def initial_design(published: object, name: str) -> tuple[str, ...]:
         study = {
             "name": name,
             "backbone": str(BACKBONE),
@@ -100,15 +100,15 @@ def test_generation_study_skips_head_only(tmp_path, monkeypatch, labels, publish
             "fleet": {"artefacts": str(tmp_path)},
         }
         launch.launch(specification_from_mapping(study), storage_url=f"sqlite:///{tmp_path / 'ledger.db'}")
-        found: tuple[str, ...] = plans[-1].opening.published
+        found: tuple[str, ...] = plans[-1].initial_design.published
         return found
 
-    assert ("head_only" in opening(published, "word")) is has_head
-    assert len(opening(published, "word")) > 10
+    assert ("head_only" in initial_design(published, "word")) is has_head
+    assert len(initial_design(published, "word")) > 10
     if has_head:
-        assert opening(["head_only", "bitfit"], "list") == ("head_only", "bitfit")
+        assert initial_design(["head_only", "bitfit"], "list") == ("head_only", "bitfit")
         return
     with pytest.raises(LaunchError, match=r"^search\.published must .* head_only has no task head .* out\.$"):
-        opening(["head_only", "bitfit"], "list")
+        initial_design(["head_only", "bitfit"], "list")
     with Ledger.open(f"sqlite:///{tmp_path / 'ledger.db'}") as ledger, pytest.raises(UnknownStudyError):
         ledger.study("list")

@@ -23,7 +23,7 @@ from studies.search.proposer import Proposer
 from studies.surrogate.recorded_observations import ObservationModel
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
-COURSE = ObservationModel(steps=200, examples=500, rung_examples=256)
+MODEL = ObservationModel(steps=200, examples=500, rung_examples=256)
 OPENING = InitialDesign(published=("mam_adapter", "bitfit", "lora_qv", "lora_ffn", "head_only"))
 SEED, TRIALS, SLOTS = 3, 70, 4
 REPLICATES, REBUILT_AT, STEPS = (40, 41, 55), (60, 110), (50, 100, 200)
@@ -76,7 +76,7 @@ class GoldenStudy:
         self.chances: list[tuple[int, float] | None] = []
 
     def new(self) -> Proposer:
-        return Proposer(self.space, sampler=self.sampler, seed=SEED, opening=OPENING, course=COURSE)
+        return Proposer(self.space, sampler=self.sampler, seed=SEED, initial_design=OPENING, model=MODEL)
 
     def run(self) -> str:
         """A digest of all that was proposed, and of what was expected of trials at rungs."""
@@ -104,7 +104,7 @@ class GoldenStudy:
             best = sorted(done, key=lambda one: (-(one.score or 0.0), one.number))[number % 2]
             changes = {"origin": "replicate", "replicate_of": best.number, "seed": number}
             trial = best.again(number=number, fingerprint=f"{best.fingerprint}:{number}", **changes)
-            self.proposer.repeat(trial)
+            self.proposer.add_replicate(trial)
             self.candidates.append(self.candidates[best.number])
             self.facts.append({"replicate": best.number})
         else:
@@ -123,7 +123,7 @@ class GoldenStudy:
         noise = (share("noise", number, step) - 0.5) * 0.06
         score = round((truth(self.candidates[number]) + noise - 0.05 * (2 - rung)) * 500) / 500
         loss = 2.0 - 2 * score + 0.1 * (share("loss", number, step) - 0.5)
-        self.proposer.report(number, step, score, loss)
+        self.proposer.add_reading(number, step, score, loss)
         self.readings[number].append(
             Reading(
                 trial=number, step=step, score=score, metrics={"validation_loss": loss}, train_loss=loss, seconds=1.0,
@@ -138,7 +138,7 @@ class GoldenStudy:
         self.records[number] = replace(
             self.records[number], state=state, score=last, steps=step, last_score=score, ended_at=ended_at
         )
-        self.proposer.close(number, state, last)
+        self.proposer.end_trial(number, state, last)
         return True
 
     def end(self, number: int, step: int) -> TrialState | None:

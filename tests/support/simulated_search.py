@@ -61,8 +61,8 @@ def search(proposer: Proposer, space: SearchSpace, count: int, history: list[Tri
         number = proposer.next_number
         state = STATES[number % len(STATES)]
         record = record_of(proposer.propose(), number, space, state)
-        proposer.report(number, 4, score_of(number))
-        proposer.close(number, state, record.score)
+        proposer.add_reading(number, 4, score_of(number))
+        proposer.end_trial(number, state, record.score)
         history.append(record)
     return history
 
@@ -78,7 +78,7 @@ def proposer_of(
     space: SearchSpace, sampler: str | Sampler = "tpe", published: tuple[str, ...] = ("mam_adapter", "lora_qv")
 ) -> Proposer:
     """A proposer with an empty history."""
-    return Proposer(space, sampler=sampler, seed=5, opening=InitialDesign(published=published))
+    return Proposer(space, sampler=sampler, seed=5, initial_design=InitialDesign(published=published))
 
 
 def next_after_a_replay(space: SearchSpace, sampler: str, count: int) -> list[str]:

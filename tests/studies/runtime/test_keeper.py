@@ -118,7 +118,7 @@ def test_trials_are_proposed_ahead_of_need(storage_url, begin):
 
 
 def test_rungs_prune_and_published_methods_are_protected(storage_url, begin):
-    study = begin(storage_url, opening=InitialDesign(published=("bitfit",)))
+    study = begin(storage_url, initial_design=InitialDesign(published=("bitfit",)))
     published, good, bad = study.take(3)
     assert study.tell(report(good, 4, 0.9), report(published, 4, 0.1)) == [Decision.GO_ON, Decision.GO_ON]
     assert study.tell(report(bad, 4, 0.2)) == [Decision.STOP]
@@ -517,7 +517,7 @@ def test_collapsed_protected_method_stops_with_recorded_reason(begin, takes_over
         stops_collapsed=True,
         guessing_loss=0.7,
     )
-    study = begin(target_trials=6, rungs=rungs, opening=InitialDesign(published=("lora_qv",)))
+    study = begin(target_trials=6, rungs=rungs, initial_design=InitialDesign(published=("lora_qv",)))
     published, *others = study.take(5)
 
     def of(request: TrialRequest, step: int, loss: float, same: float) -> TrialReport:
@@ -563,7 +563,7 @@ def test_examples_are_recorded_and_compared_at_rungs_also_after_a_takeover(begin
 def test_takeover_proposes_the_same_pack(begin):
     rungs = RungPlan(steps=(4, 8), reduction=2, rule=Rule.SIGNIFICANCE, protected=Protected.BEST, examples=200)
     published = ("lora_qv", "mam_adapter", "bitfit", "head_only")
-    study = begin(sampler="factored", rungs=rungs, opening=InitialDesign(published=published), target_trials=40)
+    study = begin(sampler="factored", rungs=rungs, initial_design=InitialDesign(published=published), target_trials=40)
     held, seen = {request.trial: request for request in study.take(4)}, set()
     for _ in range(10):
         reports = []
@@ -594,8 +594,8 @@ BY_CHANCE = RungPlan(steps=(4, 8), reduction=2, rule=Rule.CHANCE, examples=4000)
 
 def test_by_chance_a_takeover_decides_as_the_keeper_would_have(begin):
     def decisions(name: str, *, takes_over: bool) -> list[str | None]:
-        opening = InitialDesign(published=("lora_qv", "mam_adapter"))
-        study = begin(study=name, sampler="factored", rungs=BY_CHANCE, opening=opening, target_trials=20)
+        initial_design = InitialDesign(published=("lora_qv", "mam_adapter"))
+        study = begin(study=name, sampler="factored", rungs=BY_CHANCE, initial_design=initial_design, target_trials=20)
         requests = {request.trial: request for request in study.take(20)}
         for trial in range(20):
             if takes_over and trial == 14:

@@ -97,7 +97,7 @@ def test_the_best_published_method_is_among_finalists(searched, methods, expecte
 
 
 def test_keeper_replicates_best_published_and_two_discoveries(searched):
-    study, ending = searched(opening=InitialDesign(published=("lora_qv", "mam_adapter")))
+    study, ending = searched(initial_design=InitialDesign(published=("lora_qv", "mam_adapter")))
     study.keeper.exchange("w/1", ending, 8)
     assert [trial.replicate_of for trial in study.trials[8:]] == [5, 2, 1, 5, 2, 1]
 
@@ -132,7 +132,7 @@ def test_without_a_complete_trial_the_search_goes_on(begin):
 
 
 def test_published_methods_come_before_replicates(begin):
-    study = begin(target_trials=3, replicates=2, opening=InitialDesign(published=("lora_qv", "mam_adapter")))
+    study = begin(target_trials=3, replicates=2, initial_design=InitialDesign(published=("lora_qv", "mam_adapter")))
     assert [request.trial for request in study.take(3)] == [0, 1]
     assert [trial.method for trial in study.trials] == ["lora_qv", "mam_adapter"]
 

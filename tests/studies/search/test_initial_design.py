@@ -16,8 +16,8 @@ def first_trials(proposer: Proposer, count: int) -> dict[str | None, Candidate]:
     for number in range(count):
         candidate = proposer.propose()
         found[candidate.method] = candidate
-        proposer.report(number, 1, number / 10)
-        proposer.close(number, TrialState.COMPLETE, number / 10)
+        proposer.add_reading(number, 1, number / 10)
+        proposer.end_trial(number, TrialState.COMPLETE, number / 10)
     return found
 
 
@@ -50,13 +50,13 @@ def test_what_could_not_begin_is_no_opening_any_more_after_a_replay(space):
     """Else the first trial after it would not be what comes next, such as a replicate."""
     small = SearchSpace(shape=space.shape, budget=30_000)
     lost = proposer_of(small, "random", ("mam_adapter", "head_only"))
-    assert lost.is_opening
+    assert lost.is_initial_design
     begun = [record_of(lost.propose(), number, small, TrialState.COMPLETE) for number in range(2)]
     assert [one.method for one in begun] == ["head_only", None]
     rebuilt = proposer_of(small, "random", ("mam_adapter", "head_only"))
     rebuilt.replay(begun[:1], {})
-    assert rebuilt.is_opening
+    assert rebuilt.is_initial_design
     rebuilt = proposer_of(small, "random", ("mam_adapter", "head_only"))
     rebuilt.replay(begun, {})
-    assert not rebuilt.is_opening
-    assert not lost.is_opening
+    assert not rebuilt.is_initial_design
+    assert not lost.is_initial_design

@@ -14,7 +14,7 @@ from studies.surrogate.candidate_search import FactoredSearch
 from studies.surrogate.observation import Observation
 from studies.surrogate.recorded_observations import ObservationModel, shared_variance_fraction
 
-COURSE = ObservationModel(steps=8, examples=400)
+MODEL = ObservationModel(steps=8, examples=400)
 PUBLISHED = ("lora_qv", "mam_adapter", "head_only")
 
 
@@ -26,9 +26,9 @@ def test_proposer_receives_reading_progress_and_error(space):
     rebuilt.replay(records, {1: [before]})
     for proposer in (live, rebuilt):
         for told in ((1, 2, 0.2), (1, 2, 0.9), (0, 2, 0.25), (0, 8, 0.5)):  # of two at one step the first stands
-            proposer.report(*told)
-        proposer.close(0, TrialState.COMPLETE, 0.5)
-        proposer.close(2, TrialState.FAILED)
+            proposer.add_reading(*told)
+        proposer.end_trial(0, TrialState.COMPLETE, 0.5)
+        proposer.end_trial(2, TrialState.FAILED)
     ended, running, failed = live.trials
     assert [(one.fraction, one.score) for one in ended.readings] == [(0.25, 0.25), (1.0, 0.5)]
     assert ended.readings[1].standard_error == pytest.approx(
@@ -41,12 +41,12 @@ def test_proposer_receives_reading_progress_and_error(space):
 
 
 def test_scores_that_are_no_shares_have_no_error_that_is_known():
-    assert COURSE.measured(8, 27.5).standard_error == 0.0
+    assert MODEL.measured(8, 27.5).standard_error == 0.0
     assert ObservationModel(steps=8).measured(8, 0.5).standard_error == 0.0
 
 
 def proposer_of(space: SearchSpace, published: tuple[str, ...] = PUBLISHED) -> Proposer:
-    return Proposer(space, sampler="factored", seed=3, opening=InitialDesign(published=published), course=COURSE)
+    return Proposer(space, sampler="factored", seed=3, initial_design=InitialDesign(published=published), model=MODEL)
 
 
 def test_free_slots_are_filled_as_if_the_earlier_ones_were_running(space):
@@ -54,9 +54,9 @@ def test_free_slots_are_filled_as_if_the_earlier_ones_were_running(space):
     seen: list[Observation] = []
     for number in range(12):
         candidate = proposer.propose()
-        proposer.report(number, 8, score_of(number))
-        proposer.close(number, TrialState.COMPLETE, score_of(number))
-        seen.append(Observation.of(candidate, number=number, readings=(COURSE.measured(8, score_of(number)),)))
+        proposer.add_reading(number, 8, score_of(number))
+        proposer.end_trial(number, TrialState.COMPLETE, score_of(number))
+        seen.append(Observation.of(candidate, number=number, readings=(MODEL.measured(8, score_of(number)),)))
     together = proposed(FactoredSearch(space, seed=3), seen, slots=4)
     assert [proposer.propose().fingerprint for _ in range(4)] == [one.fingerprint for one in together]
 
@@ -67,8 +67,8 @@ def test_published_method_at_other_rates_keeps_its_name(space):
     found: list[Candidate] = []
     for number in range(80):
         found.append(proposer.propose())
-        proposer.report(number, 8, score_of(number))
-        proposer.close(number, TrialState.COMPLETE, score_of(number))
+        proposer.add_reading(number, 8, score_of(number))
+        proposer.end_trial(number, TrialState.COMPLETE, score_of(number))
     again = [(number, one) for number, one in enumerate(found) if number >= len(PUBLISHED) and one.method is not None]
     assert again
     for number, candidate in again:

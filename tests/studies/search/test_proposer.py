@@ -31,7 +31,7 @@ def test_trials_that_were_running_are_running_for_optuna_after_a_replay(space):
     replayed = proposer_of(space, published=())
     replayed.replay([running], {})
     assert replayed.history()[0].state is optuna.trial.TrialState.RUNNING
-    replayed.close(0, TrialState.COMPLETE, 0.5)
+    replayed.end_trial(0, TrialState.COMPLETE, 0.5)
     assert replayed.history()[0].value == 0.5
 
 
@@ -87,14 +87,14 @@ def test_repeating_sampler_does_not_end_the_search_early(space, sampler):
     proposer = proposer_of(biases(space, "const"), sampler, ())
     for number in range(19):
         is_favourite = proposer.propose().parameters["placement"] == "ffn"
-        proposer.close(number, TrialState.COMPLETE, float(is_favourite))
+        proposer.end_trial(number, TrialState.COMPLETE, float(is_favourite))
     with pytest.raises(SpaceExhausted):
         proposer.propose()
 
 
 def test_an_unknown_sampler_is_refused_with_the_known_ones(space):
     with pytest.raises(
-        LaunchError, match="no sampler 'cmaes'; known: tpe, random, nsga2, gp, qmc, factored, and any module:Class"
+        LaunchError, match="no sampler 'cmaes'; known: tpe, random, nsga2, gp, qmc, factored, and the module:Class"
     ):
         Proposer(space, sampler="cmaes", seed=0)
 
@@ -126,7 +126,7 @@ def asked_of(space: SearchSpace, *, startup: int, states: str) -> list[int]:
     known = {"C": TrialState.COMPLETE, "F": TrialState.FAILED, "P": TrialState.PRUNED}
     for number, letter in enumerate(states):
         proposer.propose()
-        proposer.close(number, known[letter], 0.5 if letter == "C" else None)
+        proposer.end_trial(number, known[letter], 0.5 if letter == "C" else None)
     return asked
 
 
@@ -138,7 +138,9 @@ def test_a_sampler_is_asked_when_enough_trials_have_a_result(space):
 def test_a_published_method_is_seen_whole_or_not_at_all(space):
     methods = ("mam_adapter", "bitfit", "lora_qv")
     live, replayed = (
-        Proposer(space, sampler="optuna.samplers:RandomSampler", seed=5, opening=InitialDesign(published=methods))
+        Proposer(
+            space, sampler="optuna.samplers:RandomSampler", seed=5, initial_design=InitialDesign(published=methods)
+        )
         for _ in range(2)
     )
     history = search(live, space, 6, [])
@@ -149,7 +151,7 @@ def test_a_published_method_is_seen_whole_or_not_at_all(space):
         assert (mam.params["attention.form"], mam.params["ffn.form"]) == ("softmax_memory", "bottleneck")
         assert lora.params["attention.lowrank.write"] == "q+v"
     assert [one.params for one in replayed.history()] == [one.params for one in live.history()]
-    hidden = Proposer(space, sampler="tpe", seed=5, opening=InitialDesign(published=methods))
+    hidden = Proposer(space, sampler="tpe", seed=5, initial_design=InitialDesign(published=methods))
     hidden.replay(history, readings_of(history))
     assert [one.number for one in hidden.history()] == [3, 4, 5]
     method, again = history[0], space.suggest(live.history()[0].params)
@@ -172,4 +174,4 @@ def in_view_of(space: SearchSpace, states: str) -> list[int]:
         replace(one, number=number, state=known[letter], values=(-float(number),) if letter == "C" else None)
         for number, letter in enumerate(states)
     ]
-    return [trial.number for trial in optuna_history.in_view(trials)]
+    return [trial.number for trial in optuna_history.visible_trials(trials)]

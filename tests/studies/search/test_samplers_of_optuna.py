@@ -22,10 +22,10 @@ GROUPED = {"class": TPE, "multivariate": True, "group": True}
 
 
 def test_tpe_learns_from_published_methods_and_replays(space):
-    opening = InitialDesign(published=("mam_adapter", "lora_qv"))
+    initial_design = InitialDesign(published=("mam_adapter", "lora_qv"))
 
     def proposer() -> Proposer:
-        return Proposer(space, sampler=sampler_of(GROUPED), seed=5, opening=opening)
+        return Proposer(space, sampler=sampler_of(GROUPED), seed=5, initial_design=initial_design)
 
     lost, replayed = proposer(), proposer()
     history = search(lost, space, 24, [])
@@ -47,7 +47,7 @@ def test_brute_force_of_optuna_tries_all_of_a_small_space_once(space):
     proposer = Proposer(small, sampler="optuna.samplers:BruteForceSampler", seed=0)
     for number in range(19):
         proposer.propose()
-        proposer.close(number, TrialState.COMPLETE, 0.5)
+        proposer.end_trial(number, TrialState.COMPLETE, 0.5)
     with pytest.raises(SpaceExhausted):
         proposer.propose()
 
@@ -55,12 +55,12 @@ def test_brute_force_of_optuna_tries_all_of_a_small_space_once(space):
 @pytest.mark.parametrize(
     ("sampler", "reason"),
     [
-        ("optuna.samplers:CmaEsSampler", "must propose choices that follow from choices; CMA-ES proposes numbers"),
-        ("optuna.samplers:PartialFixedSampler", "must take a seed"),
-        ("optuna.samplers:Sampler", "must be importable"),
-        ("no_such_module:Sampler", "must be importable"),
-        ("optuna.samplers:_tpe", "must be a class of Optuna's samplers; it is a module"),
-        ({"class": TPE, "groups": 1}, "must take .* Mend its options"),
+        ("optuna.samplers:CmaEsSampler", "CmaEsSampler needs a fixed set of numbers; this space is conditional"),
+        ("optuna.samplers:PartialFixedSampler", "must have a seed argument"),
+        ("optuna.samplers:Sampler", "cannot import the sampler"),
+        ("no_such_module:Sampler", "cannot import the sampler"),
+        ("optuna.samplers:_tpe", "must be an Optuna sampler class; got <module"),
+        ({"class": TPE, "groups": 1}, "cannot create the sampler .* Correct its options"),
         ({"class": "tpe", "group": True}, "the class of a sampler with options must be a module:Class; got 'tpe'"),
         ({"group": True}, "the class of a sampler with options must be a module:Class; got 'None'"),
     ],

@@ -24,18 +24,18 @@ GOAL = SizeGoal.of(SizeMeasure.PARAMETERS, budget=600_000)
 
 def proposals(space: SearchSpace, sampler: Sampler, goal: SizeGoal | None) -> list[dict[str, object]]:
     """Of a search with up to three open trials, whose ends and readings come in another order than they began."""
-    proposer = Proposer(space, sampler=sampler, seed=3, course=ObservationModel(goal=goal))
+    proposer = Proposer(space, sampler=sampler, seed=3, model=ObservationModel(goal=goal))
     luck, found, running = random.Random(0), [], []
     for number in range(40):
         found.append(dict(proposer.propose().parameters))
         running.append(number)
         while len(running) > luck.randrange(4):
             one = running.pop(luck.randrange(len(running)))
-            proposer.report(one, 50, luck.random())
+            proposer.add_reading(one, 50, luck.random())
             state = luck.choice((TrialState.COMPLETE, TrialState.PRUNED, TrialState.PRUNED, TrialState.FAILED))
             is_whole = state is TrialState.COMPLETE
             size = luck.random() if is_whole and goal is not None else None
-            proposer.close(one, state, luck.random() if is_whole else None, size=size)
+            proposer.end_trial(one, state, luck.random() if is_whole else None, size=size)
     return found
 
 

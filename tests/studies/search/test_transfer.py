@@ -11,8 +11,8 @@ from support.factored_search import ERROR, drawn, observed
 
 from search_space.space.space import SearchSpace
 from studies.score_evidence import Estimate
-from studies.search.transfer import BETWEEN_TASKS, UNKNOWN, SourceStudy, combined, lessons_of
-from studies.search.warm_start import ExpectedRate, lessons_from_json
+from studies.search.transfer import BETWEEN_TASKS, UNKNOWN, SourceStudy, combine_optima, warm_start_from
+from studies.search.warm_start import ExpectedRate, warm_start_from_json
 from studies.surrogate.encoding import Encoding
 from studies.surrogate.features import unit_lr_of
 from studies.surrogate.observation import MeasuredScore, Observation
@@ -29,7 +29,7 @@ def place_of(z: float) -> float:
 
 
 def test_many_tasks_leave_what_lies_between_tasks():
-    found = combined([(place_of(0.6), 0.0)] * 400, LOW, HIGH).place(LOW, HIGH)
+    found = combine_optima([(place_of(0.6), 0.0)] * 400, LOW, HIGH).place(LOW, HIGH)
     assert found.mean == pytest.approx(0.6, abs=0.01)
     assert found.deviation == pytest.approx(BETWEEN_TASKS, rel=0.01)
 
@@ -63,9 +63,9 @@ def low_rank(trial: Observation) -> int:
 
 def test_what_is_good_on_a_task_comes_first_on_the_next(space):
     source = scored(space, lambda trial: 0.4 + 0.05 * min(low_rank(trial), 2))
-    lessons = lessons_of([source], space, replaceable=("lora_qv", "mam_adapter", "head_only", "bitfit"))
-    assert lessons.sources == ("s0",)
-    (start,) = lessons.starts
+    warm_start = warm_start_from([source], space, replaceable=("lora_qv", "mam_adapter", "head_only", "bitfit"))
+    assert warm_start.sources == ("s0",)
+    (start,) = warm_start.starts
     best = space.suggest(start.proposal)
     tried = next(one for one in source.ranked if one.number == start.trial)
     assert low_rank(tried) >= 2
@@ -74,7 +74,7 @@ def test_what_is_good_on_a_task_comes_first_on_the_next(space):
         (tried.attention_learning_rate, tried.ffn_learning_rate)
     )
     # of the two that were tried the one without low rank is worse; the others are not known there
-    assert lessons.replaced == ("mam_adapter",)
+    assert warm_start.replaced == ("mam_adapter",)
 
 
 def test_tasks_that_disagree_each_have_their_own(space):
@@ -83,10 +83,12 @@ def test_tasks_that_disagree_each_have_their_own(space):
 
     one = scored(space, lambda trial: 0.4 + 0.05 * min(low_rank(trial), 2))
     other = scored(space, bottlenecks, seed=1)
-    lessons = lessons_of([one, other], space, replaceable=())
-    assert lessons.replaced == ()
-    assert 2 <= len(lessons.starts) <= 6
-    forms = [{edit.form.name for edit in space.suggest(start.proposal).configuration.edits} for start in lessons.starts]
+    warm_start = warm_start_from([one, other], space, replaceable=())
+    assert warm_start.replaced == ()
+    assert 2 <= len(warm_start.starts) <= 6
+    forms = [
+        {edit.form.name for edit in space.suggest(start.proposal).configuration.edits} for start in warm_start.starts
+    ]
     assert any("lowrank" in some for some in forms)
     assert any("bottleneck" in some for some in forms)
 
@@ -96,7 +98,7 @@ def test_rates_are_expected_where_they_were_best(space, encoding, best):
     def score(trial: Observation) -> float:
         return 0.5 - 0.05 * sum((side.unit_lr - best) ** 2 for side in encoding.features_of(trial) if side is not None)
 
-    places = lessons_of([scored(space, score, count=90)], space).places(space.options.learning_rates)
+    places = warm_start_from([scored(space, score, count=90)], space).expected_rates(space.options.learning_rates)
     for form in ("lowrank", "bottleneck", "softmax_memory"):
         prior, told = UNKNOWN**-2, BETWEEN_TASKS**-2
         most = (prior * BEST_UNIT_LR + told * best) / (prior + told)  # if the task told it exactly
@@ -109,8 +111,10 @@ def test_lessons_survive_json(space):
     import json
     from dataclasses import asdict
 
-    lessons = lessons_of([scored(space, lambda trial: 0.4 + 0.05 * low_rank(trial))], space, replaceable=("lora_qv",))
-    assert lessons_from_json(json.loads(json.dumps(asdict(lessons)))) == lessons
+    warm_start = warm_start_from(
+        [scored(space, lambda trial: 0.4 + 0.05 * low_rank(trial))], space, replaceable=("lora_qv",)
+    )
+    assert warm_start_from_json(json.loads(json.dumps(asdict(warm_start)))) == warm_start
 
 
 def test_rates_are_drawn_where_they_are_expected_and_sometimes_anywhere(encoding):

@@ -66,7 +66,9 @@ def test_factors_are_binned_by_fifths_of_their_ranges(told):
     found = {(one.side, one.dimension): one for one in factors(told.measure, some)}
     low, high = SPACE.options.attention_share
     assert found["ffn", "rate"].values.tolist() == [fifth((one.ffn.unit_lr + 1) / 2) for one in some if one.ffn]
-    shares = [fifth((one.attention_share - low) / (high - low)) if told.encoding.shares_budget(one) else -1 for one in some]
+    shares = [
+        fifth((one.attention_share - low) / (high - low)) if told.encoding.shares_budget(one) else -1 for one in some
+    ]
     assert found["both", "share"].values.tolist() == shares
     assert set(shares) == {-1, 0, 1, 2, 3, 4}
 
