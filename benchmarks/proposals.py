@@ -38,7 +38,7 @@ FIRST_AT = datetime(2026, 1, 1, tzinfo=UTC)
 
 def proposer_of(space: SearchSpace, sampler: str) -> Proposer:
     model = ObservationModel(steps=STEPS[-1], examples=500)
-    return Proposer(space, sampler=sampler, seed=0, model=course)
+    return Proposer(space, sampler=sampler, seed=0, model=model)
 
 
 def ledger_of(space: SearchSpace, trials: int) -> tuple[list[TrialRecord], dict[int, list[Reading]]]:

@@ -75,9 +75,9 @@ def simulated(
         checkpoints: Numbers of ended trials at which a configuration is recommended.
     """
     truth, measurements = PlantedTruth(space, seed), Measurements(seed, noise=noise, steps=STEPS)
-    model = ObservationModel(steps=STEPS, examples=measurements.examples)
-    proposer = Proposer(space, sampler=sampler, seed=seed, initial_design=_OPENING, model=course)
-    board, model = RungBoard(replace(_RUNGS, examples=measurements.examples)), FactoredSearch(space, seed=0)
+    observation_model = ObservationModel(steps=STEPS, examples=measurements.examples)
+    proposer = Proposer(space, sampler=sampler, seed=seed, initial_design=_OPENING, model=observation_model)
+    board, search = RungBoard(replace(_RUNGS, examples=measurements.examples)), FactoredSearch(space, seed=0)
     fitter = SurrogateFitter(Encoding(space).features_of)
     tuned, found_trial, cost = truth.best_published(), None, 0.0
     history: list[Observation] = []
@@ -90,13 +90,13 @@ def simulated(
         for step in (*_RUNGS.steps, STEPS):
             reading = measurements.read(number, candidate.fingerprint, truths[-1], step)
             proposer.add_reading(number, step, reading.score, reading.train_loss)
-            told = model.measured(step, reading.score, reading.train_loss)
-            history[number] = replace(history[number], readings=(*history[number].readings, told))
+            measured = observation_model.measured(step, reading.score, reading.train_loss)
+            history[number] = replace(history[number], readings=(*history[number].readings, measured))
             board.add(reading, candidate)
             board.remember(number, step, measurements.losses(reading, candidate.fingerprint))
             if (
                 step < STEPS
-                and board.verdict(reading, model.win_probabilities(history, [number]).get(number)) is not None
+                and board.verdict(reading, search.win_probabilities(history, [number]).get(number)) is not None
             ):
                 break
         is_complete, cost = step == STEPS, cost + step / STEPS
