@@ -1,4 +1,4 @@
-"""Parameters as a function of the width, which is what makes budgets solvable in closed form."""
+"""Parameter counts that are affine in the width, so that budgets have a closed-form solution."""
 
 from dataclasses import dataclass
 
@@ -10,8 +10,8 @@ class AffineCount:
     Attributes:
         weights_per_width: Matrix entries per unit of R.
         biases_per_width: Bias entries per unit of R.
-        weights: Matrix entries (or constants) whatever R is.
-        biases: Bias entries whatever R is.
+        weights: Matrix entries (or constants) independent of R.
+        biases: Bias entries independent of R.
         extras: Entries of own LayerNorms and learned scales.
     """
 
@@ -28,11 +28,11 @@ class AffineCount:
 
     @property
     def intercept(self) -> int:
-        """Parameters whatever R is."""
+        """Parameters independent of R."""
         return self.weights + self.biases + self.extras
 
     def __add__(self, other: "AffineCount") -> "AffineCount":
-        """Both together."""
+        """Return the sum of both counts."""
         return AffineCount(
             weights_per_width=self.weights_per_width + other.weights_per_width,
             biases_per_width=self.biases_per_width + other.biases_per_width,
@@ -46,5 +46,5 @@ NO_PARAMETERS = AffineCount()
 
 
 def linear_parameters(inputs: int, outputs: int) -> int:
-    """Parameters of a linear layer with a bias."""
+    """Return the number of parameters of a linear layer with a bias."""
     return inputs * outputs + outputs

@@ -1,4 +1,4 @@
-"""One form for configurations that are the same function with the same parameters, and its fingerprint."""
+"""Canonical form of configurations that are the same function with the same parameters, and its fingerprint."""
 
 import hashlib
 import json
@@ -20,13 +20,17 @@ _KINDS = 3
 
 
 def canonical(configuration: Configuration, shape: BackboneShape) -> Configuration:
-    """The canonical form of a configuration on a backbone.
+    """Return the canonical form of a configuration on a backbone.
 
-    Kept apart on purpose: points of one function class that train differently (V4, V5, V9, V17). Unified here:
-    a scale of 1 and plain addition; the raw and the normalised sublayer input on post-LN backbones (V20); per
-    key/value head and per query head where their numbers agree; diagonals at k and at q, at v and at concat (V13);
-    choices of layers that are the same blocks; ``attn`` and the only attention kind a backbone has, or all kinds
-    alike; the order of edits that do not follow one another.
+    Points of one function class that train differently stay distinct (V4, V5, V9, V17). These are unified:
+
+    - a scale of 1 and plain addition;
+    - the raw and the normalised sublayer input on post-LN backbones (V20);
+    - heads per key/value head and per query head if their numbers agree;
+    - diagonals at k and at q, at v and at concat (V13);
+    - layer choices with the same blocks;
+    - ``attn`` and a backbone's only attention kind, or equal edits at all kinds;
+    - the order of edits that do not follow one another.
 
     Raises:
         InvalidEditError: If the configuration is not valid on the backbone.
@@ -36,8 +40,8 @@ def canonical(configuration: Configuration, shape: BackboneShape) -> Configurati
     edits = _merged_kinds(tuple(_canonical_diagonal(edit, edits, shape) for edit in edits), shape)
     parallel = sorted((edit for edit in edits if edit.insertion is Insertion.PARALLEL), key=_sort_key)
     sequential = [edit for edit in edits if edit.insertion is Insertion.SEQUENTIAL]
-    # Sequential edits of one port keep their order, ports are sorted. One at every attention follows, or is followed
-    # by, those at one kind of attention.
+    # Sequential edits of one port keep their order, ports are sorted. An edit at every attention keeps its place among
+    # those at one kind of attention.
     collective = {edit.write for edit in sequential if edit.site is Site.ATTENTION}
 
     def port(edit: Edit) -> tuple[bool, str, str]:
@@ -48,7 +52,7 @@ def canonical(configuration: Configuration, shape: BackboneShape) -> Configurati
 
 
 def fingerprint(configuration: Configuration, shape: BackboneShape, **facts: Any) -> str:
-    """Hex digest of the canonical form and of further JSON-able facts, such as learning rates.
+    """Return the hex digest of the canonical form and of further JSON-able facts, such as learning rates.
 
     Raises:
         InvalidEditError: If the configuration is not valid on the backbone.
@@ -68,7 +72,7 @@ def _canonical_edit(edit: Edit, shape: BackboneShape) -> Edit:
 
 
 def _canonical_layers(edit: Edit, shape: BackboneShape) -> Layers:
-    """All blocks, else a range, else groups of a spindle, else a pattern; the first that is the same blocks."""
+    """Return the first of all blocks, a range, groups of a spindle and a pattern that has the same blocks."""
     if isinstance(edit.layers, AllLayers):
         return edit.layers
     sublayers = sublayers_of(edit, shape)
@@ -82,9 +86,9 @@ def _canonical_layers(edit: Edit, shape: BackboneShape) -> Layers:
 
 
 def _canonical_diagonal(edit: Edit, edits: tuple[Edit, ...], shape: BackboneShape) -> Edit:
-    """V13: factors of k are factors of q, and those of the concatenated heads are factors of v.
+    """Move factors of k to q and factors of the concatenated heads to v (V13).
 
-    Only where a factor is a factor of one head, and nothing else is computed of the tensors between the two.
+    Applies only if a factor belongs to one head and no edit reads or changes the tensors between the two ports.
     """
     moved = {Port.K: Port.Q, Port.CONCAT: Port.V}.get(edit.write)
     if moved is None or not edit.gate.multiplies or shape.query_heads != shape.key_value_heads:
@@ -103,28 +107,28 @@ def _canonical_diagonal(edit: Edit, edits: tuple[Edit, ...], shape: BackboneShap
 
 
 def _merged_kinds(edits: tuple[Edit, ...], shape: BackboneShape) -> tuple[Edit, ...]:
-    """One edit at every attention in the place of alike ones at each of its kinds."""
+    """Replace equal edits at each kind of attention by one edit at every attention."""
     if shape.kind is not StackKind.ENCODER_DECODER:
         return edits
     merged = list(edits)
     for edit in (edit for edit in edits if edit.site is Site.ENCODER_SELF):
-        alike = [other for other in merged if _is_alike(edit, other)]
+        equal = [other for other in merged if _differs_in_kind_only(edit, other)]
         same_port = [other for other in merged if other.site.is_attention and other.write is edit.write]
-        follows = edit.insertion is Insertion.SEQUENTIAL and len(same_port) > len(alike)
-        if len(alike) < _KINDS or follows:
+        follows = edit.insertion is Insertion.SEQUENTIAL and len(same_port) > len(equal)
+        if len(equal) < _KINDS or follows:
             continue
-        blocks = sorted(sublayer for other in alike for sublayer in sublayers_of(other, shape))
-        for layers in dict.fromkeys(other.layers for other in alike):
-            everywhere = replace(edit, site=Site.ATTENTION, layers=layers)
-            if sorted(sublayers_of(everywhere, shape)) == blocks:
-                merged[merged.index(edit)] = everywhere
-                merged = [other for other in merged if other not in alike]
+        blocks = sorted(sublayer for other in equal for sublayer in sublayers_of(other, shape))
+        for layers in dict.fromkeys(other.layers for other in equal):
+            collective = replace(edit, site=Site.ATTENTION, layers=layers)
+            if sorted(sublayers_of(collective, shape)) == blocks:
+                merged[merged.index(edit)] = collective
+                merged = [other for other in merged if other not in equal]
                 break
     return tuple(merged)
 
 
-def _is_alike(edit: Edit, other: Edit) -> bool:
-    """Whether two edits at attention differ in its kind, and in nothing else but the layers."""
+def _differs_in_kind_only(edit: Edit, other: Edit) -> bool:
+    """Return whether two edits at attention differ at most in their kind of attention and their layers."""
     is_widened = edit.sized_form is not None and edit.sized_form.widened > 0
     if not other.site.is_attention or other.site is Site.ATTENTION or is_widened:
         return False

@@ -1,15 +1,15 @@
-"""Names that people write, and the nearest one where they are wrong."""
+"""Closest known name for a misspelled one."""
 
 import difflib
 from collections.abc import Iterable
 
 
 def name_hint(name: str, known: Iterable[str], *, cutoff: float = 0.6) -> str:
-    """`` Did you mean 'bleu'?`` for a name that is nearly a known one, else nothing.
+    """Return `` Did you mean 'bleu'?`` for a name close to a known one, else an empty text.
 
     Args:
-        known: What could have been meant.
-        cutoff: How near is near, in [0, 1]; see `difflib.get_close_matches`.
+        known: Valid names.
+        cutoff: Least similarity in [0, 1]; see `difflib.get_close_matches`.
     """
     close = difflib.get_close_matches(name, list(known), n=1, cutoff=cutoff)
     return f" Did you mean {close[0]!r}?" if close else ""

@@ -1,4 +1,4 @@
-"""Configurations as JSON: what the database, snapshots and exports hold. Never a Python path, never a pickle."""
+"""JSON form of configurations in the database, snapshots and exports; without Python paths or pickles."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
@@ -21,16 +21,16 @@ _EDIT_FIELDS = ("site", "layers", "write", "read", "form", "gate")
 
 
 def configuration_to_json(configuration: Configuration) -> dict[str, Any]:
-    """The JSON form of a configuration, with its schema version."""
+    """Return the JSON form of a configuration, with its schema version."""
     edits = [{name: _to_json(getattr(edit, name)) for name in _EDIT_FIELDS} for edit in configuration.edits]
     return {"schema_version": SCHEMA_VERSION, "edits": edits}
 
 
 def configuration_from_json(data: Mapping[str, Any]) -> Configuration:
-    """Read a configuration from its JSON form, of this schema version.
+    """Build a configuration from its JSON form, of this schema version.
 
     Raises:
-        CodecError: If the data are of another schema version, incomplete, or not a valid configuration.
+        CodecError: If the data have another schema version, are incomplete, or are not a valid configuration.
     """
     version = data.get("schema_version") if isinstance(data, Mapping) else None
     if version != SCHEMA_VERSION:
@@ -44,13 +44,13 @@ def configuration_from_json(data: Mapping[str, Any]) -> Configuration:
     except CodecError:
         raise
     except InvalidEditError as error:
-        raise CodecError(f"a stored configuration must be valid; got: {error}") from error
+        raise CodecError(f"cannot read a stored configuration: {error}") from error
     except (TypeError, ValueError, AttributeError) as error:
-        raise CodecError(f"a stored configuration must have values of its fields; got: {error}.") from error
+        raise CodecError(f"cannot read a stored configuration: {error}.") from error
 
 
 def _to_json(value: Any) -> Any:
-    """Of a form, a gate or a choice of layers its name and its fields; names as texts."""
+    """Return a form, gate or layer choice as its name and fields, and an enum as its text."""
     if isinstance(value, Form | Gate | Layers):
         return {"name": value.name} | {field.name: _to_json(getattr(value, field.name)) for field in fields(value)}
     if isinstance(value, StrEnum):
@@ -58,14 +58,14 @@ def _to_json(value: Any) -> Any:
     return list(value) if isinstance(value, tuple) else value
 
 
-def _check_fields(what: str, data: Mapping[str, Any], expected: Sequence[str]) -> None:
-    """Nothing has a default, or a field that was lost would change the configuration without notice."""
+def _check_fields(noun: str, data: Mapping[str, Any], expected: Sequence[str]) -> None:
+    """Check that all fields are there: a default for a lost one would change the configuration without notice."""
     if not isinstance(data, Mapping):
-        raise CodecError(f"a stored {what} must be a mapping; got {type(data).__name__}.")
+        raise CodecError(f"a stored {noun} must be a mapping; got {type(data).__name__}.")
     if set(data) != set(expected):
         missing = ", ".join(sorted(set(expected) - set(data))) or "none"
         unknown = ", ".join(sorted(map(str, set(data) - set(expected)))) or "none"
-        raise CodecError(f"a stored {what} must have exactly its fields; got missing: {missing}; unknown: {unknown}.")
+        raise CodecError(f"a stored {noun} must have exactly its fields; got missing: {missing}; unknown: {unknown}.")
 
 
 def _edit_from_json(data: Mapping[str, Any]) -> Edit:
@@ -85,25 +85,25 @@ def _value_from_json(data: Mapping[str, Any], kinds: Mapping[str, Any]) -> Any:
     if not isinstance(name, str) or name not in kinds:
         raise CodecError(f"a stored form, gate or layer choice must be one of {', '.join(kinds)}; got {name!r}.")
     kind = kinds[name]
-    types = _types(kind)
+    types = _field_types(kind)
     _check_fields(kind.name, data, ("name", *types))
     return from_fields(kind, {each: data[each] for each in types})
 
 
 def from_fields(kind: Any, stored: Mapping[str, Any]) -> Any:
-    """A form, gate or layer choice with some fields as JSON has them; the others have their defaults."""
-    types = _types(kind)
-    return kind(**{each: _read(value, types[each]) for each, value in stored.items()})
+    """Build a form, gate or layer choice from some fields as in JSON; the others keep their defaults."""
+    types = _field_types(kind)
+    return kind(**{each: _field_value(value, types[each]) for each, value in stored.items()})
 
 
 @lru_cache
-def _types(kind: Any) -> Mapping[str, Any]:
-    """Of the fields of a form, gate or layer choice, by name; thousands of edits are read of a few kinds."""
+def _field_types(kind: Any) -> Mapping[str, Any]:
+    """Return the type of each field by name; cached, since thousands of edits have few kinds."""
     return {field.name: field.type for field in fields(kind)}
 
 
-def _read(stored: Any, expected: Any) -> Any:
-    """A field's value; names become those of its type."""
+def _field_value(stored: Any, expected: Any) -> Any:
+    """Convert a field's stored value to its type."""
     if expected is bool and not isinstance(stored, bool):
-        raise ValueError(f"true or false must stand where {stored!r} does")
+        raise ValueError(f"a flag must be true or false; got {stored!r}")
     return expected(stored) if isinstance(expected, type) and issubclass(expected, StrEnum) else stored

@@ -1,4 +1,4 @@
-"""A delta configuration: the list of edits that one trial trains."""
+"""A delta configuration: the edits that one trial trains."""
 
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, replace
@@ -12,34 +12,34 @@ class Configuration:
     """A point of the design space.
 
     Attributes:
-        edits: Parallel edits of a port are computed from what they read and summed; sequential ones follow in this
-            order. None at all leaves the task head alone on the frozen backbone.
+        edits: Edits of the configuration. Parallel edits of a port are computed from their inputs and summed;
+            sequential ones follow in this order. Empty for the task head alone on the frozen backbone.
 
     Raises:
-        InvalidEditError: If the edits break a validity rule together.
+        InvalidEditError: If the edits together break a validity rule.
     """
 
     edits: tuple[Edit, ...]
 
     def __post_init__(self) -> None:
-        """Refuse what breaks a rule."""
+        """Check the rules between edits."""
         check_edits(self.edits)
 
     @property
     def attention(self) -> tuple[Edit, ...]:
-        """The edits at attention sublayers."""
+        """Edits at attention sublayers."""
         return tuple(edit for edit in self.edits if edit.site.is_attention)
 
     @property
     def ffn(self) -> tuple[Edit, ...]:
-        """The edits everywhere else: FFN sublayers, the stack's norms, the embedded input, the whole model."""
+        """Edits outside attention: at FFN sublayers, the stack's norms, the embedded input and the whole model."""
         return tuple(edit for edit in self.edits if not edit.site.is_attention)
 
     def with_widths(self, widths: Mapping[Edit, tuple[int, int]]) -> "Configuration":
-        """The same structure with other bottlenecks.
+        """Return the same structure with other bottlenecks.
 
         Args:
-            widths: Width, and number of widened sublayers, of every edit; plays no part without a bottleneck.
+            widths: Width and number of widened sublayers of every edit; ignored for edits without a bottleneck.
         """
         return Configuration(
             edits=tuple(
@@ -50,10 +50,10 @@ class Configuration:
 
 
 def edit_structure(edit: Edit) -> Hashable:
-    """Equal for edits that can be computed together wherever both act."""
+    """Return a key that is equal for edits a pack can compute together at a common sublayer."""
     return edit.site, edit.write, edit.read, edit.form.pack_key(), edit.gate.pack_key()
 
 
 def structures(configuration: Configuration) -> frozenset[Hashable]:
-    """The structures of a configuration's edits; two trials group the better, the more of them they share."""
+    """Return the structures of a configuration's edits; packs group trials that share many of them."""
     return frozenset(edit_structure(edit) for edit in configuration.edits)

@@ -1,23 +1,23 @@
-"""The names of the design space: sites, ports, heads, activations and insertion forms.
+"""Names of the design space: sites, ports, heads, activations and insertion forms.
 
 A *site* is a kind of sublayer, a *port* a named tensor of it::
 
     attention  res_in -> x_attn -> q;  ctx -> k, v;  q, k, v -> head (all of them: concat) -> o
     FFN        res_f -> x_ffn -> u (gated FFN: g and u) -> m -> f -> sum (= res_f + f)
-    both       norm     what the sublayer's LayerNorm gives: of the sum (post-LN), or of its input (pre-LN)
+    both       norm     output of the sublayer's LayerNorm: of the sum (post-LN), or of its input (pre-LN)
     stack      norm     of the LayerNorms outside the blocks: after the embeddings, at the end of a stack
     embed      embed    the embedded input, to which prompts are prepended
     global     weights  every parameter of the backbone
 
-``ctx`` is x_attn in self-attention, and what the encoder gives in cross-attention. On post-LN backbones x_attn is
-res_in and x_ffn is res_f; on pre-LN backbones they are those streams normalised.
+``ctx`` is x_attn in self-attention and the encoder's output in cross-attention. On post-LN backbones x_attn is
+res_in and x_ffn is res_f; on pre-LN backbones they are the normalised streams.
 """
 
 from enum import StrEnum
 
 
 class Site(StrEnum):
-    """A kind of sublayer. ``ATTENTION`` stands for every attention of the model.
+    """Kind of sublayer. ``ATTENTION`` stands for every attention of the model.
 
     ``EMBEDDING`` and ``GLOBAL`` are outside the sublayers: the embedded input of the model, and all its weights.
     """
@@ -38,7 +38,7 @@ class Site(StrEnum):
 
 
 class Port(StrEnum):
-    """A named tensor of a sublayer that an edit can read or write."""
+    """Named tensor of a sublayer that an edit can read or write."""
 
     RES_IN = "res_in"
     X_ATTN = "x_attn"
@@ -62,7 +62,7 @@ class Port(StrEnum):
 
 
 class Heads(StrEnum):
-    """In how many blocks a form works: once over the whole width, or once per head."""
+    """Blocks of a form: one over the whole width, or one per head."""
 
     SINGLE = "single"
     KEY_VALUE = "key_value_heads"
@@ -79,12 +79,12 @@ class Activation(StrEnum):
 
     @property
     def label(self) -> str:
-        """As papers write it."""
+        """Spelling in papers."""
         return {"relu": "ReLU", "gelu": "GELU", "silu": "SiLU"}.get(self.value, self.value)
 
 
 class ScalePer(StrEnum):
-    """For what a learned scale has a number of its own."""
+    """Granularity of a learned scale: one number per sublayer, channel or head."""
 
     SUBLAYER = "sublayer"
     CHANNEL = "channel"
@@ -99,7 +99,7 @@ class Insertion(StrEnum):
 
 
 class NormPlacement(StrEnum):
-    """Where a block normalises: after the residual sum, at the sublayer's input, or what a sublayer adds to the sum."""
+    """Place of a block's norms: after the residual sum, at the sublayer's input, or at the sublayer's output."""
 
     POST = "post"
     PRE = "pre"
@@ -107,12 +107,12 @@ class NormPlacement(StrEnum):
 
     @property
     def label(self) -> str:
-        """As papers write it."""
+        """Spelling in papers."""
         return {"post": "post-LN", "pre": "pre-LN", "branch": "LN of what is added"}[self.value]
 
 
 class StackKind(StrEnum):
-    """Which stacks a backbone has."""
+    """Stacks of a backbone."""
 
     ENCODER = "encoder"
     DECODER = "decoder"
@@ -120,9 +120,9 @@ class StackKind(StrEnum):
 
 
 class Positions(StrEnum):
-    """How a backbone's attention learns where a token is.
+    """Way in which a backbone's attention receives positions.
 
-    From its input, by turning queries and keys, by a bias of the logits, or by products of queries and keys with rows
+    In its input, by rotating queries and keys, by a bias of the logits, or by products of queries and keys with rows
     of relative positions (DeBERTa).
     """
 
@@ -133,10 +133,10 @@ class Positions(StrEnum):
 
     @property
     def multiply_keys(self) -> bool:
-        """Whether places are multiplied with keys: a constant at k does not move all logits of a query alike then."""
+        """Whether positions are multiplied with keys; a constant at k then shifts a query's logits unequally."""
         return self in (Positions.ROTARY, Positions.RELATIVE)
 
     @property
     def are_relative(self) -> bool:
-        """Whether what stands before a text leaves attention within it as it is, and no input is too long."""
+        """Whether a prefix leaves the attention within a text unchanged and inputs have no maximal length."""
         return self in (Positions.BIAS, Positions.RELATIVE)

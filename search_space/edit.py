@@ -1,4 +1,4 @@
-"""An edit: at these sublayers, read this tensor, compute a form of it, compose it with that tensor."""
+"""An edit: the sublayers, the tensor read, the form computed from it, and the gate that joins the tensor written."""
 
 from dataclasses import dataclass
 
@@ -18,12 +18,12 @@ class Edit(EditEndpoints):
     """One point of the design space, applied at the sublayers of a site.
 
     Attributes:
-        site: Which kind of sublayers.
-        write: The tensor that is changed ("modified representation").
-        read: The tensor the form is computed of; None for forms that read nothing.
-        form: What is computed ("functional form").
-        gate: How it joins the tensor that is written ("composition function").
-        layers: At which blocks.
+        site: Kind of sublayers.
+        write: Tensor that is changed ("modified representation").
+        read: Tensor that the form is computed from; None for forms without input.
+        form: Function of the tensor read ("functional form").
+        gate: Operation that joins the result with the tensor written ("composition function").
+        layers: Blocks at which the edit acts.
 
     Raises:
         InvalidEditError: If the combination breaks a validity rule; the error names it.
@@ -33,9 +33,9 @@ class Edit(EditEndpoints):
     gate: Gate
 
     def __post_init__(self) -> None:
-        """Refuse what breaks a rule."""
+        """Check the rules of one edit."""
         self._check_ports()
-        self._check_outside()
+        self._check_outside_site()
         if self.form.outside_site is not None:
             return
         if self.form.reads:
@@ -47,11 +47,11 @@ class Edit(EditEndpoints):
 
     @property
     def sized_form(self) -> SizedForm | None:
-        """The form if it has a bottleneck, else None."""
+        """Form with a bottleneck; None for other forms."""
         return self.form if isinstance(self.form, SizedForm) else None
 
     def formula(self, shape: BackboneShape) -> str:
-        """What the edit computes at a sublayer, with the shapes of its matrices."""
+        """Return the formula of the edit at a sublayer, with the shapes of its matrices."""
         return self.form.formula(self, shape)
 
     def _check_ports(self) -> None:
@@ -69,7 +69,7 @@ class Edit(EditEndpoints):
             got = f"read {self.read or 'nothing'} for write {self.write}"
             raise rule_error("read", got, f"Readable for it: {known}.")
 
-    def _check_outside(self) -> None:
+    def _check_outside_site(self) -> None:
         of_input, of_model = (self.form.outside_site is site for site in (Site.EMBEDDING, Site.GLOBAL))
         is_input = self.site is Site.EMBEDDING
         fits = of_input == is_input == (self.gate.outside_site is Site.EMBEDDING)

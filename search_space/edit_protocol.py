@@ -1,4 +1,4 @@
-"""The two ends of an edit: what forms and gates see of the edit they are in, and how wide it is there."""
+"""Endpoints of an edit: the part of an edit that forms and gates depend on, and the widths at both ends."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -8,7 +8,7 @@ from search_space.dimensions import Heads, Insertion, Port, Site
 from search_space.layers import AllLayers, Layers
 
 WriteReadPairs = tuple[tuple[Port, Port | None], ...]
-"""What each of some edits writes, and what it reads."""
+"""Ports that several edits write, each with the port that its edit reads."""
 
 PROJECTION_SETS_AT_ATTENTION: tuple[WriteReadPairs, ...] = (
     ((Port.Q, Port.X_ATTN), (Port.V, Port.CTX)),
@@ -19,12 +19,12 @@ PROJECTION_SETS_AT_FFN: tuple[WriteReadPairs, ...] = (
     ((Port.U, Port.X_FFN), (Port.F, Port.M)),
     ((Port.G, Port.X_FFN), (Port.U, Port.X_FFN), (Port.F, Port.M)),
 )
-"""Projections that are edited together where they lie, each from what it reads."""
+"""Projections that a search edits together, each from its own input."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EditEndpoints:
-    """What forms and gates, which are parts of it, know of an `Edit`; see there."""
+    """Part of an `Edit` that forms and gates depend on; see there."""
 
     site: Site
     write: Port
@@ -35,18 +35,18 @@ class EditEndpoints:
 
     @property
     def insertion(self) -> Insertion:
-        """Sequential when the edit reads what it writes (a constant does, trivially), else parallel."""
+        """Sequential if the edit reads what it writes (trivially true of a constant), else parallel."""
         return Insertion.SEQUENTIAL if self.read in (None, self.write) else Insertion.PARALLEL
 
     @property
     def heads(self) -> Heads:
-        """In how many blocks the form works."""
+        """Number of blocks of the form: one, or one per head."""
         heads: Heads = self.form.heads
         return heads
 
 
 def block_widths(edit: EditEndpoints, shape: BackboneShape) -> tuple[int, int]:
-    """Widths that one block of an edit's form reads and writes: the head's slice, or the whole port."""
+    """Return the widths read and written by one block of the form: a head's slice, or the whole port."""
     if edit.read is None:
         return 0, shape.port_width(edit.write)
     if edit.heads is Heads.SINGLE:
@@ -57,22 +57,22 @@ def block_widths(edit: EditEndpoints, shape: BackboneShape) -> tuple[int, int]:
 
 
 def query_heads_per_block(edit: EditEndpoints, shape: BackboneShape) -> int:
-    """How many query heads one block of an edit's form serves: those of its group, where it is of a key/value head."""
+    """Return the number of query heads per block of the form: the group size for key/value heads, else 1."""
     return shape.query_heads // shape.key_value_heads if edit.heads is Heads.KEY_VALUE else 1
 
 
 def is_summed(edit: EditEndpoints) -> bool:
-    """Whether what the heads' blocks compute is summed into one tensor: from the heads to o."""
+    """Return whether the outputs of the heads' blocks are summed into one tensor, as at o."""
     return edit.write is Port.O and edit.heads is not Heads.SINGLE
 
 
 def sublayers_of(edit: EditEndpoints, shape: BackboneShape) -> tuple[Sublayer, ...]:
-    """The sublayers at which an edit acts, from the input to the output; none outside the blocks."""
+    """Return the sublayers at which an edit acts, from the input to the output; none outside the blocks."""
     depths = {"encoder": shape.encoder_layers, "decoder": shape.decoder_layers}
     chosen = {stack: set(edit.layers.block_indices(depth)) for stack, depth in depths.items()}
     return tuple(sublayer for sublayer in shape.sublayers(edit.site) if sublayer.layer in chosen[sublayer.stack])
 
 
 def sublayer_count(edit: EditEndpoints, shape: BackboneShape) -> int:
-    """How many sublayers an edit acts at, as many as `sublayers_of` gives."""
+    """Return the number of sublayers at which an edit acts, the length of `sublayers_of`."""
     return sum(len(edit.layers.block_indices(depth)) for depth in shape.depths(edit.site))

@@ -3,20 +3,20 @@
 ::
 
     SearchSpaceError
-    ├── InvalidEditError        an edit or a combination of edits breaks a validity rule (carries the rule)
-    ├── BudgetError             a budget cannot be read, or no configuration fits it
-    ├── UnsupportedBackboneError a backbone config of an unknown family, or one that lacks a needed entry
-    ├── SettingError            a hyper-parameter of a method, or an option of a space, with a value that cannot be
-    ├── UnknownMethodError      no published method of that name
-    ├── RegistryError           an entry that an installed package adds cannot be used
-    └── CodecError              a stored configuration cannot be read
+    ├── InvalidEditError        an edit or a combination of edits that breaks a validity rule
+    ├── BudgetError             a budget that is malformed, or too small for every configuration
+    ├── UnsupportedBackboneError a backbone config of an unknown family, or without a required entry
+    ├── SettingError            an invalid value of a method's hyper-parameter or of a space option
+    ├── UnknownMethodError      a name that no published method has
+    ├── RegistryError           an unusable entry from an installed package
+    └── CodecError              a malformed stored configuration
 """
 
 
 class SearchSpaceError(Exception):
     """Root of all errors of the package; its text is one line for the user."""
 
-    __str__ = Exception.__str__  # of a KeyError it would be a quotation
+    __str__ = Exception.__str__  # KeyError would show the repr of its message
 
 
 class InvalidEditError(SearchSpaceError, ValueError):
@@ -27,30 +27,30 @@ class InvalidEditError(SearchSpaceError, ValueError):
     """
 
     def __init__(self, message: str, *, rule: str) -> None:
-        """Keep the rule beside the text."""
+        """Append the rule to the message."""
         super().__init__(f"{message} [{rule}]")
         self.rule = rule
 
 
 class BudgetError(SearchSpaceError, ValueError):
-    """A budget that cannot be read, or that no configuration fits."""
+    """A budget that is malformed, or too small for every configuration."""
 
 
 class UnsupportedBackboneError(SearchSpaceError, ValueError):
-    """A backbone of a family that is not supported, or whose config lacks a needed entry."""
+    """A backbone of an unsupported family, or a backbone config without a required entry."""
 
 
 class SettingError(SearchSpaceError, ValueError):
-    """A hyper-parameter of a published method, or an option of a space, with a value that cannot be."""
+    """An invalid value of a published method's hyper-parameter or of a space option."""
 
 
 class UnknownMethodError(SearchSpaceError, KeyError):
-    """A name that is no published method, or a hyper-parameter that it does not have."""
+    """A name that no published method has, or a hyper-parameter that the method lacks."""
 
 
 class RegistryError(SearchSpaceError):
-    """An entry of a registry that an installed package adds and that cannot be used."""
+    """An unusable registry entry from an installed package."""
 
 
 class CodecError(SearchSpaceError, ValueError):
-    """A stored configuration that cannot be read."""
+    """A malformed stored configuration."""

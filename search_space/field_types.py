@@ -1,4 +1,4 @@
-"""Types of values that people write; what pydantic alone would let through is refused here."""
+"""Types of user-written values, stricter than pydantic's own."""
 
 import difflib
 from collections.abc import Iterable
@@ -11,7 +11,7 @@ _Names = TypeVar("_Names", bound=tuple[object, ...])
 
 
 def _no_boolean(value: object) -> object:
-    """Refuse ``true`` where a number stands, which would be read as 1."""
+    """Refuse ``true`` in place of a number; pydantic would read it as 1."""
     if isinstance(value, bool):
         raise ValueError("must be a number")
     return value
@@ -25,10 +25,10 @@ def _exponent_as_number(value: object) -> object:
 
 
 def distinct(values: _Names) -> _Names:
-    """The values, if none of them stands twice.
+    """Return the values if they are distinct.
 
     Raises:
-        ValueError: If one does.
+        ValueError: If a value occurs twice.
     """
     if len(set(values)) != len(values):
         raise ValueError("must not name anything twice")
@@ -36,10 +36,10 @@ def distinct(values: _Names) -> _Names:
 
 
 def choice(value: str, known: Iterable[str]) -> str:
-    """The value, if it is a known one.
+    """Return the value if it is a known one.
 
     Raises:
-        ValueError: If it is not; says the nearest one.
+        ValueError: If it is unknown; the error names the closest known value.
     """
     known = list(known)
     if value not in known:

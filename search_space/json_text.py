@@ -1,17 +1,17 @@
-"""Reads JSON that may be anybody's: whatever is wrong with it is a ValueError."""
+"""Safe reading of untrusted JSON: every problem is a ValueError."""
 
 import json
 from typing import Any
 
 MAX_DIGITS = 100
-"""Of a whole number."""
+"""Most digits of an integer."""
 
 
 def read_json_text(text: str) -> Any:
-    """What a JSON text holds.
+    """Parse a JSON text.
 
     Raises:
-        ValueError: If it is no JSON, its values lie too deep within each other, or a whole number is too long.
+        ValueError: If the text is not JSON, nests values too deeply, or contains too long an integer.
     """
     try:
         return _DECODER.decode(text)
@@ -19,10 +19,10 @@ def read_json_text(text: str) -> Any:
         raise ValueError("values within values, too deep to be read") from None
 
 
-def _whole(digits: str) -> int:
+def _parse_integer(digits: str) -> int:
     if len(digits) > MAX_DIGITS:
         raise ValueError(f"a number of more than {MAX_DIGITS} digits")
     return int(digits)
 
 
-_DECODER = json.JSONDecoder(parse_int=_whole)  # one a text would take as long as reading it
+_DECODER = json.JSONDecoder(parse_int=_parse_integer)  # building one takes as long as reading a short text

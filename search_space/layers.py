@@ -1,6 +1,6 @@
-"""Layer choice: at which blocks of a stack an edit acts.
+"""Layer choices: the blocks of a stack at which an edit acts.
 
-Indices count the blocks of one stack from 0; in an encoder-decoder the choice holds for either stack.
+Indices count the blocks of one stack from 0; in an encoder-decoder the choice applies to each stack.
 """
 
 from collections.abc import Iterable, Iterator
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from search_space.errors import InvalidEditError
-from search_space.rules import is_whole
+from search_space.rules import is_integer
 
 GROUPS = 4
 SIXTHS = 6
@@ -21,7 +21,7 @@ class AllLayers:
     name: ClassVar[str] = "all"
 
     def block_indices(self, layers: int) -> tuple[int, ...]:
-        """Indices of the chosen blocks of a stack of ``layers``."""
+        """Return the indices of the chosen blocks of a stack of ``layers``."""
         return tuple(range(layers))
 
 
@@ -44,14 +44,14 @@ class LayerRange:
 
     def __post_init__(self) -> None:
         """Check the order."""
-        if not (is_whole(self.first) and is_whole(self.last) and 0 <= self.first <= self.last):
+        if not (is_integer(self.first) and is_integer(self.last) and 0 <= self.first <= self.last):
             raise InvalidEditError(
                 f"a range of layers must be of indices 0 <= first <= last; got {self.first!r} to {self.last!r}.",
                 rule="layers",
             )
 
     def block_indices(self, layers: int) -> tuple[int, ...]:
-        """Indices of the chosen blocks of a stack of ``layers``; none where the range ends beyond it."""
+        """Return the indices of the chosen blocks of a stack of ``layers``; none if the range ends beyond it."""
         return tuple(range(self.first, self.last + 1)) if self.last < layers else ()
 
 
@@ -59,8 +59,8 @@ class LayerRange:
 class SpindleGroups:
     """Some of the four consecutive groups of a spindle: thin at both ends, thick in the middle.
 
-    Chen et al. 2023, Parameter-Efficient Fine-Tuning Design Spaces, ICLR: of the grouping patterns they compared the
-    spindle did best.
+    Chen et al. 2023, Parameter-Efficient Fine-Tuning Design Spaces, ICLR: the best of the grouping patterns compared
+    there.
 
     Attributes:
         groups: Numbers of the chosen groups, 1 (next to the input) to 4, ascending.
@@ -74,26 +74,26 @@ class SpindleGroups:
     groups: tuple[int, ...]
 
     def __post_init__(self) -> None:
-        """Check the numbers; a list, as JSON has it, becomes a tuple."""
+        """Check the numbers and convert a list, as read from JSON, into a tuple."""
         object.__setattr__(self, "groups", _ascending(self.groups, GROUPS, "spindle groups"))
 
     def block_indices(self, layers: int) -> tuple[int, ...]:
-        """Indices of the chosen blocks of a stack of ``layers``; none if it is too short for four groups."""
+        """Return the indices of the chosen blocks of a stack of ``layers``; none if it has fewer than four blocks."""
         if layers < GROUPS:
             return ()
         groups = spindle(layers)
         return tuple(index for group in self.groups for index in groups[group - 1])
 
 
-def _ascending(numbers: Iterable[int], most: int, what: str) -> tuple[int, ...]:
-    found = tuple(numbers)
-    if not found or list(found) != sorted(set(found)) or not set(found) <= set(range(1, most + 1)):
-        raise InvalidEditError(f"{what} must be ascending numbers from 1 to {most}; got {found}.", rule="layers")
-    return found
+def _ascending(numbers: Iterable[int], maximum: int, name: str) -> tuple[int, ...]:
+    values = tuple(numbers)
+    if not values or list(values) != sorted(set(values)) or not set(values) <= set(range(1, maximum + 1)):
+        raise InvalidEditError(f"{name} must be ascending numbers from 1 to {maximum}; got {values}.", rule="layers")
+    return values
 
 
 def spindle(layers: int) -> tuple[tuple[int, ...], ...]:
-    """Four consecutive groups of block indices; the outer two have about a sixth of the blocks each.
+    """Return four consecutive groups of block indices; the outer two have about a sixth of the blocks each.
 
     Args:
         layers: Blocks of the stack, at least 4. Twelve make groups of 2, 4, 4 and 2.
@@ -107,7 +107,7 @@ def spindle(layers: int) -> tuple[tuple[int, ...], ...]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LayerPattern:
-    """Any of the consecutive sixths of a stack, each whole or left out.
+    """Some of the consecutive sixths of a stack.
 
     Attributes:
         sixths: Numbers of the chosen sixths, 1 (next to the input) to 6, ascending.
@@ -121,11 +121,11 @@ class LayerPattern:
     sixths: tuple[int, ...]
 
     def __post_init__(self) -> None:
-        """Check the numbers; a list, as JSON has it, becomes a tuple."""
+        """Check the numbers and convert a list, as read from JSON, into a tuple."""
         object.__setattr__(self, "sixths", _ascending(self.sixths, SIXTHS, "the sixths of a pattern"))
 
     def block_indices(self, layers: int) -> tuple[int, ...]:
-        """Indices of the chosen blocks of a stack of ``layers``; none if it is too short for six groups."""
+        """Return the indices of the chosen blocks of a stack of ``layers``; none if it has fewer than six blocks."""
         if layers < SIXTHS:
             return ()
         return tuple(index for index in range(layers) if index * SIXTHS // layers + 1 in self.sixths)
@@ -135,7 +135,7 @@ Layers = AllLayers | LayerRange | SpindleGroups | LayerPattern
 
 
 def shrinking_choices(layers: Layers, depth: int) -> Iterator[Layers]:
-    """A choice of a stack of ``depth`` blocks, then ever fewer of its blocks, those next to the output last."""
+    """Yield a choice of a stack of ``depth`` blocks, then ever smaller parts of it, each without its lowest blocks."""
     yield layers
     first, *others = layers.block_indices(depth)
     match layers:

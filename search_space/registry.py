@@ -1,6 +1,6 @@
-"""Names that stand for objects: the project's own entries, and those that installed packages add.
+"""Registries: the project's own entries by name, and those of installed packages.
 
-A package adds an entry without touching this project, by an entry point in the registry's group::
+A package adds an entry without changing this project, by an entry point in the registry's group::
 
     [project.entry-points."deltaspace.samplers"]
     my_sampler = "my_package.samplers:MY_SAMPLER"
@@ -17,19 +17,19 @@ EntryT = TypeVar("EntryT")
 
 
 class Registry(Mapping[str, EntryT]):
-    """Objects by name, in the order in which they are listed: own entries first, then those of installed packages.
+    """Objects by name in listed order: own entries first, then those of installed packages.
 
-    What a package adds is imported when it is first asked for, never before.
+    An entry of a package is imported on its first access.
     """
 
     def __init__(self, what: str, own: Mapping[str, EntryT], *, kind: type[Any], group: str) -> None:
-        """Begin with the project's own entries.
+        """Create a registry with the project's own entries.
 
         Args:
-            what: What an entry is called in errors, such as ``sampler``.
-            own: The project's own entries.
-            kind: Type that every entry must have; a class, or a protocol that can be checked at runtime.
-            group: Group of the entry points that add others.
+            what: Noun for an entry in errors, such as ``sampler``.
+            own: Entries of the project.
+            kind: Required type of every entry; a class or a runtime-checkable protocol.
+            group: Entry-point group of further entries.
         """
         self._what = what
         self._own = dict(own)
@@ -49,11 +49,11 @@ class Registry(Mapping[str, EntryT]):
         return found
 
     def __getitem__(self, name: str) -> EntryT:
-        """The entry of a name.
+        """Return the entry of a name.
 
         Raises:
-            KeyError: If there is none.
-            RegistryError: If a package promises one that cannot be imported or is something else.
+            KeyError: If the name is unknown.
+            RegistryError: If a package's entry cannot be imported or has another type.
         """
         if name in self._own:
             return self._own[name]
@@ -73,10 +73,10 @@ class Registry(Mapping[str, EntryT]):
         return cast("EntryT", entry)
 
     def __iter__(self) -> Iterator[str]:
-        """Every name, without importing what packages add."""
+        """Yield every name without importing the entries of packages."""
         yield from self._own
         yield from self._added
 
     def __len__(self) -> int:
-        """How many names there are."""
+        """Return the number of names."""
         return len(self._own) + len(self._added)

@@ -1,8 +1,8 @@
-"""Validity rules as data: which combinations mean something. Every refusal names its rule.
+"""Validity rules as data: the meaningful combinations of dimensions. Every error names its rule.
 
-Names V1 to V20 are those of the factorised design space in the documentation; the others say in a word what they
-hold. Rules of one edit are checked when it is built, rules between edits when a configuration is, the others on a
-backbone.
+V1 to V20 are the names in the documentation's factorised design space; other names are one word for their content.
+Rules of one edit are checked when it is built, rules between edits when a configuration is built. The others depend
+on a backbone.
 """
 
 from typing import TypeGuard
@@ -55,7 +55,7 @@ READABLE_PORTS: dict[Port, tuple[Port, ...]] = {
     Port.EMBEDDING: (),
     Port.WEIGHTS: (),
 }
-"""What an edit may read for each port it writes: the port itself (sequential) or one upstream (parallel)."""
+"""Ports that an edit may read for each port it writes: the port itself (sequential) or one upstream (parallel)."""
 
 PROJECTION_INPUTS: dict[Port, Port] = {
     Port.Q: Port.X_ATTN,
@@ -66,7 +66,7 @@ PROJECTION_INPUTS: dict[Port, Port] = {
     Port.U: Port.X_FFN,
     Port.F: Port.M,
 }
-"""What the linear layer reads that writes a port."""
+"""Port that a linear layer writes, to the port that it reads."""
 
 _ATTENTION_WRITES = (Port.Q, Port.K, Port.V, Port.HEAD, Port.CONCAT, Port.O, Port.NORM)
 _WRITES: dict[Site, tuple[Port, ...]] = {
@@ -78,26 +78,26 @@ _WRITES: dict[Site, tuple[Port, ...]] = {
 
 
 def writable_ports(site: Site) -> tuple[Port, ...]:
-    """The tensors that an edit may write at a site."""
+    """Return the tensors that an edit may write at a site."""
     return _WRITES.get(site, _ATTENTION_WRITES)
 
 
 def rule_error(rule: str, got: str, advice: str = "") -> InvalidEditError:
-    """The error of a rule that is broken: what must hold, what was got, what to do."""
+    """Build the error of a broken rule: the rule, the offending value, and advice."""
     text = f"{RULES[rule]}; got {got}."
     return InvalidEditError(f"{text} {advice}".strip(), rule=rule)
 
 
-def is_whole(value: object) -> TypeGuard[int]:
-    """Whether a value is a whole number, which True is not."""
+def is_integer(value: object) -> TypeGuard[int]:
+    """Return whether a value is an integer and not a boolean."""
     return isinstance(value, int) and not isinstance(value, bool)
 
 
-def check_whole(value: object, what: str, advice: str = "") -> None:
-    """Refuse a size that is no whole number of at least 1.
+def check_positive_integer(value: object, name: str, advice: str = "") -> None:
+    """Check that a size is an integer of at least 1.
 
     Raises:
-        InvalidEditError: If it is none.
+        InvalidEditError: If it is not.
     """
-    if not is_whole(value) or not value >= 1:
-        raise InvalidEditError(f"{what} must be a whole number of at least 1; got {value!r}.{advice}", rule="width")
+    if not is_integer(value) or not value >= 1:
+        raise InvalidEditError(f"{name} must be a whole number of at least 1; got {value!r}.{advice}", rule="width")

@@ -1,4 +1,4 @@
-"""The symbols of formulas: what an edit reads and writes, and what it adds before its gate."""
+"""Symbols in formulas: the tensors that an edit reads and writes, and its contribution before the gate."""
 
 from dataclasses import dataclass
 
@@ -9,13 +9,13 @@ from search_space.edit_protocol import EditEndpoints, block_widths
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeltaFormula:
-    """A contribution before its gate.
+    """Formula of a contribution before its gate.
 
     Attributes:
-        body: Without the bias of its output.
-        matrices: Their shapes.
-        bias: ``" + b"`` of the output, or nothing.
-        is_closed: Whether the body needs no brackets.
+        body: Formula without the bias of the output.
+        matrices: Shapes of the matrices.
+        bias: ``" + b"`` for a bias of the output, or an empty text.
+        is_atomic: Whether the body needs no brackets as a factor.
     """
 
     body: str
@@ -25,37 +25,40 @@ class DeltaFormula:
 
     @property
     def as_factor(self) -> str:
-        """With its bias, as a factor."""
+        """Formula with its bias, in brackets if it needs them as a factor."""
         return self.body if self.is_atomic else f"({self.body}{self.bias})"
 
 
 def write_symbol(edit: EditEndpoints) -> str:
-    """What is written; of each head with its index."""
+    """Return the symbol of the tensor written, with an index for tensors per head."""
     return f"{edit.write}_i" if edit.write is Port.HEAD else edit.write.value
 
 
 def read_symbol(edit: EditEndpoints) -> str:
-    """The tensor that is read; of each head with its index."""
+    """Return the symbol of the tensor read, with an index for tensors per head."""
     is_sliced = edit.heads is not Heads.SINGLE and edit.read in (Port.Q, Port.HEAD)
     return f"{edit.read}_i" if is_sliced else f"{edit.read}"
 
 
 def normed_read_symbol(edit: EditEndpoints, shape: BackboneShape) -> str:
-    """What the form is computed of: on post-LN backbones the sum goes through the frozen LayerNorm that follows it."""
+    """Return the symbol of the form's input.
+
+    On post-LN backbones the sum goes through the frozen LayerNorm that follows it.
+    """
     is_before_norm = edit.read is Port.SUM and shape.norm is NormPlacement.POST
     return f"LN({read_symbol(edit)})" if is_before_norm else read_symbol(edit)
 
 
 def logit_divisor(edit: EditEndpoints, shape: BackboneShape) -> str:
-    """The divisor of attention's logits, where there is one: T5 has its scale in its weights."""
+    """Return the divisor of attention's logits; an empty text for T5, whose weights contain the scale."""
     if edit.read is Port.Q and edit.heads is not Heads.SINGLE and shape.positions is Positions.BIAS:
         return ""
-    times = 3 if shape.positions is Positions.RELATIVE else 1  # contents and positions meet in three ways
+    times = 3 if shape.positions is Positions.RELATIVE else 1  # three logits are summed, of contents and positions
     return f" / √{times * block_widths(edit, shape)[0]}"
 
 
 def per_head_suffix(edit: EditEndpoints, shape: BackboneShape) -> str:
-    """What matrices are there for each of, in words after their shapes."""
+    """Return `` per head`` or `` per key/value head`` for matrices of each head, else an empty text."""
     if edit.heads is Heads.SINGLE:
         return ""
     is_few = edit.heads is Heads.KEY_VALUE and shape.key_value_heads != shape.query_heads
@@ -63,6 +66,6 @@ def per_head_suffix(edit: EditEndpoints, shape: BackboneShape) -> str:
 
 
 def matrix_shapes(edit: EditEndpoints, shape: BackboneShape, size: str) -> str:
-    """The shapes of a bottleneck's projections."""
+    """Return the shapes of a bottleneck's two projections."""
     in_width, out_width = block_widths(edit, shape)
     return f"W_down: {in_width} × {size}, W_up: {size} × {out_width}"

@@ -1,4 +1,4 @@
-"""Validity between the edits of a configuration, and on a backbone; the rules of one edit are checked by the edit."""
+"""Validity rules between the edits of a configuration and on a backbone; rules of one edit are in `Edit`."""
 
 from collections.abc import Callable, Iterable
 
@@ -12,10 +12,10 @@ from search_space.rules import rule_error
 
 
 def check_edits(edits: Iterable[Edit]) -> None:
-    """Check the rules that concern several edits and need no backbone.
+    """Check the rules between edits that need no backbone.
 
     Raises:
-        InvalidEditError: If one is broken.
+        InvalidEditError: If a rule is broken.
     """
     edits = tuple(edits)
     _check_pairs(edits, [edit.read for edit in edits], _surely_share_layers)
@@ -40,7 +40,7 @@ def _check_pairs(edits: tuple[Edit, ...], reads: list[Port | None], share_layers
 
 
 def _surely_share_layers(one: Edit, other: Edit) -> bool:
-    """Whether two edits share a block of every stack that has the layers of both."""
+    """Return whether two edits share a block in every stack that has the layers of both."""
     first, second = one.layers, other.layers
     if isinstance(first, LayerRange) and isinstance(second, LayerRange):
         return first.first <= second.last and second.first <= first.last
@@ -56,7 +56,7 @@ def _sites_overlap(one: Site, other: Site) -> bool:
 
 
 def canonical_read(read: Port | None, shape: BackboneShape) -> Port | None:
-    """The name of a tensor that is read: on post-LN backbones a sublayer's input is the residual stream (V20)."""
+    """Return the canonical name of a tensor read: x_attn or x_ffn for a post-LN backbone's residual stream (V20)."""
     if read is None or shape.norm is NormPlacement.PRE:
         return read
     return {Port.RES_IN: Port.X_ATTN, Port.RES_F: Port.X_FFN}.get(read, read)
@@ -66,7 +66,7 @@ def check_on(edits: Iterable[Edit], shape: BackboneShape) -> None:
     """Check the rules that depend on the backbone.
 
     Raises:
-        InvalidEditError: If one is broken.
+        InvalidEditError: If a rule is broken.
     """
     edits = tuple(edits)
 

@@ -8,7 +8,7 @@ from search_space.affine import linear_parameters
 from search_space.backbones.shape import BackboneShape
 from search_space.edit_protocol import EditEndpoints
 from search_space.forms.prompt import PromptForm
-from search_space.rules import check_whole
+from search_space.rules import check_positive_integer
 
 
 class PromptEncoder(StrEnum):
@@ -43,7 +43,7 @@ class EncodedPrompt(PromptForm):
     def __post_init__(self) -> None:
         """Check the sizes."""
         PromptForm.__post_init__(self)
-        check_whole(self.hidden, "the hidden width of a prompt encoder")
+        check_positive_integer(self.hidden, "the hidden width of a prompt encoder")
 
     @property
     def variant(self) -> str | None:

@@ -22,7 +22,7 @@ from search_space.edit_protocol import (
 )
 from search_space.errors import InvalidEditError
 from search_space.gates.gate import Logits
-from search_space.rules import check_whole, is_whole, rule_error
+from search_space.rules import check_positive_integer, is_integer, rule_error
 from search_space.symbols import DeltaFormula, logit_divisor, per_head_suffix, write_symbol
 
 
@@ -197,14 +197,14 @@ class SizedForm(Form):
 
     def __post_init__(self) -> None:
         """Refuse sizes that cannot be, and an MLP for tables of several lengths."""
-        check_whole(self.width, "a bottleneck", " Raise it or drop the edit.")
-        if not (is_whole(self.widened) and self.widened >= 0):
+        check_positive_integer(self.width, "a bottleneck", " Raise it or drop the edit.")
+        if not (is_integer(self.widened) and self.widened >= 0):
             raise InvalidEditError(
                 f"the number of widened sublayers must be a whole number of at least 0; got {self.widened!r}.",
                 rule="width",
             )
         if self.reparameterization is not None:
-            check_whole(self.reparameterization, "the hidden width of the reparameterization")
+            check_positive_integer(self.reparameterization, "the hidden width of the reparameterization")
             if self.widened:
                 got = f"{self.widened} widened sublayers"
                 raise InvalidEditError(f"a reparameterized table has one length; got {got}.", rule="V17")

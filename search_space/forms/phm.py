@@ -10,7 +10,7 @@ from search_space.dimensions import Activation
 from search_space.edit_protocol import EditEndpoints, block_widths
 from search_space.errors import InvalidEditError
 from search_space.forms.form import SizedForm, activation_prefix, composed_formula, insertion_word
-from search_space.rules import check_whole, is_whole, rule_error
+from search_space.rules import check_positive_integer, is_integer, rule_error
 from search_space.symbols import DeltaFormula, matrix_shapes, normed_read_symbol
 
 
@@ -50,12 +50,12 @@ class Phm(SizedForm):
     def __post_init__(self) -> None:
         """Check the sizes."""
         SizedForm.__post_init__(self)
-        if not (is_whole(self.n) and self.n >= 1 and self.width % self.n == 0):
+        if not (is_integer(self.n) and self.n >= 1 and self.width % self.n == 0):
             raise InvalidEditError(
                 f"a phm bottleneck must be a multiple of n, at least 1; got {self.width} and n {self.n!r}.", rule="V15"
             )
         if self.factor_rank is not None:
-            check_whole(self.factor_rank, "the rank of phm factors")
+            check_positive_integer(self.factor_rank, "the rank of phm factors")
 
     @property
     def width_step(self) -> int:

@@ -8,7 +8,7 @@ from search_space.backbones.shape import BackboneShape
 from search_space.edit_protocol import PROJECTION_SETS_AT_ATTENTION, EditEndpoints, WriteReadPairs, block_widths
 from search_space.errors import InvalidEditError
 from search_space.forms.form import LinearForm, composed_formula, insertion_word
-from search_space.rules import PROJECTION_INPUTS, is_whole
+from search_space.rules import PROJECTION_INPUTS, is_integer
 from search_space.symbols import DeltaFormula, normed_read_symbol
 
 
@@ -39,7 +39,7 @@ class Vera(LinearForm):
     def __post_init__(self) -> None:
         """Check the sizes and the seed."""
         LinearForm.__post_init__(self)
-        if not (is_whole(self.seed) and 0 <= self.seed < 1 << 63):
+        if not (is_integer(self.seed) and 0 <= self.seed < 1 << 63):
             raise InvalidEditError(f"a seed must be a whole number from 0 on; got {self.seed!r}.", rule="width")
 
     def count(self, edit: EditEndpoints, shape: BackboneShape) -> AffineCount:

@@ -9,7 +9,7 @@ from search_space.backbones.shape import BackboneShape
 from search_space.dimensions import Heads, Port
 from search_space.edit_protocol import EditEndpoints, is_summed
 from search_space.gates.gate import Gate, Logits
-from search_space.rules import check_whole, rule_error
+from search_space.rules import check_positive_integer, rule_error
 from search_space.symbols import DeltaFormula, write_symbol
 
 
@@ -67,7 +67,7 @@ class QueryGate(Gate):
     def __post_init__(self) -> None:
         """Check the size."""
         if self.key_width is not None:
-            check_whole(self.key_width, "the bottleneck of an inducer's keys")
+            check_positive_integer(self.key_width, "the bottleneck of an inducer's keys")
 
     def check(self, edit: EditEndpoints) -> None:
         """An inducer has a key for every query."""
