@@ -1,4 +1,7 @@
-"""Functional forms: what an edit computes of the tensor it reads. A new form is a file here and a word in `FORMS`."""
+"""Functional forms: the function that an edit computes from its input.
+
+A new form is a file here and an entry of `FORMS`.
+"""
 
 from collections.abc import Mapping
 
@@ -38,4 +41,4 @@ _KINDS: tuple[type[Form], ...] = (
 )
 
 FORMS: Mapping[str, type[Form]] = {form.name: form for form in _KINDS}
-"""Every functional form by its name."""
+"""Functional forms by name."""

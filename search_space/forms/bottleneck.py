@@ -22,12 +22,12 @@ from search_space.symbols import DeltaFormula, logit_divisor, matrix_shapes, nor
 
 
 class Init(StrEnum):
-    """How the weights of a bottleneck start; biases start at zero except under ``INDUCER``.
+    """Initialisation of a bottleneck's weights; biases start at zero except under ``INDUCER``.
 
     ``LORA``: down uniform in +-1/sqrt(D_in), up zero, so that the edit starts as exactly nothing.
     ``BERT``: both normal with standard deviation 0.02 (plain adapters of He et al. 2022).
-    ``HOULSBY``: both normal with standard deviation 0.001, cut off at two of them (Houlsby et al. 2019).
-    ``INDUCER``: all of them, biases included, the remainder of N(0, 1) by 2, times 0.01 (Chen et al. 2022).
+    ``HOULSBY``: both normal with standard deviation 0.001, truncated at two of them (Houlsby et al. 2019).
+    ``INDUCER``: weights and biases the remainder of N(0, 1) by 2, times 0.01 (Chen et al. 2022).
     """
 
     LORA = "lora"
@@ -37,7 +37,7 @@ class Init(StrEnum):
 
 
 class OwnNorm(StrEnum):
-    """Where a bottleneck has a LayerNorm of its own: nowhere, on what it reads, or on what it computes."""
+    """Place of a bottleneck's own LayerNorm: none, at its input, or at its output."""
 
     NONE = "none"
     INPUT = "in"
@@ -50,13 +50,14 @@ class Bottleneck(SizedForm):
 
     Attributes:
         width: Hidden width R; `r` of adapters. At least 1.
-        widened: How many sublayers, counted from the output, have one hidden unit more.
+        widened: Number of sublayers, counted from the output, with one more hidden unit.
         activation: Nonlinearity of the hidden units.
         heads: One map, or one per head.
         bias: Whether both projections have a bias.
-        norm: Where it has a LayerNorm of its own; it adds 2 D_in on what is read (N), 2 D_out on what is computed.
-        init: How the weights start.
-        reparameterization: As of a softmax memory, for the multi-head adapter that shares its MLP; None without.
+        norm: Place of the own LayerNorm; it adds 2 D_in at the input (N), 2 D_out at the output.
+        init: Initialisation of the weights.
+        reparameterization: Hidden width of the MLP that makes the matrices, as for a softmax memory; for the multi-head
+            adapter that shares its MLP. None without.
 
     Raises:
         InvalidEditError: If a size is out of range.
@@ -80,28 +81,28 @@ class Bottleneck(SizedForm):
 
     @property
     def starts_at_zero(self) -> bool:
-        """Where its second matrix does."""
+        """Whether the second matrix starts at zero."""
         return self.init is Init.LORA and self.reparameterization is None
 
     @property
     def variant(self) -> str | None:
-        """Where its norm is."""
+        """Place of the own norm; None without one."""
         return {OwnNorm.NONE: None, OwnNorm.INPUT: "own norm", OwnNorm.OUTPUT: "own norm of the output"}[self.norm]
 
     def check_heads(self, edit: EditEndpoints) -> None:
-        """A LayerNorm goes over the whole width."""
+        """Refuse an own LayerNorm per head: it goes over the whole width."""
         if self.norm is not OwnNorm.NONE and self.heads is not Heads.SINGLE:
             raise rule_error("norm", f"{self.heads} with a norm", "Leave the norm out.")
 
     def check(self, edit: EditEndpoints) -> None:
-        """Matrices from an MLP are the keys and values of a prefix."""
+        """Refuse matrices from an MLP that are not the keys and values of a prefix."""
         if self.reparameterization is None:
             return
         if not reads_query_at_heads(edit) or self.bias or self.norm is not OwnNorm.NONE:
             raise rule_error("V17", f"{self.name} reading {edit.read}, writing {edit.write} per {self.heads}")
 
     def count(self, edit: EditEndpoints, shape: BackboneShape) -> AffineCount:
-        """Two matrices, their biases and a norm; per head into o, the summed output has one bias."""
+        """Count two matrices, their biases and a norm; per head into o, the summed output has one bias."""
         blocks = shape.heads(self.heads)
         in_block, out_block = block_widths(edit, shape)
         norms = {OwnNorm.NONE: 0, OwnNorm.INPUT: 2 * in_block, OwnNorm.OUTPUT: 2 * out_block}[self.norm]
@@ -113,7 +114,7 @@ class Bottleneck(SizedForm):
         )
 
     def training_surplus(self, edit: EditEndpoints, shape: BackboneShape) -> int:
-        """The MLP that makes the matrices, if there is one."""
+        """Count the MLP that makes the matrices, if there is one."""
         if self.reparameterization is None:
             return 0
         per_layer = 2 * shape.heads(self.heads) * shape.head_width
@@ -122,7 +123,7 @@ class Bottleneck(SizedForm):
         )
 
     def display_name(self, edit: EditEndpoints) -> str:
-        """An adapter, or an inducer under an inducer's gate."""
+        """Return ``adapter``, or ``inducer`` under an inducer's gate, with its variant."""
         if edit.gate.logits is Logits.QUERY:
             convex = "convex " if edit.gate.is_convex else ""
             return f"{convex}{activation_prefix(self.activation, Activation.TANH)}inducer"
@@ -130,11 +131,14 @@ class Bottleneck(SizedForm):
         return f"{activation_prefix(self.activation, Activation.RELU)}{kind}{insertion_word(edit)} adapter"
 
     def gate_label(self, edit: EditEndpoints) -> str:
-        """An inducer has its gate in its name."""
+        """Return the gate's label; empty for inducers, whose name implies the gate."""
         return "" if edit.gate.logits is Logits.QUERY else edit.gate.label
 
     def formula(self, edit: EditEndpoints, shape: BackboneShape) -> str:
-        """Two matrices around the activation; an inducer reads q as it is, others as attention scales it."""
+        """Return two matrices around the activation.
+
+        An inducer reads q unscaled, other forms as attention scales it.
+        """
         source, scaling = normed_read_symbol(edit, shape), logit_divisor(edit, shape)
         is_scaled = self.heads is not Heads.SINGLE and edit.read is Port.Q and edit.gate.logits is not Logits.QUERY
         source = f"({source}{scaling})" if is_scaled and scaling else source

@@ -25,28 +25,28 @@ class Constant(Form):
     port_sets_at_ffn: ClassVar[tuple[WriteReadPairs, ...]] = (((Port.U, None), (Port.F, None)),)
 
     def check(self, edit: EditEndpoints) -> None:
-        """Scales and gates of a trained vector say nothing more."""
+        """Refuse gates other than ``add``: a scale of a trained vector adds nothing."""
         if not isinstance(edit.gate, Add):
             raise rule_error("gate", f"gate {edit.gate.name}")
 
     def check_on(self, edit: EditEndpoints, shape: BackboneShape) -> None:
-        """It is the change of a bias that is there."""
+        """Refuse a port whose module has no bias."""
         site = Site.ATTENTION if edit.site.is_attention else edit.site
         if (site, edit.write) not in shape.biased_ports:
             raise rule_error("V14", f"{site} {edit.write} on {shape.family}", "Choose a port with a bias.")
 
     def is_near_duplicate(self, edit: EditEndpoints, shape: BackboneShape) -> bool:
-        """At k it moves every logit of a query alike, and what follows a norm absorbs it (V12)."""
+        """Return true at norms, and at k where a constant shifts all logits of a query equally (V12)."""
         return edit.write is Port.NORM or (edit.write is Port.K and not shape.positions.multiply_keys)
 
     def count(self, edit: EditEndpoints, shape: BackboneShape) -> AffineCount:
-        """A number for each channel."""
+        """Count one weight per channel."""
         return AffineCount(weights=shape.port_width(edit.write))
 
     def display_name(self, edit: EditEndpoints) -> str:
-        """The bias it changes."""
+        """Return ``bias``."""
         return "bias"
 
     def formula(self, edit: EditEndpoints, shape: BackboneShape) -> str:
-        """A sum."""
+        """Return a sum."""
         return f"{edit.write} <- {edit.write} + b, b: {shape.port_width(edit.write)}"

@@ -27,26 +27,26 @@ class Diagonal(Form):
     port_sets_at_attention: ClassVar[tuple[WriteReadPairs, ...]] = (((Port.K, Port.K), (Port.V, Port.V)),)
 
     def check_on(self, edit: EditEndpoints, shape: BackboneShape) -> None:
-        """A factor for each channel keeps the width."""
+        """Refuse different widths at the two ends."""
         read, written = block_widths(edit, shape)
         if read != written:
             raise rule_error("V15", f"a diagonal of widths {read} and {written}", "Use another form.")
 
     def is_near_duplicate(self, edit: EditEndpoints, shape: BackboneShape) -> bool:
-        """Factors of k are factors of q, and those of the concatenated heads are factors of v (V13)."""
+        """Return true for factors of k and of the concatenated heads, which are factors of q and of v (V13)."""
         at_k = edit.write is edit.read is Port.K and shape.positions is not Positions.ROTARY
         return at_k or (edit.write is edit.read is Port.CONCAT and shape.query_heads == shape.key_value_heads)
 
     def count(self, edit: EditEndpoints, shape: BackboneShape) -> AffineCount:
-        """A number for each channel."""
+        """Count one weight per channel."""
         return AffineCount(weights=shape.port_width(edit.write))
 
     def display_name(self, edit: EditEndpoints) -> str:
-        """A scaling of what it reads."""
+        """Return ``scaling`` for a sequential edit, else ``parallel diagonal``."""
         return "scaling" if edit.insertion is Insertion.SEQUENTIAL else f"{insertion_word(edit)} diagonal"
 
     def formula(self, edit: EditEndpoints, shape: BackboneShape) -> str:
-        """A product per channel."""
+        """Return a product per channel."""
         width = shape.port_width(edit.write)
         if edit.read is edit.write:
             return f"{edit.write} <- {edit.write} ⊙ l, l: {width}"

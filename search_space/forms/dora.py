@@ -15,11 +15,11 @@ class Dora(LinearForm):
     """``z (m ⊙ (W + s A B) / |W + s A B|)`` in the place of ``z W`` (Liu et al. 2024).
 
     W (D_in, D_out) is the frozen projection, A (D_in, R), B (R, D_out), norms are of columns and m (D_out) starts as
-    that of W. B starts at zero; the scale s is that of the gate. No gradient goes through the norm (section 4.3).
+    that of W. B starts at zero; the scale s comes from the gate. No gradient goes through the norm (section 4.3).
 
     Attributes:
         width: Rank R. At least 1.
-        widened: How many sublayers, counted from the output, have one rank more.
+        widened: Number of sublayers, counted from the output, with one more rank.
 
     Raises:
         InvalidEditError: If a size is out of range.
@@ -35,7 +35,7 @@ class Dora(LinearForm):
     widened: int = 0
 
     def check(self, edit: EditEndpoints) -> None:
-        """It is a projection's own, whose norm holds the scale."""
+        """Refuse ports without a projection between them, and gates that are neither plain nor scales."""
         if PROJECTION_INPUTS.get(edit.write) is not edit.read:
             raise rule_error("decomposed", f"{self.name} from {edit.read} to {edit.write}", "Use lowrank there.")
         if not edit.gate.is_plain:
@@ -44,16 +44,16 @@ class Dora(LinearForm):
             )
 
     def count(self, edit: EditEndpoints, shape: BackboneShape) -> AffineCount:
-        """Two matrices, and a magnitude for each channel that is written."""
+        """Count two matrices and one magnitude per output channel."""
         in_width, out_width = block_widths(edit, shape)
         return AffineCount(weights_per_width=in_width + out_width, weights=out_width)
 
     def display_name(self, edit: EditEndpoints) -> str:
-        """Its name."""
+        """Return ``DoRA``."""
         return "DoRA"
 
     def formula(self, edit: EditEndpoints, shape: BackboneShape) -> str:
-        """What takes the place of the projection."""
+        """Return the replaced projection."""
         in_width, out_width = block_widths(edit, shape)
         changed = f"(W + {edit.gate.scaled('A B')})"
         matrices = f"A: {in_width} × {self.size}, B: {self.size} × {out_width}, m: {out_width}"

@@ -1,4 +1,4 @@
-"""Encoded prompt: a prompt that a small network makes while it is trained, which is P-tuning."""
+"""Encoded prompt: a prompt that a small network produces during training, which is P-tuning."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -12,7 +12,7 @@ from search_space.rules import check_positive_integer
 
 
 class PromptEncoder(StrEnum):
-    """The network that produces a prompt while it is trained (P-tuning)."""
+    """Network that produces a prompt during training (P-tuning)."""
 
     MLP = "mlp"
     LSTM = "lstm"
@@ -20,14 +20,15 @@ class PromptEncoder(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EncodedPrompt(PromptForm):
-    """A prompt that a small network produces while it is trained; only the rows are stored (Liu et al. 2021, P-tuning).
+    """A prompt that a small network produces during training; only the rows are stored (Liu et al. 2021, P-tuning).
 
     ``MLP``: Linear(d, h), ReLU, Linear(h, h), ReLU, Linear(h, d). ``LSTM``: two bidirectional layers (d -> h per
     direction), Linear(2h, 2h), ReLU, Linear(2h, d).
 
     Attributes:
         width: Number of rows, the prompt length l. At least 1.
-        hidden: Its hidden width h.
+        encoder: Kind of network.
+        hidden: Hidden width h of the network.
 
     Raises:
         InvalidEditError: If a size is out of range.
@@ -47,11 +48,11 @@ class EncodedPrompt(PromptForm):
 
     @property
     def variant(self) -> str | None:
-        """What makes it."""
+        """Kind of network."""
         return f"from {self.encoder}"
 
     def training_surplus(self, edit: EditEndpoints, shape: BackboneShape) -> int:
-        """The network that makes the rows."""
+        """Count the network that produces the rows."""
         width, hidden = shape.width, self.hidden
         if self.encoder is PromptEncoder.MLP:
             return (
@@ -61,11 +62,11 @@ class EncodedPrompt(PromptForm):
         return lstm + linear_parameters(2 * hidden, 2 * hidden) + linear_parameters(2 * hidden, width)
 
     def describe(self, edit: EditEndpoints) -> str:
-        """With what makes it, and where it is."""
+        """Return the name with the network."""
         return f"{self.display_name(edit)}{self.size_suffix} from an {self.encoder.upper()} before the input"
 
     def formula(self, edit: EditEndpoints, shape: BackboneShape) -> str:
-        """Rows before rows, and what makes them."""
+        """Return the concatenation of rows, with the network's layers."""
         width, hidden = shape.width, self.hidden
         layers = f"MLP of {width}, {hidden}, {hidden}, {width}"
         if self.encoder is PromptEncoder.LSTM:

@@ -1,7 +1,7 @@
-"""What every functional form answers (He et al. 2022, "functional form"): one file of this folder holds one form.
+"""Functional form (He et al. 2022): the interface of all forms; each file of this folder contains one.
 
-Shapes use `D_in` for the width that is read, `D_out` for the width that is written and `R` for the bottleneck. A
-form with several heads holds one such map per head and works on the head's slice.
+Shapes use `D_in` for the input width, `D_out` for the output width and `R` for the bottleneck. A form with several
+heads has one such map per head and works on the head's slice.
 """
 
 from abc import ABC, abstractmethod
@@ -27,30 +27,31 @@ from search_space.symbols import DeltaFormula, logit_divisor, per_head_suffix, w
 
 
 class Form(ABC):
-    """What an edit computes of the tensor it reads: a frozen dataclass, and what the rest asks of it.
+    """Function that an edit computes from its input: a frozen dataclass with counts, rules, names and a formula.
 
     Attributes:
-        name: As stored, and in study files.
-        learning_rates: Default search range of its peak learning rate, for trainings of 200 steps.
-        title: As errors call it.
-        letter: Of its size, as He et al. 2022 have it: r of a bottleneck, l of rows.
-        outside: The place outside the sublayers that it belongs to; None for the sublayers.
-        reads: Whether it is computed of a tensor.
-        unmergeable: Why no weights can hold what it computes; None where they can, of linear maps and constants.
-        multiplies: Whether it is a factor, where it reads what it writes.
-        is_later: Whether it came after studies were stored; a study has a rate for it only where it names the form.
-        needs_weights: Whether it is computed of frozen weights, and not only of what they compute.
-        logits: Which gates of log-sum-exps it fits; None for none.
-        per_head: Its usual heads where it works per head; None if it cannot.
-        dimensions: What a search can choose of it beside its ends, its heads and its bottleneck.
-        together_at_attention: Tensors that a search writes together.
-        together_at_ffn: The same at the FFN.
-        heads: In how many blocks it works.
-        widened: How many sublayers, counted from the output, have a width that is one step more.
+        name: Name in storage and study files.
+        learning_rates: Default search range of the peak learning rate, for trainings of 200 steps.
+        title: Name in errors.
+        size_symbol: Letter of the size in He et al. 2022: r for a bottleneck, l for rows.
+        outside_site: Site outside the sublayers; None for forms of sublayers.
+        reads: Whether the form has an input.
+        unmergeable_reason: Reason why the output cannot be merged into weights; None for linear maps and constants.
+        multiplies: Whether the form is a factor if it reads the port it writes.
+        is_opt_in: Whether a study has a learning rate for the form only if it names the form; true for forms that are
+            newer than stored studies.
+        needs_weights: Whether the form is computed from frozen weights, and not only from their outputs.
+        logits: Kind of attention logits for log-sum-exp gates; None if no such gate fits.
+        per_head: Usual heads of a form per head; None if it has one block only.
+        dimensions: Search dimensions of the form besides ports, heads and bottleneck.
+        port_sets_at_attention: Sets of ports that a search edits together at attention.
+        port_sets_at_ffn: Sets of ports that a search edits together at the FFN.
+        heads: Number of blocks: one, or one per head.
+        widened: Number of sublayers, counted from the output, whose width is one step more.
         activation: Nonlinearity; None without one.
-        bias: Whether it has biases.
-        reparameterization: Hidden width of the MLP that makes its tables while it is trained; None without.
-        robust: Whether prediction adds a table that it tunes for each batch.
+        bias: Whether the form has biases.
+        reparameterization: Hidden width of the MLP that makes the tables during training; None without.
+        robust: Whether prediction adds a table tuned for each batch.
     """
 
     __slots__ = ()
@@ -81,45 +82,45 @@ class Form(ABC):
 
     @property
     def starts_at_zero(self) -> bool:
-        """Whether it is exactly nothing when training begins."""
+        """Whether the contribution is exactly zero at the start of training."""
         return True
 
     @property
     def variant(self) -> str | None:
-        """What tells published methods apart beside the dimensions."""
+        """Difference between published methods that the dimensions do not show; None for none."""
         return None
 
     @property
     def shared_parameters(self) -> tuple[Hashable, int] | None:
-        """What several edits have in common, with its number of parameters; None for nothing."""
+        """Key and number of parameters shared by all edits with that key; None without."""
         return None
 
     @property
     def size(self) -> str:
-        """Its width, or the two widths it has; empty without one."""
+        """Width, or the two widths of widened forms; empty without one."""
         return ""
 
     @property
     def smallest(self) -> "Form":
-        """The form with its smallest bottleneck; itself without one, and where the bottleneck is what the form is."""
+        """Form with its smallest bottleneck; itself without one, or if the bottleneck defines the form."""
         return self
 
     def check_heads(self, edit: EditEndpoints) -> None:  # noqa: B027 - most have no such rule
-        """Refuse blocks that the form cannot have.
+        """Refuse heads that the form cannot have.
 
         Raises:
             InvalidEditError: If they break a rule of the form.
         """
 
     def check(self, edit: EditEndpoints) -> None:  # noqa: B027 - most have no such rule
-        """Refuse an edit in which the form means nothing.
+        """Refuse an edit that the form cannot be part of.
 
         Raises:
             InvalidEditError: If it breaks a rule of the form.
         """
 
     def check_on(self, edit: EditEndpoints, shape: BackboneShape) -> None:  # noqa: B027 - most have no such rule
-        """Refuse a backbone on which the form means nothing.
+        """Refuse a backbone that the form cannot be used on.
 
         Raises:
             InvalidEditError: If it breaks a rule of the form.
@@ -127,36 +128,36 @@ class Form(ABC):
 
     @classmethod
     def has_usual_bias(cls, write: Port) -> bool:
-        """Whether it usually has biases, where it can.
+        """Return whether the form has biases by default.
 
-        Not at k, where they would move every logit of a query alike (V12), nor at the heads (He et al. 2022).
+        Not at k, where they would shift every logit of a query equally (V12), nor at the heads (He et al. 2022).
         """
         return write not in (Port.HEAD, Port.K)
 
     def is_near_duplicate(self, edit: EditEndpoints, shape: BackboneShape) -> bool:
-        """Whether another edit of the form, or of another, computes the same or nearly: concat is beside o (V9)."""
+        """Return whether another edit computes the same or nearly the same, as o does for concat (V9)."""
         return edit.write is Port.CONCAT
 
     @abstractmethod
     def count(self, edit: EditEndpoints, shape: BackboneShape) -> AffineCount:
-        """Parameters of the form of an edit at one of its places, without its gate."""
+        """Count the parameters of the form at one instance of an edit, without its gate."""
 
     def inference_weights(self, edit: EditEndpoints, shape: BackboneShape) -> AffineCount:
-        """Weights that a token is multiplied with at one of its places, as far as they are of matrices or factors."""
+        """Return the weights that multiply a token at one instance of an edit: those of matrices and factors."""
         stored = self.count(edit, shape)
-        served = query_heads_per_block(edit, shape)
-        return AffineCount(weights=served * stored.weights, weights_per_width=served * stored.weights_per_width)
+        repeats = query_heads_per_block(edit, shape)
+        return AffineCount(weights=repeats * stored.weights, weights_per_width=repeats * stored.weights_per_width)
 
     def training_surplus(self, edit: EditEndpoints, shape: BackboneShape) -> int:
-        """Trained minus stored parameters of an edit."""
+        """Return trained minus stored parameters of an edit."""
         return 0
 
     def pack_key(self) -> "Form":
-        """Equal for forms that a pack can compute together: tensors of all widths are padded to one."""
+        """Return a form equal for all forms that a pack computes together, padded to the largest width."""
         return self.smallest
 
     def describe(self, edit: EditEndpoints) -> str:
-        """The edit in words, without its place, such as ``parallel adapter r=9, ×2``."""
+        """Return the edit in words without its ports, such as ``parallel adapter r=9, ×2``."""
         return ", ".join(
             word
             for word in (f"{self.display_name(edit)}{self.size_suffix}", self.gate_label(edit), edit.gate.key_label)
@@ -165,27 +166,27 @@ class Form(ABC):
 
     @property
     def size_suffix(self) -> str:
-        """Its size as it follows its name, such as `` r=9``; empty without one."""
+        """Size as a suffix of the name, such as `` r=9``; empty without one."""
         return f" {self.size_symbol}={self.size}" if self.size else ""
 
     def gate_label(self, edit: EditEndpoints) -> str:
-        """What is said of the gate; nothing where the name says it."""
+        """Return the gate's label; empty if the form's name implies the gate."""
         return str(edit.gate.label)
 
     @abstractmethod
     def display_name(self, edit: EditEndpoints) -> str:
-        """What the edit is called, such as ``"parallel adapter"``."""
+        """Return the name of the edit, such as ``"parallel adapter"``."""
 
     @abstractmethod
     def formula(self, edit: EditEndpoints, shape: BackboneShape) -> str:
-        """What an edit computes at a sublayer, with the shapes of its matrices."""
+        """Return the formula of an edit at a sublayer, with the shapes of its matrices."""
 
 
 class SizedForm(Form):
     """A form with a bottleneck.
 
     Attributes:
-        width: Its bottleneck R. At least 1.
+        width: Bottleneck R. At least 1.
         can_widen: Whether single sublayers can have a width that is one step more.
     """
 
@@ -196,7 +197,7 @@ class SizedForm(Form):
     width: int
 
     def __post_init__(self) -> None:
-        """Refuse sizes that cannot be, and an MLP for tables of several lengths."""
+        """Check the sizes; tables from an MLP have one length."""
         check_positive_integer(self.width, "a bottleneck", " Raise it or drop the edit.")
         if not (is_integer(self.widened) and self.widened >= 0):
             raise InvalidEditError(
@@ -211,34 +212,34 @@ class SizedForm(Form):
 
     @property
     def width_step(self) -> int:
-        """By how much the width grows at a time."""
+        """Increment of the width."""
         return 1
 
     @property
     def size(self) -> str:
-        """Its width, or the two widths it has."""
+        """Width, or the two widths of widened forms."""
         return f"{self.width}–{self.width + self.width_step}" if self.widened else f"{self.width}"
 
     @property
     def smallest(self) -> "SizedForm":
-        """The form with its smallest bottleneck; itself where the bottleneck is what the form is."""
+        """Form with its smallest bottleneck; itself if the bottleneck defines the form."""
         return self.resized(self.width_step, 0) if self.can_widen else self
 
     def largest_width(self, edit: EditEndpoints, shape: BackboneShape) -> int | None:
-        """The largest meaningful width on a backbone; None where nothing bounds it."""
+        """Return the largest meaningful width on a backbone; None if it is unbounded."""
         return None
 
     def resized(self, width: int, widened: int) -> "SizedForm":
-        """The form with another width.
+        """Return the form with another width.
 
         Args:
-            widened: How many sublayers have one step more; plays no part where that cannot be.
+            widened: Number of sublayers with one step more; ignored by forms that cannot widen.
         """
         return replace(self, width=width, widened=widened) if self.can_widen else replace(self, width=width)
 
 
 class LinearForm(SizedForm):
-    """A linear map of low rank beside a projection."""
+    """A linear map of low rank in parallel to a projection."""
 
     __slots__ = ()
 
@@ -246,18 +247,18 @@ class LinearForm(SizedForm):
     port_sets_at_ffn: ClassVar[tuple[WriteReadPairs, ...]] = PROJECTION_SETS_AT_FFN
 
     def is_near_duplicate(self, edit: EditEndpoints, shape: BackboneShape) -> bool:
-        """Maps of q, k and v are beside LoRA (V7)."""
+        """Return true for sequential maps of q, k and v, which nearly equal LoRA (V7), and at concat."""
         if edit.write in (Port.Q, Port.K, Port.V):
             return edit.read is edit.write
         return edit.write is Port.CONCAT
 
     def largest_width(self, edit: EditEndpoints, shape: BackboneShape) -> int | None:
-        """The smaller of the widths of a block: more ranks say nothing more."""
+        """Return the smaller width of a block, the largest rank of its matrix."""
         return min(block_widths(edit, shape))
 
 
 class WeightForm(SizedForm):
-    """A change of the backbone's weights that has a size of its own."""
+    """A change of the backbone's weights with a size of its own."""
 
     __slots__ = ()
 
@@ -268,42 +269,40 @@ class WeightForm(SizedForm):
     can_widen: ClassVar[bool] = False
 
     def largest_width(self, edit: EditEndpoints, shape: BackboneShape) -> int | None:
-        """All weights."""
+        """Return the number of frozen weights."""
         return shape.frozen_parameters
 
     def check_on(self, edit: EditEndpoints, shape: BackboneShape) -> None:
-        """There are only so many weights."""
+        """Refuse a size above the number of frozen weights."""
         most = shape.frozen_parameters
         if self.width > most:
             raise rule_error("width", f"{self.name} of {self.width:,} where the backbone has {most:,}", "Lower it.")
 
     def count(self, edit: EditEndpoints, shape: BackboneShape) -> AffineCount:
-        """Its size."""
+        """Count one weight per unit of the size."""
         return AffineCount(weights_per_width=1)
 
 
 def composed_formula(edit: EditEndpoints, shape: BackboneShape, delta: DeltaFormula) -> str:
-    """The formula of a contribution under its gate, with the shapes of the matrices of both."""
-    joined = edit.gate.formula(edit, delta, logit_divisor(edit, shape))
-    return (
-        f"{write_symbol(edit)} <- {joined}; {delta.matrices}{per_head_suffix(edit, shape)}{edit.gate.matrices(shape)}"
-    )
+    """Return the formula of a contribution under its gate, with the shapes of both parts' matrices."""
+    right = edit.gate.formula(edit, delta, logit_divisor(edit, shape))
+    return f"{write_symbol(edit)} <- {right}; {delta.matrices}{per_head_suffix(edit, shape)}{edit.gate.matrices(shape)}"
 
 
 def insertion_word(edit: EditEndpoints) -> str:
-    """Where a form is, in a word."""
+    """Return ``sequential`` or ``parallel``."""
     return "sequential" if edit.insertion is Insertion.SEQUENTIAL else "parallel"
 
 
 def activation_prefix(activation: Activation, usual: Activation) -> str:
-    """An activation in words; nothing for the usual one."""
+    """Return the activation as a prefix of a name; empty for the usual one."""
     return "" if activation is usual else f"{activation.label} "
 
 
 def reparameterization_surplus(
     edit: EditEndpoints, shape: BackboneShape, *, length: int, hidden: int, per_layer: int
 ) -> int:
-    """Trained minus stored parameters of tables from an MLP.
+    """Return trained minus stored parameters of tables from an MLP.
 
     Each attention kind has one stack of (l, d) -> mid -> the tables of all its layers.
 
@@ -326,5 +325,5 @@ def reparameterization_surplus(
 
 
 def reads_query_at_heads(edit: EditEndpoints) -> bool:
-    """Whether an edit is where attention's own logits are: from q to the heads."""
+    """Return whether an edit reads q and writes the heads, as attention's own logits do."""
     return edit.write is Port.HEAD and edit.read is Port.Q

@@ -22,13 +22,13 @@ class Full(Form):
     needs_weights: ClassVar[bool] = True
 
     def count(self, edit: EditEndpoints, shape: BackboneShape) -> AffineCount:
-        """All weights."""
+        """Count all frozen weights."""
         return AffineCount(weights=shape.frozen_parameters)
 
     def display_name(self, edit: EditEndpoints) -> str:
-        """What it is."""
+        """Return ``a change of every weight``."""
         return "a change of every weight"
 
     def formula(self, edit: EditEndpoints, shape: BackboneShape) -> str:
-        """A free change."""
+        """Return a free change of all weights."""
         return f"θ <- θ + Δ; Δ: {shape.frozen_parameters}"

@@ -17,11 +17,11 @@ class Intrinsic(WeightForm):
 
     Attributes:
         width: Dimension of the subspace, d_int.
-        per_tensor: Whether every parameter tensor has a trained factor of its own, taken from the ``width`` (SAID);
-            else there is none (DID).
+        per_tensor: Whether every parameter tensor has a trained factor of its own, taken from the ``width`` (SAID), or
+            none (DID).
 
     Raises:
-        InvalidEditError: If it is out of range.
+        InvalidEditError: If the dimension is out of range.
     """
 
     name: ClassVar[str] = "intrinsic"
@@ -32,26 +32,26 @@ class Intrinsic(WeightForm):
 
     @property
     def variant(self) -> str | None:
-        """Whether tensors have factors."""
+        """``a factor per tensor`` for SAID; None for DID."""
         return "a factor per tensor" if self.per_tensor else None
 
     def check_on(self, edit: EditEndpoints, shape: BackboneShape) -> None:
-        """There are only so many weights, and the factors are taken from the dimension."""
+        """Refuse a dimension above the number of weights, or too small for a factor per tensor."""
         WeightForm.check_on(self, edit, shape)
         if self.per_tensor and self.width <= shape.parameter_tensors:
             got = f"{self.width} with a factor for each of {shape.parameter_tensors} tensors"
             raise rule_error("width", got, "Raise the dimension above their number.")
 
     def describe(self, edit: EditEndpoints) -> str:
-        """With its dimension."""
+        """Return the name with the dimension."""
         return f"{self.display_name(edit)} of {self.width:,}{', with a factor per tensor' if self.per_tensor else ''}"
 
     def display_name(self, edit: EditEndpoints) -> str:
-        """What it is."""
+        """Return ``all weights in a random subspace``."""
         return "all weights in a random subspace"
 
     def formula(self, edit: EditEndpoints, shape: BackboneShape) -> str:
-        """A fixed projection of what is trained."""
+        """Return the fixed projection of the trained vector."""
         if not self.per_tensor:
             return f"θ <- θ + P(z), P: fixed random Fastfood; z: {self.width}"
         tensors = shape.parameter_tensors

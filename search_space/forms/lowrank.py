@@ -19,7 +19,7 @@ class LowRank(LinearForm):
 
     Attributes:
         width: Rank R. At least 1.
-        widened: How many sublayers, counted from the output, have one rank more.
+        widened: Number of sublayers, counted from the output, with one more rank.
         heads: One map, or one per head.
         bias: Whether the output has a bias (the code of Chen et al. 2022 for generation).
 
@@ -46,11 +46,11 @@ class LowRank(LinearForm):
 
     @classmethod
     def has_usual_bias(cls, write: Port) -> bool:
-        """LoRA has none."""
+        """Return false, as in LoRA."""
         return False
 
     def count(self, edit: EditEndpoints, shape: BackboneShape) -> AffineCount:
-        """Two matrices and a bias; per head into o, the summed output has one bias."""
+        """Count two matrices and a bias; per head into o, the summed output has one bias."""
         blocks = shape.heads(self.heads)
         in_block, out_block = block_widths(edit, shape)
         return AffineCount(
@@ -59,13 +59,13 @@ class LowRank(LinearForm):
         )
 
     def display_name(self, edit: EditEndpoints) -> str:
-        """LoRA beside a frozen projection."""
+        """Return ``LoRA`` in parallel to a frozen projection, else ``low-rank map``."""
         kind = "multi-head " if self.heads is not Heads.SINGLE else ""
         is_lora = not kind and PROJECTION_INPUTS.get(edit.write) is edit.read
         return "LoRA" if is_lora else f"{kind}{insertion_word(edit)} low-rank map"
 
     def formula(self, edit: EditEndpoints, shape: BackboneShape) -> str:
-        """Two matrices."""
+        """Return the product with two matrices."""
         in_width, out_width = block_widths(edit, shape)
         delta = DeltaFormula(
             body=f"{normed_read_symbol(edit, shape)} A B",

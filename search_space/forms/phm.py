@@ -1,4 +1,4 @@
-"""Kronecker products: a bottleneck of few parameters, which is Compacter."""
+"""Kronecker products: a bottleneck with few parameters, which is Compacter."""
 
 from collections.abc import Hashable
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ class Phm(SizedForm):
 
     Attributes:
         width: Hidden width R, a multiple of ``n``.
-        widened: How many sublayers, counted from the output, have ``n`` hidden units more.
+        widened: Number of sublayers, counted from the output, with ``n`` more hidden units.
         n: Number of products, and size of C_i.
         factor_rank: Rank of B_i; None for full matrices.
         shared: Whether all edits of the configuration with this ``n`` share one C; else each projection has one.
@@ -59,29 +59,29 @@ class Phm(SizedForm):
 
     @property
     def width_step(self) -> int:
-        """A bottleneck has a whole number of rows for each of the products."""
+        """Increment of the width: one row for each of the products."""
         return self.n
 
     @property
     def variant(self) -> str | None:
-        """What its factors are."""
+        """Sharing of C and rank of B."""
         own, rank = "shared" if self.shared else "own", "full" if self.factor_rank is None else "low-rank"
         return f"{own} C, {rank} B"
 
     @property
     def shared_parameters(self) -> tuple[Hashable, int] | None:
-        """One C of n^3 entries for each n."""
+        """One C of n^3 entries for each n; None if each projection has its own."""
         return ((self.name, self.n), self.n**3) if self.shared else None
 
     def check_on(self, edit: EditEndpoints, shape: BackboneShape) -> None:
-        """Kronecker products have whole factors."""
+        """Refuse an ``n`` that does not divide both widths."""
         ends = block_widths(edit, shape)
         if any(width % self.n for width in ends):
             got = f"n {self.n} for widths {ends[0]} and {ends[1]}"
             raise rule_error("V15", got, "Choose an n that divides them.")
 
     def count(self, edit: EditEndpoints, shape: BackboneShape) -> AffineCount:
-        """The factors B of two matrices, C where it is its own, and biases."""
+        """Count the factors B of two matrices, C unless it is shared, and biases."""
         both, rank = sum(block_widths(edit, shape)), self.factor_rank
         own = 0 if self.shared else 2 * self.n**3
         return AffineCount(
@@ -92,19 +92,19 @@ class Phm(SizedForm):
         )
 
     def inference_weights(self, edit: EditEndpoints, shape: BackboneShape) -> AffineCount:
-        """The two matrices that the products make."""
+        """Return the two matrices that the products make."""
         return AffineCount(weights_per_width=sum(block_widths(edit, shape)))
 
     def pack_key(self) -> "Phm":
-        """Products of two widths are not padded."""
+        """Return the form itself; products of different widths are not padded."""
         return self
 
     def display_name(self, edit: EditEndpoints) -> str:
-        """An adapter of its kind."""
+        """Return ``PHM adapter`` with its activation and insertion."""
         return f"{activation_prefix(self.activation, Activation.GELU)}{insertion_word(edit)} PHM adapter"
 
     def formula(self, edit: EditEndpoints, shape: BackboneShape) -> str:
-        """Two matrices around the activation, and what they are made of."""
+        """Return two matrices around the activation, with their products."""
         down, up = (" + b_down", " + b_up") if self.bias else ("", "")
         second = "B_j" if self.factor_rank is None else f"s_j t_jᵀ of rank {self.factor_rank}"
         cube = f"C: {self.n} × {self.n} × {self.n}{' for the whole model' if self.shared else ''}"

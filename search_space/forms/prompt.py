@@ -10,11 +10,11 @@ from search_space.edit_protocol import EditEndpoints
 from search_space.forms.form import SizedForm
 
 SEQUENCE_TOKENS = 128
-"""Tokens of an input that share the cost of a prompt before it."""
+"""Length of an input, in tokens, over which the cost of a prompt is averaged."""
 
 
 def inference_weights_per_row(shape: BackboneShape) -> int:
-    """Weights that a token meets for one row before its input: its part of the row's way through the blocks.
+    """Return the weights per token that one prompt row costs: its share of the row's pass through the blocks.
 
     In every layer the token and the row attend to each other.
     """
@@ -37,19 +37,19 @@ class PromptForm(SizedForm):
     starts_at_zero: ClassVar[bool] = False
 
     def count(self, edit: EditEndpoints, shape: BackboneShape) -> AffineCount:
-        """The rows."""
+        """Count the rows."""
         return AffineCount(weights_per_width=shape.width)
 
     def inference_weights(self, edit: EditEndpoints, shape: BackboneShape) -> AffineCount:
-        """Rows are tokens in every layer, whatever network made them."""
+        """Return the cost of the rows as tokens of every layer."""
         return AffineCount(weights_per_width=inference_weights_per_row(shape))
 
     def describe(self, edit: EditEndpoints) -> str:
-        """With where it is."""
+        """Return the name with its size and position."""
         return f"{self.display_name(edit)}{self.size_suffix} before the input"
 
     def display_name(self, edit: EditEndpoints) -> str:
-        """Its name, whatever network made it."""
+        """Return ``prompt``."""
         return "prompt"
 
 
@@ -61,7 +61,7 @@ class Prompt(PromptForm):
         width: Number of rows, the prompt length l. At least 1.
 
     Raises:
-        InvalidEditError: If it is out of range.
+        InvalidEditError: If the length is out of range.
     """
 
     name: ClassVar[str] = "prompt"
@@ -70,5 +70,5 @@ class Prompt(PromptForm):
     width: int
 
     def formula(self, edit: EditEndpoints, shape: BackboneShape) -> str:
-        """Rows before rows."""
+        """Return the concatenation of rows."""
         return f"input <- [P, input]; P: {self.width} × {shape.width}"

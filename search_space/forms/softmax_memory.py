@@ -27,12 +27,12 @@ class SoftmaxMemory(SizedForm):
 
     Attributes:
         width: Rows R of the table; `l` of prefix tuning. At least 1.
-        widened: How many sublayers, counted from the output, have one row more.
+        widened: Number of sublayers, counted from the output, with one more row.
         heads: One table, or one per head.
-        reparameterization: Hidden width of the MLP that produces the table during training; None trains the
-            table itself. The MLP is dropped afterwards, so it is in the trained count but not in the stored one.
-        robust: Whether a second table, added to the first and tuned anew for every batch that is predicted, pulls
-            the layers' activations towards those of correctly predicted training examples (Yang & Liu 2022).
+        reparameterization: Hidden width of the MLP that produces the table during training; None trains the table
+            itself. The MLP is dropped afterwards, so it is in the trained count but not in the stored one.
+        robust: Whether prediction adds a second table, tuned for every batch. It pulls the layers' activations towards
+            those of correctly predicted training examples (Yang & Liu 2022).
 
     Raises:
         InvalidEditError: If a size is out of range.
@@ -55,24 +55,24 @@ class SoftmaxMemory(SizedForm):
 
     @property
     def variant(self) -> str | None:
-        """Whether it is tuned anew."""
+        """``robust`` if a table is tuned for every batch; None otherwise."""
         return "robust" if self.robust else None
 
     def check(self, edit: EditEndpoints) -> None:
-        """Tables from an MLP, and those that are tuned anew, are prefixes."""
+        """Refuse reparameterized and robust tables that are not prefixes."""
         if self.reparameterization is None and not self.robust:
             return
         is_prefix = reads_query_at_heads(edit) and self.heads is Heads.KEY_VALUE
-        is_joined = edit.gate.logits is Logits.TABLE and edit.gate.is_convex
-        if not is_prefix or (self.robust and not is_joined):
+        has_convex_gate = edit.gate.logits is Logits.TABLE and edit.gate.is_convex
+        if not is_prefix or (self.robust and not has_convex_gate):
             raise rule_error("V17", f"{self.name} reading {edit.read}, writing {edit.write} per {self.heads}")
 
     def count(self, edit: EditEndpoints, shape: BackboneShape) -> AffineCount:
-        """Keys and values."""
+        """Count keys and values."""
         return AffineCount(weights_per_width=shape.heads(self.heads) * sum(block_widths(edit, shape)))
 
     def training_surplus(self, edit: EditEndpoints, shape: BackboneShape) -> int:
-        """The MLP that makes the tables, if there is one."""
+        """Count the MLP that makes the tables, if there is one."""
         if self.reparameterization is None:
             return 0
         per_layer = 2 * shape.key_value_width
@@ -81,7 +81,7 @@ class SoftmaxMemory(SizedForm):
         )
 
     def display_name(self, edit: EditEndpoints) -> str:
-        """A prefix at the heads."""
+        """Return ``prefix`` for tables at the heads, else ``softmax memory``, with its variant."""
         gate = edit.gate
         if self.robust:
             return "robust prefix"
@@ -92,7 +92,7 @@ class SoftmaxMemory(SizedForm):
         return f"{insertion_word(edit)} softmax memory"
 
     def formula(self, edit: EditEndpoints, shape: BackboneShape) -> str:
-        """A softmax over the rows."""
+        """Return a softmax over the rows."""
         in_width, out_width = block_widths(edit, shape)
         table = "(P + P')" if self.robust else "P"
         delta = DeltaFormula(

@@ -1,4 +1,4 @@
-"""Sparse: a change of few weights, whose places are learned, which is diff pruning."""
+"""Sparse: a change of few weights at learned positions, which is diff pruning."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -10,7 +10,7 @@ from search_space.forms.form import WeightForm
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sparse(WeightForm):
-    """A sparse change of the backbone's weights, whose places are learned: diff pruning (Guo et al. 2021).
+    """A sparse change of the backbone's weights at learned positions: diff pruning (Guo et al. 2021).
 
     ``theta = theta_0 + z w`` with hard-concrete gates z per weight and per tensor; then the ``width`` largest changes
     are kept and trained on.
@@ -19,7 +19,7 @@ class Sparse(WeightForm):
         width: Number of weights that are changed in the end.
 
     Raises:
-        InvalidEditError: If it is out of range.
+        InvalidEditError: If the number is out of range.
     """
 
     name: ClassVar[str] = "sparse"
@@ -28,18 +28,18 @@ class Sparse(WeightForm):
     width: int
 
     def training_surplus(self, edit: EditEndpoints, shape: BackboneShape) -> int:
-        """A change and a gate for every weight, and a gate for every tensor."""
+        """Count a change and a gate for every weight, and a gate for every tensor."""
         return 2 * shape.frozen_parameters + shape.parameter_tensors - self.width
 
     def describe(self, edit: EditEndpoints) -> str:
-        """With how many."""
+        """Return the number of changed weights."""
         return f"a change of {self.width:,} weights"
 
     def display_name(self, edit: EditEndpoints) -> str:
-        """What it is."""
+        """Return ``a change of few weights``."""
         return "a change of few weights"
 
     def formula(self, edit: EditEndpoints, shape: BackboneShape) -> str:
-        """A gated change."""
+        """Return a gated change."""
         stays = f"z: hard-concrete gates, of which {self.width} stay"
         return f"θ <- θ + z ⊙ w, {stays}; w: {shape.frozen_parameters}"

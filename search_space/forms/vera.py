@@ -1,4 +1,4 @@
-"""VeRA: a low-rank map whose matrices are random and frozen, with a trained factor for each of its channels."""
+"""VeRA: a low-rank map with frozen random matrices and trained factors for rank and output channels."""
 
 from dataclasses import dataclass, replace
 from typing import ClassVar
@@ -16,12 +16,12 @@ from search_space.symbols import DeltaFormula, normed_read_symbol
 class Vera(LinearForm):
     """``((z A ⊙ d) B) ⊙ b`` with frozen random A (D_in, R) and B (R, D_out) (Kopiczko et al. 2024).
 
-    All sublayers that read and write tensors of the same widths share A and B. d (R) starts at 0.1, b (D_out) at zero.
+    All sublayers with the same input and output widths share A and B. d (R) starts at 0.1, b (D_out) at zero.
 
     Attributes:
         width: Rank R. At least 1.
-        widened: How many sublayers, counted from the output, have one rank more.
-        seed: Of A and B, which are drawn from nothing else. At least 0.
+        widened: Number of sublayers, counted from the output, with one more rank.
+        seed: Seed of A and B, which depend on nothing else. At least 0.
 
     Raises:
         InvalidEditError: If a size, or the seed, is out of range.
@@ -43,28 +43,28 @@ class Vera(LinearForm):
             raise InvalidEditError(f"a seed must be a whole number from 0 on; got {self.seed!r}.", rule="width")
 
     def count(self, edit: EditEndpoints, shape: BackboneShape) -> AffineCount:
-        """A factor for each rank and for each channel that is written."""
+        """Count one factor per rank and one per output channel."""
         return AffineCount(weights_per_width=1, weights=block_widths(edit, shape)[1])
 
     def inference_weights(self, edit: EditEndpoints, shape: BackboneShape) -> AffineCount:
-        """The two matrices, too."""
+        """Return the weights read at inference, projections included."""
         in_width, out_width = block_widths(edit, shape)
         return AffineCount(weights_per_width=in_width + out_width + 1, weights=out_width)
 
     def largest_width(self, edit: EditEndpoints, shape: BackboneShape) -> int | None:
-        """As many as both ends have channels; beyond the smaller of them each rank is still a direction of its own."""
+        """Return the sum of both widths; beyond the smaller one each rank is still a direction of its own."""
         return sum(block_widths(edit, shape))
 
     def pack_key(self) -> "Vera":
-        """Vectors of all ranks are padded to one, and each has the matrices of its own seed."""
+        """Return one form for all ranks and seeds; vectors are padded and each has the matrices of its own seed."""
         return replace(self, width=1, widened=0, seed=0)
 
     def display_name(self, edit: EditEndpoints) -> str:
-        """By its name beside a projection."""
+        """Return ``VeRA`` in parallel to a projection, else with its insertion."""
         return "VeRA" if PROJECTION_INPUTS.get(edit.write) is edit.read else f"{insertion_word(edit)} VeRA"
 
     def formula(self, edit: EditEndpoints, shape: BackboneShape) -> str:
-        """Two vectors, and what is not trained."""
+        """Return two trained vectors with the frozen matrices."""
         in_width, out_width = block_widths(edit, shape)
         vectors = f"d: {self.size}, b: {out_width}"
         random = f"random A of {in_width} × {self.size} and B of {self.size} × {out_width}"

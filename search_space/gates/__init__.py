@@ -1,4 +1,7 @@
-"""Gates: how an edit's output joins the tensor it writes. A new gate is a class here and a word in `GATES`."""
+"""Gates: operations that join an edit's output with the tensor it writes.
+
+A new gate is a class here and an entry of `GATES`.
+"""
 
 from collections.abc import Mapping
 
@@ -34,4 +37,4 @@ _KINDS: tuple[type[Gate], ...] = (
 )
 
 GATES: Mapping[str, type[Gate]] = {gate.name: gate for gate in _KINDS}
-"""Every gate by its name."""
+"""Gates by name."""

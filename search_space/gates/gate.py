@@ -1,4 +1,4 @@
-"""What every gate answers (He et al. 2022, "composition function"): how an edit's output joins the tensor it writes."""
+"""Composition function (He et al. 2022): the interface of all gates."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import Field
@@ -14,27 +14,27 @@ from search_space.symbols import DeltaFormula, write_symbol
 
 
 class Logits(StrEnum):
-    """Whose attention logits a gate of log-sum-exps sets against those of the frozen keys."""
+    """Attention logits that a log-sum-exp gate weighs against those of the frozen keys."""
 
     TABLE = "table"
     QUERY = "query"
 
 
 class Gate:
-    """How an edit's output joins the tensor it writes: a frozen dataclass, and what the rest asks of it.
+    """Operation that joins an edit's output with the tensor it writes: a frozen dataclass with counts and rules.
 
     Attributes:
-        name: As stored, and in study files.
-        logits: Whose logits it weighs; None for gates that are not of log-sum-exps.
-        outside: The place outside the sublayers it belongs to; None for the sublayers.
-        multiplies: Whether it is for forms that are factors.
-        is_convex: Whether it takes away of the frozen tensor what it adds.
-        is_closing: Whether it squashes what is added, so that nothing may be.
-        starts_closed: Whether nothing goes through when training begins.
-        is_plain: Whether every form with two ends can have it.
-        is_linear: Whether it multiplies by numbers that are the same for every token and head.
-        turn: Where it is offered among the gates that fit.
-        searched: The key of a study file that lists the values of each of its fields.
+        name: Name in storage and study files.
+        logits: Attention logits that the gate weighs; None for gates without log-sum-exps.
+        outside_site: Site outside the sublayers; None for gates of sublayers.
+        multiplies: Whether the gate is for forms that are factors.
+        is_convex: Whether the gate takes the share it adds away from the frozen tensor.
+        is_closing: Whether the gate squashes the contribution, possibly to zero.
+        starts_closed: Whether the contribution is zero at the start of training.
+        is_plain: Whether the gate fits every form that reads and writes a port.
+        is_linear: Whether the gate multiplies by the same numbers for every token and head.
+        search_order: Position among the gates of a choice.
+        option_keys: Field to the study-file key that lists its values.
     """
 
     __slots__ = ()
@@ -54,80 +54,80 @@ class Gate:
 
     @classmethod
     def variants(cls, values: Mapping[str, Sequence[Any]]) -> "tuple[Gate, ...]":
-        """The gate with each combination of what a search can choose of it.
+        """Return the gate with each combination of its searched values.
 
         Args:
-            values: By the key of a study file.
+            values: Values by study-file key.
         """
-        drawn = product(*(values[key] for key in cls.option_keys.values()))
-        return tuple(cls(**dict(zip(cls.option_keys, one, strict=True))) for one in drawn)
+        combinations = product(*(values[key] for key in cls.option_keys.values()))
+        return tuple(cls(**dict(zip(cls.option_keys, fields, strict=True))) for fields in combinations)
 
     def check(self, edit: EditEndpoints) -> None:
-        """Refuse an edit that the gate cannot join.
+        """Refuse an edit that the gate does not fit.
 
         Raises:
             InvalidEditError: If it breaks a rule of the gate.
         """
 
     def check_on(self, edit: EditEndpoints, shape: BackboneShape) -> None:
-        """Refuse a backbone on which the gate means nothing.
+        """Refuse a backbone that the gate cannot be used on.
 
         Raises:
             InvalidEditError: If it breaks a rule of the gate.
         """
 
     def count(self, edit: EditEndpoints, shape: BackboneShape) -> AffineCount:
-        """Parameters of the gate of an edit at one sublayer."""
+        """Count the parameters of an edit's gate at one sublayer."""
         return NO_PARAMETERS
 
     def inference_weights(self, edit: EditEndpoints, shape: BackboneShape) -> AffineCount:
-        """Weights that a token is multiplied with at one sublayer; see `Form.inference_weights`."""
+        """Return the weights that multiply a token at one sublayer; see `Form.inference_weights`."""
         return AffineCount(weights=self.count(edit, shape).weights)
 
     def canonical(self) -> "Gate":
-        """The gate that is the same function with the same parameters."""
+        """Return the canonical gate of the same function with the same parameters."""
         return self
 
     def pack_key(self) -> "Gate":
-        """Equal for gates that a pack can compute together."""
+        """Return a gate that is equal for all gates a pack computes together."""
         return self
 
     @property
     def fixed_scale(self) -> float | None:
-        """The number that what is added is multiplied with; None without one."""
+        """Fixed factor of the contribution; None without one."""
         return None
 
     @property
     def qualified_name(self) -> str:
-        """Its name, with what it is for or how wide its keys are if that is not the usual: ``inducer:4``."""
+        """Name with unusual field values, such as ``inducer:4``."""
         return self.name
 
     @property
     def label(self) -> str:
-        """What is said of it beside the form, such as ``×2``; empty of what goes without saying."""
+        """Label beside the form's name, such as ``×2``; empty for the usual gate."""
         return ""
 
     @property
     def key_label(self) -> str:
-        """What is said of keys of its own; empty without."""
+        """Label of the gate's own keys; empty without."""
         return ""
 
     @property
     def variant(self) -> str | None:
-        """What tells published methods apart beside its name."""
+        """Difference between published methods that the name does not show; None for none."""
         return None
 
     def formula(self, edit: EditEndpoints, delta: DeltaFormula, logit_divisor: str) -> str:
-        """What is written.
+        """Return the formula of the tensor written.
 
         Args:
-            delta: Its contribution.
-            root: The divisor of attention's logits.
+            delta: Contribution of the form.
+            logit_divisor: Divisor of attention's logits.
         """
         return f"{write_symbol(edit)} + {self._factor}{summand(edit, delta)}"
 
     def scaled(self, body: str) -> str:
-        """A contribution times its factor, without what it joins."""
+        """Return a contribution times the gate's factor."""
         return f"{self._factor}{body}"
 
     @property
@@ -135,10 +135,10 @@ class Gate:
         return ""
 
     def matrices(self, shape: BackboneShape) -> str:
-        """The shapes of its own matrices, after those of the form."""
+        """Return the shapes of the gate's own matrices, which follow those of the form."""
         return ""
 
 
 def summand(edit: EditEndpoints, delta: DeltaFormula) -> str:
-    """A contribution as a summand; over the heads, where they are summed."""
+    """Return a contribution as a summand; a sum over the heads where these are summed."""
     return f"(Σ_i {delta.body}{delta.bias})" if is_summed(edit) else delta.as_factor

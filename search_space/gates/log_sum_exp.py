@@ -1,4 +1,4 @@
-"""Gates that a softmax gives, whose weights come from the log-sum-exps of attention's logits."""
+"""Gates of a joint softmax, whose weights come from the log-sum-exps of attention's logits."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -21,12 +21,12 @@ class TableGate(Gate):
     search_order: ClassVar[int] = 0
 
     def check(self, edit: EditEndpoints) -> None:
-        """A table has logits at the heads."""
+        """Refuse forms other than tables that read q at the heads."""
         _check_logits(self, edit, Heads.KEY_VALUE, (Port.HEAD,))
 
     def formula(self, edit: EditEndpoints, delta: DeltaFormula, logit_divisor: str) -> str:
-        """With where the weights are from."""
-        return f"{_joined(self, edit, delta)}, λ_i = σ(LSE(prefix) - LSE(keys))"
+        """See `Gate`."""
+        return f"{_weighted_sum(self, edit, delta)}, λ_i = σ(LSE(prefix) - LSE(keys))"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,7 +39,7 @@ class ConvexGate(TableGate):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WeightedGate(TableGate):
-    """``head <- head + lambda Delta``, lambda as of the convex gate: the prefix does not push the base aside."""
+    """``head <- head + lambda Delta``, lambda as in the convex gate: the prefix does not reduce the base's weight."""
 
     name: ClassVar[str] = "lse_add"
 
@@ -55,7 +55,7 @@ class QueryGate(Gate):
         key_width: Bottleneck of MLP_k; None for P_k = q.
 
     Raises:
-        InvalidEditError: If it is out of range.
+        InvalidEditError: If the bottleneck is out of range.
     """
 
     logits: ClassVar[Logits | None] = Logits.QUERY
@@ -70,47 +70,47 @@ class QueryGate(Gate):
             check_positive_integer(self.key_width, "the bottleneck of an inducer's keys")
 
     def check(self, edit: EditEndpoints) -> None:
-        """An inducer has a key for every query."""
+        """Refuse forms without one logit per query."""
         _check_logits(self, edit, Heads.QUERY, (Port.HEAD, Port.O))
 
     def count(self, edit: EditEndpoints, shape: BackboneShape) -> AffineCount:
-        """The matrices and biases of MLP_k."""
+        """Count the matrices and biases of MLP_k."""
         if self.key_width is None:
             return NO_PARAMETERS
         heads, width = shape.query_heads, shape.head_width
         return AffineCount(weights=heads * 2 * width * self.key_width, biases=heads * (self.key_width + width))
 
     def inference_weights(self, edit: EditEndpoints, shape: BackboneShape) -> AffineCount:
-        """The matrices of MLP_k, and the key of every query."""
+        """Return the matrices of MLP_k and the key of every query."""
         return AffineCount(weights=self.count(edit, shape).weights + shape.query_width)
 
     @property
     def qualified_name(self) -> str:
-        """With the width of its keys."""
+        """Name with the width of the keys."""
         return self.name if self.key_width is None else f"{self.name}:{self.key_width}"
 
     @property
     def label(self) -> str:
-        """By its origin."""
+        """Name with its origin."""
         return "convex inducer gate" if self.is_convex else "inducer gate"
 
     @property
     def key_label(self) -> str:
-        """Their width."""
+        """Width of the keys; empty without an MLP."""
         return "" if self.key_width is None else f"keys of {self.key_width}"
 
     @property
     def variant(self) -> str | None:
-        """What its keys are."""
+        """Formula of the keys."""
         return "keys q" if self.key_width is None else "keys q + MLP"
 
     def formula(self, edit: EditEndpoints, delta: DeltaFormula, logit_divisor: str) -> str:
-        """With where the weights are from."""
+        """See `Gate`."""
         key = "q_i" if self.key_width is None else "q_i + tanh(q_i A_k + a_k) B_k"
-        return f"{_joined(self, edit, delta)}, λ_i = softmax([q_i k_iᵀ, q_i Kᵀ]{logit_divisor})_1, k_i = {key}"
+        return f"{_weighted_sum(self, edit, delta)}, λ_i = softmax([q_i k_iᵀ, q_i Kᵀ]{logit_divisor})_1, k_i = {key}"
 
     def matrices(self, shape: BackboneShape) -> str:
-        """Those of MLP_k."""
+        """Return the shapes of MLP_k."""
         width, hidden = shape.head_width, self.key_width
         return "" if hidden is None else f"; A_k: {width} × {hidden}, B_k: {hidden} × {width} per head"
 
@@ -140,10 +140,10 @@ def _check_logits(gate: Gate, edit: EditEndpoints, heads: Heads, writes: tuple[P
         raise rule_error("V1", got, "Use add or a scale.")
 
 
-def _joined(gate: Gate, edit: EditEndpoints, delta: DeltaFormula) -> str:
-    """The bias of a sum over heads goes without the weight, as released."""
+def _weighted_sum(gate: Gate, edit: EditEndpoints, delta: DeltaFormula) -> str:
+    """Return the weighted sum; the bias of a sum over heads stays unweighted, as in the released code."""
     if is_summed(edit):
-        taken = " - Σ_i λ_i head_i W_o" if gate.is_convex else ""
-        return f"{write_symbol(edit)}{taken} + Σ_i λ_i ({delta.body}){delta.bias}"
+        removed = " - Σ_i λ_i head_i W_o" if gate.is_convex else ""
+        return f"{write_symbol(edit)}{removed} + Σ_i λ_i ({delta.body}){delta.bias}"
     kept = "(1 - λ_i) " if gate.is_convex else ""
     return f"{kept}{write_symbol(edit)} + λ_i {delta.as_factor}"

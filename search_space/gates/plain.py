@@ -1,4 +1,4 @@
-"""Gates without a number: a sum, a product, rows before rows."""
+"""Gates without numbers: a sum, a product, and a concatenation of rows."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -18,7 +18,7 @@ class Add(Gate):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Multiply(Gate):
-    """``h <- h * l``: the gate of a diagonal that reads what it writes."""
+    """``h <- h * l``: the gate of a diagonal that reads the port it writes."""
 
     name: ClassVar[str] = "mul"
     multiplies: ClassVar[bool] = True
@@ -27,7 +27,7 @@ class Multiply(Gate):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prepend(Gate):
-    """The rows come before those that are there: the gate of prompts."""
+    """Concatenation before the existing rows: the gate of prompts."""
 
     name: ClassVar[str] = "prepend"
     outside_site: ClassVar[Site | None] = Site.EMBEDDING

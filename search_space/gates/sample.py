@@ -1,4 +1,4 @@
-"""Gates of one number per sample: the mean over its tokens, which none of them may know in a decoder."""
+"""Gates with one number per sample, the mean over its tokens; for encoders only, as decoders cannot attend ahead."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -18,7 +18,7 @@ from search_space.symbols import DeltaFormula
 class SampleGate(LogisticGate):
     """``h <- h + g Delta``, g the mean of ``sigmoid(z w + b)`` over a sample's tokens (UniPELT, Mao et al. 2022).
 
-    z is what the edit reads, padding does not count; w and b start at zero. Of a form per head g is of the head.
+    z is the form's input without padding; w and b start at zero. A form per head has one g per head.
     """
 
     name: ClassVar[str] = "sigmoid_sample"
@@ -26,11 +26,11 @@ class SampleGate(LogisticGate):
     weight: ClassVar[str] = "mean_t σ({read} w + b)"
 
     def check_on(self, edit: EditEndpoints, shape: BackboneShape) -> None:
-        """Encoders see all tokens."""
+        """Refuse backbones other than encoders."""
         _check_encoder(self, shape)
 
     def inference_weights(self, edit: EditEndpoints, shape: BackboneShape) -> AffineCount:
-        """The vector w, for every block."""
+        """Return the vector w of every block."""
         return AffineCount(weights=shape.heads(edit.heads) * block_widths(edit, shape)[0])
 
 
@@ -38,7 +38,7 @@ class SampleGate(LogisticGate):
 class ConvexSampleGate(TableGate):
     """Prefix tuning whose keys and values are multiplied with g, the mean of ``sigmoid(x_attn w + b)`` over a sample.
 
-    As UniPELT has it (Mao et al. 2022): a closed gate leaves rows of zeros among the keys, not none.
+    As in UniPELT (Mao et al. 2022): a closed gate leaves rows of zeros among the keys, not none.
     """
 
     name: ClassVar[str] = "lse_convex_sample"
@@ -46,23 +46,23 @@ class ConvexSampleGate(TableGate):
     is_convex: ClassVar[bool] = True
 
     def check_on(self, edit: EditEndpoints, shape: BackboneShape) -> None:
-        """Encoders see all tokens."""
+        """Refuse backbones other than encoders."""
         _check_encoder(self, shape)
 
     def count(self, edit: EditEndpoints, shape: BackboneShape) -> AffineCount:
-        """The vector w and the number b."""
+        """Count the vector w and the number b."""
         return AffineCount(extras=shape.port_width(Port.X_ATTN) + 1)
 
     def inference_weights(self, edit: EditEndpoints, shape: BackboneShape) -> AffineCount:
-        """The vector w."""
+        """Return the vector w."""
         return AffineCount(weights=shape.port_width(Port.X_ATTN))
 
     def formula(self, edit: EditEndpoints, delta: DeltaFormula, logit_divisor: str) -> str:
-        """With what the rows are multiplied with."""
+        """See `Gate`."""
         return f"{TableGate.formula(self, edit, delta, logit_divisor)}, P <- g P, g = mean_t σ(x_attn w + b)"
 
 
 def _check_encoder(gate: Gate, shape: BackboneShape) -> None:
-    """Rows of relative positions, which DeBERTa projects as it does tokens, are no sample."""
+    """Refuse decoders, and DeBERTa, whose projections also read rows of relative positions that belong to no sample."""
     if shape.kind is not StackKind.ENCODER or shape.positions is Positions.RELATIVE:
         raise rule_error("sample", f"gate {gate.name} on {shape.family}", "Use sigmoid, whose gates are of a token.")

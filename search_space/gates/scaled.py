@@ -1,4 +1,4 @@
-"""Gates that scale what is added, by a fixed or by a trained number."""
+"""Gates that scale the contribution by a fixed or a trained number."""
 
 import math
 from collections.abc import Mapping
@@ -20,7 +20,7 @@ class FixedScale(Gate):
     """``h <- h + s Delta`` with a fixed s.
 
     Attributes:
-        value: The scale s; finite and above 0. Usually that of He et al. 2022 for classification.
+        value: Scale s; finite and above 0. The default is that of He et al. 2022 for classification.
 
     Raises:
         InvalidEditError: If the scale is not finite and positive.
@@ -33,27 +33,27 @@ class FixedScale(Gate):
     value: float = 2.0
 
     def __post_init__(self) -> None:
-        """Check the range; 4 and 4.0 are one scale, in JSON too."""
+        """Check the range and convert to float, so that 4 and 4.0 are one scale, in JSON too."""
         if not (self.value > 0 and math.isfinite(self.value)):
             raise InvalidEditError(f"a fixed scale must be finite and above 0; got {self.value}.", rule="scale")
         object.__setattr__(self, "value", float(self.value))
 
     def canonical(self) -> Gate:
-        """A scale of 1 is plain addition."""
+        """Return plain addition for a scale of 1."""
         return Add() if self.value == 1 else self
 
     def pack_key(self) -> Gate:
-        """Scales are numbers beside the products."""
+        """Return one gate for all scales, which are numbers beside the products."""
         return FixedScale(value=1.0)
 
     @property
     def fixed_scale(self) -> float | None:
-        """The scale s."""
+        """Scale s."""
         return self.value
 
     @property
     def label(self) -> str:
-        """The factor; He et al. 2022 call what has one scaled."""
+        """Factor, such as ``×2``; He et al. 2022 call such adapters scaled."""
         return f"×{self.value:.3g}"
 
     @property
@@ -66,7 +66,7 @@ class LearnedScale(Gate):
     """``h <- h + s Delta`` with trained s, which starts at 1.
 
     Attributes:
-        per: For what there is an s: the sublayer, a channel of what is written, or a head.
+        per: Granularity of s: one for the sublayer, per output channel, or per head.
     """
 
     name: ClassVar[str] = "scale_learned"
@@ -77,28 +77,28 @@ class LearnedScale(Gate):
     per: ScalePer = ScalePer.SUBLAYER
 
     def check(self, edit: EditEndpoints) -> None:
-        """A scale for each head needs heads."""
+        """Refuse a scale per head at other ports than the heads."""
         if self.per is ScalePer.HEAD and edit.write is not Port.HEAD:
             raise rule_error("per", f"one per head at {edit.write}", "Use one per channel.")
 
     def count(self, edit: EditEndpoints, shape: BackboneShape) -> AffineCount:
-        """The numbers s."""
+        """Count the numbers s."""
         channels, heads = shape.port_width(edit.write), shape.query_heads
         return AffineCount(extras={ScalePer.SUBLAYER: 1, ScalePer.CHANNEL: channels, ScalePer.HEAD: heads}[self.per])
 
     @property
     def qualified_name(self) -> str:
-        """With what has a number of its own."""
+        """Name with the granularity."""
         return self.name if self.per is ScalePer.SUBLAYER else f"{self.name}:{self.per}"
 
     @property
     def label(self) -> str:
-        """With what has a number of its own."""
+        """Name with the granularity."""
         return "learned scale" if self.per is ScalePer.SUBLAYER else f"learned scale per {self.per}"
 
     @property
     def variant(self) -> str | None:
-        """For what there is a number."""
+        """Granularity; None for one scale per sublayer."""
         return None if self.per is ScalePer.SUBLAYER else f"per {self.per}"
 
     @property

@@ -1,4 +1,4 @@
-"""Gates that squash what is added, by one trained number or by one per token."""
+"""Gates that squash the contribution, by one trained number or by one per token."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -25,20 +25,20 @@ class TanhGate(Gate):
     _factor: ClassVar[str] = "tanh(g) "
 
     def check(self, edit: EditEndpoints) -> None:
-        """Of two factors that start at zero neither gets a gradient."""
+        """Refuse forms that start at zero: of two factors that start at zero neither gets a gradient."""
         if edit.form.starts_at_zero:
             raise rule_error("dead", f"{edit.form.name} with gate {self.name}", "Use another init or gate.")
 
     def count(self, edit: EditEndpoints, shape: BackboneShape) -> AffineCount:
-        """The number g."""
+        """Count the number g."""
         return AffineCount(extras=1)
 
 
 class LogisticGate(Gate):
-    """A gate whose weights are of ``sigmoid(z w + b)``, z what the edit reads.
+    """A gate with weights ``sigmoid(z w + b)``, z the form's input.
 
     Attributes:
-        weight: As formulas have it.
+        weight: Weight in formulas.
     """
 
     __slots__ = ()
@@ -47,11 +47,11 @@ class LogisticGate(Gate):
     weight: ClassVar[str]
 
     def count(self, edit: EditEndpoints, shape: BackboneShape) -> AffineCount:
-        """The vector w and the number b, for every block."""
+        """Count the vector w and the number b of every block."""
         return AffineCount(extras=shape.heads(edit.heads) * (block_widths(edit, shape)[0] + 1))
 
     def formula(self, edit: EditEndpoints, delta: DeltaFormula, logit_divisor: str) -> str:
-        """Each head's summand has a weight of its own."""
+        """Return the weighted sum; each head's summand has a weight of its own."""
         weight = self.weight.format(read=read_symbol(edit))
         if is_summed(edit):
             return f"{write_symbol(edit)} + (Σ_i {weight} {delta.body}{delta.bias})"
@@ -60,7 +60,7 @@ class LogisticGate(Gate):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SigmoidGate(LogisticGate):
-    """``h <- h + sigmoid(z w + b) Delta``, per token and head, z what the edit reads; w and b start at zero.
+    """``h <- h + sigmoid(z w + b) Delta``, per token and head, z the form's input; w and b start at zero.
 
     The per-token form of UniPELT's gates (Mao et al. 2022), which average over a sample: see ``sigmoid_sample``.
     """
@@ -70,6 +70,6 @@ class SigmoidGate(LogisticGate):
     weight: ClassVar[str] = "σ({read} w + b)"
 
     def inference_weights(self, edit: EditEndpoints, shape: BackboneShape) -> AffineCount:
-        """The vector w, for every block."""
+        """Return the vector w of every block."""
         blocks = shape.heads(edit.heads) * query_heads_per_block(edit, shape)
         return AffineCount(weights=blocks * block_widths(edit, shape)[0])
