@@ -80,7 +80,7 @@ def test_warm_start_is_described_in_one_line(space):
 @pytest.mark.parametrize(("labels", "published", "has_head"), [((), "all", False), (("a", "b"), "all", True)])
 def test_generation_study_skips_head_only(tmp_path, monkeypatch, labels, published, has_head):
     plans: list[Any] = []
-    facts = {"metric": "accuracy", "guessing_loss": None, "constant_score": None}
+    facts = {"metric": "accuracy", "guessing_loss": None, "constant_score": None, "digests": {}, "tokenizer": ""}
     task = SimpleNamespace(labels=labels, splits={"validation": range(9)}, **facts)
     monkeypatch.setattr(launch, "prepared", lambda specification: task)
 
