@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from studies.analysis.summaries import study_summaries, summaries_table
-from studies.analysis.visible import visible
+from studies.analysis.visible import announce
 from studies.ledger.ledger import Ledger
 from studies.observer import Observer as TrialObserver
 from studies.runtime.progress import Observer, observed
@@ -99,12 +99,6 @@ def studies(storage: str | None = None) -> "pandas.DataFrame":
     """
     with Ledger.open(storage_url(storage), read_only=True) as ledger:
         return summaries_table(study_summaries(ledger))
-
-
-def announce(lines: Sequence[str]) -> None:
-    """Write to stderr what is worth knowing of a study before any work begins."""
-    for line in lines:
-        sys.stderr.write(f"{visible(line)}\n")
 
 
 def view() -> AbstractContextManager[Observer]:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from search_space.configuration import Configuration
 from studies.analysis.frames import frame
+from studies.analysis.visible import announce
 from studies.study_file import Specification, specification_of
 
 if TYPE_CHECKING:
@@ -25,6 +26,8 @@ def train(
     progress: "Callable[[Reading], None] | None" = None,
 ) -> "TrainingResult":
     """Train one configuration without a search, and export it to a new folder. No storage is touched.
+
+    Rows that are dropped and texts that are cut are written to stderr.
 
     Example:
         >>> deltaspace.train("mam_adapter", "docstrings", "mam", overrides={"training.steps": 100}).export.score
@@ -56,7 +59,7 @@ def train(
         shape = shape_of(config_of(specification.backbone.name))
         chosen = chosen_configuration(str(what), specification, shape, is_budget_binding="budget" in given)
     tell = progress or (lambda reading: None)
-    return trained(specification, chosen, Path(folder), learning_rate=learning_rate, tell=tell)
+    return trained(specification, chosen, Path(folder), learning_rate=learning_rate, tell=tell, announce=announce)
 
 
 def trained_specification(

@@ -13,6 +13,7 @@ from studies.analysis.leaderboard import leaderboard
 from studies.analysis.readings import readings_table, trials_table
 from studies.analysis.sql import Limits, run_query
 from studies.analysis.summaries import StudySummary, best_number, summary_of
+from studies.analysis.visible import announce
 from studies.errors import UnknownTrialError
 from studies.ledger.ledger import Ledger
 from studies.records import StudyRecord
@@ -290,8 +291,9 @@ class Study:
         """Run what is asked to be trained again, as far as it comes."""
         from studies.confirmation.execution import confirm
 
+        tell = None if progress is False else announce
         with observed(progress, self.view) as observer:
-            result = confirm(request, storage_url=self.storage, observer=observer, **wishes)
+            result = confirm(request, storage_url=self.storage, observer=observer, announce=tell, **wishes)
         for complaint in result.complaints:
             warnings.warn(complaint, stacklevel=3)
 

@@ -161,12 +161,14 @@ def _train(request: "Request", storage: str, *, take_over: bool, quiet: bool, as
     from dashboards.confirmations import ConfirmationCard, confirmation_card
     from dashboards.terminal.confirmations import confirmation_renderable
     from dashboards.terminal.observers import progress_view
+    from studies.analysis.visible import announce
     from studies.confirmation import execution
     from studies.confirmation.results import confirmation_result
 
     take_over = takes_over(request.confirmation, storage, given=take_over)
     with progress_view(sys.stderr, quiet=quiet) as observe:
-        found = execution.confirm(request, storage_url=storage, observer=observe, take_over=take_over)
+        tell = None if quiet else announce
+        found = execution.confirm(request, storage_url=storage, observer=observe, take_over=take_over, announce=tell)
     with reading(storage) as ledger:
         card = confirmation_card(confirmation_result(ledger, found.study.name))
     answer(card, confirmation_renderable, as_json=as_json, entries=ConfirmationCard.as_entries)

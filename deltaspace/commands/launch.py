@@ -86,7 +86,7 @@ def launch(  # noqa: PLR0913 - one argument per option
 
     from dashboards.terminal.events import EventLog
     from dashboards.terminal.observers import progress_view
-    from deltaspace.launch_options import announce
+    from studies.analysis.visible import announce
     from studies.study_file import specification_of
 
     overrides = overridden(overrides, given)

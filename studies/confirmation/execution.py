@@ -18,6 +18,7 @@ from studies.confirmation.results import confirmation_result
 from studies.errors import ConfirmationError, StudyChangedError
 from studies.inputs import recorded_with_inputs
 from studies.launch.execution import LaunchResult, run_fleet
+from studies.launch.launch import Announce
 from studies.launch.preparation import absolute_url, prepared, space_of
 from studies.launch.study_creation import check_table, difference
 from studies.ledger.files import own_folder
@@ -49,6 +50,7 @@ def confirm(  # noqa: PLR0913 - one argument per wish
     lease_seconds: float = LEASE_SECONDS,
     take_over: bool = False,
     observers: Sequence[TrialObserver] = (),
+    announce: Announce | None = None,
 ) -> LaunchResult:
     """Train the winners of a study and the baselines with fresh seeds, and measure them on the test split.
 
@@ -62,6 +64,7 @@ def confirm(  # noqa: PLR0913 - one argument per wish
         lease_seconds: A worker that is silent for so long has lost its trials.
         take_over: As of `studies.launch.launch.launch`.
         observers: As of `studies.launch.launch.launch`.
+        announce: Told once, before any work begins, which rows are dropped and which texts are cut.
 
     Raises:
         StudiesError: If the study cannot be confirmed, or the launch cannot go on.
@@ -82,7 +85,10 @@ def confirm(  # noqa: PLR0913 - one argument per wish
         space = space_of(specification, parent.budget_parameters)
         check_table(parent, space.shape)
         if factory is None:  # whatever is wrong with the task is said now
-            inputs = InputDigest.of(prepared(specification), specification.backbone.name)
+            task = prepared(specification)
+            if announce is not None:
+                announce(task.losses)
+            inputs = InputDigest.of(task, specification.backbone.name)
             specification = specification.model_copy(update={"inputs": inputs})
             for study in (parent, *([existing] if existing is not None else ())):
                 recorded_with_inputs(ledger, study, inputs, otherwise="launch a study of another name")
@@ -145,7 +151,7 @@ def _specification(parent: StudyRecord, fleet: Mapping[str, object]) -> BegunSpe
     beside = None if folder is None else str(folder.parent)
     own["fleet"] = {**recorded, "time_budget": None, "artefacts": beside, **fleet}
     specification = specification_from_mapping(own, origin=f"the confirmation of '{parent.name}'")
-    return BegunSpecification.of(specification, lessons=begun.lessons, made_table=begun.made_table)
+    return BegunSpecification.of(specification, begun)
 
 
 def _existing(ledger: Ledger, parent: StudyRecord, request: Request) -> StudyRecord | None:

@@ -260,7 +260,7 @@ def predict_texts(
     from trial_runner.export.trained import DELTA_FACTS
 
     plan = _plan(read_json(folder / DELTA_FACTS), (), folder)
-    rows = [_given_texts(given, plan, number) for number, given in enumerate(texts)]
+    rows = [_given_texts(given, plan, number) for number, given in enumerate(texts, start=1)]
     return _predictions(folder, rows, plan, batch_size, backbone, lambda done, lines: None) if rows else []
 
 

@@ -1,7 +1,7 @@
 """One configuration trained without a search: nothing is recorded but what is exported."""
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -129,6 +129,7 @@ def train(
     *,
     learning_rate: float | None = None,
     tell: Callable[["Reading"], None],
+    announce: Callable[[Sequence[str]], None] = lambda lines: None,
 ) -> TrainingResult:
     """Train a configuration as the study would, to the last step, and export it to a new folder.
 
@@ -138,6 +139,7 @@ def train(
         learning_rate: Peak rate of the deltas. None takes the one that came with the configuration, else the
             geometric middle of the range that the study searches for its form.
         tell: Called with every measurement.
+        announce: Called before the training with a line for each split and reason for which rows are dropped or cut.
 
     Raises:
         StudiesError: If the training fails.
@@ -154,7 +156,9 @@ def train(
     config = config_of(specification.backbone.name)
     family = family_of(config)
     shape = family.read_shape(config)
-    heads = len(prepared(specification).labels) * (shape.width + 1)
+    task = prepared(specification)
+    announce(task.losses)
+    heads = len(task.labels) * (shape.width + 1)
     candidate = _candidate(chosen, specification, shape, learning_rate)
     planned = new_trial(candidate, shape, head_parameters=heads)
     planned = replace(planned, seed=specification.seed)

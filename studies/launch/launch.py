@@ -66,7 +66,8 @@ def launch(  # noqa: PLR0913 - one argument per wish
         task = None if factory is not None else prepared(specification)
     if task is not None:
         inputs = InputDigest.of(task, specification.backbone.name)
-        specification = specification.model_copy(update={"inputs": inputs})
+        found = {"inputs": inputs, "dropped": task.dropped, "cuts": task.cuts}
+        specification = specification.model_copy(update=found)
     initial_design_of(specification, task)  # raises before anything is recorded
     with Ledger.open(storage_url) as ledger:
         specification = taught(specification, ledger, space)

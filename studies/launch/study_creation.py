@@ -44,7 +44,7 @@ def as_begun(specification: Specification, storage_url: str) -> BegunSpecificati
         _refuse_change(specification, study, trials)
         return BegunSpecification.of(specification)
     begun = BegunSpecification.from_json(study.specification)
-    return BegunSpecification.of(specification, lessons=begun.lessons, made_table=begun.made_table)
+    return BegunSpecification.of(specification, begun)
 
 
 def _begun(name: str, storage_url: str) -> tuple[StudyRecord, list[TrialRecord]]:

@@ -66,7 +66,8 @@ class DataFacts:
     @property
     def warnings(self) -> tuple[str, ...]:
         """What may spoil a study, a line each: many rows dropped or cut, labels that lack or contradict each other."""
-        many = (str(one) for one in (*self.dropped, *self.cuts) if one.count > _MANY * one.of)
+        counts: tuple[Dropped | Cut, ...] = (*self.dropped, *self.cuts)
+        many = (str(one) for one in counts if one.count > _MANY * one.of)
         return (*many, *self._label_warnings())
 
     def _label_warnings(self) -> Iterator[str]:
@@ -95,7 +96,7 @@ def data_facts(task: Prepared, tokenizer: "PreTrainedTokenizerFast | None" = Non
         tokenizer: Its own; None takes no look at the texts, which takes time where there are many.
     """
     splits = {name: task.splits[name] for name in SPLITS if name in task.splits}
-    said = {*map(str, task.cuts), *map(str, task.dropped)}
+    said = set(task.losses)
     labels = {}
     if len(task.labels) > 1:  # the one of a regression is the name of its numbers
         for name, split in splits.items():

@@ -13,9 +13,11 @@ from studies.errors import StudiesError, StudyChangedError, WishError
 from studies.records import StudyKind, StudyRecord
 from studies.search.initial_design import InitialDesign
 from studies.search.warm_start import WarmStart
-from studies.study_file.study import Specification
+from studies.study_file.study import FOUND_OUT, Specification
 from trial_runner.backbones import config_of
 from trial_runner.tasks.input_digest import InputDigest
+from trial_runner.tasks.kind import Cut
+from trial_runner.tasks.splits import Dropped
 
 _TRANSFORMERS = "transformers"
 
@@ -68,19 +70,22 @@ class BegunSpecification(Specification):
             continued, nor confirmed, nor exported.
         inputs: Digest of the data and the backbone that its trials read; with others the study is neither continued,
             nor confirmed, nor exported. None where no launch has recorded it.
+        dropped: Counts of the rows that are not used, by split and reason.
+        cuts: Counts of the texts that are cut to the largest lengths.
     """
 
     lessons: WarmStart | None = None
     made_table: MadeTable | None = None
     inputs: InputDigest | None = None
+    dropped: tuple[Dropped, ...] = ()
+    cuts: tuple[Cut, ...] = ()
 
     @classmethod
-    def of(
-        cls, specification: Specification, *, lessons: WarmStart | None = None, made_table: MadeTable | None = None
-    ) -> "BegunSpecification":
-        """A study file with what was found out."""
+    def of(cls, specification: Specification, begun: "BegunSpecification | None" = None) -> "BegunSpecification":
+        """Return a study file with what was found out when its study was begun."""
         own = {name: getattr(specification, name) for name in Specification.model_fields}
-        return cls.model_construct(**own, lessons=lessons, made_table=made_table, inputs=None)
+        found = {} if begun is None else {name: getattr(begun, name) for name in FOUND_OUT}
+        return cls.model_construct(**own, **(found | {"inputs": None}))  # each launch reads its own
 
     @property
     def initial_design(self) -> InitialDesign:

@@ -21,7 +21,7 @@ from studies.study_file.sections import Fleet, Pruning, Search, Space, TaskSecti
 from trial_runner.requests import TrainingPlan
 from trial_runner.training import Training
 
-FOUND_OUT = ("lessons", "made_table", "inputs")
+FOUND_OUT = ("lessons", "made_table", "inputs", "dropped", "cuts")
 """Keys of what a launch finds out, which no study file has."""
 
 LAUNCH_KEYS = ("trials", "fleet", *FOUND_OUT)

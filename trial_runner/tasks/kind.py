@@ -76,6 +76,11 @@ class Prepared:
     tokenizer: str = ""
 
     @property
+    def losses(self) -> tuple[str, ...]:
+        """One line for each split and reason for which rows are dropped or texts cut."""
+        return tuple(map(str, (*self.dropped, *self.cuts)))
+
+    @property
     def guessing_loss(self) -> float | None:
         """Mean loss of guessing by the frequencies of the labels in train; None without labels."""
         return None

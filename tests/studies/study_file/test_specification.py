@@ -25,9 +25,12 @@ from studies.study_file import (
 )
 from studies.study_file.fields import OWN_SAMPLERS, parse_duration
 from studies.study_file.parser import example_names, study_file
+from studies.study_file.recorded_specification import BegunSpecification
 from studies.study_file.sections import Search
 from trial_runner.requests import TrainingPlan
 from trial_runner.tasks import TASK_KINDS, Decoding, Grouping
+from trial_runner.tasks.kind import Cut
+from trial_runner.tasks.splits import Dropped
 
 MINIMAL = {"name": "smoke", "backbone": "embedded", "task": {"name": "docstrings"}, "budget": "0.5%"}
 EXAMPLES = Path(__file__).parents[3] / "studies" / "examples"
@@ -311,7 +314,17 @@ def test_a_search_that_cannot_be_is_refused(key, value):
     assert line.startswith(section)
 
 
-@pytest.mark.parametrize("key", ["lessons", "made_table"])
+def test_dropped_rows_are_recorded_and_kept_when_a_study_continues():
+    begun = BegunSpecification.of(minimal())
+    dropped = (Dropped(split="train", count=2, of=9, reason="no label"),)
+    cuts = (Cut(split="test", what="examples", count=1, of=3, tokens=64),)
+    stored = json.loads(json.dumps(begun.model_copy(update={"dropped": dropped, "cuts": cuts}).as_json()))
+    found = BegunSpecification.of(begun, BegunSpecification.from_json(stored))
+    assert (found.dropped, found.cuts) == (dropped, cuts)
+    assert found.search_identity() == begun.search_identity()
+
+
+@pytest.mark.parametrize("key", ["lessons", "made_table", "dropped", "cuts"])
 def test_what_a_launch_finds_out_cannot_be_set(key):
     (line,) = problems({key: None})
     assert line.startswith(f"{key}: unknown key")

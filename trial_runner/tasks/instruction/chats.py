@@ -170,7 +170,7 @@ def _plain(dataset: "Dataset", name: str, task: Task, split: str) -> list[Chat]:
 def _dialogues(dataset: "Dataset", name: str, split: str) -> list[Chat]:
     chats: list[Chat] = []
     for row, value in enumerate(column(dataset, name, split), start=1):
-        chat = as_chat(value)
+        chat = as_chat(value) if value else ()
         if chat is None:
             raise TaskError(
                 f"a dialogue must be a list of messages, each with a role and a content; got {str(value)[:60]!r} in "

@@ -167,7 +167,8 @@ def _unusable(chat: Chat) -> str | None:
     """Return why a dialogue cannot be used; None if it can."""
     if not chat:
         return "no text"
-    return None if chat[0]["role"] == PLAIN or answers_of(chat) else "no answer"
+    has_answer = any(chat[place]["content"].strip() for place in answers_of(chat))
+    return None if chat[0]["role"] == PLAIN or has_answer else "no answer"
 
 
 INSTRUCTION = Instruction(

@@ -62,6 +62,22 @@ def test_dialogues_without_an_answer_are_not_used_and_said(prepared):
     task = prepared(lambda n: {"messages": messages(n)["messages"][: 1 + (n % 3 != 0)]})
     assert len(task.splits["train"]) == 4
     assert "train: 2 of 6 dialogues are dropped: no answer." in task.notes
+
+
+def test_unusable_dialogues_are_counted_by_reason(prepared):
+    def rows(number: int) -> dict[str, Any]:
+        asked = "ask " * (80 if number == 3 else 1) + str(number)
+        said = [{"role": "user", "content": asked}, {"role": "assistant", "content": " " if number == 1 else "say"}]
+        return {"messages": [] if number == 0 else said}
+
+    task = prepared(rows, max_tokens=100)
+    assert len(task.splits["train"]) == 3
+    assert [str(one) for one in task.dropped] == [
+        "train: 1 of 6 dialogues is dropped: no text.",
+        "train: 1 of 6 dialogues is dropped: no answer.",
+        "train: 1 of 4 dialogues is dropped: longer than 100 tokens before the answer. Raise task.max_tokens.",
+    ]
+    assert task.losses == tuple(map(str, task.dropped))
     with pytest.raises(TaskError, match="must have an answer, a message of the role assistant; none has"):
         prepared(lambda n: {"messages": messages(n)["messages"][:1]})
     with pytest.raises(TaskError, match=r"must be a list of messages.* got 'ask 0' in column 'messages'"):
