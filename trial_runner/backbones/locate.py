@@ -107,7 +107,7 @@ def padding_token(config: Mapping[str, Any]) -> int:
     for name in ("pad_token_id", "eos_token_id"):
         value = config.get(name)
         token = value[0] if isinstance(value, list) and value else value
-        if isinstance(token, int):
+        if isinstance(token, int) and 0 <= token < config.get("vocab_size", token + 1):
             return token
     return 0
 

@@ -4,7 +4,7 @@ import hashlib
 import json
 import re
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from math import prod
 from pathlib import Path
@@ -18,6 +18,7 @@ from trial_runner.files import check_regular
 from trial_runner.huggingface import hub_access, one_line, quiet_transformers
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
     from transformers import PreTrainedTokenizerFast
 
 _WHOLE = "tokenizer.json"
@@ -32,6 +33,8 @@ _MOST_LETTERS = 10_000
 _MOST_TIMES_LONGER = 100
 """Twice what any of the real tokenizers asks for that were looked at, of all of these."""
 
+_SHOWN = 60
+
 _IDS: "WeakKeyDictionary[PreTrainedTokenizerFast, str]" = WeakKeyDictionary()
 
 
@@ -42,7 +45,7 @@ def load_tokenizer(name: str) -> "PreTrainedTokenizerFast":
         name: ``"embedded"``, a folder with a ``config.json``, or a hub name.
 
     Raises:
-        BackboneError: If it cannot be found or read, or has more tokens than the backbone has embeddings.
+        BackboneError: If it cannot be found or read, or the backbone's padding token has no embedding.
     """
     config = config_of(name)
     source = source_of(name)
@@ -52,12 +55,35 @@ def load_tokenizer(name: str) -> "PreTrainedTokenizerFast":
         raise BackboneError(f"backbone {name} must have a readable tokenizer; {one_line(error)}") from error
     if len(tokenizer) <= len(tokenizer.all_special_ids):  # what transformers makes of a folder without one
         raise BackboneError(f"backbone {name} must have a tokenizer with a vocabulary; got special tokens only.")
-    if len(tokenizer) > config.get("vocab_size", len(tokenizer)):
+    embeddings, padding = config.get("vocab_size"), config.get("pad_token_id")
+    if isinstance(embeddings, int) and isinstance(padding, int) and padding >= embeddings:
         raise BackboneError(
-            f"the tokenizer of backbone {name} must have at most {config['vocab_size']} tokens, one per embedding; "
-            f"got {len(tokenizer)}."
+            f"pad_token_id in the config of backbone {name} must be below its {embeddings} embeddings; got {padding}. "
+            "Name another token, or resize the embeddings."
         )
     return tokenizer
+
+
+def check_ids(tokenizer: "PreTrainedTokenizerFast", config: Mapping[str, Any], ids: "Iterable[NDArray[Any]]") -> None:
+    """Check that a backbone has an embedding for every token of some texts.
+
+    Tokens that occur in none of them may lack one: of some models such were added and never used.
+
+    Args:
+        config: Entries of the backbone's ``config.json``.
+        ids: Tokens of the texts.
+
+    Raises:
+        BackboneError: If a token has none.
+    """
+    largest = max((int(some.max(initial=0)) for some in ids), default=0)
+    embeddings = config.get("vocab_size")
+    if isinstance(embeddings, int) and largest >= embeddings:
+        token = str(tokenizer.convert_ids_to_tokens(largest))[:_SHOWN]
+        raise BackboneError(
+            f"the tokenizer's largest id must be below the backbone's {embeddings} embeddings; got {largest} "
+            f"({token!r}). Take the tokenizer that the backbone was trained with, or resize its embeddings."
+        )
 
 
 @lru_cache(maxsize=2)

@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 
 from search_space.dimensions import StackKind
 from trial_runner.attachment.frozen_model import default_device
-from trial_runner.backbones import position_limit
+from trial_runner.backbones import config_of, position_limit
 from trial_runner.backbones.locate import padding_token
+from trial_runner.backbones.tokenizer import check_ids
 from trial_runner.errors import ExportError
 from trial_runner.export.predictors import OpenedExport
 from trial_runner.objectives.decoding import Writer
@@ -68,7 +69,9 @@ def classify(
     limit, pad_token_id = position_limit(config), padding_token(config)
     longest = min(limit or _LONGEST, _LONGEST) if max_tokens is None else max_tokens
     unknown = np.zeros(len(rows), dtype=np.int64)
-    split, _ = encode_split(list(zip(*rows, strict=True)), unknown, export.tokenizer(), longest)
+    tokenizer = export.tokenizer()
+    split, _ = encode_split(list(zip(*rows, strict=True)), unknown, tokenizer, longest)
+    check_ids(tokenizer, config, [split.input_ids])
     outputs = np.zeros((len(rows), len(labels)))
     with torch.inference_mode(), _computing(export.precision, place):
         for some in _batches(np.diff(split.offsets), batch_size, tell):
@@ -110,8 +113,10 @@ def write(
     encode = kind_of(task).encoder
     if encode is None:
         raise ExportError(f"a {task.kind} task writes no texts. This is a bug in trial_runner/export.")
-    encoder = encode(task, export.tokenizer(), model.shape.kind)
+    tokenizer = export.tokenizer()
+    encoder = encode(task, tokenizer, model.shape.kind)
     rows, _ = encoder.sources(sources)
+    check_ids(tokenizer, config_of(export.source), [rows.ids])
     writer = Writer(model, encoder)
     texts = [""] * len(sources)
     with torch.inference_mode(), _computing(export.precision, place):

@@ -7,7 +7,7 @@ or not at all, and carries a checksum; one that is damaged counts as missing.
 import hashlib
 import json
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -18,6 +18,7 @@ import numpy.typing as npt
 from search_space.backbones import shape_of
 from search_space.dimensions import StackKind
 from trial_runner.backbones import config_of, load_tokenizer, position_limit, tokenizer_id
+from trial_runner.backbones.tokenizer import check_ids
 from trial_runner.files import default_cache_folder, whole_file
 from trial_runner.tasks.data.folder import files_digest, find_files, read_folder
 from trial_runner.tasks.data.hub import read_hub
@@ -36,19 +37,32 @@ _FORMAT = 5  # raise it when the same task would be prepared differently
 
 
 def prepared_for(task: Task, backbone: str) -> Prepared:
-    """A task in tokens of a backbone, which is named; see `prepare_task`.
+    """Return a task in tokens of a backbone, which is named; see `prepare_task`.
 
     Raises:
-        BackboneError: If the backbone cannot be found, or has no tokenizer.
+        BackboneError: If the backbone cannot be found, has no tokenizer, or no embedding for a token of the task.
     """
     tokenizer, config = load_tokenizer(backbone), config_of(backbone)
-    return prepare_task(
+    prepared = prepare_task(
         task,
         tokenizer,
         tokenizer_id(tokenizer),
         position_limit_tokens=position_limit(config),
         stack=shape_of(config).kind,
     )
+    check_ids(tokenizer, config, _ids_of(prepared.splits))
+    return prepared
+
+
+def _ids_of(splits: Mapping[str, Any]) -> Iterator[npt.NDArray[Any]]:
+    """Yield the tokens of all rows of splits."""
+    for examples in splits.values():
+        for each in fields(examples):
+            value = getattr(examples, each.name)
+            if isinstance(value, TokenRows):
+                yield value.ids
+            elif each.name == "input_ids":
+                yield value
 
 
 def prepare_task(

@@ -110,6 +110,8 @@ def test_what_fills_short_rows_is_never_seen(tiny_backbone, family):
         ({"pad_token_id": None, "eos_token_id": [7, 8]}, 7),
         ({"pad_token_id": None, "eos_token_id": None}, 0),
         ({}, 0),
+        ({"pad_token_id": -1, "eos_token_id": 5}, 5),
+        ({"eos_token_id": 50_256, "vocab_size": 80}, 0),
     ],
 )
 def test_model_without_padding_token_pads_with_end_of_text(entries, token):
