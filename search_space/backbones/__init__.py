@@ -35,7 +35,7 @@ def family_of(config: Mapping[str, object]) -> BackboneFamily:
     if isinstance(model_type, str) and model_type in _BY_MODEL_TYPE:
         return _BY_MODEL_TYPE[model_type]
     if str(model_type) in REFUSED:
-        raise UnsupportedBackboneError(f"{model_type} backbones cannot be used: {REFUSED[str(model_type)]}.")
+        raise UnsupportedBackboneError(f"cannot use {model_type} backbones: {REFUSED[str(model_type)]}.")
     brought = declared_family(config)
     if brought is not None:
         return brought

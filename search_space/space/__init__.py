@@ -1,1 +1,1 @@
-"""The space that a study searches: its dimensions, its tree, its size, and draws from it."""
+"""The space that a study searches: its dimensions, its decision tree, its size, and draws from it."""

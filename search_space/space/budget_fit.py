@@ -1,4 +1,4 @@
-"""Which points fit a budget, and which parts of the model can be edited together."""
+"""Points that fit a budget, and parts of the model that can be edited together."""
 
 import math
 from collections.abc import Mapping
@@ -18,42 +18,42 @@ from search_space.space.points import ATTENTION, FFN, PointCost, min_cost, point
 from search_space.space.product import Point, Structure
 
 USUAL_SHARE = 0.9
-"""Where at least so many of the structures of every part fit at all layers, the others are left out."""
+"""Least share of every part's structures that must fit at all layers for the others to be left out."""
 
 
 class BudgetFit:
-    """The points that fit a budget beside any others, with as many parts together as can be.
+    """Points that fit a budget in any combination, with as many parts together as possible.
 
-    They fit at all layers; where fewer than `USUAL_SHARE` of a part's do, at the last layer.
+    They fit at all layers; if fewer than `USUAL_SHARE` of a part's points do, they fit at the last layer.
 
     Attributes:
-        points: Of every part that can be edited.
-        placements: The parts that are edited together, by the name of their choice.
-        most: What each of them may have at its smallest.
-        is_everywhere: Whether all of them fit at all layers.
+        points: Points of every part that can be edited.
+        placements: Parts that are edited together, by the name of their choice.
+        part_limit: Most that each of them may cost at its smallest.
+        fits_all_layers: Whether all of them fit at all layers.
 
     Raises:
-        BudgetError: If the budget is too small for any configuration; the error says the smallest that fits.
+        BudgetError: If the budget is too small for any configuration; the error names the smallest that fits.
         SearchSpaceError: If the options leave nothing to search.
     """
 
     def __init__(
         self, parts: tuple[str, ...], shape: BackboneShape, options: SpaceOptions, *, budget: int, has_layers: bool
     ) -> None:
-        """Compare what every point costs.
+        """Compute the least cost of every point and select those that fit.
 
         Args:
-            parts: Those that the options let be edited.
-            shape: The backbone.
-            options: What is searched.
+            parts: Parts that the options allow.
+            shape: Shape of the backbone.
+            options: Options of the space.
             budget: Most stored parameters.
-            has_layers: Whether the backbone has layers of the kinds that are chosen from.
+            has_layers: Whether the backbone allows a chosen kind of layers.
         """
         self._shape, self._options, self._budget = shape, options, budget
         self.points: Mapping[str, tuple[Point, ...]] = {}
         self.placements: Mapping[str, tuple[str, ...]] = {}
         self.part_limit, self.fits_all_layers = self._share_of(1), True
-        costs = {part: some for part in parts if (some := self._costs(part))}
+        costs = {part: points for part in parts if (points := self._costs(part))}
         if not costs or not has_layers:
             has_forms = bool(options.attention_forms or options.ffn_forms)
             if not has_forms and any(point.settings for point in options.published_points):
@@ -66,15 +66,15 @@ class BudgetFit:
             )
         together = self._fit_together(costs)
         self.fits_all_layers = all(
-            sum(cost.parameters <= self.part_limit.parameters for cost in some.values()) >= USUAL_SHARE * len(some)
-            for some in costs.values()
+            sum(cost.parameters <= self.part_limit.parameters for cost in points.values()) >= USUAL_SHARE * len(points)
+            for points in costs.values()
         )
         if not self.fits_all_layers:
-            costs = {part: self._at_last_layer(part, some) for part, some in costs.items()}
+            costs = {part: self._at_last_layer(part, points) for part, points in costs.items()}
             together = self._fit_together(costs)
-        self.points = {part: some for part, some in self.points.items() if some}
+        self.points = {part: points for part, points in self.points.items() if points}
         if not self.points:
-            smallest = min(cost.parameters for some in costs.values() for cost in some.values())
+            smallest = min(cost.parameters for points in costs.values() for cost in points.values())
             if smallest <= budget:
                 raise BudgetError(
                     f"the study must allow at least one configuration; got max_extra_flops {options.max_extra_flops:,},"
@@ -88,43 +88,44 @@ class BudgetFit:
         self.placements = {"both" if chosen == (ATTENTION, FFN) else "+".join(chosen): chosen for chosen in sets}
 
     def layers(self, chosen: Mapping[str, Structure], layers: Mapping[str, Layers]) -> Mapping[str, Layers]:
-        """The layers of every side: as chosen, or the last of them at which its share of the budget is enough.
+        """Return the layers of every side: as chosen, or the largest later part of them that fits the side's share.
 
         Args:
-            chosen: A structure for each part that is edited, or two.
-            layers: At ``attention`` and ``ffn``.
+            chosen: Structure of each part that is edited.
+            layers: Layer choices at ``attention`` and ``ffn``.
         """
         if self.fits_all_layers or sum(sum(self._least(chosen, *one)) for one in layers.items()) <= self._budget:
             return layers
-        share, found = self._budget // len(chosen), {}
-        for side, where in layers.items():
-            cut = [*shrinking_choices(where, stack_depth(self._shape))]
-            found[side] = next((few for few in cut if max(self._least(chosen, side, few)) <= share), cut[-1])
-        return found
+        share, fitting = self._budget // len(chosen), {}
+        for side, asked in layers.items():
+            smaller = [*shrinking_choices(asked, stack_depth(self._shape))]
+            fits = (one for one in smaller if max(self._least(chosen, side, one)) <= share)
+            fitting[side] = next(fits, smaller[-1])
+        return fitting
 
     def _least(self, chosen: Mapping[str, Structure], side: str, layers: Layers) -> list[int]:
-        """The least parameters of each part of a side at some layers."""
-        found = []
+        """Return the least parameters of each part of a side at some layers."""
+        sums = []
         for part, points in chosen.items():
             if (part == FFN) is (side == FFN):
                 costs = [self._cost(part, point, layers) for point in points]
-                found.append(sum(cost.parameters for cost in costs if cost is not None))
-        return found
+                sums.append(sum(cost.parameters for cost in costs if cost is not None))
+        return sums
 
     def _fit_together(self, costs: Mapping[str, Mapping[Point, PointCost]]) -> int:
-        """Keep the points that fit, with as many parts together as there can be; how many those are."""
+        """Keep the points that fit with as many parts together as possible, and return the number of parts."""
         for together in range(len(costs), 0, -1):
             self.part_limit = self._share_of(together)
             self.points = {
-                part: tuple(point for point, cost in some.items() if cost.is_within(self.part_limit))
-                for part, some in costs.items()
+                part: tuple(point for point, cost in points.items() if cost.is_within(self.part_limit))
+                for part, points in costs.items()
             }
             if all(self.points.values()):
                 break
         return together
 
     def _share_of(self, together: int) -> PointCost:
-        """What each of so many parts may have at its smallest."""
+        """Return the most that each of some parts may cost at its smallest."""
         limit = self._options.max_extra_flops
         flops = math.inf if limit is None else limit // together
         return PointCost(parameters=self._budget // together, extra_flops=flops)
@@ -133,33 +134,33 @@ class BudgetFit:
         return min_cost(point, self._shape, self._options, width_step(part, self._options), layers)
 
     def _costs(self, part: str) -> dict[Point, PointCost]:
-        """The points of a part with their least cost."""
+        """Return the points of a part with their least cost."""
         points = points_of(part, self._shape, self._options)
         return {point: cost for point in points if (cost := self._cost(part, point, AllLayers())) is not None}
 
     def _at_last_layer(self, part: str, costs: Mapping[Point, PointCost]) -> dict[Point, PointCost]:
-        """The points of a part with their parameters at the last layer; limits of FLOPs are those of all."""
+        """Return the points of a part with their parameters at the last layer; FLOPs stay those at all layers."""
         *_, last = shrinking_choices(AllLayers(), stack_depth(self._shape))
-        found = {point: self._cost(part, point, last) or cost for point, cost in costs.items()}
-        return {point: replace(cost, parameters=found[point].parameters) for point, cost in costs.items()}
+        at_last = {point: self._cost(part, point, last) or cost for point, cost in costs.items()}
+        return {point: replace(cost, parameters=at_last[point].parameters) for point, cost in costs.items()}
 
 
 def check_limits(configuration: Configuration, shape: BackboneShape, options: SpaceOptions) -> None:
-    """Refuse what is beyond the limits of a study, the budget aside.
+    """Check a configuration against the limits of a study other than the budget.
 
     Raises:
-        BudgetError: If it is.
+        BudgetError: If a limit is exceeded.
     """
     if options.mergeable:
-        for name, why in unmergeable_edits(configuration, shape).items():
-            raise BudgetError(f"the study takes what can be merged into the weights; got {name}: {why}.")
-    flops, most = extra_flops(configuration, shape), options.max_extra_flops
-    if most is not None and flops > most:
-        raise BudgetError(f"this configuration adds {flops:,} FLOPs per token; max_extra_flops is {most:,}.")
+        for name, reason in unmergeable_edits(configuration, shape).items():
+            raise BudgetError(f"configurations of this study must be mergeable into the weights; got {name}: {reason}.")
+    flops, limit = extra_flops(configuration, shape), options.max_extra_flops
+    if limit is not None and flops > limit:
+        raise BudgetError(f"this configuration adds {flops:,} FLOPs per token; max_extra_flops is {limit:,}.")
 
 
 def width_step(part: str, options: SpaceOptions) -> int:
-    """Smallest width that all edits beside those of a part can have, too."""
+    """Return the smallest width that every form at the other parts can have, too."""
     has_products = any("products" in FORMS[name].dimensions for name in options.attention_forms)
     has_steps = options.sites == "separate" and part != FFN and has_products
     return max(options.products) if has_steps else 1

@@ -1,4 +1,4 @@
-"""What a study searches."""
+"""Options of a search space."""
 
 import math
 from collections.abc import Callable, Iterable
@@ -21,21 +21,21 @@ LEARNING_RATES = {name: form.learning_rates for name, form in FORMS.items()}
 """Default search range of the peak learning rate per functional form, for trainings of `USUAL_STEPS`."""
 
 USUAL_STEPS = 200
-_MOST_TIMES = 1.6
-"""Short trainings have rates at most so many times as high: with 2.5 times decoders were worse than untouched."""
+_LARGEST_FACTOR = 1.6
+"""Largest factor of the ranges for short trainings; with 2.5 decoders scored below the untrained model."""
 
 
 def learning_rates_for(steps: int) -> dict[str, tuple[float, float]]:
-    """The default ranges for trainings of some steps: as the inverse of the root of their number.
+    """Return the default ranges for trainings of some steps: proportional to the inverse root of their number.
 
-    On SICK with MiniLM LoRA was best at 0.010 to 0.026 after 80 steps, and at 0.04 it learned nothing.
+    On SICK with MiniLM LoRA was best at 0.010 to 0.026 after 80 steps, and did not train at 0.04.
     """
-    times = min(_MOST_TIMES, math.sqrt(USUAL_STEPS / steps))
-    return {form: (_rounded(low * times), _rounded(high * times)) for form, (low, high) in LEARNING_RATES.items()}
+    factor = min(_LARGEST_FACTOR, math.sqrt(USUAL_STEPS / steps))
+    return {form: (_rounded(low * factor), _rounded(high * factor)) for form, (low, high) in LEARNING_RATES.items()}
 
 
 def _rounded(rate: float) -> float:
-    """To three digits, as one would write it."""
+    """Round to three significant digits."""
     return float(f"{rate:.3g}")
 
 
@@ -45,13 +45,13 @@ SEARCHED_FORMS: tuple[str, ...] = tuple(name for name, form in FORMS.items() if 
 SEARCHED_GATES: tuple[str, ...] = tuple(
     name for name, gate in GATES.items() if gate.outside_site is None and not gate.multiplies
 )
-"""Composition functions that can be chosen; a diagonal multiplies what it reads and a prompt is prepended anyway."""
+"""Composition functions that can be chosen; the gates of (IA)^3 diagonals and prompts are fixed."""
 
 PLAIN_GATES: tuple[str, ...] = tuple(name for name, gate in GATES.items() if gate.is_plain)
-"""Composition functions that fit every form with two ends."""
+"""Composition functions that fit every form that reads and writes a port."""
 
 METHOD_GROUPS: tuple[str, ...] = ("compared", "all", "none")
-"""Words that stand for several published methods."""
+"""Words for several published methods."""
 
 
 def _ascending(pair: tuple[float, float]) -> tuple[float, float]:
@@ -67,14 +67,22 @@ def _below_one(pair: tuple[float, float]) -> tuple[float, float]:
 
 
 def up_to_one(pair: tuple[float, float]) -> tuple[float, float]:
-    """A range that ends at 1 at most."""
+    """Return a range whose upper end is at most 1.
+
+    Raises:
+        ValueError: If the upper end is larger.
+    """
     if not pair[1] <= 1:
         raise ValueError("must be a range within 0 and 1")
     return pair
 
 
 def read_published(value: object) -> str | tuple[PublishedPoint, ...]:
-    """A word for several published methods, or a list of them."""
+    """Read a word for several published methods, or a list of them.
+
+    Raises:
+        ValueError: If the value is neither, or an entry is no published method.
+    """
     if isinstance(value, str) and value in METHOD_GROUPS:
         return value
     if not isinstance(value, list | tuple) or not all(isinstance(name, str) for name in value):
@@ -96,18 +104,18 @@ def _with_plain(gates: tuple[str, ...]) -> tuple[str, ...]:
     return gates
 
 
-def _one_first(numbers: tuple[int, ...]) -> tuple[int, ...]:
+def _with_one(numbers: tuple[int, ...]) -> tuple[int, ...]:
     if 1 not in numbers:
         raise ValueError("must be 1, or 1 and 2")
     return numbers
 
 
-def _filled(rates: dict[str, tuple[float, float]]) -> dict[str, tuple[float, float]]:
+def _with_defaults(rates: dict[str, tuple[float, float]]) -> dict[str, tuple[float, float]]:
     return LEARNING_RATES | rates
 
 
 def among(known: Iterable[str]) -> AfterValidator:
-    """Refuse a name that is not known."""
+    """Return a validator that refuses unknown names."""
     return AfterValidator(lambda value: choice(value, known))
 
 
@@ -117,7 +125,7 @@ _Form = Annotated[str, among(SEARCHED_FORMS)]
 FormNames = Annotated[tuple[_Form, ...], Distinct]
 NonEmpty = Annotated[tuple[_Item, ...], Distinct, Field(min_length=1)]
 GateNames = Annotated[NonEmpty[Annotated[str, among(SEARCHED_GATES)]], AfterValidator(_with_plain)]
-EditNumbers = Annotated[NonEmpty[Literal[1, 2]], AfterValidator(_one_first)]
+EditNumbers = Annotated[NonEmpty[Literal[1, 2]], AfterValidator(_with_one)]
 PositiveRange = Annotated[tuple[Positive, Positive], AfterValidator(_ascending)]
 
 
@@ -198,38 +206,38 @@ class SpaceOptions:
     attention_share: Annotated[PositiveRange, AfterValidator(_below_one)] = (0.05, 0.95)
     split: Annotated[PositiveRange, AfterValidator(_below_one)] = (0.05, 0.95)
     learning_rates: Annotated[
-        dict[Annotated[str, among(FORMS)], PositiveRange], AfterValidator(_filled), Field(validate_default=True)
+        dict[Annotated[str, among(FORMS)], PositiveRange], AfterValidator(_with_defaults), Field(validate_default=True)
     ] = Field(default_factory=dict)
     head_learning_rates: PositiveRange | None = None
     learning_rates_of: Literal["output", "weights"] = "output"
 
     @property
     def budget_fractions(self) -> tuple[float, float]:
-        """Lowest and highest share of the budget that a proposal is made for."""
+        """Lowest and highest share of the budget for which a proposal is sized."""
         return self.size or (1.0, 1.0)
 
     @property
     def published_points(self) -> tuple[PublishedPoint, ...]:
-        """The published methods that are tried first."""
+        """Published methods that are tried first."""
         if not isinstance(self.published, str):
             return self.published
-        named = {"compared": COMPARED, "all": tuple(METHODS), "none": ()}
-        return tuple(map(PublishedPoint, named[self.published]))
+        groups = {"compared": COMPARED, "all": tuple(METHODS), "none": ()}
+        return tuple(map(PublishedPoint, groups[self.published]))
 
     @property
     def gate_values(self) -> dict[str, Gate]:
-        """The values of the dimension ``gate``: a learned scale and an inducer come in several, fixed scales in one."""
-        listed = {"scale_per": self.scale_per, "key_widths": self.key_widths}
-        return {gate.qualified_name: gate for name in self.gates for gate in GATES[name].variants(listed)}
+        """Values of the dimension ``gate``; learned scales and inducers have several, fixed scales have one."""
+        values = {"scale_per": self.scale_per, "key_widths": self.key_widths}
+        return {gate.qualified_name: gate for name in self.gates for gate in GATES[name].variants(values)}
 
     @property
     def open_values(self) -> DimensionValues:
-        """Values of what goes with every point that leaves it open: nonlinearities and fixed scales."""
+        """Values of the dimensions that points leave open: nonlinearities and fixed scales."""
         return {"activation": by_text(self.activations), "scale": by_text(self.scales)}
 
     @property
     def attributes(self) -> DimensionValues:
-        """Values of what a form has beside its ports, heads, activation and gate."""
+        """Values of a form's dimensions besides ports, heads, activation and gate."""
         return {
             "norm": by_text(self.norms),
             "bias": {text: BIASES[text] for text in self.biases},
@@ -241,11 +249,11 @@ class SpaceOptions:
         }
 
     def forms(self, part: str) -> tuple[str, ...]:
-        """The functional forms of a part: ``ffn``, or else attention's."""
+        """Return the functional forms of a part: those of ``ffn``, else attention's."""
         return self.ffn_forms if part == "ffn" else self.attention_forms
 
     def values(self, part: str) -> DimensionValues:
-        """The values of the product that the options leave at a part."""
+        """Return the values of all dimensions at a part."""
         return {
             "form": {name: FORMS[name] for name in self.forms(part)},
             "activation": by_text(self.activations),
@@ -255,18 +263,18 @@ class SpaceOptions:
 
 
 def _in_one_line(make: Callable[..., None]) -> Callable[..., None]:
-    """A constructor whose complaints are one line."""
+    """Wrap a constructor so that its errors are one line."""
 
     @wraps(make)
-    def construct(self: SpaceOptions, **given: object) -> None:
+    def construct(self: SpaceOptions, **options: object) -> None:
         try:
-            make(self, **given)
+            make(self, **options)
         except ValidationError as error:
-            said = (
+            problems = (
                 f"{'.'.join(map(str, one['loc']))}: {one['msg'].removeprefix('Value error, ')}"
                 for one in error.errors()
             )
-            raise SettingError(f"SpaceOptions {'; '.join(said)}.") from None
+            raise SettingError(f"SpaceOptions {'; '.join(problems)}.") from None
 
     return construct
 

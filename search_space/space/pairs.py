@@ -1,4 +1,4 @@
-"""Two structures at one part of the model: which may go together and how many there are."""
+"""Pairs of structures at one part of the model: their legality and their number."""
 
 from collections import Counter
 from collections.abc import Hashable, Sequence
@@ -16,18 +16,18 @@ from search_space.space.product import Point, Structure
 from search_space.validity import canonical_read, check_on
 
 SECOND_PREFIX = "second"
-"""Before the names of what is asked of the second edit, and of its dimensions."""
+"""Prefix of the parameter names of the second edit."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Kind:
-    """All of a structure that decides with what others it may go.
+    """Properties of a structure that decide which others it can be paired with.
 
     Attributes:
         ends: Form, write and read of its edits.
-        has_logits: Whether a gate of it is of log-sum-exps.
-        shared: What its edits have in shared with others, with the parameters of it.
-        cost: The least it takes, with what is in shared.
+        has_logits: Whether it has a log-sum-exp gate.
+        shared: Keys of parameters that its edits share with others, with their numbers.
+        cost: Least cost, shared parameters included.
     """
 
     ends: frozenset[tuple[str, Port, Port | None]]
@@ -36,25 +36,25 @@ class _Kind:
     cost: PointCost
 
     def cost_with(self, other: "_Kind") -> PointCost:
-        """The least that both together take."""
-        twice = sum(parameters for _, parameters in self.shared & other.shared)
+        """Return the least cost of both together."""
+        counted_twice = sum(parameters for _, parameters in self.shared & other.shared)
         return PointCost(
-            parameters=self.cost.parameters + other.cost.parameters - twice,
+            parameters=self.cost.parameters + other.cost.parameters - counted_twice,
             extra_flops=self.cost.extra_flops + other.cost.extra_flops,
         )
 
 
 class StructurePairs:
-    """Pairs of the structures of a part; the order of the two means nothing, so each is there once.
+    """Unordered pairs of the structures of a part.
 
-    Whether two go together depends on few of their properties, so these are compared and not the structures.
+    Legality depends on few properties of the structures, so these are compared and not the structures.
 
     Args:
-        structures: Of the part.
-        shape: The backbone.
-        options: What is searched.
-        part_limit: What a part may have at its smallest.
-        step: Smallest width that all edits beside it can have, too.
+        structures: Structures of the part.
+        shape: Shape of the backbone.
+        options: Options of the space.
+        part_limit: Most that a part may cost at its smallest.
+        step: Smallest width that all edits at the other parts can have, too.
     """
 
     def __init__(
@@ -66,7 +66,7 @@ class StructurePairs:
         part_limit: PointCost,
         step: int = 1,
     ) -> None:
-        """Sort the structures by what matters."""
+        """Sort the structures into kinds."""
         self._structures = structures
         self._shape = shape
         self._options = options
@@ -77,56 +77,56 @@ class StructurePairs:
         self._legal: dict[frozenset[_Kind], bool] = {}
 
     def __len__(self) -> int:
-        """How many pairs there are."""
+        """Return the number of pairs."""
         numbers = Counter(self._kinds)
         return sum(
             numbers[kind] * numbers[other] if kind is not other else numbers[kind] * (numbers[kind] - 1) // 2
             for kind, other in combinations_with_replacement(numbers, 2)
-            if self._go_together(kind, other)
+            if self._are_compatible(kind, other)
         )
 
     def are_legal(self, first: Point, second: Point) -> bool:
-        """Whether two structures may go together."""
-        return self._go_together(self._kind_of(first), self._kind_of(second))
+        """Return whether two structures can be paired."""
+        return self._are_compatible(self._kind_of(first), self._kind_of(second))
 
     def has_partner(self, point: Point) -> bool:
-        """Whether there is a pair with a structure, whatever its activation and its scale."""
+        """Return whether a structure has a partner, independently of activation and scale."""
         kind = self._kind(point)
-        return any(self._go_together(kind, other) for other in self._examples)
+        return any(self._are_compatible(kind, other) for other in self._examples)
 
     def partners(self, point: Point) -> tuple[Point, ...]:
-        """The structures that may go with one: what a second edit can be."""
+        """Return the structures that can be paired with one: the choices of a second edit."""
         kind = self._kind_of(point)
-        fitting = {other for other in self._examples if self._go_together(kind, other)}
+        fitting = {other for other in self._examples if self._are_compatible(kind, other)}
         return tuple(one for one, other in zip(self._structures, self._kinds, strict=True) if other in fitting)
 
     def pair_or_next(self, first: Point, second: Point) -> Structure:
-        """Two structures together, or with the first the next one after the second that may go with it.
+        """Return two structures as a pair, or the first one with the next legal structure after the second.
 
         Raises:
-            InvalidEditError: If none may.
+            InvalidEditError: If the first one has no partner.
         """
-        start = self._places[second]
+        start = self._indices[second]
         for one in (*self._structures[start:], *self._structures[:start]):
             if self.are_legal(first, one):
                 return self.pair(first, one)
-        raise InvalidEditError("an edit that may go with the first must be left; got none.", rule="twice")
+        raise InvalidEditError("the first edit must have a legal second edit; got none.", rule="twice")
 
     def pair(self, one: Point, other: Point) -> Structure:
-        """Two structures in their order."""
-        return tuple(sorted((one, other), key=self._places.__getitem__))
+        """Return two structures in their order."""
+        return tuple(sorted((one, other), key=self._indices.__getitem__))
 
     @cached_property
-    def _places(self) -> dict[Point, int]:
-        return {point: place for place, point in enumerate(self._structures)}
+    def _indices(self) -> dict[Point, int]:
+        return {point: index for index, point in enumerate(self._structures)}
 
     @cached_property
-    def _together(self) -> set[frozenset[tuple[str, Port, Port | None]]]:
-        """What those structures write and read that write several tensors."""
+    def _joint_ends(self) -> set[frozenset[tuple[str, Port, Port | None]]]:
+        """Ends of the structures that write several tensors."""
         return {self._ends(point.edits) for point in self._structures if len(point.edits) > 1}
 
     def _kind_of(self, point: Point) -> _Kind:
-        return self._kinds[self._places[point]]
+        return self._kinds[self._indices[point]]
 
     def _kind(self, point: Point) -> _Kind:
         cost = min_cost(point, self._shape, self._options, self._step)
@@ -142,17 +142,17 @@ class StructurePairs:
     def _ends(self, edits: Sequence[Edit]) -> frozenset[tuple[str, Port, Port | None]]:
         return frozenset((edit.form.name, edit.write, canonical_read(edit.read, self._shape)) for edit in edits)
 
-    def _go_together(self, kind: _Kind, other: _Kind) -> bool:
-        """Whether structures of two kinds may go together."""
+    def _are_compatible(self, kind: _Kind, other: _Kind) -> bool:
+        """Return whether structures of two kinds can be paired."""
         both = frozenset((kind, other))
         if both not in self._legal:
             self._legal[both] = self._is_legal(kind, other)
         return self._legal[both]
 
     def _is_legal(self, kind: _Kind, other: _Kind) -> bool:
-        """Not where one form writes one tensor in both, where both are one structure, and beyond the budget."""
+        """Refuse equal forms and writes, pairs that are one structure of several ports, and costs beyond the limit."""
         writes = [{(form, write) for form, write, _ in one.ends} for one in (kind, other)]
-        if writes[0] & writes[1] or kind.ends | other.ends in self._together:
+        if writes[0] & writes[1] or kind.ends | other.ends in self._joint_ends:
             return False
         try:
             check_on((*self._examples[kind].edits, *self._examples[other].edits), self._shape)

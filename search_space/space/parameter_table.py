@@ -1,4 +1,4 @@
-"""Every parameter of a search space, by name: the table that a study is given before any proposal."""
+"""Table of a search space's parameters, which a study receives before any proposal."""
 
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -6,7 +6,7 @@ from search_space.backbones.shape import BackboneShape
 from search_space.edit import Edit
 from search_space.forms import FORMS
 from search_space.layers import LayerPattern, LayerRange, Layers, SpindleGroups
-from search_space.space.layer_choice import BITS, bit_names, group_choices
+from search_space.space.layer_choice import BITS, group_choices, sixth_names
 from search_space.space.options import SpaceOptions
 from search_space.space.part_space import PartSpace
 from search_space.space.points import ATTENTION, FFN
@@ -14,38 +14,38 @@ from search_space.space.product import Structure
 from search_space.space.trial_protocol import FloatRange, Parameter
 
 HEAD_RATE = "learning_rate.head"
-"""The name of the question at what rate the task head is trained, where that is searched."""
+"""Name of the parameter of the task head's learning rate, if that is searched."""
 
 METHOD = "method"
-"""User attribute of a trial that is a published method or point: its name."""
+"""User attribute of a trial with a published method or point: its name."""
 
 SIZE = "size"
-"""The name of the question how much of the budget is used."""
+"""Name of the parameter of the used share of the budget."""
 
 
 def parameters_of_space(
-    questions: Mapping[str, PartSpace],
+    part_spaces: Mapping[str, PartSpace],
     placements: Mapping[str, Sequence[str]],
     layers: Sequence[str],
     options: SpaceOptions,
 ) -> dict[str, Parameter]:
-    """The table of a space.
+    """Return every parameter of a space by name.
 
     Args:
-        questions: By part of the model.
-        placements: The parts of each.
-        layers: The kinds of layer choices that the backbone has.
-        options: What is searched.
+        part_spaces: Spaces of the parts of the model.
+        placements: Parts of each placement.
+        layers: Kinds of layer choices that the backbone allows.
+        options: Options of the space.
     """
     table: dict[str, Parameter] = _choice("placement", tuple(placements))
-    for asked in questions.values():
-        table |= asked.parameters()
-    sized = {part for part, asked in questions.items() if any(point.is_sized for point in asked.tree.points)}
+    for part_space in part_spaces.values():
+        table |= part_space.parameters()
+    sized = {part for part, one in part_spaces.items() if any(point.is_sized for point in one.tree.points)}
     if any(FFN in (both := sized & {*parts}) and len(both) > 1 for parts in placements.values()):
         table["attention_share"] = _range(options.attention_share, log=False)
-    for side in sides(part for part, asked in questions.items() if asked.can_split):
+    for side in sides(part for part, one in part_spaces.items() if one.can_split):
         table[split_of(side)] = _range(options.split, log=False)
-    for side in sides(questions):
+    for side in sides(part_spaces):
         table |= _of_layers(side, layers)
     if options.budget_fractions[0] < options.budget_fractions[1]:
         table[SIZE] = _range(options.budget_fractions)
@@ -62,17 +62,17 @@ def _of_layers(side: str, layers: Sequence[str]) -> dict[str, Parameter]:
     if LayerRange.name in layers:
         table |= dict.fromkeys((f"{side}.first_layer", f"{side}.layer_share"), FloatRange(low=0.0, high=1.0))
     if LayerPattern.name in layers:
-        table |= dict.fromkeys(bit_names(side), BITS)
+        table |= dict.fromkeys(sixth_names(side), BITS)
     return table
 
 
 def _choice(name: str, choices: Sequence[str]) -> dict[str, Parameter]:
-    """A question, unless there is one answer."""
+    """Return a categorical parameter, or an empty table for a single choice."""
     return {name: tuple(choices)} if len(choices) > 1 else {}
 
 
 def unnamed_rates(shape: BackboneShape, options: SpaceOptions) -> set[str]:
-    """Rates of forms that came later, and that are neither searched nor in a published method of the study."""
+    """Return the learning rates of opt-in forms that are neither searched nor in a published method of the study."""
     named = {*options.attention_forms, *options.ffn_forms}
     for point in options.published_points:
         if point.method.invalid_reason(shape) is None:
@@ -81,22 +81,22 @@ def unnamed_rates(shape: BackboneShape, options: SpaceOptions) -> set[str]:
 
 
 def side_of(part: str) -> str:
-    """The side of the model that a part is of."""
+    """Return the side of a part: ``ffn`` or ``attention``."""
     return FFN if part == FFN else ATTENTION
 
 
 def sides(parts: Iterable[str]) -> tuple[str, ...]:
-    """Those of some parts, each once."""
+    """Return the distinct sides of some parts."""
     return tuple(dict.fromkeys(side_of(part) for part in parts))
 
 
 def split_of(side: str) -> str:
-    """The name of the question how a side is split."""
+    """Return the name of the parameter of a side's split."""
     return f"{side}_split"
 
 
 def split_edits(side: str, chosen: Mapping[str, Structure], layers: Layers) -> tuple[Edit, ...]:
-    """The first edits of a side that is split: both they and the others have something to size."""
+    """Return the first edits of a split side, in which they and the second edits have a bottleneck; else none."""
     of_side = [points for part, points in chosen.items() if side_of(part) == side]
     firsts, seconds = ([point for points in of_side for point in points[place]] for place in (slice(1), slice(1, 2)))
     is_split = any(point.is_sized for point in firsts) and any(point.is_sized for point in seconds)

@@ -1,4 +1,4 @@
-"""What is asked of one part of the model, and the structure that the answers make."""
+"""Conditional parameters of one part of the model, and the structures that their values make."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -23,18 +23,18 @@ _PORT_DIMENSIONS = ("form", "write", "read", "heads")
 
 
 class DecisionTree:
-    """What may be asked of one part of a model: ``attention``, ``ffn``, or one kind of attention.
+    """Conditional choices of one edit at a part of the model: ``attention``, ``ffn``, or one kind of attention.
 
     Attributes:
-        choices: Of every decision, by its name.
+        choices: Choices of every decision, by its name.
 
     Args:
-        prefix: First word of the names.
-        points: The points; at least one.
+        prefix: First word of the parameter names.
+        points: Points of the part; at least one.
     """
 
     def __init__(self, prefix: str, points: Sequence[Point]) -> None:
-        """List what may follow every decision, and name what has a choice."""
+        """Build the tree and name every decision with more than one choice."""
         self.prefix = prefix
         self.points = tuple(points)
         self._by_path = {point.path: point for point in points}
@@ -47,10 +47,10 @@ class DecisionTree:
         self._names: dict[DecisionPath, str] = {}
         forks = [path for path, decisions in self._following.items() if len(decisions) > 1]
         for path in sorted(forks, key=lambda path: -len(self._following[path])):
-            self._names[path] = self._named(path)
+            self._names[path] = self._add_name(path)
 
-    def _named(self, path: DecisionPath) -> str:
-        """One name stands for one set of choices; other sets of the same decision have their choices in the name."""
+    def _add_name(self, path: DecisionPath) -> str:
+        """Return the name of a decision, unique for its set of choices; later sets append their choices."""
         choices = tuple(text for _, text in self._following[path])
         label = self._label(path, choices)
         name = label if self.choices.get(label, choices) == choices else f"{label}[{','.join(choices)}]"
@@ -65,10 +65,10 @@ class DecisionTree:
         return f"{self.prefix}.{ports[0]}.{_gate_label(choices) if dimension == 'gate' else dimension}"
 
     def walk(self, choose: Callable[[str, Sequence[str]], str]) -> Point:
-        """The point that some choices lead to.
+        """Return the point that some choices lead to.
 
         Args:
-            choose: Picks one of the choices of a name; it is not asked where there is one.
+            choose: Function that selects one of a name's choices; not called for single choices.
         """
         path: DecisionPath = ()
         while path in self._following:
@@ -80,7 +80,7 @@ class DecisionTree:
         return self._by_path[path]
 
     def choices_to(self, point: Point) -> dict[str, str]:
-        """The choices that lead to a point, by their names: what `walk` must be told."""
+        """Return the choices that lead `walk` to a point, by parameter name."""
         before = (point.path[:place] for place in range(len(point.path)))
         return {
             self._names[path]: text for path, (_, text) in zip(before, point.path, strict=True) if path in self._names
@@ -88,7 +88,7 @@ class DecisionTree:
 
 
 def _gate_label(choices: Sequence[str]) -> str:
-    """Gates of attention logits are choices of few edits, so their sets have names of their own."""
+    """Return the name of a gate decision; sets with attention-logit gates fit few edits and have own names."""
     logits = {GATES[choice.partition(":")[0]].logits for choice in choices}
     if Logits.TABLE in logits:
         return "prefix_gate"
@@ -96,29 +96,29 @@ def _gate_label(choices: Sequence[str]) -> str:
 
 
 NUMBERS = ("1", "2")
-"""Of edits, as they are asked for."""
+"""Choices of the number of edits."""
 
 
 class PartSpace:
-    """The questions about one part: one edit's, and where two may be how many and the second one's.
+    """Conditional parameters of one part of the model: those of one edit, or the number of edits and those of both.
 
     Attributes:
-        name: First word of the questions.
-        tree: Of the first edit.
-        pairs: What two can be; None where there is at most one.
+        name: First word of the parameter names.
+        tree: Decision tree of the first edit.
+        pairs: Pairs of structures; None if at most one edit is allowed.
     """
 
     def __init__(
         self, name: str, points: Sequence[Point], shape: BackboneShape, options: SpaceOptions, *, part_limit: PointCost
     ) -> None:
-        """Arrange the questions.
+        """Build the decision trees.
 
         Args:
-            name: Of the part.
-            points: Its structures that fit, without activations and scales; at least one.
-            shape: The backbone.
-            options: What is searched.
-            most: What the part may have at its smallest.
+            name: Name of the part.
+            points: Structures that fit, without activations and scales; at least one.
+            shape: Shape of the backbone.
+            options: Options of the space.
+            part_limit: Most that the part may cost at its smallest.
         """
         self.name = name
         self.tree = DecisionTree(name, points)
@@ -134,7 +134,7 @@ class PartSpace:
         )
 
     def parameters(self) -> dict[str, tuple[str, ...]]:
-        """The questions with a choice, by name."""
+        """Return the parameters with more than one choice, by name."""
         table = self._choices(self.tree)
         for second in self._trees[1:]:
             table |= {f"{self.name}.edits": NUMBERS} | self._choices(second)
@@ -142,11 +142,11 @@ class PartSpace:
 
     @property
     def can_split(self) -> bool:
-        """Whether two edits can both have something to size."""
+        """Whether two edits can both have a bottleneck to size."""
         return any(sum(point.is_sized for point in second.points) > 1 for second in self._trees[1:])
 
     def suggest(self, recorder: ParameterRecorder) -> Structure:
-        """What the answers make; a second edit that may not go with the first is the next one that may."""
+        """Suggest a structure; an illegal second edit is replaced by the next legal one."""
         number = recorder.choose(f"{self.name}.edits", NUMBERS[: len(self._trees)])
         first = self._suggest(self.tree, recorder)
         if self.pairs is None or number == NUMBERS[0] or not self.pairs.has_partner(first):
@@ -154,18 +154,18 @@ class PartSpace:
         return self.pairs.pair_or_next(first, self._suggest(self._trees[1], recorder))
 
     def choices_to(self, chosen: Structure) -> dict[str, str]:
-        """What must be answered for a structure, and possibly more."""
-        found = {f"{self.name}.edits": NUMBERS[len(chosen) - 1]}
+        """Return the choices that lead to a structure, possibly with unused ones."""
+        choices = {f"{self.name}.edits": NUMBERS[len(chosen) - 1]}
         for tree, point in zip(self._trees, chosen, strict=False):
-            values_of_open = {
+            open_choices = {
                 f"{tree.prefix}.{name}": text for name, text in point.path if name in self._options.open_values
             }
-            found |= tree.choices_to(point) | values_of_open
-        return found
+            choices |= tree.choices_to(point) | open_choices
+        return choices
 
     @cached_property
     def structures(self) -> tuple[Point, ...]:
-        """All that one edit can be, with every activation and every scale, in the order of their decisions."""
+        """Structures of one edit, with every activation and every scale, in the order of their decisions."""
         found = []
         for point in self.tree.points:
             points = [point]
@@ -176,7 +176,7 @@ class PartSpace:
         return tuple(found)
 
     def find(self, edits: Sequence[Edit]) -> Point | None:
-        """The point that some edits are whatever their widths and layers, or the one that is the same function.
+        """Return the point of some edits, independently of widths and layers, or the point of the same function.
 
         Raises:
             InvalidEditError: If the edits are not valid on the backbone.
@@ -187,7 +187,7 @@ class PartSpace:
         return self._by_function.get(self._function(plain))
 
     def match(self, edits: Sequence[Edit]) -> dict[Point, tuple[Edit, ...]]:
-        """The structure that some edits are, each of its points with those that it stands for; empty if none.
+        """Return the structure of some edits as its points with their edits; empty if there is none.
 
         Raises:
             InvalidEditError: If the edits are not valid on the backbone.

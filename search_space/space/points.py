@@ -1,4 +1,4 @@
-"""The points of one part of a model that a search chooses from: what is legal, once each."""
+"""Points of one part of a model: the legal structures of a search, each once."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -22,22 +22,22 @@ ATTENTION, FFN = "attention", "ffn"
 
 
 def site_of(part: str) -> Site:
-    """The sublayers of a part: ``attention``, ``ffn``, or one kind of attention."""
+    """Return the site of a part: ``attention``, ``ffn``, or one kind of attention."""
     return Site.ATTENTION if part == ATTENTION else Site(part)
 
 
 def points_of(part: str, shape: BackboneShape, options: SpaceOptions) -> tuple[Point, ...]:
-    """The points of a part that are legal on a backbone, whatever the budget, in the order of its forms.
+    """Return the points of a part that are legal on a backbone, independently of the budget, in the order of its forms.
 
-    Activations and fixed scales go with any point, so none of these has one.
+    Activations and fixed scales fit any point, so none of these has one.
 
     Args:
         part: ``attention``, ``ffn``, or one kind of attention.
-        shape: The backbone.
-        options: What is searched. Near-duplicates, if it wants them, are: linear maps of q, k, v beside LoRA (V7),
-            concat beside o (V9), constants that do nothing or that another absorbs (V12), diagonals that agree (V13),
-            the residual stream beside the sublayer's input on post-LN backbones (V20), and both kinds of heads where
-            there are as many.
+        shape: Shape of the backbone.
+        options: Options of the space. If they include near-duplicates, these are: linear maps of q, k, v beside LoRA
+            (V7), concat beside o (V9), constants without effect or that another absorbs (V12), diagonals that agree
+            (V13), the residual stream beside the sublayer's input on post-LN backbones (V20), and both kinds of heads
+            if their numbers agree.
     """
     return tuple(
         point
@@ -50,44 +50,44 @@ def points_of(part: str, shape: BackboneShape, options: SpaceOptions) -> tuple[P
 
 def _families(site: Site, values: DimensionValues) -> Iterator[StructureFamily]:
     for form in values["form"].values():
-        for place, heads in _places(site, form):
-            gates = _gates(form, place, values["gate"])
+        for ports, heads in _port_choices(site, form):
+            gates = _gates(form, ports, values["gate"])
             yield StructureFamily(
-                site=site, place=place, form=form, heads=heads, values=form_values(form, {**values, "gate": gates})
+                site=site, ports=ports, form=form, heads=heads, values=form_values(form, {**values, "gate": gates})
             )
 
 
-def _places(site: Site, form: type[Form]) -> Iterator[tuple[WriteReadPairs, Heads]]:
+def _port_choices(site: Site, form: type[Form]) -> Iterator[tuple[WriteReadPairs, Heads]]:
     for write in writable_ports(site):
         for read in READABLE_PORTS[write] if form.reads else (None,):
             for heads in _heads(form, write):
                 yield ((write, read),), heads
-    for place in form.port_sets_at_attention if site.is_attention else form.port_sets_at_ffn:
-        yield place, Heads.SINGLE
+    for ports in form.port_sets_at_attention if site.is_attention else form.port_sets_at_ffn:
+        yield ports, Heads.SINGLE
 
 
 def _heads(form: type[Form], write: Port) -> tuple[Heads, ...]:
-    """The kinds of heads in the order of their use; prefixes have a table for every key/value head."""
+    """Return the kinds of heads in the order of preference; prefixes have a table for every key/value head."""
     if write is Port.HEAD and form.per_head is not None:
         return form.per_head, Heads.QUERY if form.per_head is Heads.KEY_VALUE else Heads.KEY_VALUE
     known = heads_of(form)
     return tuple(heads for heads in (Heads.SINGLE, Heads.QUERY, Heads.KEY_VALUE) if heads in known)
 
 
-def _gates(form: type[Form], place: WriteReadPairs, allowed: Mapping[str, Gate]) -> dict[str, Gate]:
-    """The composition functions that may follow, of those allowed: tables' first, inducers' last.
+def _gates(form: type[Form], ports: WriteReadPairs, allowed: Mapping[str, Gate]) -> dict[str, Gate]:
+    """Return the allowed composition functions in search order: tables' first, inducers' last.
 
-    Constants are added and diagonals multiply what they read whatever is allowed, for there is no other way.
+    Constants are always added, and diagonals always multiply the port that they read and write.
     """
     if not form.reads:
         return {Add.name: Add()}
-    if form.multiplies and all(write is read for write, read in place):
+    if form.multiplies and all(write is read for write, read in ports):
         return {Multiply.name: Multiply()}
     return dict(sorted(allowed.items(), key=lambda gate: gate[1].search_order))
 
 
 def is_near_duplicate(edits: tuple[Edit, ...], shape: BackboneShape) -> bool:
-    """Whether something else in the space computes the same as these edits, or nearly; what acts together does not."""
+    """Return whether another structure computes the same as these edits, or nearly; false for joint edits."""
     if len(edits) > 1:
         return False
     (edit,) = edits
@@ -103,37 +103,37 @@ def is_near_duplicate(edits: tuple[Edit, ...], shape: BackboneShape) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PointCost:
-    """What edits take.
+    """Cost of edits.
 
     Attributes:
-        parameters: That are stored.
-        extra_flops: Per token, at inference.
+        parameters: Number of stored parameters.
+        extra_flops: FLOPs per token at inference.
     """
 
     parameters: int
     extra_flops: float = 0
 
-    def is_within(self, most: "PointCost") -> bool:
-        """Whether it takes no more of either."""
-        return self.parameters <= most.parameters and self.extra_flops <= most.extra_flops
+    def is_within(self, limit: "PointCost") -> bool:
+        """Return whether neither number exceeds its limit."""
+        return self.parameters <= limit.parameters and self.extra_flops <= limit.extra_flops
 
 
-_EVERYWHERE = AllLayers()
+_ALL_LAYERS = AllLayers()
 
 
 def min_cost(
-    point: Point, shape: BackboneShape, options: SpaceOptions, step: int = 1, layers: Layers = _EVERYWHERE
+    point: Point, shape: BackboneShape, options: SpaceOptions, step: int = 1, layers: Layers = _ALL_LAYERS
 ) -> PointCost | None:
-    """The least that a point takes; None if its widths cannot be ``step``.
+    """Return the least cost of a point; None if its widths cannot be ``step``.
 
-    The plain gates of a form are judged by the widest of them, so that they are all there or none.
+    The plain gates of a form are costed as the largest of them, so that all of them fit or none.
 
     Args:
-        point: A legal one.
-        shape: The backbone.
-        options: What is searched.
-        step: Smallest width that all edits beside it can have, too.
-        layers: Where.
+        point: Legal point.
+        shape: Shape of the backbone.
+        options: Options of the space.
+        step: Smallest width that all edits at the other parts can have, too.
+        layers: Layers of the edits.
     """
     edits = tuple(_with_widest_gate(edit, options) for edit in point.at_layers(layers))
     cost = SideCost.of(edits, shape, step)
@@ -143,7 +143,7 @@ def min_cost(
 
 
 def _with_widest_gate(edit: Edit, options: SpaceOptions) -> Edit:
-    """The edit with the plain gate whose count is the largest of those allowed, if it has a plain one."""
+    """Replace a plain gate by the allowed plain gate with the most parameters."""
     is_plain = edit.gate.is_plain and edit.gate.qualified_name == edit.gate.name
     if not edit.form.reads or not is_plain:
         return edit

@@ -1,4 +1,4 @@
-"""Proposals without a sampler: at random."""
+"""Random proposals without a sampler."""
 
 import math
 import random
@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 
 class RandomTrial:
-    """Suggests what a generator draws; numbers on a logarithmic scale uniformly on that scale.
+    """Trial that suggests uniform draws, on a logarithmic scale for such parameters.
 
     Args:
-        seed: Of the generator.
+        seed: Seed of the generator.
     """
 
     def __init__(self, seed: int) -> None:
@@ -17,11 +17,11 @@ class RandomTrial:
         self._draw = random.Random(seed)
 
     def suggest_categorical(self, name: str, choices: Sequence[str]) -> str:
-        """One of the choices."""
+        """Draw one of the choices."""
         return self._draw.choice(list(choices))
 
     def suggest_float(self, name: str, low: float, high: float, *, log: bool = False) -> float:
-        """A number in [low, high]."""
+        """Draw a number in [low, high]."""
         if not log:
             return self._draw.uniform(low, high)
         return min(max(math.exp(self._draw.uniform(math.log(low), math.log(high))), low), high)

@@ -1,4 +1,4 @@
-"""What a step does to the output: learning rates are comparable where that is what they are of."""
+"""Effect of an optimizer step on the output, which makes learning rates of different edits comparable."""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -11,14 +11,14 @@ from search_space.space.options import SpaceOptions
 
 
 def step_gain(edits: Sequence[Edit], shape: BackboneShape) -> float:
-    """How many times as much a step changes what is written as it changes a form: most of the tensors written.
+    """Return the largest factor, over the tensors written, by which a form's change is amplified in the output.
 
-    That is the fixed scale of the gate, times the number of forms that are summed: an edit's heads, where their outputs
-    are summed into one, and edits that write the same tensor. The FFN's hidden units ``m`` count as often as they are
-    wider than the model: its second matrix sums over them.
+    It is the fixed scale of the gate times the number of summed forms: an edit's heads if their outputs are summed, and
+    edits that write the same tensor. The FFN's hidden units ``m`` count by their ratio to the model's width, since the
+    second matrix sums over them.
 
     Args:
-        edits: Of one side; at least one.
+        edits: Edits of one side; at least one.
     """
     gains: defaultdict[tuple[str, str], float] = defaultdict(float)
     for edit in edits:
@@ -38,12 +38,12 @@ def _gain(edit: Edit, shape: BackboneShape) -> float:
 
 
 def peak_lr_range(edits: Sequence[Edit], shape: BackboneShape, options: SpaceOptions) -> tuple[float, float]:
-    """Lowest and highest peak learning rate of the edits of one side; their first form says it."""
+    """Return the lowest and highest peak learning rate of the edits of one side, by the range of their first form."""
     low, high = options.learning_rates[edits[0].form.name]
     gain = rate_scaling(edits, shape, options)
     return low / gain, high / gain
 
 
 def rate_scaling(edits: Sequence[Edit], shape: BackboneShape, options: SpaceOptions) -> float:
-    """What a learning rate is multiplied with to be a number of the options' ranges."""
+    """Return the factor from a learning rate to a number of the options' ranges."""
     return step_gain(edits, shape) if options.learning_rates_of == "output" else 1.0

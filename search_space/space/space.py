@@ -1,7 +1,7 @@
-"""The search space as Optuna parameters: every proposal is a valid configuration within the budget.
+"""Search space as Optuna parameters: every proposal is a valid configuration within the budget.
 
-The parameters form a tree: where to put edits, which form there, which tensor it writes, which it reads, how it is
-composed. A point that could not be sized within the budget is not in the tree, so nothing is ever rejected.
+The parameters form a tree: placement, form, tensor written, tensor read, composition. The tree contains only points
+that can be sized within the budget, so no proposal is ever rejected.
 """
 
 import math
@@ -39,18 +39,18 @@ _ROUNDING = 1e-9
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidate:
-    """A proposal: what to train, with what learning rates, and where it came from.
+    """A proposal: the configuration to train, its learning rates, and its origin.
 
     Attributes:
-        configuration: Valid, and within the budget.
+        configuration: Valid configuration within the budget.
         attention_learning_rate: Peak rate at attention; None without edits there.
         ffn_learning_rate: Peak rate at the FFN; None without edits there.
-        method: The published method or point as it was named; None for points of the search.
+        method: Given name of the published method or point; None for points of the search.
         attention_share: Share of the stored parameters at attention, as solved.
-        counts: Of the configuration.
-        fingerprint: Of the configuration and its learning rates.
-        parameters: The search parameters that were suggested, by name.
-        head_learning_rate: Peak rate of the task head; None for that of all trials of the study.
+        counts: Parameter counts of the configuration.
+        fingerprint: Fingerprint of the configuration and its learning rates.
+        parameters: Suggested search parameters, by name.
+        head_learning_rate: Peak rate of the task head; None for the study's own.
     """
 
     configuration: Configuration
@@ -65,17 +65,17 @@ class Candidate:
 
     @classmethod
     def of(
-        cls, configuration: Configuration, rates: tuple[float | None, float | None], shape: BackboneShape, **known: Any
+        cls, configuration: Configuration, rates: tuple[float | None, float | None], shape: BackboneShape, **fields: Any
     ) -> Self:
-        """A configuration with its rates at attention and at the FFN, and what else is known of it.
+        """Build the candidate of a configuration with its rates at attention and at the FFN, and further fields.
 
         Raises:
-            InvalidEditError: If it is not valid on the backbone.
+            InvalidEditError: If the configuration is not valid on the backbone.
         """
-        counts, head = count(configuration, shape), known.get("head_learning_rate")
-        told = {ATTENTION: rates[0], FFN: rates[1]} | ({} if head is None else {"head": head})
+        counts, head = count(configuration, shape), fields.get("head_learning_rate")
+        by_side = {ATTENTION: rates[0], FFN: rates[1]} | ({} if head is None else {"head": head})
         # two significant digits: rates closer than that are the same trial
-        rounded = {side: None if rate is None else f"{rate:.1e}" for side, rate in told.items()}
+        rounded = {side: None if rate is None else f"{rate:.1e}" for side, rate in by_side.items()}
         return cls(
             configuration=configuration,
             attention_learning_rate=rates[0],
@@ -83,7 +83,7 @@ class Candidate:
             attention_share=count_edits(configuration.attention, shape).stored / max(1, counts.stored),
             counts=counts,
             fingerprint=fingerprint(configuration, shape, learning_rates=rounded),
-            **known,
+            **fields,
         )
 
 
@@ -91,28 +91,28 @@ class SearchSpace:
     """All four design dimensions, the share of attention and the learning rates, under a budget.
 
     Attributes:
-        shape: The backbone.
+        shape: Shape of the backbone.
         budget: Most stored parameters.
-        options: What is searched.
-        questions: What is asked of each part of the model that can be edited.
-        trees: What may be asked of an edit of each part: ``attention`` and ``ffn``, or each kind of attention and
-            ``ffn``. Empty if no form is searched and published points are all there is.
-        placements: The parts that are edited together, by the name of their choice.
-        fitting: What fits the budget, and at which layers.
-        layers: The kinds of layer choices.
+        options: Options of the space.
+        questions: Conditional parameters of each part of the model that can be edited.
+        trees: Decision tree of an edit at each part: ``attention`` and ``ffn``, or each kind of attention and ``ffn``.
+            Empty if no form is searched and published points are all there is.
+        placements: Parts that are edited together, by the name of their choice.
+        fitting: Points that fit the budget, and their layers.
+        layers: Kinds of layer choices.
 
     Raises:
-        BudgetError: If the budget is too small for any configuration; the error says the smallest that fits.
+        BudgetError: If the budget is too small for any configuration; the error names the smallest that fits.
         SearchSpaceError: If the options leave nothing to search.
     """
 
     def __init__(self, *, shape: BackboneShape, budget: int, options: SpaceOptions | None = None) -> None:
-        """Build the tree of what fits.
+        """Build the decision trees of the points that fit.
 
         Args:
-            shape: The backbone.
+            shape: Shape of the backbone.
             budget: Most stored parameters.
-            options: What is searched; None for everything.
+            options: Options of the space; None for the defaults.
         """
         self.shape = shape
         self.budget = budget
@@ -121,24 +121,24 @@ class SearchSpace:
         self.fitting = BudgetFit(self.parts, shape, self.options, budget=budget, has_layers=bool(self.layers))
         self.placements = self.fitting.placements
         self.questions = {
-            part: PartSpace(part, some, shape, self.options, part_limit=self.fitting.part_limit)
-            for part, some in self.fitting.points.items()
+            part: PartSpace(part, points, shape, self.options, part_limit=self.fitting.part_limit)
+            for part, points in self.fitting.points.items()
         }
-        self.trees = {part: asked.tree for part, asked in self.questions.items()}
+        self.trees = {part: part_space.tree for part, part_space in self.questions.items()}
         self._parameters = parameters_of_space(self.questions, self.placements, self.layers, self.options)
 
     @property
     def parts(self) -> tuple[str, ...]:
-        """The parts of the model that the options let be edited, whether something fits there or not."""
+        """Parts of the model that the options allow to edit, even if no point fits there."""
         if self.options.sites == "tied":
             return ATTENTION, FFN
         kinds = (Site.ENCODER_SELF, Site.DECODER_SELF, Site.CROSS)
         return (*(kind.value for kind in kinds if self.shape.sublayers(kind)), FFN)
 
     def parameters(self) -> dict[str, Parameter]:
-        """Every parameter that a proposal may use, by name. The same for every proposal of the space.
+        """Return every parameter that a proposal may use, by name; equal for all proposals of the space.
 
-        Studies that are stored go on without the rates of forms that came later, which they do not name.
+        Learning rates of opt-in forms that the study does not name are left out, so that stored studies can continue.
         """
         return {name: values for name, values in self._parameters.items() if name not in self._unnamed_rates}
 
@@ -147,14 +147,14 @@ class SearchSpace:
         return unnamed_rates(self.shape, self.options)
 
     def suggest(self, trial: ParameterSource) -> Candidate:
-        """A valid configuration within the budget, with its learning rates.
+        """Suggest a valid configuration within the budget, with its learning rates.
 
         Args:
-            trial: What suggests, or the parameters' values by name; a trial of Optuna whose user attribute ``method``
-                names a published method or point is that, and suggests its rates.
+            trial: Trial, or the parameters' values by name. For an Optuna trial whose user attribute ``method`` names a
+                published method or point, only learning rates are suggested.
 
         Raises:
-            SearchSpaceError: If published points are all there is.
+            SearchSpaceError: If the space contains published points only.
         """
         method = getattr(trial, "user_attrs", {}).get(METHOD)
         if method is not None:
@@ -164,9 +164,9 @@ class SearchSpace:
         recorder = ParameterRecorder(trial, self._parameters)
         parts = self.placements[recorder.choose("placement", tuple(self.placements))]
         depth = stack_depth(self.shape)
-        asked = {side: suggest_layers(side, self.layers, depth, recorder) for side in sides(parts)}
+        layer_choices = {side: suggest_layers(side, self.layers, depth, recorder) for side in sides(parts)}
         chosen = {part: self.questions[part].suggest(recorder) for part in parts}
-        layers = self.fitting.layers(chosen, asked)
+        layers = self.fitting.layers(chosen, layer_choices)
         edits = (edit for part in parts for point in chosen[part] for edit in point.at_layers(layers[side_of(part)]))
         structure = Configuration(edits=tuple(edits))
         share = self._suggest_share(structure, recorder)
@@ -187,22 +187,22 @@ class SearchSpace:
         return self._candidate(solved, recorder, method=None)
 
     def _suggest_budget_fraction(self, structure: Configuration, recorder: ParameterRecorder) -> float:
-        """The share of the budget: searched where there is something to size."""
+        """Suggest the share of the budget if there is a bottleneck to size; else return the highest share."""
         is_sized = any(edit.sized_form for edit in structure.edits)
         return recorder.number(SIZE) if SIZE in self._parameters and is_sized else self.options.budget_fractions[1]
 
     @cached_property
     def structures(self) -> Mapping[str, tuple[Point, ...]]:
-        """All that one edit can be at each part of the model that can be edited."""
-        return {part: asked.structures for part, asked in self.questions.items()}
+        """Structures of one edit at each part of the model that can be edited."""
+        return {part: part_space.structures for part, part_space in self.questions.items()}
 
     @cached_property
     def pairs(self) -> Mapping[str, StructurePairs]:
-        """All that two edits can be at each part of the model that can have two."""
-        return {part: asked.pairs for part, asked in self.questions.items() if asked.pairs is not None}
+        """Pairs of structures at each part of the model that can have two edits."""
+        return {part: one.pairs for part, one in self.questions.items() if one.pairs is not None}
 
     def points_in(self, configuration: Configuration) -> dict[str, Structure] | None:
-        """The structure of every part that a configuration edits, whatever its widths and layers.
+        """Return the structure of every part that a configuration edits, independently of widths and layers.
 
         Returns:
             None if some part's edits, or the parts together, cannot be proposed.
@@ -243,54 +243,54 @@ class SearchSpace:
         splits: Mapping[str, float] | None = None,
         budget_fraction: float = 1.0,
     ) -> dict[str, str | float] | None:
-        """What `suggest` must be told to propose some structures together.
+        """Return the parameters with which `suggest` proposes some structures together.
 
         Args:
-            points: A structure for each part that is edited, or two.
-            peak_lrs: Of ``attention`` and ``ffn``, as far as they are edited.
-            share: Share of the budget that attention gets, where both have something to size.
-            layers: At which blocks of ``attention`` and ``ffn``; all of them where nothing is said.
-            splits: Share of the first of two edits in what ``attention`` and ``ffn`` get; half where nothing is said.
-            budget_fraction: Share of the budget that they are made for, where sizes are searched.
+            points: Structure of each part that is edited.
+            peak_lrs: Peak learning rates of ``attention`` and ``ffn``, if edited.
+            share: Share of the budget at attention, if both sides have a bottleneck to size.
+            layers: Layer choices at ``attention`` and ``ffn``; all layers by default.
+            splits: Share of the first of two edits in the budget of ``attention`` and ``ffn``; half by default.
+            budget_fraction: Share of the budget, if sizes are searched.
 
         Returns:
-            The parameters by name; None if one of them is out of its range, or the parts cannot be together.
+            Values by parameter name; None if one of them is out of range, or the parts cannot be edited together.
         """
         names = {parts: name for name, parts in self.placements.items()}
         parts = tuple(part for part in self.trees if part in points)
         if parts not in names:
             return None
-        given: dict[str, str | float] = {"placement": names[parts], "attention_share": share, SIZE: budget_fraction}
+        values: dict[str, str | float] = {"placement": names[parts], "attention_share": share, SIZE: budget_fraction}
         for part in parts:
-            given |= self.questions[part].choices_to(points[part])
+            values |= self.questions[part].choices_to(points[part])
         for side in sides(parts):
             chosen = layer_parameters(side, self.layers, stack_depth(self.shape), (layers or {}).get(side, AllLayers()))
             if chosen is None:
                 return None
-            given |= chosen
-            given[split_of(side)] = (splits or {}).get(side, 0.5)
+            values |= chosen
+            values[split_of(side)] = (splits or {}).get(side, 0.5)
             of_side = (point for part in parts if side_of(part) == side for point in points[part])
             edits = tuple(edit for point in of_side for edit in point.edits)
             normalized_lr = self._normalized_lr(edits, peak_lrs[side])
-            known = given.setdefault(f"learning_rate.{edits[0].form.name}", normalized_lr)
-            if not math.isclose(float(known), normalized_lr, rel_tol=_ROUNDING):
+            first = values.setdefault(f"learning_rate.{edits[0].form.name}", normalized_lr)
+            if not math.isclose(float(first), normalized_lr, rel_tol=_ROUNDING):
                 return None
-        asked = self.suggest(given).parameters
-        fits = all(is_in_domain(self._parameters[name], value) for name, value in asked.items())
-        return dict(asked) if fits else None
+        used = self.suggest(values).parameters
+        is_valid = all(is_in_domain(self._parameters[name], value) for name, value in used.items())
+        return dict(used) if is_valid else None
 
     def parameters_of(
         self, configuration: Configuration, *, peak_lrs: Mapping[str, float], share: float | None = None
     ) -> dict[str, str | float] | None:
-        """The parameters with which `suggest` proposes a configuration, resized to the budget, or to its size.
+        """Return the parameters with which `suggest` proposes a configuration, resized to the budget, or to its size.
 
         Args:
-            configuration: Such as that of a published method.
-            peak_lrs: Of ``attention`` and ``ffn``, as far as they are edited.
-            share: Share of the budget that attention was given; None for the share of the parameters it has.
+            configuration: Configuration, such as that of a published method.
+            peak_lrs: Peak learning rates of ``attention`` and ``ffn``, if edited.
+            share: Share of the budget at attention; None for the share of the stored parameters.
 
         Returns:
-            None if it cannot be proposed.
+            None if the configuration cannot be proposed.
 
         Raises:
             InvalidEditError: If the configuration is not valid on the backbone.
@@ -298,27 +298,27 @@ class SearchSpace:
         points = self.points_in(configuration)
         layers = {ATTENTION: {edit.layers for edit in configuration.attention}}
         layers[FFN] = {edit.layers for edit in configuration.ffn}
-        if not points or any(len(some) > 1 for some in layers.values()):
+        if not points or any(len(choices) > 1 for choices in layers.values()):
             return None
         stored = [count_edits(edits, self.shape).stored for edits in (configuration.attention, configuration.ffn)]
         return self.answers(
             points,
             peak_lrs=peak_lrs,
             share=stored[0] / sum(stored) if share is None else share,
-            layers={side: next(iter(some)) for side, some in layers.items() if some},
+            layers={side: next(iter(choices)) for side, choices in layers.items() if choices},
             splits=self.splits_of(configuration),
             budget_fraction=self.budget_fraction_of(sum(stored)),
         )
 
     def budget_fraction_of(self, stored: int) -> float:
-        """The share of the budget that so many parameters are, as far as it can be proposed."""
+        """Return a number of parameters as a share of the budget, clipped to the range of proposals."""
         low, high = self.options.budget_fractions
         return min(max(stored / self.budget, low), high)
 
     def splits_of(self, configuration: Configuration) -> dict[str, float]:
-        """The share of the first edits in what each side with pairs stores, what edits have in common aside.
+        """Return the share of the first edits in the stored parameters of each side with pairs, without shared ones.
 
-        The ends of the range stand for what is beyond them: an edit at its smallest or largest has the share it has.
+        Shares are clipped to the range: an edit at its smallest or largest size keeps its share.
         """
         if not self.pairs:
             return {}
@@ -332,12 +332,12 @@ class SearchSpace:
         return {side: min(max(both[0] / sum(both), low), high) for side, both in stored.items() if both[1]}
 
     def suggest_published(self, name: str, trial: ParameterSource) -> Candidate:
-        """A published method or point; only its learning rates are suggested.
+        """Suggest the learning rates of a published method or point.
 
         Args:
-            name: Of a method, which is resized to the budget, or of a point with fixed hyper-parameters, such as
-                ``lora_qv:s=4``. A point that fixes a size is taken exactly as it is.
-            trial: What suggests, or the values of the parameters by name.
+            name: Name of a method, which is resized to the budget, or of a point with fixed hyper-parameters, such as
+                ``lora_qv:s=4``. A point that fixes a size is used unchanged.
+            trial: Trial, or the parameters' values by name.
 
         Raises:
             UnknownMethodError: If there is no such method.
@@ -349,10 +349,10 @@ class SearchSpace:
         )
 
     def published_that_fit(self, names: Sequence[str] | None = None) -> tuple[str, ...]:
-        """The published methods and points that are valid on the backbone and fit the budget.
+        """Return the published methods and points that are valid on the backbone and fit the budget.
 
         Args:
-            names: Among which; None for those of the options.
+            names: Names of methods and points; None for those of the options.
         """
         fitting = []
         for name in map(PublishedPoint, self.options.published_points if names is None else names):
@@ -364,18 +364,18 @@ class SearchSpace:
         return tuple(fitting)
 
     def _published(self, point: PublishedPoint) -> Configuration:
-        found = point.configuration(self.shape, parameters=self.budget, scale=self.options.published_scale)
-        check_limits(found, self.shape, self.options)
-        return found
+        configuration = point.configuration(self.shape, parameters=self.budget, scale=self.options.published_scale)
+        check_limits(configuration, self.shape, self.options)
+        return configuration
 
     def _candidate(self, configuration: Configuration, recorder: ParameterRecorder, *, method: str | None) -> Candidate:
         attention, ffn = (self._peak_lr(edits, recorder) for edits in (configuration.attention, configuration.ffn))
         head = recorder.optional_number(HEAD_RATE)
-        known = {"method": method, "parameters": recorder.values, "head_learning_rate": head}
-        return Candidate.of(configuration, (attention, ffn), self.shape, **known)
+        fields = {"method": method, "parameters": recorder.values, "head_learning_rate": head}
+        return Candidate.of(configuration, (attention, ffn), self.shape, **fields)
 
     def _suggest_share(self, structure: Configuration, recorder: ParameterRecorder) -> float:
-        """The share of attention: searched where both sides have a bottleneck to size, else all or nothing."""
+        """Suggest the share of attention if both sides have a bottleneck to size; else return all or nothing."""
         sized = [any(edit.sized_form for edit in edits) for edits in (structure.attention, structure.ffn)]
         return recorder.number("attention_share") if all(sized) else float(sized[0])
 
@@ -386,11 +386,11 @@ class SearchSpace:
         return normalized_lr / rate_scaling(edits, self.shape, self.options)
 
     def _normalized_lr(self, edits: Sequence[Edit], peak_lr: float) -> float:
-        """The number of the options' range that a rate is; the ends of the range are met in spite of rounding."""
+        """Return a peak learning rate as a number of the options' range, snapped to its ends within rounding."""
         normalized_lr = peak_lr * rate_scaling(edits, self.shape, self.options)
         ends = self.options.learning_rates[edits[0].form.name]
         return next((end for end in ends if math.isclose(normalized_lr, end, rel_tol=_ROUNDING)), normalized_lr)
 
     def peak_lr_range(self, edits: Sequence[Edit]) -> tuple[float, float]:
-        """Lowest and highest peak learning rate of the edits of one side."""
+        """Return the lowest and highest peak learning rate of the edits of one side."""
         return peak_lr_range(edits, self.shape, self.options)

@@ -9,54 +9,54 @@ from search_space.space.product import Point, Structure
 from search_space.space.space import SearchSpace
 
 BOTH_SIDES_SHARE = 0.7
-"""Share of the draws with edits at attention and at the FFN, where both are searched."""
+"""Share of the draws with edits at attention and at the FFN, if both are searched."""
 
 TWO_EDITS_SHARE = 0.5
-"""Share of the draws at a part with two edits, where two are searched."""
+"""Share of the draws at a part with two edits, if two are searched."""
 
 UNSIZED_WEIGHT = 0.25
-"""How often a form that cannot be sized is drawn, for once that another is: alone it leaves the budget unused."""
+"""Relative frequency of forms that cannot be sized: alone they leave the budget unused."""
 
 _OF_LAYERS = (["layers"], ["groups"], ["pattern"])
 _Strata = dict[str, list[Point]]
-"""The structures of a part of the model by their form."""
+"""Structures of a part of the model by their form."""
 
 
 class StructureDraws:
-    """Draws uniformly over structures, and not over decisions, of which deep branches have many.
+    """Uniform draws over structures, and not over decisions, of which deep branches have many.
 
-    First where there are edits (both sides in `BOTH_SIDES_SHARE` of the draws), then a functional form for each of
-    them, then a structure of the form, every one as likely. Draw number ``n`` of a study has its place in a sequence
-    that covers placements and forms evenly, however few draws there are.
+    First the placement is drawn (both sides in `BOTH_SIDES_SHARE` of the draws), then a functional form for each part,
+    then a structure of the form, each with equal probability. Draw number ``n`` of a study has a position in a sequence
+    that covers placements and forms evenly, even for few draws.
 
     Args:
-        space: With something to search beside published methods.
-        seed: Of the study.
+        space: Search space with more than published methods.
+        seed: Seed of the study.
     """
 
     def __init__(self, space: SearchSpace, seed: int) -> None:
-        """List the structures."""
+        """List the structures by form."""
         self._space = space
         self._seed = seed
         self._strata = {part: _strata(space.structures[part]) for part in space.trees}
         self._placements = _placement_weights(space)
 
     def draw(self, number: int, retry: int = 0) -> dict[str, str]:
-        """Choices that make a structure, by the names of their parameters; the numbers are left to others.
+        """Draw the categorical parameters of a structure; numbers are left out.
 
         Args:
-            number: Which draw.
-            retry: How often it was drawn before; another place of the sequence each time.
+            number: Number of the draw.
+            retry: Number of earlier attempts; each has another position of the sequence.
         """
         generator = random.Random(f"{self._seed}/{number}/{retry}")
-        place = _sequence(self._seed, number) if retry == 0 else generator.random()
-        placement, place = _pick(self._placements, place)
+        position = _sequence(self._seed, number) if retry == 0 else generator.random()
+        placement, position = _pick(self._placements, position)
         values: dict[str, str] = {}
         if len(self._space.placements) > 1:
             values["placement"] = placement
         for part in self._space.placements[placement]:
             strata = self._strata[part]
-            form, place = _pick(_weights(strata), place)
+            form, position = _pick(_weights(strata), position)
             first = generator.choice(strata[form])
             values |= self._space.questions[part].choices_to(self._with_second(part, first, generator))
         parameters = self._space.parameters()
@@ -66,7 +66,7 @@ class StructureDraws:
         return {name: value for name, value in values.items() if name in parameters}
 
     def _with_second(self, part: str, first: Point, generator: random.Random) -> Structure:
-        """A structure alone, or with one of those that may go with it: first a form, then a structure of it."""
+        """Return a structure alone, or with a partner: first a form is drawn, then a structure of it."""
         pairs = self._space.pairs.get(part)
         if pairs is None or generator.random() >= TWO_EDITS_SHARE:
             return (first,)
@@ -78,7 +78,7 @@ class StructureDraws:
 
 
 def _placement_weights(space: SearchSpace) -> dict[str, float]:
-    """How often each set of parts is drawn."""
+    """Return the probability of each set of parts."""
     several = [name for name, parts in space.placements.items() if len(parts) > 1 and FFN in parts]
     others = [name for name in space.placements if name not in several]
     share = BOTH_SIDES_SHARE if several and others else float(bool(several))
@@ -94,21 +94,21 @@ def _strata(structures: Iterable[Point]) -> _Strata:
 
 
 def _weights(strata: _Strata) -> dict[str, float]:
-    """How often each form is drawn, beside the others of the part."""
-    return {form: 1.0 if some[0].edits[0].sized_form else UNSIZED_WEIGHT for form, some in strata.items()}
+    """Return the relative frequency of each form of a part."""
+    return {form: 1.0 if points[0].edits[0].sized_form else UNSIZED_WEIGHT for form, points in strata.items()}
 
 
-def _pick(weights: Mapping[str, float], place: float) -> tuple[str, float]:
-    """What stands at a place in [0, 1) when each name is as long as its weight, and the place within it."""
-    place *= sum(weights.values())
+def _pick(weights: Mapping[str, float], position: float) -> tuple[str, float]:
+    """Return the name at a position in [0, 1) among intervals as long as the weights, and the position within it."""
+    position *= sum(weights.values())
     name = ""
     for name, weight in weights.items():
-        if place < weight:
-            return name, place / weight
-        place -= weight
+        if position < weight:
+            return name, position / weight
+        position -= weight
     return name, math.nextafter(1.0, 0.0)
 
 
 def _sequence(seed: int, number: int) -> float:
-    """A sequence in [0, 1) without gaps or clusters: multiples of the golden ratio from a random start."""
+    """Return a number of an even sequence in [0, 1): multiples of the golden ratio from a random start."""
     return (random.Random(seed).random() + number * (math.sqrt(5) - 1) / 2) % 1.0

@@ -53,7 +53,7 @@ def test_unknown_model_type_error_lists_known_and_nearest():
 def test_unsupported_model_error_gives_reason_and_alternative(model_type):
     with pytest.raises(UnsupportedBackboneError, match=r"Use .*") as caught:
         shape_of({"model_type": model_type, "hidden_size": 768})
-    assert str(caught.value).startswith(f"{model_type} backbones cannot be used: ")
+    assert str(caught.value).startswith(f"cannot use {model_type} backbones: ")
     assert "\n" not in str(caught.value)
 
 

@@ -8,10 +8,10 @@ from search_space.layers import AllLayers, LayerPattern, LayerRange, Layers, Spi
 from search_space.space.layer_choice import (
     BITS,
     available_layers,
-    bit_names,
     every_choice,
     group_choices,
     layer_parameters,
+    sixth_names,
     stack_depth,
     suggest_layers,
 )
@@ -67,7 +67,7 @@ def test_every_set_of_sixths_is_suggested_and_never_nothing(depth):
         assert layers.block_indices(depth)
         told = layer_parameters("ffn", ("pattern",), depth, layers)
         assert told is not None
-        assert [told[name] for name in bit_names("ffn")] == [BITS[bit or not any(bits)] for bit in bits]
+        assert [told[name] for name in sixth_names("ffn")] == [BITS[bit or not any(bits)] for bit in bits]
 
 
 def test_sixths_are_consecutive_and_as_long_as_they_can_be_alike():

@@ -112,7 +112,7 @@ def test_two_edits_on_a_side_keep_the_limits(roberta):
 def test_published_methods_beyond_a_limit_are_left_out_and_say_why(roberta):
     space = _space(roberta, mergeable=True, published=("lora_qv", "bitfit", "mam_adapter", "head_only"))
     assert space.published_that_fit() == ("lora_qv", "bitfit", "head_only")
-    with pytest.raises(BudgetError, match=r"can be merged into the weights; got edit 0 \(softmax_memory"):
+    with pytest.raises(BudgetError, match=r"must be mergeable into the weights; got edit 0 \(softmax_memory"):
         space.suggest_published("mam_adapter", RandomTrial(0))
     with pytest.raises(BudgetError, match=r"adds [\d,]+ FLOPs per token; max_extra_flops is 1,000"):
         _space(roberta, max_extra_flops=1000).suggest_published("mam_adapter", RandomTrial(0))

@@ -83,7 +83,7 @@ def family(form: str, write: Port, read: Port | None, heads: Heads = Heads.SINGL
     """A family with one element."""
     site = Site.FFN if write in writable_ports(Site.FFN) else Site.ATTENTION
     given = {name: {"-": value} for name, value in values.items()}
-    return StructureFamily(site=site, place=((write, read),), form=FORMS[form], heads=heads, values=given)
+    return StructureFamily(site=site, ports=((write, read),), form=FORMS[form], heads=heads, values=given)
 
 
 def test_an_edit_has_what_its_values_say(roberta):

@@ -146,7 +146,7 @@ def test_the_embedded_backbone_has_learned_something():
 
 @pytest.mark.parametrize(
     ("kind", "message"),
-    [("deberta", "deberta backbones cannot be used: its queries"), ("resnet", r"roberta.*bert.*got 'resnet'")],
+    [("deberta", "cannot use deberta backbones: its queries"), ("resnet", r"roberta.*bert.*got 'resnet'")],
 )
 def test_a_backbone_that_cannot_be_used_is_refused_before_weights_are_read(tmp_path, kind, message):
     (tmp_path / "config.json").write_text(json.dumps({"model_type": kind}))
