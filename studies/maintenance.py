@@ -17,7 +17,7 @@ from studies.ledger.files import is_marked, own_folder
 from studies.ledger.ledger import Ledger
 from studies.records import StudyRecord
 from studies.runtime.artefacts import delete_study_folder, mark_renamed
-from studies.runtime.workload import occupied
+from studies.runtime.workload import hold_study
 from trial_runner.files import abandoned, unfinished
 
 ARCHIVE = "deltaspace.db"
@@ -102,7 +102,7 @@ def delete_study(ledger: Ledger, name: str, archive: Path | None = None) -> Remo
     """
     studies = family(ledger, name)
     with ExitStack() as stack:
-        held = [occupied(study, ledger, seconds=_HOLD_SECONDS, instead_of=None) for study in studies]
+        held = [hold_study(study, ledger, seconds=_HOLD_SECONDS, instead_of=None) for study in studies]
         launches = [stack.enter_context(one) for one in held]
         if archive is not None and not _is_archive(ledger, studies, archive):
             _write_archive(ledger, studies, archive)

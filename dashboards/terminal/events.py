@@ -11,7 +11,7 @@ from dashboards.terminal.text import measured_text
 from studies.analysis.visible import visible, visible_json
 from studies.pruning.degenerate import has_collapsed
 from studies.records import TrialState
-from studies.runtime.progress import Progress, ShownTrial
+from studies.runtime.progress import Progress, TrialProgress
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,7 +26,7 @@ class Event:
     """
 
     progress: Progress
-    trial: ShownTrial | None = None
+    trial: TrialProgress | None = None
     ended: int = 0
     unseen: int = 0
 
@@ -71,7 +71,7 @@ def event_line(event: Event) -> str:
     return f"{place} trial {one.number} {_ended_as(one)}: {said}{left}"
 
 
-def _ended_as(one: ShownTrial) -> str:
+def _ended_as(one: TrialProgress) -> str:
     if one.state is TrialState.COMPLETE:
         return one.state.value
     word = "collapsed" if has_collapsed(one.reason) else one.state.value

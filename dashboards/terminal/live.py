@@ -12,7 +12,7 @@ from dashboards.terminal.text import duration_text, measured_text, share_text, s
 from studies.analysis.visible import visible
 from studies.pruning.degenerate import COLLAPSED
 from studies.records import TrialState
-from studies.runtime.progress import Progress, ShownTrial, TimeLeft
+from studies.runtime.progress import Progress, TimeLeft, TrialProgress
 
 _BAR_WIDTH = 40
 _MIDDLE_WIDTH, _FULL_WIDTH = 100, 140
@@ -83,7 +83,7 @@ def times_text(progress: Progress) -> str:
     return gone if progress.left is None else f"{gone}, {left_text(progress.left)}"
 
 
-def named(trial: ShownTrial) -> str:
+def named(trial: TrialProgress) -> str:
     """What a trial is, after the name of the published method if it is one."""
     return trial.description if trial.method is None else f"{trial.method}: {trial.description}"
 
@@ -155,23 +155,23 @@ def _tables(progress: Progress, width: int, lines: int) -> Iterator[RenderableTy
         yield Text(f"and {hidden} more", "dim")
 
 
-def _first(one: ShownTrial, progress: Progress) -> list[str]:
+def _first(one: TrialProgress, progress: Progress) -> list[str]:
     """Number, step and score of a trial; of one that runs the newest."""
     steps = f"/{progress.steps}" if one.state is TrialState.RUNNING else ""
     score = measured_text(one.score, progress.examples, state=one.state, is_by_loss=one.is_by_loss)
     return [str(one.number), f"{one.step}{steps}", score]
 
 
-def _size(one: ShownTrial, progress: Progress) -> list[str]:
+def _size(one: TrialProgress, progress: Progress) -> list[str]:
     return [f"{one.stored_parameters:,}", share_text(one.stored_parameters / progress.budget_parameters)]
 
 
-def _bold(one: ShownTrial) -> str:
+def _bold(one: TrialProgress) -> str:
     """What a trial is; discoveries are bold."""
     return f"[bold]{escape(named(one))}[/]" if one.method is None else escape(named(one))
 
 
-def _ending(one: ShownTrial, *, has_reason: bool) -> str:
+def _ending(one: TrialProgress, *, has_reason: bool) -> str:
     """How a trial ended, and what it is."""
     reason = reason_text(one) if has_reason else ""
     why = f" [dim]({escape(reason)})[/]" if reason else ""
@@ -179,14 +179,14 @@ def _ending(one: ShownTrial, *, has_reason: bool) -> str:
     return f"{ended}: {escape(named(one))}{why}"
 
 
-def reason_text(one: ShownTrial) -> str:
+def reason_text(one: TrialProgress) -> str:
     """Why a trial ended early, without what its step and state say; empty of complete ones."""
     rung, _, told = (one.reason or "").partition("): ")
     said = told if rung.startswith("rung ") and told else (one.reason or "")
     return said.removeprefix(COLLAPSED)
 
 
-def _furthest(running: Sequence[ShownTrial], count: int) -> list[ShownTrial]:
+def _furthest(running: Sequence[TrialProgress], count: int) -> list[TrialProgress]:
     """Those that have come furthest, in the order of their numbers."""
     chosen = sorted(running, key=lambda one: (-one.step, one.number))[:count]
     return sorted(chosen, key=lambda one: one.number)

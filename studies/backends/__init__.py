@@ -1,7 +1,7 @@
-"""Backends: who runs the workers of a study. Importing this loads neither torch nor ray.
+"""Backends, which run the workers of a study; importing this package loads neither torch nor ray.
 
 ===============  ==============================================================
-``backend``      what every backend is given and returns; how a worker gets its runner
+``backend``      interface of backends; factory of the workers' runners
 ``inline``       one worker in this process
 ``tune``         workers as long-lived trials of Ray Tune, the keeper an actor
 ===============  ==============================================================
@@ -11,17 +11,17 @@ from collections.abc import Mapping
 
 from studies.backends.backend import Backend, RunnerFactory, Watch
 from studies.backends.tune import run_tune
-from studies.runtime.progress import Standing
+from studies.runtime.progress import LaunchStatus
 from studies.runtime.study_plan import StudyPlan
 from studies.study_file.fields import BackendName
 from studies.study_file.sections import Fleet
 
 
-def _inline(plan: StudyPlan, factory: RunnerFactory, options: Fleet, watch: Watch) -> Standing:
+def _inline(plan: StudyPlan, factory: RunnerFactory, options: Fleet, watch: Watch) -> LaunchStatus:
     from studies.backends.inline import run_inline
 
     return run_inline(plan, factory, options, watch)
 
 
 BACKENDS: Mapping[BackendName, Backend] = {"ray": run_tune, "inline": _inline}
-"""Who can run a study, by the name in its file. ``tests/contracts/test_backends.py`` says what each keeps."""
+"""Backends by the name in a study file. ``tests/contracts/test_backends.py`` checks every entry."""

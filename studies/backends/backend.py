@@ -1,4 +1,4 @@
-"""What every backend is given and what it returns: the clock, the user's signals, how workers get their runner."""
+"""Interface of backends: the watch, the user's signals, and the factory of the workers' runners."""
 
 import os
 import signal
@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from types import FrameType
 from typing import TYPE_CHECKING, Self
 
-from studies.runtime.progress import Observer, Progress, Standing, TimeLeft
+from studies.runtime.progress import LaunchStatus, Observer, Progress, TimeLeft
 from studies.runtime.study_plan import StudyPlan
 from studies.study_file.sections import Fleet
 from studies.study_file.study import Specification
@@ -25,28 +25,28 @@ if TYPE_CHECKING:
     from trial_runner.runner import TorchRunner
 
 RunnerFactory = Callable[[int], PackRunner]
-"""Makes a worker's runner, given its number of threads. Travels between processes."""
+"""Function that creates a worker's runner, given its number of threads; sent between processes."""
 
 OBSERVE_SECONDS = 0.5
 SNAPSHOT_SECONDS = 600.0
-"""Between two measurements, after which trials are snapshot, so that no more is lost with a machine."""
+"""Interval of snapshots between two measurements, which bounds the loss with a machine."""
 
 _GENERATIONS = 4
-# why a launch stops, and for how long its workers have; container managers kill 10 s after SIGTERM
-_WISHES = {
+# reason and grace seconds of each signal; container managers kill 10 s after SIGTERM
+_STOP_SIGNALS = {
     signal.SIGINT: ("interrupted by Ctrl-C", 30.0),
-    signal.SIGTERM: ("told to stop by SIGTERM", 6.0),
-    signal.SIGUSR1: ("told to stop by SIGUSR1", 60.0),
+    signal.SIGTERM: ("stopped by SIGTERM", 6.0),
+    signal.SIGUSR1: ("stopped by SIGUSR1", 60.0),
 }
-_ONE_BREATH_SECONDS = 1.0
+_SAME_REQUEST_SECONDS = 1.0
 _LONGEST_GRACE_SECONDS = 120.0
 
 
 def pack_size(options: Fleet, plan: StudyPlan, workers: int) -> tuple[int, TrainingPlan | None]:
-    """How many slots a worker opens at most, and the training plan that they must fit in memory with, if any.
+    """Return the largest number of slots of a worker, and the training plan for which they must fit in memory, if any.
 
-    Left to memory alone, a pack could take a whole study in at once, and no trial would be proposed from what another
-    has shown; so it takes a quarter of the worker's share of the trials at most.
+    A pack bounded by memory alone could take a whole study at once, and no proposal would use the results of another
+    trial. So it takes at most a quarter of the worker's share of the trials.
     """
     if options.pack != "auto":
         return int(options.pack) * options.worker.shards, None
@@ -54,59 +54,59 @@ def pack_size(options: Fleet, plan: StudyPlan, workers: int) -> tuple[int, Train
 
 
 def most_slots(trials: int, workers: int) -> int:
-    """The most slots of a pack that is left to memory."""
+    """Return the largest number of slots of a pack whose size is bounded by memory."""
     return max(1, trials // (_GENERATIONS * workers))
 
 
 def asked_threads() -> int | None:
-    """The most threads that the user lets a worker compute with, by ``OMP_NUM_THREADS``; None if they do not say."""
+    """Return the largest number of threads that ``OMP_NUM_THREADS`` allows a worker; None without a limit."""
     first = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0].strip()
     return int(first) or None if first.isdecimal() else None
 
 
 class Watch:
-    """Looks at the clock and at the user's wishes, and shows the progress."""
+    """Checks the time budget and stop requests, and shows the progress."""
 
     def __init__(self, observer: Observer, interrupts: "Interrupts", time_budget_seconds: float | None) -> None:
         """Start the clock.
 
         Args:
-            observer: Shown the study's progress about twice a second, in the launching process.
+            observer: Function that receives the progress about twice a second, in the launching process.
         """
         self._observer = observer
         self._interrupts = interrupts
         self._time_budget_seconds = time_budget_seconds
         self._began_at = time.monotonic()
-        self._next_look = 0.0
+        self._next_check = 0.0
 
     @property
     def seconds_elapsed(self) -> float:
-        """Since the launch began."""
+        """Seconds since the launch began."""
         return time.monotonic() - self._began_at
 
     @property
     def grace_seconds(self) -> float:
-        """How long the workers have to lay their trials aside once there is a reason to stop."""
+        """Seconds for workers to checkpoint their trials after a stop request."""
         return self._interrupts.grace_seconds
 
     def is_due(self) -> bool:
-        """Whether it is time to look again; about twice a second, and at once when the user wants to stop."""
+        """Return whether to check again: about twice a second, and at once after a stop request."""
         now = time.monotonic()
-        if now < self._next_look and not self._interrupts.reason:
+        if now < self._next_check and not self._interrupts.reason:
             return False
-        self._next_look = now + OBSERVE_SECONDS
+        self._next_check = now + OBSERVE_SECONDS
         return True
 
     def reason_to_stop(self) -> str:
-        """Why the workers should be sent away; empty while they should not."""
+        """Return the reason why the workers should be stopped; empty if there is none."""
         if self._interrupts.reason:
             return self._interrupts.reason
         if self._time_budget_seconds is not None and self.seconds_elapsed >= self._time_budget_seconds:
-            return f"the time budget of {self._time_budget_seconds:g} s is used up"
+            return f"the time budget of {self._time_budget_seconds:g} s is exhausted"
         return ""
 
     def show(self, progress: Progress) -> None:
-        """Show the progress, with the time of this launch."""
+        """Show the progress with the time of this launch."""
         left = progress.left
         if self._time_budget_seconds is not None:
             remaining = max(0.0, self._time_budget_seconds - self.seconds_elapsed)
@@ -115,61 +115,61 @@ class Watch:
         self._observer(replace(progress, seconds_elapsed=self.seconds_elapsed, left=left))
 
 
-Backend = Callable[[StudyPlan, RunnerFactory, Fleet, Watch], Standing]
-"""Runs the workers of one study until it is done or they are sent away, and returns where it stands in the end.
+Backend = Callable[[StudyPlan, RunnerFactory, Fleet, Watch], LaunchStatus]
+"""Function that runs the workers of one study until it is done or they are stopped, and returns the status.
 
-It raises a `StudiesError` if the launch cannot go on. Nothing is lost: launching again continues.
+It raises a `StudiesError` if the launch cannot continue. Nothing is lost: launching again continues.
 """
 
 
 class Interrupts:
-    """While entered, the first of Ctrl-C, SIGTERM and SIGUSR1 is only noted; a second one stops at once.
+    """Signal handler: while entered, the first Ctrl-C, SIGTERM or SIGUSR1 is recorded, and a second one stops at once.
 
-    Batch systems send SIGUSR1 a while before they end a job. `timeout` and some shells send SIGTERM twice in one
-    breath, to the process and to its group: that is one wish.
+    Batch systems send SIGUSR1 some time before they end a job. `timeout` and some shells send SIGTERM twice at once,
+    to the process and to its group; that counts as one.
 
     Attributes:
-        reason: What was noted; empty before the first signal.
-        grace_seconds: How long whoever must stop has to lay its work aside.
+        reason: Reason of the first signal; empty before it.
+        grace_seconds: Seconds for workers to checkpoint their trials.
     """
 
     def __init__(self) -> None:
-        """Note nothing yet."""
+        """Start without a signal."""
         self.reason = ""
         self.grace_seconds = _LONGEST_GRACE_SECONDS
         self._noted_at = 0.0
         self._earlier: dict[signal.Signals, object] = {}
 
     def __enter__(self) -> Self:
-        """Take the signals over; outside the main thread there are none to take."""
+        """Install the handlers, in the main thread alone."""
         if threading.current_thread() is threading.main_thread():
-            self._earlier = {number: signal.signal(number, self._note) for number in _WISHES}
+            self._earlier = {number: signal.signal(number, self._note) for number in _STOP_SIGNALS}
         return self
 
     def __exit__(self, *raised: object) -> None:
-        """Give the signals back."""
+        """Restore the earlier handlers."""
         for number, handler in self._earlier.items():
             signal.signal(number, handler)  # type: ignore[arg-type]
         self._earlier = {}
 
     def _note(self, number: int, frame: FrameType | None) -> None:
         if self.reason:
-            if time.monotonic() - self._noted_at < _ONE_BREATH_SECONDS:
+            if time.monotonic() - self._noted_at < _SAME_REQUEST_SECONDS:
                 return
             raise KeyboardInterrupt
         self._noted_at = time.monotonic()
-        self.reason, self.grace_seconds = _WISHES[signal.Signals(number)]
+        self.reason, self.grace_seconds = _STOP_SIGNALS[signal.Signals(number)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TorchRunnerFactory:
-    """Orders the real runner. Torch is loaded in the worker, not where the runner is ordered.
+    """Factory of the torch runner; torch is imported in the worker.
 
     Attributes:
-        backbone: Which one, and how its weights are held; or its name alone.
+        backbone: Name of the backbone, or its source with the format of its weights.
         precision: ``auto``, ``fp32`` or ``bf16``.
-        shards: Processes that share the backbone, on a GPU each; 1 for this one.
-        inputs: Digest of what workers must read; None lets them read anything.
+        shards: Number of processes that share the backbone, with one GPU each; 1 for this process alone.
+        inputs: Digest of the data that workers must read; None for any data.
     """
 
     backbone: str | BackboneSource
@@ -180,7 +180,7 @@ class TorchRunnerFactory:
 
     @classmethod
     def of(cls, specification: Specification, inputs: InputDigest | None = None) -> Self:
-        """The runner that trains the trials of a study."""
+        """Return the factory for the trials of a study."""
         return cls(
             backbone=specification.backbone,
             task=specification.task,
@@ -193,7 +193,7 @@ class TorchRunnerFactory:
         """Load backbone and task, here or in the processes that share the backbone.
 
         Raises:
-            RunnerError: If either cannot be had.
+            RunnerError: If either cannot be loaded.
         """
         if self.shards == 1:
             return self.open(threads=threads)

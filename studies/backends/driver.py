@@ -1,8 +1,8 @@
-"""The driver of Ray, in a process of its own: the keeper an actor, every worker one long-lived trial of Ray Tune.
+"""Driver of Ray in a process of its own: the keeper is an actor, every worker one long-lived trial of Ray Tune.
 
-Tune places the workers, gives them their cores and GPUs and restarts them where they die. It searches nothing and
-schedules nothing, and its run folder is thrown away: the ledger is the truth. Whatever Ray does to the process that
-drives it, hang or abort, happens to this one; the launching process (`studies.backends.tune`) watches it and ends it.
+Tune places the workers, gives them their cores and GPUs and restarts them when they die. It neither searches nor
+schedules, and its run folder is temporary: the ledger holds everything. If Ray hangs or aborts, it takes this process
+along; the launching process (`studies.backends.tune`) watches it and ends it.
 
 Started as ``python -m studies.backends.driver FILE_DESCRIPTOR PARENT ORDER``.
 """
@@ -28,14 +28,14 @@ from ray.exceptions import AuthenticationError
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from studies.backends.backend import SNAPSHOT_SECONDS, pack_size
-from studies.backends.driver_process import DriverOrder, Ended, Shown, not_taken_in
+from studies.backends.driver_process import DriverOrder, DriverProgress, Ended, not_taken_in
 from studies.backends.keeper_actor import FILES, PULSE, KeeperActor
 from studies.backends.keeper_monitor import KeeperWatch
 from studies.backends.placement import Nodes, share_of
-from studies.backends.scaling_policy import Failures, Growth, Places, heed_want_of_memory
+from studies.backends.scaling_policy import Failures, Growth, Places, treat_oom_as_actor_error
 from studies.backends.tune_worker import Home, PackTrainable
 from studies.errors import LaunchError, StudiesError, said_line
-from studies.runtime.progress import Standing
+from studies.runtime.progress import LaunchStatus
 
 _LOOK_SECONDS = 0.1
 _LEAVING_SECONDS = 15.0
@@ -48,9 +48,9 @@ _SET_PARENT_DEATH_SIGNAL = 1
 
 
 def main() -> None:
-    """Run what the launching process orders, and tell it how that ended."""
+    """Run the order of the launching process and send it the outcome."""
     connection, parent = Connection(int(sys.argv[1])), int(sys.argv[2])
-    os.set_inheritable(connection.fileno(), False)  # else its children could keep open what ends with this process
+    os.set_inheritable(connection.fileno(), False)  # children must not keep it open after this process ends
     _end_with(parent)
     order: DriverOrder = pickle.loads(Path(sys.argv[3]).read_bytes())
     try:
@@ -58,20 +58,20 @@ def main() -> None:
     except StudiesError as error:
         ended = error
     except (EOFError, BrokenPipeError):
-        os._exit(1)  # nobody is left to tell
-    except Exception as error:  # noqa: BLE001 - Ray has many ways to say that it cannot go on
+        os._exit(1)  # the launching process is gone
+    except Exception as error:  # noqa: BLE001 - Ray fails in many ways
         ended = _explained(error)
     connection.send(ended)
     if order.address is not None:
         ray.shutdown()
-    # the launching process ends what is left of a Ray of its own
+    # the launching process ends the remains of a private Ray
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(0)
 
 
 def _end_with(parent: int) -> None:
-    """See that this process does not outlive the one that started it; Linux does that even for one that hangs."""
+    """End this process when its parent ends; Linux does so even if it hangs."""
     with contextlib.suppress(OSError, AttributeError):
         ctypes.CDLL(None).prctl(_SET_PARENT_DEATH_SIGNAL, signal.SIGKILL)
     if os.getppid() != parent:
@@ -80,13 +80,13 @@ def _end_with(parent: int) -> None:
 
 def _explained(error: BaseException) -> LaunchError:
     return LaunchError(
-        f"Ray must run the workers; it stopped: {type(error).__name__}: {said_line(error)}. "
+        f"cannot run the workers: Ray stopped with {type(error).__name__}: {said_line(error)}. "
         "Nothing is lost: launch again to continue."
     )
 
 
-def _driven(order: DriverOrder, connection: Connection) -> Standing:
-    """Run the fleet until the study is done or it is told to stop."""
+def _driven(order: DriverOrder, connection: Connection) -> LaunchStatus:
+    """Run the fleet until the study is done or a stop is requested."""
     connection.send(_start_ray(order))
     plan, options = order.plan, order.options
     share = share_of(Nodes().staying, options, is_own=order.address is None)
@@ -94,7 +94,7 @@ def _driven(order: DriverOrder, connection: Connection) -> Standing:
     growth = Growth(share, workers)
     context, name = ray.get_runtime_context(), f"launch {uuid.uuid4().hex[:12]}"
     actor: Any = ray.remote(concurrency_groups={PULSE: 2, FILES: 2})(KeeperActor)
-    # where the launch is: its database may be a file of this machine, and the study's folder is here
+    # on this machine: the database may be a local file, and the study's folder is local
     here = NodeAffinitySchedulingStrategy(context.get_node_id(), soft=False)
     limits = {"num_cpus": 0, "max_restarts": -1, "max_task_retries": -1}
     handle = actor.options(name=name, scheduling_strategy=here, **limits).remote(plan, name)
@@ -109,19 +109,21 @@ def _driven(order: DriverOrder, connection: Connection) -> Standing:
         threads=max(1, min(share.cores, order.asked_threads or share.cores)),
         home=Home(keeper=name, namespace=context.namespace, node=context.get_node_id(), mark=order.mark),
     )
-    heed_want_of_memory()
+    treat_oom_as_actor_error()
     failures = Failures()
-    # Tune's own loop, beside the one that looks after the launch
+    # the loop of Tune runs in a thread beside the one that watches the launch
     fleet = ThreadPoolExecutor(1).submit(_tuner(trainable, growth, failures, order.folder).fit)
     keeper = KeeperWatch(handle, plan)
-    return _watch_over(fleet, keeper, connection, partial(_lacks, keeper, growth, failures, time.monotonic()))
+    return _watch_over(
+        fleet, keeper, connection, partial(_missing_resources, keeper, growth, failures, time.monotonic())
+    )
 
 
 def _start_ray(order: DriverOrder) -> dict[str, int]:
-    """A Ray of this launch's own, or the cluster at an address; the processes that it must not lose.
+    """Start Ray, or connect to the cluster at an address; return the processes that must stay alive.
 
     Raises:
-        LaunchError: If that cluster does not take this machine in.
+        LaunchError: If the cluster does not accept this machine.
     """
     quiet = {"log_to_driver": False, "logging_level": "ERROR", "configure_logging": True}
     if order.address is not None:
@@ -129,7 +131,7 @@ def _start_ray(order: DriverOrder) -> dict[str, int]:
             ray.init(order.address, **quiet)
         except (ConnectionError, AuthenticationError) as error:
             raise LaunchError(
-                f"Ray must run the workers; {not_taken_in(order.address)}. Nothing is lost: launch again to continue."
+                f"cannot run the workers: {not_taken_in(order.address)}. Nothing is lost: launch again to continue."
             ) from error
         return {}
     for start in range(_STARTS):
@@ -152,66 +154,68 @@ def _start_ray(order: DriverOrder) -> dict[str, int]:
     return {kind: info[0].process.pid for kind, info in node.all_processes.items() if kind in _VITAL}
 
 
-def _lacks(keeper: KeeperWatch, growth: Growth, failures: Failures, since: float) -> str:
-    """What no worker can begin without, as a sentence; empty when they begin, or have not had the time.
+def _missing_resources(keeper: KeeperWatch, growth: Growth, failures: Failures, since: float) -> str:
+    """Return the resources that workers lack as a sentence; empty if workers begin or have not had the time.
 
-    The keeper is told of processes that were ended for want of memory.
+    The keeper receives the places whose process ran out of memory.
 
     Raises:
         LaunchError: If workers end before they have begun.
     """
-    for place, why in failures.hungry():
-        keeper.asked("ended", place, why)
-    failures.check(keeper.met)
-    if keeper.met or time.monotonic() - since < _PLACE_SECONDS:
+    for place, why in failures.oom_killed_workers():
+        keeper.call("ended", place, why)
+    failures.check(keeper.workers)
+    if keeper.workers or time.monotonic() - since < _PLACE_SECONDS:
         return ""
     return f"no node has {growth.share.words} free for a worker; waiting for one"
 
 
-def _watch_over(fleet: Future[Any], keeper: KeeperWatch, connection: Connection, lacks: Callable[[], str]) -> Standing:
-    """Show the progress until the last worker has left, or does not leave though nothing is left to do."""
+def _watch_over(
+    fleet: Future[Any], keeper: KeeperWatch, connection: Connection, missing: Callable[[], str]
+) -> LaunchStatus:
+    """Send the progress until the last worker has left, or does not leave although nothing is left to do."""
     over_since: float | None = None
     while not fleet.done():
-        _look(keeper, connection, lacks())
-        if not _is_over(keeper.standing):
+        _exchange_status(keeper, connection, missing())
+        if not _is_over(keeper.status):
             over_since = None
         elif over_since is None:
             over_since = time.monotonic()
-        elif not keeper.met or time.monotonic() - over_since > _LEAVING_SECONDS:
+        elif not keeper.workers or time.monotonic() - over_since > _LEAVING_SECONDS:
             break
         wait([fleet], _LOOK_SECONDS)
-    keeper.ask_anew()  # what was asked before the last worker told why it leaves is not how the launch ended
-    while not _look(keeper, connection):
+    keeper.discard_pending_status()  # an earlier answer may lack the reason why the last worker left
+    while not _exchange_status(keeper, connection):
         time.sleep(_LOOK_SECONDS)
-    standing = keeper.standing
-    if standing is None:
-        raise LaunchError("the keeper must say where the study stands; it did not.")
+    status = keeper.status
+    if status is None:
+        raise LaunchError("the keeper did not report the status of the study. Launch again to continue.")
     error = fleet.exception() if fleet.done() else None
-    if error is not None and not standing.is_done and standing.halted is None:
+    if error is not None and not status.is_done and status.halted is None:
         raise _explained(error) from error
-    if standing.halted is None:
-        is_noted = keeper.asked("finish", standing.summary)
-        while not is_noted():
-            _look(keeper, connection)
+    if status.halted is None:
+        is_recorded = keeper.call("finish", status.summary)
+        while not is_recorded():
+            _exchange_status(keeper, connection)
             time.sleep(_LOOK_SECONDS)
-    return standing
+    return status
 
 
-def _look(keeper: KeeperWatch, connection: Connection, lacks: str = "") -> bool:
-    """Hear the launching process and the keeper, and tell the one of the other; True when the keeper has answered."""
+def _exchange_status(keeper: KeeperWatch, connection: Connection, missing: str = "") -> bool:
+    """Exchange messages between the launching process and the keeper; return whether there is a new status."""
     while connection.poll():
         keeper.stop_reason = connection.recv()
-    is_new = keeper.look()
-    progress = None if keeper.standing is None else keeper.standing.progress
-    connection.send(Shown(progress=progress, waits_for=keeper.waits_for or lacks))
+    is_new = keeper.poll()
+    progress = None if keeper.status is None else keeper.status.progress
+    connection.send(DriverProgress(progress=progress, waits_for=keeper.waits_for or missing))
     return is_new
 
 
-def _is_over(standing: Standing | None) -> bool:
-    """Whether the workers have nothing left to do but to leave."""
-    if standing is None:
+def _is_over(status: LaunchStatus | None) -> bool:
+    """Return whether the workers have nothing left to do but to leave."""
+    if status is None:
         return False
-    return standing.is_done or standing.halted is not None or bool(standing.drained and not standing.progress.running)
+    return status.is_done or status.halted is not None or bool(status.drained and not status.progress.running)
 
 
 def _tuner(trainable: Any, growth: Growth, failures: Failures, folder: Path) -> tune.Tuner:

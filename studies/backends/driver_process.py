@@ -1,4 +1,4 @@
-"""The driver of Ray as the launching process has it: a process with a session of its own, and all that it started."""
+"""Driver process of Ray from the side of the launching process: its session, messages and end."""
 
 import fcntl
 import os
@@ -21,7 +21,7 @@ from typing import Self
 from studies.backends.backend import RunnerFactory, TorchRunnerFactory
 from studies.backends.trial_files import FolderMark
 from studies.errors import StudiesError
-from studies.runtime.progress import Progress, Standing
+from studies.runtime.progress import LaunchStatus, Progress
 from studies.runtime.study_plan import StudyPlan
 from studies.study_file.sections import Fleet
 from trial_runner.processes import start_of
@@ -29,8 +29,8 @@ from trial_runner.processes import start_of
 _END_SECONDS = 5.0
 _LEAVE_SECONDS = 10.0
 _LOOK_SECONDS = 0.02
-_LONGEST_WORD = 200
-_NOT_OF_ITS_OWN = frozenset({"RAY_ADDRESS", "RAY_AUTH_TOKEN"})
+_LONGEST_LINE = 200
+_PRIVATE_VARIABLES = frozenset({"RAY_ADDRESS", "RAY_AUTH_TOKEN"})
 
 _PREFIX = "dslaunch-"
 _REMOVALS = 3
@@ -38,19 +38,19 @@ _LONGEST_PARENT = 20  # sockets of Ray lie below it, and their paths are limited
 _AS_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 ORDER = "order"
-"""The file in the launch's folder that holds the driver's order."""
+"""Name of the file with the driver's order in the launch's folder."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DriverOrder:
-    """What the driver is to run, and where.
+    """Order to the driver.
 
     Attributes:
-        cores: Of this machine, for this launch.
-        asked_threads: The most threads that the user lets a worker compute with; None if they do not say.
-        address: Of a Ray that runs already; None for one of the launch's own.
-        folder: Lives as long as the launch, and only its user can enter it.
-        mark: Tells a worker on another node whether it sees the study's folder; None without other nodes.
+        cores: Cores of this machine for this launch.
+        asked_threads: Largest number of threads of a worker that the user allows; None without a limit.
+        address: Address of a running Ray; None for a private one.
+        folder: Folder that lives as long as the launch and is accessible to its user alone.
+        mark: File by which a worker on another node detects a shared study folder; None without other nodes.
     """
 
     plan: StudyPlan
@@ -64,15 +64,15 @@ class DriverOrder:
 
 
 Processes = dict[str, int]
-"""From the driver, once Ray runs: those of this machine without which it does not; none of a Ray that ran already."""
+"""Message of the driver once Ray runs: processes of this machine that must stay alive; empty for a running Ray."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Shown:
-    """From the driver, several times a second: it lives.
+class DriverProgress:
+    """Message of the driver several times a second.
 
     Attributes:
-        progress: Of the study; None before anything is known of it.
+        progress: Progress of the study; None before it is known.
         waits_for: See `Progress.waits_for`.
     """
 
@@ -80,14 +80,14 @@ class Shown:
     waits_for: str
 
 
-Ended = Standing | StudiesError
-"""From the driver: the fleet has come to its end, and there the study stands; or what ended it."""
+Ended = LaunchStatus | StudiesError
+"""Last message of the driver: the status after the fleet has ended, or the error that ended it."""
 
-Said = Processes | Shown | Ended
+DriverMessage = Processes | DriverProgress | Ended
 
 
 def not_taken_in(address: str) -> str:
-    """What is said of a cluster that this machine cannot work with, as half a sentence."""
+    """Return the reason why a cluster cannot be used from this machine, as half a sentence."""
     return (
         f"the cluster at {address} did not take this machine in (it must be one of its nodes, by 'ray start', and have "
         "its token, by RAY_AUTH_TOKEN_PATH)"
@@ -95,28 +95,29 @@ def not_taken_in(address: str) -> str:
 
 
 class DriverProcess:
-    """While entered, the driver runs; afterwards neither it nor anything that it started on this machine is left.
+    """Driver process while entered; afterwards neither it nor any of its children on this machine is left.
 
-    Signals for the group of the launching process do not reach it: it is told to stop, and ended when it does not.
+    Signals to the group of the launching process do not reach it; it receives a stop message, and is ended if it does
+    not stop.
     """
 
     def __init__(self, order: DriverOrder, environment: Mapping[str, str]) -> None:
-        """Get ready to start it, with some settings added to the environment."""
+        """Prepare the process, with additions to its environment."""
         self._order = order
         self._environment = environment
         self._log = order.folder / "driver.log"
-        self._heard: queue.SimpleQueue[Said | None] = queue.SimpleQueue()
+        self._messages: queue.SimpleQueue[DriverMessage | None] = queue.SimpleQueue()
 
     def __enter__(self) -> Self:
-        """Start it and give it its order."""
-        order = _pickled(self._order)  # first: what cannot travel leaves no process behind
-        (self._order.folder / ORDER).write_bytes(order)  # not through the pipe: nobody may read that
+        """Start the process and give it its order."""
+        order = _pickled(self._order)  # first, so that an order that cannot be pickled starts no process
+        (self._order.folder / ORDER).write_bytes(order)  # not through the pipe, which may never be read
         self._connection, its = Pipe()
-        # its modules are those of this process, not what lies in the folder where it was started
+        # it imports the modules of this process, not those of the current folder
         command = [sys.executable, "-P", "-m", "studies.backends.driver", str(its.fileno()), str(os.getpid())]
         command.append(str(self._order.folder / ORDER))
         paths = [path or str(Path.cwd()) for path in sys.path]
-        hidden = _NOT_OF_ITS_OWN if self._order.address is None else frozenset()
+        hidden = _PRIVATE_VARIABLES if self._order.address is None else frozenset()
         environment = {name: value for name, value in os.environ.items() if name not in hidden}
         environment |= {**self._environment, "PYTHONPATH": os.pathsep.join(dict.fromkeys(paths))}
         with self._log.open("wb") as log:
@@ -135,16 +136,16 @@ class DriverProcess:
         return self
 
     def _listen(self) -> None:
-        """Take in what it says: a message of which only a part ever comes keeps this thread, and no other."""
+        """Receive messages; an incomplete message blocks this thread alone."""
         while True:
             try:
-                self._heard.put(self._connection.recv())
+                self._messages.put(self._connection.recv())
             except (EOFError, OSError):
-                self._heard.put(None)
+                self._messages.put(None)
                 return
 
     def __exit__(self, kind: type[BaseException] | None, *raised: object) -> None:
-        """End it, and whatever is left of its session."""
+        """End the process and the rest of its session."""
         if kind is None and self._order.address is not None:
             self._code(_LEAVE_SECONDS)  # it leaves the cluster
         until = time.monotonic() + _END_SECONDS
@@ -160,51 +161,51 @@ class DriverProcess:
         if not self._listener.is_alive():
             self._connection.close()
 
-    def hear(self, seconds: float) -> Said | None:
-        """What it says next; None when it says nothing for so long.
+    def receive(self, seconds: float) -> DriverMessage | None:
+        """Return the next message; None after so many seconds without one.
 
         Raises:
-            EOFError: If it has ended.
+            EOFError: If the process has ended.
         """
         try:
-            said = self._heard.get(timeout=seconds) if seconds else self._heard.get_nowait()
+            message = self._messages.get(timeout=seconds) if seconds else self._messages.get_nowait()
         except queue.Empty:
             return None
-        if said is None:
-            self._heard.put(None)
+        if message is None:
+            self._messages.put(None)
             raise EOFError
-        return said
+        return message
 
     def stop(self, reason: str) -> None:
-        """Tell it to send the workers away."""
+        """Send a stop request."""
         with suppress(ConnectionError):
             self._connection.send(reason)
 
     def ends_within(self, seconds: float) -> bool:
-        """Whether it has ended, or does so soon; what it said before may still have to be taken in."""
+        """Return whether the process ends within so many seconds; earlier messages may still be unread."""
         return self._code(seconds) is not None
 
     @property
-    def last_words(self) -> str:
-        """How it ended, for one line."""
+    def exit_description(self) -> str:
+        """Way in which the process ended, in half a line."""
         code = self._code(_END_SECONDS)
         how = "hung" if code is None else f"signal {-code}" if code < 0 else f"exit code {code}"
         with suppress(OSError):
             lines = [line.strip() for line in self._log.read_text(errors="replace").splitlines() if line.strip()]
             if lines:
-                return f"{how}; it said: {lines[-1][:_LONGEST_WORD]}"
+                return f"{how}; last line: {lines[-1][:_LONGEST_LINE]}"
         return how
 
     def _code(self, seconds: float) -> int | None:
-        """Its exit code, as `subprocess` has it; None when it does not end for so long.
+        """Return the exit code as `subprocess` does; None if the process does not end within so many seconds.
 
-        It is left to be noticed: until then no other process can bear its number, nor begin a session of that number.
+        The process is not reaped: until then no other process or session can have its number.
         """
         until = time.monotonic() + seconds
         while True:
             try:
                 ended = os.waitid(os.P_PID, self._process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
-            except ChildProcessError:  # noticed by the system itself, where SIGCHLD is ignored
+            except ChildProcessError:  # reaped by the system where SIGCHLD is ignored
                 return self._process.wait()
             if ended is not None:
                 return ended.si_status if ended.si_code == os.CLD_EXITED else -ended.si_status
@@ -214,7 +215,7 @@ class DriverProcess:
 
 
 def _pickled(order: DriverOrder) -> bytes:
-    """The order as bytes; what a script or a notebook defines travels as its code."""
+    """Return the order as bytes; objects of a script or a notebook are sent by value."""
     if isinstance(order.factory, TorchRunnerFactory):
         return pickle.dumps(order)
     from ray import cloudpickle
@@ -224,25 +225,25 @@ def _pickled(order: DriverOrder) -> bytes:
 
 
 def _session(leader: int) -> list[int]:
-    """The processes of a session that have not ended; without ``/proc`` none."""
-    found = []
+    """Return the live processes of a session; empty without ``/proc``."""
+    pids = []
     for folder in Path("/proc").glob("[0-9]*"):
         pid = int(folder.name)
         with suppress(ProcessLookupError, PermissionError):
             if os.getsid(pid) == leader and start_of(pid) is not None:
-                found.append(pid)
-    return found
+                pids.append(pid)
+    return pids
 
 
 @contextmanager
 def launch_folder() -> Iterator[Path]:
-    """A folder that lives as long as a launch, that only this user can enter; those of killed launches are removed.
+    """Yield a folder for the duration of a launch, accessible to this user alone; remove those of killed launches.
 
-    A launch holds a lock on its folder itself; the system lets go of it when the process dies. So one without a lock
-    was left behind. Programs that tidy up ``/tmp`` by age leave a locked folder alone.
+    A launch holds a lock on its folder, which the system releases when the process dies. So an unlocked folder was left
+    behind. Programs that clean ``/tmp`` by age leave locked folders alone.
     """
-    usual = Path(tempfile.gettempdir())
-    parent = usual if len(str(usual)) <= _LONGEST_PARENT else Path("/tmp")
+    default = Path(tempfile.gettempdir())
+    parent = default if len(str(default)) <= _LONGEST_PARENT else Path("/tmp")
     for left in parent.glob(f"{_PREFIX}*"):
         _remove_if_left(left)
     folder, lock = _locked_folder(parent)
@@ -254,7 +255,7 @@ def launch_folder() -> Iterator[Path]:
 
 
 def _locked_folder(parent: Path) -> tuple[Path, int]:
-    """A new folder and the lock on it; another launch may take one that is not locked yet for one that was left."""
+    """Return a new folder and its lock; another launch may remove a folder before it is locked."""
     while True:
         folder = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=parent))
         with suppress(FileNotFoundError):
@@ -266,7 +267,7 @@ def _locked_folder(parent: Path) -> tuple[Path, int]:
 
 
 def _remove(folder: Path) -> None:
-    """Remove the folder of a launch that ends, and what a process that is dying writes there meanwhile."""
+    """Remove the folder of a launch that ends, together with late files of dying processes."""
     for _ in range(_REMOVALS):
         shutil.rmtree(folder, ignore_errors=True)
         if not folder.exists():
@@ -274,7 +275,7 @@ def _remove(folder: Path) -> None:
 
 
 def _remove_if_left(folder: Path) -> None:
-    """Remove the folder of a launch of this user that has ended; whatever else bears such a name is left alone."""
+    """Remove the folder of an ended launch of this user; other folders with such a name are left alone."""
     with suppress(OSError):
         lock = os.open(folder, _AS_FOLDER)
         try:

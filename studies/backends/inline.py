@@ -1,4 +1,4 @@
-"""One worker in this process: no Ray, no second process, nothing to wait for."""
+"""Backend with one worker in this process, without Ray."""
 
 import os
 import threading
@@ -11,36 +11,36 @@ from studies.backends.trial_files import FilesInFolder
 from studies.backends.worker import PackWorker
 from studies.errors import StudiesError
 from studies.ledger.database import Patience
-from studies.runtime.background_thread import Beside
 from studies.runtime.keeper import StudyKeeper
 from studies.runtime.messages import crash_reason
-from studies.runtime.progress import Progress, Standing, progress_before
+from studies.runtime.periodic_thread import PeriodicThread
+from studies.runtime.progress import LaunchStatus, Progress, progress_before
 from studies.runtime.study_plan import StudyPlan
 from studies.study_file.sections import Fleet
 
 _BEAT_SECONDS = 1.0
 
 
-def run_inline(plan: StudyPlan, factory: RunnerFactory, options: Fleet, watch: Watch) -> Standing:
-    """Run one worker after another until the study is done or the watch says stop.
+def run_inline(plan: StudyPlan, factory: RunnerFactory, options: Fleet, watch: Watch) -> LaunchStatus:
+    """Run one worker after another until the study is done or the watch stops it.
 
     See `studies.backends.backend.Backend`.
     """
     cores = len(os.sched_getaffinity(0))
     shown = progress_before(plan)
-    one_at_a_time = threading.RLock()
+    lock = threading.RLock()
 
     def show(progress: Progress) -> None:
-        with one_at_a_time:
+        with lock:
             watch.show(progress)
 
-    def tell(text: str) -> None:
+    def show_wait(text: str) -> None:
         show(replace(shown, waits_for=text))
 
-    patience = Patience(seconds=plan.patience_seconds, tell=tell, is_over=lambda: bool(watch.reason_to_stop()))
+    patience = Patience(seconds=plan.patience_seconds, tell=show_wait, is_over=lambda: bool(watch.reason_to_stop()))
     keeper = StudyKeeper(plan, name=f"inline {os.getpid()}", patience=patience)
 
-    def look() -> bool:
+    def should_leave() -> bool:
         nonlocal shown
         if watch.is_due():
             keeper.drain(watch.reason_to_stop())
@@ -49,17 +49,17 @@ def run_inline(plan: StudyPlan, factory: RunnerFactory, options: Fleet, watch: W
             show(shown)
         return keeper.is_drained
 
-    at_work = ""
+    busy_worker = ""
 
     def beat() -> float:
-        """While the worker of this process is busy, it is heard and the study is held."""
+        """Hold the study and send heartbeats while the worker is busy."""
         keeper.hold()
-        if at_work:
-            keeper.heartbeat(at_work)
+        if busy_worker:
+            keeper.heartbeat(busy_worker)
         return _BEAT_SECONDS
 
     try:
-        with Beside(beat, keeper.halt):
+        with PeriodicThread(beat, keeper.halt):
             runner = factory(min(cores, asked_threads() or cores))
             slots, fitting = pack_size(options, plan, 1)
             is_over = False
@@ -74,23 +74,23 @@ def run_inline(plan: StudyPlan, factory: RunnerFactory, options: Fleet, watch: W
                     fitting=fitting,
                     snapshot_seconds=SNAPSHOT_SECONDS,
                     files=FilesInFolder(runner, plan.artefacts),
-                    should_leave=look,
+                    should_leave=should_leave,
                 )
-                at_work = name
+                busy_worker = name
                 try:
                     is_over = worker.work()
-                except StudiesError:  # the launch cannot go on; no trial is to blame for that
+                except StudiesError:  # the launch cannot continue; no trial caused it
                     with suppress(StudiesError):
                         keeper.leave(name, ())
                     raise
-                except Exception as error:  # noqa: BLE001 - whatever one configuration raises ends no launch
-                    at_work = ""
-                    keeper.crash(name, crash_reason(error))  # which counts against the trials that it held
+                except Exception as error:  # noqa: BLE001 - no configuration may end the launch
+                    busy_worker = ""
+                    keeper.crash(name, crash_reason(error))  # it counts as a loss of the held trials
                 finally:
-                    at_work = ""
-        standing = keeper.standing()
-        show(standing.progress)
-        keeper.finish(standing.summary)
-        return standing
+                    busy_worker = ""
+        status = keeper.status()
+        show(status.progress)
+        keeper.finish(status.summary)
+        return status
     finally:
         keeper.close()

@@ -1,4 +1,4 @@
-"""The nodes of a cluster, and how it is divided among workers: by nodes and GPUs, never a share that no node has."""
+"""Nodes of a cluster, and its division among workers by nodes and GPUs, never into shares that no node has."""
 
 import time
 from collections.abc import Sequence
@@ -11,20 +11,20 @@ from studies.study_file.sections import Fleet
 
 _FRESH_SECONDS = 1.0
 _ACCELERATOR = "accelerator_type:"
-_A_LITTLE = 0.001
-"""Of a kind of accelerator, as Ray counts kinds: enough to be placed on a node that has it."""
+_SMALL_AMOUNT = 0.001
+"""Amount of an accelerator type requested from Ray, enough to be placed on a node with it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterNode:
-    """A node that is alive.
+    """Node that is alive.
 
     Attributes:
-        key: As Ray has it.
-        address: Of its machine.
-        cpus: Cores that Ray may give away, those in use included.
-        gpus: The same of GPUs.
-        accelerators: Kinds of its GPUs, as Ray names them.
+        key: Ray's identifier of the node.
+        address: Address of its machine.
+        cpus: Cores that Ray may assign, including those in use.
+        gpus: GPUs that Ray may assign, including those in use.
+        accelerators: Types of its GPUs by Ray's names.
     """
 
     key: str
@@ -36,12 +36,12 @@ class ClusterNode:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Share:
-    """What every worker is given.
+    """Resources of each worker.
 
     Attributes:
-        cores: Of each; 0 where a node has GPUs and no cores to give.
-        gpus: Of each: one for every shard of its backbone, or none.
-        accelerator: The kind of its GPU, as Ray names it; None for any.
+        cores: Number of cores; 0 where a node has GPUs and no cores to spare.
+        gpus: Number of GPUs: one for every shard of the backbone, or none.
+        accelerator: Type of the GPU by Ray's name; None for any.
     """
 
     cores: int
@@ -50,21 +50,21 @@ class Share:
 
     @property
     def bundle(self) -> dict[str, float]:
-        """The same as Ray asks for it."""
-        kind = {} if self.accelerator is None else {f"accelerator_type:{self.accelerator}": _A_LITTLE}
+        """Resources as a Ray bundle."""
+        kind = {} if self.accelerator is None else {f"accelerator_type:{self.accelerator}": _SMALL_AMOUNT}
         wanted = {"CPU": float(self.cores), "GPU": float(self.gpus), **kind}
         return {name: count for name, count in wanted.items() if count}
 
     @property
     def words(self) -> str:
-        """The same for people."""
+        """Resources in words."""
         kind = "" if self.accelerator is None else f" ({self.accelerator})"
         count = "a GPU" if self.gpus == 1 else f"{self.gpus} GPUs"
         gpu = f"{count}{kind} and " if self.gpus else ""
         return f"{gpu}{self.cores} core{'' if self.cores == 1 else 's'}"
 
     def room(self, nodes: Sequence[ClusterNode]) -> int:
-        """How many workers nodes can hold."""
+        """Return the number of workers that nodes can hold."""
         return sum(self._room_on(node) for node in nodes)
 
     def _room_on(self, node: ClusterNode) -> int:
@@ -75,29 +75,29 @@ class Share:
 
 
 def share_of(nodes: Sequence[ClusterNode], options: Fleet, *, is_own: bool) -> Share:
-    """What every worker of a launch is given: a GPU where there is one, and as many cores as any node can give to all.
+    """Return the resources of each worker: a GPU where there is one, and as many cores as any node can give to all.
 
-    Of a backbone that is sharded each shard has a GPU, all of one node, and where there is none a core.
+    Each shard of a sharded backbone has a GPU, all on one node, or a core where there is no GPU.
 
     Args:
-        is_own: Whether nobody can add a node: what is not there now will never be.
+        is_own: Whether no node can be added later.
 
     Raises:
-        LaunchError: If there are fewer GPUs than workers, or than shards on a node, and always will be.
+        LaunchError: If there are fewer GPUs than workers, or than shards on a node, and none can be added.
     """
-    found = sum(node.gpus for node in nodes)
+    n_gpus = sum(node.gpus for node in nodes)
     workers = None if options.workers == "auto" else int(options.workers)
-    gpus = options.worker.shards * (min(1, found) if options.worker.gpus == "auto" else int(options.worker.gpus))
+    gpus = options.worker.shards * (min(1, n_gpus) if options.worker.gpus == "auto" else int(options.worker.gpus))
     most = max((node.gpus for node in nodes), default=0)
     if gpus > 1 and most < gpus and (is_own or options.worker.gpus == "auto"):
         raise LaunchError(
-            f"the shards of a backbone have a GPU each, on one node; got fleet.worker.shards: {gpus} and {most} "
-            f"GPU{'' if most == 1 else 's'}. Take fewer."
+            f"fleet.worker.shards must be at most the GPUs of one node; got {gpus} shards and {most} "
+            f"GPU{'' if most == 1 else 's'}. Use fewer shards."
         )
     places = sum(node.gpus // gpus for node in nodes) if gpus else 0
     if gpus and workers is not None and workers > places and (is_own or options.worker.gpus == "auto"):
         own = "a GPU of its own" if gpus == 1 else f"{gpus} GPUs of its own, on one node"
-        raise LaunchError(f"every worker has {own}; got {workers} workers and {found} GPUs. Ask for fewer.")
+        raise LaunchError(f"every worker needs {own}; got {workers} workers and {n_gpus} GPUs. Set fewer workers.")
     if options.worker.cpus != "auto":
         return Share(cores=int(options.worker.cpus), gpus=gpus, accelerator=options.worker.accelerator)
     bare = Share(cores=0, gpus=gpus, accelerator=options.worker.accelerator)
@@ -111,43 +111,43 @@ def share_of(nodes: Sequence[ClusterNode], options: Fleet, *, is_own: bool) -> S
 
 
 class Nodes(Machines):
-    """The nodes as they were a moment ago, and who works on them; whoever asks often asks Ray once a second."""
+    """Nodes of the cluster and the workers on them; Ray is queried at most once a second."""
 
     def __init__(self) -> None:
-        """Ask nothing yet."""
+        """Start without a query."""
         self._asked_at = float("-inf")
         self._alive: tuple[ClusterNode, ...] = ()
         self._leaving: frozenset[str] = frozenset()
-        self._of: dict[str, str] = {}
+        self._node_of: dict[str, str] = {}
 
     @property
     def staying(self) -> tuple[ClusterNode, ...]:
-        """Those that are alive and were not told to leave."""
-        self._look()
+        """Nodes that are alive and not draining."""
+        self._refresh()
         return tuple(node for node in self._alive if node.key not in self._leaving)
 
     def meet(self, worker: str, node: str) -> None:
-        """Know on which node a worker is."""
-        self._of[worker] = node
+        """Record the node of a worker."""
+        self._node_of[worker] = node
 
     def is_gone(self, worker: str) -> bool:
-        """See `Machines`; of a worker that was not met nothing is known."""
-        if (key := self._of.get(worker)) is None:
+        """See `Machines`; unregistered workers are never gone."""
+        if (key := self._node_of.get(worker)) is None:
             return False
-        self._look()
+        self._refresh()
         return key in self._leaving or all(node.key != key for node in self._alive)
 
     def is_leaving(self, worker: str) -> bool:
         """See `Machines`."""
-        if worker not in self._of:
+        if worker not in self._node_of:
             return False
-        self._look()
-        return self._of[worker] in self._leaving
+        self._refresh()
+        return self._node_of[worker] in self._leaving
 
-    def _look(self) -> None:
+    def _refresh(self) -> None:
         if time.monotonic() - self._asked_at < _FRESH_SECONDS:
             return
-        import ray  # where shares are only told, it is not loaded
+        import ray  # not needed for shares alone
 
         self._alive = tuple(_node(row) for row in ray.nodes() if row["Alive"])
         self._leaving = frozenset(ray._private.state.state.get_draining_nodes())
@@ -155,12 +155,12 @@ class Nodes(Machines):
 
 
 def _node(row: dict[str, Any]) -> ClusterNode:
-    given = row["Resources"]
-    kinds = (name.removeprefix(_ACCELERATOR) for name in given if name.startswith(_ACCELERATOR))
+    resources = row["Resources"]
+    kinds = (name.removeprefix(_ACCELERATOR) for name in resources if name.startswith(_ACCELERATOR))
     return ClusterNode(
         key=row["NodeID"],
         address=row["NodeManagerAddress"],
-        cpus=int(given.get("CPU", 0)),
-        gpus=int(given.get("GPU", 0)),
+        cpus=int(resources.get("CPU", 0)),
+        gpus=int(resources.get("GPU", 0)),
         accelerators=frozenset(kinds),
     )

@@ -1,7 +1,7 @@
-"""Tries a cluster before a launch: its nodes, what they have to give, their deltaspace, the folders they see.
+"""Check of a cluster before a launch: its nodes, their resources, releases of deltaspace, and access to folders.
 
-Ray may hang or print anything, so a process of its own asks it:
-``python -m studies.backends.resource_probe ADDRESS QUESTIONS`` runs on one of the nodes and writes JSON to stdout.
+Ray may hang or print anything, so a process of its own runs the check:
+``python -m studies.backends.resource_probe ADDRESS QUESTIONS`` on one of the nodes writes JSON to stdout.
 """
 
 import json
@@ -31,14 +31,14 @@ _USUAL_HOME = "~/.cache/huggingface"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeFacts:
-    """A node as it answered.
+    """Answer of a node.
 
     Attributes:
-        release: Its version of deltaspace; empty where it did not answer.
-        sees_folder: Whether it sees, and may write, the folder of the studies' files.
-        has_backbone: Whether the folder of the backbone is there; true of a name of the hub.
-        settings: How it reaches the hub.
-        problem: Why it did not answer; empty where it did.
+        release: Its release of deltaspace; empty without an answer.
+        sees_folder: Whether it can read and write the folder of the studies' files.
+        has_backbone: Whether the folder of the backbone exists; true for names on the hub.
+        settings: Its settings of the hub.
+        problem: Reason why it did not answer; empty if it did.
     """
 
     node: ClusterNode
@@ -54,13 +54,13 @@ _ANSWERS = TypeAdapter(tuple[NodeFacts, ...])
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterFacts:
-    """A cluster as it was found.
+    """Facts about a cluster.
 
     Attributes:
-        address: As ``RAY_ADDRESS`` has it.
-        folder: That the nodes were asked for.
-        release: Version of deltaspace here.
-        settings: How the hub is reached from here.
+        address: Address in ``RAY_ADDRESS``.
+        folder: Folder that the nodes were checked for.
+        release: Release of deltaspace on this machine.
+        settings: Settings of the hub on this machine.
     """
 
     address: str
@@ -71,7 +71,7 @@ class ClusterFacts:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What keeps nodes from working as this machine does, a line each."""
+        """Reasons why nodes do not work as this machine does, a line each."""
         return tuple(line for node in self.nodes for line in self._warnings_of(node))
 
     def _warnings_of(self, found: NodeFacts) -> Iterator[str]:
@@ -81,7 +81,7 @@ class ClusterFacts:
             return
         if found.release != self.release:
             yield f"{name} has deltaspace {found.release}, this machine {self.release}"
-        yield from (f"{name} differs: {one}" for one in differences(found.settings, self.settings))
+        yield from (f"{name} differs: {one}" for one in setting_differences(found.settings, self.settings))
         if not found.has_backbone:
             yield f"{name} does not have the backbone's folder"
         if not found.sees_folder:
@@ -89,14 +89,14 @@ class ClusterFacts:
 
 
 def cluster_facts(address: str, *, folder: Path, backbone: str) -> ClusterFacts:
-    """Look at the nodes of the cluster at an address, within a minute.
+    """Check the nodes of the cluster at an address, within a minute.
 
     Args:
-        folder: Of the studies' files; a node is asked for it, or for what of its path exists here already.
-        backbone: A folder that every node needs; empty for none.
+        folder: Folder of the studies' files; nodes are checked for it, or for its nearest existing parent.
+        backbone: Folder that every node needs; empty for none.
 
     Raises:
-        LaunchError: If the cluster does not take this machine in.
+        LaunchError: If the cluster does not accept this machine.
     """
     there = next(path for path in (folder, *folder.parents) if path.is_dir())
     mark = FolderMark(folder=there)
@@ -113,16 +113,16 @@ def cluster_facts(address: str, *, folder: Path, backbone: str) -> ClusterFacts:
             )
         nodes = _ANSWERS.validate_json(done.stdout)
     except (subprocess.SubprocessError, ValueError) as error:
-        raise LaunchError(f"RAY_ADDRESS must name a cluster to work with; {not_taken_in(address)}.") from error
+        raise LaunchError(f"cannot use the cluster of RAY_ADDRESS: {not_taken_in(address)}.") from error
     return ClusterFacts(
         address=address, folder=there, release=version("deltaspace"), settings=hub_settings(), nodes=nodes
     )
 
 
 def hub_settings() -> dict[str, str]:
-    """How this process reaches the hub, by name: what is set, and whether there is a token, which is not told."""
-    said = {name: os.environ.get(name, "") for name in _NAMED}
-    return said | {_TOKEN: "there" if _has_token() else ""}
+    """Return the settings of the hub in this process by name, with the presence of a token but not its value."""
+    settings = {name: os.environ.get(name, "") for name in _NAMED}
+    return settings | {_TOKEN: "there" if _has_token() else ""}
 
 
 def _has_token() -> bool:
@@ -131,23 +131,23 @@ def _has_token() -> bool:
     return bool(os.environ.get("HF_TOKEN")) or expanded(file).is_file()
 
 
-def differences(there: Mapping[str, str], here: Mapping[str, str]) -> Iterator[str]:
-    """How a node reaches the hub in another way than the launching machine does, a clause each."""
+def setting_differences(there: Mapping[str, str], here: Mapping[str, str]) -> Iterator[str]:
+    """Yield the setting_differences between the hub settings of a node and of the launching machine, a clause each."""
     for name, value in here.items():
         if there.get(name, "") != value:
             yield f"{name} is {there.get(name) or 'not set'} ({value or 'not set'} on the launching machine)"
 
 
 def main() -> None:
-    """Ask every node, and print what each answered."""
+    """Check every node and print the answers."""
     import ray
     from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
     address, questions = sys.argv[1], json.loads(sys.argv[2])
     ray.init(address, log_to_driver=False, logging_level="ERROR", configure_logging=True)
-    look = ray.remote(num_cpus=0, max_retries=0)(look_here)
+    inspect = ray.remote(num_cpus=0, max_retries=0)(inspect_node)
     there = {node: NodeAffinitySchedulingStrategy(node.key, soft=False) for node in Nodes().staying}
-    asked = {node: look.options(scheduling_strategy=place).remote(questions) for node, place in there.items()}
+    asked = {node: inspect.options(scheduling_strategy=place).remote(questions) for node, place in there.items()}
     ray.wait(list(asked.values()), num_returns=len(asked), timeout=_ANSWER_SECONDS)
     found = tuple(NodeFacts(node=node, **_answered(answer)) for node, answer in asked.items())
     sys.stdout.write(_ANSWERS.dump_json(found).decode())
@@ -166,8 +166,8 @@ def _answered(answer: Any) -> dict[str, Any]:
     return found
 
 
-def look_here(questions: dict[str, str]) -> dict[str, object]:
-    """What a node answers: its deltaspace, whether it sees the folder of studies, whether it has the backbone."""
+def inspect_node(questions: dict[str, str]) -> dict[str, object]:
+    """Return the answer of this node."""
     mark = FolderMark(folder=Path(questions["folder"]), text=questions["mark"])
     backbone = questions["backbone"]
     return {

@@ -1,4 +1,4 @@
-"""The fleet as Ray Tune sees it: a place for every worker that the cluster can hold, now and later."""
+"""Fleet as Ray Tune sees it: one place per worker that the cluster can hold, now and later."""
 
 import re
 from collections import Counter, deque
@@ -18,21 +18,21 @@ from studies.backends.tune_worker import MOVES
 from studies.errors import LaunchError, said_line
 
 _MOST_FAILURES = 5
-_WANT_OF_MEMORY = re.compile(r"node running low on memory.*?IP: ([^,)]+).*? was ([^(]+?) \(")
+_OUT_OF_MEMORY = re.compile(r"node running low on memory.*?IP: ([^,)]+).*? was ([^(]+?) \(")
 
 
 class Growth(Searcher):  # type: ignore[misc]
-    """How many workers there are to be: as many as were asked for, else as many as the nodes hold at the moment.
+    """Number of workers: as requested, or as many as the nodes hold at the moment.
 
-    It gives places to workers until the first worker has nothing left to do.
+    Places are given to workers until the first worker has nothing left to do.
 
     Attributes:
-        share: What each is given.
+        share: Resources of each worker.
         is_over: Whether a worker has nothing left to do.
     """
 
     def __init__(self, share: Share, workers: int | None) -> None:
-        """Begin with no worker."""
+        """Start without workers."""
         super().__init__()
         self.share = share
         self.is_over = False
@@ -42,31 +42,31 @@ class Growth(Searcher):  # type: ignore[misc]
 
     @property
     def wanted(self) -> int:
-        """Workers in all; at least one, so that a cluster that grows by what is asked for has something to go by."""
+        """Number of workers, at least one, so that an autoscaling cluster sees a demand."""
         return self._workers or max(1, self.share.room(self._nodes.staying))
 
     def suggest(self, trial_id: str) -> dict[str, Any] | None:
-        """A place, where one more worker is wanted."""
+        """Return a place if one more worker is wanted."""
         if self._given - self._left >= self.wanted:
             return None
         self._given += 1
         return {"place": f"worker-{self._given - 1}"}
 
     def on_trial_complete(self, trial_id: str, result: dict[str, Any] | None = None, error: bool = False) -> None:
-        """A worker has left."""
+        """Count a worker that has left."""
         self._left += 1
         self.is_over = self.is_over or not (result or {}).get(MOVES)
 
 
 class Places(SearchGenerator):  # type: ignore[misc]
-    """The same as Ray Tune asks it, again and again; nothing of it is kept, for no launch is restored."""
+    """Generator of places for Ray Tune; nothing is saved, since no launch is restored by Tune."""
 
     def is_finished(self) -> bool:
-        """Whether the fleet has come to its end."""
+        """Return whether the fleet has ended."""
         return bool(self.searcher.is_over)
 
     def has_checkpoint(self, dirpath: str) -> bool:
-        """Nothing was saved."""
+        """Return False: nothing was saved."""
         return False
 
     def save_to_dir(self, dirpath: str, session_str: str) -> None:
@@ -74,67 +74,67 @@ class Places(SearchGenerator):  # type: ignore[misc]
 
 
 class Failures(tune.Callback):  # type: ignore[misc]
-    """Counts how often the process of a place has ended before its worker was met by the keeper.
+    """Counts of processes of each place that ended before their worker registered with the keeper.
 
-    Tune counts in its thread, the driver looks in another, and Tune wants to pickle it: it holds no lock.
+    Tune counts in its thread, the driver reads in another, and Tune pickles the object: it has no lock.
     """
 
     def __init__(self) -> None:
-        """Begin with none."""
+        """Start at zero."""
         self._counts: Counter[str] = Counter()
-        self._met: dict[str, str] = {}
-        self._hungry: deque[tuple[str, str]] = deque()
+        self._registered: dict[str, str] = {}
+        self._oom_killed: deque[tuple[str, str]] = deque()
         self._last = ""
 
     def on_trial_recover(self, iteration: int, trials: list[Any], trial: Any, **info: Any) -> None:
-        """A worker's process has ended, and Tune is about to start another."""
+        """Count an ended worker process that Tune is about to replace."""
         place = trial.config["place"]
         with suppress(OSError):
-            # Tune writes one error below another; what it keeps elsewhere is not there yet
+            # Tune appends errors to the file; its other records are written later
             self._last = Path(trial.error_file).read_text(errors="replace").rpartition("Failure # ")[2]
         self._counts[place] += 1
-        if found := _WANT_OF_MEMORY.search(self._last):
-            self._hungry.append((place, f"ended for want of memory: {found[1]} had {found[2]}"))
+        if match := _OUT_OF_MEMORY.search(self._last):
+            self._oom_killed.append((place, f"ran out of memory: {match[1]} had {match[2]}"))
 
-    def hungry(self) -> Iterator[tuple[str, str]]:
-        """The places whose process was ended since for want of memory, and how that is said."""
+    def oom_killed_workers(self) -> Iterator[tuple[str, str]]:
+        """Yield the places whose process ran out of memory since the last call, with a phrase for it."""
         with suppress(IndexError):
             while True:
-                yield self._hungry.popleft()
+                yield self._oom_killed.popleft()
 
-    def check(self, crew: Collection[str]) -> None:
-        """Forget the failures of places whose worker was met since.
+    def check(self, workers: Collection[str]) -> None:
+        """Reset the counts of places whose worker has registered since.
 
         Args:
-            crew: The workers that the keeper knows.
+            workers: Workers registered with the keeper.
 
         Raises:
-            LaunchError: If those of a place are too many.
+            LaunchError: If a place failed too often.
         """
-        for worker in crew:
+        for worker in workers:
             place = worker.partition("/")[0]
-            if self._met.get(place) != worker:
-                self._met[place] = worker
+            if self._registered.get(place) != worker:
+                self._registered[place] = worker
                 self._counts[place] = 0
         place, most = max(self._counts.copy().items(), key=lambda item: item[1], default=("", 0))
         if most >= _MOST_FAILURES:
-            said = said_line(self._last, "it did not say why", place=-1)
+            reason = said_line(self._last, "no message", place=-1)
             raise LaunchError(
-                f"workers must be able to begin; {place} ended {most} times before it did: {said}. "
+                f"cannot start workers: {place} ended {most} times before it began: {reason}. "
                 "Every machine of the cluster needs deltaspace, of one version."
             )
 
 
-def heed_want_of_memory() -> None:
-    """Have Tune take a worker that Ray has ended for want of memory as one that has ended.
+def treat_oom_as_actor_error() -> None:
+    """Make Tune treat a worker that ran out of memory like one that ended.
 
-    Ray says it with an error that Tune does not know (2.60), and would end all workers for.
+    Ray (2.60) reports it with an error that Tune does not handle and that would end all workers.
     """
-    heed = RayActorManager._actor_task_failed
+    original = RayActorManager._actor_task_failed
 
-    def heed_all(manager: Any, tracked_actor_task: Any, exception: Exception) -> None:  # Ray gives them by name
+    def treat(manager: Any, tracked_actor_task: Any, exception: Exception) -> None:  # Ray passes them by name
         if isinstance(exception, OutOfMemoryError):
             exception = RayActorError(error_msg=str(exception))
-        heed(manager, tracked_actor_task=tracked_actor_task, exception=exception)
+        original(manager, tracked_actor_task=tracked_actor_task, exception=exception)
 
-    RayActorManager._actor_task_failed = heed_all
+    RayActorManager._actor_task_failed = treat

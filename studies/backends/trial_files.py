@@ -1,7 +1,7 @@
-"""Where a worker keeps the files of its trials: in the study's folder, or through the keeper where it cannot see that.
+"""Storage of trial files: in the study's folder, or through the keeper where a worker has no access to it.
 
-The keeper stays on the launching machine, which has the study's folder. A worker on another node may see the same
-folder (a shared disk) or not: `sees_folder` tells, by a file that the launch has left there.
+The keeper is on the launching machine, which has the study's folder. `sees_folder` checks whether a worker on another
+node has the same folder, by a file that the launch keeps there.
 """
 
 import hashlib
@@ -26,15 +26,15 @@ if TYPE_CHECKING:
 
 
 class FilesInFolder:
-    """Files straight in the study's folder, which this machine sees."""
+    """Files in the study's folder on this machine."""
 
     def __init__(self, runner: PackRunner, folder: Path) -> None:
-        """Write and read with a runner."""
+        """Read and write files with a runner."""
         self._runner = runner
         self._folder = folder
 
     def keep(self, snapshot: Snapshot, *, attempt: int, kind: str) -> ArtefactRecord:
-        """Write a snapshot, flushed to disk, and describe the file.
+        """Write a snapshot, flushed to disk, and return its record.
 
         Raises:
             OSError: If it cannot be written.
@@ -44,36 +44,36 @@ class FilesInFolder:
         return describe_file(path, trial=snapshot.trial, kind=kind, step=snapshot.step)
 
     def find(self, artefact: ArtefactRecord) -> Snapshot | None:
-        """What an earlier attempt has kept; None if it is not there as it was recorded, or cannot be read."""
+        """Return the snapshot of an earlier attempt; None if the file is missing, changed or unreadable."""
         with suppress(SnapshotError):
             return self._runner.load(Path(artefact.path)) if is_whole(artefact) else None
         return None
 
 
 class CarriedFiles:
-    """Files in the study's folder on another machine; what is written there is compared with what was sent."""
+    """Files in the study's folder on another machine; the written content is compared with the sent one."""
 
     def __init__(self, runner: PackRunner, keeper: "KeeperClient") -> None:
-        """Write and read with a runner, through the keeper."""
+        """Read and write files with a runner, through the keeper."""
         self._runner = runner
         self._keeper = keeper
 
     def keep(self, snapshot: Snapshot, *, attempt: int, kind: str) -> ArtefactRecord:
-        """Write a snapshot, and describe the file.
+        """Write a snapshot and return its record.
 
         Raises:
             OSError: If it cannot be written here.
-            StudiesError: If it cannot be brought to where it is kept.
+            StudiesError: If it cannot be sent.
         """
         with tempfile.TemporaryDirectory(prefix="deltaspace-carried-") as scratch:
             here = self._runner.save(snapshot, Path(scratch))
             content = here.read_bytes()
-            there = self._keeper.take_file(snapshot.trial, attempt, here.name, content)
+            there = self._keeper.write_file(snapshot.trial, attempt, here.name, content)
         return describe_content(content, there, trial=snapshot.trial, kind=kind, step=snapshot.step)
 
     def find(self, artefact: ArtefactRecord) -> Snapshot | None:
-        """What an earlier attempt has kept; None if it is not there as it was recorded, or cannot be read."""
-        content = self._keeper.give_file(artefact.path)
+        """Return the snapshot of an earlier attempt; None if the file is missing, changed or unreadable."""
+        content = self._keeper.read_file(artefact.path)
         if content is None or hashlib.sha256(content).hexdigest() != artefact.sha256:
             return None
         with tempfile.TemporaryDirectory(prefix="deltaspace-carried-") as scratch, suppress(SnapshotError):
@@ -84,15 +84,15 @@ class CarriedFiles:
 
 
 TrialFiles = FilesInFolder | CarriedFiles
-"""Keeps snapshots, and finds them again."""
+"""Storage of snapshots."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FolderMark:
-    """A file in the study's folder for as long as a launch lasts: who reads it there sees that folder, not its like.
+    """File in the study's folder during a launch, by which other processes recognize that folder.
 
     Attributes:
-        text: What it says; nobody can guess it.
+        text: Secret content of the file.
     """
 
     folder: Path
@@ -100,12 +100,12 @@ class FolderMark:
 
     @property
     def path(self) -> Path:
-        """Of the file."""
+        """Path of the file."""
         return self.folder / f"{LAUNCH_MARK}{self.text[:8]}"
 
     @contextmanager
     def laid(self) -> Iterator[None]:
-        """While entered, the file is there.
+        """Keep the file while entered.
 
         Raises:
             LaunchError: If it cannot be written.
@@ -113,7 +113,7 @@ class FolderMark:
         try:
             self.path.write_text(self.text)
         except OSError as error:
-            raise LaunchError(f"the study's folder must be writable; got: {error}. Choose another folder.") from error
+            raise LaunchError(f"cannot write to the study's folder: {error}. Choose another folder.") from error
         try:
             yield
         finally:
@@ -122,7 +122,7 @@ class FolderMark:
 
 
 def sees_folder(mark: FolderMark) -> bool:
-    """Whether this process sees the folder of a launch, and may write into it."""
+    """Return whether this process can read and write the folder of a launch."""
     probe = mark.folder / f"{LAUNCH_MARK}{uuid.uuid4().hex[:8]}"
     try:
         if mark.path.read_text() != mark.text:

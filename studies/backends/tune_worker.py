@@ -1,4 +1,4 @@
-"""A worker as a trial of Ray Tune that lives as long as the launch."""
+"""Worker as a trial of Ray Tune that lives as long as the launch."""
 
 import threading
 import time
@@ -17,7 +17,7 @@ from ray.tune import Trainable
 
 from studies.backends.backend import RunnerFactory
 from studies.backends.keeper_actor import KeeperClient
-from studies.backends.resource_probe import differences, hub_settings
+from studies.backends.resource_probe import hub_settings, setting_differences
 from studies.backends.trial_files import CarriedFiles, FilesInFolder, FolderMark, TrialFiles, sees_folder
 from studies.backends.worker import PackWorker
 from studies.errors import LaunchError, StudiesError
@@ -30,26 +30,26 @@ _STEP_SECONDS = 5.0
 _HEARTBEAT_SECONDS = 1.0
 _BEATS_PER_LEASE = 6
 _HEARTBEAT_SHARE = 0.02
-"""Of its time a worker's heart waits for the keeper at most, so that a busy one hears large fleets less often."""
+"""Largest share of time that heartbeats wait for the keeper, so that large fleets send fewer of them."""
 
 _BEATS_PER_MEETING = 10
 
 
 MOVES = "moves"
-"""In the last result of a worker that leaves because its node does: its place is given anew, on another."""
+"""Key in the last result of a worker that leaves because its node does; its place moves to another node."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Home:
-    """Where a launch is, for its workers.
+    """Launching machine for its workers.
 
     Attributes:
         keeper: Name of the keeper's actor.
-        namespace: The actor's.
-        node: Where the launch and its keeper are, as Ray names it.
-        mark: Tells whether another node sees the study's folder; None where there is no other.
-        release: Version of deltaspace there.
-        settings: How the hub is reached there.
+        namespace: Namespace of the actor.
+        node: Ray's identifier of the launching node.
+        mark: File by which other nodes recognize the study's folder; None without other nodes.
+        release: Release of deltaspace there.
+        settings: Settings of the hub there.
     """
 
     keeper: str
@@ -63,7 +63,7 @@ class Home:
 class PackTrainable(Trainable):  # type: ignore[misc]
     """One `PackWorker`; a step of Tune is a few seconds of its work. Tune restarts it when its process dies.
 
-    The keeper's ledger holds everything, so a checkpoint of Tune holds nothing.
+    The ledger holds everything, so checkpoints of Tune are empty.
     """
 
     def setup(  # noqa: PLR0913 - Tune calls it
@@ -78,7 +78,7 @@ class PackTrainable(Trainable):  # type: ignore[misc]
         threads: int,
         home: Home,
     ) -> None:
-        """Join the keeper under a new incarnation of this place, and load what is needed while it may still begin."""
+        """Register a new incarnation of this place, and load backbone and task meanwhile."""
         self._worker: PackWorker | None = None
         self._began_at = time.monotonic()
         self._stuck_seconds, self._lease_seconds = plan.stuck_seconds, plan.lease_seconds
@@ -91,8 +91,8 @@ class PackTrainable(Trainable):  # type: ignore[misc]
             if (error := _other_release(home)) is not None:
                 self._keeper.halt(error)
                 return
-            with ThreadPoolExecutor(1) as beside:
-                joined = beside.submit(self._keeper.join, self._name)
+            with ThreadPoolExecutor(1) as executor:
+                joined = executor.submit(self._keeper.join, self._name)
                 joined.add_done_callback(lambda _: threading.Thread(target=self._beat, daemon=True).start())
                 runner = factory(threads)
             joined.result()
@@ -108,16 +108,16 @@ class PackTrainable(Trainable):  # type: ignore[misc]
                 should_leave=self._is_leaving.is_set,
             )
         except RunnerError as error:
-            self._halt(LaunchError(f"{error}{_elsewhere(home)}"))
+            self._halt(LaunchError(f"{error}{_node_description(home)}"))
         except StudiesError:
-            # the keeper knows, and the launching process hears it from there
+            # the keeper has the error and reports it
             return
         except Exception as error:
             self._crash(error)
             raise
 
     def step(self) -> dict[str, Any]:
-        """Work for a while."""
+        """Work for a few seconds."""
         is_over = True
         try:
             if self._worker is not None:
@@ -130,20 +130,20 @@ class PackTrainable(Trainable):  # type: ignore[misc]
         return {"done": is_over, MOVES: is_over and self._must_move()}
 
     def save_checkpoint(self, checkpoint_dir: str) -> dict[str, Any]:
-        """Nothing: the ledger has it."""
+        """Save nothing: the ledger holds everything."""
         return {}
 
     def load_checkpoint(self, checkpoint: dict[str, Any] | None) -> None:
-        """Nothing: the ledger has it."""
+        """Load nothing: the ledger holds everything."""
 
     def cleanup(self) -> None:
-        """Stop the heart."""
+        """Stop the heartbeats."""
         self._is_closed.set()
 
     def _beat(self) -> None:
-        """Keep the leases alive during long steps, and hear when it is time to leave.
+        """Renew the leases during long steps, and receive the request to leave.
 
-        Of a worker that hangs nothing is heard, so that it is replaced.
+        A stuck worker sends no heartbeats, so that it is replaced.
         """
         pause = _HEARTBEAT_SECONDS
         for beat in count():
@@ -153,7 +153,7 @@ class PackTrainable(Trainable):  # type: ignore[misc]
             if time.monotonic() - moved_at > self._stuck_seconds:
                 continue
             try:
-                if beat % _BEATS_PER_MEETING == 0:  # the keeper may be another by now
+                if beat % _BEATS_PER_MEETING == 0:  # the keeper may have been replaced
                     self._keeper.meet(self._name)
                 began_at = time.monotonic()
                 if self._keeper.heartbeat(self._name):
@@ -165,45 +165,46 @@ class PackTrainable(Trainable):  # type: ignore[misc]
                 return
 
     def _files(self, runner: PackRunner, folder: Path, home: Home) -> TrialFiles:
-        """The study's folder where it is seen from here, else files that go through the keeper."""
+        """Return the study's folder if it is accessible, else files through the keeper."""
         if home.mark is None or _node() == home.node or sees_folder(home.mark):
             return FilesInFolder(runner, folder)
-        self._keeper.note(f"node {_address()} does not see {folder}: its files go through the launching machine")
+        self._keeper.note(f"node {_address()} cannot access {folder}: its files go through the launching machine")
         return CarriedFiles(runner, self._keeper)
 
     def _must_move(self) -> bool:
+        """Return whether this worker must move to another node."""
         try:
             return bool(self._keeper.must_move(self._name))
         except StudiesError:
             return False
 
     def _halt(self, error: StudiesError) -> None:
-        """End the launch; a keeper that raised the error itself knows it already."""
+        """End the launch; the keeper ignores an error of its own."""
         with suppress(StudiesError):
             self._keeper.halt(error)
 
     def _crash(self, error: Exception) -> None:
-        """Say why this process is about to be replaced."""
+        """Report the error because of which this process will be replaced."""
         with suppress(StudiesError):
             self._keeper.crash(self._name, crash_reason(error))
 
 
 def _other_release(home: Home) -> LaunchError | None:
-    """What is wrong with the deltaspace of this node; None if it is that of the launch."""
+    """Return an error if this node has another release of deltaspace than the launch; else None."""
     here = version("deltaspace")
     if here == home.release:
         return None
     return LaunchError(
-        f"every node must have deltaspace {home.release}, as the launch has; {_address()} has {here}. Install it there."
+        f"every node must have deltaspace {home.release}; got {here} on {_address()}. Install that release there."
     )
 
 
-def _elsewhere(home: Home) -> str:
-    """Where that was, if it was not on the launching machine, and what is different there."""
+def _node_description(home: Home) -> str:
+    """Return the node and its other settings, if this is not the launching machine."""
     if _node() == home.node:
         return ""
-    aside = ", ".join(differences(hub_settings(), home.settings))
-    return f" That was on node {_address()}{f', where {aside}' if aside else ''}."
+    settings = ", ".join(setting_differences(hub_settings(), home.settings))
+    return f" That was on node {_address()}{f', where {settings}' if settings else ''}."
 
 
 def _node() -> str:

@@ -1,4 +1,4 @@
-"""A worker: fills the slots of a pack with leased trials, advances them, and hands in what they measure."""
+"""Worker: fills the slots of a pack with leased trials, trains them, and reports their readings."""
 
 import math
 import time
@@ -19,16 +19,16 @@ if TYPE_CHECKING:
     from studies.runtime.keeper import StudyKeeper
 
 CHUNK_SECONDS = 0.5
-"""A worker trains for about so long before it looks up."""
+"""Seconds of training between two checks for a stop."""
 
 _IDLE_SECONDS = 0.1
 
 
 class PackWorker:
-    """One pack, one keeper. `work` returns when nothing is left to do, or when it is told to leave.
+    """One pack and one keeper. `work` returns when nothing is left to do, or on request.
 
     Attributes:
-        moved_at: When it last got any further, on the monotonic clock.
+        moved_at: Time of the last progress on the monotonic clock.
     """
 
     def __init__(  # noqa: PLR0913 - wired in one place per fleet
@@ -47,12 +47,13 @@ class PackWorker:
 
         Args:
             name: ``place/incarnation``.
-            runner: Opens the pack.
-            slots: Trials side by side.
-            files: Keeps snapshots.
-            should_leave: Asked about twice a second while the pack trains.
-            fitting: With a plan, fewer slots where memory does not hold so many trials of it.
-            snapshot_seconds: Between two measurements trials are snapshot so often.
+            keeper: Keeper, or its client.
+            runner: Runner that opens the pack.
+            slots: Number of trials side by side.
+            files: Storage of snapshots.
+            should_leave: Function called about twice a second while the pack trains.
+            fitting: Training plan for which slots must fit in memory; None for all slots.
+            snapshot_seconds: Interval of snapshots between two measurements.
         """
         self._name = name
         self._keeper = keeper
@@ -60,7 +61,7 @@ class PackWorker:
         self._files = files
         self._should_leave = should_leave
         self._held: dict[int, TrialRequest] = {}
-        self._unsaved: set[int] = set()  # trials that have gone on since their newest snapshot
+        self._unsaved: set[int] = set()  # trials with progress since their newest snapshot
         self._reports: list[TrialReport] = []
         self._seconds_per_step = 0.0
         self._snapshot_seconds = snapshot_seconds
@@ -71,7 +72,7 @@ class PackWorker:
         """Train leased trials.
 
         Args:
-            seconds: Return after about so long, the trials staying in their slots; None until there is nothing left.
+            seconds: Return after about this time, with the trials in their slots; None to work until nothing is left.
 
         Returns:
             Whether the worker is done for good.
@@ -81,7 +82,7 @@ class PackWorker:
             self.moved_at = time.monotonic()
             reports, self._reports = sorted(self._reports, key=lambda report: report.trial), []
             answer = self._keeper.exchange(self._name, reports, self._pack.free_slots)
-            self._obey(answer, reports)
+            self._apply_answer(answer, reports)
             if answer.is_over or self._should_leave():
                 self.leave()
                 return True
@@ -92,7 +93,7 @@ class PackWorker:
         return False
 
     def leave(self) -> None:
-        """Lay every trial aside, with a snapshot of where it stands."""
+        """Checkpoint every trial and return it to the keeper."""
         for trial, request in self._held.items():
             artefact = self._save(request, "snapshot") if trial in self._unsaved else None
             self._reports.append(_report(request, artefact=artefact))
@@ -101,23 +102,23 @@ class PackWorker:
         for trial in list(self._held):
             self._evict(trial)
 
-    def _obey(self, answer: WorkerAnswer, reports: Sequence[TrialReport]) -> None:
-        told = zip(reports, answer.decisions, strict=True)
-        over = {(report.trial, report.attempt) for report, decision in told if decision is not Decision.GO_ON}
+    def _apply_answer(self, answer: WorkerAnswer, reports: Sequence[TrialReport]) -> None:
+        decided = zip(reports, answer.decisions, strict=True)
+        over = {(report.trial, report.attempt) for report, decision in decided if decision is not Decision.GO_ON}
         for trial, request in list(self._held.items()):
             if (trial, request.attempt) in over:
                 self._evict(trial)
         for request in answer.requests:
-            if request.trial in self._held:  # an attempt that the keeper has given up
+            if request.trial in self._held:  # an attempt that the keeper has reclaimed
                 self._evict(request.trial)
-            self._take_in(request, [one for one in answer.snapshots if one.trial == request.trial])
+            self._start(request, [one for one in answer.snapshots if one.trial == request.trial])
 
     def _evict(self, trial: int) -> None:
         del self._held[trial]
         self._pack.evict(trial)
 
-    def _take_in(self, request: TrialRequest, snapshots: Sequence[ArtefactRecord]) -> None:
-        """Give a trial a slot, from its newest snapshot or from its start; one that cannot be built fails alone."""
+    def _start(self, request: TrialRequest, snapshots: Sequence[ArtefactRecord]) -> None:
+        """Give a trial a slot, from its newest snapshot or from its start; a trial that cannot be built fails alone."""
         try:
             if not self._restore(request, snapshots):
                 self._pack.admit(request)
@@ -128,7 +129,7 @@ class PackWorker:
         self._unsaved.discard(request.trial)
 
     def _restore(self, request: TrialRequest, snapshots: Sequence[ArtefactRecord]) -> bool:
-        """Give a trial a slot, in the state of the newest snapshot that can be used; False without one."""
+        """Give a trial a slot in the state of the newest usable snapshot; return False without one."""
         for snapshot in filter(None, map(self._files.find, snapshots)):
             with suppress(SnapshotError):
                 self._pack.restore(request, snapshot)
@@ -136,10 +137,10 @@ class PackWorker:
         return False
 
     def _advance(self) -> None:
-        """Train all slots to the nearest measurement, looking up now and then.
+        """Train all slots to the nearest measurement, with checks for a stop in between.
 
-        The place of a trial that fails before stays free until then: when it is filled again must not depend on how
-        fast the machine is.
+        The slot of a trial that fails before stays free until then, so that the time of its refill does not depend on
+        the speed of the machine.
         """
         steps = self._pack.steps_to_reading
         while steps > 0:
@@ -149,21 +150,21 @@ class PackWorker:
             results = self._pack.advance(chunk)
             self._seconds_per_step = (time.perf_counter() - began_at) / chunk
             self._unsaved = set(self._held)
-            self._note(results)
+            self._record(results)
             steps -= chunk
             if not self._held or (steps > 0 and self._should_leave()):
                 return
             if steps > 0 and time.monotonic() - self._snapshots_at >= self._snapshot_seconds:
-                self._secure()
+                self._report_snapshots()
 
-    def _secure(self) -> None:
-        """Hand in snapshots between two measurements that are far apart; no free slot is filled."""
+    def _report_snapshots(self) -> None:
+        """Report snapshots between two distant measurements; free slots are not filled."""
         unsaved = [request for trial, request in self._held.items() if trial in self._unsaved]
         reports = [_report(request, artefact=self._save(request, "snapshot")) for request in unsaved]
-        self._obey(self._keeper.exchange(self._name, reports, 0), reports)
+        self._apply_answer(self._keeper.exchange(self._name, reports, 0), reports)
         self._snapshots_at = time.monotonic()
 
-    def _note(self, results: Sequence[Reading | Failure]) -> None:
+    def _record(self, results: Sequence[Reading | Failure]) -> None:
         for result in results:
             request = self._held[result.trial]
             if isinstance(result, Failure):
@@ -179,16 +180,16 @@ class PackWorker:
             self._unsaved.discard(request.trial)
             return kept
         except OSError as error:
-            # a launch that was taken over, whose files are removed by now, hears that instead
+            # raises instead if the launch was superseded and its files removed
             self._keeper.leave(self._name, [])
             raise LaunchError(
-                f"snapshots must be written; got: {error}. Free some space or choose another folder."
+                f"cannot write a snapshot: {error}. Free some space, or choose another folder."
             ) from error
 
 
-def _report(request: TrialRequest, **said: Any) -> TrialReport:
-    """What is said of a trial; see `TrialReport`."""
-    return TrialReport(trial=request.trial, attempt=request.attempt, **said)
+def _report(request: TrialRequest, **fields: Any) -> TrialReport:
+    """Return a report of a trial; see `TrialReport`."""
+    return TrialReport(trial=request.trial, attempt=request.attempt, **fields)
 
 
 def _reason(failure: Failure) -> str:

@@ -30,7 +30,7 @@ from studies.records import ConfirmationRecord, NewStudy, StudyKind, StudyRecord
 from studies.runtime.artefacts import study_folder
 from studies.runtime.progress import Observer
 from studies.runtime.study_plan import StudyPlan
-from studies.runtime.workload import replaceable
+from studies.runtime.workload import replaceable_holder
 from studies.search.initial_design import InitialDesign
 from studies.seeds import hashed_seed
 from studies.study_file import specification_from_mapping
@@ -74,7 +74,7 @@ def confirm(  # noqa: PLR0913 - one argument per wish
     with Ledger.open(storage_url, create=False) as ledger:
         parent = _searched(ledger, request.study)
         existing = _existing(ledger, parent, request)
-        instead_of = replaceable(request.confirmation, ledger, take_over=take_over)
+        instead_of = replaceable_holder(request.confirmation, ledger, take_over=take_over)
         counts = {} if existing is None else ledger.state_counts(existing.id)
         if existing is not None and all(state.is_terminal or not count for state, count in counts.items()):
             _record_comparisons(ledger, existing)

@@ -12,7 +12,7 @@ from studies.observer import Telling
 from studies.records import StudyRecord
 from studies.runtime.progress import Observer
 from studies.runtime.study_plan import StudyPlan
-from studies.runtime.workload import occupied
+from studies.runtime.workload import hold_study
 from studies.study_file.recorded_specification import BegunSpecification
 
 
@@ -67,18 +67,18 @@ def run_fleet(  # noqa: PLR0913 - one argument per wish
         telling = Telling(study, plan.storage_url, observers)
         watch = Watch(telling.beside(observer or (lambda progress: None)), interrupts, fleet.time_budget)
         try:
-            with occupied(study, ledger, seconds=plan.lease_seconds, instead_of=instead_of) as name:
+            with hold_study(study, ledger, seconds=plan.lease_seconds, instead_of=instead_of) as name:
                 if ledger.study(study.name).created_at != study.created_at:
                     raise LaunchError(f"study '{study.name}' was replaced by another launch. Launch it again.")
-                standing = backend(replace(plan, launch=name), factory, fleet, watch)
+                status = backend(replace(plan, launch=name), factory, fleet, watch)
         finally:
             telling.end()
-    if standing.halted is not None:
-        raise standing.halted
+    if status.halted is not None:
+        raise status.halted
     return LaunchResult(
         study=study,
-        finished=standing.is_done,
-        reason=standing.summary,
-        is_interrupted=bool(interrupts.reason) and not standing.is_done,
+        finished=status.is_done,
+        reason=status.summary,
+        is_interrupted=bool(interrupts.reason) and not status.is_done,
         complaints=tuple(telling.complaints),
     )

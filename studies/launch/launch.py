@@ -18,7 +18,7 @@ from studies.records import StudyRecord
 from studies.resource_estimates.data import data_facts
 from studies.resource_estimates.noise import noise_warning
 from studies.runtime.progress import Observer
-from studies.runtime.workload import replaceable
+from studies.runtime.workload import replaceable_holder
 from studies.study_file import Specification
 from trial_runner.gc_pause import uncollected
 from trial_runner.tasks.input_digest import InputDigest
@@ -95,7 +95,7 @@ def _instead_of(name: str, storage_url: str, *, take_over: bool) -> str | None:
     except StorageError:
         return None  # as in `as_begun`
     with ledger:
-        return replaceable(name, ledger, take_over=take_over)
+        return replaceable_holder(name, ledger, take_over=take_over)
 
 
 def _ledger_lines(ledger: Ledger, study: StudyRecord) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""The files of a study: where they lie, whether they are whole, and which are nobody's."""
+"""Files of a study: their folder, checks of their content, and removal of unrecorded ones."""
 
 import hashlib
 import json
@@ -14,11 +14,11 @@ from studies.records import ArtefactRecord, AttemptRecord, StudyRecord
 from trial_runner.files import unfinished
 
 LAUNCH_MARK = ".launch-"
-"""Begins the names of files that a launch on a cluster leaves in the study's folder while it lasts."""
+"""Prefix of files that a launch on a cluster keeps in the study's folder while it runs."""
 
 
 def study_folder(root: Path, study: StudyRecord) -> Path:
-    """The study's own folder: the one that it has, as long as it is there, else one below ``root`` that is marked.
+    """Return the study's own folder: the recorded one if it exists, else a new marked one below ``root``.
 
     Two databases may hold studies of one name; the second gets a folder ``NAME-2``, and so on.
 
@@ -39,11 +39,11 @@ def study_folder(root: Path, study: StudyRecord) -> Path:
                 return folder
             attempt += 1
     except (OSError, ValueError) as error:
-        raise LaunchError(f"the folder of artefacts must be writable; got: {error}. Choose another folder.") from error
+        raise LaunchError(f"cannot write to the folder of artefacts: {error}. Choose another folder.") from error
 
 
 def mark_renamed(folder: Path, study: StudyRecord, name: str) -> None:
-    """Mark the folder of a study as its under a new name too.
+    """Mark the folder of a study with its new name as well.
 
     Raises:
         LaunchError: If the folder cannot be written.
@@ -52,11 +52,11 @@ def mark_renamed(folder: Path, study: StudyRecord, name: str) -> None:
         if is_marked(folder, study):
             _write_whole(folder / MARKER, json.dumps({**identity(study), "study": name, EARLIER_NAME: study.name}))
     except (OSError, ValueError) as error:
-        raise LaunchError(f"the study's folder must be writable; got: {error}. Nothing was changed.") from error
+        raise LaunchError(f"cannot write to the study's folder: {error}. Nothing was changed.") from error
 
 
 def delete_study_folder(study: StudyRecord) -> list[str]:
-    """Delete the files of a study that is to be forgotten; what is not its own stays.
+    """Delete the files of a deleted study; files of others stay.
 
     Returns:
         A line for each path that cannot be deleted.
@@ -65,7 +65,7 @@ def delete_study_folder(study: StudyRecord) -> list[str]:
     try:
         if folder is None or not is_marked(folder, study):
             if folder is not None and folder.is_dir() and not folder.is_symlink() and not any(folder.iterdir()):
-                folder.rmdir()  # deleting was killed between the marker and the folder
+                folder.rmdir()  # an earlier deletion was killed between the marker and the folder
             return []
         for place in sorted(folder.glob("trial-*")):
             if place.is_dir() and not place.is_symlink():
@@ -82,23 +82,23 @@ def delete_study_folder(study: StudyRecord) -> list[str]:
 
 
 def _write_whole(path: Path, text: str) -> None:
-    """Write a file so that nobody ever sees a part of it."""
+    """Write a file atomically."""
     temporary = unfinished(path.parent)  # not in the folder, which would not be empty for another launch
     temporary.write_text(text, encoding="utf-8")
     temporary.replace(path)
 
 
 def attempt_folder(folder: Path, trial: int, attempt: int) -> Path:
-    """Where an attempt keeps its files. Each attempt has a folder of its own, so none overwrites another's."""
+    """Return the folder of an attempt; each attempt has its own, so that none overwrites another's files."""
     return folder / f"trial-{trial}" / f"attempt-{attempt}"
 
 
 def make_attempt_folder(folder: Path, trial: int, attempt: int) -> Path:
-    """The folder of an attempt, which is there after this.
+    """Create the folder of an attempt and return it.
 
     Raises:
-        LaunchError: If a link leads out of the study's folder there: nothing is written through it.
-        OSError: If it cannot be made.
+        LaunchError: If a link leads out of the study's folder; nothing is written through it.
+        OSError: If it cannot be created.
     """
     path = attempt_folder(folder, trial, attempt)
     path.mkdir(parents=True, exist_ok=True)
@@ -107,8 +107,8 @@ def make_attempt_folder(folder: Path, trial: int, attempt: int) -> Path:
     return path
 
 
-def take_file(folder: Path, trial: int, attempt: int, name: str, content: bytes) -> Path:
-    """Write a file of an attempt that was made on another machine, flushed to disk and read back; its path.
+def write_file(folder: Path, trial: int, attempt: int, name: str, content: bytes) -> Path:
+    """Write a file of an attempt on another machine, flushed to disk and read back; return its path.
 
     Raises:
         LaunchError: If it cannot be written.
@@ -126,28 +126,26 @@ def take_file(folder: Path, trial: int, attempt: int, name: str, content: bytes)
             raise OSError(f"{temporary} does not hold what was written")
         return temporary.replace(place / name)
     except OSError as error:
-        raise LaunchError(
-            f"snapshots must be written; got: {error}. Free some space or choose another folder."
-        ) from error
+        raise LaunchError(f"cannot write a snapshot: {error}. Free some space, or choose another folder.") from error
 
 
-def give_file(folder: Path, path: str) -> bytes | None:
-    """What a file of a study holds; None if it cannot be read or lies elsewhere; a pipe is not waited for."""
-    given = Path(path)
+def read_file(folder: Path, path: str) -> bytes | None:
+    """Return the content of a study's file; None if it is unreadable, outside the folder, or no regular file."""
+    file = Path(path)
     try:
-        is_inside = given.is_absolute() and given.resolve().is_relative_to(folder.resolve())
-        return given.read_bytes() if is_inside and given.is_file() else None
+        is_inside = file.is_absolute() and file.resolve().is_relative_to(folder.resolve())
+        return file.read_bytes() if is_inside and file.is_file() else None
     except (OSError, ValueError):
         return None
 
 
 def describe_file(path: Path, *, trial: int, kind: str, step: int) -> ArtefactRecord:
-    """The record of a file that was just written."""
+    """Return the record of a file that was just written."""
     return describe_content(path.read_bytes(), path, trial=trial, kind=kind, step=step)
 
 
 def describe_content(content: bytes, path: Path | str, *, trial: int, kind: str, step: int) -> ArtefactRecord:
-    """The record of a file that holds a content, here or on another machine."""
+    """Return the record of a file with this content, here or on another machine."""
     return ArtefactRecord(
         trial=trial,
         kind=kind,
@@ -159,7 +157,7 @@ def describe_content(content: bytes, path: Path | str, *, trial: int, kind: str,
 
 
 def is_whole(artefact: ArtefactRecord) -> bool:
-    """Whether the file is there with the content that was recorded; a pipe in its place is not waited for."""
+    """Return whether the file exists with its recorded content; a pipe at its path is not waited for."""
     path = Path(artefact.path)
     try:
         content = path.read_bytes() if path.is_file() else b""
@@ -169,12 +167,10 @@ def is_whole(artefact: ArtefactRecord) -> bool:
 
 
 def delete_files(paths: Iterable[str | Path]) -> dict[Path, str]:
-    """Delete files, whether they are still there or not, and the folders they leave empty.
-
-    What was recorded does not depend on it, so it never raises.
+    """Delete files, missing ones included, and the folders that become empty; never raises.
 
     Returns:
-        Why, by path, of those that cannot be deleted.
+        Reasons by path of the files that cannot be deleted.
     """
     refused: dict[Path, str] = {}
     for path in map(Path, paths):
@@ -193,7 +189,7 @@ def delete_files(paths: Iterable[str | Path]) -> dict[Path, str]:
 
 
 def delete_own_files(study: StudyRecord, paths: Collection[str]) -> dict[Path, str]:
-    """Delete files that a ledger names, as `delete_files` does; one that is not the study's own is left."""
+    """Delete files that a ledger names with `delete_files`; files outside the study's folder are left."""
     own = {path for path in paths if is_own_file(study, path)}
     foreign = [path for path in map(Path, sorted(set(paths) - own)) if is_there(path)]
     return delete_files(own) | dict.fromkeys(foreign, "it lies outside the study's folder, and is not read either")
@@ -202,16 +198,15 @@ def delete_own_files(study: StudyRecord, paths: Collection[str]) -> dict[Path, s
 def remove_orphans(folder: Path, kept: Iterable[ArtefactRecord], ended: Iterable[AttemptRecord]) -> dict[Path, str]:
     """Delete the files of ended attempts that no record names.
 
-    An attempt that has ended can bring no more files, so this never takes one from a worker that is alive, not even
-    from one of another launch.
+    An ended attempt writes no more files, so no file of a live worker is deleted, not even of another launch.
 
     Args:
-        folder: The study's own.
+        folder: The study's own folder.
         kept: Every artefact of the study, read after ``ended``.
-        ended: Attempts that have ended; what others left is passed over.
+        ended: Ended attempts; files of other attempts are ignored.
 
     Returns:
-        Why, by path, of those that cannot be deleted.
+        Reasons by path of the files that cannot be deleted.
     """
     named = {Path(artefact.path) for artefact in kept}
     orphans = [
@@ -224,7 +219,7 @@ def remove_orphans(folder: Path, kept: Iterable[ArtefactRecord], ended: Iterable
 
 
 def _is_folder(path: Path) -> bool:
-    """Whether it is known to be a folder; links are none."""
+    """Return whether a path is certainly a folder; links are not."""
     try:
         return path.is_dir() and not path.is_symlink()
     except OSError:

@@ -1,14 +1,14 @@
-"""The keeper of a study: proposes, leases, records, decides. The only writer of its ledger.
+"""Keeper of a study: proposes, leases, records and decides, as the only writer of its ledger.
 
-All that must survive is in the ledger; what is held here is rebuilt from it when a keeper takes the study over. Whoever
-takes it over later fences this one: its next write raises `FencedError` and changes nothing.
+All lasting state is in the ledger; the state in memory is rebuilt from it at a takeover. A takeover fences the earlier
+keeper: its next write raises `FencedError` and changes nothing.
 
 ::
 
-    keeper.py       what workers and the launch say, one call at a time; leases and silence
-    state.py        what it knows of the study
-    trial_queue.py  which trials come next, and who is lent them
-    results.py      what is reported of them, and how they end
+    keeper.py       calls of workers and of the launch, one at a time; leases and silent workers
+    state.py        the study's state
+    trial_queue.py  the next trials, and their leases
+    results.py      reports, and how trials end
 """
 
 import threading
@@ -21,7 +21,7 @@ from studies.ledger.database import Patience
 from studies.ledger.leases import LAID_ASIDE, MACHINE_LOST
 from studies.records import EventKind, TrialReport, TrialState
 from studies.runtime.messages import Decision, Machines, WorkerAnswer
-from studies.runtime.progress import ListeningClock, Progress, Standing
+from studies.runtime.progress import ActiveClock, LaunchStatus, Progress
 from studies.runtime.results import Results
 from studies.runtime.roster import MAX_LOSSES
 from studies.runtime.state import StudyState, loss_reason
@@ -29,22 +29,22 @@ from studies.runtime.study_plan import StudyPlan
 from studies.runtime.trial_queue import TrialQueue
 
 MAX_CRASHES = 5
-"""A launch ends after so many crashes of workers in a row without a reading, or losses of workers that load."""
+"""Number of worker crashes in a row without a reading, or of losses while loading, after which a launch ends."""
 
-_HEED_SECONDS = 2.0
-"""How long a request to stop may wait until the keeper looks."""
+_STOP_REQUEST_SECONDS = 2.0
+"""Interval at which stop requests are read."""
 
-STOPPED = "a person stopped it"
+STOPPED = "stopped by a user"
 
 
 class StudyKeeper:
-    """Keeps one study, from takeover to the end of a launch. Serves one call at a time, from whichever thread.
+    """Keeper of one study from takeover to the end of a launch; serves one call at a time, from any thread.
 
-    A worker is named ``place/incarnation``: the place is stable, the incarnation new with every start. Its calls may be
-    repeated without harm.
+    A worker is named ``place/incarnation``: the place is stable, the incarnation changes with every start. Calls of
+    workers may be repeated safely.
 
     Attributes:
-        proposer: Told of all that is in the ledger.
+        proposer: Proposer with the whole history of the ledger.
     """
 
     def __init__(
@@ -55,15 +55,15 @@ class StudyKeeper:
         patience: Patience | None = None,
         machines: Machines = Machines(),  # noqa: B008 - a value
     ) -> None:
-        """Take the study over: fence earlier keepers, queue what they had running, rebuild what they knew.
+        """Take the study over: fence earlier keepers, requeue their running trials, rebuild the state.
 
         Args:
-            name: Who takes it over, in the study's events.
-            patience: For a database that is locked or away, now and later.
-            machines: Of the workers.
+            name: Name of the keeper in the study's events.
+            patience: Patience with a locked or unreachable database.
+            machines: Machines of the workers.
 
         Raises:
-            StudiesError: If the study or its storage is not there.
+            StudiesError: If the study or its storage is missing.
         """
         self._plan = plan
         self._machines = machines
@@ -73,35 +73,35 @@ class StudyKeeper:
         self._results = Results(self._state)
         self._ledger, self._roster, self.proposer = self._state.ledger, self._state.roster, self._state.proposer
         self._study, self._epoch = self._state.study, self._state.epoch
-        self._clock = ListeningClock(plan.lease_seconds)
+        self._clock = ActiveClock(plan.lease_seconds)
         self._drained = ""
         self._halted: StudiesError | None = None
-        self._unbegun = 0
-        self._hold_again_at = self._heed_again_at = 0.0
+        self._lost_while_loading = 0
+        self._next_hold = self._next_stop_check = 0.0
         self._silent: list[str] = []
         self._why: dict[str, str] = {}
 
     def join(self, worker: str) -> None:
-        """Begin to work; what an earlier incarnation of the worker still held goes back in the queue."""
+        """Register a worker; trials of its earlier incarnation are requeued."""
         with self._serving():
-            replaced = self._roster.enter(worker, self._clock.look(), time.monotonic())
+            replaced = self._roster.register(worker, self._clock.seconds(), time.monotonic())
             if replaced is not None:
-                self._lose(replaced, self._why.pop(worker.partition("/")[0], f"replaced by {worker}"))
-                self._count_unbegun(replaced)
+                self._reclaim_trials(replaced, self._why.pop(worker.partition("/")[0], f"replaced by {worker}"))
+                self._count_loading_loss(replaced)
 
     def exchange(self, worker: str, reports: Sequence[TrialReport], free_slots: int) -> WorkerAnswer:
-        """Hand in reports, hear the decisions and be lent new trials."""
+        """Record reports and return decisions and new leases."""
         with self._serving():
-            self._hear(worker)
-            self._roster.begun.add(worker)
-            self._unbegun = 0
+            self._record_heartbeat(worker)
+            self._roster.loaded.add(worker)
+            self._lost_while_loading = 0
             decisions = self._results.settle(worker, reports)
             is_dismissed = self._is_dismissed(worker)
-            # the slot of a failed trial is among the free ones already
+            # free_slots already includes the slots of failed trials
             failed = {report.trial for report in reports if report.state is TrialState.FAILED}
-            told = zip(reports, decisions, strict=True)
-            freed = {report.trial for report, decision in told if decision is not Decision.GO_ON} - failed
-            requests = () if is_dismissed else tuple(self._queue.lend(worker, free_slots + len(freed)))
+            decided = zip(reports, decisions, strict=True)
+            freed = {report.trial for report, decision in decided if decision is not Decision.GO_ON} - failed
+            requests = () if is_dismissed else tuple(self._queue.lease(worker, free_slots + len(freed)))
             return WorkerAnswer(
                 decisions=decisions,
                 requests=requests,
@@ -115,29 +115,29 @@ class StudyKeeper:
             return not self._drained and self._queue.prepare()
 
     def heartbeat(self, worker: str) -> bool:
-        """Renew the worker's leases; True when it should lay its trials aside and leave."""
+        """Renew the worker's leases; return whether it should checkpoint its trials and leave."""
         with self._serving():
-            self._hear(worker)
+            self._record_heartbeat(worker)
             return self._is_dismissed(worker)
 
     def must_move(self, worker: str) -> bool:
-        """Whether a worker that was sent away is wanted elsewhere: its machine leaves, and the study goes on."""
+        """Return whether a dismissed worker is needed elsewhere: its machine leaves and the study goes on."""
         with self._serving():
             return self._machines.is_leaving(worker) and not self._drained and not self._is_done()
 
     def ended(self, place: str, why: str) -> None:
-        """The process of a worker has ended, and another will begin in its place; why, in half a sentence."""
+        """Record that the process of a worker ended and will be replaced; ``why`` is half a sentence."""
         with self._serving():
             self._why[place] = why
             self._state.record_event(EventKind.MACHINE, f"{place} {why}")
 
     def note(self, text: str) -> None:
-        """Record something worth knowing of the machines."""
+        """Record an event of the machines."""
         with self._serving():
             self._state.record_event(EventKind.MACHINE, text)
 
     def leave(self, worker: str, reports: Sequence[TrialReport]) -> None:
-        """Hand in the last snapshots; every trial of the worker goes back in the queue."""
+        """Record the last snapshots of a worker and requeue all its trials."""
         with self._serving():
             self._results.settle(worker, reports)
             held = self._roster.held_by(worker)
@@ -147,49 +147,49 @@ class StudyKeeper:
             self._roster.forget(worker)
 
     def crash(self, worker: str, text: str) -> None:
-        """A worker met an error that is nobody's trial's; the launch ends when that happens again and again."""
+        """Record an error of a worker that no trial caused; repeated crashes end the launch."""
         with self._serving():
             self._state.record_event(EventKind.CRASH, f"{worker}: {text}")
-            self._lose(worker, f"crashed: {text}")
+            self._reclaim_trials(worker, f"crashed: {text}")
             self._state.crashes += 1
             if self._state.crashes >= MAX_CRASHES:
-                raise LaunchError(f"workers crashed {self._state.crashes} times in a row; the last said: {text}")
+                raise LaunchError(f"workers crashed {self._state.crashes} times in a row; the last error: {text}")
 
     def halt(self, error: StudiesError) -> None:
-        """End the launch for a reason that no retry can mend."""
+        """End the launch with an error that no retry can fix."""
         self._halted = self._halted or error
         self.drain(str(error))
 
     def drain(self, reason: str) -> None:
-        """Lend nothing more and send the workers away, if there is a reason; the study can be continued later."""
+        """Stop leasing and dismiss the workers if there is a reason; the study can be continued later."""
         self._drained = self._drained or reason
 
     @property
     def is_drained(self) -> bool:
-        """Whether the workers were sent away."""
+        """Whether the workers were dismissed."""
         return bool(self._drained)
 
     def hold(self) -> None:
-        """Say that the study is being run, now and then."""
+        """Renew the hold on the study from time to time."""
         now, seconds = time.monotonic(), self._plan.lease_seconds
-        if not self._plan.launch or now < self._hold_again_at or self._halted is not None:
+        if not self._plan.launch or now < self._next_hold or self._halted is not None:
             return
         with self._serving():
             self._ledger.renew_hold(self._study.id, self._epoch, self._plan.launch, seconds)
-        self._hold_again_at = now + seconds / 3
+        self._next_hold = now + seconds / 3
 
-    def standing(self, expected: Sequence[str] = ()) -> Standing:
-        """Where the launch stands, and the study's progress.
+    def status(self, expected: Sequence[str] = ()) -> LaunchStatus:
+        """Return the status of the launch with its progress.
 
         Args:
-            expected: Workers that an earlier keeper of the launch has known: those too may be silent.
+            expected: Workers of an earlier keeper of this launch, which may be silent as well.
         """
         with self._lock:
             if self._halted is None:
-                self._roster.expect(expected, self._clock.look())
+                self._roster.expect(expected, self._clock.seconds())
                 with self._serving():
                     self._tick()
-            return Standing(
+            return LaunchStatus(
                 progress=self.progress(),
                 is_done=self._is_done(),
                 exhausted=self._queue.exhausted,
@@ -199,12 +199,12 @@ class StudyKeeper:
             )
 
     def progress(self) -> Progress:
-        """The study as it is now."""
+        """Return the progress of the study."""
         with self._lock:
             return self._state.progress(is_exhausted=bool(self._queue.exhausted))
 
     def finish(self, text: str) -> None:
-        """Note how the launch ended, and leave no file behind that belongs to nothing."""
+        """Record how the launch ended, and remove unrecorded files."""
         with self._serving():
             self._state.record_event(EventKind.LAUNCH, text)
             self._state.sweep()
@@ -213,11 +213,11 @@ class StudyKeeper:
         """Close the ledger."""
         self._ledger.close()
 
-    # ---- what happens inside a call
+    # ---- inside a call
 
     @contextmanager
     def _serving(self) -> Iterator[None]:
-        """Let others wait. Refuse to go on after an error of the ledger: memory and ledger may then differ."""
+        """Serve one call at a time; refuse calls after an error of the ledger, since memory and ledger may differ."""
         with self._lock:
             if self._halted is not None:
                 raise self._halted
@@ -228,41 +228,41 @@ class StudyKeeper:
                 raise
 
     def _is_dismissed(self, worker: str) -> bool:
-        """Whether a worker is to lay its trials aside and leave."""
+        """Return whether a worker must checkpoint its trials and leave."""
         return bool(self._drained) or self._roster.is_replaced(worker) or self._machines.is_leaving(worker)
 
-    def _count_unbegun(self, lost: str) -> None:
-        """Count the workers in a row that were lost before they took a trial.
+    def _count_loading_loss(self, lost: str) -> None:
+        """Count the workers in a row that were lost before they received a trial.
 
         Raises:
-            LaunchError: If they are too many.
+            LaunchError: If there are too many.
         """
-        if lost in self._roster.begun or self._machines.is_gone(lost):
+        if lost in self._roster.loaded or self._machines.is_gone(lost):
             return
-        self._unbegun += 1
-        if self._unbegun >= MAX_CRASHES:
+        self._lost_while_loading += 1
+        if self._lost_while_loading >= MAX_CRASHES:
             raise LaunchError(
-                f"workers must be able to load the backbone and the task; {self._unbegun} in a row were lost while "
-                "they did, perhaps for want of memory. Ask for fewer workers, or a smaller backbone."
+                f"cannot load the backbone and the task: {self._lost_while_loading} workers in a row were lost while "
+                "loading, perhaps out of memory. Use fewer workers, or a smaller backbone."
             )
 
     def _is_done(self) -> bool:
         return self._queue.is_empty and not self._roster.trials
 
-    def _hear(self, worker: str) -> None:
-        """Note a sign of life of a worker, and what follows from others' silence."""
+    def _record_heartbeat(self, worker: str) -> None:
+        """Record a heartbeat of a worker, renew its leases, and check for silent workers."""
         if not self._roster.is_replaced(worker):
-            self._roster.hear(worker, self._clock.look())
+            self._roster.record_heartbeat(worker, self._clock.seconds())
         if self._roster.is_to_renew(worker, time.monotonic(), self._plan.lease_seconds / 3):
             self._ledger.renew(self._study.id, self._epoch, worker, self._plan.lease_seconds)
         self._tick()
 
-    def _heed(self) -> None:
-        """End the trials that people have asked to stop; send the workers away if it was the study."""
+    def _process_stop_requests(self) -> None:
+        """End the trials whose stop was requested; dismiss the workers if it was the study."""
         now = time.monotonic()
-        if now < self._heed_again_at:
+        if now < self._next_stop_check:
             return
-        self._heed_again_at = now + _HEED_SECONDS
+        self._next_stop_check = now + _STOP_REQUEST_SECONDS
         for number in self._ledger.to_stop(self._study.id):
             if number is None:
                 self.drain(STOPPED)
@@ -271,22 +271,22 @@ class StudyKeeper:
 
     def _tick(self) -> None:
         self.hold()
-        self._heed()
+        self._process_stop_requests()
         seconds = self._plan.lease_seconds
-        for worker in self._roster.silent(self._clock.look(), seconds):
+        for worker in self._roster.silent(self._clock.seconds(), seconds):
             self._silent.append(worker)
-            # a machine that has no memory left is slow to put another in the place of a process that has ended
-            self._lose(worker, self._why.pop(worker.partition("/")[0], f"silent for {seconds:g} s"))
+            # a machine without free memory replaces an ended process slowly
+            self._reclaim_trials(worker, self._why.pop(worker.partition("/")[0], f"silent for {seconds:g} s"))
 
-    def _lose(self, worker: str, why: str) -> None:
-        """Take back what a worker holds; a trial that was lost too often, not with its machine, fails."""
+    def _reclaim_trials(self, worker: str, why: str) -> None:
+        """Requeue the trials of a lost worker; a trial lost too often while its machine was up fails."""
         self._roster.forget(worker)
         held = self._roster.held_by(worker)
         if held and self._machines.is_gone(worker):
-            why, to_blame = MACHINE_LOST, []
+            why, blamed = MACHINE_LOST, []
         else:
-            to_blame = held
-        for open_trial in to_blame:
+            blamed = held
+        for open_trial in blamed:
             open_trial.losses += 1
             if open_trial.losses >= MAX_LOSSES:
                 self._results.fail(open_trial, loss_reason(open_trial.losses, why))

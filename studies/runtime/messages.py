@@ -1,4 +1,4 @@
-"""What workers and the keeper say to one another: plain values. And what it is told of machines."""
+"""Messages between workers and the keeper as plain values, and the state of machines."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -8,7 +8,7 @@ from trial_runner.requests import TrialRequest
 
 
 class Decision(StrEnum):
-    """What becomes of a trial after a report: it goes on, is over, or is no longer this worker's."""
+    """Decision on a trial after a report: continue, stop, or abandon because the worker no longer holds it."""
 
     GO_ON = "go on"
     STOP = "stop"
@@ -17,14 +17,13 @@ class Decision(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerAnswer:
-    """The keeper's answer to a worker.
+    """Answer of the keeper to a worker.
 
     Attributes:
-        decisions: One per report, in their order.
-        requests: Attempts at trials that the worker is lent, each until it is over or the lease runs out; at most as
-            many as there are free slots once the decisions are carried out.
-        snapshots: What earlier attempts at these have left, of each the newest first.
-        is_over: Nothing is left to do for this worker, now and later.
+        decisions: Decision for each report, in their order.
+        requests: Attempts leased to the worker; at most as many as it has free slots after the decisions.
+        snapshots: Snapshots of earlier attempts at these trials, the newest of each trial first.
+        is_over: Whether there will be no more work for this worker.
     """
 
     decisions: tuple[Decision, ...] = ()
@@ -34,18 +33,18 @@ class WorkerAnswer:
 
 
 class Machines:
-    """The machines of a fleet; these are all that of the keeper itself: when it is gone, so is the keeper."""
+    """Machines of a fleet. This one is the keeper's own machine, which cannot end before the keeper does."""
 
     def is_gone(self, worker: str) -> bool:
-        """Whether the machine of a worker has ended, or is about to: whatever the worker held was not to blame."""
+        """Return whether a worker's machine has ended or is about to, so that its trials are not to blame."""
         return False
 
     def is_leaving(self, worker: str) -> bool:
-        """Whether the machine of a worker was told to leave, so that the worker should lay its trials aside."""
+        """Return whether a worker's machine will leave, so that the worker should checkpoint its trials."""
         return False
 
 
 def crash_reason(error: Exception) -> str:
-    """What ended a worker, or a call of one, in a line."""
+    """Return the error that ended a worker or a call in one line."""
     lines = str(error).splitlines() or [""]
     return f"{type(error).__name__}: {lines[0]}"

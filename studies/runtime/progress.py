@@ -1,4 +1,4 @@
-"""How far a launched study is: what the live view shows, and the clocks that tell the time that is left."""
+"""Progress of a launch for live views, and the clocks that estimate the remaining time."""
 
 import time
 from collections.abc import Callable, Mapping
@@ -10,29 +10,29 @@ from studies.records import ExampleCounts, TrialState
 from studies.runtime.study_plan import StudyPlan
 
 _MUCH_MORE = 1.2
-"""So many times what is said, before it is said to be more."""
+"""Factor above the stated remaining time from which on a larger one is indicated."""
 
 _KEPT = 0.5
-"""Between two measurements time runs down, but to no less than this share of what the last one told."""
+"""Least share of the last estimate to which the remaining time runs down between two measurements."""
 
 _LOOKS_PER_LEASE = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ShownTrial:
-    """A trial that a worker holds, or that has ended.
+class TrialProgress:
+    """Trial that a worker holds, or that has ended, for live views.
 
     Attributes:
-        number: Of the trial.
-        method: The published method that it is; None for what the search proposed.
-        description: One phrase for people.
-        state: Running, or how it has ended.
-        step: Optimiser steps at its newest reading; 0 before the first.
-        score: Final score of a complete trial, newest of others; None without a reading.
-        is_by_loss: Whether the score is the loss, with a minus sign, in place of the metric.
-        stored_parameters: Trainable parameters that must be kept.
-        worker: Who holds it; None once it has ended.
-        reason: Why it was pruned or failed; None of others.
+        number: Number of the trial.
+        method: Name of the published method; None for proposals of the search.
+        description: Short description.
+        state: ``running``, or the final state.
+        step: Optimizer steps at its newest reading; 0 before the first.
+        score: Final score of a complete trial, newest score of others; None without a reading.
+        is_by_loss: Whether the score is the negative loss in place of the metric.
+        stored_parameters: Trainable parameters that must be stored.
+        worker: Worker that holds it; None once it has ended.
+        reason: Reason why it was pruned or failed; else None.
         is_best: Whether it was the best of the study when it ended.
     """
 
@@ -51,11 +51,11 @@ class ShownTrial:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TimeLeft:
-    """How long a study still takes.
+    """Remaining time of a study.
 
     Attributes:
-        seconds: Never more than was said before.
-        is_more: Whether it seems to be more by now.
+        seconds: Estimated seconds, never more than stated before.
+        is_more: Whether the current estimate is clearly higher.
     """
 
     seconds: float
@@ -64,26 +64,26 @@ class TimeLeft:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Progress:
-    """A study at one moment.
+    """Progress of a study at one moment.
 
     Attributes:
-        study: Its name.
-        metric: What scores are of.
-        counts: Trials per state; every state is there.
-        target_trials: How many trials the study has in all.
-        steps: Optimiser steps of a full trial.
-        top: The complete trials of the highest scores, at most `TOP`, best first; of equals the lowest number.
-        course: Every rise of the best score: after how many ended trials, and to what.
-        just_ended: The trials that ended last, at most `LAST`, the newest last.
-        ended_here: How many trials have ended in this launch.
-        head_only: Score of the task head alone, which scores are held against; None before it is known.
-        constant: The same of predicting the most frequent label for everything; None where there are no labels.
-        examples: How many a score is a share of, where it is one; None else.
-        budget_parameters: Most trainable parameters of a configuration.
-        seconds_elapsed: Since this launch began.
-        left: Estimated, and at most what the time budget leaves; None while there is nothing to go by.
-        running: Trials that workers hold, in number order.
-        waits_for: What the launch cannot go on without, as a sentence; empty while there is nothing.
+        study: Name of the study.
+        metric: Metric of the scores.
+        counts: Number of trials by state, all states included.
+        target_trials: Number of trials of the study.
+        steps: Optimizer steps of a full trial.
+        top: Complete trials with the highest scores, at most `TOP`, best first; of equal scores the lowest number.
+        course: Every rise of the best score, as the number of ended trials and the score.
+        just_ended: Trials that ended last, at most `LAST`, the newest last.
+        ended_here: Number of trials that ended in this launch.
+        head_only: Score of the task head alone, a baseline; None before it is known.
+        constant: Score of always predicting the most frequent label; None without labels.
+        examples: Numbers of examples of a score that is an accuracy; else None.
+        budget_parameters: Largest number of trainable parameters of a configuration.
+        seconds_elapsed: Seconds since this launch began.
+        left: Estimated remaining time, bounded by the time budget; None without measurements.
+        running: Trials that workers hold, in the order of their numbers.
+        waits_for: Resource that the launch waits for, as a sentence; empty if it does not wait.
     """
 
     study: str
@@ -91,9 +91,9 @@ class Progress:
     counts: Mapping[TrialState, int]
     target_trials: int
     steps: int
-    top: tuple[ShownTrial, ...] = ()
+    top: tuple[TrialProgress, ...] = ()
     course: tuple[tuple[int, float], ...] = ()
-    just_ended: tuple[ShownTrial, ...] = ()
+    just_ended: tuple[TrialProgress, ...] = ()
     ended_here: int = 0
     head_only: float | None = None
     constant: float | None = None
@@ -101,17 +101,17 @@ class Progress:
     budget_parameters: int
     seconds_elapsed: float = 0.0
     left: TimeLeft | None = None
-    running: tuple[ShownTrial, ...] = ()
+    running: tuple[TrialProgress, ...] = ()
     waits_for: str = ""
 
     @property
     def ended(self) -> int:
-        """Trials in a terminal state."""
+        """Number of trials in a terminal state."""
         return sum(count for state, count in self.counts.items() if state.is_terminal)
 
     @property
-    def best(self) -> ShownTrial | None:
-        """The complete trial of the highest score; None before one is complete."""
+    def best(self) -> TrialProgress | None:
+        """Complete trial with the highest score; None before one is complete."""
         return self.top[0] if self.top else None
 
 
@@ -120,7 +120,7 @@ LAST = 32
 
 
 def progress_before(plan: StudyPlan) -> Progress:
-    """What is known of a study before its ledger is read: how large it is to become."""
+    """Return the progress of a study before its ledger is read."""
     return Progress(
         study=plan.study,
         metric="score",
@@ -132,16 +132,16 @@ def progress_before(plan: StudyPlan) -> Progress:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Standing:
-    """Where a launch stands.
+class LaunchStatus:
+    """Status of a launch.
 
     Attributes:
-        progress: Of the study.
-        is_done: Every trial of the study has ended, and no more will begin.
-        exhausted: Why nothing more can be proposed; empty while something can.
-        drained: Why the workers were sent away; empty while they were not.
-        halted: The error that ended the launch; None without one.
-        silent: Workers whose trials were taken back because nothing was heard of them.
+        progress: Progress of the study.
+        is_done: Whether every trial of the study has ended and no more will begin.
+        exhausted: Reason why nothing more can be proposed; empty while something can.
+        drained: Reason why the workers were stopped; empty while they were not.
+        halted: Error that ended the launch; None without one.
+        silent: Workers whose trials were reclaimed because they sent no heartbeat.
     """
 
     progress: Progress
@@ -153,7 +153,7 @@ class Standing:
 
     @property
     def summary(self) -> str:
-        """How the launch ended, as a phrase."""
+        """Outcome of the launch as a phrase."""
         ended, target = self.progress.ended, self.progress.target_trials
         if self.is_done and self.exhausted:
             return f"finished: {ended} trials, and nothing is left to try ({self.exhausted.rstrip('.')})"
@@ -163,55 +163,55 @@ class Standing:
 
 
 class Pace:
-    """Turns measurements of steps into the time that is left.
+    """Estimate of the remaining time from measurements of steps.
 
-    Steps are heard of in bursts, when trials are measured. So the pace is what it was at the last burst, and in between
-    the time that is left runs down. A later burst that tells more does not let it rise: it is said to be more instead.
+    Steps are reported in bursts, when trials are measured. The pace is that at the last burst, and the remaining time
+    runs down in between. A later burst never raises it, but marks it as too low.
     """
 
     def __init__(self) -> None:
-        """Begin with nothing."""
+        """Start without measurements."""
         self._began_at: float | None = None
-        self._made = 0
-        self._heard_at = 0.0
-        self._said: float | None = None
+        self._steps = 0
+        self._measured_at = 0.0
+        self._stated: float | None = None
 
     def begin(self, now: float) -> None:
-        """The first trial is lent; what came before does not count."""
+        """Start the clock when the first trial is leased; earlier time does not count."""
         if self._began_at is None:
             self._began_at = now
 
-    def hear(self, now: float, steps: int) -> None:
-        """So many more steps were made by now."""
+    def add_steps(self, now: float, steps: int) -> None:
+        """Add steps that were completed by now."""
         if steps > 0:
-            self._made += steps
-            self._heard_at = now
+            self._steps += steps
+            self._measured_at = now
 
     def left(self, now: float, remaining: float) -> TimeLeft | None:
-        """What is left of so many steps; None before the first were made."""
-        if self._began_at is None or not self._made:
+        """Return the time for the remaining steps; None before the first measurement."""
+        if self._began_at is None or not self._steps:
             return None
-        seconds = remaining * (self._heard_at - self._began_at) / self._made
-        running_down = max(seconds - (now - self._heard_at), _KEPT * seconds)
-        self._said = running_down if self._said is None else min(self._said, running_down)
-        return TimeLeft(seconds=self._said, is_more=running_down > _MUCH_MORE * self._said)
+        seconds = remaining * (self._measured_at - self._began_at) / self._steps
+        running_down = max(seconds - (now - self._measured_at), _KEPT * seconds)
+        self._stated = running_down if self._stated is None else min(self._stated, running_down)
+        return TimeLeft(seconds=self._stated, is_more=running_down > _MUCH_MORE * self._stated)
 
 
-class ListeningClock:
-    """Seconds during which a keeper could have heard its workers.
+class ActiveClock:
+    """Clock of the seconds during which a keeper could receive heartbeats.
 
-    A keeper that was stopped, or that waited for its database, has heard nobody in that time, and nobody is to blame
-    for it: between two looks at the clock at most a twentieth of a lease counts. Keepers are looked at twice a second.
+    A keeper that was suspended, or that waited for its database, receives none, and workers are not to blame. So at
+    most a twentieth of a lease counts between two readings. The clock is read twice a second.
     """
 
     def __init__(self, lease_seconds: float) -> None:
-        """Begin at 0."""
+        """Start at 0."""
         self._longest = lease_seconds / _LOOKS_PER_LEASE
         self._looked_at = time.monotonic()
         self._seconds = 0.0
 
-    def look(self) -> float:
-        """The seconds so far."""
+    def seconds(self) -> float:
+        """Return the seconds so far."""
         now = time.monotonic()
         self._seconds += min(now - self._looked_at, self._longest)
         self._looked_at = now
@@ -220,16 +220,16 @@ class ListeningClock:
 
 Observer = Callable[[Progress], None]
 ProgressView = Callable[[], AbstractContextManager[Observer]]
-"""Opens a view of a running launch: a function that shows every progress it is called with."""
+"""Context manager of a live view of a launch: a function that shows the progress it receives."""
 
 
 def no_view() -> AbstractContextManager[Observer]:
-    """Show nothing."""
+    """Return a view that shows nothing."""
     return nullcontext(lambda progress: None)
 
 
 def observed(progress: Observer | bool, view: ProgressView) -> AbstractContextManager[Observer]:
-    """What a caller wants to see: a function of its own, the view (True), or nothing (False)."""
+    """Return the caller's own observer, the live view (True), or none (False)."""
     if callable(progress):
         return nullcontext(progress)
     return view() if progress else no_view()

@@ -1,10 +1,10 @@
-"""The last trials of a study train its finalists again, with other seeds, so that its winner is no lucky one.
+"""Replicates: the last trials of a study train its finalists again with other seeds, so that noise decides less.
 
-They come in rounds: the best K once, then the best half of so many four times, the best quarter eight times, down to
-two. A round begins when every trial before it has ended, so that who is in it follows from the ledger alone: the best
-complete trials by estimate then (see `studies.analysis.ranks`), replicates of earlier rounds counted. Where they are
-all discoveries, the best published method is trained again beside them: how much better a discovery is can be no surer
-than what it is compared with.
+They come in rounds: the best K once, then the best half four times, the best quarter eight times, down to two. A round
+begins when every trial before it has ended, so that its finalists follow from the ledger alone. These are the best
+complete trials by estimate (see `studies.analysis.ranks`), with replicates of earlier rounds counted. If all of them
+are discoveries, the best published method is replicated too: the difference to it is no more certain than its own
+score.
 """
 
 from collections.abc import Sequence
@@ -15,17 +15,17 @@ from studies.records import TrialRecord
 from studies.seeds import hashed_seed, seeded_fingerprint
 
 _SHARE = 8
-"""``auto`` takes the largest number of whole rounds that is at most one in so many trials."""
+"""Largest share of replicates under ``auto``: one in this many trials."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplicateRound:
-    """Some replicates of the same finalists.
+    """Replicates of the same finalists.
 
     Attributes:
-        begins_at: Number of the first.
-        trials: How many.
-        finalists: How many of the best are trained again, in turn.
+        begins_at: Number of the first one.
+        trials: Number of replicates.
+        finalists: Number of best trials that are replicated in turn.
     """
 
     begins_at: int
@@ -34,11 +34,11 @@ class ReplicateRound:
 
 
 def replicate_count(asked: Literal["auto"] | int, trials: int) -> int:
-    """How many of a study's trials are replicates; ``auto`` is none below 96, 12 up to 319 and 40 up to 895.
+    """Return the number of replicates of a study; ``auto`` is 0 below 96 trials, 12 up to 319 and 40 up to 895.
 
     Args:
-        asked: What the study file says.
-        trials: Of the study.
+        asked: Value in the study file.
+        trials: Number of trials of the study.
     """
     if asked != "auto":
         return min(asked, trials)
@@ -49,7 +49,7 @@ def replicate_count(asked: Literal["auto"] | int, trials: int) -> int:
 
 
 def rounds(count: int, *, target_trials: int) -> tuple[ReplicateRound, ...]:
-    """The rounds of so many replicates, which are the last of a study's trials; what is left over joins the last."""
+    """Return the rounds of ``count`` replicates, the last trials of a study; a remainder joins the last round."""
     if not count:
         return ()
     largest = 1
@@ -65,7 +65,7 @@ def rounds(count: int, *, target_trials: int) -> tuple[ReplicateRound, ...]:
 
 
 def _lengths(largest: int) -> list[int]:
-    """How many trials each round has if the first has so many finalists, a power of two."""
+    """Return the number of trials of each round for a first round with ``largest`` finalists, a power of two."""
     lengths, finalists, seeds = [largest], largest // 2, 4
     while finalists >= 2:
         lengths.append(finalists * seeds)
@@ -74,16 +74,16 @@ def _lengths(largest: int) -> list[int]:
 
 
 def round_of(number: int, of: Sequence[ReplicateRound]) -> ReplicateRound | None:
-    """The round that a trial's number belongs to; None if it is none of a replicate."""
+    """Return the round of a trial number; None if it is no replicate."""
     return next((one for one in of if one.begins_at <= number < one.begins_at + one.trials), None)
 
 
 def finalists_of(one: ReplicateRound, ranked: Sequence[TrialRecord]) -> tuple[TrialRecord, ...]:
-    """Who is trained again in a round: the best, and the best published method if it is not among them.
+    """Return the finalists of a round: the best trials, and the best published method if it is not among them.
 
     Args:
-        one: The round.
-        ranked: The complete trials before the round, best first, replicates aside.
+        one: Round of replicates.
+        ranked: Complete trials before the round without replicates, best first.
     """
     best, others = ranked[: one.finalists], ranked[one.finalists :]
     has_rival = any(trial.method is not None for trial in best)
@@ -94,13 +94,13 @@ def finalists_of(one: ReplicateRound, ranked: Sequence[TrialRecord]) -> tuple[Tr
 def replicate(
     number: int, one: ReplicateRound, finalists: Sequence[TrialRecord], *, study_seed: int
 ) -> TrialRecord | None:
-    """The trial of a number in a round; None if there is nothing to train again.
+    """Return the replicate of a number in a round; None without finalists.
 
     Args:
-        number: Of the new trial.
-        one: Its round.
-        finalists: Who is trained again in it, in turn.
-        study_seed: Everything random derives from it.
+        number: Number of the new trial.
+        one: Round of the trial.
+        finalists: Trials that are replicated in turn.
+        study_seed: Seed of the study.
     """
     if not finalists:
         return None

@@ -1,4 +1,4 @@
-"""What a keeper knows of its study: in memory, rebuilt from the ledger at every takeover."""
+"""State of a study in its keeper, in memory; rebuilt from the ledger at every takeover."""
 
 import time
 from collections.abc import Collection, Mapping, Sequence
@@ -12,9 +12,9 @@ from studies.pruning.rungs import Rule, RungBoard
 from studies.records import EventKind, Reading, StudyRecord, TrialRecord, TrialState
 from studies.runtime.artefacts import delete_own_files, remove_orphans
 from studies.runtime.progress import Pace, Progress
-from studies.runtime.roster import MAX_LOSSES, OpenTrial, Roster, recalled
+from studies.runtime.roster import MAX_LOSSES, OpenTrial, Roster, open_trial_of
 from studies.runtime.study_plan import StudyPlan
-from studies.runtime.tally import tally_of
+from studies.runtime.tally import build_tally
 from studies.search.proposer import Proposer
 from studies.search.samplers import sampler_of
 from studies.surrogate.recorded_observations import ObservationModel
@@ -22,7 +22,7 @@ from trial_runner.tasks.metrics.classes import ACCURACY
 
 
 def replay(proposer: Proposer, trials: Sequence[TrialRecord], readings: Mapping[int, Sequence[Reading]]) -> None:
-    """Tell a new proposer what a ledger holds; readings by number of the trial.
+    """Load the history of a ledger into a new proposer; readings are by trial number.
 
     Raises:
         DamagedError: If a trial's proposal cannot be one of the space.
@@ -31,38 +31,40 @@ def replay(proposer: Proposer, trials: Sequence[TrialRecord], readings: Mapping[
     for trial in trials:
         for name, value in trial.proposal.items() if trial.method is None else ():
             if not _is_answer(parameters.get(name), value):
-                strange = ValueError(f"trial {trial.number} has '{name}' = {value!r}")
-                raise DamagedError.of("proposals of the study's space", strange)
+                error = ValueError(f"trial {trial.number} has '{name}' = {value!r}")
+                raise DamagedError.of("proposals of the study's space", error)
     proposer.replay(trials, readings)
 
 
-def _is_answer(asked: Parameter | None, value: object) -> bool:
-    """Whether a value can be what a trial was given for a parameter."""
-    return value in asked if isinstance(asked, tuple) else asked is not None and isinstance(value, int | float)
+def _is_answer(parameter: Parameter | None, value: object) -> bool:
+    """Return whether a value can be the proposed value of a parameter."""
+    return (
+        value in parameter if isinstance(parameter, tuple) else parameter is not None and isinstance(value, int | float)
+    )
 
 
 class StudyState:
-    """A study that was taken over, with its ledger.
+    """State of a study that was taken over, with its ledger.
 
     Attributes:
-        plan: How it is searched.
-        ledger: Where it is.
-        study: The study, as it was when it was taken over.
-        epoch: Under which this keeper writes.
-        proposer: Told of all that is in the ledger.
-        rungs: Where trials are compared.
-        roster: The open trials and the workers.
-        tally: Of what has ended.
-        counts: Trials per state.
-        pace: How fast steps are made.
-        crashes: Of workers in a row, since a trial has got further.
+        plan: Plan of the study.
+        ledger: Ledger of the study.
+        study: Record of the study at the takeover.
+        epoch: Epoch of this keeper's writes.
+        proposer: Proposer with the whole history.
+        rungs: Readings at rungs.
+        roster: Open trials and workers.
+        tally: Ended trials.
+        counts: Number of trials by state.
+        pace: Estimate of the remaining time.
+        crashes: Worker crashes in a row since the last reading.
     """
 
     def __init__(self, plan: StudyPlan, *, name: str, patience: Patience | None) -> None:
-        """Take the study over: fence earlier keepers, queue what they had running, read what they knew.
+        """Take the study over: fence earlier keepers, requeue their running trials, read the ledger.
 
         Raises:
-            StudiesError: If the study or its storage is not there.
+            StudiesError: If the study or its storage is missing.
         """
         self.plan = plan
         self.ledger = Ledger.open(plan.storage_url, create=False, patience=patience)
@@ -75,16 +77,16 @@ class StudyState:
         self.crashes = 0
         self._refused: set[Path] = set()
         self._began_at = time.monotonic()
-        self.delete(self._fail_the_lost())
+        self.delete(self._fail_lost_trials())
         self.ledger.release(self.study.id, self.epoch, None, "its keeper was replaced")
         self._rebuild()
         self.sweep()
 
-    def _fail_the_lost(self) -> list[str]:
-        """End the running trials for which the end of the launch that ran them is one loss too many.
+    def _fail_lost_trials(self) -> list[str]:
+        """End the running trials for which the end of their launch is one loss too many.
 
         Returns:
-            The files that no record names any more.
+            Files that no record names any more.
         """
         before = self.ledger.losses(self.study.id)
         dropped: list[str] = []
@@ -124,47 +126,47 @@ class StudyState:
                 self.rungs.add(reading, trial, size=self.size(trial))
             self.counts[trial.state] += 1
             if not trial.state.is_terminal:
-                self.roster.trials[trial.number] = recalled(trial, known, losses.get(trial.number, 0))
-        self.tally = tally_of(plan, trials, by_trial)
+                self.roster.trials[trial.number] = open_trial_of(trial, known, losses.get(trial.number, 0))
+        self.tally = build_tally(plan, trials, by_trial)
 
     def record_event(self, kind: EventKind, text: str) -> None:
-        """Note something worth knowing later."""
+        """Record an event."""
         self.ledger.record_event(self.study.id, kind, text, epoch=self.epoch)
 
     def sweep(self) -> None:
-        """Leave no file behind that belongs to nothing."""
+        """Remove unrecorded files."""
         ended = [one for one in self.ledger.attempts(self.study.id) if one.ended_at is not None]
-        self._tell_refused(remove_orphans(self.plan.artefacts, self.ledger.artefacts(self.study.id), ended))
+        self._record_undeletable(remove_orphans(self.plan.artefacts, self.ledger.artefacts(self.study.id), ended))
 
     def delete(self, paths: Collection[str]) -> None:
         """Delete files of the study."""
-        self._tell_refused(delete_own_files(self.study, paths))
+        self._record_undeletable(delete_own_files(self.study, paths))
 
-    def _tell_refused(self, refused: Mapping[Path, str]) -> None:
-        """Note once which files cannot be deleted; every sweep tries them again."""
+    def _record_undeletable(self, refused: Mapping[Path, str]) -> None:
+        """Record once which files cannot be deleted; every sweep tries them again."""
         for path, why in refused.items():
             if path not in self._refused:
                 self._refused.add(path)
                 self.record_event(EventKind.UNDELETED, f"{path} cannot be deleted: {why}")
 
     def size(self, trial: TrialRecord) -> float:
-        """What of a trial is to be small; 0 where only the score counts."""
+        """Return the size of a trial by the size goal; 0 without one."""
         return 0.0 if self.plan.goal is None else self.plan.goal.size(trial)
 
-    def move(self, before: TrialState | None, after: TrialState) -> None:
-        """Count a trial in another state."""
+    def count_transition(self, before: TrialState | None, after: TrialState) -> None:
+        """Update the counts for a trial that changes its state."""
         if before is not None:
             self.counts[before] -= 1
         self.counts[after] += 1
 
     def queue(self, held: Sequence[OpenTrial]) -> None:
-        """Let trials wait for another worker."""
+        """Requeue trials for another worker."""
         for open_trial in held:
             open_trial.worker = None
-            self.move(TrialState.RUNNING, TrialState.QUEUED)
+            self.count_transition(TrialState.RUNNING, TrialState.QUEUED)
 
     def progress(self, *, is_exhausted: bool) -> Progress:
-        """The study as it is now.
+        """Return the progress of the study.
 
         Args:
             is_exhausted: Whether nothing more can be proposed.
@@ -185,16 +187,16 @@ class StudyState:
             budget_parameters=self.study.budget_parameters,
             seconds_elapsed=time.monotonic() - self._began_at,
             left=self.pace.left(time.monotonic(), self._steps_left(is_exhausted=is_exhausted)),
-            running=tuple(one.shown() for _, one in sorted(self.roster.trials.items()) if one.worker is not None),
+            running=tuple(one.as_progress() for _, one in sorted(self.roster.trials.items()) if one.worker is not None),
         )
 
     def _steps_left(self, *, is_exhausted: bool) -> float:
-        """Of the trials that have not ended: open ones are taken to run to the end, others as far as those before."""
+        """Return the expected remaining steps: open ones run to the end, later ones as far as the ended ones."""
         steps = self.plan.training.steps
         to_come = 0 if is_exhausted else max(0, self.plan.target_trials - sum(self.counts.values()))
         return sum(steps - one.step for one in self.roster.trials.values()) + to_come * self.tally.expected_steps
 
 
 def loss_reason(losses: int, why: str) -> str:
-    """Why a trial has failed that was lost too often."""
+    """Return the reason why a trial that was lost too often failed."""
     return f"lost {losses} times in a row without a reading; the last: {why}"

@@ -1,4 +1,4 @@
-"""What a keeper must know of a study before its first lease."""
+"""Plan of a study: all that a keeper needs before its first lease."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -16,26 +16,27 @@ _MARGIN_SECONDS = 10.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StudyPlan:
-    """A study that is in the storage already, and how it is to be searched. Travels between processes.
+    """Study in a storage with the settings of its search; sent between processes.
 
     Attributes:
-        study: Its name.
-        storage_url: Where its ledger is.
-        target_trials: How many trials it has in all.
-        space: What may be proposed.
-        sampler: Who proposes, as a study file says it.
-        initial_design: What comes first.
-        seed: Everything random derives from it.
-        training: How every trial is trained.
-        head_parameters: Parameters of the task head.
-        rungs: Where trials are compared.
-        artefacts: The study's own folder.
-        replicates: How many of the trials, the last ones, train the best of the others again.
-        goal: What is to be small, beside a high score; None for nothing.
-        constant_score: Score of a constant prediction; None where that means nothing.
-        lease_seconds: A worker that is silent for so long has lost its trials.
-        launch: Who runs the study, for others to see; empty where nobody needs to know.
-        stuck_seconds: A worker that gets no further for so long falls silent; enough to load a backbone, or to measure.
+        study: Name of the study.
+        storage_url: URL of its ledger.
+        target_trials: Number of trials of the study.
+        space: Search space.
+        sampler: Sampler as in the study file.
+        initial_design: First trials.
+        seed: Seed of everything random.
+        training: Training of every trial.
+        head_parameters: Number of parameters of the task head.
+        rungs: Rungs and the pruning rule.
+        artefacts: Folder of the study's files.
+        replicates: Number of trials, the last ones, that replicate the best of the others.
+        goal: Size to be minimized beside the score; None for the score alone.
+        constant_score: Score of a constant prediction; None where it has no meaning.
+        lease_seconds: Seconds of silence after which a worker has lost its trials.
+        launch: Name of the launch that runs the study, for others; empty if none needs it.
+        stuck_seconds: Seconds without progress after which a worker sends no heartbeats; enough for loading or
+            measuring.
     """
 
     study: str
@@ -58,5 +59,5 @@ class StudyPlan:
 
     @property
     def patience_seconds(self) -> float:
-        """How long a database that is locked or away is waited for: a lease, and until a server drops who hangs."""
+        """Seconds to wait for a locked or unreachable database: a lease, and until a server drops a dead connection."""
         return self.lease_seconds + _MARGIN_SECONDS

@@ -1,4 +1,4 @@
-"""What a launch has seen end: the best trials, how the best rose, the last ones, what scores are held against."""
+"""Ended trials of a launch: the best ones, the rise of the best score, the last ones, and baselines."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -6,29 +6,29 @@ from dataclasses import replace
 
 from search_space.published import HEAD_ONLY
 from studies.records import Reading, TrialRecord, TrialState
-from studies.runtime.progress import LAST, TOP, ShownTrial
-from studies.runtime.roster import OpenTrial, recalled
+from studies.runtime.progress import LAST, TOP, TrialProgress
+from studies.runtime.roster import OpenTrial, open_trial_of
 from studies.runtime.study_plan import StudyPlan
 
 PRIOR_TRIALS = 4
-"""Of the length of a trial: so many that would run to the end are taken for seen."""
+"""Number of full trials assumed before any has ended, in the expected length of a trial."""
 
 
 class ProgressTally:
-    """Counts the trials of a study as they end.
+    """Statistics of the trials of a study as they end.
 
     Args:
-        steps: Optimiser steps of a full trial.
-        constant: Score of a constant prediction, if it is known.
-        has_best: Whether one of the trials is to be found; those of a confirmation are seeds of a few configurations.
+        steps: Optimizer steps of a full trial.
+        constant: Score of a constant prediction, if known.
+        has_best: Whether a best trial is searched; trials of a confirmation are seeds of a few configurations.
     """
 
     def __init__(self, steps: int, constant: float | None, *, has_best: bool = True) -> None:
-        """Begin with nothing."""
+        """Start without trials."""
         self._has_best = has_best
-        self.top: tuple[ShownTrial, ...] = ()
+        self.top: tuple[TrialProgress, ...] = ()
         self.course: tuple[tuple[int, float], ...] = ()
-        self.just_ended: tuple[ShownTrial, ...] = ()
+        self.just_ended: tuple[TrialProgress, ...] = ()
         self.ended_here = 0
         self._steps = steps
         self.constant = constant
@@ -37,16 +37,16 @@ class ProgressTally:
         self._steps_made = 0
 
     def add(self, trial: OpenTrial, *, is_here: bool = True) -> None:
-        """Take in a trial that has ended.
+        """Add an ended trial.
 
         Args:
-            trial: As it has ended.
-            is_here: Whether it has ended in this launch.
+            trial: Trial in its final state.
+            is_here: Whether it ended in this launch.
         """
         self._ended += 1
         self.ended_here += is_here
         self._steps_made += trial.step
-        one = trial.shown()
+        one = trial.as_progress()
         if one.state is TrialState.COMPLETE and trial.trial.replicate_of is None and self._has_best:
             one = replace(one, is_best=not self.top or _order(one) < _order(self.top[0]))
             self.top = tuple(sorted((*self.top, one), key=_order)[:TOP])
@@ -58,27 +58,27 @@ class ProgressTally:
 
     @property
     def expected_steps(self) -> float:
-        """Of a trial: what those that have ended have made, and a few that would run to the end."""
+        """Expected steps of a trial: the mean of the ended ones and a few full ones."""
         return (self._steps_made + PRIOR_TRIALS * self._steps) / (self._ended + PRIOR_TRIALS)
 
 
-def _order(trial: ShownTrial) -> tuple[float, int]:
-    """Best first; of equal scores the lowest number."""
+def _order(trial: TrialProgress) -> tuple[float, int]:
+    """Return the sort key: best score first, then the lowest number."""
     return math.inf if trial.score is None else -trial.score, trial.number
 
 
-def tally_of(
+def build_tally(
     plan: StudyPlan, trials: Sequence[TrialRecord], readings: Mapping[int, Sequence[Reading]]
 ) -> ProgressTally:
-    """All trials that have ended, in the order in which they did.
+    """Return the tally of all ended trials, in the order in which they ended.
 
     Args:
-        readings: By number of the trial.
+        readings: Readings by trial number.
     """
     has_best = plan.training.measured_split == "validation"
     tally = ProgressTally(plan.training.steps, plan.constant_score, has_best=has_best)
     for trial in sorted((one for one in trials if one.state.is_terminal), key=_ended_at):
-        tally.add(recalled(trial, readings.get(trial.number, ())), is_here=False)
+        tally.add(open_trial_of(trial, readings.get(trial.number, ())), is_here=False)
     return tally
 
 

@@ -1,4 +1,4 @@
-"""The next trials of a study: what waits, what the search proposes, and towards the end replicates of its finalists."""
+"""Next trials of a study: queued ones, proposals of the search, and replicates of the finalists at the end."""
 
 import time
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -16,36 +16,36 @@ from studies.search.proposer import SpaceExhausted
 from trial_runner.requests import TrialRequest
 
 AHEAD_PER = 16
-"""One trial is proposed ahead of need for so many that run: it knows little less than those that are proposed later."""
+"""Number of running trials per trial proposed ahead of need; it is proposed from slightly less data than later ones."""
 
 
 class TrialQueue:
-    """Lends trials to workers: queued ones first, then new ones.
+    """Leases of trials to workers: queued ones first, then new ones.
 
     Attributes:
-        exhausted: Why nothing more can be proposed; empty while something can.
+        exhausted: Reason why nothing more can be proposed; empty while something can.
     """
 
     def __init__(self, state: StudyState) -> None:
-        """Begin with nothing taken."""
+        """Start without leases."""
         self.exhausted = ""
         self._state = state
         self._plan = plan = state.plan
         self._proposer = state.proposer
-        # a study of nothing but published methods has no finalists
+        # a study of published methods alone has no finalists
         self._rounds = rounds(plan.replicates if plan.space.trees else 0, target_trials=plan.target_trials)
         self._finalists: dict[int, tuple[TrialRecord, ...]] = {}
 
     @property
     def is_empty(self) -> bool:
-        """Whether no trial will begin that has not begun."""
+        """Whether all trials have begun."""
         return self._proposer.next_number >= self._plan.target_trials or bool(self.exhausted)
 
     def prepare(self) -> bool:
-        """Propose a trial that waits for a worker, so that no worker waits for it; False if it is not the time.
+        """Propose a trial ahead of need, so that no worker waits for it; return False if it is too early.
 
-        It is recorded at once and proposed from what is known then, so it need not be taken back, whatever is reported
-        until it is lent, and a takeover finds it.
+        It is recorded at once from the data of that moment, so later reports do not invalidate it, and a takeover
+        finds it.
         """
         state, roster = self._state, self._state.roster
         waiting = len(roster.queued())
@@ -55,18 +55,18 @@ class TrialQueue:
         for trial in new:
             state.ledger.add_trials(state.study.id, state.epoch, [trial])
             roster.trials[trial.number] = OpenTrial(trial=trial, attempt=0)
-            state.move(None, TrialState.QUEUED)
+            state.count_transition(None, TrialState.QUEUED)
         return bool(new)
 
-    def lend(self, worker: str, slots: int) -> Iterator[TrialRequest]:
-        """At most ``slots`` trials: queued ones first, then new ones. A suspect is lent alone."""
+    def lease(self, worker: str, slots: int) -> Iterator[TrialRequest]:
+        """Lease at most ``slots`` trials: queued ones first, then new ones. A suspect is leased alone."""
         state, roster = self._state, self._state.roster
         if any(open_trial.is_suspect for open_trial in roster.held_by(worker)):
             return
         to_propose = max(0, self._plan.target_trials - self._proposer.next_number)
-        slots = min(slots, roster.share(len(roster.queued()) + to_propose))
-        queued = roster.to_lend(worker, slots)
-        yield from self._lend_again(worker, queued)
+        slots = min(slots, roster.fair_share(len(roster.queued()) + to_propose))
+        queued = roster.choose_queued(worker, slots)
+        yield from self._lease_queued(worker, queued)
         if any(roster.trials[number].is_suspect for number in queued):
             return
         new = self._take(slots - len(queued), before=roster.trials)
@@ -76,10 +76,10 @@ class TrialQueue:
             state.ledger.add_trials(state.study.id, state.epoch, new, worker=worker, lease_seconds=seconds)
         for trial in new:
             roster.trials[trial.number] = OpenTrial(trial=trial, attempt=1, worker=worker)
-            state.move(None, TrialState.RUNNING)
+            state.count_transition(None, TrialState.RUNNING)
             yield trial_request(trial, attempt=1, plan=self._plan.training)
 
-    def _lend_again(self, worker: str, numbers: Sequence[int]) -> Iterator[TrialRequest]:
+    def _lease_queued(self, worker: str, numbers: Sequence[int]) -> Iterator[TrialRequest]:
         if not numbers:
             return
         state, seconds = self._state, self._plan.lease_seconds
@@ -87,40 +87,40 @@ class TrialQueue:
         attempts = state.ledger.lease_all(state.study.id, state.epoch, numbers, worker, seconds)
         for number, attempt in zip(numbers, attempts, strict=True):
             if attempt is None:
-                raise LaunchError(f"the ledger must have trial {number} queued; it does not.")
+                raise LaunchError(f"trial {number} must be queued in the ledger; it is not. Run 'deltaspace verify'.")
             open_trial = state.roster.trials[number]
             open_trial.attempt, open_trial.worker = attempt.attempt, worker
-            state.move(TrialState.QUEUED, TrialState.RUNNING)
+            state.count_transition(TrialState.QUEUED, TrialState.RUNNING)
             yield trial_request(open_trial.trial, attempt=attempt.attempt, plan=self._plan.training)
 
     def snapshots(self, requests: Iterable[TrialRequest]) -> tuple[ArtefactRecord, ...]:
-        """What earlier attempts at trials have left, of each the newest first."""
+        """Return the snapshots of earlier attempts at the trials, the newest of each first."""
         study, ledger = self._state.study, self._state.ledger
-        again = (request.trial for request in requests if request.attempt > 1)
-        kept = (one for trial in again for one in ledger.artefacts(study.id, trial) if one.kind == "snapshot")
+        retried = (request.trial for request in requests if request.attempt > 1)
+        kept = (one for trial in retried for one in ledger.artefacts(study.id, trial) if one.kind == "snapshot")
         return tuple(sorted((one for one in kept if is_own_file(study, one.path)), key=lambda one: -one.step))
 
     def _take(self, count: int, *, before: Collection[int]) -> list[TrialRecord]:
-        """At most so many new trials; fewer where the next ones must wait for trials that have not ended.
+        """Return at most ``count`` new trials, fewer where a round of replicates must wait for open trials.
 
         Args:
-            count: Most of them.
-            before: Numbers of the trials that have not ended.
+            count: Largest number of trials.
+            before: Numbers of the open trials.
         """
-        found: list[TrialRecord] = []
-        while len(found) < count and self._proposer.next_number < self._plan.target_trials and not self.exhausted:
+        trials: list[TrialRecord] = []
+        while len(trials) < count and self._proposer.next_number < self._plan.target_trials and not self.exhausted:
             one = None if self._proposer.is_initial_design else round_of(self._proposer.next_number, self._rounds)
-            open_trials = chain(before, (trial.number for trial in found))
+            open_trials = chain(before, (trial.number for trial in trials))
             if one is not None and any(number < one.begins_at for number in open_trials):
                 break
-            again = None if one is None else self._replicate(one)
-            trial = self._proposed() if again is None else again
+            replicate_trial = None if one is None else self._replicate(one)
+            trial = self._proposed() if replicate_trial is None else replicate_trial
             if trial is not None:
-                found.append(trial)
-        return found
+                trials.append(trial)
+        return trials
 
     def _replicate(self, one: ReplicateRound) -> TrialRecord | None:
-        """The next trial of a round whose time has come; None if there is nothing to train again."""
+        """Return the next trial of a round that may begin; None without finalists."""
         if one.begins_at not in self._finalists:
             before = self._state.ledger.trials(self._state.study.id)[: one.begins_at]
             ranked = ranking_of(self._state.ledger, self._state.study, before).trials
@@ -133,7 +133,7 @@ class TrialQueue:
         return trial
 
     def _proposed(self) -> TrialRecord | None:
-        """What the search proposes next; None if it is exhausted."""
+        """Return the next proposal of the search; None if it is exhausted."""
         plan, left_out, number = self._plan, set(self._proposer.left_out), self._proposer.next_number
         candidate = None
         try:

@@ -1,4 +1,4 @@
-"""A study is run by one launch at a time: another is refused, unless its user says that it takes the study over."""
+"""Exclusive use of a study: one launch at a time runs it, unless another explicitly takes it over."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -9,11 +9,11 @@ from studies.ledger.ledger import Ledger
 from studies.records import StudyRecord
 
 _START_SECONDS = 60.0
-"""A launch that has just begun says nothing for so long at most."""
+"""Seconds for which a starting launch may be silent."""
 
 
 def running_launch(name: str, ledger: Ledger) -> Hold | None:
-    """The launch that runs a study; None if nobody does, or if there is no such study."""
+    """Return the launch that runs a study; None if there is none or no such study."""
     try:
         present = ledger.holder(ledger.study(name).id)
     except UnknownStudyError:
@@ -21,11 +21,11 @@ def running_launch(name: str, ledger: Ledger) -> Hold | None:
     return present if present is not None and present.is_live else None
 
 
-def replaceable(name: str, ledger: Ledger, *, take_over: bool) -> str | None:
-    """The holder of a study that a launch may replace; None if nobody runs it.
+def replaceable_holder(name: str, ledger: Ledger, *, take_over: bool) -> str | None:
+    """Return the holder of a study that a launch may replace; None if no launch runs it.
 
     Raises:
-        StudyHeldError: If somebody runs it who is to go on.
+        StudyHeldError: If a launch runs it and ``take_over`` is false.
     """
     present = running_launch(name, ledger)
     if present is not None and not take_over:
@@ -34,13 +34,13 @@ def replaceable(name: str, ledger: Ledger, *, take_over: bool) -> str | None:
 
 
 @contextmanager
-def occupied(study: StudyRecord, ledger: Ledger, *, seconds: float, instead_of: str | None) -> Iterator[str]:
-    """Run a study for as long as this lasts, under the name that this gives.
+def hold_study(study: StudyRecord, ledger: Ledger, *, seconds: float, instead_of: str | None) -> Iterator[str]:
+    """Hold a study for the duration of the context; yields the name of the holder.
 
     Args:
-        ledger: Stays open meanwhile: where its file is replaced, nothing is written into the other one in the end.
-        seconds: For so long at least the study counts as run when this process dies unseen.
-        instead_of: The holder that may be replaced.
+        ledger: Ledger that stays open meanwhile, so that nothing is written to a file put in its place.
+        seconds: Least seconds for which the study counts as running if this process dies.
+        instead_of: Holder that may be replaced.
 
     Raises:
         StudyHeldError: If another launch runs it.

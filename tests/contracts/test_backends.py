@@ -109,7 +109,7 @@ def test_exhausted_time_budget_checkpoints_trials_for_next_launch(study):
     slow = TrivialFactory(step_seconds=0.05)
     first = study.launch(40, factory=slow, time_budget=0.5)
     assert (first.finished, first.is_interrupted) == (False, False)
-    assert "the time budget of 0.5 s is used up" in first.reason
+    assert "the time budget of 0.5 s is exhausted" in first.reason
     assert TrialState.RUNNING not in {trial.state for trial in study.trials()}
     begun = {trial.number: trial.fingerprint for trial in study.trials()}
     assert study.launch(40).finished

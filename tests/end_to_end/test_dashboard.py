@@ -743,7 +743,7 @@ def test_a_page_follows_a_study_that_runs(opened, storage_url, tmp_path):
                 look.page.locator(f"tr[data-number='{number}'] .danger").first.click()
                 look.page.locator("dialog").get_by_role("button", name=answer).click()
             look.page.wait_for_selector(f"tr[data-number='{number}'] .state-failed")
-            look.wait_for_text(f"tr[data-number='{number}'] td.words", "a person stopped it at step")
+            look.wait_for_text(f"tr[data-number='{number}'] td.words", "stopped by a user at step")
             look.page.get_by_role("button", name="Stop the study").click()
             look.page.locator("dialog").get_by_role("button", name="Stop the study").click()
             assert slow.process.wait(2 * SECONDS) == 0

@@ -72,7 +72,7 @@ def test_a_signal_ends_a_launch_of_which_a_part_hangs(study, running, hung):
     freeze(driver(running) if hung == "driver" else actors(running, hung, study)[0])
     os.killpg(running.pid, signal.SIGTERM)
     assert ends(running, study, started) == 0
-    assert "told to stop by SIGTERM" in study.said()
+    assert "stopped by SIGTERM" in study.said()
     finish(study)
     check_at_rest(study)
 
@@ -83,7 +83,7 @@ def test_sigterm_to_all_processes_ends_a_continuable_launch(study, running):
         with suppress(ProcessLookupError):  # it has ended with one that was told before
             os.kill(pid, signal.SIGTERM)
     assert ends(running, study, started) == 0
-    assert "told to stop by SIGTERM" in study.said()
+    assert "stopped by SIGTERM" in study.said()
     finish(study)
     check_at_rest(study)
 

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from studies.records import ExampleCounts, TrialState
-from studies.runtime.progress import Progress, ShownTrial, TimeLeft
+from studies.runtime.progress import Progress, TimeLeft, TrialProgress
 
 RUNG = "rung 0 (50 steps)"
 
@@ -18,9 +18,9 @@ def ended(
     step: int = 200,
     reason: str | None = None,
     is_best: bool = False,
-) -> ShownTrial:
+) -> TrialProgress:
     """A trial that has ended."""
-    return ShownTrial(
+    return TrialProgress(
         number=number,
         method=method,
         description=description,
@@ -33,9 +33,9 @@ def ended(
     )
 
 
-def running(number: int, description: str, step: int, score: float | None, method: str | None = None) -> ShownTrial:
+def running(number: int, description: str, step: int, score: float | None, method: str | None = None) -> TrialProgress:
     """A trial that a worker holds."""
-    return ShownTrial(
+    return TrialProgress(
         number=number,
         method=method,
         description=description,

@@ -77,8 +77,8 @@ def send(number: signal.Signals) -> None:
     ("number", "reason", "grace"),
     [
         (signal.SIGINT, "interrupted by Ctrl-C", 30.0),
-        (signal.SIGTERM, "told to stop by SIGTERM", 6.0),
-        (signal.SIGUSR1, "told to stop by SIGUSR1", 60.0),
+        (signal.SIGTERM, "stopped by SIGTERM", 6.0),
+        (signal.SIGUSR1, "stopped by SIGUSR1", 60.0),
     ],
 )
 def test_the_first_signal_is_noted_with_the_time_that_it_leaves(number, reason, grace):
@@ -93,7 +93,7 @@ def test_two_in_one_breath_are_one_as_timeout_sends_them(monkeypatch):
     with Interrupts() as noted:
         send(signal.SIGTERM)
         send(signal.SIGTERM)
-        assert noted.reason == "told to stop by SIGTERM"
+        assert noted.reason == "stopped by SIGTERM"
 
 
 def test_a_second_wish_stops_at_once(monkeypatch):

@@ -10,7 +10,7 @@ from ray.exceptions import RayActorError, RayTaskError
 from studies.backends import driver, keeper_actor, keeper_monitor
 from studies.backends.keeper_monitor import KeeperWatch
 from studies.errors import FencedError, LaunchError, StudiesError
-from studies.runtime.progress import Standing
+from studies.runtime.progress import LaunchStatus
 
 DAMAGED = LaunchError("the weights of the backbone must be readable; got a damaged file.")
 
@@ -34,7 +34,7 @@ class SlowKeeper:
         progress: Any = SimpleNamespace(ended=8, target_trials=8, running=())
         done = self.halted is None
         return self._asked(
-            Standing(progress=progress, is_done=done, exhausted="", drained="", halted=self.halted, silent=())
+            LaunchStatus(progress=progress, is_done=done, exhausted="", drained="", halted=self.halted, silent=())
         )
 
     def _asked(self, answer: Any) -> int:
@@ -62,7 +62,7 @@ def keeper(monkeypatch: pytest.MonkeyPatch) -> SlowKeeper:
     return keeper
 
 
-def watched(keeper: SlowKeeper) -> Standing:
+def watched(keeper: SlowKeeper) -> LaunchStatus:
     plan: Any = SimpleNamespace(lease_seconds=60.0, patience_seconds=60.0)
     connection: Any = SimpleNamespace(poll=lambda: False, send=lambda said: None)
     return driver._watch_over(Future(), KeeperWatch(keeper, plan), connection, lambda: "")
@@ -74,8 +74,8 @@ def test_exit_reason_of_the_last_worker_is_reported(keeper, monkeypatch):
         fleets[0].set_result(None)
 
     monkeypatch.setattr(driver, "wait", leave)
-    standing = watched(keeper)
-    assert standing.halted is DAMAGED
+    status = watched(keeper)
+    assert status.halted is DAMAGED
     assert "finish" not in keeper.called
 
 

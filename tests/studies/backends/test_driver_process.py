@@ -34,7 +34,7 @@ def process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> DriverProcess:
 
 def test_drivers_children_are_ended_only_while_pid_is_theirs(process, tmp_path):
     with process:
-        assert process.last_words == "exit code 3; it said: it is over"
+        assert process.exit_description == "exit code 3; last line: it is over"
         child = int((tmp_path / "child").read_text())
         driver = os.getsid(child)
         assert start_of(child)

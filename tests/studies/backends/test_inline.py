@@ -62,7 +62,7 @@ def test_a_trial_that_raises_fails_alone_in_the_same_launch(tmp_path, url, numbe
 
 
 def test_when_all_trials_raise_the_launch_ends_with_the_last_text(tmp_path, url):
-    with pytest.raises(LaunchError, match="workers crashed 5 times in a row; the last said: MemoryError: trial"):
+    with pytest.raises(LaunchError, match="workers crashed 5 times in a row; the last error: MemoryError: trial"):
         launched(tmp_path, url, TrivialFactory(raises_at=dict.fromkeys(range(TRIALS), 3)))
 
 

@@ -55,7 +55,7 @@ def look(monkeypatch):
 
 
 def test_a_keeper_that_is_lost_again_and_again_ends_the_launch(look):
-    with pytest.raises(LaunchError, match="the keeper must answer; it was replaced 3 times and did not"):
+    with pytest.raises(LaunchError, match="the keeper did not respond after 3 replacements"):
         look(RayActorError())
 
 
@@ -66,6 +66,6 @@ def test_keeper_start_failure_ends_launch_with_its_last_line(look):
     with pytest.raises(LaunchError) as ended:
         look(error)
     assert str(ended.value) == (
-        "the keeper must begin where Ray places it; it stopped: ModuleNotFoundError: No module named 'studies'. "
+        "cannot start the keeper where Ray places it: ModuleNotFoundError: No module named 'studies'. "
         "Every machine of the cluster needs deltaspace, of one version."
     )

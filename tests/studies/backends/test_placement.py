@@ -56,9 +56,11 @@ def test_more_workers_than_gpus_are_refused_unless_gpus_may_come():
 
 
 def test_oversized_shards_are_refused_unless_a_node_may_join():
-    with pytest.raises(LaunchError, match=r"a GPU each, on one node; got fleet\.worker\.shards: 4 and 2 GPUs\. Take"):
+    with pytest.raises(LaunchError, match=r"at most the GPUs of one node; got 4 shards and 2 GPUs\. Use"):
         share([node(8, 2), node(8, 2)], shards=4)
-    with pytest.raises(LaunchError, match="every worker has 2 GPUs of its own, on one node; got 3 workers and 5 GPUs"):
+    with pytest.raises(
+        LaunchError, match="every worker needs 2 GPUs of its own, on one node; got 3 workers and 5 GPUs"
+    ):
         share([node(8, 5)], shards=2, workers=3)
     assert share([node(8, 2)], shards=4, gpus=1).words == "4 GPUs and 1 core"
 

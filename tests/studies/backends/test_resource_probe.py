@@ -10,7 +10,14 @@ import pytest
 
 from studies.backends import resource_probe, tune_worker
 from studies.backends.placement import ClusterNode
-from studies.backends.resource_probe import ClusterFacts, NodeFacts, cluster_facts, differences, hub_settings, look_here
+from studies.backends.resource_probe import (
+    ClusterFacts,
+    NodeFacts,
+    cluster_facts,
+    hub_settings,
+    inspect_node,
+    setting_differences,
+)
 from studies.backends.trial_files import FolderMark
 from studies.backends.tune_worker import Home
 from studies.errors import LaunchError
@@ -58,11 +65,11 @@ def test_workers_are_counted_as_a_launch_places_them(monkeypatch):
 def test_a_node_answers_for_its_folder_and_the_backbone(tmp_path):
     mark = FolderMark(folder=tmp_path)
     asked = {"folder": str(tmp_path), "mark": mark.text, "backbone": str(tmp_path / "none")}
-    assert not look_here(asked)["sees_folder"]
+    assert not inspect_node(asked)["sees_folder"]
     with mark.laid():
-        answer = look_here(asked)
+        answer = inspect_node(asked)
     assert (answer["sees_folder"], answer["has_backbone"], answer["problem"]) == (True, False, "")
-    assert look_here({**asked, "backbone": ""})["has_backbone"]
+    assert inspect_node({**asked, "backbone": ""})["has_backbone"]
 
 
 @pytest.mark.parametrize(
@@ -92,10 +99,10 @@ def bare(tmp_path, monkeypatch):
 
 def test_what_is_set_on_one_side_alone_is_a_difference(bare, monkeypatch):
     here = hub_settings()
-    assert list(differences(here, here)) == []
+    assert list(setting_differences(here, here)) == []
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     monkeypatch.delenv("HF_HOME")
-    assert list(differences(hub_settings(), here)) == [
+    assert list(setting_differences(hub_settings(), here)) == [
         f"HF_HOME is not set ({bare} on the launching machine)",
         "HF_HUB_OFFLINE is 1 (not set on the launching machine)",
     ]
@@ -109,7 +116,7 @@ def test_whether_there_is_a_token_is_told_and_the_token_is_not(bare, monkeypatch
     else:
         monkeypatch.setenv("HF_TOKEN", "hf_secret")
     assert "hf_secret" not in str(hub_settings())
-    told = list(differences(before, hub_settings()))
+    told = list(setting_differences(before, hub_settings()))
     assert told == ["a token of the hub is not set (there on the launching machine)"]
 
 

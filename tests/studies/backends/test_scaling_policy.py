@@ -11,7 +11,7 @@ from ray.air.execution._internal.actor_manager import RayActorManager
 from ray.exceptions import OutOfMemoryError, RayActorError
 
 from studies.backends.placement import ClusterNode, Share
-from studies.backends.scaling_policy import Failures, Growth, Places, heed_want_of_memory
+from studies.backends.scaling_policy import Failures, Growth, Places, treat_oom_as_actor_error
 from studies.backends.tune_worker import MOVES
 from studies.errors import LaunchError
 
@@ -104,10 +104,10 @@ def test_the_end_of_a_process_for_want_of_memory_is_told_once(failed):
     failed(failures, "worker-0", 1)
     failed(failures, "worker-1", 1, HUNGRY)
     failed(failures, "worker-1", 1)
-    assert list(failures.hungry()) == [
-        ("worker-1", "ended for want of memory: 192.0.2.2 had 12.64GB used / 23.54GB limit")
+    assert list(failures.oom_killed_workers()) == [
+        ("worker-1", "ran out of memory: 192.0.2.2 had 12.64GB used / 23.54GB limit")
     ]
-    assert list(failures.hungry()) == []
+    assert list(failures.oom_killed_workers()) == []
 
 
 def test_tune_treats_oom_killed_worker_as_ended(monkeypatch):
@@ -119,7 +119,7 @@ def test_tune_treats_oom_killed_worker_as_ended(monkeypatch):
     names = [*signature(RayActorManager._actor_task_failed).parameters]
     assert names == ["self", *[*signature(take).parameters][1:]]
     monkeypatch.setattr(RayActorManager, "_actor_task_failed", take)
-    heed_want_of_memory()
+    treat_oom_as_actor_error()
     for error in (OutOfMemoryError(HUNGRY), ValueError("another")):
         RayActorManager._actor_task_failed(None, tracked_actor_task=None, exception=error)
     assert [type(error) for error in heard] == [RayActorError, ValueError]

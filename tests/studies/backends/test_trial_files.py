@@ -8,7 +8,7 @@ from support.trivial_runner import TrivialRunner
 
 from studies.backends.trial_files import CarriedFiles, FilesInFolder, FolderMark, TrialFiles, sees_folder
 from studies.errors import LaunchError
-from studies.runtime.artefacts import give_file, take_file
+from studies.runtime.artefacts import read_file, write_file
 from trial_runner.requests import Snapshot
 
 SNAPSHOT = Snapshot(trial=3, step=8, facts={"state": 5})
@@ -20,11 +20,11 @@ class FarFolder:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
-    def take_file(self, trial: int, attempt: int, name: str, content: bytes) -> str:
-        return str(take_file(self.folder, trial, attempt, name, content))
+    def write_file(self, trial: int, attempt: int, name: str, content: bytes) -> str:
+        return str(write_file(self.folder, trial, attempt, name, content))
 
-    def give_file(self, path: str) -> bytes | None:
-        return give_file(self.folder, path)
+    def read_file(self, path: str) -> bytes | None:
+        return read_file(self.folder, path)
 
 
 @pytest.fixture(params=["seen", "carried"])
@@ -52,8 +52,8 @@ def test_what_is_gone_changed_or_damaged_is_not_found(files):
 
 @pytest.mark.parametrize("name", ["../x", "a/b", "", "/etc/x", ".."])
 def test_no_name_leads_out_of_the_folder_of_an_attempt(tmp_path, name):
-    with pytest.raises(LaunchError, match="snapshots must be written"):
-        take_file(tmp_path / "study", 0, 1, name, b"x")
+    with pytest.raises(LaunchError, match="cannot write a snapshot"):
+        write_file(tmp_path / "study", 0, 1, name, b"x")
     assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
 
 
@@ -63,7 +63,7 @@ def test_nothing_outside_the_study_is_given(tmp_path):
     outside.write_text("secret")
     (folder / "link").symlink_to(outside)
     for path in (outside, folder / "link", folder / ".." / "secret", Path("secret")):
-        assert give_file(folder, str(path)) is None
+        assert read_file(folder, str(path)) is None
 
 
 def test_a_folder_is_seen_by_its_mark_and_not_by_its_name(tmp_path):

@@ -95,7 +95,7 @@ def test_a_backbone_that_workers_cannot_load_ends_the_launch_with_one_line(tmp_p
 
 @pytest.mark.slow
 def test_workers_that_crash_again_and_again_end_the_launch(tmp_path):
-    with pytest.raises(LaunchError, match="crashed 5 times in a row; the last said: ValueError: this is a bug"):
+    with pytest.raises(LaunchError, match="crashed 5 times in a row; the last error: ValueError: this is a bug"):
         launched(tmp_path, by_value(no_sense))
 
 

@@ -139,4 +139,4 @@ def test_a_node_with_another_deltaspace_is_named_with_both_versions(monkeypatch)
     assert tune_worker._other_release(home) is None
     monkeypatch.setattr(tune_worker, "version", lambda name: "0.0.1")
     error = tune_worker._other_release(home)
-    assert f"must have deltaspace {home.release}, as the launch has; 10.0.0.2 has 0.0.1" in str(error)
+    assert f"must have deltaspace {home.release}; got 0.0.1 on 10.0.0.2" in str(error)

@@ -228,7 +228,7 @@ def test_a_time_budget_stops_it_and_the_next_call_goes_on(study, monkeypatch):
     factory = Watching(at_step=WorkClock(monkeypatch))
     first = study.confirm(factory, fleet={"time_budget": 60 * STEP_SECONDS})
     assert not first.finished
-    assert "of 15 trials: the time budget of 3 s is used up" in first.reason
+    assert "of 15 trials: the time budget of 3 s is exhausted" in first.reason
     part = study.result()
     assert 0 < part.ended < 15
     assert (part.is_finished, part.comparisons) == (False, ())

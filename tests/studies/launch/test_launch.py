@@ -21,7 +21,7 @@ from studies.ledger.ledger import Ledger
 from studies.records import TrialRecord, TrialState
 from studies.runtime.progress import Progress
 from studies.runtime.study_plan import StudyPlan
-from studies.runtime.workload import occupied
+from studies.runtime.workload import hold_study
 from studies.study_file import Specification
 from trial_runner.errors import BackboneError, RunnerError
 
@@ -71,7 +71,7 @@ def test_study_without_trials_is_kept_while_another_launch_runs_it(tmp_path):
     with Ledger.open(url) as ledger:
         begun = ledger.study("trivial")
         with (
-            occupied(begun, ledger, seconds=60, instead_of=None),
+            hold_study(begun, ledger, seconds=60, instead_of=None),
             pytest.raises(StudyHeldError, match=r"^study 'trivial' must not be run by another launch"),
         ):
             launch(other, storage_url=url, factory=TrivialFactory())
@@ -154,7 +154,7 @@ def test_time_budget_checkpoints_running_trials(tmp_path, monkeypatch):
     clock = WorkClock(monkeypatch)
     result = launch(study, storage_url=url, factory=lambda threads: TrivialRunner(on_step=clock))
     assert not result.finished
-    assert result.reason.endswith("of 60 trials: the time budget of 2 s is used up")
+    assert result.reason.endswith("of 60 trials: the time budget of 2 s is exhausted")
     states = {trial.state for trial in trials_of(url)}
     assert TrialState.RUNNING not in states
     assert TrialState.QUEUED in states
@@ -189,7 +189,7 @@ def test_a_signal_stops_cleanly_and_the_next_launch_goes_on(tmp_path, number):
     assert sender.has_sent
     assert not result.finished
     assert result.is_interrupted
-    assert "interrupted by Ctrl-C" in result.reason or "told to stop by SIGTERM" in result.reason
+    assert "interrupted by Ctrl-C" in result.reason or "stopped by SIGTERM" in result.reason
     assert TrialState.RUNNING not in {trial.state for trial in trials_of(url)}
     assert broken(url, study) == []
     assert signal.getsignal(number) is handler

@@ -31,7 +31,7 @@ from trial_runner.requests import TrialRequest
 @pytest.fixture
 def heeds_at_once(monkeypatch):
     """The keeper looks for requests to stop at every call."""
-    monkeypatch.setattr("studies.runtime.keeper._HEED_SECONDS", 0.0)
+    monkeypatch.setattr("studies.runtime.keeper._STOP_REQUEST_SECONDS", 0.0)
 
 
 def test_leases_are_recorded_as_running_before_they_are_given(storage_url, begin):
@@ -50,7 +50,7 @@ def test_a_trial_that_a_person_stops_fails_and_frees_its_slot(storage_url, begin
         ledger.annotate(key, EventKind.NOTE, "no stop", None)
     assert study.tell(report(first, 2, 0.5)) == [Decision.ABANDON]
     ended = study.trials[0]
-    assert (ended.state, ended.reason) == (TrialState.FAILED, "a person stopped it at step 0")
+    assert (ended.state, ended.reason) == (TrialState.FAILED, "stopped by a user at step 0")
     assert study.states == ["failed", "failed", "running"]  # its place is taken at once
     assert study.tell(report(second, 2, 0.5)) == [Decision.ABANDON]
     assert not study.keeper.is_drained
@@ -63,7 +63,7 @@ def test_a_study_that_a_person_stops_ends_its_launch_and_no_later_one(storage_ur
         ledger.annotate(key, EventKind.STOP, "")
     assert study.keeper.heartbeat("w/1")
     study.keeper.leave("w/1", [])
-    assert study.keeper.standing().drained == "a person stopped it"
+    assert study.keeper.status().drained == "stopped by a user"
     assert study.states == ["queued", "queued"]
     study.take_over()
     assert not study.keeper.heartbeat("w/2")
@@ -240,7 +240,7 @@ def test_a_pause_of_the_keeper_is_no_silence_of_its_workers(storage_url, begin):
         study.keeper.join(worker)
         study.take(1, worker)
     time.sleep(0.8)  # the keeper's process is stopped, or its database locked
-    assert not study.keeper.standing().is_done
+    assert not study.keeper.status().is_done
     study.keeper.heartbeat("w/1")
     assert study.states == ["running", "running"]
     with study.opened() as (ledger, key):
@@ -329,10 +329,10 @@ def test_crashes_in_a_row_end_the_launch_with_the_last_text(begin):
     study = begin()
     for _ in range(MAX_CRASHES - 1):
         study.keeper.crash("w/1", "out of memory")
-    with pytest.raises(LaunchError, match="crashed 5 times in a row; the last said: out of memory"):
+    with pytest.raises(LaunchError, match="crashed 5 times in a row; the last error: out of memory"):
         study.keeper.crash("w/1", "out of memory")
     assert study.keeper.is_drained
-    assert study.keeper.standing().halted is not None
+    assert study.keeper.status().halted is not None
 
 
 def test_leaving_lays_trials_aside_and_is_no_loss(storage_url, begin):
@@ -353,9 +353,9 @@ def test_after_draining_nothing_is_lent_and_workers_are_told_to_leave(begin):
     answer = study.keeper.exchange("w/1", [report(request, 4, 0.5)], 3)
     assert (answer.requests, answer.is_over) == ((), True)
     assert answer.decisions == (Decision.GO_ON,)
-    standing = study.keeper.standing()
-    assert not standing.is_done
-    assert standing.summary == "stopped after 0 of 8 trials: the time budget is used up"
+    status = study.keeper.status()
+    assert not status.is_done
+    assert status.summary == "stopped after 0 of 8 trials: the time budget is used up"
 
 
 def test_an_error_of_the_ledger_halts_the_keeper(begin, monkeypatch):
@@ -502,9 +502,9 @@ def test_a_study_whose_space_is_exhausted_is_done_before_its_target(begin, space
     requests = study.take(9)
     assert len(requests) == 3
     study.tell(*(report(one, 16, 0.5) for one in requests))
-    standing = study.keeper.standing()
-    assert standing.is_done
-    assert standing.summary.startswith("finished: 3 trials, and nothing is left to try")
+    status = study.keeper.status()
+    assert status.is_done
+    assert status.summary.startswith("finished: 3 trials, and nothing is left to try")
 
 
 @pytest.mark.parametrize("takes_over", [False, True])

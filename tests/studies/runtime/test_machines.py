@@ -71,7 +71,7 @@ def test_workers_that_are_lost_in_loading_again_and_again_end_the_launch(begin, 
     keeper = begin(machines=machines).keeper
     for number in range(MAX_CRASHES):
         keeper.join(f"w/{number}")
-    with pytest.raises(LaunchError, match="5 in a row were lost while they did, perhaps for want of memory"):
+    with pytest.raises(LaunchError, match="5 workers in a row were lost while loading, perhaps out of memory"):
         keeper.join("w/last")
 
 
@@ -84,4 +84,4 @@ def test_loading_losses_exclude_busy_and_machine_lost_workers(begin, machines):
         keeper.join(f"v/{number}")
         if number % (MAX_CRASHES - 1) == 0:
             keeper.exchange(f"v/{number}", (), 1)
-    assert keeper.standing().halted is None
+    assert keeper.status().halted is None

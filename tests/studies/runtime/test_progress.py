@@ -5,7 +5,7 @@ import random
 import pytest
 
 from studies.runtime import progress
-from studies.runtime.progress import ListeningClock, Pace, TimeLeft
+from studies.runtime.progress import ActiveClock, Pace, TimeLeft
 
 
 def test_nothing_is_said_before_steps_were_made():
@@ -13,7 +13,7 @@ def test_nothing_is_said_before_steps_were_made():
     assert pace.left(5.0, 100) is None
     pace.begin(10.0)
     assert pace.left(20.0, 100) is None
-    pace.hear(20.0, 0)
+    pace.add_steps(20.0, 0)
     assert pace.left(20.0, 100) is None
 
 
@@ -21,7 +21,7 @@ def test_what_is_left_goes_by_the_pace_since_the_first_lease():
     pace = Pace()
     pace.begin(10.0)
     pace.begin(15.0)
-    pace.hear(20.0, 50)
+    pace.add_steps(20.0, 50)
     # 5 steps a second
     assert pace.left(20.0, 200) == TimeLeft(seconds=40.0)
 
@@ -29,7 +29,7 @@ def test_what_is_left_goes_by_the_pace_since_the_first_lease():
 def test_between_two_measurements_it_runs_down_to_half_at_most():
     pace = Pace()
     pace.begin(0.0)
-    pace.hear(10.0, 50)
+    pace.add_steps(10.0, 50)
     said = [pace.left(now, 200) for now in (10.0, 20.0, 30.0, 60.0, 600.0)]
     assert [one and one.seconds for one in said] == [40.0, 30.0, 20.0, 20.0, 20.0]
     assert not any(one and one.is_more for one in said)
@@ -38,13 +38,13 @@ def test_between_two_measurements_it_runs_down_to_half_at_most():
 def test_a_slower_burst_lets_it_be_more_and_not_rise():
     pace = Pace()
     pace.begin(0.0)
-    pace.hear(10.0, 50)
+    pace.add_steps(10.0, 50)
     assert pace.left(10.0, 200) == TimeLeft(seconds=40.0)
-    pace.hear(110.0, 50)
+    pace.add_steps(110.0, 50)
     # by now a step takes 1.1 seconds: 165 for 150 steps
     assert pace.left(110.0, 150) == TimeLeft(seconds=40.0, is_more=True)
     assert pace.left(190.0, 150) == TimeLeft(seconds=40.0, is_more=True)
-    pace.hear(120.0, 400)
+    pace.add_steps(120.0, 400)
     assert pace.left(120.0, 50) == TimeLeft(seconds=pytest.approx(50 * 120 / 500))
 
 
@@ -57,7 +57,7 @@ def test_it_never_rises_whatever_happens():
         now += draw.expovariate(1.0)
         if draw.random() < 0.3:
             steps = draw.randrange(0, 40)
-            pace.hear(now, steps)
+            pace.add_steps(now, steps)
             remaining = max(0.0, remaining - steps + draw.choice([0] * 9 + [100]))
         left = pace.left(now, remaining)
         if left is not None:
@@ -80,17 +80,17 @@ def pass_time(monkeypatch):
 
 
 def test_time_goes_by_while_it_is_looked_at(pass_time):
-    clock = ListeningClock(lease_seconds=60)
+    clock = ActiveClock(lease_seconds=60)
     for _ in range(10):
         pass_time(2.5)
-        seen = clock.look()
+        seen = clock.seconds()
     assert seen == 25.0
-    assert clock.look() == 25.0
+    assert clock.seconds() == 25.0
 
 
 def test_a_pause_of_who_listens_counts_as_a_moment(pass_time):
-    clock = ListeningClock(lease_seconds=60)
+    clock = ActiveClock(lease_seconds=60)
     pass_time(1.0)
-    assert clock.look() == 1.0
+    assert clock.seconds() == 1.0
     pass_time(3600)
-    assert clock.look() == 4.0
+    assert clock.seconds() == 4.0

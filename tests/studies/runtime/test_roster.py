@@ -33,24 +33,24 @@ def roster(tiny_backbone: Any) -> Roster:
 
 def test_a_worker_gets_what_groups_with_the_trials_it_holds(roster):
     roster.trials[1].worker = "a/1"
-    assert roster.to_lend("a/1", 1) == [4], "the other prefix, whatever its length"
+    assert roster.choose_queued("a/1", 1) == [4], "the other prefix, whatever its length"
     roster.trials[3].worker = "a/1"
-    assert roster.to_lend("a/1", 2) == [4, 0]
+    assert roster.choose_queued("a/1", 2) == [4, 0]
 
 
 def test_what_is_lent_together_groups_together(roster):
-    assert roster.to_lend("b/1", 3) == [0, 2, 5]
+    assert roster.choose_queued("b/1", 3) == [0, 2, 5]
 
 
 def test_all_waiting_trials_are_lent_where_there_is_room(roster):
-    assert roster.to_lend("b/1", 6) == roster.to_lend("b/1", 9) == [0, 1, 2, 3, 4, 5]
-    assert roster.to_lend("b/1", 0) == roster.to_lend("b/1", -2) == []
+    assert roster.choose_queued("b/1", 6) == roster.choose_queued("b/1", 9) == [0, 1, 2, 3, 4, 5]
+    assert roster.choose_queued("b/1", 0) == roster.choose_queued("b/1", -2) == []
 
 
 def test_the_last_trials_are_shared_between_the_workers(roster):
-    assert roster.share(5) == 5, "nobody else is there"
+    assert roster.fair_share(5) == 5, "nobody else is there"
     for worker in ("a/1", "b/1"):
-        roster.enter(worker, 0.0, 0.0)
-    assert [roster.share(waiting) for waiting in (0, 1, 2, 3, 8)] == [0, 1, 1, 2, 4]
+        roster.register(worker, 0.0, 0.0)
+    assert [roster.fair_share(waiting) for waiting in (0, 1, 2, 3, 8)] == [0, 1, 1, 2, 4]
     roster.forget("b/1")
-    assert roster.share(3) == 3
+    assert roster.fair_share(3) == 3

@@ -28,7 +28,7 @@ def pruned(number: int) -> OpenTrial:
 WHY = "rung 0 (50 steps): no good"
 
 
-def tally_of(scores: list[float], *, is_here: bool = True) -> ProgressTally:
+def build_tally(scores: list[float], *, is_here: bool = True) -> ProgressTally:
     tally = ProgressTally(steps=200, constant=0.1)
     for number, score in enumerate(scores):
         tally.add(complete(number, score), is_here=is_here)
@@ -36,12 +36,12 @@ def tally_of(scores: list[float], *, is_here: bool = True) -> ProgressTally:
 
 
 def test_a_trial_that_was_the_best_when_it_ended_says_so():
-    tally = tally_of([0.1, 0.5, 0.3, 0.5, 0.6])
+    tally = build_tally([0.1, 0.5, 0.3, 0.5, 0.6])
     assert [one.is_best for one in tally.just_ended] == [True, True, False, False, True]
 
 
 def test_a_pruned_trial_has_its_newest_score_and_is_never_among_the_best():
-    tally = tally_of([0.1])
+    tally = build_tally([0.1])
     tally.add(pruned(1))
     assert [one.number for one in tally.top] == [0]
     last = tally.just_ended[-1]
@@ -49,7 +49,7 @@ def test_a_pruned_trial_has_its_newest_score_and_is_never_among_the_best():
 
 
 def test_a_replicate_ends_without_being_a_best():
-    tally = tally_of([0.1])
+    tally = build_tally([0.1])
     tally.add(complete(1, 0.9, replicate_of=0))
     assert [one.number for one in tally.top] == [0]
     assert tally.just_ended[-1].score == 0.9
@@ -57,14 +57,14 @@ def test_a_replicate_ends_without_being_a_best():
 
 
 def test_the_head_alone_is_a_reference_once_it_is_complete():
-    tally = tally_of([0.5])
+    tally = build_tally([0.5])
     assert (tally.head_only, tally.constant) == (None, 0.1)
     tally.add(complete(1, 0.4, method="head_only"))
     assert tally.head_only == 0.4
 
 
 def test_tally_keeps_the_last_ended_trials_of_this_launch():
-    tally = tally_of([0.1] * 40, is_here=False)
+    tally = build_tally([0.1] * 40, is_here=False)
     assert (len(tally.just_ended), tally.ended_here) == (LAST, 0)
     tally.add(complete(40, 0.2))
     assert (tally.just_ended[-1].number, tally.ended_here) == (40, 1)

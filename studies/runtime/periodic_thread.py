@@ -1,4 +1,4 @@
-"""What goes on beside the work of a process, in a thread of its own."""
+"""Periodic work of a process in a thread of its own."""
 
 import threading
 from collections.abc import Callable
@@ -8,19 +8,19 @@ from studies.errors import LaunchError, StudiesError
 from studies.runtime.messages import crash_reason
 
 
-class Beside:
-    """While entered, a thread does something again and again, until an error ends it.
+class PeriodicThread:
+    """Thread that calls a function periodically while entered, until an error ends it.
 
-    Whoever raised a `StudiesError` raises it again where the work is done: a keeper is halted then. Of any other error
-    it is told.
+    A `StudiesError` has halted the keeper and is raised again in its calls, so it is not reported here. Any other
+    error halts the work.
     """
 
     def __init__(self, act: Callable[[], float], halt: Callable[[StudiesError], None]) -> None:
-        """Get ready.
+        """Prepare the thread.
 
         Args:
-            act: Returns after how many seconds it wants to be called again.
-            halt: Ends the work, for a reason in one line.
+            act: Function that returns the seconds until its next call.
+            halt: Function that ends the work with an error.
         """
         self._act = act
         self._halt = halt
@@ -28,16 +28,16 @@ class Beside:
         self._thread = threading.Thread(target=self._run, daemon=True)
 
     def start(self) -> None:
-        """Begin, for as long as the process lives."""
+        """Start for the lifetime of the process."""
         self._thread.start()
 
     def __enter__(self) -> Self:
-        """Begin."""
+        """Start the thread."""
         self.start()
         return self
 
     def __exit__(self, *raised: object) -> None:
-        """Come to an end; what has just begun is done first."""
+        """Stop the thread after the current call."""
         self._is_closed.set()
         self._thread.join()
 
@@ -47,6 +47,6 @@ class Beside:
                 pass
         except StudiesError:
             return
-        except Exception as error:  # noqa: BLE001 - nobody else would hear of it
-            met = crash_reason(error).rstrip(".")
-            self._halt(LaunchError(f"a keeper must look after its study beside the work; it met {met}. Launch again."))
+        except Exception as error:  # noqa: BLE001 - it would be lost in this thread
+            reason = crash_reason(error).rstrip(".")
+            self._halt(LaunchError(f"cannot maintain the study during the work: {reason}. Launch again."))

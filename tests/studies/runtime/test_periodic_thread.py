@@ -5,7 +5,7 @@ import threading
 import pytest
 
 from studies.errors import FencedError, LaunchError, StudiesError
-from studies.runtime.background_thread import Beside
+from studies.runtime.periodic_thread import PeriodicThread
 
 
 def run(*met: Exception) -> list[StudiesError]:
@@ -21,7 +21,7 @@ def run(*met: Exception) -> list[StudiesError]:
             raise error
         return 0.0
 
-    with Beside(act, halted.append):
+    with PeriodicThread(act, halted.append):
         assert is_over.wait(60)
     return halted
 
