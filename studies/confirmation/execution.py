@@ -86,12 +86,13 @@ def confirm(  # noqa: PLR0913 - one argument per wish
         check_table(parent, space.shape)
         if factory is None:  # whatever is wrong with the task is said now
             task = prepared(specification)
-            if announce is not None:
-                announce(task.losses)
             inputs = InputDigest.of(task, specification.backbone.name)
             specification = specification.model_copy(update={"inputs": inputs})
+            said = [*task.losses]
             for study in (parent, *([existing] if existing is not None else ())):
-                recorded_with_inputs(ledger, study, inputs, otherwise="launch a study of another name")
+                said += recorded_with_inputs(ledger, study, inputs, otherwise="launch a study of another name")[1]
+            if announce is not None:
+                announce(said)
             parent = ledger.study(parent.name)
         new = _new(ledger, parent, request, space) if existing is None else None
         study = ledger.study(request.confirmation) if new is None else ledger.create_study(*new)
