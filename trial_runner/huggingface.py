@@ -64,6 +64,7 @@ def quiet_transformers() -> Iterator[None]:
     transformers_logging.disable_progress_bar()
     with at_least("transformers", logging.ERROR), quiet_quantizers(), warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Recommended: pip install sacremoses")  # which nothing here calls
+        warnings.filterwarnings("ignore", message=".is_gradient_checkpointing. is deprecated")  # which peft calls
         try:
             yield
         finally:

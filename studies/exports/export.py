@@ -84,13 +84,17 @@ def export_trial(
 def write_export(source: ExportSource, folder: Path, *, kind: ExportKind = "deltaspace") -> Export:
     """Write what training left of a trial to a new folder; nothing is there before all of it is.
 
+    Merged weights and adapters of peft are loaded again, and must compute what the attached delta computes.
+
     Args:
         folder: Must not exist.
 
     Raises:
-        RunnerError: If the folder is there already, or the trial cannot be written in this form.
+        RunnerError: If the folder is there already, the trial cannot be written in this form, or what was written
+            computes something else.
     """
-    from trial_runner.export import BackboneFacts, new_folder, trained_delta
+    from trial_runner.export import BackboneFacts, new_folder, trained_delta, write_delta
+    from trial_runner.export.agreement import check_agreement
     from trial_runner.export.facts import revision_of
     from trial_runner.linear_layers import frozen_weights
 
@@ -110,6 +114,13 @@ def write_export(source: ExportSource, folder: Path, *, kind: ExportKind = "delt
         )
         _write(place, kind, source, trained, facts, backbone)
         (place / "README.md").write_text(model_card(source, trained, kind, folder), encoding="utf-8")
+        del backbone, frozen  # those that are loaded to be compared are as large
+        if kind != "deltaspace":
+            attached = place / "attached"
+            attached.mkdir()
+            write_delta(attached, trained, backbone=facts)
+            check_agreement(place, attached, max_tokens=source.task.max_tokens)
+            shutil.rmtree(attached)
     return Export(
         folder=folder,
         kind=kind,

@@ -120,9 +120,14 @@ def load_language_model(
             f"backbone {source.name} must be an encoder-decoder or a decoder to write texts; got an encoder. "
             "Choose another."
         )
-    of_kind = "AutoModelForCausalLM" if kind is StackKind.DECODER else "AutoModelForSeq2SeqLM"
+    of_kind = language_model_class(kind)
     options = {"precision": precision, "attn_implementation": attn_implementation, "device": device}
     return _loaded(source, of_kind, keeps_layers=keeps_layers, **options)
+
+
+def language_model_class(kind: StackKind) -> str:
+    """Return the automatic class of transformers that loads a backbone with the head that writes texts."""
+    return "AutoModelForCausalLM" if kind is StackKind.DECODER else "AutoModelForSeq2SeqLM"
 
 
 def _loaded(source: BackboneSource, of_kind: str, **options: Any) -> Backbone:

@@ -9,6 +9,7 @@
 ``mean_pooled``      the classifier whose file stands beside merged weights
 ``peft_format``      the configurations that peft can express
 ``predictors``       what labels or writes with an export of any form
+``agreement``        whether an export computes what the trial computes
 ===================  ============================================================================
 """
 

@@ -15,6 +15,7 @@ from search_space.backbones.shape import BackboneShape, Sublayer
 from search_space.dimensions import Port, Site, StackKind
 from search_space.mergeability import PROJECTION_OUTPUTS, SOLE_READERS, unmergeable_edits
 from trial_runner.backbones import Backbone, tokenizer_id
+from trial_runner.backbones.backbone import language_model_class
 from trial_runner.backbones.locate import padding_token, source_of
 from trial_runner.deltas.affine import Affine
 from trial_runner.deltas.delta_set import DeltaSet
@@ -149,7 +150,7 @@ def write_merged(
     """Write a backbone with deltas in its weights as a folder that `transformers` loads, tokenizer and head included.
 
     With a task head it is a `MeanPooledClassifier`, whose Python stands beside the weights; without one an encoder is
-    written as its base model, anything else with the language-model head of its checkpoint.
+    written as its base model, anything else as the language model that the search trained.
 
     Args:
         folder: Exists; see `new_folder`.
@@ -228,18 +229,19 @@ def _cut(tokenizer: Any, max_tokens: int) -> dict[str, Any]:
 
 
 def _with_language_model(backbone: Backbone, base: Any) -> Any:
-    """The language model that a checkpoint holds, with the weights of a base model; the base model if it holds none."""
+    """Return the language model that trials of a backbone write texts with, with the weights of a base model.
+
+    Its class is that of the search. What ``architectures`` of a checkpoint names may be missing or another head.
+    """
     import transformers
 
-    names = getattr(base.config, "architectures", None) or [type(base).__name__]
-    kind: Any = getattr(transformers, names[0], None)
-    if kind is None or kind is type(base):
-        return base
+    kind: Any = getattr(transformers, language_model_class(backbone.shape.kind))
     source = source_of(backbone.name)
     with hub_access(source), quiet_transformers():
         whole = kind.from_pretrained(source, dtype=base.dtype, use_safetensors=True, trust_remote_code=False)
     weights: Mapping[str, Tensor] = base.state_dict()
     unknown = whole.base_model.load_state_dict(weights, strict=False).unexpected_keys
     if unknown:
-        raise ExportError(f"{names[0]} must hold the weights of its base model; it lacks {unknown[0]}. This is a bug.")
+        name = type(whole).__name__
+        raise ExportError(f"{name} must hold the weights of its base model; it lacks {unknown[0]}. This is a bug.")
     return whole

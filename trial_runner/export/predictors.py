@@ -4,10 +4,11 @@ A delta of this project's is attached to its backbone, an adapter loaded by peft
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from search_space.backbones import shape_of
@@ -56,6 +57,7 @@ class OpenedExport:
         source: Where backbone and tokenizer are; of merged weights the folder itself.
         backbone: What it was trained on.
         facts: Everything that ``delta.json`` says.
+        device: Where it computes; that of this process unless another is named.
     """
 
     folder: Path
@@ -63,6 +65,7 @@ class OpenedExport:
     source: str
     backbone: BackboneFacts
     facts: Mapping[str, Any]
+    device: torch.device = field(default_factory=default_device)
 
     @classmethod
     def read(cls, folder: Path, backbone: str | None = None) -> "OpenedExport":
@@ -137,17 +140,17 @@ class OpenedExport:
             return self._adapter(labels)
         register_attention()
         loaded = load_backbone(self._held, attn_implementation=ATTENTION)
-        loaded.model.to(default_device())
+        loaded.model.to(self.device)
         delta = load_delta(loaded, self.folder)
         return delta.logits, config_of(self.source)
 
     def _merged(self) -> tuple[Logits, Mapping[str, Any]]:
         with quiet_transformers():
             model: Any = MeanPooledClassifier.from_pretrained(self.folder)
-        model.to(default_device()).eval()
+        model.to(self.device).eval()
 
         def logits(batch: Batch) -> Tensor:
-            inputs = model_inputs(batch, StackKind.ENCODER, default_device(), model.config)
+            inputs = model_inputs(batch, StackKind.ENCODER, self.device, model.config)
             return model(**inputs).logits  # type: ignore[no-any-return]
 
         return logits, model.config.backbone
@@ -159,7 +162,7 @@ class OpenedExport:
         options = {"num_labels": len(labels)} if target == HEAD_ON_TOKENS else {}
         model = self._with_adapter(_whole(self._held, AUTO_CLASSES[target], **options))
         head: TaskHead | None = None if target == HEAD_ON_TOKENS else load_head(self.folder)
-        device = default_device()
+        device = self.device
         if head is not None:
             head.to(device)
 
@@ -181,12 +184,12 @@ class OpenedExport:
         if self.form == DELTASPACE:
             register_attention()
             base = load_language_model(self._held, attn_implementation=ATTENTION)
-            base.whole.to(default_device())
+            base.whole.to(self.device)
             load_delta(base.whole, self.folder)
             return base, False
         held = self.source if self.form == MERGED else self._held
         model = load_language_model(held, attn_implementation="sdpa", keeps_layers=True)
-        model.whole.to(default_device())
+        model.whole.to(self.device)
         if self.form == MERGED:
             return model, False
         from transformers import GenerationConfig
@@ -215,7 +218,7 @@ class OpenedExport:
                 "peft must be installed to predict with an adapter of peft. Run pip install peft."
             ) from error
         with quiet_transformers():
-            return PeftModel.from_pretrained(model, str(self.folder)).to(default_device()).eval()
+            return PeftModel.from_pretrained(model, str(self.folder)).to(self.device).eval()
 
 
 def _whole(source: BackboneSource, auto_class: str, **options: Any) -> Any:

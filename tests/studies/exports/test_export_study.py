@@ -21,6 +21,7 @@ from studies.launch.launch import launch
 from studies.records import Reading, TrialRecord, TrialState
 from studies.study import Study
 from studies.study_file import Specification, specification_from_mapping
+from trial_runner.export.merge import LinearSlice
 
 STUDY = "reviews"
 POINTS = ("lora_qv", "mam_adapter", "prefix_tuning:mid=6,l=2", "bitfit")
@@ -218,6 +219,28 @@ def refusal(capsys: pytest.CaptureFixture[str], *arguments: str, code: int = 1) 
     printed = capsys.readouterr()
     assert (printed.out, printed.err.count("\n")) == ("", 1), printed
     return printed.err
+
+
+def test_export_that_computes_something_else_is_refused_whole(ran, tmp_path, capsys, monkeypatch):
+    add = LinearSlice.add
+
+    def subtracted(self, beside):
+        before = self.matrix
+        add(self, beside)
+        self.matrix = 2 * before - self.matrix
+
+    monkeypatch.setattr(LinearSlice, "add", subtracted)
+    assert main(["export", STUDY, str(ran.number("lora_qv")), str(tmp_path / "away"), "--merge"]) == 1
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert re.fullmatch(r"deltaspace: cannot export as merged: its outputs differ .* report this\.\n", said.err)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("options", [["--merge"], ["--format", "peft"]])
+def test_verified_export_keeps_nothing_of_the_comparison(ran, tmp_path, options):
+    assert main(["export", STUDY, str(ran.number("lora_qv")), str(tmp_path / "away"), *options]) == 0
+    assert not any(path.is_dir() for path in (tmp_path / "away").iterdir())
 
 
 def test_a_trial_that_is_not_complete_is_refused_with_what_helps(ran, tmp_path, capsys):

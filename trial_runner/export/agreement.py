@@ -1,0 +1,118 @@
+"""Whether an export computes what the trial does: both loaded as users load them, compared on two examples."""
+
+import gc
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from safetensors.torch import load_file
+from torch import Tensor
+
+from search_space.backbones import shape_of
+from trial_runner.attachment.inputs import model_inputs
+from trial_runner.backbones import config_of
+from trial_runner.errors import MODEL_FAULTS, ExportError, RunnerError
+from trial_runner.export.predictors import PEFT, OpenedExport
+from trial_runner.export.trained import DELTA_FILE, DELTASPACE, HEAD_PREFIX
+from trial_runner.huggingface import one_line
+from trial_runner.tasks import Batch
+
+_LENGTHS = 16, 11
+"""Tokens of the two examples, where the task's texts are as long."""
+_FINE, _COARSE = 2.0**-16, 2.0**-7
+
+
+def check_agreement(folder: Path, attached: Path, *, max_tokens: int) -> None:
+    """Check that an export computes what its delta computes on its backbone.
+
+    Both are loaded on the host, one after the other, so that one copy of the backbone is in memory at a time.
+
+    Args:
+        folder: Merged weights, or an adapter of peft.
+        attached: The same trial in this project's own format.
+        max_tokens: Longest text of the task.
+
+    Raises:
+        ExportError: If the export cannot be loaded, or its outputs differ by more than rounding.
+    """
+    exported, own = (replace(OpenedExport.read(each), device=torch.device("cpu")) for each in (folder, attached))
+    wanted: Tensor | None = None
+    try:
+        examples = _examples(exported, own, max_tokens)
+        wanted = _outputs(own, examples)
+        found = _outputs(exported, examples)
+    except (*MODEL_FAULTS, OSError) as error:
+        if wanted is None and isinstance(error, RunnerError):
+            raise
+        raise ExportError(
+            f"cannot export as {exported.form}: what was written cannot be used, {one_line(error).rstrip('.')}. "
+            "Export without it."
+        ) from error
+    # Merged weights are rounded once more than the trial's, and sums are taken in another order. Each of the two
+    # halves of a block adds an error of one rounding, in random directions: sqrt(2 L) of them, and twice that is the
+    # bound. One rounding is that of bf16 where weights, or products of quantised layers, have no more. Sums of
+    # thousands of float32 products are right to about 2^-16. Errors are shares of the largest output.
+    is_coarse = own.backbone.dtype == "bf16" or (own.backbone.quantization != "none" and exported.form == PEFT)
+    shape = shape_of(config_of(own.source))
+    layers = shape.encoder_layers + shape.decoder_layers
+    bound = 2 * math.sqrt(2 * layers) * (_COARSE if is_coarse else _FINE)
+    error = float((found - wanted).abs().max() / max(float(wanted.abs().max()), _head_norm(attached)))
+    if not error <= bound:
+        raise ExportError(
+            f"cannot export as {exported.form}: its outputs differ from the trial's by {error:.2g} of their size, and "
+            f"rounding explains {bound:.2g}. Export without it, and report this."
+        )
+
+
+def _head_norm(attached: Path) -> float:
+    """Return the norm of the task head's largest row, which outputs near 0 are rounded relative to; 0 without one."""
+    head = load_file(attached / DELTA_FILE).get(f"{HEAD_PREFIX}weight")
+    return 0.0 if head is None else float(head.double().norm(dim=1).max())
+
+
+def _examples(exported: OpenedExport, own: OpenedExport, max_tokens: int) -> list[NDArray[np.int64]]:
+    """Draw the tokens of two texts that the tokenizer could have made, without special ones."""
+    tokenizer = exported.tokenizer()
+    size = min(len(tokenizer), int(config_of(own.source).get("vocab_size") or len(tokenizer)))
+    usual = np.setdiff1d(np.arange(size), tokenizer.all_special_ids)
+    draws = np.random.default_rng(0)
+    return [draws.choice(usual if len(usual) else size, min(length, max_tokens)) for length in _LENGTHS]
+
+
+def _outputs(opened: OpenedExport, examples: Sequence[NDArray[np.int64]]) -> Tensor:
+    """Return the logits of both texts, flat: of labels of one batch, else of the next tokens, text by text."""
+    is_bf16 = opened.form == DELTASPACE and opened.backbone.dtype == "bf16"
+    with torch.inference_mode(), torch.autocast("cpu", torch.bfloat16, enabled=is_bf16):
+        if opened.facts.get("labels") is None:
+            found = _next_tokens(opened, examples)
+        else:
+            found = opened.labeller()[0](_batch(examples)).double().flatten()
+    gc.collect()  # hooks and the model they are on refer to each other
+    return found
+
+
+def _next_tokens(opened: OpenedExport, examples: Sequence[NDArray[np.int64]]) -> Tensor:
+    base, _ = opened.writer()
+    model: Any = base.whole
+    rows = []
+    for example in examples:
+        inputs = model_inputs(_batch([example]), base.shape.kind, opened.device, base.model.config)
+        logits = model(**inputs).logits[:, -len(example) :].double()  # (1, T, V), without a prompt's
+        rows.append((logits - logits.mean(dim=-1, keepdim=True)).flatten())  # what all tokens share says nothing
+    return torch.cat(rows)
+
+
+def _batch(examples: Sequence[NDArray[np.int64]]) -> Batch:
+    width = max(map(len, examples))
+    lengths = np.array([[len(one)] for one in examples])
+    return Batch(
+        input_ids=np.stack([np.pad(one, (0, width - len(one))) for one in examples]),
+        attention_mask=np.arange(width) < lengths,
+        token_type_ids=None,
+        labels=np.zeros(len(examples), dtype=np.int64),
+    )
