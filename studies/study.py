@@ -12,7 +12,7 @@ from studies.analysis.fronts import best_within, front_of
 from studies.analysis.leaderboard import leaderboard
 from studies.analysis.readings import readings_table, trials_table
 from studies.analysis.sql import Limits, run_query
-from studies.analysis.summaries import StudySummary, best_number, summary_of
+from studies.analysis.summaries import StudySummary, best_number, check_number, summary_of
 from studies.analysis.visible import announce
 from studies.errors import UnknownTrialError
 from studies.ledger.ledger import Ledger
@@ -139,8 +139,9 @@ class Study:
 
         Raises:
             UnknownTrialError: If there is no such number.
-            StudiesError: If no trial is complete and the best is asked for.
+            StudiesError: If it is another word, or no trial is complete and the best is asked for.
         """
+        check_number(number)
         with _opened(self.storage) as ledger:
             if number == "best":
                 number = best_number(ledger, self.name)

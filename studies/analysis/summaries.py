@@ -5,9 +5,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
 
+from search_space.closest_name import name_hint
 from studies.analysis.frames import frame
 from studies.analysis.ranks import Ranking, ranking_of
-from studies.errors import StudiesError
+from studies.errors import StudiesError, WishError
 from studies.ledger.ledger import Ledger
 from studies.records import StudyKind, StudyRecord, TrialRecord, TrialState
 
@@ -60,6 +61,16 @@ def study_summaries(ledger: Ledger) -> tuple[StudySummary, ...]:
     """Every study of a storage, oldest first."""
     studies = sorted(ledger.studies(), key=lambda study: study.id)
     return tuple(summary_of(ledger, study) for study in studies)
+
+
+def check_number(trial: object) -> None:
+    """Refuse a word that names no trial: only ``best`` does.
+
+    Raises:
+        WishError: If it is one.
+    """
+    if isinstance(trial, str) and trial != "best":
+        raise WishError(f"a trial must be a number or 'best'; got {trial!r}.{name_hint(trial, ['best'])}")
 
 
 def best_number(ledger: Ledger, name: str) -> int:

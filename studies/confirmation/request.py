@@ -10,6 +10,7 @@ from pydantic import TypeAdapter, ValidationError
 from search_space.field_types import Name
 from search_space.published.point import PublishedPoint
 from studies.analysis.fronts import parameters_of
+from studies.analysis.summaries import check_number
 from studies.errors import ConfirmationError
 from studies.records import StudyRecord
 
@@ -97,6 +98,7 @@ class AblationRequest:
 
     Raises:
         ConfirmationError: If there are too few seeds, or the name cannot be one.
+        WishError: If the trial is another word.
         UnknownMethodError: If there is no such method.
     """
 
@@ -112,6 +114,7 @@ class AblationRequest:
         """Check what can be checked without the study."""
         if not self.seeds >= 2:
             raise ConfirmationError(f"an ablation must have at least 2 seeds; got {self.seeds}. Ask for more.")
+        check_number(self.trial)
         if self.against is not None:
             object.__setattr__(self, "against", PublishedPoint(self.against))
         _check_name(self.confirmation, "an ablation")

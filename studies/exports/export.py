@@ -4,12 +4,13 @@ import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, get_args
 
 from search_space.backbones import family_of
+from search_space.closest_name import not_one_of
 from search_space.space.space import HEAD_RATE
 from studies.confirmation.results import confirmation_results, measure, verdict_sentences
-from studies.errors import StudiesError
+from studies.errors import StudiesError, WishError
 from studies.exports.card_usage import BESIDE
 from studies.exports.model_card import model_card
 from studies.exports.retrain import retrain
@@ -71,11 +72,13 @@ def export_trial(
         anew: Train the trial from scratch to its last step, telling of each measurement, in place of reading its file.
 
     Raises:
-        StudiesError: If there is no such trial, or nothing that could be exported of it.
+        StudiesError: If there is no such trial or kind, or nothing that could be exported of the trial.
         RunnerError: If the folder is there already, or the trial cannot be written in this form.
     """
     from trial_runner.files import check_is_new
 
+    if kind not in get_args(ExportKind):
+        raise WishError(not_one_of("kind", kind, get_args(ExportKind)))
     check_is_new(folder)
     record = ledger.study(study)
     return write_export(_source(ledger, record, ledger.trial(record.id, number), anew), folder, kind=kind)

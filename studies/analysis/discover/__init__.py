@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from search_space.closest_name import not_one_of
 from search_space.published.point import PublishedPoint
 from studies.analysis.card import Card
 from studies.analysis.discover.differences import differences
@@ -57,7 +58,7 @@ def discovered(
     """
     unknown = [name for name in names if name not in ANALYSES]
     if unknown:
-        raise WishError(f"a view must be one of {', '.join(ANALYSES)}; got {unknown[0]!r}.")
+        raise WishError(not_one_of("a view", unknown[0], ANALYSES))
     return [ANALYSES[name].compute(knowledge, against) for name in dict.fromkeys(names or ANALYSES)]
 
 
