@@ -1,7 +1,7 @@
 """The handle of a trial, as it was when it was asked for."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from html import escape
 from pathlib import Path
 from statistics import fmean
@@ -168,10 +168,11 @@ class Trial:
             return export_trial(ledger, self.study, self.number, Path(folder), kind=kind, anew=tell)
 
     def as_entries(self) -> dict[str, object]:
-        """All that is known of it, by the names of its JSON."""
+        """Return all that is known of it, by the names of its JSON; ``first_score`` is that of its own seed."""
+        record = {one.name: getattr(self.record, one.name) for one in fields(self.record) if one.repr}
         return {
             "study": self.study_record,
-            "trial": self.record,
+            "trial": {**record, "score": self.score, "first_score": self.record.score},
             "attempts": self.attempts,
             "readings": self.reading_records,
             "artefacts": self.artefacts,

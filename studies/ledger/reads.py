@@ -97,8 +97,11 @@ def state_counts(connection: Connection, study_id: int) -> dict[TrialState, int]
 
 def tally(connection: Connection, study_id: int) -> TrialTally:
     """The trials of a study in a few numbers."""
-    newest = select(func.max(TRIALS.c.score), func.max(TRIALS.c.ended_at)).where(TRIALS.c.study_id == study_id)
-    best, ended_at = connection.execute(newest).one()
+    of_study = TRIALS.c.study_id == study_id
+    trained = func.coalesce(TRIALS.c.replicate_of, TRIALS.c.number)
+    means = select(func.avg(TRIALS.c.score).label("score")).where(of_study).group_by(trained).subquery()
+    best = connection.execute(select(func.max(means.c.score))).scalar_one()
+    ended_at = connection.execute(select(func.max(TRIALS.c.ended_at)).where(of_study)).scalar_one()
     return TrialTally(counts=state_counts(connection, study_id), best=best, ended_at=ended_at)
 
 

@@ -130,10 +130,10 @@ def _budget_use(_: Json) -> str:
     at_attention = "CAST(round(trials.attention_share * trials.stored_parameters) AS BIGINT)"
     return (
         f"SELECT studies.name AS study, trials.number AS trial, {_NAMED} AS method, trials.state, "
-        f"{_NEWEST} AS score, studies.budget_parameters, trials.stored_parameters, {_SHARES}, "
+        f"coalesce(again.score, {_NEWEST}) AS score, studies.budget_parameters, trials.stored_parameters, {_SHARES}, "
         f"{at_attention} AS attention_parameters, trials.stored_parameters - {at_attention} AS ffn_parameters, "
         "trials.attention_share, trials.trained_parameters, trials.head_parameters, trials.extra_flops, trials.steps, "
-        f"coalesce(spent.seconds, 0.0) AS seconds, trials.id AS trial_id {_TRIALS} LEFT JOIN ("
+        f"coalesce(spent.seconds, 0.0) AS seconds, trials.id AS trial_id {_TRIALS} {_AGAIN} LEFT JOIN ("
         "SELECT trial_id, sum(seconds) AS seconds FROM readings GROUP BY trial_id"
         ") AS spent ON spent.trial_id = trials.id"
     )
@@ -271,7 +271,10 @@ VIEWS: tuple[DatabaseView, ...] = (
             "trial": _TRIAL,
             "method": _METHOD,
             "state": "Where it stands.",
-            "score": "Final score of a complete trial, newest score of others; null without a reading.",
+            "score": (
+                "Final score of a complete trial, the mean over its seeds (of a replicate its own), newest score of "
+                "others; null without a reading."
+            ),
             "budget_parameters": "Most stored parameters of a configuration of the study.",
             "stored_parameters": "Trainable parameters that must be kept.",
             "budget_fraction": _OF_BUDGET,

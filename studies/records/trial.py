@@ -156,7 +156,7 @@ class TrialTally:
 
     Attributes:
         counts: How many are in each state, zeros included.
-        best: The highest final score; None before a trial is complete.
+        best: The highest final score, the mean over its seeds; None before a trial is complete.
         ended_at: When the last one ended; None before one has.
     """
 

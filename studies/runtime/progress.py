@@ -72,7 +72,8 @@ class Progress:
         counts: Number of trials by state, all states included.
         target_trials: Number of trials of the study.
         steps: Optimizer steps of a full trial.
-        top: Complete trials with the highest scores, at most `TOP`, best first; of equal scores the lowest number.
+        top: Complete trials with the highest scores, at most `TOP`, best first; of equal scores the lowest number. A
+            replicated trial has the mean score of its trainings.
         course: Every rise of the best score, as the number of ended trials and the score.
         just_ended: Trials that ended last, at most `LAST`, the newest last.
         ended_here: Number of trials that ended in this launch.

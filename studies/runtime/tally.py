@@ -3,6 +3,8 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from heapq import nsmallest
+from statistics import fmean
 
 from search_space.published import HEAD_ONLY
 from studies.records import Reading, TrialRecord, TrialState
@@ -35,6 +37,8 @@ class ProgressTally:
         self.head_only: float | None = None
         self._ended = 0
         self._steps_made = 0
+        self._complete: dict[int, TrialProgress] = {}
+        self._scores: dict[int, list[float]] = {}
 
     def add(self, trial: OpenTrial, *, is_here: bool = True) -> None:
         """Add an ended trial.
@@ -46,15 +50,24 @@ class ProgressTally:
         self._ended += 1
         self.ended_here += is_here
         self._steps_made += trial.step
-        one = trial.as_progress()
-        if one.state is TrialState.COMPLETE and trial.trial.replicate_of is None and self._has_best:
+        one, original = trial.as_progress(), trial.trial.replicate_of
+        if one.state is TrialState.COMPLETE and original is None and self._has_best:
             one = replace(one, is_best=not self.top or _order(one) < _order(self.top[0]))
+            self._complete[one.number], self._scores[one.number] = one, [one.score or 0.0]
             self.top = tuple(sorted((*self.top, one), key=_order)[:TOP])
             if one.method == HEAD_ONLY.name:
                 self.head_only = one.score
             if one.score is not None and (not self.course or one.score > self.course[-1][1]):
                 self.course = (*self.course, (self._ended, one.score))
+        elif one.state is TrialState.COMPLETE and original is not None and original in self._complete:
+            self._add_training(original, one.score or 0.0)
         self.just_ended = (*self.just_ended, one)[-LAST:]
+
+    def _add_training(self, number: int, score: float) -> None:
+        """Let the score of a trial that was trained again be the mean of its trainings."""
+        self._scores[number].append(score)
+        self._complete[number] = replace(self._complete[number], score=fmean(self._scores[number]))
+        self.top = tuple(nsmallest(TOP, self._complete.values(), key=_order))
 
     @property
     def expected_steps(self) -> float:
