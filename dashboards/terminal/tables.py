@@ -86,7 +86,7 @@ def _legend(board: Leaderboard) -> Iterator[str]:
     if board.examples is not None:
         whole, rungs = board.examples.whole, board.examples.rungs
         at_rungs = "" if rungs == whole else f" (at rungs {rungs:,})"
-        yield f"± of a score: 95%, by the {whole:,}{at_rungs} examples that it is of."
+        yield f"± of a score: its 95% interval, by the sampling of the {whole:,}{at_rungs} examples that it is of."
     if board.hidden:
         shown = f"{len(board.rows)} trials are shown: the best, and the best of each published method."
         yield f"{shown} --top {len(board.rows) + board.hidden} shows all."

@@ -3,7 +3,7 @@
 from studies.pruning.degenerate import has_collapsed
 from studies.records import ExampleCounts, TrialState
 from studies.score_evidence import Z_95
-from studies.surrogate.recorded_observations import accuracy_error
+from studies.surrogate.recorded_observations import binomial_error
 
 _STATE_STYLES = {
     TrialState.QUEUED: "dim",
@@ -42,7 +42,7 @@ def measured_text(
     state: TrialState = TrialState.COMPLETE,
     is_by_loss: bool = False,
 ) -> str:
-    """A score with how far it may be off, where that is known; a loss says so.
+    """Return a score with half of its 95% interval by the sampling of the examples, where known; a loss says so.
 
     Args:
         score: None without a reading.
@@ -54,7 +54,7 @@ def measured_text(
         return "-"
     if is_by_loss:
         return f"loss {-score:.4f}"
-    reach = "" if examples is None else f" ± {Z_95 * accuracy_error(score, examples.of(state)):.4f}"
+    reach = "" if examples is None else f" ± {Z_95 * binomial_error(score, examples.of(state)):.4f}"
     return f"{score:.4f}{reach}"
 
 

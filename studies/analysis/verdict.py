@@ -88,7 +88,7 @@ def _by_score(discovered: RankedTrial, published: RankedTrial, ranking: Ranking,
     difference, reach = _score_difference(discovered, published, ranking)
     runs = [ranking.seeds[trial.number] for trial in (discovered, published)]
     by = "one score each" if max(runs) == 1 else f"the means of {runs[0]} and {runs[1]} scores"
-    worth = f"{_worth(difference, reach)} {metric}, going by {by}"
+    worth = f"{_worth(difference, reach)} {metric}{_on_the_same(reach)}, going by {by}"
     if reach is not None and difference > reach:
         return f"Something better than the published methods was found: {worth}; confirm it."
     if reach is not None and difference > 0:
@@ -101,12 +101,19 @@ def _by_score(discovered: RankedTrial, published: RankedTrial, ranking: Ranking,
 
 
 def _score_difference(one: RankedTrial, other: RankedTrial, ranking: Ranking) -> tuple[float, float | None]:
-    """Of two scores, with how far it may be off at 95% by the validation examples; None where that is not known."""
+    """Return the difference of two scores and half of its 95% interval by the examples, None where not known.
+
+    Both are of the same examples, so what these have in common is no part of it; see `accuracy_error`.
+    """
     scores = (ranking.scores[one.number], ranking.scores[other.number])
     difference = scores[0] - scores[1]
     if ranking.examples is None:
         return difference, None
     return difference, Z_95 * math.hypot(*(accuracy_error(score, ranking.examples.whole) for score in scores))
+
+
+def _on_the_same(reach: float | None) -> str:
+    return "" if reach is None else " (95%, on the same examples)"
 
 
 def _worth(difference: float, reach: float | None) -> str:
@@ -132,11 +139,11 @@ def _beside_head(ranking: Ranking, metric: str) -> Iterator[str]:
     if discovered is None or head is None:
         return
     lead = ranking.estimates.over_head
-    worth = (
-        _worth(*_score_difference(discovered, head, ranking))
-        if lead is None
-        else _worth(lead.difference.mean, lead.difference.reach)
-    )
+    if lead is None:
+        difference, reach = _score_difference(discovered, head, ranking)
+        worth = f"{_worth(difference, reach)}{_on_the_same(reach)}"
+    else:
+        worth = _worth(lead.difference.mean, lead.difference.reach)
     yield f"Over the task head alone (trial {head.number}) it is {worth}."
 
 

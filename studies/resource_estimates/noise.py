@@ -1,14 +1,16 @@
 """What validation examples can show: how far two scores must be apart to be more than luck, in closed form.
 
 A score that is a share of ``n`` examples, right on a share ``p`` of them, has a standard error of
-``sqrt(p (1 - p) / n)``; the difference of two that err independently has ``sqrt(2)`` times that. Trials of a study are
-measured on the same examples and often err together, so that this is the most that is needed.
+``sqrt(p (1 - p) / n)``. Trials of a study are measured on the same examples and err together on some: a share ``c`` of
+the variance is the same for both and no part of their difference, whose standard error is
+``sqrt(2 p (1 - p) (1 - c) / n)``. The verdict of a study measures differences alike.
 """
 
 import math
 
 from studies.resource_estimates.data import DataFacts
 from studies.score_evidence import Z_95
+from studies.surrogate.recorded_observations import shared_variance_fraction
 from trial_runner.tasks import METRICS
 
 WANTED = 0.02
@@ -17,18 +19,18 @@ _USUAL_SCORE = 0.9
 
 
 def smallest_difference(examples: int, score: float) -> float:
-    """The smallest difference of two scores that is not luck, with 95% confidence.
+    """Return the smallest difference of two scores on the same examples that is not luck, with 95% confidence.
 
     Args:
         examples: At least 1.
         score: About what both are, in [0, 1].
     """
-    return Z_95 * math.sqrt(2 * score * (1 - score) / examples)
+    return Z_95 * math.sqrt(2 * score * (1 - score) * (1 - shared_variance_fraction(1.0)) / examples)
 
 
 def examples_for(difference: float, score: float) -> int:
-    """The fewest examples that show a difference; the inverse of `smallest_difference`."""
-    return max(1, math.ceil(2 * score * (1 - score) * (Z_95 / difference) ** 2))
+    """Return the fewest examples that show a difference; the inverse of `smallest_difference`."""
+    return max(1, math.ceil(2 * score * (1 - score) * (1 - shared_variance_fraction(1.0)) * (Z_95 / difference) ** 2))
 
 
 def is_share(metric: str) -> bool:
@@ -50,5 +52,6 @@ def noise_warning(data: DataFacts) -> str | None:
         return None
     return (
         f"{examples:,} validation examples cannot show a difference of {100 * WANTED:g} points: at a score of "
-        f"{score:.2f} two trials must be {100 * found:.1f} apart; {examples_for(WANTED, score):,} examples would."
+        f"{score:.2f} two trials, both on them, must be {100 * found:.1f} apart; "
+        f"{examples_for(WANTED, score):,} examples would."
     )

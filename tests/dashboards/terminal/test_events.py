@@ -24,11 +24,11 @@ def lines(*course: Progress) -> list[str]:
 def test_every_ended_trial_has_one_short_line():
     found = lines(at(15), at(19))
     assert found[-4:] == [
-        "16/36 trial 15 collapsed at 50: 0.1707 ± 0.0191; sequential softmax memory l=9, FFN hidden [about 3m05s left]",
+        "16/36 trial 15 collapsed at 50: 0.1707 ± 0.0271; sequential softmax memory l=9, FFN hidden [about 3m05s left]",
         "17/36 trial 16 failed: scaling, query (the loss is nan at step 3) [about 3m05s left]",
-        "18/36 trial 17 complete: 0.4870 ± 0.0254, highest so far; LoRA r=8–9, ×2, query+key+value+output (like "
+        "18/36 trial 17 complete: 0.4870 ± 0.0359, highest so far; LoRA r=8–9, ×2, query+key+value+output (like "
         "lora_qv) [about 3m05s left]",
-        "19/36 trial 18 pruned at 50: 0.3993 ± 0.0249; bias, query+value + LoRA r=12–13, FFN up [about 3m05s left]",
+        "19/36 trial 18 pruned at 50: 0.3993 ± 0.0352; bias, query+value + LoRA r=12–13, FFN up [about 3m05s left]",
     ]
 
 
@@ -38,7 +38,7 @@ def test_more_trials_than_are_known_one_by_one_are_counted():
 
 def test_a_study_at_one_moment_has_a_line():
     assert progress_line(shown_progress()) == (
-        "docstrings: 19 of 36 trials, 4 running; highest 0.4870 ± 0.0254; 4m12s gone, about 3m05s left"
+        "docstrings: 19 of 36 trials, 4 running; highest 0.4870 ± 0.0359; 4m12s gone, about 3m05s left"
     )
     assert progress_line(shown_progress(is_early=True)) == "docstrings: 0 of 36 trials, 4 running; 4s gone"
 

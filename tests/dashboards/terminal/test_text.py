@@ -26,5 +26,5 @@ def test_rung_score_has_error_of_the_examples_measured_there():
     examples = ExampleCounts(whole=800, rungs=200)
     last = score_text(0.5, TrialState.COMPLETE, 200, examples=examples)
     early = score_text(0.5, TrialState.PRUNED, 50, examples=examples)
-    assert last.split(" ± ") == ["0.5000", "0.0245"]  # 1.96 sqrt(0.25 * 0.5 / 800)
-    assert early == "0.5000 ± 0.0490 @ 50"
+    assert last.split(" ± ") == ["0.5000", "0.0346"]  # 1.96 sqrt(0.5 * 0.5 / 800)
+    assert early == "0.5000 ± 0.0693 @ 50"

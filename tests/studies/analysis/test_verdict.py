@@ -1,6 +1,7 @@
 """What a study says of itself in sentences."""
 
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -141,12 +142,16 @@ def test_with_few_trials_the_interval_is_that_of_the_examples(ranking: Ranking) 
     assert "found that may be better than the published methods: +0.0500 accuracy, going by one" in unknown
     assert "score each, of unknown noise; confirm it." in unknown
     assert "Over the task head alone (trial 0) it is +0.1000." in unknown
-    # two shares of 100 examples with the luck taken off that all trials share: 3/4 and more of the variance is left
+    # two shares of 100 examples, without the half of the variance that trials on the same examples have in common
     said = told(few, examples=ExampleCounts(whole=100, rungs=100))
     assert "Nothing clearly better than the published methods was found: +0.0500 ± 0." in said
     reach = float(said.partition("+0.0500 ± ")[2].split()[0])
     plain = 1.959963984540054 * math.sqrt((0.25 + 0.45 * 0.55) / 100)
-    assert 0.3 * plain < reach < plain
+    assert reach == pytest.approx(plain / math.sqrt(2), abs=5e-5)
+    assert said.count("accuracy (95%, on the same examples), going by one score each") == 1
+    assert re.search(
+        r"Over the task head alone \(trial 0\) it is \+0.1000 ± 0.\d{4} \(95%, on the same examples\)", said
+    )
     assert "Something better than the published methods was found: +0.0500 ± 0." in told(
         few, examples=ExampleCounts(whole=1_000_000, rungs=1)
     )
