@@ -210,12 +210,8 @@ def test_weights_that_are_missing_damaged_or_incomplete_are_one_clear_line(tiny_
         load_backbone(str(folder))
 
 
-def test_a_tokenizer_that_is_missing_or_too_large_is_one_clear_line(tiny_backbone, tmp_path):
+def test_missing_tokenizer_is_one_clear_line(tiny_backbone, tmp_path):
     folder = shutil.copytree(tiny_backbone("bert"), tmp_path / "copy")
-    config = json.loads((folder / "config.json").read_text())
-    (folder / "config.json").write_text(json.dumps(config | {"vocab_size": 50}))
-    with pytest.raises(BackboneError, match="must have at most 50 tokens"):
-        load_tokenizer(str(folder))
     for file in folder.glob("tokenizer*"):
         file.unlink()
     with pytest.raises(BackboneError, match="must have a tokenizer with a vocabulary"):
