@@ -7,7 +7,7 @@ from studies.backends.tune import cluster_address
 from studies.launch.preparation import initial_design_of, prepared, space_of
 from studies.launch_warnings import launch_warnings
 from studies.resource_estimates.data import DataFacts, data_facts
-from studies.resource_estimates.machine import Machine, on_cluster, this_machine
+from studies.resource_estimates.machine import Machine, check_gpu, gpu_warning, on_cluster, this_machine
 from studies.resource_estimates.noise import noise_warning
 from studies.resource_estimates.speed import Speed, measured_speed
 from studies.study_file import Specification
@@ -64,7 +64,9 @@ class Check:
         """What may spoil the study, a line each; none if all is well."""
         noise = noise_warning(self.data)
         nodes = () if self.cluster is None else self.cluster.warnings
-        return (*self.data.warnings, *((noise,) if noise else ()), *self.plan, *nodes)
+        gpus = len(self.machine.gpus) if self.cluster is None else sum(one.node.gpus for one in self.cluster.nodes)
+        lacking = gpu_warning(self.specification.fleet, gpus)
+        return (*self.data.warnings, *filter(None, (noise,)), *self.plan, *nodes, *filter(None, (lacking,)))
 
 
 def check(specification: Specification, *, takes_steps: bool = True) -> Check:
@@ -78,8 +80,9 @@ def check(specification: Specification, *, takes_steps: bool = True) -> Check:
     Raises:
         RunnerError: If the backbone or the task cannot be had.
         SearchSpaceError: If nothing fits the budget, or the backbone's family is not supported.
-        LaunchError: If there is a cluster that does not take this machine in.
+        LaunchError: If there is a cluster that does not take this machine in, or no GPU for one process that needs it.
     """
+    check_gpu(specification.fleet)
     space = space_of(specification)
     task = prepared(specification)
     cluster = _cluster(specification)

@@ -31,7 +31,7 @@ from studies.backends.backend import SNAPSHOT_SECONDS, pack_size
 from studies.backends.driver_process import DriverOrder, DriverProgress, Ended, not_taken_in
 from studies.backends.keeper_actor import FILES, PULSE, KeeperActor
 from studies.backends.keeper_monitor import KeeperWatch
-from studies.backends.placement import Nodes, share_of
+from studies.backends.placement import Nodes, no_gpu, share_of
 from studies.backends.scaling_policy import Failures, Growth, Places, treat_oom_as_actor_error
 from studies.backends.tune_worker import Home, PackTrainable
 from studies.errors import LaunchError, StudiesError, said_line
@@ -89,7 +89,10 @@ def _driven(order: DriverOrder, connection: Connection) -> LaunchStatus:
     """Run the fleet until the study is done or a stop is requested."""
     connection.send(_start_ray(order))
     plan, options = order.plan, order.options
-    share = share_of(Nodes().staying, options, is_own=order.address is None)
+    nodes = Nodes()
+    share = share_of(nodes.staying, options, is_own=order.address is None)
+    if waits_for := no_gpu(share.gpus, nodes.staying):
+        connection.send(DriverProgress(progress=None, waits_for=waits_for))
     workers = None if options.workers == "auto" else int(options.workers)
     growth = Growth(share, workers)
     context, name = ray.get_runtime_context(), f"launch {uuid.uuid4().hex[:12]}"
@@ -114,9 +117,8 @@ def _driven(order: DriverOrder, connection: Connection) -> LaunchStatus:
     # the loop of Tune runs in a thread beside the one that watches the launch
     fleet = ThreadPoolExecutor(1).submit(_tuner(trainable, growth, failures, order.folder).fit)
     keeper = KeeperWatch(handle, plan)
-    return _watch_over(
-        fleet, keeper, connection, partial(_missing_resources, keeper, growth, failures, time.monotonic())
-    )
+    missing = partial(_missing_resources, keeper, growth, failures, nodes, time.monotonic())
+    return _watch_over(fleet, keeper, connection, missing)
 
 
 def _start_ray(order: DriverOrder) -> dict[str, int]:
@@ -154,7 +156,7 @@ def _start_ray(order: DriverOrder) -> dict[str, int]:
     return {kind: info[0].process.pid for kind, info in node.all_processes.items() if kind in _VITAL}
 
 
-def _missing_resources(keeper: KeeperWatch, growth: Growth, failures: Failures, since: float) -> str:
+def _missing_resources(keeper: KeeperWatch, growth: Growth, failures: Failures, nodes: Nodes, since: float) -> str:
     """Return the resources that workers lack as a sentence; empty if workers begin or have not had the time.
 
     The keeper receives the places whose process ran out of memory.
@@ -165,6 +167,8 @@ def _missing_resources(keeper: KeeperWatch, growth: Growth, failures: Failures, 
     for place, why in failures.oom_killed_workers():
         keeper.call("ended", place, why)
     failures.check(keeper.workers)
+    if not keeper.workers and (waits_for := no_gpu(growth.share.gpus, nodes.staying)):
+        return waits_for
     if keeper.workers or time.monotonic() - since < _PLACE_SECONDS:
         return ""
     return f"no node has {growth.share.words} free for a worker; waiting for one"

@@ -97,7 +97,8 @@ def share_of(nodes: Sequence[ClusterNode], options: Fleet, *, is_own: bool) -> S
     places = sum(node.gpus // gpus for node in nodes) if gpus else 0
     if gpus and workers is not None and workers > places and (is_own or options.worker.gpus == "auto"):
         own = "a GPU of its own" if gpus == 1 else f"{gpus} GPUs of its own, on one node"
-        raise LaunchError(f"every worker needs {own}; got {workers} workers and {n_gpus} GPUs. Set fewer workers.")
+        advice = "Set fewer workers." if n_gpus else "fleet.worker.gpus=auto uses the CPU."
+        raise LaunchError(f"every worker needs {own}; got {workers} workers and {n_gpus} GPUs. {advice}")
     if options.worker.cpus != "auto":
         return Share(cores=int(options.worker.cpus), gpus=gpus, accelerator=options.worker.accelerator)
     bare = Share(cores=0, gpus=gpus, accelerator=options.worker.accelerator)
@@ -108,6 +109,15 @@ def share_of(nodes: Sequence[ClusterNode], options: Fleet, *, is_own: bool) -> S
     there = least.room(nodes) if workers is None else min(workers, least.room(nodes))
     sizes = (replace(bare, cores=cores) for cores in range(largest, least.cores, -1))
     return next((share for share in sizes if share.room(nodes) >= max(1, there)), least)
+
+
+NO_GPU = "waiting for a GPU: this Ray cluster has none; fleet.worker.gpus=auto uses the CPU"
+"""Message to people while the cluster has no GPU at all."""
+
+
+def no_gpu(wanted: int, nodes: Sequence[ClusterNode]) -> str:
+    """Return `NO_GPU` where workers need a GPU and no node has any; else nothing."""
+    return NO_GPU if wanted and not any(node.gpus for node in nodes) else ""
 
 
 class Nodes(Machines):

@@ -27,6 +27,7 @@ from studies.ledger.ledger import Ledger
 from studies.observer import Observer as TrialObserver
 from studies.pruning.rungs import RungPlan
 from studies.records import ConfirmationRecord, NewStudy, StudyKind, StudyRecord, TrialRecord, TrialState
+from studies.resource_estimates.machine import check_gpu
 from studies.runtime.artefacts import study_folder
 from studies.runtime.progress import Observer
 from studies.runtime.study_plan import StudyPlan
@@ -85,6 +86,7 @@ def confirm(  # noqa: PLR0913 - one argument per wish
         space = space_of(specification, parent.budget_parameters)
         check_table(parent, space.shape)
         if factory is None:  # whatever is wrong with the task is said now
+            check_gpu(specification.fleet)
             task = prepared(specification)
             inputs = InputDigest.of(task, specification.backbone.name)
             specification = specification.model_copy(update={"inputs": inputs})

@@ -16,6 +16,7 @@ from studies.ledger.ledger import Ledger
 from studies.observer import Observer as TrialObserver
 from studies.records import StudyRecord
 from studies.resource_estimates.data import data_facts
+from studies.resource_estimates.machine import check_gpu, gpu_warning
 from studies.resource_estimates.noise import noise_warning
 from studies.runtime.progress import Observer
 from studies.runtime.workload import replaceable_holder
@@ -62,6 +63,8 @@ def launch(  # noqa: PLR0913 - one argument per wish
     specification = as_begun(specification, storage_url)
     instead_of = _instead_of(specification.name, storage_url, take_over=take_over)
     space = space_of(specification)
+    if factory is None:
+        check_gpu(specification.fleet)
     with uncollected():
         task = None if factory is not None else prepared(specification)
     if task is not None:
@@ -82,7 +85,8 @@ def launch(  # noqa: PLR0913 - one argument per wish
     plan = plan_of(specification, study, space, storage_url=storage_url, task=task)
     plan = replace(plan, lease_seconds=lease_seconds)
     if announce is not None:
-        announce((*known, *data_lines(task), *launch_warnings(space, plan.initial_design, trials=specification.trials)))
+        warnings = launch_warnings(space, plan.initial_design, trials=specification.trials)
+        announce((*known, *data_lines(task), *warnings, *filter(None, (gpu_warning(specification.fleet),))))
     return run_fleet(
         specification, study, plan, factory=factory, observer=observer, observers=observers, instead_of=instead_of
     )

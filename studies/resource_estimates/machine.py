@@ -5,9 +5,10 @@ from dataclasses import dataclass, replace
 from importlib.metadata import version
 
 from studies.backends.backend import asked_threads
-from studies.backends.placement import share_of
+from studies.backends.placement import NO_GPU, share_of
 from studies.backends.resource_probe import ClusterFacts
 from studies.backends.tune import ray_address
+from studies.errors import LaunchError
 from studies.study_file.sections import Fleet
 
 
@@ -70,3 +71,27 @@ def gpus() -> tuple[tuple[str, int], ...]:
 
     properties = (torch.cuda.get_device_properties(index) for index in range(torch.cuda.device_count()))
     return tuple((str(found.name), int(found.total_memory)) for found in properties)
+
+
+def gpu_warning(fleet: Fleet, count: int | None = None) -> str:
+    """Return a line where workers of a launch on Ray would wait for a GPU, of which there are none; else nothing.
+
+    Args:
+        count: Number of GPUs; None for those of this machine, or of a cluster that will be asked.
+    """
+    if fleet.backend == "inline" or fleet.worker.gpus != 1 or (count is None and ray_address()):
+        return ""
+    return "" if (len(gpus()) if count is None else count) else NO_GPU
+
+
+def check_gpu(fleet: Fleet) -> None:
+    """Check that the one process of a launch without Ray has the GPU that it was promised.
+
+    Raises:
+        LaunchError: If there is none.
+    """
+    if fleet.backend == "inline" and fleet.worker.gpus == 1 and not gpus():
+        raise LaunchError(
+            "fleet.worker.gpus must be auto or 0 where fleet.backend is inline and this machine has no GPU; got 1. "
+            "auto uses the CPU."
+        )

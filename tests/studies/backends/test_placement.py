@@ -2,7 +2,7 @@
 
 import pytest
 
-from studies.backends.placement import ClusterNode, Share, share_of
+from studies.backends.placement import ClusterNode, Share, no_gpu, share_of
 from studies.errors import LaunchError
 from studies.study_file.sections import Fleet
 
@@ -69,3 +69,14 @@ def test_what_is_asked_of_ray_names_the_kind_of_gpu_and_no_zeros():
     assert Share(cores=0, gpus=1, accelerator="H200").bundle == {"GPU": 1.0, "accelerator_type:H200": 0.001}
     assert Share(cores=2, gpus=0).bundle == {"CPU": 2.0}
     assert (Share(cores=1, gpus=1).words, Share(cores=2, gpus=0).words) == ("a GPU and 1 core", "2 cores")
+
+
+def test_cluster_without_gpus_is_named_while_workers_wait_for_one():
+    said = "waiting for a GPU: this Ray cluster has none; fleet.worker.gpus=auto uses the CPU"
+    assert no_gpu(1, [node(8), node(4)]) == no_gpu(1, []) == said
+    assert no_gpu(0, [node(8)]) == no_gpu(1, [node(8), node(4, 1)]) == ""
+
+
+def test_refusal_without_any_gpu_names_the_setting_that_needs_none():
+    with pytest.raises(LaunchError, match=r"got 1 workers and 0 GPUs. fleet.worker.gpus=auto uses the CPU"):
+        share([node(8)], is_own=True, workers=1, gpus=1)
